@@ -1,0 +1,319 @@
+/* hakmem: a memory allocator to embed in language runtimes.
+ *
+ * INTRODUCTION
+ *   A *context* (hak_ctx) is one heap: a Lua state, a Python interpreter, a WebAssembly tenant has one.
+ *   It owns every block that it hands out, and destroying it frees them all at once. A *space*
+ *   (hak_space) supplies address space and pages to many contexts and keeps recycled pages warm. A
+ *   *label* says which part of the runtime a block belongs to; the live bytes of all labels sum to the
+ *   live bytes of the context, exactly, at any time.
+ *
+ *   The library has no global and no thread-local mutable state, reads no environment variable, starts
+ *   no thread, prints nothing and, unless HAK_DEBUG_ABORT is set, never aborts.
+ *
+ *       hak_ctx *ctx = hak_ctx_new(NULL, NULL);
+ *       hak_label str = hak_label_define(ctx, "string");
+ *       char *s = hak_alloc_cs(ctx, 40, str, HAK_CALLSITE());
+ *       hak_free(ctx, s);
+ *       hak_ctx_destroy(ctx);
+ *
+ * CONVENTIONS, for every function below unless it says otherwise
+ *   Units      sizes are bytes.
+ *   Alignment  8 for requests below 16 bytes, else 16 where the request rounds to a block that is a
+ *              multiple of 16 and 8 otherwise; a request of n >= 16 that is itself a multiple of 16 is
+ *              16-aligned. Requests above 8 KiB are aligned to 4096 at least.
+ *   Ownership  blocks belong to the context that made them; pass them back to that context only.
+ *   Threads    one thread at a time per context (a context is "local"). A space is thread-safe. The
+ *              functions marked [any thread] may run beside the context's own thread.
+ *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
+ *              reported to hak_options.on_error where it is detected; see hak_error.
+ *   Cost       "fast" is under about 20 instructions without lock or system call.
+ *   Since      0.1 for everything in this file.
+ *
+ * MISUSE
+ *   Always detected: a pointer outside the context (hak_free, hak_realloc: HAK_E_FOREIGN, nothing is
+ *   touched), count * n overflow, absurd sizes and alignments, a broken options struct, a double free
+ *   of a block above 1 MiB. Detected at once with HAK_DEBUG_CHECK, and otherwise when the block leaves
+ *   the magazine of its size class (the free is then dropped): double free of a smaller block, a
+ *   pointer into the middle of a block. Detected with HAK_DEBUG_CHECK only: a wrong size in a sized
+ *   free (without it the real size is used: a wrong one does no harm).
+ */
+#ifndef HAKMEM_H
+#define HAKMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAK_VERSION_MAJOR 0
+#define HAK_VERSION_MINOR 1
+#define HAK_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define HAK_API __attribute__((visibility("default")))
+#else
+#define HAK_API
+#endif
+
+typedef struct hak_space hak_space;
+typedef struct hak_ctx hak_ctx;
+typedef struct hak_quota hak_quota;
+
+/* 0 = unlabelled. Others come from hak_label_define; HAK_LABELS_MAX names a context. */
+typedef uint16_t hak_label;
+#define HAK_LABELS_MAX 253
+
+/* Where in the program a block was asked for: a native return address or an interpreter's location.
+ * 0 = unknown. Keys the cache of big blocks, and is shown for big blocks by hak_ctx_visit. */
+typedef uintptr_t hak_site;
+#define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
+
+/* In options where 0 means the default: none at all. */
+#define HAK_NONE SIZE_MAX
+
+/* ---- Errors ------------------------------------------------------------------------------------- */
+
+typedef enum hak_error {
+    HAK_OK = 0,
+    HAK_E_FOREIGN,     /* the pointer does not belong to this context; nothing was touched */
+    HAK_E_DOUBLE_FREE, /* the block is free already; the second free was dropped */
+    HAK_E_POINTER,     /* inside the context, but not the start of a block; dropped */
+    HAK_E_SIZE,        /* sized free or realloc: the size is not that of the block; the real one was used */
+    HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
+    HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is absurd (above PTRDIFF_MAX); NULL */
+    HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
+    HAK_E_USE_AFTER_FREE, /* HAK_DEBUG_POISON: a free block was written to */
+    HAK_E_CORRUPT      /* hak_ctx_check: the heap contradicts itself */
+} hak_error;
+
+/* Called on the thread of the failing call, inside it; must not call into the same context. */
+typedef void hak_error_fn(void *user, hak_error error, const void *p, const char *what);
+/* The same for hak_ctx_check. */
+typedef hak_error_fn hak_report_fn;
+/* A name such as "HAK_E_FOREIGN". Never NULL. */
+HAK_API const char *hak_error_name(hak_error error);
+/* The library's version, "0.1.0". */
+HAK_API const char *hak_version(void);
+
+/* ---- Pages of the operating system --------------------------------------------------------------- */
+
+/* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
+ * `user`. They are called with a lock of the space held and must not call into hakmem. Memory from
+ * reserve reads as zero once committed, and again after decommit + commit. */
+typedef struct hak_os {
+    size_t size; /* sizeof(hak_os) */
+    void *user;
+    /* Address space of n bytes, aligned, ending at or below `below` (0 = anywhere). NULL = failed. */
+    void *(*reserve)(void *user, size_t n, size_t align, uintptr_t below);
+    /* Make pages usable; 0 = ok. May be called again for pages in use. NULL = reserve gives usable pages. */
+    int (*commit)(void *user, void *p, size_t n);
+    /* Give the pages back, keep the addresses. */
+    void (*decommit)(void *user, void *p, size_t n);
+    /* Give pages and addresses back; p and n as reserved (or as remapped). */
+    void (*release)(void *user, void *p, size_t n);
+    /* Resize a whole reservation, moving it if needed (mremap); NULL = failed, nothing changed. The
+     * pointer itself may be NULL: blocks are copied then. */
+    void *(*remap)(void *user, void *p, size_t old_n, size_t n, uintptr_t below);
+    /* Hint: use huge pages here. May be NULL. */
+    void (*huge)(void *user, void *p, size_t n);
+    /* Monotonic nanoseconds. */
+    uint64_t (*clock)(void *user);
+} hak_os;
+/* Fills in the table of the operating system, to wrap or to change single entries. */
+HAK_API void hak_os_default(hak_os *os);
+
+/* ---- Spaces -------------------------------------------------------------------------------------- */
+
+typedef struct hak_space_options {
+    size_t size;          /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
+    const hak_os *os;     /* NULL = the operating system. Copied. */
+    uintptr_t max_address;/* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
+    size_t reserve;       /* address space of an extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to 4 MiB when refused */
+    void *buffer;         /* memory of the caller in which the space begins; zero-filled; stays the caller's. NULL = none */
+    size_t buffer_size;   /* at least 128 KiB */
+    bool buffer_only;     /* never ask the OS: the buffer is all there is. Default false */
+    size_t idle_bytes;    /* recycled pages kept warm without asking, beside half of what is in use. 0 = 32 MiB; HAK_NONE = none */
+    uint64_t idle_ns;     /* hak_ctx_tick gives back pages idle for so long. 0 = 1 s */
+    size_t huge_from;     /* bytes in use from which new chunks are advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
+} hak_space_options;
+#define HAK_SPACE_OPTIONS_INIT { sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0 }
+
+/* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
+ * options NULL = defaults. Cost: one reservation, about 10 us. */
+HAK_API hak_space *hak_space_new(const hak_space_options *options);
+/* Everything of the space goes back, contexts that still live in it included. NULL is fine. */
+HAK_API void hak_space_delete(hak_space *space);
+/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+HAK_API const char *hak_space_options_error(const hak_space_options *options);
+
+/* ---- Contexts ------------------------------------------------------------------------------------ */
+
+enum {
+    HAK_DEBUG_CHECK = 1,  /* every free is checked at once; magazines are closed (about 3x slower) */
+    HAK_DEBUG_POISON = 2, /* implies CHECK: new blocks are filled with 0xCD, freed ones with 0xDD and verified on reuse */
+    HAK_DEBUG_ABORT = 4   /* abort() after on_error */
+};
+
+typedef struct hak_options {
+    size_t size;            /* sizeof(hak_options), by HAK_OPTIONS_INIT */
+    const char *name;       /* shown in reports; referenced, not copied. NULL = "" */
+    hak_quota *quota;       /* the group whose limit counts too. NULL = none */
+    hak_error_fn *on_error; /* NULL = misuse is ignored silently */
+    void *error_user;
+    unsigned debug;         /* HAK_DEBUG_*; default 0 */
+    unsigned magazine;      /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
+    size_t packed_bytes;    /* first bytes packed without size-class slabs. 0 = 32 KiB; HAK_NONE = none; up to 512 KiB */
+    size_t big_cache;       /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none */
+} hak_options;
+#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
+
+/* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
+ * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
+ * Cost: about 0.1 us in a warm space. */
+HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
+/* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. */
+HAK_API void hak_ctx_destroy(hak_ctx *ctx);
+/* No new blocks from now on (they are NULL); the context is destroyed with its last block, at once if
+ * it has none. For runtimes that free late. NULL is fine. */
+HAK_API void hak_ctx_retire(hak_ctx *ctx);
+/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+HAK_API const char *hak_options_error(const hak_options *options);
+/* hak_options.name, never NULL. [any thread] */
+HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
+
+/* ---- Allocation ---------------------------------------------------------------------------------- */
+
+/* n = 0 gives a distinct block. Fast. */
+HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
+/* Zero-filled. Overflow of count * n gives NULL. Fresh pages are not cleared again. */
+HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
+/* align: a power of two up to 1 GiB. Free with hak_free. */
+HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
+/* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. The
+ * alignment of hak_aligned_alloc is kept only while the block stays in place. */
+HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
+/* The same where the old size is known: `old` is what was last asked for. A shrink never fails. */
+HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
+/* NULL is fine. Fast. */
+HAK_API void hak_free(hak_ctx *ctx, void *p);
+/* n is what was last asked for; not for blocks of hak_aligned_alloc with align above 16. Fast. */
+HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
+
+/* The same with a label and a call site. A label that was not defined counts as 0. */
+HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. */
+HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site);
+/* site: the place that frees, kept for profiles. */
+HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
+
+/* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. */
+HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
+/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. */
+HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
+/* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
+ * while that context is not being destroyed] */
+HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
+/* hak_free for hosts that lost the context; what is not of this space is ignored. The owner's thread. */
+HAK_API void hak_space_free(hak_space *space, void *p);
+
+/* ---- Labels -------------------------------------------------------------------------------------- */
+
+/* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
+ * memory). The name is copied. */
+HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
+/* NULL = no such label. Label 0 is "". */
+HAK_API const char *hak_label_name(const hak_ctx *ctx, hak_label label);
+/* The label of a live block; 0 also for what is not a block of ctx. */
+HAK_API hak_label hak_label_of(const hak_ctx *ctx, const void *p);
+
+typedef struct hak_label_info {
+    const char *name;
+    hak_label label;
+    size_t live_bytes, live_blocks; /* block bytes, as in hak_stats */
+} hak_label_info;
+/* One label. 0 = ok, -1 = no such label. As costly as hak_labels_stats. */
+HAK_API int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info);
+/* All labels, 0 included, in one pass over the heap (about 1 ms for 100 MB). Fills in up to `count`,
+ * returns how many there are. */
+HAK_API int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t count);
+
+/* ---- Limits -------------------------------------------------------------------------------------- */
+
+/* The soft limit was crossed upwards: `committed` of `limit` bytes. Runs at the start of an allocation,
+ * outside any lock; may free and allocate in ctx (to run the runtime's collector, say). */
+typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
+/* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: caches of ctx
+ * are given up first, then allocations are NULL. One call of `fn` per crossing of the soft limit. A
+ * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
+HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
+
+/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. */
+HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
+/* Contexts and child quotas must be gone. NULL is fine. */
+HAK_API void hak_quota_delete(hak_quota *quota);
+/* Committed bytes of the group, now and at most so far. [any thread] */
+HAK_API size_t hak_quota_used(const hak_quota *quota);
+HAK_API size_t hak_quota_peak(const hak_quota *quota);
+/* A new limit; below what is used it only stops growth. [any thread] */
+HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
+
+/* ---- Giving back --------------------------------------------------------------------------------- */
+
+/* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. */
+HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
+/* Flush, then everything unused back to the OS: cached big blocks, idle pages of the space, and holes of
+ * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
+HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
+/* The host lends time: pages of the space and big blocks that were idle for idle_ns go back, in bounded
+ * batches. now_ns: a clock that never runs backwards; 0 = the OS table's clock. */
+HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
+
+/* ---- Measuring ----------------------------------------------------------------------------------- */
+
+/* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
+typedef struct hak_stats {
+    size_t size;            /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields */
+    size_t live_bytes;      /* bytes of live blocks, as hak_usable_size tells them */
+    size_t live_blocks;
+    size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
+    size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
+    size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
+    size_t cached_bytes;    /* committed and free: in slabs, in magazines, freed big blocks */
+    size_t released_bytes;  /* part of cached_bytes that trim gave back and nothing touched since */
+    size_t reserved_bytes;  /* address space of the context's space */
+    size_t idle_bytes;      /* recycled pages of the space, resident, owned by no context */
+    size_t big_bytes;       /* part of live_bytes in mappings of their own */
+    size_t big_blocks;
+    size_t soft_limit, hard_limit; /* 0 = none */
+    uint64_t failures;      /* allocations that were NULL for want of memory or by a limit */
+    uint64_t os_calls;      /* calls of the OS table by the context's space so far */
+} hak_stats;
+/* 0 = ok; -1 = size is not set. Cost: under 1 us, whatever the heap. */
+HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
+/* live_bytes, off by at most what magazines hold. O(1). [any thread] */
+HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
+
+typedef struct hak_block {
+    const void *p;
+    size_t size; /* usable */
+    hak_label label;
+    hak_site site; /* of big blocks (above 1 MiB); else 0 */
+} hak_block;
+/* Return false to stop. Must not allocate or free in ctx. */
+typedef bool hak_visit_fn(void *user, const hak_block *block);
+/* Every live block. 0 = all seen, 1 = stopped by fn. */
+HAK_API int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
+
+/* Whole-heap consistency: true = sound. Each fault goes to `report` (may be NULL). Slow. */
+HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
