@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# consume.sh case prefix scratch-folder
+# Uses one thing of an installed prefix the way a stranger does: nothing of the source tree but examples.
+# Exit status 77: skipped, for the reason printed.
+set -euo pipefail
+case=$1 prefix=$2 scratch=$3
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+fail() {
+    echo "$case: $1"
+    exit 1
+}
+skip() {
+    echo "$case: skipped: $1"
+    exit 77
+}
+must_exist() {
+    for path; do
+        [[ -e $path ]] || fail "$path was not installed"
+    done
+}
+pc() { # prefix, arguments
+    PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config "${@:2}" hakmem
+}
+
+# The thing of the Lua binding that a runtime's development files (by pkg-config's name) call for.
+needs_lua() { # pkg-config name, paths
+    [[ ${LUA^^} == ON ]] || skip "built with HAKMEM_BUILD_LUA=$LUA"
+    pkg-config --exists "$1" || skip "$1 was not there when hakmem was built"
+    must_exist "${@:2}"
+}
+needs_program() {
+    command -v "$1" >/dev/null || skip "no program $1 on this machine"
+}
+
+find_package() { # arguments for cmake
+    "$CMAKE" -S "$here/find_package" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+        -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "$@"
+    "$CMAKE" --build build
+    build/embed
+}
+
+launcher() { # program
+    local program=$prefix/bin/$1 out
+    cat >script.lua <<'LUA'
+local t = {}
+for i = 1, 1000 do t[i] = { tostring(i) } end
+io.write(#t, " ", arg[1], "\n")
+os.exit(7, true)
+LUA
+    set +e
+    out=$("$program" --hak-report script.lua one 2>report)
+    local status=$?
+    set -e
+    [[ $status -eq 7 ]] || fail "exit status $status instead of the script's 7"
+    [[ $out == "1000 one" ]] || fail "the script printed '$out'"
+    grep -q table report || fail "no label 'table' in the report: $(cat report)"
+}
+
+module() { # runtime, version of the path
+    LUA_INIT='' LUA_CPATH="$prefix/lib/lua/$2/?.so" "$1" - <<'LUA'
+local hakmem = require "hakmem"
+local kept = {}
+for i = 1, 10000 do kept[i] = { i } end
+local stats, sum = hakmem.stats(), 0
+for _, label in pairs(hakmem.labels()) do sum = sum + label.live_bytes end
+-- labels() makes a table itself: the totals are taken again after it.
+assert(stats.live_bytes > 10000 * 16, "adopted state shows " .. stats.live_bytes .. " live bytes")
+assert(sum > 10000 * 16, "labels sum to " .. sum)
+print(stats.live_bytes, sum)
+LUA
+}
+
+case $case in
+    find_package)
+        find_package -DBUILD_SHARED_LIBS=OFF
+        readelf --dynamic build/embed | grep -q 'NEEDED.*libhakmem' && fail "linked with the shared library"
+        exit 0
+        ;;
+    find_package_shared)
+        find_package -DBUILD_SHARED_LIBS=ON
+        readelf --dynamic build/embed | grep -q 'NEEDED.*libhakmem' || fail "linked with the static library"
+        ;;
+    pkgconfig_shared)
+        $CC "$EXAMPLES/embed.c" $(pc "$prefix" --cflags --libs) -o embed
+        readelf --dynamic embed | grep -q 'NEEDED.*libhakmem' || fail "linked with the static library"
+        LD_LIBRARY_PATH=$prefix/lib ./embed
+        [[ $(pc "$prefix" --modversion) == "$VERSION" ]] || fail "version $(pc "$prefix" --modversion)"
+        ;;
+    pkgconfig_static)
+        $CC -static "$EXAMPLES/embed.c" $(pc "$prefix" --static --cflags --libs) -o embed
+        ./embed
+        ;;
+    cxx)
+        for header in "$prefix"/include/hakmem/*.h; do
+            flags=()
+            if [[ $header == */lua.h ]]; then
+                pkg-config --exists luajit || continue
+                flags=($(pkg-config --cflags luajit))
+            fi
+            $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror "-DHEADER=<hakmem/${header##*/}>" "${flags[@]}" \
+                "$here/inclusion.cpp" $(pc "$prefix" --cflags) "$prefix/lib/libhakmem.a" -o inclusion
+            ./inclusion || fail "the program that includes ${header##*/} failed"
+        done
+        ;;
+    moved)
+        cp -a "$prefix" elsewhere
+        prefix=$scratch/elsewhere
+        find_package
+        $CC "$EXAMPLES/embed.c" $(pc "$prefix" --cflags --libs) -o embed
+        [[ $(pc "$prefix" --cflags) == *"$scratch/elsewhere"* ]] || fail "$(pc "$prefix" --cflags)"
+        LD_LIBRARY_PATH=$prefix/lib ./embed
+        ;;
+    hakluajit)
+        needs_lua luajit "$prefix/bin/hakluajit"
+        launcher hakluajit
+        ;;
+    haklua5.4)
+        needs_lua lua5.4 "$prefix/bin/haklua5.4"
+        launcher haklua5.4
+        ;;
+    module_luajit | module_lua5.1)
+        runtime=${case#module_}
+        needs_lua lua5.1 "$prefix/lib/lua/5.1/hakmem.so"
+        needs_program "$runtime"
+        module "$runtime" 5.1
+        ;;
+    module_lua5.4)
+        needs_lua lua5.4 "$prefix/lib/lua/5.4/hakmem.so"
+        needs_program lua5.4
+        module lua5.4 5.4
+        ;;
+    *)
+        fail "no such case"
+        ;;
+esac
