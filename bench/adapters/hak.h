@@ -1,0 +1,71 @@
+/* hakmem. Variants: BENCH_SIZED frees with the size, BENCH_LABELLED gives 12 labels, BENCH_DEBUG checks
+ * every free. One context for the row, others share its space. */
+#ifndef BENCH_ADAPTER_HAK_H
+#define BENCH_ADAPTER_HAK_H
+
+#include "label.h"
+
+#include <hakmem/hakmem.h>
+
+#define BA_HAS_CTX 1
+#define BA_HAS_BUFFER 1
+
+extern hak_space *bench_space;
+extern hak_ctx *bench_ctx;
+/* buffer NULL = pages of the OS. */
+void bench_hak_init(void *buffer, size_t size);
+hak_ctx *bench_hak_ctx(void);
+
+static inline const char *ba_version(void) {
+    return hak_version();
+}
+static inline void ba_init(void) {
+    bench_hak_init(NULL, 0);
+}
+static inline void ba_init_buffer(void *buffer, size_t size) {
+    bench_hak_init(buffer, size);
+}
+
+typedef hak_ctx ba_ctx;
+static inline ba_ctx *ba_ctx_new(void) {
+    return bench_hak_ctx();
+}
+/* Labels are numbered from 1 in the order of their definition. */
+static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
+#ifdef BENCH_LABELLED
+    return hak_alloc_cs(c, n, (hak_label)(1 + label_index(n)), 0);
+#else
+    return hak_alloc(c, n);
+#endif
+}
+static inline void ba_ctx_destroy(ba_ctx *c) {
+    hak_ctx_destroy(c);
+}
+
+static inline void *ba_alloc(size_t n) {
+    return ba_ctx_alloc(bench_ctx, n);
+}
+static inline void ba_free(void *p, size_t n) {
+#ifdef BENCH_SIZED
+    hak_free_sized(bench_ctx, p, n);
+#else
+    (void)n;
+    hak_free(bench_ctx, p);
+#endif
+}
+static inline void *ba_realloc(void *p, size_t old, size_t n) {
+#ifdef BENCH_SIZED
+    return hak_realloc_sized(bench_ctx, p, old, n);
+#else
+    (void)old;
+    return hak_realloc(bench_ctx, p, n);
+#endif
+}
+static inline void ba_trim(void) {
+    hak_ctx_trim(bench_ctx);
+}
+static inline void ba_tick(void) {
+    hak_ctx_tick(bench_ctx, 0);
+}
+
+#endif

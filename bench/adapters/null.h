@@ -1,0 +1,64 @@
+/* No allocator: addresses from a ring. What remains is the cost of the harness. With BENCH_LABELLED it
+ * also chooses a label, the harness's share of the labelled runs. */
+#ifndef BENCH_ADAPTER_NULL_H
+#define BENCH_ADAPTER_NULL_H
+
+#include "label.h"
+
+#define BA_HAS_CTX 1
+#define BA_HAS_BUFFER 0
+
+enum { RING_SMALL = 1 << 18, RING_BIG = 1 << 23, RING_SMALL_MAX = 1 << 15 };
+extern char null_ring_small[RING_SMALL], null_ring_big[RING_BIG];
+extern size_t null_at_small, null_at_big;
+
+static inline const char *ba_version(void) {
+    return "ring of addresses";
+}
+static inline void ba_init(void) {
+}
+static inline void *ba_alloc(size_t n) {
+#ifdef BENCH_LABELLED
+    __asm__ volatile("" ::"r"(label_index(n)));
+#endif
+    size_t room = (n + 15) & ~(size_t)15;
+    if (room <= RING_SMALL_MAX) {
+        size_t at = null_at_small & (RING_SMALL - 1);
+        null_at_small = at + room;
+        if (at + room <= RING_SMALL) return null_ring_small + at;
+        null_at_small = room;
+        return null_ring_small;
+    }
+    size_t at = null_at_big & (RING_BIG - 1);
+    null_at_big = at + room;
+    if (at + room <= RING_BIG) return null_ring_big + at;
+    null_at_big = room;
+    return null_ring_big;
+}
+static inline void ba_free(void *p, size_t n) {
+    __asm__ volatile("" ::"r"(p));
+    (void)n;
+}
+static inline void *ba_realloc(void *p, size_t old, size_t n) {
+    (void)old;
+    (void)p;
+    return ba_alloc(n);
+}
+static inline void ba_trim(void) {
+}
+static inline void ba_tick(void) {
+}
+
+typedef struct null_ctx ba_ctx;
+static inline ba_ctx *ba_ctx_new(void) {
+    return (ba_ctx *)ba_alloc(64);
+}
+static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
+    (void)c;
+    return ba_alloc(n);
+}
+static inline void ba_ctx_destroy(ba_ctx *c) {
+    __asm__ volatile("" ::"r"(c));
+}
+
+#endif

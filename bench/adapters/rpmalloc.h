@@ -1,0 +1,33 @@
+/* rpmalloc, without its first-class heaps, which would slow every other row. */
+#ifndef BENCH_ADAPTER_RPMALLOC_H
+#define BENCH_ADAPTER_RPMALLOC_H
+
+#include <rpmalloc.h>
+
+#define BA_HAS_CTX 0
+#define BA_HAS_BUFFER 0
+
+static inline const char *ba_version(void) {
+    return BENCH_PEER_VERSION;
+}
+static inline void ba_init(void) {
+    rpmalloc_initialize();
+}
+static inline void *ba_alloc(size_t n) {
+    return rpmalloc(n);
+}
+static inline void ba_free(void *p, size_t n) {
+    (void)n;
+    rpfree(p);
+}
+static inline void *ba_realloc(void *p, size_t old, size_t n) {
+    (void)old;
+    return rprealloc(p, n);
+}
+static inline void ba_trim(void) {
+    rpmalloc_thread_collect();
+}
+static inline void ba_tick(void) {
+}
+
+#endif

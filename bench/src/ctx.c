@@ -1,0 +1,78 @@
+/* ctx: create a context, allocate some blocks of 16..512 bytes in it, destroy it. With more than one
+ * context alive, a random one is destroyed and made anew. Where the allocator has no contexts the blocks
+ * are freed one by one. One operation is one context. */
+#include "harness.h"
+#include BENCH_ADAPTER
+
+enum { TABLE = 4096, RSS_CHECK_EVERY = 128 };
+/* Allocators that need more for the contexts of one case are reported, not run into the wall. */
+#define RSS_MAX (8 * KIB * MIB)
+
+static unsigned short sizes[TABLE];
+
+#if BA_HAS_CTX
+typedef ba_ctx *one;
+static one one_new(void **blocks, size_t count, size_t at) {
+    (void)blocks;
+    ba_ctx *c = ba_ctx_new();
+    if (!c) bench_fail("no more contexts");
+    for (size_t i = 0; i < count; i++) touch(ba_ctx_alloc(c, sizes[(at + i) % TABLE]), i);
+    return c;
+}
+static void one_destroy(one c, void **blocks, size_t count, size_t at) {
+    (void)blocks;
+    (void)count;
+    (void)at;
+    ba_ctx_destroy(c);
+}
+#else
+typedef void **one;
+static one one_new(void **blocks, size_t count, size_t at) {
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = ba_alloc(sizes[(at + i) % TABLE]);
+        touch(blocks[i], i);
+    }
+    return blocks;
+}
+static void one_destroy(one c, void **blocks, size_t count, size_t at) {
+    (void)blocks;
+    for (size_t i = 0; i < count; i++) ba_free(c[i], sizes[(at + i) % TABLE]);
+}
+#endif
+
+static void ctx(const bench_case *c, const bench_settings *s) {
+    size_t live = c->a, count = c->b;
+    one *all = bench_table(live * sizeof *all);
+    size_t *at = bench_table(live * sizeof *at);
+    void **blocks = bench_table(live * count * sizeof *blocks);
+    bench_rng r = 17;
+    for (size_t i = 0; i < TABLE; i++) sizes[i] = (unsigned short)rng_range(rng_next(&r), 16, 512);
+    ba_init();
+    double before = (double)resident_bytes();
+    put("has_ctx", BA_HAS_CTX);
+    for (size_t i = 0; i < live; i++) {
+        at[i] = i;
+        all[i] = one_new(blocks + i * count, count, i);
+        if (i % RSS_CHECK_EVERY == 0 && resident_bytes() > RSS_MAX) bench_fail("more than 8 GiB resident");
+    }
+    put("kib_per_ctx", ((double)resident_bytes() - before) / (double)KIB / (double)live);
+    size_t rounds = scaled(s, 4000000 / (count + 20)), warm = rounds / 20 + live / 4;
+    bench_timer t;
+    for (size_t i = 0; i < warm + rounds; i++) {
+        if (i == warm) timer_start(&t);
+        size_t k = rng_index(rng_next(&r), live);
+        one_destroy(all[k], blocks + k * count, count, at[k]);
+        at[k] = i % TABLE;
+        all[k] = one_new(blocks + k * count, count, at[k]);
+        if (i % 256 == 0) ba_tick();
+    }
+    timer_stop(&t, rounds);
+}
+
+static const bench_case cases[] = {
+    {"blocks20", 1, 20, false},       {"blocks1000", 1, 1000, false}, {"live10000", 10000, 20, false},
+    {"live10", 10, 20, true},         {"live100", 100, 20, true},     {"live1000", 1000, 20, true},
+    {"live50000", 50000, 20, true},   {NULL, 0, 0, false},
+};
+
+const bench_row rows_ctx[] = {{"ctx", cases, ctx}, {NULL, NULL, NULL}};
