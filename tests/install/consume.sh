@@ -77,6 +77,27 @@ print(stats.live_bytes, sum)
 LUA
 }
 
+lua_host() { # runtime by pkg-config's name, target
+    "$CMAKE" -S "$here/lua_host" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+        -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" -DRUNTIME="$1" -DTARGET="$2"
+    "$CMAKE" --build build
+    cat >modest.lua <<'LUA'
+local t = {}
+for i = 1, 10000 do t[i] = { tostring(i) } end
+assert(#t == 10000)
+LUA
+    cat >greedy.lua <<'LUA'
+local t = {}
+for i = 1, 1e7 do t[i] = { tostring(i) } end
+LUA
+    local status=0
+    build/lua_host modest.lua greedy.lua modest.lua >out 2>err || status=$?
+    cat out err
+    [[ $status -eq 1 ]] || fail "exit status $status instead of 1 for the greedy script"
+    [[ $(grep -c 'not enough memory' err) -eq 1 ]] || fail "no or more than one error of memory"
+    [[ $(grep -c '^modest.lua: [0-9]* of 8388608 bytes' out) -eq 2 ]] || fail "the modest scripts did not both end"
+}
+
 case $case in
     find_package)
         find_package -DBUILD_SHARED_LIBS=OFF
@@ -134,6 +155,13 @@ case $case in
         needs_lua lua5.4 "$prefix/lib/lua/5.4/hakmem.so"
         needs_program lua5.4
         module lua5.4 5.4
+        ;;
+    lua_host_*)
+        runtime=${case#lua_host_}
+        name=${runtime#lua5.}
+        [[ $name == luajit ]] || name=5$name
+        needs_lua "$runtime" "$prefix/lib/libhakmem_lua_$name.a" "$prefix/include/hakmem/lua.h"
+        lua_host "$runtime" "hakmem::lua_$name"
         ;;
     *)
         fail "no such case"
