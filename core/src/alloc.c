@@ -1,0 +1,226 @@
+/* The hot paths. Allocation of up to 1 KiB: table look-up of the class, pop from its magazine, and one
+ * store of the label where the context has labels. Free: address -> unit -> map entry -> class, push on
+ * its magazine. Neither touches the block nor its slab's record. Everything else is in the slow paths
+ * below: refill from bitmaps (slab.c), packed units (packed.c), runs, big blocks. */
+#include "alloc.h"
+
+#include "big.h"
+#include "check.h"
+#include "label.h"
+#include "packed.h"
+#include "run.h"
+#include "slab.h"
+
+HK_INLINE void *pop(hk_bin *bin, hak_label label)
+{
+    void *p = *--bin->top;
+    if (bin->labels) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
+}
+
+void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
+    }
+    return hk_alloc_slow(ctx, n, label, site);
+}
+
+void *hak_alloc(hak_ctx *ctx, size_t n)
+{
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, 0);
+    }
+    return hk_alloc_slow(ctx, n, 0, 0);
+}
+
+HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (HK_LIKELY(kind < HK_BINS)) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (HK_LIKELY(bin->top < bin->hi)) {
+            *bin->top++ = p;
+            return;
+        }
+        if (HK_LIKELY(kind < HK_SMALL_CLASSES && !ctx->checked)) {
+            hk_magazine_overflow(ctx, bin, p);
+            return;
+        }
+    }
+    hk_free_slow(ctx, p, n);
+}
+
+void hak_free(hak_ctx *ctx, void *p)
+{
+    free_fast(ctx, p, HAK_NONE);
+}
+
+/* The look-up is one load from a flat map, and makes a wrong size harmless: see docs/design.md. */
+void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
+{
+    free_fast(ctx, p, n);
+}
+
+void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
+{
+    (void)site;
+    free_fast(ctx, p, HAK_NONE);
+}
+
+/* ---- Slow paths ---------------------------------------------------------------------------------- */
+
+/* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
+static unsigned refill_of(const hk_bin *bin)
+{
+    unsigned n = bin->closed ? bin->cap : (bin->cap + 1u) / 2;
+    return n ? n : 1;
+}
+
+static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (!hk_bin_of(ctx, class)->slots && !hk_class_open(ctx, class)) return NULL;
+    hk_bin *bin = hk_bin_of(ctx, class);
+    if (HK_UNLIKELY(ctx->checked)) return hk_check_alloc(ctx, bin, label);
+    if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, refill_of(bin))) return NULL;
+    void *p = *--bin->top;
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
+    return p;
+}
+
+static void *alloc_small(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (!hk_bin_of(ctx, class)->slots) {
+        void *p = hk_packed_alloc(ctx, class, label);
+        if (p) return p;
+    }
+    return alloc_in_slab(ctx, class, label);
+}
+
+static bool may_allocate(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(ctx->pressure)) hk_pressure(ctx);
+    return !ctx->retired;
+}
+
+void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    if (n > HK_SMALL_MAX) {
+        bool zero;
+        return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
+    }
+    unsigned class = hk_class_of(n);
+    hk_bin *bin = hk_bin_of(ctx, class);
+    if (bin->top > bin->lo) return pop(bin, label);
+    if (!may_allocate(ctx)) return hk_fail(ctx);
+    void *p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_small(ctx, class, label);
+    return p ? p : hk_fail(ctx);
+}
+
+static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, n, label, zero);
+    return hk_big_alloc(ctx, align, n, label, site, zero);
+}
+
+void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    if (n > PTRDIFF_MAX - HK_ALIGN_MAX) {
+        hk_error(ctx, HAK_E_OVERFLOW, NULL, "allocate: the size is absurd");
+        return hk_fail(ctx);
+    }
+    if (!may_allocate(ctx)) return hk_fail(ctx);
+    void *p = alloc_large(ctx, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_large(ctx, align, n, label, site, zero);
+    if (!p) return hk_fail(ctx);
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_POISON)) {
+        memset(p, HK_POISON_NEW, hak_usable_size(ctx, p));
+        *zero = false;
+    }
+    return p;
+}
+
+void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, n, &total)) {
+        hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
+        return hk_fail(ctx);
+    }
+    if (total > HK_SMALL_MAX) {
+        bool zero;
+        void *p = hk_alloc_large(ctx, HK_PAGE, total, label, site, &zero);
+        if (p && !zero) memset(p, 0, total);
+        return p;
+    }
+    void *p = hak_alloc_cs(ctx, total, label, site);
+    return p ? memset(p, 0, total) : NULL;
+}
+
+void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
+{
+    return hak_calloc_cs(ctx, count, n, 0, 0);
+}
+
+/* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. */
+static unsigned aligned_class(size_t align, size_t n)
+{
+    unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
+    while (hk_classes[class].size % align) class++;
+    return class;
+}
+
+void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
+{
+    if (align == 0 || align & (align - 1) || align > HK_ALIGN_MAX) {
+        hk_error(ctx, HAK_E_ALIGNMENT, NULL, "align: a power of two up to 1 GiB");
+        return hk_fail(ctx);
+    }
+    if (align <= 8) return hak_alloc_cs(ctx, n, label, site);
+    if (align <= 16 && n <= HK_SMALL_MAX) return hak_alloc_cs(ctx, hk_align_up(n ? n : 1, 16), label, site);
+    if (n > HK_SMALL_MAX || align > HK_PAGE) {
+        bool zero;
+        return hk_alloc_large(ctx, align, hk_max(n, HK_SMALL_MAX + 1), label, site, &zero);
+    }
+    if (!may_allocate(ctx)) return hk_fail(ctx);
+    unsigned class = aligned_class(align, n);
+    void *p = alloc_in_slab(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_in_slab(ctx, class, label);
+    return p ? p : hk_fail(ctx);
+}
+
+void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n)
+{
+    return hak_aligned_alloc_cs(ctx, align, n, 0, 0);
+}
+
+static void free_big(hak_ctx *ctx, void *p)
+{
+    hk_big *b = hk_big_find(ctx, p);
+    if (!b) hk_error(ctx, HAK_E_FOREIGN, p, "free: not a block of this context");
+    else if (b->cached) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+    else hk_big_free(ctx, b);
+}
+
+void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
+{
+    if (!p) return;
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_free(ctx, p, n);
+    if (kind < HK_SMALL_CLASSES) hk_slab_free(ctx, e, kind, p);
+    else if (kind < HK_BINS) hk_run_free(ctx, e, kind, p);
+    else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
+    else if (kind == HK_KIND_META) hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+    else free_big(ctx, p);
+    if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
+}
+
+void hak_space_free(hak_space *space, void *p)
+{
+    hak_ctx *ctx = hak_ctx_of(space, p);
+    if (ctx) hak_free(ctx, p);
+}

@@ -1,0 +1,13 @@
+/* What the fast paths in alloc.c fall back to. */
+#ifndef HK_ALLOC_H
+#define HK_ALLOC_H
+
+#include "ctx.h"
+
+HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
+/* n: the size that a sized free told, or HAK_NONE. */
+HK_NOINLINE void hk_free_slow(hak_ctx *ctx, void *p, size_t n);
+/* Blocks above 8 KiB. *zero tells whether the block reads as zero. */
+void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
+
+#endif

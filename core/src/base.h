@@ -1,0 +1,72 @@
+/* What every layer shares: the unit sizes and a few helpers. Knows nothing of any layer. */
+#ifndef HK_BASE_H
+#define HK_BASE_H
+
+#include "hakmem/hakmem.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HK_PAGE ((size_t)4096)
+#define HK_UNIT_SHIFT 14
+#define HK_UNIT ((size_t)1 << HK_UNIT_SHIFT) /* what a context takes */
+#define HK_CHUNK_UNITS 128u                  /* units in a chunk of 2 MiB */
+#define HK_CHUNK (HK_UNIT * HK_CHUNK_UNITS)
+#define HK_SMALL_MAX ((size_t)8192)     /* blocks in slabs */
+#define HK_RUN_MAX ((size_t)1 << 20)    /* blocks in runs of units */
+#define HK_ALIGN_MAX ((size_t)1 << 30)
+#define HK_POINTERS_BELOW ((uintptr_t)1 << 47) /* what LuaJIT can hold */
+
+#define HK_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define HK_INLINE static inline __attribute__((always_inline))
+#define HK_COLD __attribute__((noinline, cold))
+#define HK_NOINLINE __attribute__((noinline))
+
+HK_INLINE size_t hk_align_up(size_t n, size_t align)
+{
+    return (n + align - 1) & ~(align - 1);
+}
+
+HK_INLINE size_t hk_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+HK_INLINE size_t hk_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+HK_INLINE unsigned hk_log2(size_t n)
+{
+    return 63u - (unsigned)__builtin_clzll((unsigned long long)n);
+}
+
+/* Counters that other threads may read: plain moves, no locked instruction. */
+typedef _Atomic size_t hk_counter;
+
+HK_INLINE size_t hk_get(const hk_counter *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+HK_INLINE void hk_set(hk_counter *c, size_t v)
+{
+    atomic_store_explicit(c, v, memory_order_relaxed);
+}
+
+HK_INLINE void hk_add(hk_counter *c, size_t v)
+{
+    hk_set(c, hk_get(c) + v);
+}
+
+HK_INLINE void hk_sub(hk_counter *c, size_t v)
+{
+    hk_set(c, hk_get(c) - v);
+}
+
+#endif

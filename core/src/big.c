@@ -1,0 +1,264 @@
+#include "big.h"
+
+#include "label.h"
+
+static hk_big **bucket_of(const hak_space *s, const void *p)
+{
+    uint64_t h = (uint64_t)((uintptr_t)p >> 12) * 0x9E3779B97F4A7C15u;
+    return &s->big[h >> (64 - 12)];
+}
+_Static_assert(HK_BIG_BUCKETS == 1 << 12, "bucket_of takes 12 bits");
+
+static void hash_add(hak_space *s, hk_big *b)
+{
+    hk_lock_take(&s->lock);
+    hk_big **at = bucket_of(s, b->p);
+    b->chain = *at;
+    *at = b;
+    hk_lock_drop(&s->lock);
+}
+
+static void hash_remove(hak_space *s, hk_big *b)
+{
+    hk_lock_take(&s->lock);
+    hk_big **at = bucket_of(s, b->p);
+    while (*at != b) at = &(*at)->chain;
+    *at = b->chain;
+    hk_lock_drop(&s->lock);
+}
+
+hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
+{
+    hak_space *s = ctx->space;
+    if (!s->big_ready) return NULL;
+    hk_lock_take(&s->lock);
+    hk_big *b = *bucket_of(s, p);
+    while (b && (b->p != p || b->ctx != ctx)) b = b->chain;
+    hk_lock_drop(&s->lock);
+    return b;
+}
+
+hak_ctx *hk_big_owner(hak_space *s, const void *p)
+{
+    hak_ctx *owner = NULL;
+    if (!s->big_ready) return NULL;
+    hk_lock_take(&s->lock);
+    for (unsigned i = 0; i < HK_BIG_BUCKETS && !owner; i++)
+        for (hk_big *b = s->big[i]; b; b = b->chain)
+            if (!b->cached && (size_t)((const char *)p - b->p) < b->size) owner = b->ctx;
+    hk_lock_drop(&s->lock);
+    return owner;
+}
+
+hk_big *hk_big_containing(const hak_ctx *ctx, const void *p)
+{
+    hk_big *b = ctx->bigs;
+    while (b && (uintptr_t)p - (uintptr_t)b->p >= b->size) b = b->next;
+    return b;
+}
+
+static void list_add(hk_big **list, hk_big *b)
+{
+    b->prev = NULL;
+    b->next = *list;
+    if (b->next) b->next->prev = b;
+    *list = b;
+}
+
+static void list_remove(hk_big **list, hk_big *b)
+{
+    if (b->prev) b->prev->next = b->next;
+    else *list = b->next;
+    if (b->next) b->next->prev = b->prev;
+}
+
+static void account(hak_ctx *ctx, const hk_big *b)
+{
+    hk_add(&ctx->live_bytes, b->size);
+    hk_add(&ctx->live_blocks, 1);
+    hk_add(&ctx->big_bytes, b->size);
+    hk_add(&ctx->big_blocks, 1);
+    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+}
+
+static void discount(hak_ctx *ctx, const hk_big *b)
+{
+    hk_sub(&ctx->live_bytes, b->size);
+    hk_sub(&ctx->live_blocks, 1);
+    hk_sub(&ctx->big_bytes, b->size);
+    hk_sub(&ctx->big_blocks, 1);
+}
+
+/* The block that this site gave back, else the tightest fit that wastes at most an eighth. */
+static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site site)
+{
+    hk_big *best = NULL;
+    for (hk_big *b = ctx->cached; b; b = b->next) {
+        if (b->size < size || b->size - size > size / 8 || (uintptr_t)b->p & (align - 1)) continue;
+        if (!best || (b->site == site) > (best->site == site) ||
+            ((b->site == site) == (best->site == site) && b->size < best->size))
+            best = b;
+        if (best == b && b->site == site && b->size == size) break;
+    }
+    if (!best) return NULL;
+    list_remove(&ctx->cached, best);
+    hk_sub(&ctx->cached_bytes, best->size);
+    return best;
+}
+
+static hk_big *record_new(hak_ctx *ctx)
+{
+    hk_big *b = ctx->spare;
+    if (b) {
+        ctx->spare = b->next;
+        return b;
+    }
+    return hk_meta_alloc(ctx, sizeof *b);
+}
+
+static void record_drop(hak_ctx *ctx, hk_big *b)
+{
+    b->next = ctx->spare;
+    ctx->spare = b;
+}
+
+static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
+{
+    hak_space *s = ctx->space;
+    hk_big *b = record_new(ctx);
+    if (!b) return NULL;
+    if (!s->big_ready) {
+        hk_lock_take(&s->lock);
+        bool ok = !s->extent.owned || hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) == 0;
+        s->big_ready = ok;
+        hk_lock_drop(&s->lock);
+        if (!ok) {
+            record_drop(ctx, b);
+            return NULL;
+        }
+    }
+    if (hk_charge(ctx, size)) {
+        b->p = hk_space_map(s, size, align);
+        if (b->p) {
+            b->size = size;
+            b->ctx = ctx;
+            return b;
+        }
+        hk_uncharge(ctx, size);
+    }
+    record_drop(ctx, b);
+    return NULL;
+}
+
+void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    size_t size = hk_align_up(hk_max(n, HK_PAGE), HK_PAGE);
+    align = hk_max(align, HK_PAGE);
+    hk_big *b = take_cached(ctx, align, size, site);
+    *zero = !b;
+    if (!b) {
+        b = map_new(ctx, align, size);
+        if (!b) return NULL;
+        hash_add(ctx->space, b);
+    }
+    b->cached = false;
+    b->site = site;
+    b->label = hk_label_clamp(label);
+    list_add(&ctx->bigs, b);
+    account(ctx, b);
+    return b->p;
+}
+
+static void unmap(hak_ctx *ctx, hk_big *b)
+{
+    hash_remove(ctx->space, b);
+    hk_space_unmap(ctx->space, b->p, b->size);
+    hk_uncharge(ctx, b->size);
+    record_drop(ctx, b);
+}
+
+/* The cache follows the heap: a quarter of what is live, two blocks of 2 MiB at least. */
+static size_t cache_limit(const hak_ctx *ctx)
+{
+    size_t live = hk_get(&ctx->live_bytes) / 4;
+    return hk_min(ctx->big_cache, hk_max(live, (size_t)4 << 20));
+}
+
+void hk_big_free(hak_ctx *ctx, hk_big *b)
+{
+    list_remove(&ctx->bigs, b);
+    discount(ctx, b);
+    if (b->size > ctx->big_cache) {
+        unmap(ctx, b);
+        return;
+    }
+    b->cached = true;
+    b->idle_since = 0;
+    list_add(&ctx->cached, b);
+    hk_add(&ctx->cached_bytes, b->size);
+    hk_big_purge(ctx, hk_max(cache_limit(ctx), b->size));
+}
+
+size_t hk_big_purge(hak_ctx *ctx, size_t keep)
+{
+    size_t done = 0;
+    while (hk_get(&ctx->cached_bytes) > keep) {
+        hk_big *b = ctx->cached;
+        while (b->next) b = b->next;
+        list_remove(&ctx->cached, b);
+        hk_sub(&ctx->cached_bytes, b->size);
+        done += b->size;
+        unmap(ctx, b);
+    }
+    return done;
+}
+
+void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
+{
+    for (hk_big *b = ctx->cached, *next; b; b = next) {
+        next = b->next;
+        if (b->idle_since == 0 || b->idle_since > now_ns) {
+            b->idle_since = now_ns;
+        } else if (now_ns - b->idle_since >= ctx->space->idle_ns) {
+            list_remove(&ctx->cached, b);
+            hk_sub(&ctx->cached_bytes, b->size);
+            unmap(ctx, b);
+        }
+    }
+}
+
+void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
+{
+    size_t size = hk_align_up(n, HK_PAGE), old = b->size;
+    if (size == old) return b->p;
+    if (size > old && !hk_charge(ctx, size - old)) return NULL;
+    hash_remove(ctx->space, b);
+    char *p = hk_space_remap(ctx->space, b->p, old, size);
+    if (p) {
+        discount(ctx, b);
+        b->p = p;
+        b->size = size;
+        account(ctx, b);
+    }
+    hash_add(ctx->space, b);
+    if (p && size < old) hk_uncharge(ctx, old - size);
+    if (!p && size > old) hk_uncharge(ctx, size - old);
+    return p;
+}
+
+void hk_big_destroy(hak_ctx *ctx)
+{
+    hk_big_purge(ctx, 0);
+    while (ctx->bigs) {
+        hk_big *b = ctx->bigs;
+        list_remove(&ctx->bigs, b);
+        unmap(ctx, b);
+    }
+}
+
+void hk_big_unmap_all(hak_space *s)
+{
+    if (!s->big_ready) return;
+    for (unsigned i = 0; i < HK_BIG_BUCKETS; i++)
+        for (hk_big *b = s->big[i]; b; b = b->chain) hk_space_unmap(s, b->p, b->size);
+}

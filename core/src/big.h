@@ -1,0 +1,38 @@
+/* Big blocks: above 1 MiB, each in a mapping of its own. Freed ones are kept for a while, by call site:
+ * a site that frees and asks again gets its block back warm, without a system call. */
+#ifndef HK_BIG_H
+#define HK_BIG_H
+
+#include "ctx.h"
+
+struct hk_big {
+    char *p;
+    size_t size; /* of the mapping */
+    hak_ctx *ctx;
+    hak_site site;
+    hk_big *next, *prev; /* in ctx->bigs or ctx->cached, the newest first */
+    hk_big *chain;       /* in the space's hash by address */
+    uint64_t idle_since; /* clock of the tick that first saw it cached; 0 = none yet */
+    uint8_t label;
+    bool cached;
+};
+
+void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
+void hk_big_free(hak_ctx *ctx, hk_big *big);
+/* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
+hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
+/* The record of the live block of ctx that contains p. NULL = none. */
+hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
+/* The same in a whole space. [any thread] */
+hak_ctx *hk_big_owner(hak_space *space, const void *p);
+/* In place or by moving the mapping. NULL = cannot; nothing changed. */
+void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
+/* Unmaps cached blocks, the oldest first, until at most `keep` bytes are left; returns bytes. */
+size_t hk_big_purge(hak_ctx *ctx, size_t keep);
+/* Unmaps what was cached for longer than the space's idle_ns. */
+void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
+/* Everything, for the end of the context or of the space. */
+void hk_big_destroy(hak_ctx *ctx);
+void hk_big_unmap_all(hak_space *space);
+
+#endif

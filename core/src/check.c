@@ -1,0 +1,135 @@
+#include "check.h"
+
+#include "big.h"
+#include "label.h"
+#include "packed.h"
+#include "slab.h"
+
+static bool still_poisoned(const unsigned char *p, size_t n)
+{
+    return p[0] == HK_POISON_FREE && memcmp(p, p + 1, n - 1) == 0;
+}
+
+void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
+{
+    const hk_slab *before = bin->slab;
+    uint32_t fresh = before ? before->fresh : 0;
+    if (!hk_slab_refill(ctx, bin, 1)) return NULL;
+    unsigned char *p = *--bin->top;
+    size_t size = hk_classes[bin->kind].size;
+    if (ctx->debug & HAK_DEBUG_POISON) {
+        /* A block that was not handed out before holds whatever its pages held. */
+        bool reused = bin->slab == before && before->fresh == fresh;
+        if (reused && !still_poisoned(p, size))
+            hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
+        memset(p, HK_POISON_NEW, size);
+    }
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+    return p;
+}
+
+/* Whether a block of `size` bytes is what a request of n bytes gets. */
+static bool size_fits(size_t size, size_t n)
+{
+    if (n > HK_RUN_MAX) return n <= size;
+    if (n > HK_SMALL_MAX) return (size_t)hk_run_units(hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT)) << HK_UNIT_SHIFT == size;
+    return hk_classes[hk_class_of(n)].size == size;
+}
+
+void hk_check_free(hak_ctx *ctx, void *p, size_t n)
+{
+    size_t size = hak_usable_size(ctx, p);
+    if (size == 0) return; /* the free itself reports what is wrong */
+    if (n != HAK_NONE && (n > size || (!ctx->slack && !size_fits(size, n))))
+        hk_error(ctx, HAK_E_SIZE, p, "free: the size told is not that of the block");
+    if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
+}
+
+/* ---- Whole heap ---------------------------------------------------------------------------------- */
+
+typedef struct findings {
+    const hak_ctx *ctx;
+    hak_report_fn *report;
+    void *user;
+    size_t faults;
+} findings;
+
+static void fault(findings *f, const void *p, const char *what)
+{
+    f->faults++;
+    if (f->report) f->report(f->user, HAK_E_CORRUPT, p, what);
+}
+
+static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *bytes)
+{
+    const hk_class *c = &hk_classes[s->kind];
+    hk_extent *e = hk_extent_of_id(f->ctx->space, s->id);
+    char *start = hk_slab_start(e, s);
+    unsigned out = 0;
+    if (s->fresh > c->blocks || s->units != c->units) {
+        fault(f, start, "slab: more blocks than its class has");
+        return;
+    }
+    for (unsigned i = 0; i < s->fresh; i++) out += hk_slab_block_out(e, s, i);
+    if (out != s->used) fault(f, start, "slab: the bitmap and the count of used blocks differ");
+    bool current = f->ctx->bins[s->kind].slab == s;
+    if (current != (s->trigger == HK_TRIGGER_NEVER)) fault(f, start, "slab: current, but not its bin's, or the reverse");
+    if (s->trigger == 0 && s->used == c->blocks) fault(f, start, "slab: full, but listed as partial");
+    *blocks += out;
+    *bytes += (size_t)out * c->size;
+}
+
+static void check_bin(findings *f, unsigned kind)
+{
+    const hk_bin *bin = &f->ctx->bins[kind];
+    const hak_space *space = f->ctx->space;
+    for (void **at = bin->lo; at < bin->top; at++) {
+        if (hk_kind_in_window(f->ctx, *at) != kind) fault(f, *at, "magazine: holds a block of another class");
+        else if (hak_usable_size(f->ctx, *at) == 0) fault(f, *at, "magazine: holds a block that its slab has free");
+    }
+    hk_unit_id before = 0;
+    for (hk_unit_id id = bin->first; id; id = hk_slab_at(space, id)->next) {
+        const hk_slab *s = hk_slab_at(space, id);
+        if (s->prev != before || s->kind != kind || s->trigger != 0) fault(f, hk_unit_address(space, id), "list of partial slabs is broken");
+        before = id;
+    }
+    if (bin->last != before) fault(f, bin, "list of partial slabs has a wrong end");
+}
+
+typedef struct totals {
+    size_t blocks, bytes;
+} totals;
+
+static bool add_block(void *user, const hak_block *b)
+{
+    totals *t = user;
+    t->blocks++;
+    t->bytes += b->size;
+    return true;
+}
+
+bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
+{
+    findings f = {ctx, report, user, 0};
+    totals t = {0, 0};
+    HK_EACH_OWNED(ctx, s) {
+        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        for (unsigned i = 0; i < s->units; i++)
+            if (e->map[s->id - e->first + i] != (ctx->key | s->kind)) fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
+        if (s->kind < HK_SMALL_CLASSES) {
+            check_slab(&f, s, &t.blocks, &t.bytes);
+        } else if (s->kind < HK_BINS) {
+            t.blocks++;
+            t.bytes += (size_t)s->units << HK_UNIT_SHIFT;
+        }
+    }
+    for (unsigned i = 0; i < ctx->packed_count; i++) hk_packed_visit(ctx, i, add_block, &t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next) {
+        t.blocks++;
+        t.bytes += b->size;
+    }
+    for (unsigned kind = 0; kind < HK_BINS; kind++) check_bin(&f, kind);
+    if (t.blocks != hk_get(&ctx->live_blocks)) fault(&f, NULL, "count of live blocks differs from the heap");
+    if (t.bytes != hk_get(&ctx->live_bytes)) fault(&f, NULL, "live bytes differ from the heap");
+    return f.faults == 0;
+}

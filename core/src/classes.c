@@ -1,0 +1,28 @@
+#include "classes.h"
+
+#define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
+#define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
+/* Blocks above 1 KiB share slabs of four units: less is lost at the end of a slab. */
+#define UNITS(s) ((s) <= 1024 ? 1 : 4)
+#define MAGAZINE(s) ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : 2)
+#define CLASS(s) \
+    { (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), UNITS(s) * 16384 / (s), UNITS(s), SHIFT(s), AREA(s), MAGAZINE(s) }
+#define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
+#define CLASS16(s, d) CLASS4(s, d), CLASS4((s) + 4 * (d), d), CLASS4((s) + 8 * (d), d), CLASS4((s) + 12 * (d), d)
+#define CLASS8(s, d) CLASS4(s, d), CLASS4((s) + 4 * (d), d)
+
+const hk_class hk_classes[HK_SMALL_CLASSES] = {
+    CLASS16(8, 8),     CLASS16(136, 8),    CLASS16(264, 8),    CLASS16(392, 8),
+    CLASS16(544, 32),  CLASS8(1152, 128),  CLASS8(2304, 256),  CLASS8(4608, 512),
+};
+
+const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
+
+#define SEQ4(c) (c), (c) + 1, (c) + 2, (c) + 3
+#define SEQ16(c) SEQ4(c), SEQ4((c) + 4), SEQ4((c) + 8), SEQ4((c) + 12)
+#define SAME4(c) (c), (c), (c), (c)
+#define SAME16(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
+
+const uint8_t hk_class_table[129] = {
+    0, SEQ16(0), SEQ16(16), SEQ16(32), SEQ16(48), SAME16(64), SAME16(68), SAME16(72), SAME16(76),
+};

@@ -1,0 +1,63 @@
+/* Size classes: 8-byte steps to 512, 32-byte steps to 1024, then 8 classes a doubling to 8 KiB (slabs);
+ * runs of 1 to 64 units above. A kind is a class number, or one of the special kinds below; a unit's
+ * map entry holds it. */
+#ifndef HK_CLASSES_H
+#define HK_CLASSES_H
+
+#include "base.h"
+
+enum {
+    HK_SMALL_CLASSES = 104,
+    HK_RUN_CLASSES = 32,
+    HK_BINS = HK_SMALL_CLASSES + HK_RUN_CLASSES,
+    HK_KIND_PACKED = 254, /* a unit of packed small blocks */
+    HK_KIND_META = 253    /* a unit of the context's own data */
+};
+
+typedef struct hk_class {
+    uint32_t reciprocal; /* ceil(2^32 / size): exact for offsets below 64 KiB */
+    uint16_t size;
+    uint16_t blocks;     /* in a slab */
+    uint8_t units;       /* of a slab */
+    uint8_t shift;       /* log2 of the bytes that share a label byte; at most the size */
+    uint8_t area;        /* which label area has that shift */
+    uint8_t magazine;    /* blocks kept at hand, at most */
+} hk_class;
+
+extern const hk_class hk_classes[HK_SMALL_CLASSES];
+/* Class of a size up to 1024, by (size + 7) / 8. */
+extern const uint8_t hk_class_table[129];
+
+HK_INLINE unsigned hk_class_of(size_t n)
+{
+    if (HK_LIKELY(n <= 1024)) return hk_class_table[(n + 7) >> 3];
+    unsigned log = hk_log2(n - 1); /* 10, 11 or 12 */
+    return 80u + (log - 10u) * 8u + (unsigned)(((n - 1) >> (log - 3)) & 7u);
+}
+
+/* Label areas, by the log2 of the bytes that share a byte. */
+enum { HK_AREAS = 7, HK_AREA_RUN = 6 };
+extern const uint8_t hk_area_shift[HK_AREAS];
+
+/* Run classes: every count of units to 16, then 8 a doubling. */
+HK_INLINE unsigned hk_run_class(size_t units)
+{
+    if (units <= 16) return (unsigned)units - 1;
+    unsigned log = hk_log2(units - 1); /* 4 or 5 */
+    return 16u + (log - 4u) * 8u + (unsigned)(((units - 1) >> (log - 3)) & 7u);
+}
+
+HK_INLINE unsigned hk_run_units(unsigned run_class)
+{
+    if (run_class < 16) return run_class + 1;
+    unsigned octave = (run_class - 16) / 8, step = (run_class - 16) % 8;
+    return (16u << octave) + (step + 1) * (2u << octave);
+}
+
+HK_INLINE size_t hk_kind_size(unsigned kind)
+{
+    if (kind < HK_SMALL_CLASSES) return hk_classes[kind].size;
+    return (size_t)hk_run_units(kind - HK_SMALL_CLASSES) << HK_UNIT_SHIFT;
+}
+
+#endif

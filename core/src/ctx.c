@@ -1,0 +1,361 @@
+#include "ctx.h"
+
+#include "big.h"
+#include "label.h"
+#include "packed.h"
+#include "run.h"
+#include "slab.h"
+
+_Static_assert(sizeof(hak_ctx) <= 1024, "20 blocks and their context fit two pages");
+
+/* What ctx->bins is until the first class gets a slab: every class closed. Never written. */
+static const hk_bin no_bins[HK_BINS];
+
+/* ---- Errors, limits ------------------------------------------------------------------------------ */
+
+void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what)
+{
+    if (ctx->on_error) ctx->on_error(ctx->error_user, error, p, what);
+    if (ctx->debug & HAK_DEBUG_ABORT) hk_os_abort();
+}
+
+const char *hak_error_name(hak_error error)
+{
+    static const char *const names[] = {
+        "HAK_OK",          "HAK_E_FOREIGN",  "HAK_E_DOUBLE_FREE", "HAK_E_POINTER",        "HAK_E_SIZE",
+        "HAK_E_ALIGNMENT", "HAK_E_OVERFLOW", "HAK_E_LABEL",       "HAK_E_USE_AFTER_FREE", "HAK_E_CORRUPT"};
+    return (size_t)error < sizeof names / sizeof *names ? names[error] : "unknown error";
+}
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+const char *hak_version(void)
+{
+    return TEXT(HAK_VERSION_MAJOR) "." TEXT(HAK_VERSION_MINOR) "." TEXT(HAK_VERSION_PATCH);
+}
+
+void *hk_fail(hak_ctx *ctx)
+{
+    ctx->failures++;
+    return NULL;
+}
+
+static bool charge(hak_ctx *ctx, size_t n)
+{
+    size_t now = hk_get(&ctx->committed), hard = hk_get(&ctx->hard), soft = hk_get(&ctx->soft);
+    if (hard && (now >= hard || n > hard - now)) return false;
+    if (!hk_quota_charge(ctx->quota, n)) return false;
+    hk_set(&ctx->committed, now + n);
+    if (soft && now < soft && now + n >= soft) ctx->pressure = true;
+    return true;
+}
+
+bool hk_charge(hak_ctx *ctx, size_t n)
+{
+    if (HK_LIKELY(charge(ctx, n))) return true;
+    return hk_big_purge(ctx, 0) > 0 && charge(ctx, n);
+}
+
+void hk_uncharge(hak_ctx *ctx, size_t n)
+{
+    hk_sub(&ctx->committed, n);
+    hk_quota_uncharge(ctx->quota, n);
+}
+
+void hk_pressure(hak_ctx *ctx)
+{
+    ctx->pressure = false;
+    if (ctx->on_pressure) ctx->on_pressure(ctx, ctx->pressure_user, hk_get(&ctx->committed), hk_get(&ctx->soft));
+}
+
+int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
+{
+    if (hard && soft > hard) return -1;
+    hk_set(&ctx->soft, soft);
+    hk_set(&ctx->hard, hard);
+    ctx->on_pressure = fn;
+    ctx->pressure_user = user;
+    ctx->pressure = false;
+    return 0;
+}
+
+/* ---- Units --------------------------------------------------------------------------------------- */
+
+uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
+{
+    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
+    if (!*e) return UINT32_MAX;
+    return (*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT] ^ ctx->key;
+}
+
+size_t hk_label_bytes(unsigned kind, size_t units)
+{
+    if (kind >= HK_BINS) return 0;
+    unsigned shift = kind < HK_SMALL_CLASSES ? hk_classes[kind].shift : HK_UNIT_SHIFT;
+    return (units << HK_UNIT_SHIFT) >> shift;
+}
+
+/* What units of this kind cost beside their bytes. */
+static size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
+{
+    return units * HK_UNIT_META + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
+}
+
+/* Metadata of the context's own are whole units. */
+static size_t metadata_of(const hak_ctx *ctx, unsigned kind, size_t units)
+{
+    size_t own = kind == HK_KIND_META ? units << HK_UNIT_SHIFT : kind == HK_KIND_PACKED ? HK_PACKED_TABLES : 0;
+    return overhead(ctx, kind, units) + own;
+}
+
+static bool units_charge(hak_ctx *ctx, unsigned kind, size_t units)
+{
+    if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) + overhead(ctx, kind, units))) return false;
+    hk_add(&ctx->metadata, metadata_of(ctx, kind, units));
+    return true;
+}
+
+static void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
+{
+    hk_uncharge(ctx, (units << HK_UNIT_SHIFT) + overhead(ctx, kind, units));
+    hk_sub(&ctx->metadata, metadata_of(ctx, kind, units));
+}
+
+static void set_heads(hk_slab *s, size_t from, size_t units)
+{
+    for (size_t i = from; i < units; i++) (s - i)->head = (uint8_t)i;
+}
+
+hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
+{
+    if (!units_charge(ctx, kind, units)) return NULL;
+    hak_space *space = ctx->space;
+    hk_unit_id id = hk_space_take(space, ctx->extent, units, ctx->key | kind, zero);
+    if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
+        hk_space_give(space, id, units);
+        id = 0;
+    }
+    if (!id) {
+        units_uncharge(ctx, kind, units);
+        return NULL;
+    }
+    hk_slab *s = hk_slab_at(space, id);
+    *s = (hk_slab){.id = id, .kind = (uint8_t)kind, .units = (uint8_t)units, .all_next = ctx->all};
+    set_heads(s, 1, units);
+    if (ctx->all) hk_slab_at(space, ctx->all)->all_prev = id;
+    ctx->all = id;
+    return s;
+}
+
+void hk_units_give(hak_ctx *ctx, hk_slab *s)
+{
+    hak_space *space = ctx->space;
+    if (s->all_prev) hk_slab_at(space, s->all_prev)->all_next = s->all_next;
+    else ctx->all = s->all_next;
+    if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
+    if (s->released) {
+        hk_sub(&ctx->released, (size_t)__builtin_popcount(s->released) * HK_PAGE);
+        s->released = 0;
+    }
+    units_uncharge(ctx, s->kind, s->units);
+    hk_space_give(space, s->id, s->units);
+}
+
+void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
+{
+    size_t less = s->units - units;
+    s->units = (uint8_t)units;
+    units_uncharge(ctx, s->kind, less);
+    hk_space_give(ctx->space, s->id + (uint32_t)units, less);
+}
+
+bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
+{
+    size_t more = units - s->units;
+    if (!units_charge(ctx, s->kind, more)) return false;
+    if (!hk_space_extend(ctx->space, s->id, s->units, more, ctx->key | s->kind)) {
+        units_uncharge(ctx, s->kind, more);
+        return false;
+    }
+    set_heads(s, s->units, units);
+    s->units = (uint8_t)units;
+    return true;
+}
+
+void *hk_meta_alloc(hak_ctx *ctx, size_t n)
+{
+    n = hk_align_up(n, 16);
+    if ((size_t)(ctx->meta_end - ctx->meta) < n) {
+        bool zero;
+        hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+        if (!s) return NULL;
+        ctx->meta = hk_unit_address(ctx->space, s->id);
+        ctx->meta_end = ctx->meta + HK_UNIT;
+    }
+    void *p = ctx->meta;
+    ctx->meta += n;
+    return p;
+}
+
+bool hk_bins_make(hak_ctx *ctx)
+{
+    if (ctx->bins != no_bins) return true;
+    size_t n = sizeof(hk_bin) * HK_BINS;
+    hk_bin *bins = hk_meta_alloc(ctx, n);
+    if (!bins) return false;
+    memset(bins, 0, n);
+    ctx->bins = bins;
+    return true;
+}
+
+void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
+{
+    *bytes = *blocks = 0;
+    if (ctx->bins == no_bins) return;
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        const hk_bin *bin = &ctx->bins[kind];
+        size_t n = (size_t)(bin->top - bin->lo);
+        *bytes += n * hk_kind_size(kind);
+        *blocks += n;
+    }
+}
+
+/* ---- Life ---------------------------------------------------------------------------------------- */
+
+const char *hak_options_error(const hak_options *o)
+{
+    if (!o) return NULL;
+    if (o->size != sizeof *o) return "hak_options.size is not sizeof(hak_options)";
+    if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT)) return "debug: HAK_DEBUG_* only";
+    if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
+    if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
+        return "packed_bytes: HAK_NONE, or up to 512 KiB";
+    return NULL;
+}
+
+const char *hak_ctx_name(const hak_ctx *ctx)
+{
+    return ctx->name;
+}
+
+static void set_options(hak_ctx *ctx, const hak_options *o)
+{
+    ctx->name = o->name ? o->name : "";
+    ctx->on_error = o->on_error;
+    ctx->error_user = o->error_user;
+    ctx->debug = o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug;
+    ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
+    ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
+    size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)32 << 10;
+    ctx->packed_nursery = (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+}
+
+hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
+{
+    static const hak_options defaults = HAK_OPTIONS_INIT;
+    if (hak_options_error(o)) return NULL;
+    if (!o) o = &defaults;
+    hak_space *own = NULL;
+    if (!space) {
+        /* A space of one context: less address space, so that thousands of them fit. */
+        hak_space_options small = HAK_SPACE_OPTIONS_INIT;
+        small.reserve = (size_t)4 << 30;
+        space = own = hak_space_new(&small);
+        if (!space) return NULL;
+    }
+    bool zero;
+    hk_unit_id id = 0;
+    if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META)) {
+        id = hk_space_take(space, NULL, 1, 0, &zero);
+        if (!id || id >> HK_ID_BITS) {
+            if (id) hk_space_give(space, id, 1);
+            hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);
+            id = 0;
+        }
+    }
+    if (!id) {
+        hak_space_delete(own);
+        return NULL;
+    }
+    hk_extent *e = hk_extent_of_id(space, id);
+    hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
+    if (!zero) memset(ctx, 0, sizeof *ctx);
+    ctx->space = space;
+    ctx->own_space = own != NULL;
+    ctx->extent = e;
+    ctx->base = e->base;
+    ctx->units = e->units;
+    ctx->map = e->map;
+    ctx->id = id;
+    ctx->key = id << 8;
+    ctx->bins = (hk_bin *)(uintptr_t)no_bins;
+    ctx->quota = o->quota;
+    set_options(ctx, o);
+    hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);
+    ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
+    bool packed = ctx->packed_nursery && !(ctx->debug & HAK_DEBUG_CHECK);
+    hk_set(&ctx->metadata, HK_UNIT_META + (packed ? sizeof *ctx + HK_PACKED_TABLES : HK_UNIT));
+    e->map[id - e->first] = ctx->key | (packed ? HK_KIND_PACKED : HK_KIND_META);
+    if (packed) {
+        hk_packed_init(ctx);
+    } else {
+        ctx->meta = (char *)(ctx + 1);
+        ctx->meta_end = (char *)ctx + HK_UNIT;
+        ctx->meta = (char *)hk_align_up((uintptr_t)ctx->meta, 64);
+    }
+    return ctx;
+}
+
+void hak_ctx_destroy(hak_ctx *ctx)
+{
+    if (!ctx) return;
+    hak_space *space = ctx->space;
+    hk_big_destroy(ctx);
+    hk_quota_uncharge(ctx->quota, hk_get(&ctx->committed));
+    if (ctx->own_space) {
+        hak_space_delete(space);
+        return;
+    }
+    for (hk_unit_id id = ctx->all; id;) {
+        hk_slab *s = hk_slab_at(space, id);
+        hk_unit_id next = s->all_next;
+        hk_space_give(space, id, s->units);
+        id = next;
+    }
+    hk_space_give(space, ctx->id, 1);
+}
+
+void hak_space_delete(hak_space *space)
+{
+    if (!space) return;
+    hk_big_unmap_all(space);
+    hak_os os = space->os;
+    hk_extent first = space->extent;
+    for (uint32_t i = space->extents - 1; i > 0; i--) {
+        hk_extent *e = hk_extent_number(space, i);
+        os.release(os.user, e->reserved, e->reserved_size);
+    }
+    if (first.owned) os.release(os.user, first.reserved, first.reserved_size);
+}
+
+void hk_retire_check(hak_ctx *ctx)
+{
+    if (hk_get(&ctx->live_blocks) == 0) hak_ctx_destroy(ctx);
+}
+
+void hak_ctx_retire(hak_ctx *ctx)
+{
+    if (!ctx) return;
+    hak_ctx_flush(ctx);
+    ctx->retired = ctx->checked = true;
+    /* Closed magazines send every call to the slow paths, which know. */
+    if (ctx->bins != no_bins) {
+        for (unsigned kind = 0; kind < HK_BINS; kind++) {
+            hk_bin *bin = &ctx->bins[kind];
+            bin->cap = 0;
+            bin->hi = bin->slots;
+        }
+    }
+    hk_retire_check(ctx);
+}

@@ -1,0 +1,120 @@
+/* The context: its struct, its accounts of committed memory, and the units that it owns. */
+#ifndef HK_CTX_H
+#define HK_CTX_H
+
+#include "base.h"
+#include "classes.h"
+#include "quota.h"
+#include "space.h"
+
+/* One size class of a context; a cache line. While hi == slots the magazine is closed to frees. A bin of
+ * zeros is a class without slab and magazine: every operation takes the slow path. */
+typedef struct hk_bin {
+    void **top, **lo, **hi; /* [lo, top) are the blocks at hand, there is room up to hi */
+    uint8_t *labels;        /* labels[address >> shift]; NULL = the context has no labels */
+    void **slots;           /* NULL = the class has no slabs yet */
+    hk_slab *slab;          /* that refills come from */
+    hk_unit_id first, last; /* partial slabs, the oldest first */
+    uint16_t closed;        /* slow frees until the magazine opens again */
+    uint16_t backoff;       /* how long it will be closed next time */
+    uint8_t cap, shift, kind, heat;
+} hk_bin;
+_Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
+
+enum { HK_PACKED_UNITS = 32 };
+
+struct hak_ctx {
+    /* What the fast paths read. */
+    uintptr_t base; /* of the extent whose blocks go through magazines */
+    size_t units;
+    uint32_t *map;
+    uint32_t key; /* id of the context's first unit << 8; a map entry is key | kind */
+    bool checked; /* debug or retired: frees take the slow path */
+    hk_bin *bins; /* all zero, read-only, until the first class gets a slab */
+    hk_counter live_bytes, live_blocks; /* blocks in magazines included */
+
+    hak_space *space;
+    hk_extent *extent;
+    hk_unit_id id;
+    hk_unit_id all;   /* list of everything owned but unit `id` */
+    bool own_space, retired, labelled, slack, pressure;
+    uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
+    uint8_t magazine;
+    unsigned debug;
+    hk_counter committed, metadata, peak, released;
+    hk_counter soft, hard;
+    hak_pressure_fn *on_pressure;
+    void *pressure_user;
+    hak_quota *quota;
+    hak_error_fn *on_error;
+    void *error_user;
+    const char *name;
+    uint64_t failures;
+
+    char *meta, *meta_end; /* where the context's own data are bumped from */
+    const char **label_names;
+    uint32_t label_count, label_room;
+
+    hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
+    hk_counter big_bytes, big_blocks, cached_bytes;
+    size_t big_cache;
+
+    uint32_t packed_bump;                 /* offset in the current packed unit */
+    char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
+    uint16_t packed_free[HK_SMALL_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
+    uint8_t packed_heat[HK_SMALL_CLASSES];
+};
+
+/* What a unit costs beside its own bytes: slab record, map entry, bitmap. */
+enum { HK_UNIT_META = 32 + 4 + 256 };
+
+HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
+{
+    return &ctx->bins[kind];
+}
+
+/* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */
+HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    return HK_LIKELY(unit < ctx->units) ? ctx->map[unit] ^ ctx->key : UINT32_MAX;
+}
+/* The same in any extent; *e is the extent. */
+uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
+
+/* Reports misuse. */
+HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);
+/* Counts a failed allocation; returns NULL. */
+HK_COLD void *hk_fail(hak_ctx *ctx);
+
+/* Accounts of committed bytes: limit, quota, pressure. charge gives up caches before it refuses. */
+bool hk_charge(hak_ctx *ctx, size_t n);
+void hk_uncharge(hak_ctx *ctx, size_t n);
+/* Calls the pressure callback if a crossing is pending. First thing on every slow path that allocates. */
+HK_COLD void hk_pressure(hak_ctx *ctx);
+
+/* Units for the context, charged, recorded (id, kind, units) and in its list. NULL = failed. */
+hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero);
+void hk_units_give(hak_ctx *ctx, hk_slab *slab);
+/* Gives back units at the end of a run. */
+void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
+bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);
+/* Label bytes that a slab or run of this kind and length needs when the context is labelled. */
+size_t hk_label_bytes(unsigned kind, size_t units);
+
+/* The context's own data: never freed one by one. NULL = failed. */
+void *hk_meta_alloc(hak_ctx *ctx, size_t n);
+/* The bins, made on first need. false = no memory. */
+bool hk_bins_make(hak_ctx *ctx);
+
+/* Block bytes and blocks in magazines. */
+void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
+
+/* Destroys a retired context that has no block left. */
+void hk_retire_check(hak_ctx *ctx);
+
+#define HK_EACH_OWNED(ctx, slab) \
+    for (hk_slab *slab = (ctx)->all ? hk_slab_at((ctx)->space, (ctx)->all) : NULL; slab; \
+         slab = slab->all_next ? hk_slab_at((ctx)->space, slab->all_next) : NULL)
+
+#endif

@@ -1,0 +1,186 @@
+#include "label.h"
+
+#include "big.h"
+#include "packed.h"
+#include "slab.h"
+
+hak_label hak_label_of(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    if (hak_usable_size(ctx, p) == 0) return 0;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    uint8_t label;
+    if (kind < HK_BINS) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;
+    else if (kind == HK_KIND_PACKED) label = *hk_packed_label(ctx, p);
+    else label = hk_big_find(ctx, p)->label;
+    return label <= ctx->label_count ? label : 0;
+}
+
+void hk_relabel(hak_ctx *ctx, void *p, hak_label label)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind < HK_BINS) {
+        hk_label_set(e, kind, p, label);
+    } else if (kind == HK_KIND_PACKED) {
+        *hk_packed_label(ctx, p) = hk_label_clamp(label);
+    } else {
+        hk_big *b = hk_big_find(ctx, p);
+        if (b) b->label = hk_label_clamp(label);
+    }
+}
+
+/* Label bytes of what exists already are stale: whoever owned the units before wrote them. */
+static bool labels_on(hak_ctx *ctx)
+{
+    size_t bytes = 0;
+    HK_EACH_OWNED(ctx, s) {
+        if (s->kind >= HK_BINS) continue;
+        if (hk_space_labels(ctx->space, s->id) != 0) return false;
+        bytes += hk_label_bytes(s->kind, s->units);
+    }
+    if (!hk_charge(ctx, bytes)) return false;
+    hk_add(&ctx->metadata, bytes);
+    HK_EACH_OWNED(ctx, s) {
+        if (s->kind >= HK_BINS) continue;
+        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        memset(hk_label_byte(e, s->kind, hk_slab_start(e, s)), 0, hk_label_bytes(s->kind, s->units));
+    }
+    ctx->labelled = true;
+    for (unsigned class = 0; class < HK_SMALL_CLASSES; class++) {
+        hk_bin *bin = hk_bin_of(ctx, class);
+        if (bin->slots) bin->labels = ctx->extent->labels[hk_classes[class].area];
+    }
+    return true;
+}
+
+static bool names_grow(hak_ctx *ctx)
+{
+    uint32_t room = ctx->label_room ? ctx->label_room * 2 : 32;
+    const char **names = hk_meta_alloc(ctx, room * sizeof *names);
+    if (!names) return false;
+    if (ctx->label_count) memcpy(names, ctx->label_names, ctx->label_count * sizeof *names);
+    ctx->label_names = names;
+    ctx->label_room = room;
+    return true;
+}
+
+hak_label hak_label_define(hak_ctx *ctx, const char *name)
+{
+    size_t n = name ? strlen(name) : 0;
+    if (n == 0 || n > 63) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
+        return 0;
+    }
+    for (uint32_t i = 0; i < ctx->label_count; i++)
+        if (strcmp(ctx->label_names[i], name) == 0) return (hak_label)(i + 1);
+    if (ctx->label_count == HAK_LABELS_MAX) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: the context has all its labels");
+        return 0;
+    }
+    if (ctx->label_count == ctx->label_room && !names_grow(ctx)) return 0;
+    char *copy = hk_meta_alloc(ctx, n + 1);
+    if (!copy || (!ctx->labelled && !labels_on(ctx))) return 0;
+    memcpy(copy, name, n + 1);
+    ctx->label_names[ctx->label_count++] = copy;
+    return (hak_label)ctx->label_count;
+}
+
+const char *hak_label_name(const hak_ctx *ctx, hak_label label)
+{
+    if (label == 0) return "";
+    return label <= ctx->label_count ? ctx->label_names[label - 1] : NULL;
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------------- */
+
+typedef struct sums {
+    const hak_ctx *ctx;
+    size_t bytes[256], blocks[256];
+} sums;
+
+static void count(sums *t, unsigned label, size_t bytes, size_t blocks)
+{
+    t->bytes[label] += bytes;
+    t->blocks[label] += blocks;
+}
+
+static bool count_block(void *user, const hak_block *b)
+{
+    count(user, b->label, b->size, 1);
+    return true;
+}
+
+static void count_slab(sums *t, const hk_slab *s)
+{
+    const hk_class *c = &hk_classes[s->kind];
+    hk_extent *e = hk_extent_of_id(t->ctx->space, s->id);
+    char *start = hk_slab_start(e, s);
+    if (!t->ctx->labelled) {
+        count(t, 0, (size_t)s->used * c->size, s->used);
+        return;
+    }
+    const uint64_t *bits = hk_extent_bits(e, s->id - e->first);
+    for (unsigned k = 0; k * 64 < s->fresh; k++) {
+        uint64_t out = ~bits[k];
+        if (s->fresh - k * 64 < 64) out &= (UINT64_C(1) << (s->fresh - k * 64)) - 1;
+        for (; out; out &= out - 1) {
+            char *p = start + (k * 64 + (unsigned)__builtin_ctzll(out)) * (size_t)c->size;
+            count(t, *hk_label_byte(e, s->kind, p), c->size, 1);
+        }
+    }
+}
+
+/* A block in a magazine counts as out of its slab; its label byte is as it was counted there. */
+static void discount_magazine(sums *t, unsigned kind)
+{
+    const hk_bin *bin = &t->ctx->bins[kind];
+    for (void **at = bin->lo; at < bin->top; at++) {
+        hk_extent *e = hk_extent_of(t->ctx->space, *at);
+        unsigned label = t->ctx->labelled ? *hk_label_byte(e, kind, *at) : 0;
+        t->bytes[label] -= hk_kind_size(kind);
+        t->blocks[label]--;
+    }
+}
+
+static void sum(const hak_ctx *ctx, sums *t)
+{
+    memset(t, 0, sizeof *t);
+    t->ctx = ctx;
+    HK_EACH_OWNED(ctx, s) {
+        if (s->kind < HK_SMALL_CLASSES) {
+            count_slab(t, s);
+        } else if (s->kind < HK_BINS) {
+            hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+            char *p = hk_slab_start(e, s);
+            count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+        }
+    }
+    for (unsigned i = 0; i < ctx->packed_count; i++) hk_packed_visit(ctx, i, count_block, t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next) count(t, b->label, b->size, 1);
+    for (unsigned kind = 0; kind < HK_BINS; kind++) discount_magazine(t, kind);
+    /* Labels that nobody defined. */
+    for (unsigned i = ctx->label_count + 1; i < 256; i++) {
+        t->bytes[0] += t->bytes[i];
+        t->blocks[0] += t->blocks[i];
+    }
+}
+
+int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
+{
+    sums t;
+    size_t n = ctx->label_count + 1u;
+    sum(ctx, &t);
+    for (size_t i = 0; i < n && i < room; i++)
+        out[i] = (hak_label_info){hak_label_name(ctx, (hak_label)i), (hak_label)i, t.bytes[i], t.blocks[i]};
+    return (int)n;
+}
+
+int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
+{
+    sums t;
+    if (label > ctx->label_count) return -1;
+    sum(ctx, &t);
+    *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};
+    return 0;
+}

@@ -1,0 +1,189 @@
+#include "packed.h"
+
+#include "label.h"
+
+enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024 };
+
+/* Where the tables of a packed unit begin: behind the context in its first unit. */
+static size_t head_of(const hak_ctx *ctx, const char *unit)
+{
+    return (const char *)ctx == unit ? hk_align_up(sizeof *ctx, 64) : 0;
+}
+
+static char *unit_of(const void *p)
+{
+    return (char *)((uintptr_t)p & ~(uintptr_t)(HK_UNIT - 1));
+}
+
+static uint64_t *starts_of(const hak_ctx *ctx, char *unit)
+{
+    return (uint64_t *)(void *)(unit + head_of(ctx, unit));
+}
+
+static uint8_t *labels_of(const hak_ctx *ctx, char *unit)
+{
+    return (uint8_t *)unit + head_of(ctx, unit) + BITS;
+}
+
+static void mark_start(uint64_t *starts, size_t offset)
+{
+    size_t g = offset >> GRANULE_SHIFT;
+    starts[g / 64] |= UINT64_C(1) << (g % 64);
+}
+
+static bool is_start(const uint64_t *starts, size_t offset)
+{
+    size_t g = offset >> GRANULE_SHIFT;
+    return offset % 8 == 0 && (starts[g / 64] >> (g % 64) & 1);
+}
+
+/* Offset of the first start behind the one at `offset`. */
+static size_t next_start(const uint64_t *starts, size_t offset)
+{
+    size_t g = (offset >> GRANULE_SHIFT) + 1;
+    if (g >= HK_UNIT >> GRANULE_SHIFT) return HK_UNIT;
+    uint64_t w = starts[g / 64] >> (g % 64);
+    if (w) return (g + (unsigned)__builtin_ctzll(w)) << GRANULE_SHIFT;
+    for (size_t i = g / 64 + 1; i < BITS / 8; i++)
+        if (starts[i]) return (i * 64 + (unsigned)__builtin_ctzll(starts[i])) << GRANULE_SHIFT;
+    return HK_UNIT;
+}
+
+static void unit_init(hak_ctx *ctx, char *unit)
+{
+    memset(starts_of(ctx, unit), 0, BITS);
+    ctx->packed[ctx->packed_count++] = unit;
+    ctx->packed_bump = (uint32_t)(head_of(ctx, unit) + HK_PACKED_TABLES);
+}
+
+void hk_packed_init(hak_ctx *ctx)
+{
+    unit_init(ctx, (char *)ctx);
+}
+
+static bool unit_add(hak_ctx *ctx)
+{
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_PACKED, &zero);
+    if (!s) return false;
+    unit_init(ctx, hk_unit_address(ctx->space, s->id));
+    return true;
+}
+
+/* Free lists link through the first two bytes of a block: number of the unit and granule in it. */
+static char *decode(const hak_ctx *ctx, uint16_t code)
+{
+    return ctx->packed[code >> 11] + ((size_t)(code & 2047) << GRANULE_SHIFT);
+}
+
+static uint16_t encode(const hak_ctx *ctx, const char *p)
+{
+    unsigned i = ctx->packed_count - 1u;
+    while (ctx->packed[i] != unit_of(p)) i--;
+    return (uint16_t)(i << 11 | ((uintptr_t)p & (HK_UNIT - 1)) >> GRANULE_SHIFT);
+}
+
+static bool warm_up(hak_ctx *ctx, unsigned class, size_t by)
+{
+    size_t heat = ctx->packed_heat[class] + by;
+    ctx->packed_heat[class] = (uint8_t)hk_min(heat, 255);
+    return heat >= HOT;
+}
+
+static void account(hak_ctx *ctx, size_t size)
+{
+    hk_add(&ctx->live_bytes, size);
+    hk_add(&ctx->live_blocks, 1);
+    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+}
+
+void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    size_t size = hk_classes[class].size;
+    if (class == 0) { /* a label byte covers 16 bytes */
+        class = 1;
+        size = 16;
+    }
+    if (ctx->packed_count == 0 || ctx->packed_heat[class] >= HOT) return NULL;
+    if (ctx->packed_free[class]) {
+        char *p = decode(ctx, ctx->packed_free[class]);
+        memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
+        *hk_packed_label(ctx, p) = hk_label_clamp(label);
+        account(ctx, size);
+        return p;
+    }
+    bool nursery = ctx->packed_count <= ctx->packed_nursery;
+    if (!nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
+    size_t at = size % 16 ? ctx->packed_bump : hk_align_up(ctx->packed_bump, 16);
+    if (at + size > HK_UNIT) {
+        bool more = ctx->packed_count < ctx->packed_nursery || (size <= OPEN_MAX && ctx->packed_count < HK_PACKED_UNITS);
+        if (!more || (size > OPEN_MAX && ctx->packed_bump < HK_UNIT - OPEN_MAX) || !unit_add(ctx)) return NULL;
+        at = hk_align_up(ctx->packed_bump, 16);
+    }
+    char *unit = ctx->packed[ctx->packed_count - 1];
+    uint64_t *starts = starts_of(ctx, unit);
+    uint8_t *labels = labels_of(ctx, unit);
+    /* The old end stays a start: it bounds the block before it, and pads as a free one. */
+    mark_start(starts, at);
+    labels[at >> 4] = hk_label_clamp(label);
+    ctx->packed_bump = (uint32_t)(at + size);
+    if (at + size < HK_UNIT) {
+        mark_start(starts, at + size);
+        labels[(at + size) >> 4] = HK_PACKED_FREE;
+    }
+    account(ctx, size);
+    return unit + at;
+}
+
+size_t hk_packed_size(const hak_ctx *ctx, const void *p)
+{
+    char *unit = unit_of(p);
+    size_t offset = (uintptr_t)p & (HK_UNIT - 1);
+    if (offset < head_of(ctx, unit) + HK_PACKED_TABLES || !is_start(starts_of(ctx, unit), offset)) return 0;
+    if (labels_of(ctx, unit)[offset >> 4] == HK_PACKED_FREE) return 0;
+    return next_start(starts_of(ctx, unit), offset) - offset;
+}
+
+uint8_t *hk_packed_label(const hak_ctx *ctx, const void *p)
+{
+    return labels_of(ctx, unit_of(p)) + (((uintptr_t)p & (HK_UNIT - 1)) >> 4);
+}
+
+void hk_packed_free(hak_ctx *ctx, void *p)
+{
+    size_t size = hk_packed_size(ctx, p);
+    if (size == 0) {
+        char *unit = unit_of(p);
+        size_t offset = (uintptr_t)p & (HK_UNIT - 1);
+        bool start = offset >= head_of(ctx, unit) + HK_PACKED_TABLES && is_start(starts_of(ctx, unit), offset);
+        if (start) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+        else hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+        return;
+    }
+    unsigned class = hk_class_of(size);
+    *hk_packed_label(ctx, p) = HK_PACKED_FREE;
+    memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
+    ctx->packed_free[class] = encode(ctx, p);
+    warm_up(ctx, class, 1);
+    hk_sub(&ctx->live_bytes, size);
+    hk_sub(&ctx->live_blocks, 1);
+}
+
+bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user)
+{
+    char *unit = ctx->packed[i];
+    const uint64_t *starts = starts_of(ctx, unit);
+    const uint8_t *labels = labels_of(ctx, unit);
+    size_t end = i + 1u == ctx->packed_count ? ctx->packed_bump : HK_UNIT;
+    size_t at = head_of(ctx, unit) + HK_PACKED_TABLES;
+    if (at < end && !is_start(starts, at)) at = next_start(starts, at);
+    while (at < end) {
+        size_t next = next_start(starts, at);
+        if (labels[at >> 4] != HK_PACKED_FREE) {
+            hak_block block = {unit + at, next - at, labels[at >> 4], 0};
+            if (!fn(user, &block)) return false;
+        }
+        at = next;
+    }
+    return true;
+}

@@ -1,0 +1,24 @@
+/* Packed units: small blocks of cold classes side by side, whatever their class, so that a small heap
+ * touches few pages. Each unit has a bit for each 8 bytes (a block starts here) and a byte for each 16
+ * (the label of the block, or HK_PACKED_FREE); blocks are 16 bytes at least. A class leaves for slabs of
+ * its own when it is hot. */
+#ifndef HK_PACKED_H
+#define HK_PACKED_H
+
+#include "ctx.h"
+
+#define HK_PACKED_FREE 255
+#define HK_PACKED_TABLES (256 + 1024) /* bytes of a packed unit that are not blocks */
+
+/* The context's first unit; blocks start behind the context itself. */
+void hk_packed_init(hak_ctx *ctx);
+/* NULL = the class is hot, or no room: open the class. */
+void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label);
+void hk_packed_free(hak_ctx *ctx, void *p);
+/* Usable size; 0 = not the start of a live block. */
+size_t hk_packed_size(const hak_ctx *ctx, const void *p);
+uint8_t *hk_packed_label(const hak_ctx *ctx, const void *p);
+/* Calls fn for each live block of packed unit number i; false = stopped. */
+bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user);
+
+#endif

@@ -1,0 +1,67 @@
+#include "quota.h"
+
+#include "os.h"
+
+struct hak_quota {
+    hak_quota *parent;
+    _Atomic size_t used, peak, hard;
+};
+
+hak_quota *hak_quota_new(hak_quota *parent, size_t hard)
+{
+    hak_os os;
+    hak_os_default(&os);
+    hak_quota *q = os.reserve(os.user, HK_PAGE, HK_PAGE, 0);
+    if (!q) return NULL;
+    q->parent = parent;
+    atomic_store(&q->hard, hard);
+    return q;
+}
+
+void hak_quota_delete(hak_quota *q)
+{
+    hak_os os;
+    hak_os_default(&os);
+    if (q) os.release(os.user, q, HK_PAGE);
+}
+
+size_t hak_quota_used(const hak_quota *q)
+{
+    return atomic_load(&q->used);
+}
+
+size_t hak_quota_peak(const hak_quota *q)
+{
+    return atomic_load(&q->peak);
+}
+
+void hak_quota_set(hak_quota *q, size_t hard)
+{
+    atomic_store(&q->hard, hard);
+}
+
+static bool charge_one(hak_quota *q, size_t n)
+{
+    size_t used = atomic_load(&q->used), hard = atomic_load(&q->hard);
+    do {
+        if (hard && (used >= hard || n > hard - used)) return false;
+    } while (!atomic_compare_exchange_weak(&q->used, &used, used + n));
+    size_t peak = atomic_load(&q->peak);
+    while (peak < used + n && !atomic_compare_exchange_weak(&q->peak, &peak, used + n)) {}
+    return true;
+}
+
+bool hk_quota_charge(hak_quota *q, size_t n)
+{
+    for (hak_quota *at = q; at; at = at->parent) {
+        if (charge_one(at, n)) continue;
+        for (hak_quota *undo = q; undo != at; undo = undo->parent) atomic_fetch_sub(&undo->used, n);
+        return false;
+    }
+    return true;
+}
+
+void hk_quota_uncharge(hak_quota *q, size_t n)
+{
+    for (; q; q = q->parent) atomic_fetch_sub(&q->used, n);
+}

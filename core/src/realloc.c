@@ -1,0 +1,91 @@
+#include "alloc.h"
+
+#include "big.h"
+#include "label.h"
+#include "packed.h"
+#include "run.h"
+
+/* Whether a block of `size` bytes is kept for n: it fits, and a class of its own would save little. */
+static bool stays(const hak_ctx *ctx, size_t size, size_t n)
+{
+    if (n > size || size > HK_SMALL_MAX) return false;
+    size_t fit = hk_classes[hk_class_of(n)].size;
+    return size - fit <= (ctx->checked ? 0 : size / 8);
+}
+
+/* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
+static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
+{
+    if (stays(ctx, size, n)) return p;
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
+    if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
+    if (n <= size && size - n <= size / 8) return p;
+    return n > HK_RUN_MAX ? hk_big_resize(ctx, hk_big_find(ctx, p), n) : NULL;
+}
+
+/* keep: the block keeps its label. */
+static void *reallocate(hak_ctx *ctx, void *p, size_t n, bool keep, hak_label label, hak_site site)
+{
+    if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
+    size_t size = hak_usable_size(ctx, p);
+    if (HK_UNLIKELY(size == 0)) {
+        hk_error(ctx, HAK_E_FOREIGN, p, "realloc: not a live block of this context");
+        return hk_fail(ctx);
+    }
+    if (HK_UNLIKELY(n > PTRDIFF_MAX - HK_ALIGN_MAX)) {
+        hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
+        return hk_fail(ctx);
+    }
+    if (HK_UNLIKELY(ctx->pressure)) hk_pressure(ctx);
+    void *q = ctx->retired && n > size ? NULL : resize(ctx, p, size, n);
+    if (q) {
+        if (!keep && ctx->labelled) hk_relabel(ctx, q, label);
+        return q;
+    }
+    if (keep) label = ctx->labelled ? hak_label_of(ctx, p) : 0;
+    q = hak_alloc_cs(ctx, n, label, site);
+    if (!q) {
+        if (n > size) return NULL;
+        ctx->slack = true; /* from now on a told size may be smaller than its block's class */
+        if (!keep && ctx->labelled) hk_relabel(ctx, p, label);
+        return p;
+    }
+    memcpy(q, p, hk_min(size, n));
+    hak_free(ctx, p);
+    return q;
+}
+
+void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
+{
+    return reallocate(ctx, p, n, false, label, site);
+}
+
+void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
+{
+    return reallocate(ctx, p, n, true, 0, 0);
+}
+
+/* Most of an interpreter's reallocations of small blocks stay in their class. */
+static bool same_class(const hak_ctx *ctx, const void *p, size_t old, size_t n)
+{
+    return p && old <= 1024 && n <= 1024 && hk_class_of(old) == hk_class_of(n) && !ctx->checked;
+}
+
+void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
+{
+    if (same_class(ctx, p, old, n)) {
+        if (ctx->labelled) hk_relabel(ctx, p, label);
+        return p;
+    }
+    return reallocate(ctx, p, n, false, label, site);
+}
+
+void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
+{
+    if (same_class(ctx, p, old, n)) return p;
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK) && p && old > hak_usable_size(ctx, p))
+        hk_error(ctx, HAK_E_SIZE, p, "realloc: the block is smaller than the size told");
+    return reallocate(ctx, p, n, true, 0, 0);
+}

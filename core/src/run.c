@@ -1,0 +1,111 @@
+#include "run.h"
+
+#include "label.h"
+#include "slab.h"
+
+enum { HOT = 16 };
+
+/* Runs kept at hand by a class: 128 KiB, one at least. */
+static unsigned magazine_of(hak_ctx *ctx, unsigned run_class)
+{
+    unsigned n = 8 / hk_run_units(run_class);
+    return (unsigned)hk_min(n ? n : 1, ctx->magazine);
+}
+
+/* A class whose runs come and go gets a magazine, so that they pass through the fast paths. */
+static void open_magazine(hak_ctx *ctx, unsigned kind)
+{
+    if (!hk_bins_make(ctx)) return;
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    if (bin->slots || ctx->debug || ctx->magazine == 0) return;
+    if (bin->heat < HOT) {
+        bin->heat++;
+        return;
+    }
+    unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
+    void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
+    if (!slots) return;
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->cap = (uint8_t)cap;
+    bin->kind = (uint8_t)kind;
+}
+
+static hk_slab *slab_of(hk_extent *e, const void *p)
+{
+    return hk_extent_slab(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
+}
+
+void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
+{
+    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT), kind = HK_SMALL_CLASSES + class;
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    void *p;
+    *zero = false;
+    if (bin->top > bin->lo) {
+        p = *--bin->top;
+    } else {
+        hk_slab *s = hk_units_take(ctx, hk_run_units(class), kind, zero);
+        if (!s) return NULL;
+        s->used = 1;
+        p = hk_unit_address(ctx->space, s->id);
+        hk_add(&ctx->live_bytes, (size_t)s->units << HK_UNIT_SHIFT);
+        hk_add(&ctx->live_blocks, 1);
+        if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+    }
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
+    return p;
+}
+
+static void give(hak_ctx *ctx, hk_extent *e, void *p)
+{
+    hk_slab *s = slab_of(e, p);
+    if (s->head || s->used == 0 || hk_extent_address(e, s->id) != p) {
+        hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+        return;
+    }
+    hk_sub(&ctx->live_bytes, (size_t)s->units << HK_UNIT_SHIFT);
+    hk_sub(&ctx->live_blocks, 1);
+    s->used = 0;
+    hk_units_give(ctx, s);
+}
+
+void hk_run_give(hak_ctx *ctx, void *p)
+{
+    hk_extent *e;
+    if (hk_kind_at(ctx, p, &e) < HK_BINS) give(ctx, e, p);
+    else hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+}
+
+void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    hk_slab *s = slab_of(e, p);
+    if (e == ctx->extent && bin->cap && s->head == 0 && hk_extent_address(e, s->id) == p) {
+        hk_magazine_flush(ctx, bin, 1);
+        *bin->top++ = p;
+        return;
+    }
+    open_magazine(ctx, kind);
+    give(ctx, e, p);
+}
+
+bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
+{
+    hk_slab *s = slab_of(e, p);
+    if (s->head || hk_extent_address(e, s->id) != p) return false;
+    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    size_t units = hk_run_units(class), old = s->units;
+    unsigned kind = HK_SMALL_CLASSES + class;
+    if (units < old) {
+        hk_units_shorten(ctx, s, units);
+    } else if (units > old && !hk_units_lengthen(ctx, s, units)) {
+        return false;
+    }
+    size_t unit = s->id - e->first;
+    s->kind = (uint8_t)kind;
+    for (size_t i = 0; i < units; i++) e->map[unit + i] = ctx->key | kind;
+    hk_set(&ctx->live_bytes, hk_get(&ctx->live_bytes) + (units << HK_UNIT_SHIFT) - (old << HK_UNIT_SHIFT));
+    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+    return true;
+}

@@ -1,0 +1,246 @@
+#include "slab.h"
+
+#include "run.h"
+
+enum { CLOSED_FIRST = 256, CLOSED_MOST = 32768 };
+
+static void list_append(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
+{
+    s->next = 0;
+    s->prev = bin->last;
+    if (bin->last) hk_slab_at(ctx->space, bin->last)->next = s->id;
+    else bin->first = s->id;
+    bin->last = s->id;
+    s->trigger = 0;
+}
+
+void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
+{
+    if (s->prev) hk_slab_at(ctx->space, s->prev)->next = s->next;
+    else bin->first = s->next;
+    if (s->next) hk_slab_at(ctx->space, s->next)->prev = s->prev;
+    else bin->last = s->prev;
+}
+
+bool hk_class_open(hak_ctx *ctx, unsigned class)
+{
+    if (!hk_bins_make(ctx)) return false;
+    hk_bin *bin = hk_bin_of(ctx, class);
+    const hk_class *c = &hk_classes[class];
+    unsigned cap = ctx->debug ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
+    /* One slot at least, for refills. */
+    void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
+    if (!slots) return false;
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->kind = (uint8_t)class;
+    bin->cap = (uint8_t)cap;
+    bin->shift = c->shift;
+    bin->backoff = CLOSED_FIRST;
+    if (ctx->labelled) bin->labels = ctx->extent->labels[c->area];
+    return true;
+}
+
+/* The slab becomes the bin's current one. */
+static void slab_use(hk_bin *bin, hk_slab *s)
+{
+    s->cursor = 0;
+    s->trigger = HK_TRIGGER_NEVER;
+    bin->slab = s;
+}
+
+static bool slab_next(hak_ctx *ctx, hk_bin *bin)
+{
+    hk_slab *old = bin->slab;
+    const hk_class *c = &hk_classes[bin->kind];
+    if (old) {
+        bin->slab = NULL;
+        if (old->used == c->blocks) old->trigger = (uint16_t)(c->blocks - 1);
+        else list_append(ctx, bin, old);
+    }
+    if (bin->first) {
+        hk_slab *s = hk_slab_at(ctx->space, bin->first);
+        hk_slab_unlist(ctx, bin, s);
+        slab_use(bin, s);
+        return true;
+    }
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, c->units, bin->kind, &zero);
+    if (!s) return false;
+    s->fresh = 0;
+    slab_use(bin, s);
+    return true;
+}
+
+/* Pages that trim gave back are about to be used again. */
+static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+{
+    if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0) return false;
+    hk_sub(&ctx->released, (size_t)__builtin_popcount(s->released) * HK_PAGE);
+    s->released = 0;
+    return true;
+}
+
+/* Pops come in ascending order: slots are filled from the end down. */
+static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
+{
+    hk_slab *s = bin->slab;
+    const hk_class *c = &hk_classes[bin->kind];
+    hk_extent *e = HK_LIKELY(s->id - ctx->extent->first < ctx->extent->units) ? ctx->extent : hk_extent_of_id(ctx->space, s->id);
+    char *start = hk_slab_start(e, s);
+    uint64_t *bits = hk_extent_bits(e, s->id - e->first);
+    size_t size = c->size;
+    if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return NULL;
+    unsigned words = ((unsigned)s->fresh + 63) / 64, k = s->cursor;
+    void **at = to;
+    while (k < words) {
+        uint64_t w = bits[k];
+        char *word = start + k * 64 * size;
+        while (w && want) {
+            *--at = word + (unsigned)__builtin_ctzll(w) * size;
+            w &= w - 1;
+            want--;
+        }
+        bits[k] = w;
+        if (!want) break;
+        k++;
+    }
+    unsigned fresh = s->fresh;
+    if (want && fresh < c->blocks) {
+        unsigned n = want < c->blocks - fresh ? want : c->blocks - fresh;
+        /* A recycled unit's bitmap holds old bits; an untouched one stays untouched. */
+        for (unsigned w = (fresh + 63) / 64; w * 64 < fresh + n; w++)
+            if (bits[w]) bits[w] = 0;
+        char *p = start + fresh * size;
+        for (unsigned i = 0; i < n; i++, p += size) *--at = p;
+        s->fresh = (uint16_t)(fresh + n);
+        k = (fresh + n - 1) / 64;
+    }
+    s->cursor = (uint8_t)k;
+    s->used = (uint16_t)(s->used + (to - at));
+    return at;
+}
+
+bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
+{
+    for (;;) {
+        if (bin->slab) {
+            /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
+            if (HK_UNLIKELY(bin->slab->id - ctx->extent->first >= ctx->extent->units)) want = 1;
+            void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
+            if (!lo) return false;
+            if (lo != to) {
+                size_t n = (size_t)(to - lo);
+                bin->lo = lo;
+                bin->top = to;
+                hk_add(&ctx->live_bytes, n * hk_classes[bin->kind].size);
+                hk_add(&ctx->live_blocks, n);
+                if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+                return true;
+            }
+        }
+        if (!slab_next(ctx, bin)) return false;
+    }
+}
+
+static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
+{
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    if (s->trigger == 0) {
+        hk_slab_unlist(ctx, bin, s);
+        hk_units_give(ctx, s);
+    } else {
+        list_append(ctx, bin, s);
+    }
+}
+
+/* Reciprocal multiply, bit, counter. Block memory is not touched. */
+HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    const hk_class *c = &hk_classes[kind];
+    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    hk_slab *s = hk_extent_slab(e, unit);
+    unit -= s->head;
+    s += s->head;
+    uint32_t offset = (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)));
+    uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
+    uint64_t *word = hk_extent_bits(e, unit) + i / 64, bit = UINT64_C(1) << (i % 64);
+    if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh)) {
+        hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+        return;
+    }
+    if (HK_UNLIKELY(*word & bit)) {
+        hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+        return;
+    }
+    *word |= bit;
+    hk_sub(&ctx->live_bytes, c->size);
+    hk_sub(&ctx->live_blocks, 1);
+    if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
+}
+
+void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    slab_free(ctx, e, kind, p);
+}
+
+bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
+{
+    return i < s->fresh && !(hk_extent_bits(e, s->id - e->first)[i / 64] >> (i % 64) & 1);
+}
+
+void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
+{
+    void **lo = bin->lo;
+    size_t rest = (size_t)(bin->top - lo) - n;
+    unsigned kind = bin->kind;
+    if (kind < HK_SMALL_CLASSES)
+        for (size_t i = 0; i < n; i++) slab_free(ctx, ctx->extent, kind, lo[i]);
+    else
+        for (size_t i = 0; i < n; i++) hk_run_give(ctx, lo[i]);
+    memmove(bin->slots, lo + n, rest * sizeof(void *));
+    bin->lo = bin->slots;
+    bin->top = bin->slots + rest;
+}
+
+/* A garbage collector's sweep frees in address order, up or down. What it frees must not be handed out
+ * in that order again: the heap would be walked against its layout ever after. */
+static bool is_sweep(void **from, void **to)
+{
+    unsigned up = 0, down = 0;
+    for (; from + 1 < to; from++) {
+        if (from[1] > from[0]) up++;
+        else down++;
+    }
+    unsigned most = up > down ? up : down;
+    return most * 5 >= (up + down) * 4;
+}
+
+void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    if (bin->closed || bin->cap == 0) {
+        if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
+        slab_free(ctx, ctx->extent, bin->kind, p);
+        return;
+    }
+    size_t n = (size_t)(bin->top - bin->lo);
+    if (bin->lo > bin->slots) {
+        /* Refills leave room below; use it before anything is flushed. */
+        memmove(bin->slots, bin->lo, n * sizeof(void *));
+        bin->lo = bin->slots;
+        bin->top = bin->slots + n;
+        *bin->top++ = p;
+        return;
+    }
+    if (n >= 16 && is_sweep(bin->top - n / 2, bin->top)) {
+        hk_magazine_flush(ctx, bin, n);
+        bin->closed = bin->backoff;
+        if (bin->backoff < CLOSED_MOST) bin->backoff = (uint16_t)(bin->backoff * 2);
+        bin->hi = bin->slots;
+        slab_free(ctx, ctx->extent, bin->kind, p);
+        return;
+    }
+    bin->backoff = CLOSED_FIRST;
+    hk_magazine_flush(ctx, bin, (n + 1) / 2);
+    *bin->top++ = p;
+}

@@ -1,0 +1,36 @@
+/* Slabs: units cut into blocks of one class, with a bitmap of free blocks off the blocks.
+ *
+ * `used` counts the blocks that are not in the bitmap. A slab is
+ *   current   refills of its bin come from it; trigger = never
+ *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
+ *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
+ * so a free does one decrement and one comparison. */
+#ifndef HK_SLAB_H
+#define HK_SLAB_H
+
+#include "ctx.h"
+
+#define HK_TRIGGER_NEVER UINT16_MAX
+
+/* A class leaves packed units for slabs of its own. false = no memory. */
+bool hk_class_open(hak_ctx *ctx, unsigned class);
+/* Moves up to `want` blocks, in address order, from slabs to the empty magazine; takes a new slab if
+ * there is none. false = no memory. */
+bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
+/* A block back to its bitmap, with all checks. */
+void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
+/* Blocks [0, n) of the bin's magazine back to their slabs. */
+void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
+/* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
+void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
+/* Takes a partial slab out of its bin's list. */
+void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s);
+/* Whether block i of the slab is out of the bitmap (live or in a magazine). */
+bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
+
+HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
+{
+    return hk_extent_address(e, slab->id);
+}
+
+#endif

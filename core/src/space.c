@@ -1,0 +1,514 @@
+#include "space.h"
+
+#include "classes.h"
+
+/* Address space that an extent needs beside its units, for n units: see layout(). */
+#define PER_UNIT (HK_UNIT + HK_UNIT / 4 + 32 + 4 + 256 + 1)
+#define FIXED (16 * HK_PAGE)
+
+static void *call_reserve(hak_space *s, size_t n, size_t align)
+{
+    hk_add(&s->os_calls, 1);
+    return s->os.reserve(s->os.user, n, align, s->below);
+}
+
+void *hk_space_map(hak_space *s, size_t n, size_t align)
+{
+    if (s->buffer_only) return NULL;
+    hk_lock_take(&s->lock);
+    void *p = call_reserve(s, n, align);
+    if (p && hk_space_commit(s, p, n) != 0) {
+        hk_add(&s->os_calls, 1);
+        s->os.release(s->os.user, p, n);
+        p = NULL;
+    }
+    if (p) hk_add(&s->reserved_bytes, n);
+    hk_lock_drop(&s->lock);
+    return p;
+}
+
+void hk_space_unmap(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    s->os.release(s->os.user, p, n);
+    hk_sub(&s->reserved_bytes, n);
+    hk_lock_drop(&s->lock);
+}
+
+void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
+{
+    if (!s->os.remap) return NULL;
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
+    if (q) hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - old_n);
+    if (q && n > old_n && hk_space_commit(s, (char *)q + old_n, n - old_n) != 0) {
+        /* Shrinking in place gives back what was just added. */
+        void *back = s->os.remap(s->os.user, q, n, old_n, s->below);
+        hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + old_n - n);
+        q = back;
+    }
+    hk_lock_drop(&s->lock);
+    return q;
+}
+
+int hk_space_commit(hak_space *s, void *p, size_t n)
+{
+    if (!s->os.commit) return 0;
+    uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
+    hk_add(&s->os_calls, 1);
+    return s->os.commit(s->os.user, (void *)from, to - from);
+}
+
+void hk_space_decommit(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    s->os.decommit(s->os.user, p, n);
+}
+
+/* ---- Extents ------------------------------------------------------------------------------------ */
+
+/* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
+typedef struct layout {
+    size_t slabs, head, map, chunks, bits, labels, more, big, units;
+} layout;
+
+static layout lay_out(size_t units, bool first)
+{
+    layout l;
+    size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
+    size_t slab_bytes = units * sizeof(hk_slab), chunk_bytes = chunks * sizeof(hk_chunk);
+    l.head = hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
+    if (slab_bytes > l.head) l.head += HK_PAGE;
+    l.slabs = l.head - sizeof(hk_slab);
+    l.map = l.head + 1024;
+    size_t end = hk_align_up(l.map + units * sizeof(uint32_t), HK_PAGE);
+    l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
+    l.chunks = l.bits - sizeof(hk_chunk);
+    end = hk_align_up(l.bits + units * 256, HK_PAGE);
+    l.labels = end;
+    for (unsigned a = 0; a < HK_AREAS; a++)
+        end += hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[a]) + 1, HK_PAGE);
+    l.more = end;
+    if (first) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
+    l.big = end;
+    if (first) end += HK_BIG_BUCKETS * sizeof(hk_big *);
+    l.units = end;
+    return l;
+}
+
+_Static_assert(sizeof(hk_slab) == 32, "slab records are 32 bytes");
+_Static_assert(sizeof(struct hak_space) <= 1024, "the space fits between slab records and map");
+
+/* Units that fit a reservation whose units begin at an address aligned to `align`. */
+static size_t units_for(char *p, size_t n, size_t align, bool first)
+{
+    size_t units = n / PER_UNIT;
+    if (align >= HK_CHUNK) units &= ~(size_t)(HK_CHUNK_UNITS - 1);
+    for (; units > 0; units -= align >= HK_CHUNK ? HK_CHUNK_UNITS : 1) {
+        uintptr_t base = hk_align_up((uintptr_t)p + lay_out(units, first).units, align);
+        if (base + (units << HK_UNIT_SHIFT) <= (uintptr_t)p + n) break;
+        if (units < HK_CHUNK_UNITS && align >= HK_CHUNK) return 0;
+    }
+    return units;
+}
+
+static void extent_init(hk_extent *e, char *p, size_t n, size_t units, const layout *l, size_t align)
+{
+    e->base = hk_align_up((uintptr_t)p + l->units, align);
+    e->units = (uint32_t)units;
+    e->map = (uint32_t *)(void *)(p + l->map);
+    e->slabs = (hk_slab *)(void *)(p + l->slabs);
+    e->bits = (uint64_t *)(void *)(p + l->bits);
+    e->chunks = (hk_chunk *)(void *)(p + l->chunks);
+    char *labels = p + l->labels;
+    for (unsigned a = 0; a < HK_AREAS; a++) {
+        /* Biased through integers: the pointer itself lies outside any object until it is indexed. */
+        e->labels[a] = (uint8_t *)((uintptr_t)labels - (e->base >> hk_area_shift[a]));
+        labels += hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[a]) + 1, HK_PAGE);
+    }
+    e->reserved = p;
+    e->reserved_size = n;
+    e->chunks_used = 0;
+}
+
+hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
+{
+    for (uint32_t i = 0; i < s->extents; i++) {
+        hk_extent *e = hk_extent_number(s, i);
+        if (id - e->first < e->units) return e;
+    }
+    return NULL;
+}
+
+hk_extent *hk_extent_of(const hak_space *s, const void *p)
+{
+    for (uint32_t i = 0; i < s->extents; i++) {
+        hk_extent *e = hk_extent_number(s, i);
+        if (((uintptr_t)p - e->base) >> HK_UNIT_SHIFT < e->units) return e;
+    }
+    return NULL;
+}
+
+/* Reserves address space, halving the wish until it is granted. */
+static char *reserve_extent(hak_space *s, size_t *size)
+{
+    for (size_t n = *size; n >= 2 * HK_CHUNK; n /= 2) {
+        char *p = call_reserve(s, n, HK_CHUNK);
+        if (p) {
+            *size = n;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held. NULL = no more address space. */
+static hk_extent *add_extent(hak_space *s)
+{
+    if (s->buffer_only || s->extents == HK_EXTENTS) return NULL;
+    hk_extent *e = &s->more[s->extents - 1];
+    if (hk_space_commit(s, e, sizeof *e) != 0) return NULL;
+    size_t n = s->reserve;
+    char *p = reserve_extent(s, &n);
+    if (!p) return NULL;
+    size_t units = units_for(p, n, HK_CHUNK, false);
+    layout l = lay_out(units, false);
+    if (units == 0 || s->next_id > UINT32_MAX - units) {
+        s->os.release(s->os.user, p, n);
+        return NULL;
+    }
+    extent_init(e, p, n, units, &l, HK_CHUNK);
+    /* Whole, once: any pointer may be looked up. */
+    if (hk_space_commit(s, e->map, units * sizeof *e->map) != 0) {
+        s->os.release(s->os.user, p, n);
+        return NULL;
+    }
+    e->first = s->next_id;
+    e->owned = true;
+    s->next_id += (uint32_t)units;
+    hk_add(&s->reserved_bytes, n);
+    if (s->reserve < (size_t)64 << 30) s->reserve *= 4;
+    s->extents++;
+    return e;
+}
+
+const char *hak_space_options_error(const hak_space_options *o)
+{
+    if (!o) return NULL;
+    if (o->size != sizeof *o) return "hak_space_options.size is not sizeof(hak_space_options)";
+    if (o->os && hk_os_error(o->os)) return hk_os_error(o->os);
+    if (o->max_address && o->max_address < (uintptr_t)1 << 24) return "max_address: 0, or at least 2^24";
+    if (o->reserve && (o->reserve < (size_t)4 << 20 || o->reserve > (size_t)1 << 40))
+        return "reserve: 0, or 4 MiB to 1 TiB";
+    if (o->buffer && o->buffer_size < (size_t)128 << 10) return "buffer_size: at least 128 KiB";
+    if (!o->buffer && o->buffer_size) return "buffer_size without buffer";
+    if (o->buffer_only && !o->buffer) return "buffer_only without buffer";
+    return NULL;
+}
+
+hak_space *hak_space_new(const hak_space_options *o)
+{
+    static const hak_space_options defaults = HAK_SPACE_OPTIONS_INIT;
+    if (hak_space_options_error(o)) return NULL;
+    if (!o) o = &defaults;
+    struct hak_space boot = {.extents = 1, .next_id = 1};
+    if (o->os) boot.os = *o->os;
+    else hak_os_default(&boot.os);
+    boot.below = o->max_address ? o->max_address : HK_POINTERS_BELOW;
+    boot.reserve = o->reserve ? o->reserve : (size_t)64 << 30;
+    boot.idle_limit = o->idle_bytes == HAK_NONE ? HAK_NONE : o->idle_bytes ? o->idle_bytes : (size_t)32 << 20;
+    boot.huge_from = o->huge_from ? o->huge_from : (size_t)64 << 20;
+    boot.idle_ns = o->idle_ns ? o->idle_ns : 1000000000u;
+    boot.buffer_only = o->buffer_only;
+    size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
+    char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
+    if (!p) return NULL;
+    if (o->buffer) skip = (size_t)(-(uintptr_t)p & (HK_PAGE - 1));
+    size_t units = units_for(p + skip, n - skip, align, true);
+    layout l = lay_out(units, true);
+    hak_space *s = (hak_space *)(void *)(p + skip + l.head);
+    if (units == 0 || (!o->buffer && hk_space_commit(&boot, s, l.map - l.head + units * sizeof(uint32_t)) != 0) ||
+        (o->buffer && (uintptr_t)p + n > boot.below)) {
+        if (!o->buffer) boot.os.release(boot.os.user, p, n);
+        return NULL;
+    }
+    if (o->buffer && boot.reserve > (size_t)4 << 30) boot.reserve = (size_t)4 << 30;
+    *s = boot;
+    extent_init(&s->extent, p + skip, n - skip, units, &l, align);
+    s->extent.first = 1;
+    s->extent.owned = !o->buffer;
+    s->next_id = 1 + (uint32_t)units;
+    s->more = (hk_extent *)(void *)(p + skip + l.more);
+    s->big = (hk_big **)(void *)(p + skip + l.big);
+    if (!o->buffer) hk_set(&s->reserved_bytes, n);
+    return s;
+}
+
+/* ---- Units -------------------------------------------------------------------------------------- */
+
+typedef struct mask {
+    uint64_t w[2];
+} mask;
+
+static mask mask_of(unsigned from, unsigned n)
+{
+    mask m = {{0, 0}};
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned lo = from > i * 64 ? from - i * 64 : 0;
+        unsigned hi = from + n > i * 64 ? from + n - i * 64 : 0;
+        if (lo > 63 || hi == 0) continue;
+        if (hi > 64) hi = 64;
+        m.w[i] = (hi - lo == 64 ? ~UINT64_C(0) : ((UINT64_C(1) << (hi - lo)) - 1)) << lo;
+    }
+    return m;
+}
+
+static unsigned mask_count(const uint64_t w[2])
+{
+    return (unsigned)(__builtin_popcountll(w[0]) + __builtin_popcountll(w[1]));
+}
+
+/* First of n set bits in a row; 128 = none. */
+static unsigned find_row(const uint64_t w[2], unsigned n)
+{
+    if (n == 1) {
+        if (w[0]) return (unsigned)__builtin_ctzll(w[0]);
+        return w[1] ? 64u + (unsigned)__builtin_ctzll(w[1]) : 128u;
+    }
+    __extension__ typedef unsigned __int128 row128;
+    row128 x = ((row128)w[1] << 64) | w[0];
+    for (unsigned have = 1; have < n && x;) {
+        unsigned step = n - have < have ? n - have : have;
+        x &= x >> step;
+        have += step;
+    }
+    if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
+    uint64_t high = (uint64_t)(x >> 64);
+    return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
+}
+
+static int chunk_open(hak_space *s, hk_extent *e, size_t c)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
+    if (s->os.commit && e->owned) {
+        if (hk_space_commit(s, chunk, sizeof *chunk) != 0) return -1;
+        if (hk_space_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
+        if (hk_space_commit(s, hk_extent_bits(e, u), n * 256) != 0) return -1;
+    }
+    mask all = mask_of(0, (unsigned)n);
+    memcpy(chunk->free, all.w, sizeof all.w);
+    chunk->longest = (uint8_t)n;
+    chunk->opened = true;
+    e->chunks_used++;
+    if (s->os.huge && e->owned && s->huge_from != HAK_NONE && hk_get(&s->used_units) << HK_UNIT_SHIFT >= s->huge_from) {
+        hk_add(&s->os_calls, 1);
+        s->os.huge(s->os.user, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+        chunk->huge = true;
+    }
+    return 0;
+}
+
+static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
+{
+    for (size_t i = 0; i < units; i++) e->map[unit + i] = entry;
+}
+
+/* Takes a row of units that is known to be free. 0 = could not be committed. */
+static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry, bool *zero)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    size_t unit = c * HK_CHUNK_UNITS + bit;
+    mask m = mask_of(bit, n);
+    uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
+    unsigned warm = mask_count(dirty);
+    if (warm < n && e->owned && hk_space_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
+        return 0;
+    for (unsigned i = 0; i < 2; i++) {
+        chunk->free[i] &= ~m.w[i];
+        chunk->dirty[i] |= m.w[i];
+    }
+    size_t idle = hk_get(&s->idle_units) - warm;
+    hk_set(&s->idle_units, idle);
+    if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
+    hk_add(&s->used_units, n);
+    set_map(e, unit, n, entry);
+    *zero = warm == 0;
+    return e->first + (uint32_t)unit;
+}
+
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool *zero)
+{
+    size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
+    for (size_t c = 0; c < e->chunks_used; c++) {
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        if (chunk->longest < n) continue;
+        uint64_t w[2] = {chunk->free[0], chunk->free[1]};
+        if (warm) {
+            w[0] &= chunk->dirty[0];
+            w[1] &= chunk->dirty[1];
+        }
+        unsigned bit = find_row(w, n);
+        if (bit < 128) return claim(s, e, c, bit, n, entry, zero);
+        if (!warm) chunk->longest = (uint8_t)(n - 1);
+    }
+    if (warm || e->chunks_used == chunks) return 0;
+    size_t c = e->chunks_used;
+    if (chunk_open(s, e, c) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
+    return claim(s, e, c, 0, n, entry, zero);
+}
+
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool *zero)
+{
+    hk_unit_id id = near ? take_in(s, near, n, entry, warm, zero) : 0;
+    for (uint32_t i = s->extents; !id && i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        if (e != near) id = take_in(s, e, n, entry, warm, zero);
+    }
+    return id;
+}
+
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero)
+{
+    unsigned n = (unsigned)units;
+    hk_unit_id id = 0;
+    hk_lock_take(&s->lock);
+    if (hk_get(&s->idle_units) >= n) id = take_any(s, near, n, entry, true, zero);
+    if (!id) id = take_any(s, near, n, entry, false, zero);
+    if (!id) {
+        hk_extent *e = add_extent(s);
+        if (e) id = take_in(s, e, n, entry, false, zero);
+    }
+    hk_lock_drop(&s->lock);
+    return id;
+}
+
+bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t unit = id - e->first + units, c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS;
+    bool zero, ok = false;
+    if (bit == 0 || bit + more > HK_CHUNK_UNITS) return false;
+    hk_lock_take(&s->lock);
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    mask m = mask_of((unsigned)bit, (unsigned)more);
+    if ((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1])
+        ok = claim(s, e, c, (unsigned)bit, (unsigned)more, entry, &zero) != 0;
+    hk_lock_drop(&s->lock);
+    return ok;
+}
+
+/* Decommits the idle units of a chunk, the highest first, at most `most`; returns how many. */
+static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    unsigned done = 0;
+    while (done < most) {
+        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+        if (!(idle[0] | idle[1])) break;
+        unsigned last = idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
+        unsigned from = last;
+        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1)) from--;
+        unsigned n = last - from + 1;
+        mask m = mask_of(from, n);
+        chunk->dirty[0] &= ~m.w[0];
+        chunk->dirty[1] &= ~m.w[1];
+        hk_space_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT);
+        done += n;
+    }
+    return done;
+}
+
+/* With the lock held. The caller's buffer stays resident. */
+static size_t purge_to(hak_space *s, size_t keep, size_t most)
+{
+    size_t done = 0;
+    for (uint32_t i = s->extents; i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        for (size_t c = e->owned ? e->chunks_used : 0; c > 0; c--) {
+            size_t idle = hk_get(&s->idle_units);
+            if (idle <= keep || done >= most) return done;
+            unsigned n = purge_chunk(s, e, c - 1, hk_min(idle - keep, most - done));
+            hk_set(&s->idle_units, idle - n);
+            done += n;
+        }
+    }
+    return done;
+}
+
+size_t hk_space_purge(hak_space *s, size_t keep)
+{
+    hk_lock_take(&s->lock);
+    size_t n = purge_to(s, keep, SIZE_MAX);
+    if (s->idle_low > hk_get(&s->idle_units)) s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    hk_lock_drop(&s->lock);
+    return n << HK_UNIT_SHIFT;
+}
+
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t unit = id - e->first;
+    hk_lock_take(&s->lock);
+    set_map(e, unit, units, 0);
+    while (units > 0) {
+        size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS, n = hk_min(units, HK_CHUNK_UNITS - bit);
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        mask m = mask_of((unsigned)bit, (unsigned)n);
+        chunk->free[0] |= m.w[0];
+        chunk->free[1] |= m.w[1];
+        chunk->longest = HK_CHUNK_UNITS;
+        hk_add(&s->idle_units, n);
+        hk_sub(&s->used_units, n);
+        unit += n;
+        units -= n;
+    }
+    /* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
+    size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
+    size_t keep = s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
+    if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
+    if (s->idle_low > hk_get(&s->idle_units)) s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_tick(hak_space *s, uint64_t now_ns)
+{
+    enum { BATCH = 1024 }; /* 16 MiB: about a millisecond */
+    if (now_ns == 0) now_ns = s->os.clock(s->os.user);
+    hk_lock_take(&s->lock);
+    if (s->tick_ns == 0 || now_ns < s->tick_ns) {
+        s->tick_ns = now_ns;
+        s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    } else if (now_ns - s->tick_ns >= s->idle_ns) {
+        /* The low-water mark of the period: units that nobody wanted in all of it. */
+        size_t unwanted = hk_min(s->idle_low, BATCH);
+        purge_to(s, hk_get(&s->idle_units) - unwanted, unwanted);
+        if (s->idle_low > BATCH) {
+            s->idle_low -= BATCH; /* the rest at the next tick */
+        } else {
+            s->tick_ns = now_ns;
+            s->idle_low = (uint32_t)hk_get(&s->idle_units);
+        }
+    }
+    hk_lock_drop(&s->lock);
+}
+
+int hk_space_labels(hak_space *s, hk_unit_id id)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t c = (id - e->first) / HK_CHUNK_UNITS;
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    if (chunk->labels || !s->os.commit || !e->owned) return 0;
+    hk_lock_take(&s->lock);
+    int failed = 0;
+    for (unsigned a = 0; a < HK_AREAS && !failed; a++) {
+        uintptr_t from = e->base + c * HK_CHUNK;
+        uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
+        failed = hk_space_commit(s, first, HK_CHUNK >> hk_area_shift[a]);
+    }
+    if (!failed) chunk->labels = true;
+    hk_lock_drop(&s->lock);
+    return failed;
+}

@@ -1,0 +1,137 @@
+/* Address space and page supply. A space reserves extents; an extent is cut into chunks of 2 MiB and units
+ * of 16 KiB, and carries arrays with an entry per unit: map (who owns it and as what), slab records,
+ * bitmaps, label bytes. Thread-safe: one lock, taken when a context takes or gives units, never on the
+ * fast paths.
+ *
+ * Invariants: a free unit's map entry is 0; a unit is dirty from its first use until it is decommitted;
+ * bits of the free mask beyond the extent's last unit are never set. */
+#ifndef HK_SPACE_H
+#define HK_SPACE_H
+
+#include "base.h"
+#include "os.h"
+
+enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24 };
+
+/* A unit's number in its space; 0 = none. Extents number their units consecutively. */
+typedef uint32_t hk_unit_id;
+
+/* Record of a slab, a run or another group of units, at its first unit. 32 bytes: 0.2 % of a unit. */
+typedef struct hk_slab {
+    hk_unit_id next, prev;         /* in the list of partial slabs of its bin */
+    hk_unit_id all_next, all_prev; /* in the list of everything that its context owns */
+    hk_unit_id id;
+    uint16_t used;    /* blocks not in the bitmap: live ones and those in magazines */
+    uint16_t trigger; /* value of `used` at which a free has work to do; see slab.h */
+    uint16_t fresh;   /* blocks from here on were never handed out; their bits mean nothing */
+    uint8_t cursor;   /* bitmap word that the next refill looks at */
+    uint8_t kind;
+    uint16_t released; /* pages that trim gave back, a bit each */
+    uint8_t units;
+    uint8_t head; /* in any unit of a slab: units to go back to the first */
+} hk_slab;
+
+typedef struct hk_chunk {
+    uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
+    uint8_t longest;            /* at most so many free units in a row */
+    bool opened, labels, huge;  /* metadata committed; label bytes committed; huge pages advised */
+} hk_chunk;
+
+typedef struct hk_extent {
+    uintptr_t base; /* of unit 0 */
+    uint32_t units;
+    hk_unit_id first;
+    uint32_t *map;      /* grows up from the extent's head ... */
+    hk_slab *slabs;     /* ... and this one down from it, so that both begin in one page */
+    uint64_t *bits;     /* 256 bytes a unit, grows up ... */
+    hk_chunk *chunks;   /* ... and down */
+    uint8_t *labels[7]; /* biased: labels[area][address >> shift] */
+    char *reserved;
+    size_t reserved_size;
+    uint32_t chunks_used; /* chunks opened so far */
+    bool owned;           /* to be released; not the caller's buffer */
+} hk_extent;
+
+typedef struct hk_big hk_big;
+
+struct hak_space {
+    hk_extent extent; /* the first; first member for the sake of hk_slab_at */
+    hk_extent *more;  /* HK_EXTENTS - 1 further ones */
+    uint32_t extents;
+    hk_lock lock;
+    hak_os os;
+    size_t reserve;
+    uintptr_t below;
+    size_t idle_limit, huge_from;
+    uint64_t idle_ns;
+    bool buffer_only;
+    hk_unit_id next_id;
+    hk_counter reserved_bytes, used_units, idle_units, os_calls;
+    uint32_t idle_low; /* least idle_units since the last tick */
+    uint64_t tick_ns;
+    hk_big **big; /* hash by address of blocks with mappings of their own */
+    bool big_ready; /* the hash is committed */
+};
+
+HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)
+{
+    return i == 0 ? (hk_extent *)(uintptr_t)&s->extent : &s->more[i - 1];
+}
+
+hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id);
+/* NULL = the address is in no extent. */
+hk_extent *hk_extent_of(const hak_space *s, const void *p);
+
+HK_INLINE hk_slab *hk_extent_slab(const hk_extent *e, size_t unit)
+{
+    return e->slabs - unit;
+}
+
+HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
+{
+    return e->chunks - chunk;
+}
+
+HK_INLINE uint64_t *hk_extent_bits(const hk_extent *e, size_t unit)
+{
+    return e->bits + unit * 32;
+}
+
+HK_INLINE hk_slab *hk_slab_at(const hak_space *s, hk_unit_id id)
+{
+    const hk_extent *e = &s->extent;
+    if (HK_UNLIKELY(id - e->first >= e->units)) e = hk_extent_of_id(s, id);
+    return hk_extent_slab(e, id - e->first);
+}
+
+HK_INLINE char *hk_extent_address(const hk_extent *e, hk_unit_id id)
+{
+    return (char *)(e->base + ((uintptr_t)(id - e->first) << HK_UNIT_SHIFT));
+}
+
+HK_INLINE char *hk_unit_address(const hak_space *s, hk_unit_id id)
+{
+    return hk_extent_address(hk_extent_of_id(s, id), id);
+}
+
+/* Maps, commits, decommits: counted calls of the OS table. commit: 0 = ok. */
+void *hk_space_map(hak_space *s, size_t n, size_t align);
+void hk_space_unmap(hak_space *s, void *p, size_t n);
+void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
+int hk_space_commit(hak_space *s, void *p, size_t n);
+void hk_space_decommit(hak_space *s, void *p, size_t n);
+
+/* `units` (1 to 128) units in a row, committed; 0 = none. Warm ones first. `near` is an extent to prefer, or
+ * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. */
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero);
+/* Lengthens a run in place. */
+bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units);
+/* Commits the label bytes of the chunk in which the unit lies. */
+int hk_space_labels(hak_space *s, hk_unit_id id);
+/* Decommits idle units until at most `keep` are left; returns bytes. */
+size_t hk_space_purge(hak_space *s, size_t keep);
+/* Decommits a bounded batch of the units that were idle since the last call and longer than idle_ns. */
+void hk_space_tick(hak_space *s, uint64_t now_ns);
+
+#endif

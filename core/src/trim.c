@@ -1,0 +1,84 @@
+/* Giving back: magazines to slabs, empty slabs to the space, holes and idle pages to the OS. */
+#include "big.h"
+#include "slab.h"
+
+static void release_empty(hak_ctx *ctx)
+{
+    for (hk_unit_id id = ctx->all, next; id; id = next) {
+        hk_slab *s = hk_slab_at(ctx->space, id);
+        next = s->all_next;
+        if (s->kind >= HK_SMALL_CLASSES || s->used) continue;
+        hk_bin *bin = hk_bin_of(ctx, s->kind);
+        if (bin->slab == s) {
+            bin->slab = NULL;
+        } else {
+            hk_slab_unlist(ctx, bin, s);
+        }
+        hk_units_give(ctx, s);
+    }
+}
+
+size_t hak_ctx_flush(hak_ctx *ctx)
+{
+    size_t before = hk_get(&ctx->committed);
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+    }
+    release_empty(ctx);
+    hk_big_purge(ctx, 0);
+    return before - hk_get(&ctx->committed);
+}
+
+/* Pages of a slab on which no block lies that is out, a bit each. */
+static unsigned empty_pages(const hk_extent *e, const hk_slab *s)
+{
+    unsigned pages = s->units * (unsigned)(HK_UNIT / HK_PAGE), used = 0;
+    size_t size = hk_classes[s->kind].size;
+    for (unsigned i = 0; i < s->fresh; i++) {
+        if (!hk_slab_block_out(e, s, i)) continue;
+        unsigned first = (unsigned)(i * size / HK_PAGE), last = (unsigned)((i * size + size - 1) / HK_PAGE);
+        for (unsigned page = first; page <= last; page++) used |= 1u << page;
+        /* On to the last block that begins on this page: the rest tell nothing new. */
+        unsigned skip = (unsigned)(((last + 1) * HK_PAGE - 1) / size);
+        if (skip > i + 1) i = skip - 1;
+    }
+    return ~used & ((1u << pages) - 1u);
+}
+
+static size_t release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+{
+    unsigned holes = empty_pages(e, s) & ~(unsigned)s->released;
+    size_t done = 0;
+    char *start = hk_slab_start(e, s);
+    s->released = (uint16_t)(s->released | holes);
+    while (holes) {
+        unsigned from = (unsigned)__builtin_ctz(holes);
+        unsigned n = (unsigned)__builtin_ctz(~(holes >> from));
+        hk_space_decommit(ctx->space, start + from * HK_PAGE, n * HK_PAGE);
+        holes &= ~(((1u << n) - 1u) << from);
+        done += n * HK_PAGE;
+    }
+    hk_add(&ctx->released, done);
+    return done;
+}
+
+size_t hak_ctx_trim(hak_ctx *ctx)
+{
+    size_t cached = hk_get(&ctx->cached_bytes);
+    hak_ctx_flush(ctx);
+    size_t done = cached + hk_space_purge(ctx->space, 0);
+    if (ctx->debug & HAK_DEBUG_POISON) return done; /* its free blocks must keep their pattern */
+    HK_EACH_OWNED(ctx, s) {
+        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        if (s->kind < HK_SMALL_CLASSES && e->owned) done += release_holes(ctx, e, s);
+    }
+    return done;
+}
+
+void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
+{
+    if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
+    hk_big_tick(ctx, now_ns);
+    hk_space_tick(ctx->space, now_ns);
+}
