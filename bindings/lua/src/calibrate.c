@@ -1,0 +1,263 @@
+#define _GNU_SOURCE
+#include "calibrate.h"
+
+#include "cfi.h"
+#include "label_site.h"
+
+#ifdef HK_CFI_WALK
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    REGION_BYTES = 64 << 20, /* reserved; a few MB are touched */
+    MAX_OBSERVATIONS = 4096,
+    MAX_WATCHED = 2048,
+    RULE_SLOTS = 2048,
+    WARM_UP = 8, /* calls until an operation runs on traces, with the settings of run_all */
+};
+
+/* In front of every block of the scratch state. */
+typedef struct header {
+    uint32_t op;    /* in which the block was last allocated */
+    uint32_t index; /* in watched */
+} header;
+_Static_assert(sizeof(header) == 8, "blocks are aligned to 8");
+
+typedef struct watched {
+    hk_observation seen;
+    size_t size;
+    uint32_t next; /* it grew into this one; 0 = did not */
+    bool freed, tagged;
+} watched;
+
+typedef struct known_rule {
+    uintptr_t pc;
+    hk_cfi_rule rule;
+    bool ok;
+} known_rule;
+
+typedef struct recorder {
+    char *next, *end; /* of the region; nothing is reused */
+    bool watching;
+    uint32_t op;
+    size_t watched_count, observation_count;
+    watched watched[MAX_WATCHED]; /* of this operation; [0] unused */
+    hk_observation observations[MAX_OBSERVATIONS];
+    known_rule rules[RULE_SLOTS];
+} recorder;
+
+static const known_rule *rule_for(recorder *rec, uintptr_t pc) {
+    size_t i = (size_t)(pc ^ (pc >> 11)) % RULE_SLOTS;
+    for (size_t n = 0; n < RULE_SLOTS / 2; n++, i = (i + 1) % RULE_SLOTS) {
+        known_rule *k = &rec->rules[i];
+        if (k->pc == pc)
+            return k;
+        if (k->pc == 0) {
+            k->pc = pc;
+            k->ok = hk_cfi_rule_at(pc, &k->rule);
+            return k;
+        }
+    }
+    return NULL;
+}
+
+static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame) {
+    o->depth = 0;
+    while (o->depth < HK_SITE_FRAMES) {
+        const known_rule *k = rule_for(rec, frame.pc);
+        if (k == NULL || !k->ok)
+            return;
+        o->pc[o->depth++] = frame.pc;
+        hk_cfi_step(&frame, k->rule);
+    }
+}
+
+static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame) {
+    h->op = rec->op;
+    h->index = 0;
+    if (!rec->watching || rec->watched_count + 1 >= MAX_WATCHED)
+        return;
+    h->index = (uint32_t)++rec->watched_count;
+    watched *w = &rec->watched[h->index];
+    *w = (watched){.size = size, .tagged = tagged};
+    walk(rec, &w->seen, frame);
+}
+
+static watched *watched_of(recorder *rec, const header *h) {
+    return h->op == rec->op && h->index != 0 ? &rec->watched[h->index] : NULL;
+}
+
+static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+    recorder *rec = ud;
+    header *old = ptr != NULL ? (header *)ptr - 1 : NULL;
+    watched *from = old != NULL ? watched_of(rec, old) : NULL;
+    if (nsize == 0) {
+        if (from != NULL)
+            from->freed = true;
+        return NULL;
+    }
+    size_t need = sizeof(header) + ((nsize + 7) & ~(size_t)7);
+    if (need > (size_t)(rec->end - rec->next))
+        return NULL;
+    header *h = (header *)(void *)rec->next;
+    rec->next += need;
+    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER, HK_CFI_CALLER());
+    if (from != NULL) {
+        from->next = h->index;
+        from->freed = h->index == 0;
+    }
+    if (ptr != NULL)
+        memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
+    return h + 1;
+}
+
+static hk_fate fate_of(const recorder *rec, const watched *w) {
+    while (w->next != 0)
+        w = &rec->watched[w->next];
+    return w->freed ? HK_FATE_FREED : HK_FATE_KEPT;
+}
+
+static bool rule_matches(const hk_calibrate_rule *r, size_t size, hk_fate fate) {
+    if (r->max == 0 || size < r->min || size > r->max)
+        return false;
+    if (r->power_of_2 && (size & (size - 1)) != 0)
+        return false;
+    return r->fate == HK_FATE_ANY || r->fate == fate;
+}
+
+static void keep(recorder *rec, hk_observation o, size_t first) {
+    for (size_t i = first; i < rec->observation_count; i++) {
+        if (memcmp(&rec->observations[i], &o, sizeof o) == 0)
+            return;
+    }
+    if (rec->observation_count < MAX_OBSERVATIONS)
+        rec->observations[rec->observation_count++] = o;
+}
+
+static void judge(recorder *rec, const hk_calibrate_op *op) {
+    size_t first = rec->observation_count;
+    for (size_t i = 1; i <= rec->watched_count; i++) {
+        watched *w = &rec->watched[i];
+        if (w->tagged)
+            continue;
+        hk_fate fate = fate_of(rec, w);
+        for (size_t r = 0; r < sizeof op->rules / sizeof op->rules[0]; r++) {
+            if (rule_matches(&op->rules[r], w->size, fate)) {
+                w->seen.kind = (uint8_t)op->rules[r].kind;
+                w->seen.broad = op->broad;
+                keep(rec, w->seen, first);
+                break;
+            }
+        }
+    }
+}
+
+/* jit.on() and the like; false on runtimes without a compiler. */
+static bool call_jit(lua_State *L, const char *function) {
+    lua_getglobal(L, "jit");
+    if (!lua_istable(L, -1)) {
+        lua_pop(L, 1);
+        return false;
+    }
+    lua_getfield(L, -1, function);
+    bool ok = lua_pcall(L, 0, 0, 0) == 0;
+    lua_pop(L, ok ? 1 : 2);
+    return ok;
+}
+
+/* Calls the function on top of the stack, which stays there. An operation that fails has shown what it
+ * could until then. */
+static void call(lua_State *L) {
+    lua_pushvalue(L, -1);
+    if (lua_pcall(L, 0, 0, 0) != 0)
+        lua_pop(L, 1);
+}
+
+static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
+    rec->op++;
+    rec->watched_count = 0;
+    rec->watching = true;
+    call(L);
+    rec->watching = false;
+    judge(rec, op);
+}
+
+static bool push_function(lua_State *L, const hk_calibrate_op *op) {
+    if (op->script == NULL) {
+        lua_pushcfunction(L, op->run);
+        return true;
+    }
+    if (luaL_loadstring(L, op->script) == 0 && lua_pcall(L, 0, 1, 0) == 0 && lua_isfunction(L, -1))
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+static void run_op(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
+    if (op->compiling && !call_jit(L, "on"))
+        return;
+    if (push_function(L, op)) {
+        watch_call(L, rec, op);
+        if (op->traces && call_jit(L, "on")) {
+            for (int i = 0; i < WARM_UP; i++)
+                call(L);
+            /* Traces stay, but none is added. */
+            call_jit(L, "off");
+            watch_call(L, rec, op);
+        }
+        lua_pop(L, 1);
+    }
+    if (op->compiling)
+        call_jit(L, "off");
+}
+
+static int run_all(lua_State *L) {
+    recorder *rec = lua_touserdata(L, 1);
+    luaL_openlibs(L);
+    lua_gc(L, LUA_GCSTOP, 0);
+    if (call_jit(L, "off")) {
+        hk_site_has_traces();
+        if (luaL_loadstring(L, "jit.opt.start('hotloop=2', 'hotexit=2')") == 0)
+            call(L);
+        lua_pop(L, 1);
+    }
+    for (size_t i = 0; i < hk_calibrate_op_count; i++)
+        run_op(L, rec, &hk_calibrate_ops[i]);
+    return 0;
+}
+
+static void calibrate(void) {
+    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1, 0);
+    if (region == MAP_FAILED)
+        return;
+    recorder *rec = region;
+    rec->next = (char *)(rec + 1);
+    rec->end = (char *)region + REGION_BYTES;
+    lua_State *L = lua_newstate(scratch_alloc, rec);
+    if (L != NULL) {
+        lua_pushcfunction(L, run_all);
+        lua_pushlightuserdata(L, rec);
+        lua_pcall(L, 1, 0, 0);
+        hk_site_learn(rec->observations, rec->observation_count);
+        lua_close(L);
+    }
+    munmap(region, REGION_BYTES);
+}
+
+void hk_calibrate(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, calibrate);
+}
+
+#else
+
+void hk_calibrate(void) {
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* The operations of calibration. Each watches blocks that sizes or fates tell apart: sizes hold for all
+ * runtimes of the binding on 64-bit machines (values of 8 or 16 bytes, tables of 56 or 64). What must
+ * exist before, keys for example, is made by the chunk, outside of what is watched. */
+#include "calibrate.h"
+
+#include <lauxlib.h>
+
+#include <stdint.h>
+
+#define ANY SIZE_MAX
+
+static int make_strings(lua_State *L) {
+    char text[300] = "";
+    for (int i = 0; i < 8; i++) {
+        text[0] = (char)('a' + i);
+        lua_pushlstring(L, text, sizeof text);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+static int make_tables(lua_State *L) {
+    lua_newtable(L);
+    lua_createtable(L, 0, 0);
+    lua_createtable(L, 4, 0);
+    return 0;
+}
+
+static int make_arrays(lua_State *L) {
+    lua_createtable(L, 60, 0);
+    return 0;
+}
+
+static int make_hashes(lua_State *L) {
+    lua_createtable(L, 0, 60);
+    return 0;
+}
+
+static int make_userdata(lua_State *L) {
+    lua_newuserdata(L, 0);
+    lua_newuserdata(L, 400);
+    return 0;
+}
+
+static int make_c_closures(lua_State *L) {
+    lua_pushcclosure(L, make_userdata, 0);
+    for (int i = 0; i < 10; i++)
+        lua_pushinteger(L, i);
+    lua_pushcclosure(L, make_userdata, 10);
+    return 0;
+}
+
+static int make_threads(lua_State *L) {
+    lua_newthread(L);
+    return 0;
+}
+
+static int grow_stack(lua_State *L) {
+    lua_State *co = lua_newthread(L);
+    lua_checkstack(co, 2000);
+    return 0;
+}
+
+#define PRELUDE "local unpack, load = unpack or table.unpack, loadstring or load "
+
+/* A chunk with every kind of vector that a parser grows. Compiled once before, so that its strings are
+ * there already. */
+#define CHUNK_TEXT                                                                                           \
+    PRELUDE                                                                                                  \
+    "local s = {} "                                                                                          \
+    "for f = 1, 6 do "                                                                                       \
+    "  s[#s + 1] = 'local function f' .. f .. '(...) ' "                                                     \
+    "  for i = 1, 30 do "                                                                                    \
+    "    s[#s + 1] = ('local v%d_%d = {%d.5, \"k%d_%d\"}\\n'):format(f, i, f * 100 + i, f, i) "              \
+    "  end "                                                                                                 \
+    "  s[#s + 1] = 'local function g() ' "                                                                   \
+    "  for i = 1, 30 do s[#s + 1] = ('v%d_%d = v%d_%d + %d '):format(f, i, f, i, 300 + i) end "              \
+    "  for i = 1, 12 do s[#s + 1] = 'while v' .. f .. '_1 do if x then break end end ' end "                 \
+    "  s[#s + 1] = 'local function a() end local function b() end return g end return g end\\n' "            \
+    "end "                                                                                                   \
+    "local plain = table.concat(s) "                                                                         \
+    "local labels = {} "                                                                                     \
+    "for i = 1, 20 do labels[i] = ('goto l%d ::m%d:: '):format(i, i) end "                                   \
+    "for i = 1, 20 do labels[#labels + 1] = ('::l%d:: '):format(i) end "                                     \
+    "local text = plain .. table.concat(labels) "                                                            \
+    "if not load(text) then text = plain end "                                                               \
+    "local keep = load(text) "
+
+const hk_calibrate_op hk_calibrate_ops[] = {
+    /* Many short strings: what is large is their index. First, so that it grows no more later. */
+    {.script = "return function() local s = {} for i = 1, 2600 do s[1] = 'n' .. i end end",
+     .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
+
+    {.run = make_strings, .rules = {{HK_KIND_STRING, 300, 400, HK_FATE_ANY, false}}},
+    {.script = "local s = ('y'):rep(400) "
+               "return function() for i = 1, 9 do local x = s:sub(i, i + 310) end end",
+     .traces = true,
+     .rules = {{HK_KIND_STRING, 311, 400, HK_FATE_ANY, false}}},
+
+    {.run = make_tables, .rules = {{HK_KIND_TABLE, 52, 200, HK_FATE_ANY, false}}},
+    {.run = make_arrays,
+     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 400, ANY, HK_FATE_ANY, false}}},
+    {.run = make_hashes,
+     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
+    {.script = "local a, k = 1, {} "
+               "return function() "
+               "  for i = 1, 9 do k[i] = {} end "
+               "  for i = 1, 9 do k[i] = {1, 2, 3} end "
+               "  for i = 1, 9 do k[i] = {a, a, a} end "
+               "  for i = 1, 9 do k[i] = {x = 1} end "
+               "  for i = 1, 9 do k[i] = {x = a} end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_TABLE, 52, 120, HK_FATE_ANY, false}}},
+    {.script = "local a, k, t = 1, {}, {} "
+               "for i = 1, 60 do t[i] = i end " PRELUDE
+               "return function() "
+               "  for i = 1, 9 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+               "  for i = 1, 9 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+               "  for i = 1, 9 do k[i] = {a, unpack(t)} end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 200, ANY, HK_FATE_ANY, false}}},
+    {.script = "local a, k = 1, {} "
+               "return function() "
+               "  for i = 1, 9 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+               "  for i = 1, 9 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
+    {.script = "local t = {} "
+               "return function() "
+               "  for i = 1, 9 do t[i] = {} end "
+               "  for i = 1, 9 do local u = t[i] for j = 1, 40 do u[j] = j end end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_ARRAY, 260, ANY, HK_FATE_ANY, false}}},
+    {.script = "local t, k = {}, {} "
+               "for i = 1, 40 do k[i] = 'key' .. i end "
+               "return function() "
+               "  for i = 1, 9 do t[i] = {} end "
+               "  for i = 1, 9 do local u = t[i] for j = 1, 40 do u[k[j]] = j end end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_HASH, 260, ANY, HK_FATE_ANY, false}}},
+
+    {.run = make_c_closures, .rules = {{HK_KIND_CLOSURE, 1, ANY, HK_FATE_ANY, false}}},
+    {.script = "local function make(a, b, c, d, e, f, g, h) "
+               "  return function() a = 1 return a, b, c, d, e, f, g, h end "
+               "end "
+               "local k = {1,2,3,4,5,6,7,8,9} "
+               "return function() for i = 1, 9 do k[i] = make(i, i, i, i, i, i, i, i) end end",
+     .traces = true,
+     .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false}, {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
+#if LUA_VERSION_NUM < 503
+    {.script = "local a, b, c = 1, 2, 3 "
+               "local s = string.dump(function() return a, b, c end) "
+               "local keep = loadstring(s, '=?') "
+               "return function() loadstring(s, '=?') end",
+     .rules = {{HK_KIND_CLOSURE, 60, 72, HK_FATE_KEPT, false}, {HK_KIND_UPVALUE, 36, 48, HK_FATE_KEPT, false}}},
+    {.script = "local keep = loadstring('', '=?') return function() loadstring('', '=?') end",
+     .rules = {{HK_KIND_CLOSURE, 32, 40, HK_FATE_KEPT, false}}},
+#endif
+
+    {.run = make_userdata, .rules = {{HK_KIND_USERDATA, 24, ANY, HK_FATE_ANY, false}}},
+
+    {.run = make_threads,
+     .rules = {{HK_KIND_THREAD, 80, 250, HK_FATE_ANY, false}, {HK_KIND_STACK, 251, ANY, HK_FATE_ANY, false}}},
+    {.run = grow_stack, .rules = {{HK_KIND_STACK, 4000, ANY, HK_FATE_ANY, false}}},
+    {.script = "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
+               "return function() r(2000) end",
+     .rules = {{HK_KIND_STACK, 1, ANY, HK_FATE_ANY, false}}},
+
+    {.script = "local ffi = require 'ffi' "
+               "ffi.cdef 'long labs(long);' "
+               "local s, a = ffi.typeof 'struct {struct {int x;} s; int v[4]; int64_t q;}', ffi.typeof 'int[?]' "
+               "local z, p = ffi.typeof 'struct {char c[64];} __attribute__((aligned(64)))', ffi.typeof 'void*' "
+               "local i64, labs, k = ffi.typeof 'int64_t', ffi.C.labs, {} "
+               "for i = 1, 12 do k[i] = 1 end "
+               "return function() "
+               "  for i = 1, 9 do "
+               "    local x = s() "
+               "    k[1], k[2], k[3], k[4], k[5], k[6] = x, a(9), z(), x.s, x.v, x.q "
+               "    k[7], k[8], k[9] = ffi.cast(p, k[2]), i64(i), i64(i) + 1LL "
+               "    k[10], k[11], k[12] = labs(i), ffi.new(a, 5), -i64(i) * 3 "
+               "  end "
+               "end",
+     .traces = true,
+     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
+
+    /* Sizes double from one to the next, since LuaJIT and 5.1 keep one buffer for all. */
+    {.script = "local a = ('z'):rep(5000) return function() return a .. a .. a end",
+     .rules = {{HK_KIND_BUFFER, 15000, 15000, HK_FATE_ANY, false},
+               {HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+    {.script = "local s = \"return '\" .. ('t'):rep(3000) .. \"'\" " PRELUDE
+               "local keep = load(s, '=?') "
+               "return function() load(s, '=?') end",
+     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_FREED, true}}},
+#if LUA_VERSION_NUM >= 503
+    {.script = "local a = ('z'):rep(5000) "
+               "return function() "
+               "  local x = a:upper(), a:rep(3), a:gsub('z', 'zz'), table.concat({a, a, a}), ('%s%s'):format(a, a) "
+               "end",
+     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
+#else
+    {.script = "return function() local x = ('ab'):rep(20001) end",
+     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+    {.script = "local t = {} for i = 1, 300 do t[i] = ('z'):rep(500) end "
+               "return function() local x = table.concat(t) end",
+     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+#endif
+
+    /* Broad ones: what is not known from above. */
+    {.script = CHUNK_TEXT "return function() load(text) end",
+     .broad = true,
+     .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
+    {.script = CHUNK_TEXT "local s = string.dump(keep) keep = load(s, '=?') return function() load(s, '=?') end",
+     .broad = true,
+     .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
+    {.script = "local ffi = require 'ffi' "
+               "return function() "
+               "  for i = 1, 60 do ffi.cdef('struct hk' .. i .. ' {int a; struct {int b;} c;};') end "
+               "  local c = ffi.gc(ffi.new 'int[4]', print) "
+               "  ffi.gc(c, nil) "
+               "end",
+     .broad = true,
+     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
+    {.script = "local function work(n, t) "
+               "  local a, b, c = 0, 1.5, 0 "
+               "  for i = 1, n do "
+               "    if i % 3 == 0 then a = a + i elseif i % 5 == 0 then b = b * 1.25 else c = c + 0.1 + i % 7 end "
+               "    t[i % 8 + 1] = a + 1.1 * b - 2.2 * c + 3.3 "
+               "    for j = 1, 4 do if t[j] and t[j] > a then a = a + t[j] % 11 - 1e10 end end "
+               "  end "
+               "  return a + b + c "
+               "end "
+               "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
+     .broad = true,
+     .compiling = true,
+     .rules = {{HK_KIND_TRACE, 1, ANY, HK_FATE_ANY, false}}},
+    /* The collector shrinks the shared buffer. */
+    {.script = "local s = ('w'):rep(200000) s = nil "
+               "return function() collectgarbage() collectgarbage() collectgarbage('stop') end",
+     .broad = true,
+     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
+};
+
+const size_t hk_calibrate_op_count = sizeof hk_calibrate_ops / sizeof hk_calibrate_ops[0];

@@ -1,0 +1,99 @@
+#include "label.h"
+
+#include "calibrate.h"
+#include "label_kind.h"
+#include "label_site.h"
+
+struct hk_lua_labels {
+    hak_label of_kind[HK_KIND_COUNT];
+    hak_label of_tag[HK_TAGS]; /* 0 = look at the frames */
+    hak_ctx *ctx;
+};
+
+#define KIND_NAME(name, text) text,
+static const char *const kind_names[] = {HK_KINDS(KIND_NAME)};
+
+static void define_tags(hk_lua_labels *labels) {
+    for (size_t tag = 0; tag < HK_TAGS; tag++) {
+        hk_kind kind = hk_kind_of_tag(tag);
+        labels->of_tag[tag] = kind == HK_KIND_OTHER ? 0 : labels->of_kind[kind];
+    }
+}
+
+hk_lua_labels *hk_lua_labels_new(hak_ctx *ctx) {
+    hk_lua_labels *labels = hak_alloc(ctx, sizeof *labels);
+    if (labels == NULL)
+        return NULL;
+    labels->ctx = ctx;
+    for (int k = 0; k < HK_KIND_COUNT; k++) {
+        labels->of_kind[k] = hak_label_define(ctx, kind_names[k]);
+        if (labels->of_kind[k] == 0) {
+            hak_free(ctx, labels);
+            return NULL;
+        }
+    }
+    define_tags(labels);
+    hk_calibrate();
+    return labels;
+}
+
+void hk_lua_labels_delete(hk_lua_labels *labels) {
+    if (labels != NULL)
+        hak_free(labels->ctx, labels);
+}
+
+hak_label hk_lua_labels_registry(const hk_lua_labels *labels) {
+    return labels->of_kind[HK_KIND_REGISTRY];
+}
+
+typedef struct origin {
+    hak_label label;
+    hak_site site;
+} origin;
+
+#ifdef HK_CFI_WALK
+
+/* Up from lua_Alloc to the first function that is no helper. About four instructions a frame and one load
+ * from the cache; two or three frames. */
+static inline origin find(const hk_lua_labels *labels, hk_cfi_frame frame) {
+    for (;;) {
+        uint64_t word = atomic_load_explicit(&hk_site_cache[hk_site_slot(frame.pc)], memory_order_relaxed);
+        unsigned info = (unsigned)(word & 0xffff);
+        if (__builtin_expect(word >> 16 != frame.pc, 0))
+            info = hk_site_resolve(frame.pc);
+        if ((info & HK_SITE_CLIMB) == 0)
+            return (origin){labels->of_kind[info], frame.pc};
+        hk_cfi_step(&frame, hk_site_rule(info));
+    }
+}
+
+#else
+
+#define HK_CFI_CALLER() HAK_CALLSITE()
+
+static inline origin find(const hk_lua_labels *labels, hak_site site) {
+    return (origin){labels->of_kind[HK_KIND_OTHER], site};
+}
+
+#endif
+
+void *hk_lua_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+    hk_lua_state *st = ud;
+    if (nsize == 0)
+        return hk_lua_free(st, ptr, osize);
+    const hk_lua_labels *labels = st->labels;
+    origin from = {st->scope, HAK_CALLSITE()};
+    if (from.label == 0 && ptr == NULL && osize < HK_TAGS)
+        from.label = labels->of_tag[osize];
+    if (from.label == 0)
+        from = find(labels, HK_CFI_CALLER());
+    if (ptr == NULL) {
+        hk_lua_grow(st, nsize);
+        return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
+    }
+    if (hk_lua_is_foreign(st, ptr))
+        return hk_lua_migrate(st, ptr, osize, nsize, from.label, from.site);
+    if (nsize > osize)
+        hk_lua_grow(st, nsize - osize);
+    return hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, from.label, from.site);
+}
