@@ -21,10 +21,20 @@ void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *wh
 
 const char *hak_error_name(hak_error error)
 {
-    static const char *const names[] = {
-        "HAK_OK",          "HAK_E_FOREIGN",  "HAK_E_DOUBLE_FREE", "HAK_E_POINTER",        "HAK_E_SIZE",
-        "HAK_E_ALIGNMENT", "HAK_E_OVERFLOW", "HAK_E_LABEL",       "HAK_E_USE_AFTER_FREE", "HAK_E_CORRUPT"};
-    return (size_t)error < sizeof names / sizeof *names ? names[error] : "unknown error";
+    /* Not a table of pointers: that would be writable data in position-independent code. */
+    switch (error) {
+    case HAK_OK: return "HAK_OK";
+    case HAK_E_FOREIGN: return "HAK_E_FOREIGN";
+    case HAK_E_DOUBLE_FREE: return "HAK_E_DOUBLE_FREE";
+    case HAK_E_POINTER: return "HAK_E_POINTER";
+    case HAK_E_SIZE: return "HAK_E_SIZE";
+    case HAK_E_ALIGNMENT: return "HAK_E_ALIGNMENT";
+    case HAK_E_OVERFLOW: return "HAK_E_OVERFLOW";
+    case HAK_E_LABEL: return "HAK_E_LABEL";
+    case HAK_E_USE_AFTER_FREE: return "HAK_E_USE_AFTER_FREE";
+    case HAK_E_CORRUPT: return "HAK_E_CORRUPT";
+    }
+    return "unknown error";
 }
 
 #define TEXT2(x) #x
