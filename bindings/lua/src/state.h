@@ -25,6 +25,7 @@ typedef struct hk_lua_state {
     bool hurried;    /* the collector runs at the speed of hk_lua_check_pressure */
     int stepmul;     /* the program's own, while hurried */
     size_t soft, hard;
+    bool warn_on, warn_continues; /* 5.4: the state of the warning function */
 } hk_lua_state;
 
 /* The slow sides of the inline functions below. */
@@ -66,5 +67,18 @@ static inline void hk_lua_grow(hk_lua_state *st, size_t bytes) {
 
 /* The state behind L; NULL when L does not run under hakmem or has plain hak_lua_alloc. */
 hk_lua_state *hk_lua_state_of(lua_State *L);
+
+/* The same; one is made for a state with plain hak_lua_alloc. NULL when L does not run under hakmem, when
+ * there is no memory, or when the main thread is not to be found (LuaJIT, 5.1: L must be it). */
+hk_lua_state *hk_lua_state_attach(lua_State *L);
+
+/* A new state structure in ctx for the Lua state that has `main`, or NULL for one to be made. The caller
+ * installs hk_lua_alloc_for(). */
+hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main);
+
+/* The thread that lives as long as the state; NULL when it is not to be found. */
+lua_State *hk_lua_main_thread(lua_State *L);
+/* The block in which the main thread lies, which lua_close frees last. */
+void *hk_lua_last_block(lua_State *main);
 
 #endif

@@ -1,0 +1,96 @@
+/* hakmem for Lua: LuaJIT 2.1 (GC64) and PUC Lua 5.1, 5.3, 5.4.
+ *
+ *       lua_State *L = hak_lua_newstate(NULL);         // instead of luaL_newstate()
+ *       luaL_openlibs(L);
+ *       hak_lua_limit(L, 0, 64 << 20);
+ *       ...
+ *       hak_lua_report(L, stderr);
+ *       lua_close(L);                                  // the heap goes with its last block
+ *
+ * CONVENTIONS
+ *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51, _53, _54), one header. Include
+ *   the lua.h of that runtime before, or have it on the include path.
+ *   A lua_State and its context belong to one thread at a time, as in Lua itself.
+ *   "A state under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
+ *   int functions return 0, or -1 when L is not under hakmem or for the reason that is written there.
+ *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
+ *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
+ *   Since 0.1 for everything in this file.
+ */
+#ifndef HAKMEM_LUA_H
+#define HAKMEM_LUA_H
+
+#include <hakmem/hakmem.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include <lua.h>
+
+/* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
+ * 5.4, a warning function. lua_close frees all of it. NULL = no memory, or broken options. */
+HAK_API lua_State *hak_lua_newstate(const hak_options *options);
+
+/* The same in a space that is shared among many states. space NULL = one of its own. The space must
+ * outlive the state. */
+HAK_API lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options);
+
+/* hak_lua_newstate_in with labels (hak_lua_labels) from the first block on. */
+HAK_API lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options);
+
+/* The lua_Alloc for lua_newstate(hak_lua_alloc, ctx). The context stays the caller's: lua_close, then
+ * hak_ctx_destroy. alloc(NULL, 0) is NULL; a shrink never fails. */
+HAK_API void *hak_lua_alloc(void *ctx, void *ptr, size_t osize, size_t nsize);
+
+/* The context of L, for the functions of hakmem.h; NULL when L is not under hakmem. */
+HAK_API hak_ctx *hak_lua_context(lua_State *L);
+
+/* Limits on the committed bytes of the context, 0 = none. Over `hard` Lua gets its error "not enough
+ * memory", which pcall catches; the state stays usable. Set it when the libraries are open: what fails
+ * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
+ * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
+ * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
+ * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
+HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
+
+/* Attribution of every block to a part of the interpreter, from now on; see docs/lua-labels.md. Off is
+ * another lua_Alloc, with no test for labels; blocks keep the labels that they have. -1 also when there
+ * is no memory for it. */
+HAK_API int hak_lua_labels(lua_State *L, bool on);
+
+/* A full collection, then hak_ctx_trim. Returns the bytes given back to the operating system. Raises
+ * the errors of __gc metamethods where lua_gc does (not on 5.4). 0 also when L is not under hakmem. */
+HAK_API size_t hak_lua_trim(lua_State *L);
+
+/* Labels with their live bytes, blocks and share, then what is committed, for what, and what of the
+ * process is not in the context. At most 100 columns. -1 also when writing fails. */
+HAK_API int hak_lua_report(lua_State *L, FILE *out);
+
+/* lua_close without limits, so that no finalizer fails for want of memory. States made by
+ * hak_lua_newstate take their context with them. */
+HAK_API int hak_lua_close(lua_State *L);
+
+/* Ends a state without closing it: its machine code is flushed (LuaJIT), and its context is destroyed
+ * with all that is in it, the caller's context included where it was made by lua_newstate(hak_lua_alloc).
+ * Takes the time of giving back the pages, not that of visiting the objects.
+ * Only for a state
+ *   - that is not running: not from a function, hook or finalizer of that state or of its coroutines;
+ *   - whose userdata and cdata own nothing outside Lua's heap: no __gc and no ffi.gc finalizer runs, so
+ *     open files are neither flushed nor closed, and what C modules took from malloc leaks;
+ *   - to which no other thread, timer or FFI callback can come back. LuaJIT keeps a page of 4 KiB for a
+ *     state that ever made FFI callbacks;
+ *   - and not for one adopted by `require "hakmem"`, whose older blocks are not in the context (-1).
+ * C modules stay loaded (no dlclose). L is invalid afterwards. */
+HAK_API int hak_lua_drop(lua_State *L);
+
+/* The module `hakmem`: luaL_requiref(L, "hakmem", luaopen_hakmem, 0) or package.preload. A state that is
+ * not under hakmem yet is adopted. */
+HAK_API int luaopen_hakmem(lua_State *L);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

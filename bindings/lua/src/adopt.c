@@ -1,0 +1,45 @@
+/* A running state changes its allocator. The context ends with the main thread's block, which is one of
+ * the old allocator: after lua_close has freed everything else. */
+#include "adopt.h"
+#include "alloc.h"
+#include "hakmem/lua.h"
+#include "state.h"
+
+#if LUA_VERSION_NUM == 501
+/* Keeps the thread alive that lua_gc is called with. */
+static const char anchor_key = 0;
+
+/* LuaJIT without GC64 has 32-bit pointers, and its own allocator keeps below 2^32. */
+static bool has_32_bit_pointers(lua_State *L) {
+    lua_getglobal(L, "jit");
+    bool is_luajit = lua_istable(L, -1);
+    lua_pop(L, 1);
+    return is_luajit && sizeof(void *) == 8 && (uintptr_t)L >> 32 == 0;
+}
+#endif
+
+const char *hk_lua_adopt(lua_State *L) {
+    lua_State *main = hk_lua_main_thread(L);
+#if LUA_VERSION_NUM == 501
+    if (has_32_bit_pointers(L))
+        return "this LuaJIT is built without GC64 and cannot use memory above 4 GiB";
+    if (main == NULL) {
+        lua_pushlightuserdata(L, (void *)(uintptr_t)&anchor_key);
+        lua_pushthread(L);
+        lua_rawset(L, LUA_REGISTRYINDEX);
+    }
+#endif
+    hak_ctx *ctx = hak_ctx_new(NULL, NULL);
+    hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, main) : NULL;
+    if (st == NULL) {
+        hak_ctx_destroy(ctx);
+        return "no memory for a context";
+    }
+    st->owns_ctx = true;
+    st->old_alloc = lua_getallocf(L, &st->old_ud);
+    if (main == NULL) /* a coroutine: the end of the state is not seen, the context stays */
+        st->main = L;
+    lua_setallocf(L, hk_lua_alloc_for(st), st);
+    hak_lua_labels(L, true);
+    return NULL;
+}
