@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The demonstration behind scripts/demo: a real program under three allocators, then what hakmem adds."""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import harness
+
+ROOT = harness.HERE.parents[1]
+LAUNCHERS = {"luajit": "hakluajit", "lua5.4": "haklua5.4"}
+WIDTH = 100
+BAR = 30
+COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def paint(code, text):
+    return f"\033[{code}m{text}\033[0m" if COLOUR else text
+
+
+def heading(number, text, note=""):
+    print()
+    print(paint("1", f"{number}  {text}") + (f"{note:>{WIDTH - len(text) - 3}}" if note else ""))
+    print()
+
+
+def bar(ratio):
+    """30 characters are 1.00, in eighths of a character."""
+    eighths = round(min(ratio, 1.5) * BAR * 8)
+    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
+
+
+class Programs:
+    """Where everything of the build is."""
+
+    def __init__(self, build):
+        self.bench = build / "bench/lua"
+        self.binding = build / "bindings/lua"
+        self.measure = self.bench / "measure"
+        self.engines = [e for e, name in LAUNCHERS.items()
+                        if (self.binding / name).exists() and self.own(e).exists()]
+        if not self.engines:
+            harness.fail(f"neither hakluajit nor haklua5.4 in {self.binding}; run scripts/demo, which builds them")
+
+    def own(self, engine):
+        return self.bench / f"lua_host_{engine}_builtin"
+
+    def launcher(self, engine, *options):
+        return [str(self.binding / LAUNCHERS[engine]), *options]
+
+    def ways(self, engine):
+        return {"own allocator": [str(self.own(engine))],
+                "hakmem": self.launcher(engine, "--hak-labels=off"),
+                "hakmem with labels": self.launcher(engine, "--hak-labels=on")}
+
+
+def run(command, accepted=(0,), **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode not in accepted:
+        harness.fail(f"{' '.join(map(str, command[:4]))}...: exit status {done.returncode}\n{done.stderr}")
+    return done
+
+
+def luacheck_command():
+    """luacheck and the Lua sources of this machine, as arguments for an interpreter."""
+    script = shutil.which("luacheck")
+    if not script:
+        harness.fail("luacheck is not installed (Debian package lua-check)")
+    folders = [Path("/usr/share/lua/5.1"), *Path("/usr/share").glob("luajit-*")]
+    sources = sorted({p.resolve() for f in folders for p in f.rglob("*.lua")})
+    options = ["--no-config", "--no-cache", "--no-color", "-qqq"]
+    return [script, *options, *map(str, sources)], sources
+
+
+def luacheck_environment():
+    # Debian installs luacheck for 5.1 only; it runs on all versions.
+    path = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;"
+    return {**os.environ, "LUA_PATH": path, "LUA_PATH_5_4": path}
+
+
+def real_program(programs, repetitions):
+    arguments, sources = luacheck_command()
+    lines = sum(p.read_bytes().count(b"\n") for p in sources)
+    heading(1, f"luacheck (Debian's lua-check) over {len(sources)} files, {lines:,} lines of Lua",
+            f"medians of {repetitions}, one CPU")
+    environment = luacheck_environment()
+    jobs = [(e, way) for e in programs.engines for way in programs.ways(e)]
+    used, verdicts = {job: [] for job in jobs}, set()
+    progress = harness.Progress(repetitions * len(jobs))
+    for repetition in range(repetitions):
+        # The order turns round, so that no way is always the first.
+        for job in jobs[repetition % 3:] + jobs[:repetition % 3]:
+            engine, way = job
+            progress.step(f"{engine}: {way}")
+            with tempfile.NamedTemporaryFile(mode="r") as figures:
+                # luacheck ends with 1 or 2 when it has found something.
+                done = run([str(programs.measure), figures.name, *programs.ways(engine)[way], *arguments],
+                           (0, 1, 2), env=environment)
+                used[job].append(json.load(figures))
+            verdicts.add(done.stdout)
+    progress.end()
+    if len(verdicts) != 1:
+        harness.fail("luacheck's output differs between the allocators")
+    print(f"   Its verdict, the same in all runs: {verdicts.pop().strip()}\n")
+    print(f"   {'':<20}{'CPU s':>7}{'ratio':>7}  {'':<{BAR}}{'peak MB':>9}{'ratio':>7}")
+    for engine in programs.engines:
+        print("   " + paint("4", harness.ENGINES[engine]))
+        base = used[(engine, "own allocator")]
+        for way in programs.ways(engine):
+            runs = used[(engine, way)]
+            cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
+            ratio = statistics.median((r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"])
+                                      for r, b in zip(runs, base))
+            peak = statistics.median(r["peak_kb"] for r in runs)
+            peak_ratio = statistics.median(r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base))
+            shown = bar(ratio)
+            print(f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{max(0, BAR - len(shown))}}"
+                  f"{peak / 1024:>9.1f}{peak_ratio:>7.2f}")
+
+
+def report(programs):
+    arguments, _ = luacheck_command()
+    environment = luacheck_environment()
+    heading(2, "Which part of the interpreter holds the memory, as luacheck ends", "--hak-labels=on --hak-report")
+    for engine in programs.engines:
+        print("   " + paint("4", harness.ENGINES[engine]))
+        with tempfile.NamedTemporaryFile(mode="r") as text:
+            options = ["--hak-labels=on", f"--hak-report={text.name}"]
+            run([*programs.launcher(engine, *options), *arguments], (0, 1, 2), env=environment)
+            print(text.read().rstrip("\n"))
+        print()
+
+
+def limit(programs):
+    heading(3, "A limit of 16 MiB: an ordinary error, and the state goes on", "examples/lua/limit.lua")
+    for engine in programs.engines:
+        print("   " + paint("4", harness.ENGINES[engine]))
+        done = run([*programs.launcher(engine), str(ROOT / "examples/lua/limit.lua"), "16"])
+        for line in done.stdout.splitlines():
+            print(f"   {line}")
+
+
+def trim(programs):
+    count = 1000000
+    heading(4, f"{count:,} records, all but each 1000th dropped: resident MB", "examples/lua/trim.lua")
+    print(f"   {'':<32}{'built':>8}{'collected':>12}{'trimmed':>10}")
+    script = [str(ROOT / "examples/lua/trim.lua"), str(count)]
+    for engine in programs.engines:
+        for way, command in (("own allocator", [str(programs.own(engine))]), ("hakmem", programs.launcher(engine))):
+            full, collected, trimmed = run([*command, *script]).stdout.split()
+            print(f"   {harness.ENGINES[engine] + ', ' + way:<32}{full:>8}{collected:>12}"
+                  f"{trimmed if way == 'hakmem' else '-':>10}")
+
+
+def teardown(programs):
+    count = 900000
+    heading(5, f"The end of a state with {count:,} records", "bench/lua/states.c")
+    print(f"   {'':<52}{'heap MB':>8}{'CPU ms':>10}{'left MB':>10}")
+    for engine in programs.engines:
+        states = str(programs.bench / f"lua_states_{engine}")
+        for way, name in (("builtin", "own allocator, lua_close"), ("hak-own", "hakmem, lua_close"),
+                          ("hak-drop", "hakmem, hak_lua_drop"), ("hak-drop-huge", "hakmem, hak_lua_drop, huge pages")):
+            used = json.loads(run([states, "teardown", way, str(count)]).stdout)
+            print(f"   {harness.ENGINES[engine] + ': ' + name:<52}{used['full_mb']:>8.0f}{used['end_ms']:>10.2f}"
+                  f"{used['left_mb']:>10.1f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release")
+    parser.add_argument("-n", type=int, default=3, help="repetitions of the real program (3)")
+    args = parser.parse_args()
+    if args.n < 1:
+        harness.fail("-n must be at least 1")
+    programs = Programs(args.build)
+    about = harness.description(harness.pin(None), programs.engines, programs.bench)
+    machine, versions = about["machine"], about["versions"]
+    thp = machine["thp"].partition("[")[2].partition("]")[0]
+    print(paint("1", "hakmem") + f" on {' and '.join(versions[e] for e in programs.engines)}; {machine['cpu']}, "
+          f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}")
+    real_program(programs, args.n)
+    report(programs)
+    limit(programs)
+    trim(programs)
+    teardown(programs)
+
+
+if __name__ == "__main__":
+    main()
