@@ -4,6 +4,7 @@
 #include "calibrate.h"
 
 #include <lauxlib.h>
+#include <lualib.h>
 
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ static int make_strings(lua_State *L) {
 static int make_tables(lua_State *L) {
     lua_newtable(L);
     lua_createtable(L, 0, 0);
-    lua_createtable(L, 4, 0);
+    lua_createtable(L, 3, 0); /* in one block with the table on LuaJIT; too small for a rule elsewhere */
     return 0;
 }
 
@@ -61,6 +62,14 @@ static int grow_stack(lua_State *L) {
     return 0;
 }
 
+/* Slots that exist already, to keep what is made. */
+#define NINE "{1,2,3,4,5,6,7,8,9}"
+
+static int open_libraries(lua_State *L) {
+    luaL_openlibs(L);
+    return 0;
+}
+
 #define PRELUDE "local unpack, load = unpack or table.unpack, loadstring or load "
 
 /* A chunk with every kind of vector that a parser grows. Compiled once before, so that its strings are
@@ -86,10 +95,33 @@ static int grow_stack(lua_State *L) {
     "if not load(text) then text = plain end "                                                               \
     "local keep = load(text) "
 
+#define COLLECT                                                                                              \
+    "local function collect() collectgarbage() collectgarbage() collectgarbage('stop') end "                 \
+    "for i = 1, 10 do collect() end "
+
 const hk_calibrate_op hk_calibrate_ops[] = {
     /* Many short strings: what is large is their index. First, so that it grows no more later. */
     {.script = "return function() local s = {} for i = 1, 2600 do s[1] = 'n' .. i end end",
      .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
+
+    /* While the compiler's own buffers are still small. */
+    {.script = "local function work(n, t) "
+               "  local a, b, c = 0, 1.5, 0 "
+               "  for i = 1, n do "
+               "    if i % 3 == 0 then a = a + i elseif i % 5 == 0 then b = b * 1.25 else c = c + 0.1 + i % 7 end "
+               "    t[i % 8 + 1] = a + 1.1 * b - 2.2 * c + 3.3 "
+               "    for j = 1, 4 do if t[j] and t[j] > a then a = a + t[j] % 11 - 1e10 end end "
+               "  end "
+               "  return a + b + c "
+               "end "
+               "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
+     .broad = true,
+     .compiling = true,
+     .rules = {{HK_KIND_TRACE, 1, ANY, HK_FATE_ANY, false}}},
+    {.script = "return function() require 'ffi' end",
+     .broad = true,
+     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
+    {.run = open_libraries, .broad = true, .rules = {{HK_KIND_CLOSURE, 32, 56, HK_FATE_KEPT, false}}},
 
     {.run = make_strings, .rules = {{HK_KIND_STRING, 300, 400, HK_FATE_ANY, false}}},
     {.script = "local s = ('y'):rep(400) "
@@ -102,7 +134,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 400, ANY, HK_FATE_ANY, false}}},
     {.run = make_hashes,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
-    {.script = "local a, k = 1, {} "
+    {.script = "local a, k = 1, " NINE " "
                "return function() "
                "  for i = 1, 9 do k[i] = {} end "
                "  for i = 1, 9 do k[i] = {1, 2, 3} end "
@@ -112,30 +144,31 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 120, HK_FATE_ANY, false}}},
-    {.script = "local a, k, t = 1, {}, {} "
+    {.script = "local a, k, t = 1, " NINE ", {} "
                "for i = 1, 60 do t[i] = i end " PRELUDE
-               "return function() "
+               "local function f() "
                "  for i = 1, 9 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
                "  for i = 1, 9 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
                "  for i = 1, 9 do k[i] = {a, unpack(t)} end "
-               "end",
+               "end "
+               "f() return f",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 200, ANY, HK_FATE_ANY, false}}},
-    {.script = "local a, k = 1, {} "
+    {.script = "local a, k = 1, " NINE " "
                "return function() "
                "  for i = 1, 9 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
                "  for i = 1, 9 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
-    {.script = "local t = {} "
+    {.script = "local t = " NINE " "
                "return function() "
                "  for i = 1, 9 do t[i] = {} end "
                "  for i = 1, 9 do local u = t[i] for j = 1, 40 do u[j] = j end end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_ARRAY, 260, ANY, HK_FATE_ANY, false}}},
-    {.script = "local t, k = {}, {} "
+    {.script = "local t, k = " NINE ", {} "
                "for i = 1, 40 do k[i] = 'key' .. i end "
                "return function() "
                "  for i = 1, 9 do t[i] = {} end "
@@ -148,7 +181,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
     {.script = "local function make(a, b, c, d, e, f, g, h) "
                "  return function() a = 1 return a, b, c, d, e, f, g, h end "
                "end "
-               "local k = {1,2,3,4,5,6,7,8,9} "
+               "local k = " NINE " "
                "return function() for i = 1, 9 do k[i] = make(i, i, i, i, i, i, i, i) end end",
      .traces = true,
      .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false}, {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
@@ -198,9 +231,10 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_FREED, true}}},
 #if LUA_VERSION_NUM >= 503
     {.script = "local a = ('z'):rep(5000) "
-               "return function() "
+               "local function f() "
                "  local x = a:upper(), a:rep(3), a:gsub('z', 'zz'), table.concat({a, a, a}), ('%s%s'):format(a, a) "
-               "end",
+               "end "
+               "f() return f",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
 #else
     {.script = "return function() local x = ('ab'):rep(20001) end",
@@ -225,24 +259,24 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "end",
      .broad = true,
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
-    {.script = "local function work(n, t) "
-               "  local a, b, c = 0, 1.5, 0 "
-               "  for i = 1, n do "
-               "    if i % 3 == 0 then a = a + i elseif i % 5 == 0 then b = b * 1.25 else c = c + 0.1 + i % 7 end "
-               "    t[i % 8 + 1] = a + 1.1 * b - 2.2 * c + 3.3 "
-               "    for j = 1, 4 do if t[j] and t[j] > a then a = a + t[j] % 11 - 1e10 end end "
-               "  end "
-               "  return a + b + c "
+    /* A rehash that finds arrays nearly empty. */
+    {.script = "local t = {} "
+               "for i = 1, 9 do "
+               "  local u = {} t[i] = u "
+               "  for j = 1, 40 do u[j] = j end "
+               "  for j = 3, 40 do u[j] = nil end "
                "end "
-               "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
+               "return function() for i = 1, 9 do t[i].x = i end end",
      .broad = true,
-     .compiling = true,
-     .rules = {{HK_KIND_TRACE, 1, ANY, HK_FATE_ANY, false}}},
-    /* The collector shrinks the shared buffer. */
-    {.script = "local s = ('w'):rep(200000) s = nil "
-               "return function() collectgarbage() collectgarbage() collectgarbage('stop') end",
+     .rules = {{HK_KIND_ARRAY, 1, ANY, HK_FATE_ANY, false}}},
+    /* The collector shrinks stacks and the shared buffer; one of them at a time. */
+    {.script = COLLECT "local s = ('w'):rep(200000) s = s .. 'w' s = nil return collect",
      .broad = true,
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
+    {.script = COLLECT "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
+                       "r(2000) return collect",
+     .broad = true,
+     .rules = {{HK_KIND_STACK, 400, ANY, HK_FATE_ANY, false}}},
 };
 
 const size_t hk_calibrate_op_count = sizeof hk_calibrate_ops / sizeof hk_calibrate_ops[0];
