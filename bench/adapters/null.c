@@ -1,4 +1,4 @@
 #include "null.h"
 
 char null_ring_small[RING_SMALL], null_ring_big[RING_BIG];
-size_t null_at_small, null_at_big;
+size_t null_at_small;

@@ -8,9 +8,9 @@
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 0
 
-enum { RING_SMALL = 1 << 18, RING_BIG = 1 << 23, RING_SMALL_MAX = 1 << 15 };
+enum { RING_SMALL = 1 << 18, RING_BIG = 1 << 22, RING_SMALL_MAX = 1 << 15 };
 extern char null_ring_small[RING_SMALL], null_ring_big[RING_BIG];
-extern size_t null_at_small, null_at_big;
+extern size_t null_at_small;
 
 static inline const char *ba_version(void) {
     return "ring of addresses";
@@ -29,10 +29,6 @@ static inline void *ba_alloc(size_t n) {
         null_at_small = room;
         return null_ring_small;
     }
-    size_t at = null_at_big & (RING_BIG - 1);
-    null_at_big = at + room;
-    if (at + room <= RING_BIG) return null_ring_big + at;
-    null_at_big = room;
     return null_ring_big;
 }
 static inline void ba_free(void *p, size_t n) {

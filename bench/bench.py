@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Runs the benchmark suite and writes its figures. scripts/bench prepares the build directory and calls it."""
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from driver import figures, machine, plots, report, sampling
+
+SOURCE = Path(__file__).resolve().parent.parent
+# The soak takes minutes: one sample of it. The curves over a range take fewer repetitions.
+REPETITIONS = {False: 9, True: 3}
+CURVE_REPETITIONS = {False: 3, True: 1}
+QUICK_SCALE, QUICK_MINUTES = 0.15, 0.04
+
+
+def positive(kind):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < 1e6:
+            raise argparse.ArgumentTypeError(f"{text!r}: a number above 0 is wanted")
+        return value
+    return parse
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split(".")[0] + ".")
+    parser.add_argument("rows", nargs="*", metavar="ROW[/CASE]", help="only these; default: all")
+    parser.add_argument("--quick", action="store_true", help="under five minutes: fewer and shorter samples")
+    parser.add_argument("--allocators", metavar="A,B", help="only these; default: all that were built")
+    parser.add_argument("--reps", type=positive(int), help="repetitions (9; quick: 3)")
+    parser.add_argument("--scale", type=positive(float), help=f"length of a sample (1; quick: {QUICK_SCALE})")
+    parser.add_argument("--minutes", type=positive(float), help=f"length of the soak (2; quick: {QUICK_MINUTES})")
+    parser.add_argument("--cpu", type=int, help="the CPU to run on (the last one)")
+    parser.add_argument("--syscalls", action=argparse.BooleanOptionalAction, default=True,
+                        help="count system calls by strace in a run of their own")
+    parser.add_argument("--output", type=Path, metavar="DIR",
+                        help="where the results go (a full run: bench/results; else results/ of the build directory)")
+    parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    return parser, parser.parse_args()
+
+
+def allocators_known(build):
+    """(found, missing with the reason), as CMake wrote them."""
+    found, missing = [], {}
+    for line in (build / "bench/peers.txt").read_text().splitlines():
+        name, state = line.split(" ", 1)
+        if state == "found":
+            found.append(name)
+        else:
+            missing[name] = state.removeprefix("missing: ")
+    return found, missing
+
+
+def build_programs(build, names):
+    """Builds the programs; those that fail are returned with the reason."""
+    targets = [f"bench-{n}" for n in names]
+    done = subprocess.run(["cmake", "--build", build, "--target", *targets], capture_output=True, text=True)
+    if done.returncode == 0:
+        return {}
+    failed = {}
+    for name in names:
+        one = subprocess.run(["cmake", "--build", build, "--target", f"bench-{name}"], capture_output=True, text=True)
+        if one.returncode:
+            errors = [line for line in one.stdout.splitlines() if "error" in line or "undefined" in line]
+            failed[name] = "does not build: " + (errors[0].strip() if errors else "see the build")
+    return failed
+
+
+def choose(parser, cases, wanted):
+    if not wanted:
+        return cases
+    chosen = [c for c in cases if c.row in wanted or c.name in wanted]
+    for word in wanted:
+        if not any(word in (c.row, c.name) for c in cases):
+            parser.error(f"no row {word!r}; there are: {', '.join(dict.fromkeys(c.row for c in cases))}")
+    return chosen
+
+
+def plan_of(cases, allocators, options):
+    plan = []
+    for case in cases:
+        reps = options.reps
+        if case.row == "soak":
+            reps = 1
+        elif case.curve:
+            reps = min(reps, CURVE_REPETITIONS[options.quick])
+        names = [a for a in allocators if case.name != "startup/buffer" or a.startswith("hak")]
+        names = [a for a in names if not case.curve or a in plots.IN_CURVES]
+        plan.append((case, names, reps))
+    return plan
+
+
+def write(run, result, listed, options, full):
+    directory = options.output or (SOURCE / "bench/results" if full else options.build / "results")
+    name = run["date"][:10] if full else run["date"].replace(":", "").replace(" ", "-")
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).mkdir(exist_ok=True)
+    # One sample a line: the file stays readable and its differences small.
+    head = json.dumps({k: v for k, v in run.items() if k != "samples"}, indent=1)[:-2]
+    lines = ",\n".join("  " + json.dumps(s) for s in run["samples"])
+    (directory / f"{name}.json").write_text(f'{head},\n "samples": [\n{lines}\n ]\n}}\n')
+    text = "\n".join(report.markdown(run, result))
+    (directory / f"{name}.md").write_text(text)
+    plots.all_plots(run, result, listed, directory / name)
+    return directory / name, text
+
+
+def main():
+    parser, options = arguments()
+    found, missing = allocators_known(options.build)
+    build_programs(options.build, ["null"])
+    binaries = str(options.build / "bench")
+    listed = sampling.list_cases(binaries)
+    if options.list:
+        print("\n".join(c.name for c in listed))
+        print("allocators:", ", ".join(found), *(f"\nmissing: {n}: {why}" for n, why in missing.items()))
+        return 0
+    cases = choose(parser, listed, options.rows)
+    names = found
+    if options.allocators:
+        names = options.allocators.split(",")
+        for name in names:
+            if name not in found:
+                parser.error(f"no allocator {name!r}; there are: {', '.join(found)}")
+        names = list(dict.fromkeys(["null", *(["null-labels"] if "hak-labels" in names else []), *names]))
+    options.reps = options.reps or REPETITIONS[options.quick]
+    cpus = sorted(os.sched_getaffinity(0))
+    if options.cpu is not None and options.cpu not in cpus:
+        parser.error(f"--cpu {options.cpu}: allowed are {', '.join(map(str, cpus))}")
+    settings = sampling.Settings(binaries=binaries, cpu=cpus[-1] if options.cpu is None else options.cpu,
+                                 scale=options.scale or (QUICK_SCALE if options.quick else 1),
+                                 minutes=options.minutes or (QUICK_MINUTES if options.quick else 2))
+    missing.update(failed := build_programs(options.build, names))
+    names = [n for n in names if n not in failed]
+
+    started = datetime.datetime.now()
+    clock = time.monotonic()
+    plan = plan_of(cases, names, options)
+    samples = sampling.run_all(settings, plan, seed=started.toordinal())
+    calls = []
+    if options.syscalls:
+        counted = [p for p in plan if any(m is figures.CALLS for m in figures.METRICS[p[0].row])]
+        calls = sampling.count_system_calls(settings, counted, 0.02, 0.02) if counted else []
+    run = {"version": 1, "date": started.strftime("%Y-%m-%d %H:%M:%S"),
+           "command": shlex.join(["scripts/bench", *sys.argv[3:]]), "machine": machine.describe(SOURCE),
+           "versions": {n: sampling.version_of(binaries, n) for n in names}, "missing": missing,
+           "settings": {"repetitions": options.reps, "scale": settings.scale, "minutes": settings.minutes,
+                        "cpu": settings.cpu},
+           "seconds": round(time.monotonic() - clock), "curves": [[c.row, c.case] for c in cases if c.curve],
+           "system_calls": calls, "samples": samples}
+    result = figures.Figures(samples, calls)
+    full = not options.quick and not options.rows and not options.allocators
+    where, text = write(run, result, listed, options, full)
+    print(text)
+    print(f"written: {where}.json, {where}.md, {where}/*.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

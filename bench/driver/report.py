@@ -1,0 +1,96 @@
+"""The Markdown table of a run."""
+
+from .figures import BASELINES, METRICS, is_peer
+from .goals import judge
+
+
+def number(value):
+    if value is None:
+        return "-"
+    if value and abs(value) < 0.001:
+        return f"{value:.1e}"
+    if abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _table(head, rows):
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _advantage(figures, row, case, allocator, other, metric, net=False):
+    found = figures.advantage(row, case, allocator, other, metric, net)
+    return f"{found[0]:.2f} ({found[1]:.2f}..{found[2]:.2f})" if found else "-"
+
+
+def summary(figures, cases):
+    """One line a case: hakmem beside the best peer, by the row's first metric."""
+    rows = []
+    for row, case in cases:
+        metric = METRICS[row][0]
+        best = figures.best_peer(row, case, metric)
+        cells = [f"{row} {case}", metric.title, number(figures.median(row, case, "null", metric)),
+                 f"{best} {number(figures.median(row, case, best, metric))}" if best else "-"]
+        cells += [number(figures.median(row, case, a, metric)) for a in ("hak", "hak-sized", "hak-labels")]
+        cells += [_advantage(figures, row, case, a, best, metric) if best else "-" for a in ("hak", "hak-labels")]
+        cells.append(_advantage(figures, row, case, "hak", best, metric, net=True) if best and metric.net else "-")
+        rows.append(cells)
+    return _table(["row", "unit", "null", "best peer", "hak", "sized", "labels", "hak / best", "labels / best",
+                   "hak / best, net"], rows)
+
+
+def details(figures, row, cases):
+    """All allocators of a row: one column a case and metric."""
+    columns = [(case, metric, net) for case in cases for metric in METRICS[row] for net in (False, True)
+               if not net or metric.net]
+    names = list(dict.fromkeys(a for case in cases for a in figures.allocators(row, case)))
+    columns = [c for c in columns if any(figures.median(row, c[0], a, c[1], c[2]) is not None for a in names)]
+    names.sort(key=lambda a: (a not in BASELINES, is_peer(a), a))
+    best = {(case, metric.key): figures.best_peer(row, case, metric) for case, metric, _ in columns}
+    rows = []
+    for name in names:
+        cells = [name]
+        for case, metric, net in columns:
+            text = number(figures.median(row, case, name, metric, net))
+            cells.append(f"**{text}**" if name == best[case, metric.key] and not net else text)
+        rows.append(cells)
+    yield from _table(["allocator"] + [f"{c} {m.title}{' net' if n else ''}" for c, m, n in columns], rows)
+    errors = sorted((case, name) for case in cases for name in (*names, "jemalloc", "mimalloc3", "mimalloc2")
+                    if figures.error(row, case, name))
+    for case, name in dict.fromkeys(errors):
+        yield f"- {name}, {case}: {figures.error(row, case, name)}"
+    if errors:
+        yield ""
+
+
+def markdown(run, figures):
+    curves = set(map(tuple, run["curves"]))
+    cases = sorted((c for c in figures.cases if c not in curves), key=lambda c: list(METRICS).index(c[0]))
+    machine = run["machine"]
+    yield f"Run of {run['date']}: `{run['command']}`, {run['settings']['repetitions']} repetitions, CPU " \
+          f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}, {machine['cpus']} CPUs" \
+          f" ({machine['hypervisor']}), {machine['distribution']}, Linux {machine['kernel']}, transparent huge" \
+          f" pages: {machine['transparent_huge_pages']}, {machine['compiler']}, commit {machine['commit']}."
+    yield ""
+    yield from _table(["allocator", "version"],
+                      [[name, version] for name, version in run["versions"].items()]
+                      + [[name, f"missing: {why}"] for name, why in run["missing"].items()])
+    yield "## hakmem beside the best peer\n"
+    yield "Ratios above 1: hakmem is better. Median over the repetitions of the ratio within one, 95 % interval."
+    yield ""
+    yield from summary(figures, cases)
+    verdicts = judge(figures)
+    if verdicts:
+        met = sum(1 for v in verdicts if v[3])
+        yield f"## Goals: {met} of {len(verdicts)} met\n"
+        yield from _table(["row", "goal", "measured", "met"],
+                          [[row, goal, measured, "yes" if ok else "**no**"] for row, goal, measured, ok in verdicts])
+    yield "## All allocators\n"
+    yield "Medians; the best peer in bold; net = less the harness's own cost in the same repetition.\n"
+    for row in dict.fromkeys(r for r, _ in cases):
+        yield f"### {row}\n"
+        yield from details(figures, row, [c for r, c in cases if r == row])
