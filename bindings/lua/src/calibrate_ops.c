@@ -97,11 +97,11 @@ static int open_libraries(lua_State *L) {
 
 #define COLLECT                                                                                              \
     "local function collect() collectgarbage() collectgarbage() collectgarbage('stop') end "                 \
-    "for i = 1, 10 do collect() end "
+    "for i = 1, 4 do collect() end "
 
 const hk_calibrate_op hk_calibrate_ops[] = {
     /* Many short strings: what is large is their index. First, so that it grows no more later. */
-    {.script = "return function() local s = {} for i = 1, 2600 do s[1] = 'n' .. i end end",
+    {.script = "return function() local s = {} for i = 1, 800 do s[1] = 'n' .. i end end",
      .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
 
     /* While the compiler's own buffers are still small. */
@@ -201,7 +201,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_THREAD, 80, 250, HK_FATE_ANY, false}, {HK_KIND_STACK, 251, ANY, HK_FATE_ANY, false}}},
     {.run = grow_stack, .rules = {{HK_KIND_STACK, 4000, ANY, HK_FATE_ANY, false}}},
     {.script = "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
-               "return function() r(2000) end",
+               "return function() r(300) end",
      .rules = {{HK_KIND_STACK, 1, ANY, HK_FATE_ANY, false}}},
 
     {.script = "local ffi = require 'ffi' "
@@ -222,8 +222,8 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
 
     /* Sizes double from one to the next, since LuaJIT and 5.1 keep one buffer for all. */
-    {.script = "local a = ('z'):rep(5000) return function() return a .. a .. a end",
-     .rules = {{HK_KIND_BUFFER, 15000, 15000, HK_FATE_ANY, false},
+    {.script = "local a = ('z'):rep(2000) return function() return a .. a .. a end",
+     .rules = {{HK_KIND_BUFFER, 6000, 6000, HK_FATE_ANY, false},
                {HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
     {.script = "local s = \"return '\" .. ('t'):rep(3000) .. \"'\" " PRELUDE
                "local keep = load(s, '=?') "
@@ -237,9 +237,9 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "f() return f",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
 #else
-    {.script = "return function() local x = ('ab'):rep(20001) end",
+    {.script = "return function() local x = ('ab'):rep(6001) end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
-    {.script = "local t = {} for i = 1, 300 do t[i] = ('z'):rep(500) end "
+    {.script = "local t = {} for i = 1, 50 do t[i] = ('z'):rep(500) end "
                "return function() local x = table.concat(t) end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
 #endif
@@ -270,11 +270,11 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .broad = true,
      .rules = {{HK_KIND_ARRAY, 1, ANY, HK_FATE_ANY, false}}},
     /* The collector shrinks stacks and the shared buffer; one of them at a time. */
-    {.script = COLLECT "local s = ('w'):rep(200000) s = s .. 'w' s = nil return collect",
+    {.script = COLLECT "local s = ('w'):rep(40000) s = s .. 'w' s = nil return collect",
      .broad = true,
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
     {.script = COLLECT "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
-                       "r(2000) return collect",
+                       "r(300) return collect",
      .broad = true,
      .rules = {{HK_KIND_STACK, 400, ANY, HK_FATE_ANY, false}}},
 };
