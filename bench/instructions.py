@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Instructions of hakmem's hot paths, counted by callgrind, against a golden table.
+
+A function's instructions include what it calls and its own return. N rounds and 2N rounds are run; the
+difference over the number of calls leaves out the start of the program.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROUNDS, BATCH = 2000, 8
+SKIPPED = 77
+
+# name of the figure: (function counted, work of hotpath, its calls a round)
+FIGURES = {
+    "alloc small": ("hak_alloc", "pairs-small", BATCH),
+    "alloc label small": ("hak_alloc_cs", "labelled-small", BATCH),
+    "free small": ("hak_free", "pairs-small", BATCH),
+    "free sized small": ("hak_free_sized", "labelled-small", BATCH),
+    "realloc in place small": ("hak_realloc", "resize-small", BATCH),
+    "alloc run": ("hak_alloc", "pairs-run", BATCH),
+    "alloc label run": ("hak_alloc_cs", "labelled-run", BATCH),
+    "free run": ("hak_free", "pairs-run", BATCH),
+    "free sized run": ("hak_free_sized", "labelled-run", BATCH),
+    "realloc in place run": ("hak_realloc", "resize-run", BATCH),
+    "alloc random mix": ("hak_alloc", "mix", BATCH),
+    "free random mix": ("hak_free", "mix", BATCH),
+}
+
+
+def collected(program, function, work, rounds):
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                           f"--toggle-collect={function}", program, work, str(rounds)],
+                          capture_output=True, text=True, check=False)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode or not found:
+        sys.exit(f"instructions: {work} failed:\n{done.stderr}")
+    return int(found.group(1))
+
+
+def measure(program):
+    table = {}
+    for name, (function, work, calls) in FIGURES.items():
+        once, twice = (collected(program, function, work, rounds) for rounds in (ROUNDS, 2 * ROUNDS))
+        table[name] = round((twice - once) / (ROUNDS * calls), 2)
+    return table
+
+
+def compare(measured, golden, tolerance):
+    """Prints the table; whether no figure is beyond the tolerance (a fraction, and at least half an
+    instruction) above its golden value, or so far below that the table is out of date."""
+    good = True
+    for name, value in measured.items():
+        wanted = golden.get(name)
+        room = max(0.5, tolerance * (wanted or 0))
+        verdict = "ok"
+        if wanted is None:
+            verdict = "not in the table: run with --update"
+        elif value > wanted + room:
+            verdict = "longer"
+        elif value < wanted - room:
+            verdict = "shorter: run with --update"
+        good &= verdict == "ok"
+        print(f"{name:24} {value:8.2f}  golden {'-' if wanted is None else f'{wanted:.2f}':>8}  {verdict}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", required=True, help="the built program hotpath")
+    parser.add_argument("--golden", required=True, type=Path, help="the table, a JSON file")
+    parser.add_argument("--compiler", required=True, help="key of the table, such as 'GNU 12'")
+    parser.add_argument("--tolerance", type=float, default=0.02, help="fraction allowed (0.02)")
+    parser.add_argument("--update", action="store_true", help="write what was measured into the table")
+    options = parser.parse_args()
+    tables = json.loads(options.golden.read_text()) if options.golden.exists() else {}
+    if options.compiler not in tables and not options.update:
+        print(f"instructions: no figures for {options.compiler}, only for {', '.join(sorted(tables)) or 'none'}")
+        return SKIPPED
+    measured = measure(options.program)
+    if options.update:
+        tables[options.compiler] = measured
+        options.golden.parent.mkdir(parents=True, exist_ok=True)
+        options.golden.write_text(json.dumps(tables, indent=4, sort_keys=True) + "\n")
+    return 0 if compare(measured, tables[options.compiler], options.tolerance) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+/* hotpath WORK N: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
+ * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
+#include <hakmem/hakmem.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 64, RUN = 20 * 1024, BATCH = 8, SLOTS = 400, FILL = 4000 };
+
+static hak_ctx *ctx;
+static hak_label label;
+
+static void pairs(size_t n, size_t rounds) {
+    void *p[BATCH];
+    for (; rounds; rounds--) {
+        for (int i = 0; i < BATCH; i++) p[i] = hak_alloc(ctx, n);
+        for (int i = BATCH; i--;) hak_free(ctx, p[i]);
+    }
+}
+
+static void labelled(size_t n, size_t rounds) {
+    void *p[BATCH];
+    for (; rounds; rounds--) {
+        for (int i = 0; i < BATCH; i++) p[i] = hak_alloc_cs(ctx, n, label, HAK_CALLSITE());
+        for (int i = BATCH; i--;) hak_free_sized(ctx, p[i], n);
+    }
+}
+
+static void resize(size_t n, size_t rounds) {
+    void *p = hak_alloc(ctx, n);
+    for (; rounds; rounds--)
+        for (size_t i = 0; i < BATCH; i++) p = hak_realloc(ctx, p, n - i % 2);
+    hak_free(ctx, p);
+}
+
+static void mix(size_t n, size_t rounds) {
+    (void)n;
+    static void *slots[SLOTS];
+    uint64_t r = 1;
+    for (size_t i = 0; i < rounds * BATCH * 2; i++) {
+        r = r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        void **s = &slots[((r >> 32) * SLOTS) >> 32];
+        if (*s) {
+            hak_free(ctx, *s);
+            *s = NULL;
+        } else {
+            *s = hak_alloc(ctx, 16 + ((((r >> 16) & 0xffff) * 1009) >> 16));
+        }
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(size_t n, size_t rounds);
+    size_t n;
+} works[] = {
+    {"pairs-small", pairs, SMALL},   {"pairs-run", pairs, RUN},   {"labelled-small", labelled, SMALL},
+    {"labelled-run", labelled, RUN}, {"resize-small", resize, SMALL}, {"resize-run", resize, RUN},
+    {"mix", mix, 0},
+};
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        fprintf(stderr, "usage: hotpath WORK ROUNDS\n");
+        return 2;
+    }
+    ctx = hak_ctx_new(NULL, NULL);
+    label = ctx ? hak_label_define(ctx, "golden") : 0;
+    if (!label) return 1;
+    /* Beyond the packed beginning of a context. calloc, so that what is counted stays uncounted here. */
+    for (int i = 0; i < FILL; i++)
+        if (!hak_calloc(ctx, 1, SMALL)) return 1;
+    for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
+        if (strcmp(argv[1], works[w].name)) continue;
+        works[w].run(works[w].n, strtoul(argv[2], NULL, 10));
+        hak_ctx_destroy(ctx);
+        return 0;
+    }
+    fprintf(stderr, "hotpath: no work %s\n", argv[1]);
+    return 2;
+}
