@@ -1,0 +1,365 @@
+// Misuse: what is always noticed, what with HAK_DEBUG_CHECK and HAK_DEBUG_POISON, and what the error
+// callback is told.
+#include "heap.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+using namespace test;
+
+namespace {
+
+struct Checked {
+    TestSpace s;
+    Errors errors;
+    hak_options options;
+    hak_ctx *ctx;
+
+    explicit Checked(unsigned debug = 0, size_t packed = HAK_NONE) : options(ctx_options(&errors)) {
+        options.debug = debug;
+        options.packed_bytes = packed;
+        ctx = hak_ctx_new(s.space, &options);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Checked() { hak_ctx_destroy(ctx); }
+
+    // The one error so far is this, about p.
+    void require_one(hak_error error, const void *p) {
+        REQUIRE(errors.list.size() == 1);
+        CAPTURE(errors.list[0].what);
+        CHECK(std::string(hak_error_name(errors.list[0].error)) == hak_error_name(error));
+        CHECK(errors.list[0].p == p);
+        CHECK(errors.list[0].what != "");
+        errors.list.clear();
+    }
+};
+
+} // namespace
+
+TEST_CASE("names of the errors, and the version") {
+    CHECK(std::string(hak_error_name(HAK_OK)) == "HAK_OK");
+    CHECK(std::string(hak_error_name(HAK_E_FOREIGN)) == "HAK_E_FOREIGN");
+    CHECK(std::string(hak_error_name(HAK_E_DOUBLE_FREE)) == "HAK_E_DOUBLE_FREE");
+    CHECK(std::string(hak_error_name(HAK_E_POINTER)) == "HAK_E_POINTER");
+    CHECK(std::string(hak_error_name(HAK_E_SIZE)) == "HAK_E_SIZE");
+    CHECK(std::string(hak_error_name(HAK_E_ALIGNMENT)) == "HAK_E_ALIGNMENT");
+    CHECK(std::string(hak_error_name(HAK_E_OVERFLOW)) == "HAK_E_OVERFLOW");
+    CHECK(std::string(hak_error_name(HAK_E_LABEL)) == "HAK_E_LABEL");
+    CHECK(std::string(hak_error_name(HAK_E_USE_AFTER_FREE)) == "HAK_E_USE_AFTER_FREE");
+    CHECK(std::string(hak_error_name(HAK_E_CORRUPT)) == "HAK_E_CORRUPT");
+    CHECK(hak_error_name((hak_error)15) != nullptr);
+    CHECK(std::string(hak_version()) == std::to_string(HAK_VERSION_MAJOR) + "." +
+                                            std::to_string(HAK_VERSION_MINOR) + "." +
+                                            std::to_string(HAK_VERSION_PATCH));
+}
+
+TEST_CASE("foreign pointers are reported and not touched") {
+    unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
+    Checked c(debug);
+    TestCtx other(c.s.space);
+    char local[64] = "local";
+    static char data[64] = "static";
+    void *theirs = hak_alloc(other, 100), *their_big = hak_alloc(other, 2 * MiB);
+    fill(theirs, 100, 1);
+    std::string heap(1000, 'h');
+    void *wild = reinterpret_cast<void *>((uintptr_t)0x123456789AB0), *tiny = reinterpret_cast<void *>((uintptr_t)16);
+    void *huge = reinterpret_cast<void *>(~(uintptr_t)15);
+    for (void *p : {(void *)local, (void *)data, theirs, their_big, (void *)&heap[0], wild, tiny, huge}) {
+        CAPTURE(p);
+        hak_free(c.ctx, p);
+        c.require_one(HAK_E_FOREIGN, p);
+        hak_free_cs(c.ctx, p, 1);
+        c.require_one(HAK_E_FOREIGN, p);
+        CHECK(hak_realloc(c.ctx, p, 50) == nullptr);
+        c.require_one(HAK_E_FOREIGN, p);
+        CHECK(hak_realloc_cs(c.ctx, p, 5000, 0, 0) == nullptr);
+        c.require_one(HAK_E_FOREIGN, p);
+        CHECK(hak_usable_size(c.ctx, p) == 0);
+        CHECK(hak_label_of(c.ctx, p) == 0);
+        CHECK_FALSE(hak_owns(c.ctx, p));
+    }
+    CHECK(c.errors.take() == "");
+    CHECK(std::string(local) == "local");
+    CHECK(filled(theirs, 100, 1));
+    CHECK(stats_of(other).live_blocks == 2);
+    CHECK(stats_of(c.ctx).live_blocks == 0);
+    require_sound(c.ctx);
+    require_sound(other);
+}
+
+TEST_CASE("overflow and absurd sizes") {
+    Checked c;
+    const size_t absurd = (size_t)PTRDIFF_MAX + 1;
+    CHECK(hak_calloc(c.ctx, SIZE_MAX, 2) == nullptr);
+    CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+    CHECK(hak_calloc(c.ctx, (size_t)1 << 33, (size_t)1 << 33) == nullptr);
+    CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+    CHECK(hak_calloc_cs(c.ctx, SIZE_MAX / 2, 3, 0, 0) == nullptr);
+    CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+    for (size_t n : {absurd, SIZE_MAX - 4096, SIZE_MAX - 7, SIZE_MAX}) {
+        CAPTURE(n);
+        CHECK(hak_alloc(c.ctx, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_calloc(c.ctx, 1, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_aligned_alloc(c.ctx, 64, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_realloc(c.ctx, nullptr, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+    }
+    // No memory is no misuse.
+    CHECK(hak_alloc(c.ctx, PTRDIFF_MAX) == nullptr);
+    CHECK(hak_alloc(c.ctx, (size_t)1 << 50) == nullptr);
+    CHECK(hak_aligned_alloc(c.ctx, GiB, PTRDIFF_MAX) == nullptr);
+    CHECK(c.errors.take() == "");
+    CHECK(hak_calloc(c.ctx, 0, SIZE_MAX) != nullptr);
+    CHECK(hak_calloc(c.ctx, SIZE_MAX, 0) != nullptr);
+    CHECK(c.errors.take() == "");
+    require_sound(c.ctx);
+}
+
+TEST_CASE("alignments that are no power of two, or absurd") {
+    Checked c;
+    for (size_t align : {(size_t)0, (size_t)3, (size_t)24, (size_t)4097, 2 * GiB, (size_t)1 << 63, SIZE_MAX}) {
+        CAPTURE(align);
+        CHECK(hak_aligned_alloc(c.ctx, align, 100) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_ALIGNMENT");
+        CHECK(hak_aligned_alloc_cs(c.ctx, align, 100, 0, 0) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_ALIGNMENT");
+    }
+}
+
+TEST_CASE("double free of blocks above 8 KiB is always noticed") {
+    unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
+    size_t n = GENERATE((size_t)8193, (size_t)20000, (size_t)100000, (size_t)900000, 2 * MiB, 30 * MiB);
+    CAPTURE(debug, n);
+    Checked c(debug);
+    std::vector<void *> keep;
+    for (int i = 0; i < 3; i++)
+        keep.push_back(hak_alloc(c.ctx, n));
+    void *p = keep[1];
+    keep.erase(keep.begin() + 1);
+    hak_free(c.ctx, p);
+    CHECK(c.errors.take() == "");
+    hak_stats before = stats_of(c.ctx);
+    hak_free(c.ctx, p);
+    REQUIRE(c.errors.list.size() == 1);
+    // Memory that went back to the space or the OS meanwhile is not the context's any more.
+    hak_error expected = hak_owns(c.ctx, p) ? HAK_E_DOUBLE_FREE : HAK_E_FOREIGN;
+    c.require_one(expected, p);
+    CHECK(stats_of(c.ctx).live_bytes == before.live_bytes);
+    CHECK(stats_of(c.ctx).live_blocks == 2);
+    CHECK(hak_usable_size(c.ctx, p) == 0);
+    require_sound(c.ctx);
+    for (void *q : keep)
+        hak_free(c.ctx, q);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("double free of a small block: at once with HAK_DEBUG_CHECK") {
+    size_t n = GENERATE(0, 16, 40, 500, 700, 3000, 8192);
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    CAPTURE(n, packed);
+    Checked c(HAK_DEBUG_CHECK, packed);
+    void *keep = hak_alloc(c.ctx, n), *p = hak_alloc(c.ctx, n), *keep2 = hak_alloc(c.ctx, n);
+    hak_free(c.ctx, p);
+    CHECK(c.errors.take() == "");
+    hak_free(c.ctx, p);
+    c.require_one(HAK_E_DOUBLE_FREE, p);
+    hak_free_sized(c.ctx, p, n);
+    c.require_one(HAK_E_DOUBLE_FREE, p);
+    CHECK(hak_realloc(c.ctx, p, n + 1) == nullptr);
+    CHECK(c.errors.list.size() == 1);
+    c.errors.list.clear();
+    CHECK(stats_of(c.ctx).live_blocks == 2);
+    require_sound(c.ctx);
+    // The dropped frees did no harm: two blocks of this size are two.
+    void *a = hak_alloc(c.ctx, n), *b = hak_alloc(c.ctx, n);
+    CHECK(a != b);
+    hak_free(c.ctx, keep);
+    hak_free(c.ctx, keep2);
+    CHECK(stats_of(c.ctx).live_blocks == 2);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("double free of a small block: without debug when it leaves the magazine") {
+    size_t n = GENERATE(16, 40, 500, 700, 3000);
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    CAPTURE(n, packed);
+    Checked c(0, packed);
+    std::vector<void *> keep;
+    for (int i = 0; i < 20; i++)
+        keep.push_back(hak_alloc(c.ctx, n));
+    void *p = hak_alloc(c.ctx, n);
+    hak_free(c.ctx, p);
+    hak_free(c.ctx, p);
+    hak_ctx_flush(c.ctx);
+    c.require_one(HAK_E_DOUBLE_FREE, p);
+    CHECK(stats_of(c.ctx).live_blocks == keep.size());
+    require_sound(c.ctx);
+    void *a = hak_alloc(c.ctx, n), *b = hak_alloc(c.ctx, n);
+    CHECK(a != b);
+    require_sound(c.ctx);
+}
+
+TEST_CASE("a pointer into the middle of a block") {
+    size_t n = GENERATE((size_t)40, (size_t)64, (size_t)500, (size_t)3000, (size_t)20000, (size_t)300000, 2 * MiB);
+    unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    CAPTURE(n, debug, packed);
+    Checked c(debug, packed);
+    char *p = static_cast<char *>(hak_alloc(c.ctx, n));
+    for (size_t offset : {(size_t)1, (size_t)8, n / 2, n - 1}) {
+        CAPTURE(offset);
+        hak_free(c.ctx, p + offset);
+        hak_ctx_flush(c.ctx);
+        c.require_one(HAK_E_POINTER, p + offset);
+        REQUIRE(hak_usable_size(c.ctx, p) >= n);
+        REQUIRE(stats_of(c.ctx).live_blocks == 1);
+    }
+    if (debug) {
+        CHECK(hak_realloc(c.ctx, p + 8, 2 * n) == nullptr);
+        c.require_one(HAK_E_POINTER, p + 8);
+    }
+    require_sound(c.ctx);
+    hak_free(c.ctx, p);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("a wrong size in a sized free or realloc, with HAK_DEBUG_CHECK") {
+    Checked c(HAK_DEBUG_CHECK);
+    for (size_t n : {(size_t)40, (size_t)600, (size_t)20000, 2 * MiB}) {
+        CAPTURE(n);
+        void *keep = hak_alloc(c.ctx, n), *p = hak_alloc(c.ctx, n);
+        hak_free_sized(c.ctx, p, 3 * n);
+        c.require_one(HAK_E_SIZE, p);
+        // The real size was used: the block is free, the heap sound.
+        CHECK(stats_of(c.ctx).live_blocks == 1);
+        p = hak_alloc(c.ctx, n);
+        fill(p, n, 5);
+        void *q = hak_realloc_sized(c.ctx, p, n / 3, 2 * n);
+        c.require_one(HAK_E_SIZE, p);
+        REQUIRE(q != nullptr);
+        CHECK(filled(q, n, 5));
+        hak_free_sized(c.ctx, q, 2 * n);
+        hak_free_sized(c.ctx, keep, n);
+        CHECK(c.errors.take() == "");
+        CHECK(stats_of(c.ctx).live_blocks == 0);
+        require_sound(c.ctx);
+    }
+}
+
+TEST_CASE("HAK_DEBUG_POISON: patterns") {
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    Checked c(HAK_DEBUG_POISON, packed);
+    for (size_t n : {(size_t)8, (size_t)40, (size_t)500, (size_t)3000}) {
+        CAPTURE(n);
+        void *keep = hak_alloc(c.ctx, n), *p = hak_alloc(c.ctx, n);
+        CHECK(all_bytes(p, n, 0xCD));
+        std::memset(p, 0, n);
+        hak_free(c.ctx, p);
+        CHECK(all_bytes(p, n, 0xDD));
+        // It implies HAK_DEBUG_CHECK.
+        hak_free(c.ctx, p);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+        void *q = hak_alloc(c.ctx, n);
+        CHECK(all_bytes(q, n, 0xCD));
+        void *z = hak_calloc(c.ctx, 1, n);
+        CHECK(all_bytes(z, n, 0));
+        hak_free(c.ctx, keep);
+    }
+    CHECK(c.errors.take() == "");
+    require_sound(c.ctx);
+}
+
+TEST_CASE("HAK_DEBUG_POISON: a write after free is found on reuse") {
+    size_t n = GENERATE(8, 40, 500, 3000);
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    CAPTURE(n, packed);
+    Checked c(HAK_DEBUG_POISON, packed);
+    hak_alloc(c.ctx, n);
+    char *p = static_cast<char *>(hak_alloc(c.ctx, n));
+    hak_free(c.ctx, p);
+    p[n / 2] = 7;
+    bool reused = false;
+    for (int i = 0; i < 100000 && !reused; i++)
+        reused = hak_alloc(c.ctx, n) == p;
+    REQUIRE(reused);
+    c.require_one(HAK_E_USE_AFTER_FREE, p);
+    // Without a write nothing is reported.
+    void *q = hak_alloc(c.ctx, n);
+    hak_free(c.ctx, q);
+    hak_alloc(c.ctx, n);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("HAK_DEBUG_ABORT aborts after the callback") {
+    auto status_of = [](unsigned debug) {
+        int ends[2];
+        REQUIRE(pipe(ends) == 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(2);
+            struct rlimit no_core = {0, 0};
+            setrlimit(RLIMIT_CORE, &no_core);
+            std::signal(SIGABRT, SIG_DFL);
+            hak_options options = ctx_options();
+            options.debug = debug;
+            options.error_user = &ends[1];
+            options.on_error = [](void *user, hak_error, const void *, const char *) {
+                if (write(*static_cast<int *>(user), "x", 1) != 1)
+                    _exit(9);
+            };
+            hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+            int local = 0;
+            hak_free(ctx, &local);
+            _exit(0);
+        }
+        close(ends[1]);
+        int status = 0;
+        REQUIRE(waitpid(pid, &status, 0) == pid);
+        char told = 0;
+        CHECK(read(ends[0], &told, 1) == 1);
+        close(ends[0]);
+        return status;
+    };
+    int status = status_of(HAK_DEBUG_ABORT);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGABRT);
+    status = status_of(0);
+    CHECK(WIFEXITED(status));
+}
+
+TEST_CASE("without a callback misuse is ignored silently") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    int local = 0;
+    hak_free(ctx, &local);
+    CHECK(hak_realloc(ctx, &local, 10) == nullptr);
+    CHECK(hak_alloc(ctx, SIZE_MAX) == nullptr);
+    CHECK(hak_aligned_alloc(ctx, 3, 10) == nullptr);
+    CHECK(hak_label_define(ctx, nullptr) == 0);
+    require_sound(ctx);
+}
+
+TEST_CASE("bookkeeping is off the blocks: writing over free ones disturbs nothing") {
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 1000; i++)
+        blocks.push_back(hak_alloc(ctx, 100));
+    for (size_t i = 0; i < blocks.size(); i += 2)
+        hak_free(ctx, blocks[i]);
+    hak_ctx_flush(ctx);
+    for (void *p : blocks)
+        std::memset(p, 0xFF, 100);
+    require_sound(ctx);
+    for (int i = 0; i < 2000; i++)
+        REQUIRE(hak_alloc(ctx, 100) != nullptr);
+    require_sound(ctx);
+}

@@ -1,0 +1,431 @@
+// Contexts: options and their effects, destroy, retire, ownership, many small ones.
+#include "heap.h"
+
+#include <algorithm>
+#include <map>
+#include <unistd.h>
+
+#include <cstdio>
+
+using namespace test;
+
+namespace {
+
+const size_t MIXED[] = {1, 16, 24, 40, 100, 300, 512, 700, 2000, 5000, 9000, 40000, 100000};
+
+void require_rejected(const hak_options &options) {
+    const char *why = hak_options_error(&options);
+    REQUIRE(why != nullptr);
+    CHECK(*why != 0);
+    CHECK(std::strchr(why, '\n') == nullptr);
+    TestSpace s;
+    CHECK(hak_ctx_new(s.space, &options) == nullptr);
+    CHECK(hak_ctx_new(nullptr, &options) == nullptr);
+}
+
+// Blocks of many classes, `total` bytes in all.
+std::vector<void *> assorted(hak_ctx *ctx, size_t total) {
+    std::vector<void *> blocks;
+    Random random(11);
+    for (size_t sum = 0; sum < total;) {
+        size_t n = 8 + random.below(500);
+        blocks.push_back(hak_alloc(ctx, n));
+        if (!blocks.back())
+            FAIL("no block");
+        sum += n;
+    }
+    return blocks;
+}
+
+size_t vm_size() {
+    size_t pages = 0;
+    FILE *file = std::fopen("/proc/self/statm", "r");
+    if (!file || std::fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        std::fclose(file);
+    return pages * PAGE;
+}
+
+} // namespace
+
+TEST_CASE("context options: what is refused, with a reason in one line") {
+    hak_options options = ctx_options();
+    SECTION("size") { options.size = GENERATE((size_t)0, sizeof(hak_options) - 1, sizeof(hak_options) + 8); }
+    SECTION("magazine") { options.magazine = GENERATE(33u, 1000u, ~0u); }
+    SECTION("packed_bytes") { options.packed_bytes = GENERATE(MiB + 1, SIZE_MAX - 1); }
+    SECTION("debug") { options.debug = GENERATE(8u, 0x80000000u); }
+    require_rejected(options);
+}
+
+TEST_CASE("context options: what is accepted") {
+    hak_options options = ctx_options();
+    SECTION("defaults") {}
+    SECTION("magazine") { options.magazine = GENERATE(1u, 2u, 32u); }
+    SECTION("packed_bytes") { options.packed_bytes = GENERATE(MiB, HAK_NONE, (size_t)1000); }
+    SECTION("debug") { options.debug = GENERATE(1u, 2u, 3u, 4u, 7u); }
+    CHECK(hak_options_error(&options) == nullptr);
+    CHECK(hak_options_error(nullptr) == nullptr);
+    TestSpace s;
+    TestCtx ctx(s.space, &options);
+    std::vector<void *> blocks = assorted(ctx, 300000);
+    require_sound(ctx);
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    CHECK(stats_of(ctx).live_bytes == 0);
+    require_sound(ctx);
+}
+
+TEST_CASE("option name") {
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.name = "worker 3";
+    TestCtx named(s.space, &options), plain(s.space);
+    CHECK(hak_ctx_name(named) == options.name);
+    REQUIRE(hak_ctx_name(plain) != nullptr);
+    CHECK(std::string(hak_ctx_name(plain)) == "");
+}
+
+TEST_CASE("option magazine: how many frees later a double free is noticed") {
+    // Without debug checks a second free shows when the block leaves the magazine.
+    auto frees_until_noticed = [](unsigned magazine) {
+        TestSpace s;
+        Errors errors;
+        hak_options options = ctx_options(&errors);
+        options.magazine = magazine;
+        options.packed_bytes = HAK_NONE;
+        TestCtx ctx(s.space, &options);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 200; i++)
+            blocks.push_back(hak_alloc(ctx, 64));
+        void *p = blocks[100];
+        hak_free(ctx, p);
+        hak_free(ctx, p);
+        int frees = 0;
+        for (; frees < 200 && errors.list.empty(); frees++)
+            if (blocks[(size_t)frees] != p)
+                hak_free(ctx, blocks[(size_t)frees]);
+        return frees;
+    };
+    CHECK(frees_until_noticed(1) == 0);
+    CHECK(frees_until_noticed(2) <= 4);
+    int standard = frees_until_noticed(0);
+    CHECK(standard > 4);
+    CHECK(standard <= 40);
+    CHECK(frees_until_noticed(32) == standard);
+}
+
+TEST_CASE("option packed_bytes: small contexts stay small") {
+    auto committed = [](size_t packed, size_t total) {
+        TestSpace s;
+        hak_options options = ctx_options();
+        options.packed_bytes = packed;
+        TestCtx ctx(s.space, &options);
+        assorted(ctx, total);
+        return committed_of(ctx);
+    };
+    size_t none = committed(HAK_NONE, 20000), standard = committed(0, 20000);
+    CHECK(standard <= 48 * KiB);
+    CHECK(none >= 2 * standard);
+    CHECK(committed(256 * KiB, 200000) < committed(0, 200000));
+}
+
+TEST_CASE("options quota, on_error, error_user, big_cache, debug are used") {
+    // Their effects in detail: test_limit, test_check, test_big.
+    TestSpace s;
+    Errors errors;
+    hak_options options = ctx_options(&errors);
+    options.quota = hak_quota_new(nullptr, 4 * MiB);
+    options.big_cache = HAK_NONE;
+    options.debug = HAK_DEBUG_POISON;
+    {
+        TestCtx ctx(s.space, &options);
+        CHECK(hak_quota_used(options.quota) == committed_of(ctx));
+        CHECK(hak_alloc(ctx, 5 * MiB) == nullptr);
+        CHECK(all_bytes(hak_alloc(ctx, 100), 100, 0xCD));
+        hak_free(ctx, &errors);
+        CHECK(errors.take() == "HAK_E_FOREIGN");
+        size_t cached = stats_of(ctx).cached_bytes;
+        hak_free(ctx, hak_alloc(ctx, 2 * MiB));
+        CHECK(stats_of(ctx).cached_bytes <= cached);
+    }
+    hak_quota_delete(options.quota);
+}
+
+TEST_CASE("destroy with everything live returns all pages") {
+    bool labelled = GENERATE(false, true);
+    TestSpace s;
+    TestCtx observer(s.space);
+    hak_ctx_trim(observer);
+    const size_t observer_committed = committed_of(observer);
+    size_t committed = 0, reserved = 0;
+    for (int round = 0; round < 6; round++) {
+        hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+        hak_label label = labelled ? hak_label_define(ctx, "x") : (hak_label)0;
+        Random random(round + 1u);
+        for (int i = 0; i < 20000; i++) {
+            void *p = hak_alloc_cs(ctx, MIXED[random.below(i % 20 ? 8 : 13)], label, 1);
+            REQUIRE(p != nullptr);
+            if (i % 4 == 0)
+                hak_free(ctx, p);
+        }
+        hak_alloc(ctx, 3 * MiB);
+        hak_free(ctx, hak_alloc(ctx, 2 * MiB));
+        if (round % 2)
+            hak_ctx_trim(ctx);
+        size_t of_ctx = committed_of(ctx);
+        CHECK(of_ctx > 15 * MiB);
+        hak_ctx_destroy(ctx);
+        // The pages are the space's now, warm within its bound.
+        CHECK(stats_of(observer).idle_bytes > MiB);
+        hak_ctx_trim(observer);
+        CHECK(stats_of(observer).idle_bytes == 0);
+        CHECK(committed_of(observer) == observer_committed);
+        if (round == 0) {
+            committed = s.os.committed();
+            reserved = s.os.reserved();
+            CHECK(committed <= MiB);
+        } else {
+            CHECK(s.os.committed() <= committed);
+            CHECK(s.os.reserved() <= reserved);
+        }
+        require_sound(observer);
+    }
+}
+
+TEST_CASE("retire: no new blocks, gone with the last one") {
+    TestSpace s;
+    TestCtx observer(s.space);
+    hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 500; i++) {
+        blocks.push_back(hak_alloc(ctx, MIXED[i % 13]));
+        fill(blocks.back(), MIXED[i % 13], (unsigned)i);
+    }
+    hak_ctx_retire(ctx);
+    CHECK(hak_alloc(ctx, 10) == nullptr);
+    CHECK(hak_alloc(ctx, 100000) == nullptr);
+    CHECK(hak_calloc(ctx, 1, 10) == nullptr);
+    CHECK(hak_aligned_alloc(ctx, 64, 10) == nullptr);
+    CHECK(hak_realloc(ctx, nullptr, 10) == nullptr);
+    CHECK(stats_of(ctx).live_blocks == 500);
+    require_sound(ctx);
+    for (size_t i = 0; i < 500; i++) {
+        REQUIRE(hak_ctx_of(s.space, blocks[i]) == ctx);
+        REQUIRE(filled(blocks[i], MIXED[i % 13], (unsigned)i));
+        if (i == 498)
+            hak_space_free(s.space, blocks[i]);
+        else
+            hak_free(ctx, blocks[i]);
+    }
+    for (void *p : blocks)
+        REQUIRE(hak_ctx_of(s.space, p) == nullptr);
+    hak_ctx_retire(nullptr);
+    // Without blocks it goes at once.
+    hak_ctx_trim(observer);
+    size_t committed = s.os.committed();
+    for (int i = 0; i < 50; i++) {
+        ctx = hak_ctx_new(s.space, nullptr);
+        hak_free(ctx, hak_alloc(ctx, 100));
+        hak_ctx_retire(ctx);
+    }
+    hak_ctx_trim(observer);
+    CHECK(s.os.committed() <= committed);
+}
+
+TEST_CASE("a context with a space of its own gives it back") {
+    size_t before = 0;
+    for (int i = 0; i < 40; i++) {
+        hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+        REQUIRE(ctx != nullptr);
+        void *p = hak_alloc(ctx, 1000);
+        std::memset(p, 1, 1000);
+        CHECK(addr(p) < (uintptr_t)1 << 47);
+        require_sound(ctx);
+        if (i % 2) {
+            hak_ctx_destroy(ctx);
+        } else {
+            hak_ctx_retire(ctx);
+            hak_free(ctx, p);
+        }
+        if (i == 5)
+            before = vm_size();
+    }
+    CHECK(vm_size() <= before + 16 * MiB);
+    hak_ctx_destroy(nullptr);
+}
+
+TEST_CASE("two contexts never share a page") {
+    TestSpace s;
+    const size_t contexts = 5;
+    std::vector<hak_ctx *> ctx(contexts);
+    for (hak_ctx *&c : ctx)
+        REQUIRE((c = hak_ctx_new(s.space, nullptr)) != nullptr);
+    std::map<uintptr_t, size_t> owner;
+    Random random(5);
+    std::vector<std::pair<void *, size_t>> blocks;
+    for (int i = 0; i < 30000; i++) {
+        size_t c = random.below(contexts), n = MIXED[random.below(i % 10 ? 9 : 13)];
+        void *p = hak_alloc(ctx[c], n);
+        REQUIRE(p != nullptr);
+        blocks.push_back({p, c});
+        if (i % 5000 == 4999) {
+            // A context dies, and its pages may serve another one.
+            size_t dead = random.below(contexts);
+            hak_ctx_destroy(ctx[dead]);
+            ctx[dead] = hak_ctx_new(s.space, nullptr);
+            blocks.erase(std::remove_if(blocks.begin(), blocks.end(), [&](auto &b) { return b.second == dead; }),
+                         blocks.end());
+        }
+    }
+    for (auto &block : blocks) {
+        size_t usable = hak_usable_size(ctx[block.second], block.first);
+        for (uintptr_t page = addr(block.first) / PAGE; page <= (addr(block.first) + usable - 1) / PAGE; page++) {
+            auto entry = owner.insert({page, block.second}).first;
+            if (entry->second != block.second)
+                FAIL("page shared at " << block.first);
+        }
+        for (size_t c = 0; c < contexts; c++)
+            if (hak_owns(ctx[c], block.first) != (c == block.second))
+                FAIL("owner of " << block.first);
+        if (hak_ctx_of(s.space, block.first) != ctx[block.second])
+            FAIL("hak_ctx_of " << block.first);
+    }
+    for (hak_ctx *c : ctx) {
+        require_sound(c);
+        hak_ctx_destroy(c);
+    }
+}
+
+TEST_CASE("ownership of arbitrary pointers") {
+    TestSpace s, elsewhere;
+    TestCtx a(s.space), b(s.space), far(elsewhere.space);
+    void *of_a = hak_alloc(a, 100), *big_of_a = hak_alloc(a, 2 * MiB), *of_far = hak_alloc(far, 100);
+    int local = 0;
+    CHECK(hak_owns(a, of_a));
+    CHECK(hak_owns(a, static_cast<char *>(of_a) + 50));
+    CHECK(hak_owns(a, static_cast<char *>(big_of_a) + MiB));
+    CHECK_FALSE(hak_owns(b, of_a));
+    CHECK_FALSE(hak_owns(b, big_of_a));
+    CHECK_FALSE(hak_owns(a, of_far));
+    CHECK(hak_ctx_of(s.space, static_cast<char *>(of_a) + 50) == a.ctx);
+    CHECK(hak_ctx_of(s.space, static_cast<char *>(big_of_a) + MiB) == a.ctx);
+    CHECK(hak_ctx_of(s.space, of_far) == nullptr);
+    CHECK(hak_ctx_of(elsewhere.space, of_far) == far.ctx);
+    for (const void *p : {(const void *)nullptr, (const void *)&local, (const void *)MIXED, (const void *)"text"}) {
+        CHECK_FALSE(hak_owns(a, p));
+        CHECK(hak_ctx_of(s.space, p) == nullptr);
+    }
+    Random random(8);
+    for (int i = 0; i < 100000; i++) {
+        // Anywhere, and in the neighbourhood of real blocks, where nothing may be committed.
+        uintptr_t value = random.next() >> random.below(64);
+        if (i % 3 == 0)
+            value = addr(i % 2 ? of_a : big_of_a) + (uintptr_t)random.below(512 * MiB) - 256 * MiB;
+        const void *p = reinterpret_cast<const void *>(value);
+        hak_ctx *owner = hak_ctx_of(s.space, p);
+        if (owner != nullptr && owner != a.ctx && owner != b.ctx)
+            FAIL("owner of " << p);
+        if (hak_owns(a, p) != (owner == a.ctx) || hak_owns(b, p) != (owner == b.ctx))
+            FAIL("hak_owns and hak_ctx_of differ about " << p);
+        if (owner && !s.os.usable(p, 1) && value % PAGE == 0)
+            (void)hak_usable_size(a, p);
+    }
+    // hak_space_free: for hosts that lost the context.
+    hak_space_free(s.space, of_a);
+    CHECK(stats_of(a).live_blocks == 1);
+    hak_space_free(s.space, big_of_a);
+    CHECK(stats_of(a).live_blocks == 0);
+    hak_space_free(s.space, of_far);
+    hak_space_free(s.space, &local);
+    hak_space_free(s.space, nullptr);
+    CHECK(stats_of(far).live_blocks == 1);
+    require_sound(a);
+    require_sound(far);
+}
+
+TEST_CASE("10,000 small contexts") {
+    TestSpace s;
+    const size_t count = EFFORT > 1 ? 10000 : 2000;
+    std::vector<hak_ctx *> ctx(count);
+    std::vector<void *> first(count);
+    for (size_t i = 0; i < count; i++) {
+        REQUIRE((ctx[i] = hak_ctx_new(s.space, nullptr)) != nullptr);
+        hak_label label = i % 2 ? hak_label_define(ctx[i], "x") : (hak_label)0;
+        for (size_t b = 0; b < 20; b++) {
+            void *p = hak_alloc_cs(ctx[i], 16 + b * 24, label, 0);
+            REQUIRE(p != nullptr);
+            fill(p, 16 + b * 24, (unsigned)i);
+            if (b == 0)
+                first[i] = p;
+        }
+    }
+    // What a context takes is a unit or two; what it touches is less.
+    CHECK(s.os.committed() <= count * 48 * KiB + 4 * MiB);
+    for (size_t i = 0; i < count; i++) {
+        REQUIRE(filled(first[i], 16, (unsigned)i));
+        REQUIRE(hak_ctx_of(s.space, first[i]) == ctx[i]);
+        REQUIRE(stats_of(ctx[i]).live_blocks == 20);
+        if (i % 100 == 0)
+            require_sound(ctx[i]);
+    }
+    for (size_t i = 0; i < count; i += 2)
+        hak_ctx_destroy(ctx[i]);
+    hak_ctx_trim(ctx[1]);
+    for (size_t i = 0; i < count; i += 2)
+        REQUIRE((ctx[i] = hak_ctx_new(s.space, nullptr)) != nullptr);
+    for (size_t i = 1; i < count; i += 2)
+        REQUIRE(filled(first[i], 16, (unsigned)i));
+    for (size_t i = 0; i < count; i++)
+        hak_ctx_destroy(ctx[i]);
+}
+
+TEST_CASE("a context in a warm space costs no OS call") {
+    TestSpace s;
+    TestCtx observer(s.space);
+    auto use = [&] {
+        hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+        for (size_t i = 0; i < 20; i++)
+            REQUIRE(hak_alloc(ctx, 30 + i * 20) != nullptr);
+        hak_ctx_destroy(ctx);
+    };
+    use();
+    uint64_t calls = s.os.counts.calls();
+    for (int i = 0; i < 1000; i++)
+        use();
+    CHECK(s.os.counts.calls() == calls);
+}
+
+TEST_CASE("hak_ctx_stats fills in what the caller's struct holds") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_alloc(ctx, 1000);
+    hak_stats stats;
+    std::memset(&stats, 0xEE, sizeof stats);
+    stats.size = offsetof(hak_stats, committed_bytes);
+    REQUIRE(hak_ctx_stats(ctx, &stats) == 0);
+    CHECK(stats.live_blocks == 1);
+    CHECK(stats.live_bytes >= 1000);
+    CHECK(all_bytes(&stats.committed_bytes, sizeof stats - offsetof(hak_stats, committed_bytes), 0xEE));
+    stats.size = 0;
+    CHECK(hak_ctx_stats(ctx, &stats) == -1);
+}
+
+TEST_CASE("peak and failures") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    CHECK(stats_of(ctx).peak_bytes == 0);
+    std::vector<void *> blocks = assorted(ctx, 2 * MiB);
+    size_t live = stats_of(ctx).live_bytes;
+    CHECK(hak_ctx_live_bytes(ctx) <= live + 32 * 512 * 64);
+    CHECK(hak_ctx_live_bytes(ctx) >= live);
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    hak_stats stats = stats_of(ctx);
+    CHECK(stats.live_bytes == 0);
+    CHECK(stats.peak_bytes >= live);
+    CHECK(stats.peak_bytes <= live + 32 * 512 * 64);
+    CHECK(stats.failures == 0);
+    CHECK(hak_alloc(ctx, (size_t)1 << 50) == nullptr);
+    CHECK(stats_of(ctx).failures == 1);
+}

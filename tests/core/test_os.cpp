@@ -1,0 +1,216 @@
+// The table of the operating system (hak_os_default), the fake one of the tests, and how a space copes
+// with tables that lack optional entries.
+#include "heap.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+using namespace test;
+
+namespace {
+
+// Whether running `f` in a child process ends it by a fault (or a sanitizer's report of one).
+template <typename F> bool dies(F f) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(2);
+        struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        f();
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+hak_os default_os() {
+    hak_os os;
+    std::memset(&os, 0xEE, sizeof os);
+    hak_os_default(&os);
+    return os;
+}
+
+} // namespace
+
+TEST_CASE("the default table is complete") {
+    hak_os os = default_os();
+    REQUIRE(os.size == sizeof(hak_os));
+    REQUIRE(os.reserve != nullptr);
+    REQUIRE(os.decommit != nullptr);
+    REQUIRE(os.release != nullptr);
+    REQUIRE(os.clock != nullptr);
+}
+
+TEST_CASE("default reserve: alignment and upper bound") {
+    hak_os os = default_os();
+    const size_t n = 4 * MiB;
+    for (size_t align : {PAGE, 64 * KiB, 2 * MiB, 64 * MiB})
+        for (uintptr_t below : {(uintptr_t)0, (uintptr_t)1 << 47, (uintptr_t)1 << 31}) {
+            CAPTURE(align, below);
+            void *p = os.reserve(os.user, n, align, below);
+            REQUIRE(p != nullptr);
+            CHECK(addr(p) % align == 0);
+            if (below)
+                CHECK(addr(p) + n <= below);
+            if (os.commit)
+                REQUIRE(os.commit(os.user, p, n) == 0);
+            CHECK(all_bytes(p, n, 0));
+            os.release(os.user, p, n);
+        }
+    CHECK(os.reserve(os.user, (size_t)1 << 60, PAGE, 0) == nullptr);
+    CHECK(os.reserve(os.user, 64 * MiB, PAGE, 32 * MiB) == nullptr);
+}
+
+TEST_CASE("default commit keeps pages in use, decommit clears them") {
+    hak_os os = default_os();
+    const size_t n = MiB;
+    char *p = static_cast<char *>(os.reserve(os.user, n, PAGE, 0));
+    REQUIRE(p != nullptr);
+    auto commit = [&](void *at, size_t size) { return os.commit ? os.commit(os.user, at, size) : 0; };
+    REQUIRE(commit(p, n) == 0);
+    fill(p, n, 1);
+    REQUIRE(commit(p, n) == 0);
+    CHECK(filled(p, n, 1));
+    os.decommit(os.user, p + 64 * KiB, 64 * KiB);
+    REQUIRE(commit(p + 64 * KiB, 64 * KiB) == 0);
+    CHECK(all_bytes(p + 64 * KiB, 64 * KiB, 0));
+    CHECK(filled(p, 64 * KiB, 1));
+    os.release(os.user, p, n);
+}
+
+TEST_CASE("default remap keeps the contents") {
+    hak_os os = default_os();
+    REQUIRE(os.remap != nullptr);
+    size_t n = 2 * MiB;
+    void *p = os.reserve(os.user, n, PAGE, (uintptr_t)1 << 47);
+    REQUIRE(p != nullptr);
+    if (os.commit)
+        REQUIRE(os.commit(os.user, p, n) == 0);
+    fill(p, n, 2);
+    void *q = os.remap(os.user, p, n, 8 * MiB, (uintptr_t)1 << 47);
+    REQUIRE(q != nullptr);
+    CHECK(addr(q) + 8 * MiB <= (uintptr_t)1 << 47);
+    CHECK(filled(q, n, 2));
+    if (os.commit)
+        REQUIRE(os.commit(os.user, q, 8 * MiB) == 0);
+    CHECK(all_bytes(static_cast<char *>(q) + n, 8 * MiB - n, 0));
+    CHECK(os.remap(os.user, q, 8 * MiB, (size_t)1 << 60, 0) == nullptr);
+    CHECK(filled(q, n, 2));
+    void *r = os.remap(os.user, q, 8 * MiB, MiB, 0);
+    REQUIRE(r != nullptr);
+    CHECK(filled(r, MiB, 2));
+    os.release(os.user, r, MiB);
+}
+
+TEST_CASE("default clock runs forward") {
+    hak_os os = default_os();
+    uint64_t before = os.clock(os.user);
+    usleep(2000);
+    uint64_t after = os.clock(os.user);
+    CHECK(after - before >= 2000000);
+    CHECK(after - before < 60ull * 1000000000);
+}
+
+TEST_CASE("the fake OS enforces its rules") {
+    FakeOs os;
+    const hak_os *t = os.table();
+    char *p = static_cast<char *>(t->reserve(t->user, MiB, 64 * KiB, 0));
+    REQUIRE(p != nullptr);
+    CHECK(dies([&] { *static_cast<volatile char *>(p) = 1; }));
+    REQUIRE(t->commit(t->user, p, PAGE) == 0);
+    CHECK_FALSE(dies([&] { *static_cast<volatile char *>(p) = 1; }));
+    CHECK(dies([&] { *static_cast<volatile char *>(p + PAGE) = 1; }));
+    CHECK(os.committed() == PAGE);
+    CHECK(os.usable(p, PAGE));
+    CHECK_FALSE(os.usable(p, PAGE + 1));
+    os.fail_nth(2);
+    CHECK(t->commit(t->user, p, PAGE) == 0);
+    CHECK(t->commit(t->user, p, PAGE) != 0);
+    CHECK(t->commit(t->user, p, PAGE) == 0);
+    t->decommit(t->user, p, MiB);
+    CHECK(dies([&] { *static_cast<volatile char *>(p) = 1; }));
+    CHECK(os.committed() == 0);
+    t->release(t->user, p, MiB - PAGE);
+    CHECK(os.close() != "");
+}
+
+TEST_CASE("optional entries may be missing") {
+    FakeOs os;
+    hak_os table = *os.table();
+    hak_space_options options = space_options(os);
+    options.os = &table;
+    SECTION("no remap: blocks are copied") { table.remap = nullptr; }
+    SECTION("no huge") {
+        table.huge = nullptr;
+        options.huge_from = PAGE;
+    }
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    // The table was copied: what happens to ours does not matter any more.
+    std::memset(&table, 0, sizeof table);
+    {
+        TestCtx ctx(space);
+        void *p = hak_alloc(ctx, 3 * MiB);
+        REQUIRE(p != nullptr);
+        fill(p, 3 * MiB, 3);
+        p = hak_realloc(ctx, p, 24 * MiB);
+        REQUIRE(p != nullptr);
+        CHECK(filled(p, 3 * MiB, 3));
+        CHECK(os.counts.remap == 0);
+        for (int i = 0; i < 100; i++)
+            REQUIRE(hak_alloc(ctx, 100000) != nullptr);
+        CHECK(os.counts.huge == 0);
+        require_sound(ctx);
+    }
+    hak_space_delete(space);
+    CHECK(os.close() == "");
+}
+
+TEST_CASE("commit may be missing: reserve gives usable pages") {
+    hak_os table = default_os();
+    hak_os real = table;
+    static hak_os wrapped;
+    wrapped = real;
+    table.reserve = [](void *, size_t n, size_t align, uintptr_t below) -> void * {
+        void *p = wrapped.reserve(wrapped.user, n, align, below);
+        return p && wrapped.commit && wrapped.commit(wrapped.user, p, n) != 0 ? nullptr : p;
+    };
+    table.decommit = [](void *, void *p, size_t n) {
+        wrapped.decommit(wrapped.user, p, n);
+        if (wrapped.commit)
+            wrapped.commit(wrapped.user, p, n);
+    };
+    table.remap = nullptr;
+    table.commit = nullptr;
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.os = &table;
+    options.reserve = 64 * MiB;
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    {
+        TestCtx ctx(space);
+        for (size_t n : {(size_t)20, (size_t)5000, 100 * KiB, 3 * MiB, (size_t)40}) {
+            void *p = hak_calloc(ctx, 1, n);
+            REQUIRE(p != nullptr);
+            CHECK(all_bytes(p, n, 0));
+            fill(p, n, 4);
+        }
+        hak_ctx_trim(ctx);
+        require_sound(ctx);
+    }
+    hak_space_delete(space);
+}
+
+TEST_CASE("os_calls counts the calls of the table") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (int i = 0; i < 50; i++)
+        REQUIRE(hak_alloc(ctx, (size_t)i * 20000) != nullptr);
+    hak_ctx_trim(ctx);
+    CHECK(s.os.counts.calls() > 0);
+    CHECK(stats_of(ctx).os_calls == s.os.counts.calls());
+}

@@ -1,0 +1,211 @@
+// Reallocation: every transition between packed, small, run and big blocks; shrinks that never fail;
+// failures that leave the block as it was.
+#include "heap.h"
+
+#include <algorithm>
+
+using namespace test;
+
+namespace {
+
+const size_t SIZES[] = {0,    1,    7,    8,     16,    24,    100,   104,    504,    512,    513,     640,   1024,    2000,
+                        2048, 5000, 8191, 8192,  8193,  12000, 16384, 20000,  65664,  131072, 300000,  MiB - 1, MiB,
+                        MiB + 1, 2 * MiB, 3 * MiB + 5, 5 * MiB};
+
+enum Form { PLAIN, SIZED, CS, SIZED_CS };
+
+void *resize(hak_ctx *ctx, void *p, size_t old, size_t n, int form) {
+    switch (form) {
+    case PLAIN: return hak_realloc(ctx, p, n);
+    case SIZED: return hak_realloc_sized(ctx, p, old, n);
+    case CS: return hak_realloc_cs(ctx, p, n, 0, 5);
+    default: return hak_realloc_sized_cs(ctx, p, old, n, 0, 5);
+    }
+}
+
+hak_options variant(int which) {
+    hak_options options = ctx_options();
+    if (which == 1)
+        options.packed_bytes = HAK_NONE;
+    else if (which == 2)
+        options.debug = HAK_DEBUG_CHECK | HAK_DEBUG_POISON;
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("every transition keeps the contents") {
+    int which = GENERATE(0, 1, 2), form = GENERATE(0, 1, 2, 3);
+    CAPTURE(which, form);
+    TestSpace s;
+    hak_options options = variant(which);
+    Errors errors;
+    options.on_error = Errors::record;
+    options.error_user = &errors;
+    unsigned id = 0;
+    for (size_t from : SIZES) {
+        TestCtx ctx(s.space, &options);
+        for (size_t to : SIZES) {
+            CAPTURE(from, to);
+            void *p = hak_alloc(ctx, from);
+            REQUIRE(p != nullptr);
+            fill(p, from, ++id);
+            void *q = resize(ctx, p, from, to, form);
+            REQUIRE(q != nullptr);
+            REQUIRE(filled(q, std::min(from, to), id));
+            REQUIRE(hak_usable_size(ctx, q) >= to);
+            if (to >= 16)
+                REQUIRE(addr(q) % (to > 8 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
+            std::memset(q, 0x11, to);
+            REQUIRE(stats_of(ctx).live_blocks == 1);
+            REQUIRE(stats_of(ctx).live_bytes == hak_usable_size(ctx, q));
+            hak_free_sized(ctx, q, to);
+        }
+        REQUIRE(stats_of(ctx).live_blocks == 0);
+        require_sound(ctx);
+    }
+    CHECK(errors.take() == "");
+}
+
+TEST_CASE("NULL and 0") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (int form = 0; form < 4; form++) {
+        void *p = resize(ctx, nullptr, 0, 100, form);
+        REQUIRE(p != nullptr);
+        CHECK(hak_usable_size(ctx, p) >= 100);
+        void *q = resize(ctx, p, 100, 0, form);
+        REQUIRE(q != nullptr);
+        CHECK(hak_usable_size(ctx, q) <= 16);
+        CHECK(stats_of(ctx).live_blocks == 1);
+        hak_free(ctx, q);
+        void *r = resize(ctx, nullptr, 0, 0, form);
+        REQUIRE(r != nullptr);
+        hak_free(ctx, r);
+        CHECK(stats_of(ctx).live_blocks == 0);
+    }
+}
+
+TEST_CASE("a block grows and shrinks in place within its usable size") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (size_t n : {(size_t)1, (size_t)40, (size_t)500, (size_t)2000, (size_t)7000, (size_t)60000, 2 * MiB}) {
+        void *p = hak_alloc(ctx, n);
+        size_t usable = hak_usable_size(ctx, p);
+        CHECK(hak_realloc(ctx, p, usable) == p);
+        CHECK(hak_realloc_sized(ctx, p, usable, n) == p);
+        CHECK(hak_usable_size(ctx, p) >= n);
+        hak_free(ctx, p);
+    }
+}
+
+TEST_CASE("a shrink gives memory back") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (size_t n : {(size_t)4000, (size_t)60000, 900 * KiB, 6 * MiB})
+        for (size_t to : {(size_t)8, n / 4}) {
+            CAPTURE(n, to);
+            void *p = hak_alloc(ctx, n);
+            p = hak_realloc(ctx, p, to);
+            REQUIRE(p != nullptr);
+            CHECK(hak_usable_size(ctx, p) < n);
+            CHECK(hak_usable_size(ctx, p) <= to + to / 2 + 16 * KiB);
+            CHECK(stats_of(ctx).live_bytes == hak_usable_size(ctx, p));
+            hak_free(ctx, p);
+        }
+}
+
+TEST_CASE("a shrink never fails, even when the OS refuses everything and the limit is reached") {
+    bool limited = GENERATE(false, true);
+    int form = GENERATE(1, 3), which = GENERATE(0, 1, 2);
+    CAPTURE(limited, form, which);
+    TestSpace s;
+    hak_options options = variant(which);
+    for (size_t from : SIZES)
+        for (size_t to : SIZES) {
+            if (to > from)
+                break;
+            CAPTURE(from, to);
+            TestCtx ctx(s.space, &options);
+            // Neighbours, so that the block cannot simply give back the end of its page.
+            void *before = hak_alloc(ctx, from), *p = hak_alloc(ctx, from), *after = hak_alloc(ctx, from);
+            REQUIRE((before && p && after));
+            fill(before, from, 1);
+            fill(p, from, 2);
+            fill(after, from, 3);
+            if (limited)
+                REQUIRE(hak_limit(ctx, 0, committed_of(ctx), nullptr, nullptr) == 0);
+            s.os.refuse_all(true);
+            void *q = resize(ctx, p, from, to, form);
+            s.os.refuse_all(false);
+            REQUIRE(q != nullptr);
+            REQUIRE(filled(q, to, 2));
+            REQUIRE(hak_usable_size(ctx, q) >= to);
+            REQUIRE(filled(before, from, 1));
+            REQUIRE(filled(after, from, 3));
+            if (limited)
+                REQUIRE(committed_of(ctx) <= stats_of(ctx).hard_limit);
+            hak_free_sized(ctx, q, to);
+            hak_free(ctx, before);
+            hak_free(ctx, after);
+            REQUIRE(stats_of(ctx).live_blocks == 0);
+        }
+}
+
+TEST_CASE("a failing growth leaves the block as it was") {
+    int form = GENERATE(0, 1, 2, 3);
+    CAPTURE(form);
+    TestSpace s;
+    Errors errors;
+    hak_options options = ctx_options(&errors);
+    TestCtx ctx(s.space, &options);
+    for (size_t from : SIZES) {
+        CAPTURE(from);
+        void *p = hak_alloc(ctx, from);
+        REQUIRE(p != nullptr);
+        fill(p, from, 9);
+        hak_stats before = stats_of(ctx);
+        s.os.refuse_all(true);
+        CHECK(resize(ctx, p, from, 900 * MiB, form) == nullptr);
+        s.os.refuse_all(false);
+        CHECK(resize(ctx, p, from, SIZE_MAX, form) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(resize(ctx, p, from, (size_t)PTRDIFF_MAX + 1, form) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        hak_stats after = stats_of(ctx);
+        CHECK(after.live_bytes == before.live_bytes);
+        CHECK(after.live_blocks == before.live_blocks);
+        CHECK(after.failures > before.failures);
+        CHECK(filled(p, from, 9));
+        CHECK(hak_usable_size(ctx, p) >= from);
+        hak_free_sized(ctx, p, from);
+    }
+    require_sound(ctx);
+    CHECK(stats_of(ctx).live_blocks == 0);
+}
+
+TEST_CASE("many blocks grow side by side") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    struct Block {
+        void *p;
+        size_t n;
+    };
+    std::vector<Block> blocks(40);
+    Random random(4);
+    for (unsigned i = 0; i < blocks.size(); i++) {
+        blocks[i] = {hak_alloc(ctx, 1), 1};
+        fill(blocks[i].p, 1, i);
+    }
+    for (size_t step = 0; step < 1000 * EFFORT; step++) {
+        unsigned i = (unsigned)random.below(blocks.size());
+        Block &b = blocks[i];
+        size_t n = b.n > 400000 ? 1 : random.below(3) ? b.n + 1 + random.below(64) : b.n + b.n / 2;
+        void *q = step % 2 ? hak_realloc(ctx, b.p, n) : hak_realloc_sized(ctx, b.p, b.n, n);
+        REQUIRE(q != nullptr);
+        REQUIRE(filled(q, std::min(b.n, n), i));
+        fill(q, n, i);
+        b = {q, n};
+    }
+    require_sound(ctx);
+}

@@ -1,0 +1,367 @@
+// Spaces: options, address ranges, buffers of the caller, extents, refused reservations, threads.
+#include "heap.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+using namespace test;
+
+namespace {
+
+hak_space_options plain() {
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    return options;
+}
+
+void require_rejected(const hak_space_options &options) {
+    const char *why = hak_space_options_error(&options);
+    REQUIRE(why != nullptr);
+    CHECK(*why != 0);
+    CHECK(std::strchr(why, '\n') == nullptr);
+    CHECK(hak_space_new(&options) == nullptr);
+}
+
+void require_accepted(const hak_space_options &options) {
+    const char *why = hak_space_options_error(&options);
+    INFO((why ? why : "no error"));
+    REQUIRE(why == nullptr);
+    hak_space *space = hak_space_new(&options);
+    CHECK(space != nullptr);
+    hak_space_delete(space);
+}
+
+struct Buffer {
+    size_t size;
+    std::unique_ptr<char[]> bytes;
+    explicit Buffer(size_t n) : size(n), bytes(new char[n]()) {}
+    bool contains(const void *p, size_t n) const {
+        return addr(p) >= addr(bytes.get()) && addr(p) + n <= addr(bytes.get()) + size;
+    }
+};
+
+const size_t MIXED[] = {1, 16, 40, 100, 511, 513, 3000, 9000, 70000, 300000, 3000000};
+
+size_t vm_size() {
+    size_t pages = 0;
+    FILE *file = std::fopen("/proc/self/statm", "r");
+    if (!file || std::fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        std::fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+} // namespace
+
+TEST_CASE("space options: what is refused, with a reason in one line") {
+    hak_space_options options = plain();
+    SECTION("size") {
+        for (size_t size : {(size_t)0, sizeof options - 1, sizeof options + 8}) {
+            options.size = size;
+            require_rejected(options);
+        }
+    }
+    SECTION("max_address") {
+        for (uintptr_t max : {(uintptr_t)1, ((uintptr_t)1 << 24) - 1}) {
+            options.max_address = max;
+            require_rejected(options);
+        }
+    }
+    SECTION("reserve") {
+        for (size_t n : {(size_t)1, 4 * MiB - 1, 1024 * GiB + 1}) {
+            options.reserve = n;
+            require_rejected(options);
+        }
+    }
+    SECTION("buffer too small") {
+        Buffer buffer(128 * KiB);
+        options.buffer = buffer.bytes.get();
+        options.buffer_size = 128 * KiB - 1;
+        require_rejected(options);
+    }
+    SECTION("buffer_only without a buffer") {
+        options.buffer_only = true;
+        require_rejected(options);
+    }
+    SECTION("the table of the OS") {
+        FakeOs os;
+        hak_os table = *os.table();
+        options.os = &table;
+        SECTION("size") { table.size = sizeof table - 8; }
+        SECTION("reserve") { table.reserve = nullptr; }
+        SECTION("decommit") { table.decommit = nullptr; }
+        SECTION("release") { table.release = nullptr; }
+        SECTION("clock") { table.clock = nullptr; }
+        require_rejected(options);
+        CHECK(os.counts.calls() == 0);
+    }
+}
+
+TEST_CASE("space options: what is accepted") {
+    hak_space_options options = plain();
+    require_accepted(options);
+    options.reserve = 4 * MiB;
+    require_accepted(options);
+    options.max_address = (uintptr_t)1 << 31;
+    require_accepted(options);
+    options.idle_bytes = HAK_NONE;
+    options.idle_ns = 1;
+    options.huge_from = HAK_NONE;
+    require_accepted(options);
+    CHECK(hak_space_options_error(nullptr) == nullptr);
+    hak_space_delete(hak_space_new(nullptr));
+    hak_space_delete(nullptr);
+}
+
+TEST_CASE("no block at or above max_address") {
+    TestSpace s;
+    uintptr_t max = (uintptr_t)1 << 47;
+    hak_space_options options = space_options(s.os, 64 * MiB);
+    SECTION("2^31") { max = options.max_address = (uintptr_t)1 << 31; }
+    SECTION("2^47") { options.max_address = max; }
+    SECTION("default") {}
+    SECTION("2^31 on the OS itself") {
+        max = options.max_address = (uintptr_t)1 << 31;
+        options.os = nullptr;
+    }
+    SECTION("default on the OS itself") { options.os = nullptr; }
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    {
+        TestCtx ctx(space);
+        for (int round = 0; round < 20; round++)
+            for (size_t n : MIXED) {
+                void *p = hak_alloc(ctx, n);
+                REQUIRE(p != nullptr);
+                if (n == 3000000 && round < 3)
+                    p = hak_realloc(ctx, p, 4 * n);
+                REQUIRE(p != nullptr);
+                REQUIRE(addr(p) + hak_usable_size(ctx, p) <= max);
+            }
+        require_sound(ctx);
+    }
+    hak_space_delete(space);
+}
+
+TEST_CASE("buffer_only: the buffer is all there is") {
+    TestSpace outer;
+    Buffer buffer(512 * KiB + 333);
+    hak_space_options options = space_options(outer.os);
+    options.buffer = buffer.bytes.get();
+    options.buffer_size = buffer.size;
+    options.buffer_only = true;
+    SECTION("aligned as it happens") {}
+    SECTION("unaligned") {
+        options.buffer = buffer.bytes.get() + 333;
+        options.buffer_size = 512 * KiB;
+    }
+    SECTION("of the smallest size") { options.buffer_size = 128 * KiB; }
+    uint64_t calls = outer.os.counts.calls();
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    std::vector<size_t> rounds;
+    for (int round = 0; round < 3; round++) {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        std::vector<void *> blocks;
+        void *p;
+        while ((p = hak_calloc(ctx, 1, 200)) != nullptr) {
+            REQUIRE(buffer.contains(p, 200));
+            REQUIRE(all_bytes(p, 200, 0));
+            std::memset(p, 0xAB, 200);
+            blocks.push_back(p);
+        }
+        rounds.push_back(blocks.size());
+        CHECK(hak_alloc(ctx, 4 * MiB) == nullptr);
+        require_sound(ctx);
+        for (void *block : blocks)
+            hak_free(ctx, block);
+        CHECK(hak_alloc(ctx, 200) != nullptr);
+        hak_ctx_trim(ctx);
+        require_sound(ctx);
+        hak_ctx_destroy(ctx);
+    }
+    // At least half of the buffer is for blocks, and a destroyed context gives back all of it.
+    CHECK(rounds[0] * 200 >= options.buffer_size / 2);
+    CHECK(rounds[1] == rounds[0]);
+    CHECK(rounds[2] == rounds[0]);
+    hak_space_delete(space);
+    CHECK(outer.os.counts.calls() == calls);
+    // The buffer stays the caller's: it may be written now.
+    std::memset(buffer.bytes.get(), 1, buffer.size);
+}
+
+TEST_CASE("a space that begins in a buffer asks the OS only when that is full") {
+    Buffer buffer(MiB);
+    TestSpace s([&](hak_space_options &options) {
+        options.buffer = buffer.bytes.get();
+        options.buffer_size = buffer.size;
+    });
+    TestCtx ctx(s.space);
+    void *first = hak_alloc(ctx, 100);
+    REQUIRE(buffer.contains(first, 100));
+    CHECK(s.os.counts.requests() == 0);
+    size_t inside = 0, outside = 0;
+    for (size_t total = 0; total < 4 * MiB; total += 1000) {
+        void *p = hak_alloc(ctx, 1000);
+        REQUIRE(p != nullptr);
+        fill(p, 1000, 1);
+        (buffer.contains(p, 1000) ? inside : outside)++;
+        if (outside == 0)
+            REQUIRE(s.os.counts.requests() == 0);
+    }
+    CHECK(inside * 1000 >= MiB / 2);
+    CHECK(outside > 0);
+    CHECK(s.os.counts.requests() > 0);
+    CHECK(hak_alloc(ctx, 3 * MiB) != nullptr);
+    require_sound(ctx);
+}
+
+TEST_CASE("a small reserve grows by extents") {
+    TestSpace s([](hak_space_options &options) { options.reserve = 4 * MiB; });
+    uint64_t before = s.os.counts.reserve;
+    TestCtx a(s.space), b(s.space);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 40000; i++) {
+        void *p = hak_alloc(i % 2 ? a : b, 1000);
+        REQUIRE(p != nullptr);
+        fill(p, 1000, (unsigned)i);
+        blocks.push_back(p);
+    }
+    CHECK(s.os.counts.reserve >= before + 7);
+    CHECK(stats_of(a).reserved_bytes == s.os.reserved());
+    for (size_t i = 0; i < blocks.size(); i++) {
+        REQUIRE(filled(blocks[i], 1000, (unsigned)i));
+        REQUIRE(hak_ctx_of(s.space, blocks[i]) == (i % 2 ? a.ctx : b.ctx));
+    }
+    require_sound(a);
+    require_sound(b);
+}
+
+TEST_CASE("the reserve option sets the size of an extent; refused ones are halved down to 4 MiB") {
+    FakeOs os;
+    hak_space_options options = space_options(os, 1024 * MiB);
+    SECTION("granted") {
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        TestCtx ctx(space);
+        REQUIRE(hak_alloc(ctx, 100) != nullptr);
+        CHECK(os.largest_reserve >= 1024 * MiB);
+        CHECK(os.largest_reserve <= 1100 * MiB);
+        hak_space_delete(space);
+        ctx.ctx = nullptr;
+    }
+    SECTION("refused") {
+        os.refuse_reserve_above(40 * MiB);
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        for (size_t total = 0; total < 100 * MiB; total += 100000)
+            REQUIRE(hak_alloc(ctx, 100000) != nullptr);
+        require_sound(ctx);
+        // Deleting the space gives back a context that still lives in it.
+        hak_space_delete(space);
+    }
+    SECTION("refused altogether") {
+        os.refuse_reserve_above(1 * MiB);
+        CHECK(hak_space_new(&options) == nullptr);
+    }
+    CHECK(os.close() == "");
+}
+
+TEST_CASE("the default reserve is 64 GiB, or what there is") {
+    TestSpace s([](hak_space_options &options) { options.reserve = 0; });
+    TestCtx ctx(s.space);
+    REQUIRE(hak_alloc(ctx, 1) != nullptr);
+    CHECK(s.os.largest_reserve >= 64 * GiB);
+    CHECK(s.os.largest_reserve <= 65 * GiB);
+}
+
+TEST_CASE("a process with little address space") {
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit limit;
+        limit.rlim_cur = limit.rlim_max = vm_size() + 200 * MiB;
+        if (setrlimit(RLIMIT_AS, &limit) != 0)
+            _exit(2);
+        hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+        if (!ctx)
+            _exit(3);
+        size_t total = 0, n = 50000;
+        for (void *p; total < 400 * MiB && (p = hak_alloc(ctx, n)) != nullptr; total += n)
+            std::memset(p, 1, n);
+        if (total < 50 * MiB)
+            _exit(4);
+        if (total > 200 * MiB)
+            _exit(5);
+        if (!hak_ctx_check(ctx, nullptr, nullptr))
+            _exit(6);
+        hak_ctx_destroy(ctx);
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("huge_from: new chunks are advised when so much is in use") {
+    auto huge_calls = [](size_t from) {
+        TestSpace s([&](hak_space_options &options) { options.huge_from = from; });
+        TestCtx ctx(s.space);
+        for (size_t total = 0; total < 80 * MiB; total += 100000)
+            REQUIRE(hak_alloc(ctx, 100000) != nullptr);
+        return s.os.counts.huge;
+    };
+    uint64_t early = huge_calls(8 * MiB), standard = huge_calls(0);
+    CHECK(huge_calls(HAK_NONE) == 0);
+    CHECK(standard > 0);
+    CHECK(early > standard);
+}
+
+TEST_CASE("a space serves contexts of several threads") {
+    TestSpace s([](hak_space_options &options) { options.reserve = 16 * MiB; });
+    std::atomic<bool> stop{false};
+    TestCtx watched(s.space);
+    std::thread watcher([&] {
+        while (!stop) {
+            (void)hak_ctx_live_bytes(watched);
+            (void)hak_ctx_name(watched);
+            (void)hak_ctx_of(s.space, &stop);
+        }
+    });
+    auto work = [&](unsigned id) {
+        for (unsigned round = 0; round < 10 * EFFORT; round++) {
+            hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+            std::vector<void *> blocks;
+            Random random(id * 1000 + round);
+            for (unsigned i = 0; ctx && i < 2000; i++) {
+                size_t n = i % 100 == 0 ? random.below(200000) : random.below(500);
+                void *p = hak_alloc(ctx, n);
+                if (p)
+                    std::memset(p, (int)id, n);
+                if (i % 3 == 0)
+                    hak_free(ctx, p);
+            }
+            if (round % 4 == 0 && ctx)
+                hak_ctx_trim(ctx);
+            hak_ctx_destroy(ctx);
+        }
+    };
+    std::thread one(work, 1u), two(work, 2u);
+    for (int i = 0; i < 20000; i++)
+        REQUIRE(hak_alloc(watched, 64) != nullptr);
+    one.join();
+    two.join();
+    stop = true;
+    watcher.join();
+    require_sound(watched);
+    CHECK(hak_ctx_live_bytes(watched) <= stats_of(watched).live_bytes + 64 * 64);
+}

@@ -1,0 +1,267 @@
+// Giving back: flush, trim down to holes of one page, idle pages by the clock of the test.
+#include "heap.h"
+
+#include <algorithm>
+
+using namespace test;
+
+namespace {
+
+constexpr uint64_t MS = 1000000;
+
+std::vector<void *> records(hak_ctx *ctx, size_t count, size_t n) {
+    std::vector<void *> blocks(count);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = hak_alloc(ctx, n);
+        if (!blocks[i])
+            FAIL("no block");
+        fill(blocks[i], n, (unsigned)i);
+    }
+    return blocks;
+}
+
+// Frees all but each `keep`-th.
+void thin_out(hak_ctx *ctx, std::vector<void *> &blocks, size_t keep) {
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % keep) {
+            hak_free(ctx, blocks[i]);
+            blocks[i] = nullptr;
+        }
+}
+
+} // namespace
+
+TEST_CASE("1 in 1000 survives: holes of single pages go back") {
+    size_t n = GENERATE(48, 200, 700, 3000);
+    bool labelled = GENERATE(false, true);
+    CAPTURE(n, labelled);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    if (labelled)
+        hak_label_define(ctx, "x");
+    size_t count = (EFFORT > 1 ? 40 : 10) * MiB / n;
+    std::vector<void *> blocks = records(ctx, count, n);
+    size_t full = s.os.committed();
+    thin_out(ctx, blocks, 1000);
+    hak_stats before = stats_of(ctx);
+    size_t before_os = s.os.committed();
+    size_t back = hak_ctx_trim(ctx);
+    hak_stats after = stats_of(ctx);
+    size_t after_os = s.os.committed();
+    CHECK(back > 0);
+    CHECK(back == before_os - after_os);
+    CHECK(after.live_bytes == before.live_bytes);
+    // A survivor holds its page (a block of 3000 may lie on two); maps and bitmaps are within 5 % of the heap.
+    size_t survivors = (count + 999) / 1000;
+    CHECK(after_os <= survivors * 2 * PAGE + full / 20 + 128 * KiB);
+    // What is committed for ctx and not released is what the OS gave, beside the space's own few pages.
+    CHECK(after.committed_bytes - after.released_bytes <= after_os);
+    CHECK(after.idle_bytes == 0);
+    for (size_t i = 0; i < count; i += 1000)
+        REQUIRE(filled(blocks[i], n, (unsigned)i));
+    require_sound(ctx);
+    // There is nothing left for a second trim.
+    uint64_t calls = s.os.counts.calls();
+    CHECK(hak_ctx_trim(ctx) == 0);
+    CHECK(s.os.counts.calls() == calls);
+    // The holes are used again, and read as memory that may be touched.
+    std::vector<void *> again = records(ctx, count, n);
+    CHECK(s.os.committed() <= full + full / 50);
+    for (size_t i = 0; i < count; i++)
+        REQUIRE(filled(again[i], n, (unsigned)i));
+    for (size_t i = 0; i < count; i += 1000)
+        REQUIRE(filled(blocks[i], n, (unsigned)i));
+    CHECK(stats_of(ctx).released_bytes <= 64 * PAGE + full / 50);
+    require_sound(ctx);
+}
+
+TEST_CASE("trim after everything was freed gives nearly all back") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    size_t fresh = s.os.committed();
+    for (int round = 0; round < 3; round++) {
+        std::vector<void *> blocks;
+        for (size_t n : {(size_t)30, (size_t)500, (size_t)5000, (size_t)50000, 2 * MiB})
+            for (size_t total = 0; total < 4 * MiB; total += n)
+                blocks.push_back(hak_alloc(ctx, n));
+        CHECK(s.os.committed() >= 19 * MiB);
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        size_t before = s.os.committed();
+        size_t back = hak_ctx_trim(ctx);
+        CHECK(back == before - s.os.committed());
+        CHECK(s.os.committed() <= fresh + 512 * KiB);
+        CHECK(stats_of(ctx).cached_bytes - stats_of(ctx).released_bytes <= 256 * KiB);
+        CHECK(hak_ctx_trim(ctx) == 0);
+        require_sound(ctx);
+    }
+}
+
+TEST_CASE("trim gives back the pages of the middle of a run that shrank") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 40; i++) {
+        blocks.push_back(hak_alloc(ctx, 200000));
+        std::memset(blocks.back(), 1, 200000);
+    }
+    for (void *&p : blocks)
+        p = hak_realloc(ctx, p, 10000);
+    hak_ctx_trim(ctx);
+    CHECK(s.os.committed() <= 40 * 32 * KiB + MiB / 2);
+    require_sound(ctx);
+}
+
+TEST_CASE("flush returns what it took off the committed bytes") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    for (size_t n : {(size_t)64, (size_t)600, (size_t)6000, (size_t)60000, 3 * MiB})
+        for (size_t total = 0; total < 4 * MiB; total += n)
+            blocks.push_back(hak_alloc(ctx, n));
+    for (size_t i = 0; i < blocks.size(); i++)
+        hak_free(ctx, blocks[i]);
+    size_t before = committed_of(ctx);
+    size_t back = hak_ctx_flush(ctx);
+    size_t after = committed_of(ctx);
+    CHECK(back == before - after);
+    CHECK(after <= 512 * KiB);
+    CHECK(hak_ctx_flush(ctx) == 0);
+    require_sound(ctx);
+    // A flush leaves magazines empty, so the O(1) count is exact.
+    CHECK(hak_ctx_live_bytes(ctx) == stats_of(ctx).live_bytes);
+}
+
+TEST_CASE("flush and trim keep what is live") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    CHECK(hak_ctx_trim(ctx) == hak_ctx_trim(ctx));
+    Random random(1);
+    std::vector<std::pair<void *, size_t>> blocks;
+    for (unsigned i = 0; i < 3000; i++) {
+        size_t n = i % 50 ? random.below(600) : random.below(100000);
+        blocks.push_back({hak_alloc(ctx, n), n});
+        fill(blocks.back().first, n, i);
+    }
+    for (int round = 0; round < 5; round++) {
+        for (unsigned i = (unsigned)round; i < blocks.size(); i += 6) {
+            hak_free(ctx, blocks[i].first);
+            blocks[i] = {nullptr, 0};
+        }
+        hak_stats before = stats_of(ctx);
+        round % 2 ? hak_ctx_flush(ctx) : hak_ctx_trim(ctx);
+        CHECK(stats_of(ctx).live_bytes == before.live_bytes);
+        CHECK(stats_of(ctx).live_blocks == before.live_blocks);
+        for (unsigned i = 0; i < blocks.size(); i++)
+            REQUIRE(filled(blocks[i].first, blocks[i].second, i));
+        require_sound(ctx);
+    }
+}
+
+TEST_CASE("idle pages stay until idle_ns have passed, then go") {
+    uint64_t idle_ns = GENERATE((uint64_t)0, 50 * MS);
+    bool own_clock = GENERATE(false, true);
+    CAPTURE(idle_ns, own_clock);
+    TestSpace s([&](hak_space_options &options) { options.idle_ns = idle_ns; });
+    const uint64_t period = idle_ns ? idle_ns : 1000 * MS;
+    TestCtx ctx(s.space);
+    s.os.now = 3600 * 1000 * MS;
+    auto tick = [&](uint64_t forward) {
+        s.os.now += forward;
+        hak_ctx_tick(ctx, own_clock ? 0 : s.os.now);
+    };
+    tick(0);
+    hak_ctx *heavy = hak_ctx_new(s.space, nullptr);
+    for (size_t total = 0; total < 16 * MiB; total += 20000)
+        std::memset(hak_alloc(heavy, 20000), 1, 20000);
+    hak_ctx_destroy(heavy);
+    size_t warm = stats_of(ctx).idle_bytes;
+    REQUIRE(warm >= 15 * MiB);
+    tick(MS);
+    // Within the period they stay, however often the host ticks.
+    for (int i = 0; i < 9; i++)
+        tick(period / 12);
+    CHECK(stats_of(ctx).idle_bytes == warm);
+    size_t committed = s.os.committed();
+    for (int i = 0; i < 200 && stats_of(ctx).idle_bytes; i++)
+        tick(period / 5);
+    CHECK(stats_of(ctx).idle_bytes == 0);
+    CHECK(s.os.committed() <= committed - 15 * MiB);
+    // Nothing left: a tick makes no call but that of the clock.
+    uint64_t calls = s.os.counts.calls() - s.os.counts.clock;
+    tick(10 * period);
+    CHECK(s.os.counts.calls() - s.os.counts.clock == calls);
+}
+
+TEST_CASE("cached big blocks go with time, too") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    s.os.now = 1000 * MS;
+    hak_ctx_tick(ctx, s.os.now);
+    void *p = hak_alloc_cs(ctx, 4 * MiB, 0, 42);
+    std::memset(p, 1, 4 * MiB);
+    hak_free(ctx, p);
+    REQUIRE(stats_of(ctx).cached_bytes >= 4 * MiB);
+    size_t before = s.os.committed();
+    for (int i = 0; i < 20; i++)
+        hak_ctx_tick(ctx, s.os.now += 500 * MS);
+    CHECK(stats_of(ctx).cached_bytes < MiB);
+    CHECK(s.os.committed() <= before - 4 * MiB);
+    require_sound(ctx);
+}
+
+TEST_CASE("a steady load makes no OS call, ticks included") {
+    TestSpace s;
+    TestCtx ctx(s.space);
+    auto work = [&](unsigned round) {
+        std::vector<std::pair<void *, size_t>> blocks;
+        for (size_t n : {(size_t)24, (size_t)200, (size_t)1000, (size_t)7000, (size_t)66000, 300 * KiB})
+            for (size_t total = 0; total < MiB; total += n)
+                blocks.push_back({hak_alloc(ctx, n), n});
+        for (int i = 0; i < 2; i++)
+            blocks.push_back({hak_alloc_cs(ctx, 2 * MiB, 0, 7), 2 * MiB});
+        if (round % 2)
+            std::reverse(blocks.begin(), blocks.end());
+        for (auto &block : blocks) {
+            if (!block.first)
+                FAIL("no block");
+            std::memset(block.first, 1, std::min<size_t>(block.second, 5000));
+            hak_free(ctx, block.first);
+        }
+        hak_ctx_tick(ctx, s.os.now += 100 * MS);
+    };
+    // 100 ms a round, idle_ns is a second: whatever is not needed goes within the first rounds.
+    for (unsigned round = 0; round < 60; round++)
+        work(round);
+    OsCounts before = s.os.counts;
+    for (unsigned round = 0; round < 100; round++)
+        work(round);
+    CHECK(s.os.counts.commit == before.commit);
+    CHECK(s.os.counts.decommit == before.decommit);
+    CHECK(s.os.counts.reserve == before.reserve);
+    CHECK(s.os.counts.release == before.release);
+    CHECK(s.os.counts.remap == before.remap);
+}
+
+TEST_CASE("idle_bytes bounds what is kept warm") {
+    auto kept = [](size_t idle_bytes) {
+        TestSpace s([&](hak_space_options &options) { options.idle_bytes = idle_bytes; });
+        TestCtx observer(s.space);
+        hak_ctx *heavy = hak_ctx_new(s.space, nullptr);
+        for (size_t total = 0; total < 64 * MiB; total += 20000)
+            if (!hak_alloc(heavy, 20000))
+                FAIL("no block");
+        hak_ctx_destroy(heavy);
+        size_t idle = stats_of(observer).idle_bytes;
+        CHECK(s.os.committed() >= idle);
+        CHECK(s.os.committed() <= idle + 2 * MiB);
+        return idle;
+    };
+    CHECK(kept(HAK_NONE) <= 256 * KiB);
+    size_t little = kept(8 * MiB), standard = kept(0), much = kept(100 * MiB);
+    CHECK(little <= 8 * MiB + 256 * KiB);
+    CHECK(little > 4 * MiB);
+    CHECK(standard <= 32 * MiB + 256 * KiB);
+    CHECK(standard > 16 * MiB);
+    CHECK(much >= 60 * MiB);
+}

@@ -1,0 +1,244 @@
+#include "fake_os.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace test {
+
+namespace {
+
+constexpr int MAP_KIND = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+FakeOs *self(void *user) { return static_cast<FakeOs *>(user); }
+
+uintptr_t addr(const void *p) { return reinterpret_cast<uintptr_t>(p); }
+
+uintptr_t round_up(uintptr_t x, size_t align) { return (x + align - 1) & ~(uintptr_t)(align - 1); }
+
+} // namespace
+
+FakeOs::~FakeOs() {
+    if (closed_)
+        return;
+    std::string report = close();
+    if (!report.empty()) {
+        std::fprintf(stderr, "fake OS: %s\n", report.c_str());
+        std::abort();
+    }
+}
+
+const hak_os *FakeOs::table() {
+    table_.size = sizeof(hak_os);
+    table_.user = this;
+    table_.reserve = [](void *u, size_t n, size_t align, uintptr_t below) {
+        return self(u)->reserve(n, align, below);
+    };
+    table_.commit = [](void *u, void *p, size_t n) { return self(u)->commit(p, n); };
+    table_.decommit = [](void *u, void *p, size_t n) { self(u)->decommit(p, n); };
+    table_.release = [](void *u, void *p, size_t n) { self(u)->release(p, n); };
+    table_.remap = [](void *u, void *p, size_t old_n, size_t n, uintptr_t below) {
+        return self(u)->remap(p, old_n, n, below);
+    };
+    table_.huge = [](void *u, void *p, size_t n) {
+        uintptr_t base;
+        self(u)->counts.huge++;
+        self(u)->find(addr(p), n, "huge outside a reservation", &base);
+    };
+    table_.clock = [](void *u) {
+        self(u)->counts.clock++;
+        return self(u)->now;
+    };
+    return &table_;
+}
+
+void FakeOs::broken(const char *what, const void *p, size_t n) {
+    char line[160];
+    std::snprintf(line, sizeof line, "%s (%p, %zu bytes)\n", what, p, n);
+    if (broken_.size() < 4000)
+        broken_ += line;
+}
+
+bool FakeOs::refused() {
+    bool no = refuse_all_ || (fail_at_ && counts.requests() == fail_at_);
+    failed += no;
+    return no;
+}
+
+FakeOs::Range *FakeOs::find(uintptr_t p, size_t n, const char *what, uintptr_t *base) {
+    auto it = ranges_.upper_bound(p);
+    if (n == 0 || p % PAGE || n % PAGE || it == ranges_.begin()) {
+        broken(what, reinterpret_cast<void *>(p), n);
+        return nullptr;
+    }
+    --it;
+    if (n > it->second.size || p - it->first > it->second.size - n) {
+        broken(what, reinterpret_cast<void *>(p), n);
+        return nullptr;
+    }
+    *base = it->first;
+    return &it->second;
+}
+
+// Returns how many pages changed.
+size_t FakeOs::set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bool on) {
+    size_t changed = 0;
+    for (size_t i = (p - base) / PAGE, end = i + n / PAGE; i < end; i++) {
+        changed += range->pages[i] != on;
+        range->pages[i] = on;
+    }
+    return changed;
+}
+
+bool FakeOs::usable(const void *p, size_t n) const {
+    auto it = ranges_.upper_bound(addr(p));
+    if (it == ranges_.begin())
+        return false;
+    --it;
+    uintptr_t offset = addr(p) - it->first;
+    if (offset > it->second.size || n > it->second.size - offset)
+        return false;
+    for (size_t i = offset / PAGE; i <= (offset + std::max<size_t>(n, 1) - 1) / PAGE; i++)
+        if (!it->second.pages[i])
+            return false;
+    return true;
+}
+
+void *FakeOs::map(size_t n, size_t align, uintptr_t below) {
+    size_t total = n + (align > PAGE ? align : 0);
+    if (total < n)
+        return nullptr;
+    void *p = MAP_FAILED;
+    if (below != 0 && below < ((uintptr_t)1 << 47)) {
+        for (uintptr_t at = (below - n) & ~(uintptr_t)(align - 1); n <= below && at >= MiB && at <= below;
+             at -= std::max<size_t>(align, MiB)) {
+            void *hint = reinterpret_cast<void *>(at);
+            p = mmap(hint, n, PROT_NONE, MAP_KIND | MAP_FIXED_NOREPLACE, -1, 0);
+            if (p == hint)
+                return p;
+            if (p != MAP_FAILED)
+                munmap(p, n);
+        }
+        return nullptr;
+    }
+    p = mmap(nullptr, total, PROT_NONE, MAP_KIND, -1, 0);
+    if (p == MAP_FAILED)
+        return nullptr;
+    uintptr_t start = addr(p), use = round_up(start, align);
+    if (use > start)
+        munmap(p, use - start);
+    if (start + total > use + n)
+        munmap(reinterpret_cast<void *>(use + n), start + total - use - n);
+    return reinterpret_cast<void *>(use);
+}
+
+void *FakeOs::reserve(size_t n, size_t align, uintptr_t below) {
+    counts.reserve++;
+    if (n == 0 || n % PAGE || (align & (align - 1))) {
+        broken("reserve: size or alignment", nullptr, n);
+        return nullptr;
+    }
+    largest_reserve = std::max(largest_reserve, n);
+    if (refused())
+        return nullptr;
+    if (reserve_bound_ && n > reserve_bound_) {
+        failed++;
+        return nullptr;
+    }
+    void *p = map(n, std::max(align, PAGE), below);
+    if (!p)
+        return nullptr;
+    ranges_[addr(p)] = Range{n, std::vector<bool>(n / PAGE)};
+    reserved_ += n;
+    return p;
+}
+
+int FakeOs::commit(void *p, size_t n) {
+    counts.commit++;
+    uintptr_t base;
+    Range *range = find(addr(p), n, "commit outside a reservation", &base);
+    if (!range || refused())
+        return -1;
+    if (mprotect(p, n, PROT_READ | PROT_WRITE) != 0) {
+        broken("mprotect of commit failed", p, n);
+        return -1;
+    }
+    committed_ += PAGE * set_pages(range, base, addr(p), n, true);
+    return 0;
+}
+
+void FakeOs::decommit(void *p, size_t n) {
+    counts.decommit++;
+    uintptr_t base;
+    Range *range = find(addr(p), n, "decommit outside a reservation", &base);
+    if (!range)
+        return;
+    if (madvise(p, n, MADV_DONTNEED) != 0 || mprotect(p, n, PROT_NONE) != 0)
+        broken("madvise or mprotect of decommit failed", p, n);
+    committed_ -= PAGE * set_pages(range, base, addr(p), n, false);
+}
+
+void FakeOs::release(void *p, size_t n) {
+    counts.release++;
+    auto it = ranges_.find(addr(p));
+    if (it == ranges_.end() || it->second.size != n) {
+        broken("release of what was not reserved so", p, n);
+        return;
+    }
+    committed_ -= PAGE * set_pages(&it->second, it->first, it->first, n, false);
+    reserved_ -= n;
+    ranges_.erase(it);
+    munmap(p, n);
+}
+
+// Always moves a block that grows, and leaves the new pages uncommitted: the harshest reading of the table.
+void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below) {
+    counts.remap++;
+    auto it = ranges_.find(addr(p));
+    if (it == ranges_.end() || it->second.size != old_n || n == 0 || n % PAGE) {
+        broken("remap of what was not reserved so", p, old_n);
+        return nullptr;
+    }
+    if (refused())
+        return nullptr;
+    void *to = map(n, PAGE, below);
+    if (!to)
+        return nullptr;
+    Range range{n, std::vector<bool>(n / PAGE)};
+    char *from = static_cast<char *>(p), *dest = static_cast<char *>(to);
+    const size_t pages = std::min(old_n, n) / PAGE;
+    for (size_t i = 0, j; i < pages; i = j) {
+        for (j = i; j < pages && it->second.pages[j] == it->second.pages[i]; j++)
+            range.pages[j] = it->second.pages[j];
+        if (!it->second.pages[i])
+            continue;
+        mprotect(dest + i * PAGE, (j - i) * PAGE, PROT_READ | PROT_WRITE);
+        std::memcpy(dest + i * PAGE, from + i * PAGE, (j - i) * PAGE);
+        committed_ += (j - i) * PAGE;
+    }
+    committed_ -= PAGE * set_pages(&it->second, it->first, it->first, old_n, false);
+    reserved_ = reserved_ - old_n + n;
+    munmap(p, old_n);
+    ranges_.erase(it);
+    ranges_[addr(to)] = std::move(range);
+    return to;
+}
+
+std::string FakeOs::close() {
+    closed_ = true;
+    std::string report = broken_;
+    for (auto &entry : ranges_) {
+        char line[100];
+        std::snprintf(line, sizeof line, "leaked reservation %p, %zu bytes\n",
+                      reinterpret_cast<void *>(entry.first), entry.second.size);
+        report += line;
+        munmap(reinterpret_cast<void *>(entry.first), entry.second.size);
+    }
+    ranges_.clear();
+    return report;
+}
+
+} // namespace test
