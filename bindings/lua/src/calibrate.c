@@ -15,9 +15,9 @@
 
 enum {
     REGION_BYTES = 64 << 20, /* reserved; a few MB are touched */
-    MAX_OBSERVATIONS = 4096,
+    MAX_OBSERVATIONS = 2048,
     MAX_WATCHED = 2048,
-    RULE_SLOTS = 2048,
+    KNOWN_SLOTS = 2048,
     WARM_UP = 8, /* calls until an operation runs on traces, with the settings of run_all */
 };
 
@@ -48,32 +48,29 @@ typedef struct recorder {
     size_t watched_count, observation_count;
     watched watched[MAX_WATCHED]; /* of this operation; [0] unused */
     hk_observation observations[MAX_OBSERVATIONS];
-    known_rule rules[RULE_SLOTS];
+    known_rule known[KNOWN_SLOTS]; /* hash table, by pc */
 } recorder;
 
 static const known_rule *rule_for(recorder *rec, uintptr_t pc) {
-    size_t i = (size_t)(pc ^ (pc >> 11)) % RULE_SLOTS;
-    for (size_t n = 0; n < RULE_SLOTS / 2; n++, i = (i + 1) % RULE_SLOTS) {
-        known_rule *k = &rec->rules[i];
-        if (k->pc == pc)
-            return k;
-        if (k->pc == 0) {
-            k->pc = pc;
-            k->ok = hk_cfi_rule_at(pc, &k->rule);
-            return k;
-        }
+    size_t i = (size_t)(pc ^ (pc >> 11)) % KNOWN_SLOTS;
+    for (size_t n = 0; n < KNOWN_SLOTS / 2 && rec->known[i].pc != 0 && rec->known[i].pc != pc; n++)
+        i = (i + 1) % KNOWN_SLOTS;
+    known_rule *known = &rec->known[i];
+    if (known->pc != pc) {
+        known->pc = pc;
+        known->ok = hk_cfi_rule_at(pc, &known->rule);
     }
-    return NULL;
+    return known;
 }
 
 static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame) {
-    o->depth = 0;
-    while (o->depth < HK_SITE_FRAMES) {
-        const known_rule *k = rule_for(rec, frame.pc);
-        if (k == NULL || !k->ok)
+    for (o->depth = 0; o->depth < HK_SITE_FRAMES; o->depth++) {
+        const known_rule *known = rule_for(rec, frame.pc);
+        if (!known->ok)
             return;
-        o->pc[o->depth++] = frame.pc;
-        hk_cfi_step(&frame, k->rule);
+        hk_cfi_frame up = hk_cfi_up(frame, &known->rule);
+        o->frames[o->depth] = (hk_site_frame){frame.pc, up.sp - frame.sp};
+        frame = up;
     }
 }
 
@@ -106,7 +103,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
         return NULL;
     header *h = (header *)(void *)rec->next;
     rec->next += need;
-    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER, HK_CFI_CALLER());
+    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER, hk_cfi_caller(HK_CFI_CALLER_SP()));
     if (from != NULL) {
         from->next = h->index;
         from->freed = h->index == 0;
@@ -231,33 +228,45 @@ static int run_all(lua_State *L) {
     return 0;
 }
 
-static void calibrate(void) {
-    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
-    if (region == MAP_FAILED)
-        return;
-    recorder *rec = region;
-    rec->next = (char *)(rec + 1);
-    rec->end = (char *)region + REGION_BYTES;
+static bool learn(recorder *rec) {
     lua_State *L = lua_newstate(scratch_alloc, rec);
-    if (L != NULL) {
-        lua_pushcfunction(L, run_all);
-        lua_pushlightuserdata(L, rec);
-        lua_pcall(L, 1, 0, 0);
-        hk_site_learn(rec->observations, rec->observation_count);
-        lua_close(L);
-    }
-    munmap(region, REGION_BYTES);
+    if (L == NULL)
+        return false;
+    lua_pushcfunction(L, run_all);
+    lua_pushlightuserdata(L, rec);
+    bool ok = lua_pcall(L, 1, 0, 0) == 0;
+    hk_site_learn(rec->observations, rec->observation_count);
+    lua_close(L);
+    return ok;
 }
 
-void hk_calibrate(void) {
+static bool calibrated;
+
+static void calibrate(void) {
+    if (!hk_cfi_open())
+        return;
+    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1, 0);
+    if (region != MAP_FAILED) {
+        recorder *rec = region;
+        rec->next = (char *)(rec + 1);
+        rec->end = (char *)region + REGION_BYTES;
+        calibrated = learn(rec);
+        munmap(region, REGION_BYTES);
+    }
+    hk_cfi_close();
+}
+
+bool hk_calibrate(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, calibrate);
+    return calibrated;
 }
 
 #else
 
-void hk_calibrate(void) {
+bool hk_calibrate(void) {
+    return true;
 }
 
 #endif

@@ -1,51 +1,49 @@
-/* Frames of the runtime's machine code: where a function begins, and how to get from a return address to
- * the one above it. Read from the images' unwind tables, which stripped libraries have too. Not for the
- * allocation path. One thread at a time. */
+/* Frames of the runtime's machine code: which function a return address belongs to, and where the next one
+ * is. From the unwind tables of the images, which stripped libraries have too. Not for the allocation path.
+ * hk_cfi_open to hk_cfi_close by one thread at a time. */
 #ifndef HK_LUA_CFI_H
 #define HK_LUA_CFI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Elsewhere labels come from type tags alone. */
 #if defined(__x86_64__) && defined(__linux__)
 #define HK_CFI_WALK 1
-/* The frame of the caller, in a function that is not inlined. */
-#define HK_CFI_CALLER()                                                                                      \
-    ((hk_cfi_frame){((const uintptr_t *)__builtin_frame_address(0))[1],                                      \
-                    (uintptr_t)((const uintptr_t *)__builtin_frame_address(0) + 2),                          \
-                    ((const uintptr_t *)__builtin_frame_address(0))[0]})
-#endif
 
-/* The registers that a walk needs, as they are when the call before `pc` has returned. */
+/* A return address, and the registers when the call before it has returned. */
 typedef struct hk_cfi_frame {
     uintptr_t pc, sp, fp;
 } hk_cfi_frame;
 
-/* cfa = (cfa_from_fp ? fp : sp) + cfa_offset; the return address is at cfa - 8; the caller's fp is at
- * cfa - 8 * fp_slot, or unchanged when that is 0; the caller's sp is cfa. */
-typedef struct hk_cfi_rule {
-    uint16_t cfa_offset; /* a multiple of 8 */
-    bool cfa_from_fp;
-    uint8_t fp_slot;
-} hk_cfi_rule;
+/* The sp of hk_cfi_caller, in a function that is not inlined; it then has a frame pointer. */
+#define HK_CFI_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uintptr_t))
 
-/* Whether an image (the program or a library) has code at pc. */
-bool hk_cfi_in_image(uintptr_t pc);
-/* First address of the function of the call that returns to pc; 0 = unknown. */
-uintptr_t hk_cfi_function(uintptr_t pc);
-/* The rule of the frame that the call before pc was made from. false = none, or not of this simple form. */
-bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule);
-/* Gives back what hk_cfi_rule_at keeps open. */
-void hk_cfi_close(void);
-
-static inline void hk_cfi_step(hk_cfi_frame *frame, hk_cfi_rule rule) {
-    uintptr_t cfa = (rule.cfa_from_fp ? frame->fp : frame->sp) + rule.cfa_offset;
-    const uintptr_t *stack = (const uintptr_t *)cfa;
-    frame->pc = stack[-1];
-    frame->sp = cfa;
-    if (rule.fp_slot != 0)
-        frame->fp = stack[-(int)rule.fp_slot];
+/* The frame of the caller of the function that used HK_CFI_CALLER_SP. */
+static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp) {
+    const uintptr_t *stack = (const uintptr_t *)sp;
+    return (hk_cfi_frame){stack[-1], sp, stack[-2]};
 }
 
+/* cfa = (cfa_from_fp ? fp : sp) + cfa_offset, which is the caller's sp; the return address is at cfa - 8;
+ * the caller's fp is at cfa - fp_below, or in its register when that is 0. */
+typedef struct hk_cfi_rule {
+    bool cfa_from_fp;
+    size_t cfa_offset, fp_below;
+} hk_cfi_rule;
+
+/* Loads libdw, which reads the rules. false = it is not installed. */
+bool hk_cfi_open(void);
+void hk_cfi_close(void);
+/* The rule for the frame with this return address; false = none, or not of that form. */
+bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule);
+hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule);
+
+/* Whether an image (the program or a library) has code at pc. [any time, any thread] */
+bool hk_cfi_in_image(uintptr_t pc);
+/* First address of the function of the call that returns to pc; 0 = unknown. [any time, any thread] */
+uintptr_t hk_cfi_function(uintptr_t pc);
+
+#endif
 #endif

@@ -21,7 +21,10 @@ static void define_tags(hk_lua_labels *labels) {
 }
 
 hk_lua_labels *hk_lua_labels_new(hak_ctx *ctx) {
-    hk_lua_labels *labels = hak_alloc(ctx, sizeof *labels);
+    if (!hk_calibrate())
+        return NULL;
+    hak_label own = hak_label_define(ctx, kind_names[HK_KIND_REGISTRY]);
+    hk_lua_labels *labels = hak_alloc_cs(ctx, sizeof *labels, own, 0);
     if (labels == NULL)
         return NULL;
     labels->ctx = ctx;
@@ -33,7 +36,6 @@ hk_lua_labels *hk_lua_labels_new(hak_ctx *ctx) {
         }
     }
     define_tags(labels);
-    hk_calibrate();
     return labels;
 }
 
@@ -53,23 +55,25 @@ typedef struct origin {
 
 #ifdef HK_CFI_WALK
 
-/* Up from lua_Alloc to the first function that is no helper. About four instructions a frame and one load
- * from the cache; two or three frames. */
-static inline origin find(const hk_lua_labels *labels, hk_cfi_frame frame) {
+/* Up from lua_Alloc to the first function that is no helper: two or three frames, about six instructions
+ * and two loads each. */
+static inline origin find(const hk_lua_labels *labels, uintptr_t caller_sp) {
+    uintptr_t sp = caller_sp;
     for (;;) {
-        uint64_t word = atomic_load_explicit(&hk_site_cache[hk_site_slot(frame.pc)], memory_order_relaxed);
+        uintptr_t pc = ((const uintptr_t *)sp)[-1];
+        uint64_t word = atomic_load_explicit(&hk_site_cache[hk_site_slot(pc)], memory_order_relaxed);
         unsigned info = (unsigned)(word & 0xffff);
-        if (__builtin_expect(word >> 16 != frame.pc, 0))
-            info = hk_site_resolve(frame.pc);
+        if (__builtin_expect(word >> 16 != pc, 0))
+            info = hk_site_resolve(pc, caller_sp);
         if ((info & HK_SITE_CLIMB) == 0)
-            return (origin){labels->of_kind[info], frame.pc};
-        hk_cfi_step(&frame, hk_site_rule(info));
+            return (origin){labels->of_kind[info], pc};
+        sp += (info & ~HK_SITE_CLIMB) * sizeof(uintptr_t);
     }
 }
 
 #else
 
-#define HK_CFI_CALLER() HAK_CALLSITE()
+#define HK_CFI_CALLER_SP() HAK_CALLSITE()
 
 static inline origin find(const hk_lua_labels *labels, hak_site site) {
     return (origin){labels->of_kind[HK_KIND_OTHER], site};
@@ -86,7 +90,7 @@ void *hk_lua_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
     if (from.label == 0 && ptr == NULL && osize < HK_TAGS)
         from.label = labels->of_tag[osize];
     if (from.label == 0)
-        from = find(labels, HK_CFI_CALLER());
+        from = find(labels, HK_CFI_CALLER_SP());
     if (ptr == NULL) {
         hk_lua_grow(st, nsize);
         return hak_alloc_cs(st->ctx, nsize, from.label, from.site);

@@ -1,5 +1,7 @@
 #include "label_site.h"
 
+#ifdef HK_CFI_WALK
+
 #include <pthread.h>
 
 _Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
@@ -7,7 +9,7 @@ _Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 enum { MAX_SITES = 1024, MAX_FUNCTIONS = 512 };
 
 typedef struct site {
-    uintptr_t pc;
+    hk_site_frame at;
     uint32_t kinds;  /* bit set of those seen */
     uint32_t narrow; /* those seen in operations that are not broad */
 } site;
@@ -18,38 +20,55 @@ typedef struct function {
     uint8_t sites[HK_KIND_COUNT]; /* how many sites of each kind */
 } function;
 
-/* Both are hash tables with linear probing, never more than 3/4 full. Written by calibration only. */
+/* Hash tables with linear probing, never more than 3/4 full. Written by calibration only, which is over
+ * before anything else looks. */
 static site sites[MAX_SITES];
 static function functions[MAX_FUNCTIONS];
 static size_t site_count, function_count;
 static bool traces;
-/* Guards the images that cfi keeps open. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t cfi_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static site *site_at(uintptr_t pc, bool add) {
+static site *site_slot(uintptr_t pc) {
     size_t i = (size_t)(pc ^ (pc >> 10)) % MAX_SITES;
-    while (sites[i].pc != 0 && sites[i].pc != pc)
+    while (sites[i].at.pc != 0 && sites[i].at.pc != pc)
         i = (i + 1) % MAX_SITES;
-    if (sites[i].pc == pc)
-        return &sites[i];
-    if (!add || site_count >= MAX_SITES / 4 * 3)
-        return NULL;
-    site_count++;
-    sites[i].pc = pc;
     return &sites[i];
 }
 
-static function *function_at(uintptr_t start, bool add) {
+static const site *find_site(uintptr_t pc) {
+    const site *s = site_slot(pc);
+    return s->at.pc != 0 ? s : NULL;
+}
+
+static site *add_site(hk_site_frame at) {
+    site *s = site_slot(at.pc);
+    if (s->at.pc == 0) {
+        if (site_count >= MAX_SITES / 4 * 3)
+            return NULL;
+        site_count++;
+        s->at = at;
+    } else if (s->at.bytes != at.bytes) {
+        s->at.bytes = 0; /* a frame of changing size: no way up */
+    }
+    return s;
+}
+
+static function *function_slot(uintptr_t start) {
     size_t i = (size_t)(start >> 4) % MAX_FUNCTIONS;
     while (functions[i].start != 0 && functions[i].start != start)
         i = (i + 1) % MAX_FUNCTIONS;
-    if (functions[i].start == start)
-        return &functions[i];
-    if (!add || function_count >= MAX_FUNCTIONS / 4 * 3)
-        return NULL;
-    function_count++;
-    functions[i].start = start;
     return &functions[i];
+}
+
+static function *add_function(uintptr_t start) {
+    function *f = function_slot(start);
+    if (f->start == 0) {
+        if (function_count >= MAX_FUNCTIONS / 4 * 3)
+            return NULL;
+        function_count++;
+        f->start = start;
+    }
+    return f;
 }
 
 static bool is_single(uint32_t kinds) {
@@ -60,7 +79,7 @@ static bool is_single(uint32_t kinds) {
 static unsigned first_single(const hk_observation *o) {
     unsigned i = 0;
     while (i < o->depth) {
-        const site *s = site_at(o->pc[i], false);
+        const site *s = find_site(o->frames[i].pc);
         if (s == NULL || is_single(s->kinds))
             break;
         i++;
@@ -68,36 +87,40 @@ static unsigned first_single(const hk_observation *o) {
     return i;
 }
 
-/* Books each observation at its lowest frame that has only one kind. A second kind makes the frame one
- * of a helper, which moves what was booked there one frame up; hence the repetition. */
-static void book(const hk_observation *obs, size_t count, bool broad) {
+/* True when it changed what is known. */
+static bool book(const hk_observation *o) {
+    unsigned at = first_single(o);
+    site *s = at < o->depth ? add_site(o->frames[at]) : NULL;
+    if (s == NULL || (o->broad && s->narrow != 0))
+        return false;
+    uint32_t kind = UINT32_C(1) << o->kind;
+    if ((s->kinds & kind) != 0)
+        return false;
+    s->kinds |= kind;
+    if (!o->broad)
+        s->narrow |= kind;
+    return true;
+}
+
+/* Books each observation at its lowest frame that has only one kind. A second kind shows that the frame
+ * is a helper's, and what was booked there goes one frame up; hence the repetition. */
+static void book_all(const hk_observation *obs, size_t count, bool broad) {
     bool changed = true;
     while (changed) {
         changed = false;
         for (size_t i = 0; i < count; i++) {
-            const hk_observation *o = &obs[i];
-            if (o->broad && !broad)
-                continue;
-            unsigned at = first_single(o);
-            site *s = at < o->depth ? site_at(o->pc[at], true) : NULL;
-            if (s == NULL)
-                continue;
-            if (o->broad && s->narrow != 0)
-                continue;
-            uint32_t kind = UINT32_C(1) << o->kind;
-            changed |= (s->kinds & kind) == 0;
-            s->kinds |= kind;
-            if (!o->broad)
-                s->narrow |= kind;
+            if (broad || !obs[i].broad)
+                changed |= book(&obs[i]);
         }
     }
 }
 
-void hk_site_has_traces(void) {
-    traces = true;
+static unsigned climb(size_t bytes) {
+    size_t words = bytes / sizeof(uintptr_t);
+    return words != 0 && words < HK_SITE_CLIMB ? HK_SITE_CLIMB | (unsigned)words : HK_KIND_OTHER;
 }
 
-static unsigned main_kind(const function *f) {
+static unsigned kind_of_sites(const function *f) {
     unsigned best = HK_KIND_OTHER;
     for (unsigned k = 0; k < HK_KIND_COUNT; k++) {
         if (f->sites[k] > f->sites[best])
@@ -106,25 +129,34 @@ static unsigned main_kind(const function *f) {
     return best;
 }
 
-static unsigned climb(uintptr_t pc) {
-    hk_cfi_rule rule;
-    if (!hk_cfi_rule_at(pc, &rule))
-        return HK_KIND_OTHER;
-    return HK_SITE_CLIMB | (rule.cfa_from_fp ? HK_SITE_CFA_FP : 0) |
-           (unsigned)rule.fp_slot << HK_SITE_FP_SHIFT | rule.cfa_offset / 8u;
+/* A helper's call that calibration did not see. */
+static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp) {
+    size_t bytes = 0;
+    pthread_mutex_lock(&cfi_lock);
+    if (hk_cfi_open()) {
+        hk_cfi_frame frame = hk_cfi_caller(caller_sp);
+        hk_cfi_rule rule;
+        for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
+            hk_cfi_frame up = hk_cfi_up(frame, &rule);
+            if (frame.pc == pc)
+                bytes = up.sp - frame.sp;
+            frame = up;
+        }
+        hk_cfi_close();
+    }
+    pthread_mutex_unlock(&cfi_lock);
+    return climb(bytes);
 }
 
-static unsigned information(uintptr_t pc) {
-    const site *s = site_at(pc, false);
+static unsigned information(uintptr_t pc, uintptr_t caller_sp) {
+    const site *s = find_site(pc);
     if (s != NULL)
-        return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(pc);
-    if (!hk_cfi_in_image(pc))
-        return traces ? HK_KIND_CDATA : HK_KIND_OTHER;
+        return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
+    if (traces && !hk_cfi_in_image(pc))
+        return HK_KIND_CDATA;
     uintptr_t start = hk_cfi_function(pc);
-    const function *f = start != 0 ? function_at(start, false) : NULL;
-    if (f == NULL)
-        return HK_KIND_OTHER;
-    return f->helper ? climb(pc) : main_kind(f);
+    const function *f = function_slot(start);
+    return start != 0 && f->helper ? climb_unseen(pc, caller_sp) : kind_of_sites(f);
 }
 
 /* The first free slot of the probe sequence; its first slot when all are taken. */
@@ -139,37 +171,34 @@ static void cache(uintptr_t pc, unsigned info) {
     atomic_store(home, word);
 }
 
-void hk_site_learn(const hk_observation *obs, size_t count) {
-    book(obs, count, false);
-    book(obs, count, true);
-    for (size_t i = 0; i < MAX_SITES; i++) {
-        uintptr_t start = sites[i].pc != 0 ? hk_cfi_function(sites[i].pc) : 0;
-        function *f = start != 0 ? function_at(start, true) : NULL;
-        if (f == NULL)
-            continue;
-        if (is_single(sites[i].kinds))
-            f->sites[__builtin_ctz(sites[i].kinds)]++;
-        else
-            f->helper = true;
-    }
-    for (size_t i = 0; i < MAX_SITES; i++) {
-        if (sites[i].pc != 0)
-            cache(sites[i].pc, information(sites[i].pc));
-    }
-    hk_cfi_close();
-}
-
-unsigned hk_site_resolve(uintptr_t pc) {
+unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp) {
     _Atomic uint64_t *home = &hk_site_cache[hk_site_slot(pc)];
     for (unsigned i = 1; i < HK_SITE_PROBES; i++) {
         uint64_t word = atomic_load_explicit(&home[i], memory_order_relaxed);
         if (word >> 16 == pc)
             return (unsigned)(word & 0xffff);
     }
-    pthread_mutex_lock(&lock);
-    unsigned info = information(pc);
-    hk_cfi_close();
-    pthread_mutex_unlock(&lock);
+    unsigned info = information(pc, caller_sp);
     cache(pc, info);
     return info;
 }
+
+void hk_site_learn(const hk_observation *obs, size_t count) {
+    book_all(obs, count, false);
+    book_all(obs, count, true);
+    for (size_t i = 0; i < MAX_SITES; i++) {
+        const site *s = &sites[i];
+        uintptr_t start = s->at.pc != 0 ? hk_cfi_function(s->at.pc) : 0;
+        function *f = start != 0 ? add_function(start) : NULL;
+        if (f != NULL && is_single(s->kinds))
+            f->sites[__builtin_ctz(s->kinds)]++;
+        else if (f != NULL)
+            f->helper = true;
+    }
+}
+
+void hk_site_has_traces(void) {
+    traces = true;
+}
+
+#endif
