@@ -133,7 +133,8 @@ def report(programs):
         with tempfile.NamedTemporaryFile(mode="r") as text:
             options = ["--hak-labels=on", f"--hak-report={text.name}"]
             run([*programs.launcher(engine, *options), *arguments], (0, 1, 2), env=environment)
-            print(text.read().rstrip("\n"))
+            for line in text.read().splitlines():
+                print(f"   {line}".rstrip())
         print()
 
 
@@ -159,7 +160,7 @@ def trim(programs):
 
 
 def teardown(programs):
-    count = 900000
+    count = 1000000
     heading(5, f"The end of a state with {count:,} records", "bench/lua/states.c")
     print(f"   {'':<52}{'heap MB':>8}{'CPU ms':>10}{'left MB':>10}")
     for engine in programs.engines:

@@ -35,6 +35,7 @@ static int run(lua_State *L, int argc, char **argv) {
     lua_pushcfunction(L, traceback);
     int status = luaL_loadfile(L, argv[0]);
     if (status == 0) {
+        luaL_checkstack(L, argc, "too many arguments");
         for (int i = 1; i < argc; i++)
             lua_pushstring(L, argv[i]);
         status = lua_pcall(L, argc - 1, 0, 1);

@@ -27,7 +27,7 @@ MEASUREMENTS = {
                    ("trimmed_kb", "trimmed KB", ".0f"), ("build_ms", "build ms", ".0f"),
                    ("collect_ms", "collect ms", ".0f"), ("trim_ms", "trim ms", ".1f")]),
     "teardown": ("The end of a state with {count} records",
-                 ["builtin", "hak-own", "hak-drop", "hak-drop-huge"], 2800000,
+                 ["builtin", "hak-own", "hak-drop", "hak-drop-huge"], 3500000,
                  [("full_mb", "heap MB", ".0f"), ("build_ms", "build ms", ".0f"), ("end_ms", "end ms", ".2f"),
                   ("end_wall_ms", "end wall ms", ".2f"), ("left_mb", "left MB", ".2f")]),
 }
@@ -78,13 +78,13 @@ def collect(args, programs, counts):
     return samples
 
 
-def tables(args, samples, counts, form):
+def tables(args, programs, samples, counts, form):
     for name in args.measurements:
         title, allocators, _, columns = MEASUREMENTS[name]
         rows = []
-        for engine, by_allocator in samples[name].items():
+        for engine in programs:
             for allocator in allocators:
-                runs = by_allocator[allocator]
+                runs = samples[name][engine][allocator]
                 rows.append([f"{harness.ENGINES[engine]}: {NAMES[allocator]}"] +
                             [format(statistics.median(r[key] for r in runs), spec) for key, _, spec in columns])
         yield title.format(count=f"{counts[name]:,}"), form([""] + [heading for _, heading, _ in columns], rows)
@@ -104,12 +104,12 @@ def main():
     counts = {name: count // 50 if args.quick else count for name, (_, _, count, _) in MEASUREMENTS.items()}
     about = harness.description(harness.pin(args.cpu), programs, args.build)
     samples = collect(args, programs, counts)
-    for title, table in tables(args, samples, counts, harness.plain_table):
+    for title, table in tables(args, programs, samples, counts, harness.plain_table):
         print(f"{title}\n{table}\n")
     if args.markdown:
         parts = [f"{harness.caption(about)} Medians of {args.n}; times are CPU time unless wall is said."]
         parts += [f"### {title}\n\n{table}" for title, table in
-                  tables(args, samples, counts, harness.markdown_table)]
+                  tables(args, programs, samples, counts, harness.markdown_table)]
         args.markdown.write_text("\n\n".join(parts) + "\n")
     if args.json:
         harness.write_json(args.json, about, repetitions=args.n, counts=counts, samples=samples)

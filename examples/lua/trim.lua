@@ -16,7 +16,7 @@ end
 
 local records = {}
 for i = 1, count do
-    records[i] = { id = i, name = "record " .. i, at = { x = i, y = -i }, tags = { i, i + 1 } }
+    records[i] = { id = i, name = "record " .. i, at = { i, -i } }
 end
 local full = resident()
 
