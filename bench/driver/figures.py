@@ -36,7 +36,7 @@ METRICS = {
     "mir512K": [BLOCK_CPU, FAULTS, CALLS],
     "vm2M": [BLOCK_CPU, FAULTS, CALLS],
     "mixed": [BLOCK_CPU, FAULTS, CALLS],
-    "fragmentation": [BLOCK_CPU, Metric("peak_ratio", "peak/live"), Metric("trough_mib", "mean MiB after trim"),
+    "fragmentation": [BLOCK_CPU, Metric("peak_ratio", "peak/live"), Metric("trough_mib", "mean MiB after freeing"),
                       Metric("end_mib", "MiB at the end")],
     "realloc": [CPU, FAULTS],
     "latency": [Metric("p99_ns", "p99 ns"), Metric("p50_ns", "p50 ns"), Metric("p95_ns", "p95 ns"),

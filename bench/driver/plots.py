@@ -72,8 +72,8 @@ def _over_a(figures, row, sizes, metric):
     return series
 
 
-def _last_sample(samples, row, allocator, keys):
-    found = [s for s in samples if s["row"] == row and s["allocator"] == allocator and keys[0] in s]
+def _last_sample(samples, row, case, allocator, keys):
+    found = [s for s in samples if (s["row"], s["case"], s["allocator"]) == (row, case, allocator) and keys[0] in s]
     return [found[-1][k] for k in keys] if found else None
 
 
@@ -90,15 +90,15 @@ def all_plots(run, figures, listed, directory):
                    METRICS["ctx"][0]))
     latency, soak, filled = {}, {}, {}
     for allocator in IN_CURVES:
-        found = _last_sample(samples, "latency", allocator, ["quantiles", "quantile_ns"])
+        found = _last_sample(samples, "latency", "ws10k", allocator, ["quantiles", "quantile_ns"])
         if found:
             beyond = [1 / max(1 - q, 1e-7) for q in found[0]]
             latency[allocator] = (beyond, [max(v, 1) for v in found[1]])
-        found = _last_sample(samples, "soak", allocator, ["rss_series_mib", "wall_ns", "ops"])
+        found = _last_sample(samples, "soak", "steady", allocator, ["rss_series_mib", "wall_ns", "ops"])
         if found and allocator != "null":
             step = found[1] * found[2] / 1e9 / len(found[0])
             soak[allocator] = ([step * (i + 1) for i in range(len(found[0]))], found[0])
-        found = _last_sample(samples, "fragmentation", allocator, ["filled_mib", "trough_series_mib"])
+        found = _last_sample(samples, "fragmentation", "trim", allocator, ["filled_mib", "trough_series_mib"])
         if found and allocator != "null":
             steps = [v for pair in zip(*found) for v in pair]
             filled[allocator] = ([i / 2 for i in range(len(steps))], steps)
