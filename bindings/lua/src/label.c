@@ -49,55 +49,94 @@ hak_label hk_lua_labels_registry(const hk_lua_labels *labels) {
 }
 
 typedef struct origin {
-    hak_label label;
+    hak_label label; /* 0 = not in the cache */
     hak_site site;
 } origin;
 
 #ifdef HK_CFI_WALK
 
-/* Up from lua_Alloc to the first function that is no helper: two or three frames, about six instructions
- * and two loads each. */
-static inline origin find(const hk_lua_labels *labels, uintptr_t caller_sp) {
-    uintptr_t sp = caller_sp;
+/* Up from lua_Alloc to the first function that is no helper: one frame or two on average, with about ten
+ * instructions and two loads each. */
+static inline origin find(const hk_lua_labels *labels, uintptr_t sp) {
     for (;;) {
         uintptr_t pc = ((const uintptr_t *)sp)[-1];
         uint64_t word = atomic_load_explicit(&hk_site_cache[hk_site_slot(pc)], memory_order_relaxed);
-        unsigned info = (unsigned)(word & 0xffff);
         if (__builtin_expect(word >> 16 != pc, 0))
-            info = hk_site_resolve(pc, caller_sp);
+            return (origin){0, 0};
+        if ((word & HK_SITE_CLIMB) == 0)
+            return (origin){labels->of_kind[word & 0xffff], pc};
+        sp += (word & 0x7fff) * sizeof(uintptr_t);
+    }
+}
+
+static origin find_slow(const hk_lua_labels *labels, uintptr_t caller_sp) {
+    uintptr_t sp = caller_sp;
+    for (;;) {
+        uintptr_t pc = ((const uintptr_t *)sp)[-1];
+        unsigned info = hk_site_resolve(pc, caller_sp);
         if ((info & HK_SITE_CLIMB) == 0)
             return (origin){labels->of_kind[info], pc};
-        sp += (info & ~HK_SITE_CLIMB) * sizeof(uintptr_t);
+        sp += (info & 0x7fff) * sizeof(uintptr_t);
     }
 }
 
 #else
 
-#define HK_CFI_CALLER_SP() HAK_CALLSITE()
+#define HK_CFI_CALLER_SP() ((uintptr_t)HAK_CALLSITE())
 
-static inline origin find(const hk_lua_labels *labels, hak_site site) {
+static inline origin find(const hk_lua_labels *labels, uintptr_t site) {
     return (origin){labels->of_kind[HK_KIND_OTHER], site};
 }
 
+#define find_slow find
+
 #endif
+
+/* The parts below are not inlined, and called last, so that hk_lua_labels_alloc itself saves no registers. */
+#define APART __attribute__((noinline)) static
+
+APART void *release(hk_lua_state *st, void *ptr, size_t osize) {
+    return hk_lua_free(st, ptr, osize);
+}
+
+APART void *allocate_pressed(hk_lua_state *st, size_t nsize, hak_label label, hak_site site) {
+    hk_lua_check_pressure(st);
+    return hak_alloc_cs(st->ctx, nsize, label, site);
+}
+
+APART void *resize(hk_lua_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site) {
+    if (hk_lua_is_foreign(st, ptr))
+        return hk_lua_migrate(st, ptr, osize, nsize, label, site);
+    if (nsize > osize)
+        hk_lua_grow(st, nsize - osize);
+    return hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, label, site);
+}
+
+static inline void *allocate(hk_lua_state *st, void *ptr, size_t osize, size_t nsize, origin from) {
+    if (ptr != NULL)
+        return resize(st, ptr, osize, nsize, from.label, from.site);
+    st->until_check -= (int64_t)nsize;
+    if (__builtin_expect(st->until_check < 0, 0))
+        return allocate_pressed(st, nsize, from.label, from.site);
+    return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
+}
+
+APART void *allocate_uncached(hk_lua_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp) {
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp));
+}
 
 void *hk_lua_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
     hk_lua_state *st = ud;
     if (nsize == 0)
-        return hk_lua_free(st, ptr, osize);
+        return release(st, ptr, osize);
     const hk_lua_labels *labels = st->labels;
     origin from = {st->scope, HAK_CALLSITE()};
     if (from.label == 0 && ptr == NULL && osize < HK_TAGS)
         from.label = labels->of_tag[osize];
-    if (from.label == 0)
+    if (from.label == 0) {
         from = find(labels, HK_CFI_CALLER_SP());
-    if (ptr == NULL) {
-        hk_lua_grow(st, nsize);
-        return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
+        if (__builtin_expect(from.label == 0, 0))
+            return allocate_uncached(st, ptr, osize, nsize, HK_CFI_CALLER_SP());
     }
-    if (hk_lua_is_foreign(st, ptr))
-        return hk_lua_migrate(st, ptr, osize, nsize, from.label, from.site);
-    if (nsize > osize)
-        hk_lua_grow(st, nsize - osize);
-    return hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, from.label, from.site);
+    return allocate(st, ptr, osize, nsize, from);
 }
