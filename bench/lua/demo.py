@@ -67,13 +67,13 @@ def run(command, accepted=(0,), **options):
     return done
 
 
-def luacheck_command():
-    """luacheck and the Lua sources of this machine, as arguments for an interpreter."""
+def luacheck_command(most):
+    """luacheck and up to `most` Lua sources of this machine, as arguments for an interpreter."""
     script = shutil.which("luacheck")
     if not script:
         harness.fail("luacheck is not installed (Debian package lua-check)")
     folders = [Path("/usr/share/lua/5.1"), *Path("/usr/share").glob("luajit-*")]
-    sources = sorted({p.resolve() for f in folders for p in f.rglob("*.lua")})
+    sources = sorted({p.resolve() for f in folders for p in f.rglob("*.lua")})[:most]
     options = ["--no-config", "--no-cache", "--no-color", "-qqq"]
     return [script, *options, *map(str, sources)], sources
 
@@ -84,11 +84,10 @@ def luacheck_environment():
     return {**os.environ, "LUA_PATH": path, "LUA_PATH_5_4": path}
 
 
-def real_program(programs, repetitions):
-    arguments, sources = luacheck_command()
+def real_program(programs, arguments, sources, repetitions):
     lines = sum(p.read_bytes().count(b"\n") for p in sources)
     heading(1, f"luacheck (Debian's lua-check) over {len(sources)} files, {lines:,} lines of Lua",
-            f"medians of {repetitions}, one CPU")
+            "one run, one CPU" if repetitions == 1 else f"medians of {repetitions}, one CPU")
     environment = luacheck_environment()
     jobs = [(e, way) for e in programs.engines for way in programs.ways(e)]
     used, verdicts = {job: [] for job in jobs}, set()
@@ -124,8 +123,7 @@ def real_program(programs, repetitions):
                   f"{peak / 1024:>9.1f}{peak_ratio:>7.2f}")
 
 
-def report(programs):
-    arguments, _ = luacheck_command()
+def report(programs, arguments):
     environment = luacheck_environment()
     heading(2, "Which part of the interpreter holds the memory, as luacheck ends", "--hak-labels=on --hak-report")
     for engine in programs.engines:
@@ -133,9 +131,7 @@ def report(programs):
         with tempfile.NamedTemporaryFile(mode="r") as text:
             options = ["--hak-labels=on", f"--hak-report={text.name}"]
             run([*programs.launcher(engine, *options), *arguments], (0, 1, 2), env=environment)
-            for line in text.read().splitlines():
-                print(f"   {line}".rstrip())
-        print()
+            print(text.read())
 
 
 def limit(programs):
@@ -147,8 +143,7 @@ def limit(programs):
             print(f"   {line}")
 
 
-def trim(programs):
-    count = 1000000
+def trim(programs, count):
     heading(4, f"{count:,} records, all but each 1000th dropped: resident MB", "examples/lua/trim.lua")
     print(f"   {'':<32}{'built':>8}{'collected':>12}{'trimmed':>10}")
     script = [str(ROOT / "examples/lua/trim.lua"), str(count)]
@@ -159,8 +154,7 @@ def trim(programs):
                   f"{trimmed if way == 'hakmem' else '-':>10}")
 
 
-def teardown(programs):
-    count = 1000000
+def teardown(programs, count):
     heading(5, f"The end of a state with {count:,} records", "bench/lua/states.c")
     print(f"   {'':<52}{'heap MB':>8}{'CPU ms':>10}{'left MB':>10}")
     for engine in programs.engines:
@@ -175,21 +169,21 @@ def teardown(programs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release")
-    parser.add_argument("-n", type=int, default=3, help="repetitions of the real program (3)")
+    parser.add_argument("--quick", action="store_true", help="one repetition, 30 files, a tenth of the records")
     args = parser.parse_args()
-    if args.n < 1:
-        harness.fail("-n must be at least 1")
+    repetitions, records = (1, 100000) if args.quick else (3, 1000000)
     programs = Programs(args.build)
     about = harness.description(harness.pin(None), programs.engines, programs.bench)
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]
     print(paint("1", "hakmem") + f" on {' and '.join(versions[e] for e in programs.engines)}; {machine['cpu']}, "
           f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}")
-    real_program(programs, args.n)
-    report(programs)
+    luacheck, sources = luacheck_command(30 if args.quick else None)
+    real_program(programs, luacheck, sources, repetitions)
+    report(programs, luacheck)
     limit(programs)
-    trim(programs)
-    teardown(programs)
+    trim(programs, records)
+    teardown(programs, records)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,18 @@ def write_json(path, about, **results):
         f.write("\n")
 
 
+def write_markdown(path, text):
+    """Puts text between the marks of this tool in the file, which is made when it is not there."""
+    tool = Path(sys.argv[0]).name
+    begin, end = f"<!-- begin {tool} -->\n", f"<!-- end {tool} -->\n"
+    old = path.read_text() if path.exists() else begin + end
+    before, found, rest = old.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        fail(f"{path} has no lines '{begin.strip()}' and '{end.strip()}' to put the tables between")
+    path.write_text(before + begin + text + "\n" + end + after)
+
+
 class Progress:
     """One line that counts up, on a terminal only."""
 

@@ -139,7 +139,8 @@ def arguments():
     parser.add_argument("--cpu", type=int, help="CPU to run on (the last one)")
     parser.add_argument("--seed", type=int, default=1, help="of the order (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there, as Markdown")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", 
+                        help="write the tables there as Markdown, between the marks of this tool if the file exists")
     args = parser.parse_args()
     for program in args.programs:
         if program not in PROGRAMS:
@@ -182,7 +183,7 @@ def main():
         parts = [f"{harness.caption(about)} Medians of {args.n} repetitions; ratios are to the runtime's own allocator."]
         for engine, table in tables(samples, variants, args.n, harness.markdown_table):
             parts.append(f"### {harness.ENGINES[engine]}\n\n{table}")
-        args.markdown.write_text("\n\n".join(parts) + "\n")
+        harness.write_markdown(args.markdown, "\n\n".join(parts))
     if args.json:
         harness.write_json(args.json, about, repetitions=args.n, scale=args.scale,
                            ratios=summary(samples, variants, args.n), samples=samples)

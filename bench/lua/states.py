@@ -45,7 +45,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="1 repetition with a fiftieth of the states and records")
     parser.add_argument("--cpu", type=int, help="CPU to run on (the last one)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there, as Markdown")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", 
+                        help="write the tables there as Markdown, between the marks of this tool if the file exists")
     args = parser.parse_args()
     for name in args.measurements:
         if name not in MEASUREMENTS:
@@ -110,7 +111,7 @@ def main():
         parts = [f"{harness.caption(about)} Medians of {args.n}; times are CPU time unless wall is said."]
         parts += [f"### {title}\n\n{table}" for title, table in
                   tables(args, programs, samples, counts, harness.markdown_table)]
-        args.markdown.write_text("\n\n".join(parts) + "\n")
+        harness.write_markdown(args.markdown, "\n\n".join(parts))
     if args.json:
         harness.write_json(args.json, about, repetitions=args.n, counts=counts, samples=samples)
 

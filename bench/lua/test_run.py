@@ -73,6 +73,18 @@ class Tools(unittest.TestCase):
         self.assertAlmostEqual(ratios["labels"]["peak_kb"]["geomean"], 1.1)
         self.assertIn("| geomean |  | 0.800 | 0.900 |  | 0.900 | 1.100 |", table.read_text())
 
+    def test_markdown_replaces_its_part(self):
+        page = self.build / "page.md"
+        page.write_text("before\n<!-- begin run.py -->\nold\n<!-- end run.py -->\nafter\n")
+        self.assertEqual(self.tool("run.py", "-n", "1", "--markdown", str(page), "text").returncode, 0)
+        text = page.read_text()
+        self.assertTrue(text.startswith("before\n<!-- begin run.py -->\n"))
+        self.assertTrue(text.endswith("<!-- end run.py -->\nafter\n"))
+        self.assertIn("| text |", text)
+        self.assertNotIn("old", text)
+        page.write_text("no marks\n")
+        self.assertFails(self.tool("run.py", "-n", "1", "--markdown", str(page), "text"), "begin run.py")
+
     def test_differing_output_is_an_error(self):
         self.program("lua_host_luajit_hak", HOST.replace("42", "43"))
         self.assertFails(self.tool("run.py", "-n", "1", "text"), "text under luajit", "sum 43")
