@@ -44,7 +44,7 @@ class Demo(unittest.TestCase):
             self.assertRegex(self.part(2), rf"(?m)^ +{label} +[1-9]\d* +[1-9]\d* ")
 
     def test_limit(self):
-        rounds = re.findall(r'round \d: "not enough memory", peak ([\d.]+) MiB of 16.0 MiB', self.part(3))
+        rounds = re.findall(r'round \d: "not enough memory" at ([\d.]+) of 16.0 MiB', self.part(3))
         self.assertGreaterEqual(len(rounds), 3)
         for peak in rounds:
             self.assertLessEqual(float(peak), 16.0)
