@@ -16,7 +16,7 @@ import harness
 ROOT = harness.HERE.parents[1]
 LAUNCHERS = {"luajit": "hakluajit", "lua5.4": "haklua5.4"}
 WIDTH = 100
-BAR = 30
+BAR, BAR_ROOM = 26, 35  # characters for a ratio of 1, and at most
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
@@ -31,8 +31,8 @@ def heading(number, text, note=""):
 
 
 def bar(ratio):
-    """30 characters are 1.00, in eighths of a character."""
-    eighths = round(min(ratio, 1.5) * BAR * 8)
+    """In eighths of a character."""
+    eighths = min(round(ratio * BAR * 8), BAR_ROOM * 8)
     return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
 
@@ -107,7 +107,7 @@ def real_program(programs, arguments, sources, repetitions):
     if len(verdicts) != 1:
         harness.fail("luacheck's output differs between the allocators")
     print(f"   Its verdict, the same in all runs: {verdicts.pop().strip()}\n")
-    print(f"   {'':<20}{'CPU s':>7}{'ratio':>7}  {'':<{BAR}}{'peak MB':>9}{'ratio':>7}")
+    print(f"   {'':<20}{'CPU s':>7}{'ratio':>7}  {'':<{BAR_ROOM}}{'peak MB':>9}{'ratio':>7}")
     for engine in programs.engines:
         print("   " + paint("4", harness.ENGINES[engine]))
         base = used[(engine, "own allocator")]
@@ -119,7 +119,7 @@ def real_program(programs, arguments, sources, repetitions):
             peak = statistics.median(r["peak_kb"] for r in runs)
             peak_ratio = statistics.median(r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base))
             shown = bar(ratio)
-            print(f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{max(0, BAR - len(shown))}}"
+            print(f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{BAR_ROOM - len(shown)}}"
                   f"{peak / 1024:>9.1f}{peak_ratio:>7.2f}")
 
 

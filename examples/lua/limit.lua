@@ -34,6 +34,6 @@ for round = 1, 3 do
     collectgarbage() -- first: at the limit there is no room for anything else
     local stats = hakmem.stats()
     assert(stats.peak_bytes <= limit)
-    print(("round %d: %q at %.1f of %.1f MiB; %.1f MiB after a collection; %d words counted"):format(
+    print(("round %d: %q at %.1f of %.1f MiB; %.1f MiB once collected; %d words counted"):format(
         round, message, MiB(stats.peak_bytes), MiB(limit), MiB(stats.live_bytes), useful()))
 end
