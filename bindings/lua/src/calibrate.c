@@ -18,7 +18,7 @@ enum {
     MAX_OBSERVATIONS = 2048,
     MAX_WATCHED = 2048,
     KNOWN_SLOTS = 2048,
-    WARM_UP = 8, /* calls until an operation runs on traces, with the settings of run_all */
+    WARM_UP = 4, /* calls until an operation runs on traces, with the settings of run_all */
 };
 
 /* In front of every block of the scratch state. */
@@ -243,8 +243,6 @@ static bool learn(recorder *rec) {
 static bool calibrated;
 
 static void calibrate(void) {
-    if (!hk_cfi_open())
-        return;
     void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                         -1, 0);
     if (region != MAP_FAILED) {
@@ -254,7 +252,6 @@ static void calibrate(void) {
         calibrated = learn(rec);
         munmap(region, REGION_BYTES);
     }
-    hk_cfi_close();
 }
 
 bool hk_calibrate(void) {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Once per process; later calls return at once. false = it could not (libdw is missing, or memory). */
+/* Once per process; later calls return at once. false = no memory. */
 bool hk_calibrate(void);
 
 typedef enum hk_fate { HK_FATE_ANY, HK_FATE_KEPT, HK_FATE_FREED } hk_fate;

@@ -63,7 +63,7 @@ static int grow_stack(lua_State *L) {
 }
 
 /* Slots that exist already, to keep what is made. */
-#define NINE "{1,2,3,4,5,6,7,8,9}"
+#define SLOTS "{1,2,3}"
 
 static int open_libraries(lua_State *L) {
     luaL_openlibs(L);
@@ -77,7 +77,7 @@ static int open_libraries(lua_State *L) {
 #define CHUNK_TEXT                                                                                           \
     PRELUDE                                                                                                  \
     "local s = {} "                                                                                          \
-    "for f = 1, 6 do "                                                                                       \
+    "for f = 1, 2 do "                                                                                       \
     "  s[#s + 1] = 'local function f' .. f .. '(...) ' "                                                     \
     "  for i = 1, 30 do "                                                                                    \
     "    s[#s + 1] = ('local v%d_%d = {%d.5, \"k%d_%d\"}\\n'):format(f, i, f * 100 + i, f, i) "              \
@@ -91,9 +91,9 @@ static int open_libraries(lua_State *L) {
     "local labels = {} "                                                                                     \
     "for i = 1, 20 do labels[i] = ('goto l%d ::m%d:: '):format(i, i) end "                                   \
     "for i = 1, 20 do labels[#labels + 1] = ('::l%d:: '):format(i) end "                                     \
-    "local text = plain .. table.concat(labels) "                                                            \
+    "text = plain .. table.concat(labels) "                                                                  \
     "if not load(text) then text = plain end "                                                               \
-    "local keep = load(text) "
+    "keep = load(text) "
 
 #define COLLECT                                                                                              \
     "local function collect() collectgarbage() collectgarbage() collectgarbage('stop') end "                 \
@@ -101,7 +101,8 @@ static int open_libraries(lua_State *L) {
 
 const hk_calibrate_op hk_calibrate_ops[] = {
     /* Many short strings: what is large is their index. First, so that it grows no more later. */
-    {.script = "return function() local s = {} for i = 1, 800 do s[1] = 'n' .. i end end",
+    {.script = "local s = {} for i = 1, 600 do s[i % 8] = 'n' .. i end "
+               "return function() for i = 601, 1200 do s[i % 8] = 'n' .. i end end",
      .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
 
     /* While the compiler's own buffers are still small. */
@@ -125,7 +126,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
 
     {.run = make_strings, .rules = {{HK_KIND_STRING, 300, 400, HK_FATE_ANY, false}}},
     {.script = "local s = ('y'):rep(400) "
-               "return function() for i = 1, 9 do local x = s:sub(i, i + 310) end end",
+               "return function() for i = 1, 3 do local x = s:sub(i, i + 310) end end",
      .traces = true,
      .rules = {{HK_KIND_STRING, 311, 400, HK_FATE_ANY, false}}},
 
@@ -134,45 +135,45 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 400, ANY, HK_FATE_ANY, false}}},
     {.run = make_hashes,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
-    {.script = "local a, k = 1, " NINE " "
+    {.script = "local a, k = 1, " SLOTS " "
                "return function() "
-               "  for i = 1, 9 do k[i] = {} end "
-               "  for i = 1, 9 do k[i] = {1, 2, 3} end "
-               "  for i = 1, 9 do k[i] = {a, a, a} end "
-               "  for i = 1, 9 do k[i] = {x = 1} end "
-               "  for i = 1, 9 do k[i] = {x = a} end "
+               "  for i = 1, 3 do k[i] = {} end "
+               "  for i = 1, 3 do k[i] = {1, 2, 3} end "
+               "  for i = 1, 3 do k[i] = {a, a, a} end "
+               "  for i = 1, 3 do k[i] = {x = 1} end "
+               "  for i = 1, 3 do k[i] = {x = a} end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 120, HK_FATE_ANY, false}}},
-    {.script = "local a, k, t = 1, " NINE ", {} "
+    {.script = "local a, k, t = 1, " SLOTS ", {} "
                "for i = 1, 60 do t[i] = i end " PRELUDE
                "local function f() "
-               "  for i = 1, 9 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
-               "  for i = 1, 9 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
-               "  for i = 1, 9 do k[i] = {a, unpack(t)} end "
+               "  for i = 1, 3 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+               "  for i = 1, 3 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+               "  for i = 1, 3 do k[i] = {a, unpack(t)} end "
                "end "
                "f() return f",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 200, ANY, HK_FATE_ANY, false}}},
-    {.script = "local a, k = 1, " NINE " "
+    {.script = "local a, k = 1, " SLOTS " "
                "return function() "
-               "  for i = 1, 9 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
-               "  for i = 1, 9 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+               "  for i = 1, 3 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+               "  for i = 1, 3 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
-    {.script = "local t = " NINE " "
+    {.script = "local t = " SLOTS " "
                "return function() "
-               "  for i = 1, 9 do t[i] = {} end "
-               "  for i = 1, 9 do local u = t[i] for j = 1, 40 do u[j] = j end end "
+               "  for i = 1, 3 do t[i] = {} end "
+               "  for i = 1, 3 do local u = t[i] for j = 1, 40 do u[j] = j end end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_ARRAY, 260, ANY, HK_FATE_ANY, false}}},
-    {.script = "local t, k = " NINE ", {} "
+    {.script = "local t, k = " SLOTS ", {} "
                "for i = 1, 40 do k[i] = 'key' .. i end "
                "return function() "
-               "  for i = 1, 9 do t[i] = {} end "
-               "  for i = 1, 9 do local u = t[i] for j = 1, 40 do u[k[j]] = j end end "
+               "  for i = 1, 3 do t[i] = {} end "
+               "  for i = 1, 3 do local u = t[i] for j = 1, 40 do u[k[j]] = j end end "
                "end",
      .traces = true,
      .rules = {{HK_KIND_HASH, 260, ANY, HK_FATE_ANY, false}}},
@@ -181,8 +182,8 @@ const hk_calibrate_op hk_calibrate_ops[] = {
     {.script = "local function make(a, b, c, d, e, f, g, h) "
                "  return function() a = 1 return a, b, c, d, e, f, g, h end "
                "end "
-               "local k = " NINE " "
-               "return function() for i = 1, 9 do k[i] = make(i, i, i, i, i, i, i, i) end end",
+               "local k = " SLOTS " "
+               "return function() for i = 1, 3 do k[i] = make(i, i, i, i, i, i, i, i) end end",
      .traces = true,
      .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false}, {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
 #if LUA_VERSION_NUM < 503
@@ -211,7 +212,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "local i64, labs, k = ffi.typeof 'int64_t', ffi.C.labs, {} "
                "for i = 1, 12 do k[i] = 1 end "
                "return function() "
-               "  for i = 1, 9 do "
+               "  for i = 1, 3 do "
                "    local x = s() "
                "    k[1], k[2], k[3], k[4], k[5], k[6] = x, a(9), z(), x.s, x.v, x.q "
                "    k[7], k[8], k[9] = ffi.cast(p, k[2]), i64(i), i64(i) + 1LL "
@@ -222,24 +223,24 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
 
     /* Sizes double from one to the next, since LuaJIT and 5.1 keep one buffer for all. */
-    {.script = "local a = ('z'):rep(2000) return function() return a .. a .. a end",
-     .rules = {{HK_KIND_BUFFER, 6000, 6000, HK_FATE_ANY, false},
+    {.script = "local a = ('z'):rep(800) return function() return a .. a .. a end",
+     .rules = {{HK_KIND_BUFFER, 2400, 2400, HK_FATE_ANY, false},
                {HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
-    {.script = "local s = \"return '\" .. ('t'):rep(3000) .. \"'\" " PRELUDE
+    {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE
                "local keep = load(s, '=?') "
                "return function() load(s, '=?') end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_FREED, true}}},
 #if LUA_VERSION_NUM >= 503
-    {.script = "local a = ('z'):rep(5000) "
+    {.script = "local a = ('z'):rep(4500) "
                "local function f() "
                "  local x = a:upper(), a:rep(3), a:gsub('z', 'zz'), table.concat({a, a, a}), ('%s%s'):format(a, a) "
                "end "
                "f() return f",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
 #else
-    {.script = "return function() local x = ('ab'):rep(6001) end",
+    {.script = "return function() local x = ('ab'):rep(2501) end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
-    {.script = "local t = {} for i = 1, 50 do t[i] = ('z'):rep(500) end "
+    {.script = "local t = {} for i = 1, 20 do t[i] = ('z'):rep(500) end "
                "return function() local x = table.concat(t) end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
 #endif
@@ -248,12 +249,12 @@ const hk_calibrate_op hk_calibrate_ops[] = {
     {.script = CHUNK_TEXT "return function() load(text) end",
      .broad = true,
      .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
-    {.script = CHUNK_TEXT "local s = string.dump(keep) keep = load(s, '=?') return function() load(s, '=?') end",
+    {.script = PRELUDE "local s = string.dump(keep) keep = load(s, '=?') return function() load(s, '=?') end",
      .broad = true,
      .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
     {.script = "local ffi = require 'ffi' "
                "return function() "
-               "  for i = 1, 60 do ffi.cdef('struct hk' .. i .. ' {int a; struct {int b;} c;};') end "
+               "  for i = 1, 40 do ffi.cdef('struct hk' .. i .. ' {int a; struct {int b;} c;};') end "
                "  local c = ffi.gc(ffi.new 'int[4]', print) "
                "  ffi.gc(c, nil) "
                "end",
@@ -261,16 +262,16 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
     /* A rehash that finds arrays nearly empty. */
     {.script = "local t = {} "
-               "for i = 1, 9 do "
+               "for i = 1, 3 do "
                "  local u = {} t[i] = u "
                "  for j = 1, 40 do u[j] = j end "
                "  for j = 3, 40 do u[j] = nil end "
                "end "
-               "return function() for i = 1, 9 do t[i].x = i end end",
+               "return function() for i = 1, 3 do t[i].x = i end end",
      .broad = true,
      .rules = {{HK_KIND_ARRAY, 1, ANY, HK_FATE_ANY, false}}},
     /* The collector shrinks stacks and the shared buffer; one of them at a time. */
-    {.script = COLLECT "local s = ('w'):rep(40000) s = s .. 'w' s = nil return collect",
+    {.script = COLLECT "local s = ('w'):rep(9000) s = s .. 'w' s = nil return collect",
      .broad = true,
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
     {.script = COLLECT "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "

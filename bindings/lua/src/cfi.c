@@ -3,47 +3,19 @@
 
 #ifdef HK_CFI_WALK
 
-#include <dlfcn.h>
-#include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <fcntl.h>
-#include <libelf.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+/* Encodings of addresses (DW_EH_PE_*): 4 bytes signed, from the place itself or from the index on; 4 bytes
+ * unsigned. What linkers and compilers write on x86-64. */
+enum { ENC_PCREL_SDATA4 = 0x1b, ENC_DATAREL_SDATA4 = 0x3b, ENC_UDATA4 = 0x03 };
 enum { DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RA = 16 };
-
-/* libdw and the four libraries that it needs take 0.5 MB of every process that is linked with them, so it
- * is loaded for as long as rules are read. */
-#define LIBDW_FUNCTIONS(X)                                                                                   \
-    X(elf_version)                                                                                           \
-    X(elf_begin)                                                                                             \
-    X(elf_end)                                                                                               \
-    X(dwarf_getcfi_elf)                                                                                      \
-    X(dwarf_cfi_end)                                                                                         \
-    X(dwarf_cfi_addrframe)                                                                                   \
-    X(dwarf_frame_cfa)                                                                                       \
-    X(dwarf_frame_register)
+enum { REMEMBERED_MAX = 4 };
 
 typedef struct image {
-    uintptr_t low, high; /* code */
-    uintptr_t bias;      /* address = address in the file + bias */
-    const char *path;
+    uintptr_t pc;         /* to look for */
     const uint8_t *index; /* .eh_frame_hdr; NULL = none */
 } image;
-
-#define DECLARE(f) __typeof__(&f) f;
-static struct {
-    void *library;
-    LIBDW_FUNCTIONS(DECLARE)
-    image img; /* the image that was read last stays open */
-    int fd;
-    Elf *elf;
-    Dwarf_CFI *cfi;
-} dw;
-#undef DECLARE
 
 static int match_image(struct dl_phdr_info *info, size_t size, void *user) {
     (void)size;
@@ -53,44 +25,32 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *user) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         uintptr_t low = info->dlpi_addr + ph->p_vaddr;
-        if (ph->p_type == PT_GNU_EH_FRAME) {
+        if (ph->p_type == PT_GNU_EH_FRAME)
             index = (const uint8_t *)low;
-        } else if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) != 0 && img->low - low < ph->p_memsz) {
-            img->low = low;
-            img->high = low + ph->p_memsz;
-            found = true;
-        }
+        else if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) != 0)
+            found |= img->pc - low < ph->p_memsz;
     }
-    if (!found)
-        return 0;
-    img->bias = info->dlpi_addr;
-    img->path = info->dlpi_name != NULL && info->dlpi_name[0] != 0 ? info->dlpi_name : "/proc/self/exe";
     img->index = index;
-    return 1;
-}
-
-static bool find_image(uintptr_t pc, image *img) {
-    img->low = pc;
-    return dl_iterate_phdr(match_image, img) == 1;
+    return found;
 }
 
 bool hk_cfi_in_image(uintptr_t pc) {
-    image img;
-    return find_image(pc, &img);
+    image img = {pc, NULL};
+    return dl_iterate_phdr(match_image, &img) != 0;
 }
 
-/* An entry of the index: where a function begins and its unwind data, from the index's address on. */
+/* An entry of the index, sorted: where a function begins and its description, from the index on. */
 typedef struct index_entry {
-    int32_t function, data;
+    int32_t function, description;
 } index_entry;
 
-uintptr_t hk_cfi_function(uintptr_t pc) {
-    /* version 1; pointer, count and entries in the encodings that all linkers use */
-    static const uint8_t form[] = {1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_udata4,
-                                   DW_EH_PE_datarel | DW_EH_PE_sdata4};
-    image img;
-    if (!find_image(pc, &img) || img.index == NULL || memcmp(img.index, form, sizeof form) != 0)
-        return 0;
+/* False also for indexes of another form. */
+static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description) {
+    static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
+    image img = {pc, NULL};
+    if (dl_iterate_phdr(match_image, &img) == 0 || img.index == NULL ||
+        memcmp(img.index, form, sizeof form) != 0)
+        return false;
     uint32_t count;
     memcpy(&count, img.index + 8, sizeof count);
     const index_entry *entries = (const index_entry *)(const void *)(img.index + 12);
@@ -105,99 +65,292 @@ uintptr_t hk_cfi_function(uintptr_t pc) {
             count = half;
         }
     }
-    return low == 0 ? 0 : (uintptr_t)img.index + (uintptr_t)(intptr_t)entries[low - 1].function;
-}
-
-static void close_image(void) {
-    if (dw.cfi != NULL)
-        dw.dwarf_cfi_end(dw.cfi);
-    if (dw.elf != NULL)
-        dw.elf_end(dw.elf);
-    if (dw.fd >= 0)
-        close(dw.fd);
-    dw.cfi = NULL;
-    dw.elf = NULL;
-    dw.fd = -1;
-    dw.img = (image){0};
-}
-
-bool hk_cfi_open(void) {
-    dw.fd = -1;
-    dw.library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (dw.library == NULL)
+    if (low == 0)
         return false;
-    bool all = true;
-    /* ISO C has no conversion from void * to a function */
-#define RESOLVE(f)                                                                                           \
-    {                                                                                                        \
-        void *address = dlsym(dw.library, #f);                                                               \
-        memcpy(&dw.f, &address, sizeof address);                                                             \
-        all = all && address != NULL;                                                                        \
+    *function = (uintptr_t)img.index + (uintptr_t)(intptr_t)entries[low - 1].function;
+    *description = img.index + entries[low - 1].description;
+    return true;
+}
+
+uintptr_t hk_cfi_function(uintptr_t pc) {
+    uintptr_t function;
+    const uint8_t *description;
+    return find_function(pc, &function, &description) ? function : 0;
+}
+
+/* ---- The description of a function: a table in the form of a program ------------------------------ */
+
+typedef struct reader {
+    const uint8_t *p, *end;
+    bool ok;
+} reader;
+
+static uint64_t read_bytes(reader *r, size_t n) {
+    uint64_t value = 0;
+    if ((size_t)(r->end - r->p) < n) {
+        r->ok = false;
+        r->p = r->end;
+        return 0;
     }
-    LIBDW_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-    if (all && dw.elf_version(EV_CURRENT) != EV_NONE)
+    memcpy(&value, r->p, n);
+    r->p += n;
+    return value;
+}
+
+static void skip(reader *r, uint64_t n) {
+    if ((uint64_t)(r->end - r->p) < n)
+        r->ok = false;
+    r->p = r->ok ? r->p + n : r->end;
+}
+
+static uint64_t read_leb(reader *r, bool is_signed) {
+    uint64_t value = 0, byte;
+    unsigned shift = 0;
+    do {
+        byte = read_bytes(r, 1);
+        if (shift < 64)
+            value |= (byte & 0x7f) << shift;
+        shift += 7;
+    } while ((byte & 0x80) != 0 && r->ok);
+    if (is_signed && (byte & 0x40) != 0 && shift < 64)
+        value |= ~UINT64_C(0) << shift;
+    return value;
+}
+
+static uint64_t read_uleb(reader *r) {
+    return read_leb(r, false);
+}
+
+static int64_t read_sleb(reader *r) {
+    return (int64_t)read_leb(r, true);
+}
+
+/* Where a register of the caller is. */
+typedef struct saved {
+    enum { SAME, AT_CFA, ELSEWHERE } where;
+    int64_t offset;
+} saved;
+
+typedef struct row {
+    uint64_t cfa_register; /* UINT64_MAX = an expression */
+    int64_t cfa_offset;
+    saved fp, ra;
+} row;
+
+/* What all functions of one common entry share. */
+typedef struct common {
+    uint64_t code_align;
+    int64_t data_align;
+    reader program;
+} common;
+
+typedef struct machine {
+    const common *shared;
+    row now, initial, remembered[REMEMBERED_MAX];
+    unsigned depth;
+    uint64_t location, target; /* from the function's beginning */
+} machine;
+
+static saved *register_of(machine *m, uint64_t reg, saved *ignored) {
+    return reg == DWARF_RBP ? &m->now.fp : reg == DWARF_RA ? &m->now.ra : ignored;
+}
+
+static void set_saved(machine *m, uint64_t reg, saved value) {
+    saved ignored;
+    *register_of(m, reg, &ignored) = value;
+}
+
+static void restore(machine *m, uint64_t reg) {
+    set_saved(m, reg, reg == DWARF_RA ? m->initial.ra : m->initial.fp);
+}
+
+static void set_cfa(machine *m, uint64_t reg, int64_t offset) {
+    m->now.cfa_register = reg;
+    m->now.cfa_offset = offset;
+}
+
+static int64_t factored(const machine *m, int64_t n) {
+    return n * m->shared->data_align;
+}
+
+/* The instructions with an operand inside, and those that name a register. */
+static bool run_register(machine *m, reader *r, unsigned op) {
+    uint64_t reg = 0;
+    switch (op) {
+    case 0x05: /* offset_extended */
+        reg = read_uleb(r);
+        set_saved(m, reg, (saved){AT_CFA, factored(m, (int64_t)read_uleb(r))});
         return true;
-    hk_cfi_close();
-    return false;
-}
-
-void hk_cfi_close(void) {
-    close_image();
-    dlclose(dw.library);
-}
-
-static bool open_image(uintptr_t pc) {
-    if (pc - dw.img.low >= dw.img.high - dw.img.low) {
-        close_image();
-        if (!find_image(pc, &dw.img))
-            return false;
-        dw.fd = open(dw.img.path, O_RDONLY | O_CLOEXEC);
-        if (dw.fd >= 0)
-            dw.elf = dw.elf_begin(dw.fd, ELF_C_READ_MMAP, NULL);
-        if (dw.elf != NULL)
-            dw.cfi = dw.dwarf_getcfi_elf(dw.elf);
+    case 0x06: /* restore_extended */
+        restore(m, read_uleb(r));
+        return true;
+    case 0x07: /* undefined */
+        set_saved(m, read_uleb(r), (saved){ELSEWHERE, 0});
+        return true;
+    case 0x08: /* same_value */
+        set_saved(m, read_uleb(r), (saved){SAME, 0});
+        return true;
+    case 0x09: /* register */
+        set_saved(m, read_uleb(r), (saved){ELSEWHERE, 0});
+        read_uleb(r);
+        return true;
+    case 0x10: /* expression */
+    case 0x16: /* val_expression */
+        set_saved(m, read_uleb(r), (saved){ELSEWHERE, 0});
+        skip(r, read_uleb(r));
+        return true;
+    case 0x11: /* offset_extended_sf */
+        reg = read_uleb(r);
+        set_saved(m, reg, (saved){AT_CFA, factored(m, read_sleb(r))});
+        return true;
+    case 0x14: /* val_offset */
+    case 0x15: /* val_offset_sf */
+        set_saved(m, read_uleb(r), (saved){ELSEWHERE, 0});
+        read_uleb(r);
+        return true;
+    default: return false;
     }
-    return dw.cfi != NULL;
 }
 
-static bool read_cfa(Dwarf_Frame *frame, hk_cfi_rule *rule) {
-    Dwarf_Op *ops;
-    size_t count;
-    if (dw.dwarf_frame_cfa(frame, &ops, &count) != 0 || count != 1 || ops[0].atom != DW_OP_bregx)
-        return false;
-    if (ops[0].number != DWARF_RSP && ops[0].number != DWARF_RBP)
-        return false;
-    rule->cfa_from_fp = ops[0].number == DWARF_RBP;
-    rule->cfa_offset = ops[0].number2;
+static bool run_cfa(machine *m, reader *r, unsigned op) {
+    uint64_t reg;
+    switch (op) {
+    case 0x0c: /* def_cfa */
+        reg = read_uleb(r);
+        set_cfa(m, reg, (int64_t)read_uleb(r));
+        return true;
+    case 0x0d: /* def_cfa_register */
+        set_cfa(m, read_uleb(r), m->now.cfa_offset);
+        return true;
+    case 0x0e: /* def_cfa_offset */
+        set_cfa(m, m->now.cfa_register, (int64_t)read_uleb(r));
+        return true;
+    case 0x0f: /* def_cfa_expression */
+        set_cfa(m, UINT64_MAX, 0);
+        skip(r, read_uleb(r));
+        return true;
+    case 0x12: /* def_cfa_sf */
+        reg = read_uleb(r);
+        set_cfa(m, reg, factored(m, read_sleb(r)));
+        return true;
+    case 0x13: /* def_cfa_offset_sf */
+        set_cfa(m, m->now.cfa_register, factored(m, read_sleb(r)));
+        return true;
+    default: return false;
+    }
+}
+
+static bool run_other(machine *m, reader *r, unsigned op) {
+    switch (op) {
+    case 0x00: /* nop */ return true;
+    case 0x02: /* advance_loc1, 2, 4 */
+    case 0x03:
+    case 0x04: m->location += read_bytes(r, (size_t)1 << (op - 2)) * m->shared->code_align; return true;
+    case 0x0a: /* remember_state */
+        if (m->depth == REMEMBERED_MAX)
+            return false;
+        m->remembered[m->depth++] = m->now;
+        return true;
+    case 0x0b: /* restore_state */
+        if (m->depth == 0)
+            return false;
+        m->now = m->remembered[--m->depth];
+        return true;
+    case 0x2e: /* GNU_args_size */ read_uleb(r); return true;
+    default: return false;
+    }
+}
+
+/* Until the row for the target. False: the program has something that is not known here. */
+static bool run(machine *m, reader r) {
+    while (r.p < r.end) {
+        row before = m->now;
+        unsigned op = (unsigned)read_bytes(&r, 1), low = op & 0x3f;
+        bool known = true;
+        switch (op & 0xc0) {
+        case 0x40: m->location += low * m->shared->code_align; break;
+        case 0x80: set_saved(m, low, (saved){AT_CFA, factored(m, (int64_t)read_uleb(&r))}); break;
+        case 0xc0: restore(m, low); break;
+        default: known = run_other(m, &r, op) || run_cfa(m, &r, op) || run_register(m, &r, op); break;
+        }
+        if (!known || !r.ok)
+            return false;
+        if (m->location > m->target) {
+            m->now = before;
+            return true;
+        }
+    }
     return true;
 }
 
-/* Where the caller's register is: bytes below the CFA, 0 = still in the register. */
-static bool read_saved(Dwarf_Frame *frame, int reg, size_t *below) {
-    Dwarf_Op mem[3];
-    Dwarf_Op *ops;
-    size_t count;
-    *below = 0;
-    if (dw.dwarf_frame_register(frame, reg, mem, &ops, &count) != 0)
+static bool read_common(const uint8_t *entry, common *c) {
+    uint32_t length;
+    memcpy(&length, entry, sizeof length);
+    reader r = {entry + 4, entry + 4 + length, true};
+    read_bytes(&r, 4); /* 0: a common entry */
+    uint64_t version = read_bytes(&r, 1);
+    const char *augmentation = (const char *)r.p;
+    const uint8_t *zero = memchr(r.p, 0, (size_t)(r.end - r.p));
+    if ((version != 1 && version != 3) || zero == NULL || augmentation[0] != 'z')
         return false;
-    if (count == 0)
-        return ops == NULL;
-    if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_plus_uconst)
+    r.p = zero + 1;
+    c->code_align = read_uleb(&r);
+    c->data_align = read_sleb(&r);
+    uint64_t ra = version == 1 ? read_bytes(&r, 1) : read_uleb(&r);
+    uint64_t data = read_uleb(&r);
+    c->program = r;
+    skip(&c->program, data);
+    uint64_t encoding = 0;
+    for (const char *a = augmentation + 1; *a != 0; a++) {
+        if (*a == 'P') { /* the personality, 4 bytes or 8 */
+            unsigned size = (unsigned)read_bytes(&r, 1) & 7;
+            read_bytes(&r, size == 3 ? 4 : 8);
+        } else if (*a == 'R') {
+            encoding = read_bytes(&r, 1);
+        } else if (*a == 'L') {
+            read_bytes(&r, 1);
+        } else if (*a != 'S') {
+            return false;
+        }
+    }
+    return ra == DWARF_RA && encoding == ENC_PCREL_SDATA4 && r.ok && c->program.ok;
+}
+
+static bool find_row(uintptr_t pc, machine *m) {
+    uintptr_t function;
+    const uint8_t *description;
+    if (!find_function(pc, &function, &description))
         return false;
-    *below = (size_t)0 - (size_t)ops[1].number;
-    return true;
+    uint32_t length, back;
+    memcpy(&length, description, sizeof length);
+    if (length == 0 || length == UINT32_MAX)
+        return false;
+    memcpy(&back, description + 4, sizeof back);
+    common shared;
+    if (!read_common(description + 4 - back, &shared))
+        return false;
+    reader r = {description + 8, description + 4 + length, true};
+    read_bytes(&r, 4); /* its beginning, which is known */
+    uint64_t size = read_bytes(&r, 4);
+    skip(&r, read_uleb(&r));
+    *m = (machine){.shared = &shared, .target = pc - 1 - function};
+    if (!r.ok || m->target >= size || !run(m, shared.program))
+        return false;
+    m->initial = m->now;
+    return run(m, r);
 }
 
 bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule) {
-    Dwarf_Frame *frame;
-    if (!open_image(pc) || dw.dwarf_cfi_addrframe(dw.cfi, pc - 1 - dw.img.bias, &frame) != 0)
+    machine m;
+    if (!find_row(pc, &m))
         return false;
-    size_t ra;
-    bool ok = read_cfa(frame, rule) && read_saved(frame, DWARF_RA, &ra) && ra == sizeof(uintptr_t) &&
-              read_saved(frame, DWARF_RBP, &rule->fp_below);
-    free(frame);
-    return ok;
+    const row *now = &m.now;
+    bool saved_fp = now->fp.where == AT_CFA && now->fp.offset < 0;
+    *rule = (hk_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset,
+                          saved_fp ? (size_t)-now->fp.offset : 0};
+    return (now->cfa_register == DWARF_RBP || now->cfa_register == DWARF_RSP) && now->cfa_offset > 0 &&
+           now->ra.where == AT_CFA && now->ra.offset == -(int64_t)sizeof(uintptr_t) &&
+           (saved_fp || now->fp.where == SAME);
 }
 
 hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule) {

@@ -1,6 +1,6 @@
 /* Frames of the runtime's machine code: which function a return address belongs to, and where the next one
- * is. From the unwind tables of the images, which stripped libraries have too. Not for the allocation path.
- * hk_cfi_open to hk_cfi_close by one thread at a time. */
+ * is. From the unwind tables (.eh_frame) of the images, which stripped libraries have too. No allocation,
+ * no lock but that of dl_iterate_phdr; not for the allocation path all the same. */
 #ifndef HK_LUA_CFI_H
 #define HK_LUA_CFI_H
 
@@ -33,16 +33,13 @@ typedef struct hk_cfi_rule {
     size_t cfa_offset, fp_below;
 } hk_cfi_rule;
 
-/* Loads libdw, which reads the rules. false = it is not installed. */
-bool hk_cfi_open(void);
-void hk_cfi_close(void);
 /* The rule for the frame with this return address; false = none, or not of that form. */
 bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule);
 hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule);
 
-/* Whether an image (the program or a library) has code at pc. [any time, any thread] */
+/* Whether an image (the program or a library) has code at pc. */
 bool hk_cfi_in_image(uintptr_t pc);
-/* First address of the function of the call that returns to pc; 0 = unknown. [any time, any thread] */
+/* First address of the function of the call that returns to pc; 0 = unknown. */
 uintptr_t hk_cfi_function(uintptr_t pc);
 
 #endif

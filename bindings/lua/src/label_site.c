@@ -2,8 +2,6 @@
 
 #ifdef HK_CFI_WALK
 
-#include <pthread.h>
-
 _Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 
 enum { MAX_SITES = 1024, MAX_FUNCTIONS = 512 };
@@ -26,7 +24,6 @@ static site sites[MAX_SITES];
 static function functions[MAX_FUNCTIONS];
 static size_t site_count, function_count;
 static bool traces;
-static pthread_mutex_t cfi_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static site *site_slot(uintptr_t pc) {
     size_t i = (size_t)(pc ^ (pc >> 10)) % MAX_SITES;
@@ -132,19 +129,14 @@ static unsigned kind_of_sites(const function *f) {
 /* A helper's call that calibration did not see. */
 static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp) {
     size_t bytes = 0;
-    pthread_mutex_lock(&cfi_lock);
-    if (hk_cfi_open()) {
-        hk_cfi_frame frame = hk_cfi_caller(caller_sp);
-        hk_cfi_rule rule;
-        for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
-            hk_cfi_frame up = hk_cfi_up(frame, &rule);
-            if (frame.pc == pc)
-                bytes = up.sp - frame.sp;
-            frame = up;
-        }
-        hk_cfi_close();
+    hk_cfi_frame frame = hk_cfi_caller(caller_sp);
+    hk_cfi_rule rule;
+    for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
+        hk_cfi_frame up = hk_cfi_up(frame, &rule);
+        if (frame.pc == pc)
+            bytes = up.sp - frame.sp;
+        frame = up;
     }
-    pthread_mutex_unlock(&cfi_lock);
     return climb(bytes);
 }
 
