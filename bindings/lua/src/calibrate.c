@@ -14,10 +14,11 @@
 #include <sys/mman.h>
 
 enum {
-    REGION_BYTES = 64 << 20, /* reserved; a few MB are touched */
+    REGION_BYTES = 64 << 20, /* reserved; less than 1 MB is touched */
     MAX_OBSERVATIONS = 2048,
     MAX_WATCHED = 2048,
     KNOWN_SLOTS = 2048,
+    RULES = sizeof ((hk_calibrate_op *)0)->rules / sizeof(hk_calibrate_rule),
     WARM_UP = 4, /* calls until an operation runs on traces, with the settings of run_all */
 };
 
@@ -42,8 +43,9 @@ typedef struct known_rule {
 } known_rule;
 
 typedef struct recorder {
-    char *next, *end; /* of the region; nothing is reused */
+    char *next, *end; /* of the region; what is freed is not reused */
     bool watching;
+    size_t least; /* bytes of blocks that a rule could match */
     uint32_t op;
     size_t watched_count, observation_count;
     watched watched[MAX_WATCHED]; /* of this operation; [0] unused */
@@ -77,7 +79,7 @@ static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame) {
 static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame) {
     h->op = rec->op;
     h->index = 0;
-    if (!rec->watching || rec->watched_count + 1 >= MAX_WATCHED)
+    if (!rec->watching || size < rec->least || rec->watched_count + 1 >= MAX_WATCHED)
         return;
     h->index = (uint32_t)++rec->watched_count;
     watched *w = &rec->watched[h->index];
@@ -89,6 +91,10 @@ static watched *watched_of(recorder *rec, const header *h) {
     return h->op == rec->op && h->index != 0 ? &rec->watched[h->index] : NULL;
 }
 
+static size_t round_up(size_t n) {
+    return (n + 7) & ~(size_t)7;
+}
+
 static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
     recorder *rec = ud;
     header *old = ptr != NULL ? (header *)ptr - 1 : NULL;
@@ -98,17 +104,19 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
             from->freed = true;
         return NULL;
     }
-    size_t need = sizeof(header) + ((nsize + 7) & ~(size_t)7);
-    if (need > (size_t)(rec->end - rec->next))
+    size_t need = sizeof(header) + round_up(nsize);
+    /* the newest block is resized in place */
+    bool newest = old != NULL && (char *)ptr + round_up(osize) == rec->next;
+    header *h = newest ? old : (header *)(void *)rec->next;
+    if (need > (size_t)(rec->end - (char *)h))
         return NULL;
-    header *h = (header *)(void *)rec->next;
-    rec->next += need;
+    rec->next = (char *)h + need;
     watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER, hk_cfi_caller(HK_CFI_CALLER_SP()));
     if (from != NULL) {
         from->next = h->index;
         from->freed = h->index == 0;
     }
-    if (ptr != NULL)
+    if (ptr != NULL && h != old)
         memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
     return h + 1;
 }
@@ -143,7 +151,7 @@ static void judge(recorder *rec, const hk_calibrate_op *op) {
         if (w->tagged)
             continue;
         hk_fate fate = fate_of(rec, w);
-        for (size_t r = 0; r < sizeof op->rules / sizeof op->rules[0]; r++) {
+        for (size_t r = 0; r < RULES; r++) {
             if (rule_matches(&op->rules[r], w->size, fate)) {
                 w->seen.kind = (uint8_t)op->rules[r].kind;
                 w->seen.broad = op->broad;
@@ -175,9 +183,19 @@ static void call(lua_State *L) {
         lua_pop(L, 1);
 }
 
+static size_t least_of(const hk_calibrate_op *op) {
+    size_t least = SIZE_MAX;
+    for (size_t r = 0; r < RULES; r++) {
+        if (op->rules[r].max != 0 && op->rules[r].min < least)
+            least = op->rules[r].min;
+    }
+    return least;
+}
+
 static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
     rec->op++;
     rec->watched_count = 0;
+    rec->least = least_of(op);
     rec->watching = true;
     call(L);
     rec->watching = false;

@@ -79,18 +79,18 @@ static int open_libraries(lua_State *L) {
     "local s = {} "                                                                                          \
     "for f = 1, 2 do "                                                                                       \
     "  s[#s + 1] = 'local function f' .. f .. '(...) ' "                                                     \
-    "  for i = 1, 30 do "                                                                                    \
+    "  for i = 1, 18 do "                                                                                    \
     "    s[#s + 1] = ('local v%d_%d = {%d.5, \"k%d_%d\"}\\n'):format(f, i, f * 100 + i, f, i) "              \
     "  end "                                                                                                 \
     "  s[#s + 1] = 'local function g() ' "                                                                   \
-    "  for i = 1, 30 do s[#s + 1] = ('v%d_%d = v%d_%d + %d '):format(f, i, f, i, 300 + i) end "              \
+    "  for i = 1, 18 do s[#s + 1] = ('v%d_%d = v%d_%d + %d '):format(f, i, f, i, 300 + i) end "              \
     "  for i = 1, 12 do s[#s + 1] = 'while v' .. f .. '_1 do if x then break end end ' end "                 \
     "  s[#s + 1] = 'local function a() end local function b() end return g end return g end\\n' "            \
     "end "                                                                                                   \
     "local plain = table.concat(s) "                                                                         \
     "local labels = {} "                                                                                     \
-    "for i = 1, 20 do labels[i] = ('goto l%d ::m%d:: '):format(i, i) end "                                   \
-    "for i = 1, 20 do labels[#labels + 1] = ('::l%d:: '):format(i) end "                                     \
+    "for i = 1, 12 do labels[i] = ('goto l%d ::m%d:: '):format(i, i) end "                                   \
+    "for i = 1, 12 do labels[#labels + 1] = ('::l%d:: '):format(i) end "                                     \
     "text = plain .. table.concat(labels) "                                                                  \
     "if not load(text) then text = plain end "                                                               \
     "keep = load(text) "
@@ -101,8 +101,7 @@ static int open_libraries(lua_State *L) {
 
 const hk_calibrate_op hk_calibrate_ops[] = {
     /* Many short strings: what is large is their index. First, so that it grows no more later. */
-    {.script = "local s = {} for i = 1, 600 do s[i % 8] = 'n' .. i end "
-               "return function() for i = 601, 1200 do s[i % 8] = 'n' .. i end end",
+    {.script = "return function() local s = {} for i = 1, 1300 do s[1] = 'n' .. i end end",
      .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
 
     /* While the compiler's own buffers are still small. */
@@ -233,7 +232,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
 #if LUA_VERSION_NUM >= 503
     {.script = "local a = ('z'):rep(4500) "
                "local function f() "
-               "  local x = a:upper(), a:rep(3), a:gsub('z', 'zz'), table.concat({a, a, a}), ('%s%s'):format(a, a) "
+               "  local x = a:rep(2), table.concat({a, a, a}) "
                "end "
                "f() return f",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
