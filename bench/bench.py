@@ -2,6 +2,7 @@
 """Runs the benchmark suite and writes its figures. scripts/bench prepares the build directory and calls it."""
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from driver import figures, machine, plots, report, sampling
 
 SOURCE = Path(__file__).resolve().parent.parent
+DOCUMENT = SOURCE / "docs/benchmarks.md"
 # The soak takes minutes: one sample of it. The curves over a range take fewer repetitions.
 REPETITIONS = {False: 9, True: 3}
 CURVE_REPETITIONS = {False: 3, True: 1}
@@ -45,6 +47,8 @@ def arguments():
                         help="count system calls by strace in a run of their own")
     parser.add_argument("--output", type=Path, metavar="DIR",
                         help="where the results go (a full run: bench/results; else results/ of the build directory)")
+    parser.add_argument("--report", type=Path, metavar="FILE.json",
+                        help="measure nothing: write table and plots of this run again")
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     return parser, parser.parse_args()
@@ -101,23 +105,38 @@ def plan_of(cases, allocators, options):
     return plan
 
 
-def write(run, result, listed, options, full):
-    directory = options.output or (SOURCE / "bench/results" if full else options.build / "results")
+def save(run, directory, full):
+    """Writes the samples, one a line, so that the file stays readable; returns its path."""
     name = run["date"][:10] if full else run["date"].replace(":", "").replace(" ", "-")
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / name).mkdir(exist_ok=True)
-    # One sample a line: the file stays readable and its differences small.
     head = json.dumps({k: v for k, v in run.items() if k != "samples"}, indent=1)[:-2]
     lines = ",\n".join("  " + json.dumps(s) for s in run["samples"])
-    (directory / f"{name}.json").write_text(f'{head},\n "samples": [\n{lines}\n ]\n}}\n')
+    path = directory / f"{name}.json"
+    path.write_text(f'{head},\n "samples": [\n{lines}\n ]\n}}\n')
+    return path
+
+
+def present(path):
+    """Table and plots beside the samples in `path`; a run of the results folder goes into the documentation."""
+    run = json.loads(path.read_text())
+    if run.get("version") != 1:
+        sys.exit(f"bench: {path}: version {run.get('version')} of the format, 1 is wanted")
+    result = figures.Figures(run)
     text = "\n".join(report.markdown(run, result))
-    (directory / f"{name}.md").write_text(text)
-    plots.all_plots(run, result, listed, directory / name)
-    return directory / name, text
+    path.with_suffix(".md").write_text(text)
+    path.with_suffix("").mkdir(exist_ok=True)
+    plots.all_plots(run, result, path.with_suffix(""))
+    if path.resolve().parent == SOURCE / "bench/results":
+        report.publish(text, f"../bench/results/{path.stem}", DOCUMENT)
+    print(text)
+    print(f"written: {path}, {path.stem}.md, {path.stem}/*.svg")
+    return 0
 
 
 def main():
     parser, options = arguments()
+    if options.report:
+        return present(options.report)
     found, missing = allocators_known(options.build)
     build_programs(options.build, ["null"])
     binaries = str(options.build / "bench")
@@ -157,14 +176,10 @@ def main():
            "versions": {n: sampling.version_of(binaries, n) for n in names}, "missing": missing,
            "settings": {"repetitions": options.reps, "scale": settings.scale, "minutes": settings.minutes,
                         "cpu": settings.cpu},
-           "seconds": round(time.monotonic() - clock), "curves": [[c.row, c.case] for c in cases if c.curve],
+           "seconds": round(time.monotonic() - clock), "cases": [dataclasses.asdict(c) for c in cases],
            "system_calls": calls, "samples": samples}
-    result = figures.Figures(samples, calls)
     full = not options.quick and not options.rows and not options.allocators
-    where, text = write(run, result, listed, options, full)
-    print(text)
-    print(f"written: {where}.json, {where}.md, {where}/*.svg")
-    return 0
+    return present(save(run, options.output or (SOURCE / "bench/results" if full else options.build / "results"), full))
 
 
 if __name__ == "__main__":

@@ -57,30 +57,35 @@ def is_peer(allocator):
 
 
 class Figures:
-    """values[row, case, allocator, key] is a list over repetitions (None where the sample failed)."""
+    """The samples of a run by row, case, allocator, metric and repetition."""
 
-    def __init__(self, samples, system_calls):
+    def __init__(self, run):
         self._values = defaultdict(dict)
         self._errors = {}
-        self.cases = []
-        for s in samples:
-            where = (s["row"], s["case"])
-            if where not in self.cases:
-                self.cases.append(where)
+        sampled = {(s["row"], s["case"]) for s in run["samples"]}
+        listed = [c for c in run["cases"] if (c["row"], c["case"]) in sampled]
+        self.cases = [(c["row"], c["case"]) for c in listed if not c["curve"]]
+        # (case, number that it varies) of the rows that are measured over a range
+        self.ranges = defaultdict(list)
+        for c in listed:
+            self.ranges[c["row"]].append((c["case"], c["a"]))
+        for s in run["samples"]:
+            where = (s["row"], s["case"], s["allocator"])
             if "error" in s:
-                self._errors[*where, s["allocator"]] = s["error"]
+                self._errors[where] = s["error"]
                 continue
             for key, value in s.items():
                 if isinstance(value, (int, float)) and key != "rep":
-                    self._values[*where, s["allocator"], key][s["rep"]] = value
-        for c in system_calls:
+                    self._values[*where, key][s["rep"]] = value
+        for c in run["system_calls"]:
             self._values[c["row"], c["case"], c["allocator"], CALLS.key] = {0: c["per_op"]}
 
     def allocators(self, row, case):
         return list(dict.fromkeys(a for r, c, a, _ in self._values if (r, c) == (row, case)))
 
-    def error(self, row, case, allocator):
-        return self._errors.get((row, case, allocator))
+    def errors(self, row):
+        """(case, allocator, why) of the samples that failed."""
+        return [(case, allocator, why) for (r, case, allocator), why in self._errors.items() if r == row]
 
     def by_rep(self, row, case, allocator, metric, net=False):
         values = self._values.get((row, case, allocator, metric.key), {})
@@ -93,8 +98,13 @@ class Figures:
         values = list(self.by_rep(row, case, allocator, metric, net).values())
         return float(numpy.median(values)) if values else None
 
+    def has_contexts(self, row, case, allocator):
+        return any(self._values.get((row, case, allocator, "has_ctx"), {}).values())
+
     def best_peer(self, row, case, metric):
-        medians = {a: self.median(row, case, a, metric) for a in self.allocators(row, case) if is_peer(a)}
+        """The peer with the best median; in the row ctx among those that have contexts."""
+        medians = {a: self.median(row, case, a, metric) for a in self.allocators(row, case)
+                   if is_peer(a) and (row != "ctx" or self.has_contexts(row, case, a))}
         medians = {a: v for a, v in medians.items() if v is not None}
         if not medians:
             return None

@@ -21,11 +21,9 @@ def _save(figure, directory, name):
     pyplot.close(figure)
 
 
-def bars(figures, directory, curves):
+def bars(figures, directory):
     """Each case: the row's first metric of all allocators, null as a line."""
-    cases = [c for c in figures.cases if c not in curves]
-    cases.sort(key=lambda c: list(METRICS).index(c[0]))
-    columns = 4
+    cases, columns = figures.cases, 4
     lines = -(-len(cases) // columns)
     figure, axes = pyplot.subplots(lines, columns, figsize=(16, 2.6 * lines), squeeze=False)
     for axis in axes.flat[len(cases):]:
@@ -61,9 +59,10 @@ def _lines(directory, name, title, xlabel, ylabel, series, log=True):
     _save(figure, directory, name)
 
 
-def _over_a(figures, row, sizes, metric):
-    """Medians over the cases of a row that differ in one number."""
-    series = {}
+def _over_range(figures, row, without=()):
+    """Medians of the row's first metric over the cases that differ in one number."""
+    series, metric = {}, METRICS[row][0]
+    sizes = [s for s in figures.ranges[row] if s[0] not in without]
     for allocator in IN_CURVES:
         points = [(size, figures.median(row, case, allocator, metric)) for case, size in sizes]
         points = sorted(p for p in points if p[1] is not None)
@@ -77,17 +76,14 @@ def _last_sample(samples, row, case, allocator, keys):
     return [found[-1][k] for k in keys] if found else None
 
 
-def all_plots(run, figures, listed, directory):
+def all_plots(run, figures, directory):
     samples = run["samples"]
-    bars(figures, directory, set(map(tuple, run["curves"])))
+    bars(figures, directory)
     _lines(directory, "working-set", "random_mixed: cost against the working set", "slots (half of them full)",
-           "CPU ns per operation", _over_a(figures, "random_mixed", [(c.case, c.a) for c in listed
-                                                                     if c.row == "random_mixed"],
-                                           METRICS["random_mixed"][0]))
+           "CPU ns per operation", _over_range(figures, "random_mixed"))
     _lines(directory, "contexts", "ctx: cost against the number of live contexts (20 blocks each)",
            "contexts alive", "CPU us per context made and destroyed",
-           _over_a(figures, "ctx", [(c.case, c.a) for c in listed if c.row == "ctx" and c.case != "blocks1000"],
-                   METRICS["ctx"][0]))
+           _over_range(figures, "ctx", ("blocks1000",)))
     latency, soak, filled = {}, {}, {}
     for allocator in IN_CURVES:
         found = _last_sample(samples, "latency", "ws10k", allocator, ["quantiles", "quantile_ns"])

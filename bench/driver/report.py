@@ -59,17 +59,27 @@ def details(figures, row, cases):
             cells.append(f"**{text}**" if name == best[case, metric.key] and not net else text)
         rows.append(cells)
     yield from _table(["allocator"] + [f"{c} {m.title}{' net' if n else ''}" for c, m, n in columns], rows)
-    errors = sorted((case, name) for case in cases for name in (*names, "jemalloc", "mimalloc3", "mimalloc2")
-                    if figures.error(row, case, name))
-    for case, name in dict.fromkeys(errors):
-        yield f"- {name}, {case}: {figures.error(row, case, name)}"
+    errors = [e for e in figures.errors(row) if e[0] in cases]
+    for case, name, why in errors:
+        yield f"- {name}, {case}: {why}"
     if errors:
         yield ""
 
 
+NOTES = {
+    "battle": "16-byte blocks; after free: all blocks freed; after trim: and the allocator asked to give memory back.",
+    "fragmentation": "The case trim asks the allocator after each phase to give memory back, and counts that time;"
+                     " snmalloc has no such call, that of rpmalloc does little.",
+    "ctx": "Allocators without contexts (glibc, rpmalloc as built here, snmalloc, tcmalloc) free the blocks one by"
+           " one; the best peer is chosen among the others.",
+    "startup": "glibc, jemalloc and tcmalloc begin before main: see the last column.",
+    "latency": "Single operations, timer subtracted; a virtual machine's counter may advance in steps.",
+    "soak": "One sample. Throughput against CPU time, variation over 480 windows.",
+}
+
+
 def markdown(run, figures):
-    curves = set(map(tuple, run["curves"]))
-    cases = sorted((c for c in figures.cases if c not in curves), key=lambda c: list(METRICS).index(c[0]))
+    cases = figures.cases
     machine = run["machine"]
     yield f"Run of {run['date']}: `{run['command']}`, {run['settings']['repetitions']} repetitions, CPU " \
           f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}, {machine['cpus']} CPUs" \
@@ -93,4 +103,22 @@ def markdown(run, figures):
     yield "Medians; the best peer in bold; net = less the harness's own cost in the same repetition.\n"
     for row in dict.fromkeys(r for r, _ in cases):
         yield f"### {row}\n"
+        if row in NOTES:
+            yield NOTES[row] + "\n"
         yield from details(figures, row, [c for r, c in cases if r == row])
+
+
+BEGIN, END = "<!-- run: begin -->", "<!-- run: end -->"
+PLOTS = {"rows": "Every row", "working-set": "Cost against the working set", "contexts": "Cost against live contexts",
+         "latency": "Latency", "soak-rss": "Resident memory over time", "fragmentation": "Fragmentation"}
+
+
+def publish(text, plots, document):
+    """Replaces the generated part of the document, headings one level down, plots linked."""
+    old = document.read_text()
+    if BEGIN not in old or END not in old:
+        raise SystemExit(f"bench: {document} lacks the marks {BEGIN} and {END}")
+    body = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
+    pictures = "\n".join(f"![{title}]({plots}/{name}.svg)" for name, title in PLOTS.items())
+    before, after = old.split(BEGIN)[0], old.split(END)[1]
+    document.write_text(f"{before}{BEGIN}\n{body}\n\n### Plots\n\n{pictures}\n{END}{after}")

@@ -6,7 +6,7 @@
 
 enum { TABLE = 4096, RSS_CHECK_EVERY = 128 };
 /* Allocators that need more for the contexts of one case are reported, not run into the wall. */
-#define RSS_MAX (8 * KIB * MIB)
+#define RSS_MAX (4 * KIB * MIB)
 
 static unsigned short sizes[TABLE];
 
@@ -53,7 +53,7 @@ static void ctx(const bench_case *c, const bench_settings *s) {
     for (size_t i = 0; i < live; i++) {
         at[i] = i;
         all[i] = one_new(blocks + i * count, count, i);
-        if (i % RSS_CHECK_EVERY == 0 && resident_bytes() > RSS_MAX) bench_fail("more than 8 GiB resident");
+        if (i % RSS_CHECK_EVERY == 0 && resident_bytes() > RSS_MAX) bench_fail("more than 4 GiB resident");
     }
     put("kib_per_ctx", ((double)resident_bytes() - before) / (double)KIB / (double)live);
     size_t rounds = scaled(s, 4000000 / (count + 20)), warm = rounds / 20 + live / 4;
