@@ -6,6 +6,17 @@
 
 using namespace test;
 
+namespace {
+
+// The cache follows the heap, up to big_cache: something to follow, of which no page is touched.
+void ballast(hak_ctx *ctx, size_t bytes) {
+    for (; bytes > 0; bytes -= MiB)
+        if (!hak_alloc(ctx, MiB))
+            FAIL("no ballast");
+}
+
+} // namespace
+
 TEST_CASE("big blocks are counted, and shown with their site") {
     TestSpace s;
     TestCtx ctx(s.space);
@@ -77,6 +88,7 @@ TEST_CASE("a site that frees and asks again gets its block back, without the OS"
 TEST_CASE("each site gets its own block, in whatever order they were freed") {
     TestSpace s;
     TestCtx ctx(s.space);
+    ballast(ctx, 40 * MiB);
     for (int round = 0; round < 8; round++) {
         void *a = hak_alloc_cs(ctx, 2 * MiB, 0, 0x1000), *b = hak_alloc_cs(ctx, 2 * MiB, 0, 0x2000);
         void *c = hak_alloc_cs(ctx, 2 * MiB, 0, 0x3000);
@@ -113,6 +125,7 @@ TEST_CASE("big_cache bounds what is kept") {
         hak_options options = ctx_options();
         options.big_cache = budget;
         TestCtx ctx(s.space, &options);
+        ballast(ctx, 200 * MiB);
         size_t start = stats_of(ctx).cached_bytes, os_start = s.os.committed();
         std::vector<void *> blocks;
         for (unsigned i = 0; i < 30; i++) {

@@ -63,7 +63,7 @@ hak_options variant(int which) {
     else if (which == 2)
         options.debug = HAK_DEBUG_CHECK;
     else if (which == 3)
-        options.packed_bytes = MiB;
+        options.packed_bytes = 512 * KiB;
     return options;
 }
 

@@ -16,9 +16,10 @@ namespace {
 template <typename F> bool dies(F f) {
     pid_t pid = fork();
     if (pid == 0) {
-        close(2);
         struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
+        for (int signal_number : {SIGSEGV, SIGBUS, SIGABRT})
+            std::signal(signal_number, SIG_DFL);
         f();
         _exit(0);
     }
@@ -143,7 +144,11 @@ TEST_CASE("optional entries may be missing") {
     hak_os table = *os.table();
     hak_space_options options = space_options(os);
     options.os = &table;
-    SECTION("no remap: blocks are copied") { table.remap = nullptr; }
+    bool has_remap = true;
+    SECTION("no remap: blocks are copied") {
+        table.remap = nullptr;
+        has_remap = false;
+    }
     SECTION("no huge") {
         table.huge = nullptr;
         options.huge_from = PAGE;
@@ -160,7 +165,7 @@ TEST_CASE("optional entries may be missing") {
         p = hak_realloc(ctx, p, 24 * MiB);
         REQUIRE(p != nullptr);
         CHECK(filled(p, 3 * MiB, 3));
-        CHECK(os.counts.remap == 0);
+        CHECK((os.counts.remap > 0) == has_remap);
         for (int i = 0; i < 100; i++)
             REQUIRE(hak_alloc(ctx, 100000) != nullptr);
         CHECK(os.counts.huge == 0);

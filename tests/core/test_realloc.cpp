@@ -86,15 +86,16 @@ TEST_CASE("NULL and 0") {
     }
 }
 
-TEST_CASE("a block grows and shrinks in place within its usable size") {
+TEST_CASE("a block grows in place within its usable size, and keeps its place at the same size") {
     TestSpace s;
     TestCtx ctx(s.space);
     for (size_t n : {(size_t)1, (size_t)40, (size_t)500, (size_t)2000, (size_t)7000, (size_t)60000, 2 * MiB}) {
         void *p = hak_alloc(ctx, n);
         size_t usable = hak_usable_size(ctx, p);
         CHECK(hak_realloc(ctx, p, usable) == p);
-        CHECK(hak_realloc_sized(ctx, p, usable, n) == p);
-        CHECK(hak_usable_size(ctx, p) >= n);
+        CHECK(hak_realloc_sized(ctx, p, usable, usable) == p);
+        CHECK(hak_realloc_sized_cs(ctx, p, usable, usable, 0, 1) == p);
+        CHECK(hak_usable_size(ctx, p) == usable);
         hak_free(ctx, p);
     }
 }

@@ -41,21 +41,21 @@ TEST_CASE("1 in 1000 survives: holes of single pages go back") {
         hak_label_define(ctx, "x");
     size_t count = (EFFORT > 1 ? 40 : 10) * MiB / n;
     std::vector<void *> blocks = records(ctx, count, n);
-    size_t full = s.os.committed();
+    size_t full = s.os.resident();
     thin_out(ctx, blocks, 1000);
     hak_stats before = stats_of(ctx);
     size_t before_os = s.os.committed();
     size_t back = hak_ctx_trim(ctx);
     hak_stats after = stats_of(ctx);
-    size_t after_os = s.os.committed();
+    size_t after_os = s.os.resident();
     CHECK(back > 0);
-    CHECK(back == before_os - after_os);
+    CHECK(back == before_os - s.os.committed());
     CHECK(after.live_bytes == before.live_bytes);
     // A survivor holds its page (a block of 3000 may lie on two); maps and bitmaps are within 5 % of the heap.
     size_t survivors = (count + 999) / 1000;
     CHECK(after_os <= survivors * 2 * PAGE + full / 20 + 128 * KiB);
-    // What is committed for ctx and not released is what the OS gave, beside the space's own few pages.
-    CHECK(after.committed_bytes - after.released_bytes <= after_os);
+    // Resident memory is explained, but for the maps and bitmaps of units that the context had before.
+    CHECK(after_os <= after.committed_bytes - after.released_bytes + full / 30 + 256 * KiB);
     CHECK(after.idle_bytes == 0);
     for (size_t i = 0; i < count; i += 1000)
         REQUIRE(filled(blocks[i], n, (unsigned)i));
@@ -66,7 +66,7 @@ TEST_CASE("1 in 1000 survives: holes of single pages go back") {
     CHECK(s.os.counts.calls() == calls);
     // The holes are used again, and read as memory that may be touched.
     std::vector<void *> again = records(ctx, count, n);
-    CHECK(s.os.committed() <= full + full / 50);
+    CHECK(s.os.resident() <= full + full / 50);
     for (size_t i = 0; i < count; i++)
         REQUIRE(filled(again[i], n, (unsigned)i));
     for (size_t i = 0; i < count; i += 1000)

@@ -107,6 +107,19 @@ bool FakeOs::usable(const void *p, size_t n) const {
     return true;
 }
 
+size_t FakeOs::resident() const {
+    size_t pages = 0;
+    for (const auto &[base, range] : ranges_)
+        for (size_t i = 0, j, count = range.pages.size(); i < count; i = j) {
+            for (j = i + 1; j < count && range.pages[j] == range.pages[i]; j++) {
+            }
+            std::vector<unsigned char> touched(range.pages[i] ? j - i : 0);
+            if (!touched.empty() && mincore(reinterpret_cast<void *>(base + i * PAGE), touched.size() * PAGE, touched.data()) == 0)
+                pages += (size_t)std::count_if(touched.begin(), touched.end(), [](unsigned char c) { return (c & 1) != 0; });
+        }
+    return pages * PAGE;
+}
+
 void *FakeOs::map(size_t n, size_t align, uintptr_t below) {
     size_t total = n + (align > PAGE ? align : 0);
     if (total < n)

@@ -45,6 +45,8 @@ public:
     // Bytes now reserved, and committed pages among them.
     size_t reserved() const { return reserved_; }
     size_t committed() const { return committed_; }
+    // Bytes of committed pages that were touched.
+    size_t resident() const;
     // Whether every byte of the range may be touched.
     bool usable(const void *p, size_t n) const;
 
