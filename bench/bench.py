@@ -34,8 +34,14 @@ def positive(kind):
     return parse
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        """One line: what is wrong and what is allowed."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split(".")[0] + ".")
+    parser = Parser(prog="scripts/bench", description=__doc__.split(".")[0] + ".")
     parser.add_argument("rows", nargs="*", metavar="ROW[/CASE]", help="only these; default: all")
     parser.add_argument("--quick", action="store_true", help="under five minutes: fewer and shorter samples")
     parser.add_argument("--allocators", metavar="A,B", help="only these; default: all that were built")
