@@ -117,6 +117,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (!may_allocate(ctx)) return hk_fail(ctx);
     void *p = alloc_small(ctx, class, label);
     if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p)) p = hk_packed_reuse(ctx, class, label);
     return p ? p : hk_fail(ctx);
 }
 
@@ -200,9 +201,8 @@ void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n)
 static void free_big(hak_ctx *ctx, void *p)
 {
     hk_big *b = hk_big_find(ctx, p);
-    if (!b) hk_error(ctx, HAK_E_FOREIGN, p, "free: not a block of this context");
-    else if (b->cached) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
-    else hk_big_free(ctx, b);
+    if (b && !b->cached) hk_big_free(ctx, b);
+    else hk_misuse(ctx, p);
 }
 
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
@@ -214,7 +214,6 @@ void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
     if (kind < HK_SMALL_CLASSES) hk_slab_free(ctx, e, kind, p);
     else if (kind < HK_BINS) hk_run_free(ctx, e, kind, p);
     else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
-    else if (kind == HK_KIND_META) hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
     else free_big(ctx, p);
     if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
 }

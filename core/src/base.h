@@ -25,6 +25,8 @@
 #define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
+/* On data declared here and defined elsewhere: reached without the global offset table. */
+#define HK_HIDDEN __attribute__((visibility("hidden")))
 
 HK_INLINE size_t hk_align_up(size_t n, size_t align)
 {

@@ -128,14 +128,11 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     hk_big *b = record_new(ctx);
     if (!b) return NULL;
     if (!s->big_ready) {
-        hk_lock_take(&s->lock);
-        bool ok = !s->extent.owned || hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) == 0;
-        s->big_ready = ok;
-        hk_lock_drop(&s->lock);
-        if (!ok) {
+        if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {
             record_drop(ctx, b);
             return NULL;
         }
+        s->big_ready = true;
     }
     if (hk_charge(ctx, size)) {
         b->p = hk_space_map(s, size, align);
@@ -150,6 +147,28 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     return NULL;
 }
 
+/* What the cache may hold follows the heap, and grows when a block is asked for that it gave up lately. */
+static size_t cache_limit(const hak_ctx *ctx)
+{
+    size_t live = hk_get(&ctx->live_bytes) / 4;
+    return hk_min(ctx->big_cache, hk_max(hk_max(live, (size_t)4 << 20), ctx->big_wish));
+}
+
+static void note_given_up(hak_ctx *ctx, size_t size)
+{
+    ctx->big_missed[ctx->big_missed_at++ % HK_BIG_MISSED] = size;
+}
+
+static void note_asked(hak_ctx *ctx, size_t size)
+{
+    for (unsigned i = 0; i < HK_BIG_MISSED; i++) {
+        if (ctx->big_missed[i] != size) continue;
+        ctx->big_missed[i] = 0;
+        ctx->big_wish = hk_min(cache_limit(ctx) + size, ctx->big_cache);
+        return;
+    }
+}
+
 void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     size_t size = hk_align_up(hk_max(n, HK_PAGE), HK_PAGE);
@@ -157,6 +176,7 @@ void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
     hk_big *b = take_cached(ctx, align, size, site);
     *zero = !b;
     if (!b) {
+        note_asked(ctx, size);
         b = map_new(ctx, align, size);
         if (!b) return NULL;
         hash_add(ctx->space, b);
@@ -177,11 +197,18 @@ static void unmap(hak_ctx *ctx, hk_big *b)
     record_drop(ctx, b);
 }
 
-/* The cache follows the heap: a quarter of what is live, two blocks of 2 MiB at least. */
-static size_t cache_limit(const hak_ctx *ctx)
+static void give_up(hak_ctx *ctx, hk_big *b)
 {
-    size_t live = hk_get(&ctx->live_bytes) / 4;
-    return hk_min(ctx->big_cache, hk_max(live, (size_t)4 << 20));
+    list_remove(&ctx->cached, b);
+    hk_sub(&ctx->cached_bytes, b->size);
+    unmap(ctx, b);
+}
+
+static hk_big *oldest_cached(const hak_ctx *ctx)
+{
+    hk_big *b = ctx->cached;
+    while (b->next) b = b->next;
+    return b;
 }
 
 void hk_big_free(hak_ctx *ctx, hk_big *b)
@@ -196,19 +223,19 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
     b->idle_since = 0;
     list_add(&ctx->cached, b);
     hk_add(&ctx->cached_bytes, b->size);
-    hk_big_purge(ctx, hk_max(cache_limit(ctx), b->size));
+    size_t keep = hk_max(cache_limit(ctx), b->size);
+    while (hk_get(&ctx->cached_bytes) > keep) {
+        note_given_up(ctx, oldest_cached(ctx)->size);
+        give_up(ctx, oldest_cached(ctx));
+    }
 }
 
-size_t hk_big_purge(hak_ctx *ctx, size_t keep)
+size_t hk_big_purge(hak_ctx *ctx)
 {
     size_t done = 0;
-    while (hk_get(&ctx->cached_bytes) > keep) {
-        hk_big *b = ctx->cached;
-        while (b->next) b = b->next;
-        list_remove(&ctx->cached, b);
-        hk_sub(&ctx->cached_bytes, b->size);
-        done += b->size;
-        unmap(ctx, b);
+    while (ctx->cached) {
+        done += ctx->cached->size;
+        give_up(ctx, ctx->cached);
     }
     return done;
 }
@@ -220,9 +247,7 @@ void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
         if (b->idle_since == 0 || b->idle_since > now_ns) {
             b->idle_since = now_ns;
         } else if (now_ns - b->idle_since >= ctx->space->idle_ns) {
-            list_remove(&ctx->cached, b);
-            hk_sub(&ctx->cached_bytes, b->size);
-            unmap(ctx, b);
+            give_up(ctx, b);
         }
     }
 }
@@ -248,7 +273,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
 
 void hk_big_destroy(hak_ctx *ctx)
 {
-    hk_big_purge(ctx, 0);
+    hk_big_purge(ctx);
     while (ctx->bigs) {
         hk_big *b = ctx->bigs;
         list_remove(&ctx->bigs, b);

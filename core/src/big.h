@@ -27,8 +27,8 @@ hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
-/* Unmaps cached blocks, the oldest first, until at most `keep` bytes are left; returns bytes. */
-size_t hk_big_purge(hak_ctx *ctx, size_t keep);
+/* Unmaps all cached blocks; returns bytes. */
+size_t hk_big_purge(hak_ctx *ctx);
 /* Unmaps what was cached for longer than the space's idle_ns. */
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
 /* Everything, for the end of the context or of the space. */

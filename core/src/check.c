@@ -36,12 +36,17 @@ static bool size_fits(size_t size, size_t n)
     return hk_classes[hk_class_of(n)].size == size;
 }
 
+void hk_check_size(hak_ctx *ctx, const void *p, size_t size, size_t told)
+{
+    if (told != HAK_NONE && (told > size || (!ctx->slack && !size_fits(size, told))))
+        hk_error(ctx, HAK_E_SIZE, p, "the size told is not that of the block");
+}
+
 void hk_check_free(hak_ctx *ctx, void *p, size_t n)
 {
     size_t size = hak_usable_size(ctx, p);
     if (size == 0) return; /* the free itself reports what is wrong */
-    if (n != HAK_NONE && (n > size || (!ctx->slack && !size_fits(size, n))))
-        hk_error(ctx, HAK_E_SIZE, p, "free: the size told is not that of the block");
+    hk_check_size(ctx, p, size, n);
     if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
 }
 

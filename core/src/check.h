@@ -8,7 +8,9 @@ enum { HK_POISON_NEW = 0xCD, HK_POISON_FREE = 0xDD };
 
 /* A block of an opened class, one at a time, without magazine. NULL = no memory. */
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label);
-/* Before a free: compares the told size (HAK_NONE = none told), poisons the block. */
+/* Compares the size told for a live block of `size` bytes (HAK_NONE = none told). */
+void hk_check_size(hak_ctx *ctx, const void *p, size_t size, size_t told);
+/* Before a free: checks the size told, poisons the block. */
 void hk_check_free(hak_ctx *ctx, void *p, size_t n);
 
 #endif

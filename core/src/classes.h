@@ -24,9 +24,9 @@ typedef struct hk_class {
     uint8_t magazine;    /* blocks kept at hand, at most */
 } hk_class;
 
-extern const hk_class hk_classes[HK_SMALL_CLASSES];
+HK_HIDDEN extern const hk_class hk_classes[HK_SMALL_CLASSES];
 /* Class of a size up to 1024, by (size + 7) / 8. */
-extern const uint8_t hk_class_table[129];
+HK_HIDDEN extern const uint8_t hk_class_table[129];
 
 HK_INLINE unsigned hk_class_of(size_t n)
 {
@@ -37,7 +37,7 @@ HK_INLINE unsigned hk_class_of(size_t n)
 
 /* Label areas, by the log2 of the bytes that share a byte. */
 enum { HK_AREAS = 7, HK_AREA_RUN = 6 };
-extern const uint8_t hk_area_shift[HK_AREAS];
+HK_HIDDEN extern const uint8_t hk_area_shift[HK_AREAS];
 
 /* Run classes: every count of units to 16, then 8 a doubling. */
 HK_INLINE unsigned hk_run_class(size_t units)

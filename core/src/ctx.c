@@ -64,7 +64,7 @@ static bool charge(hak_ctx *ctx, size_t n)
 bool hk_charge(hak_ctx *ctx, size_t n)
 {
     if (HK_LIKELY(charge(ctx, n))) return true;
-    return hk_big_purge(ctx, 0) > 0 && charge(ctx, n);
+    return hk_big_purge(ctx) > 0 && charge(ctx, n);
 }
 
 void hk_uncharge(hak_ctx *ctx, size_t n)
@@ -143,7 +143,7 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
     hak_space *space = ctx->space;
     hk_unit_id id = hk_space_take(space, ctx->extent, units, ctx->key | kind, zero);
     if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
-        hk_space_give(space, id, units);
+        hk_space_give(space, id, units, false);
         id = 0;
     }
     if (!id) {
@@ -164,12 +164,13 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     if (s->all_prev) hk_slab_at(space, s->all_prev)->all_next = s->all_next;
     else ctx->all = s->all_next;
     if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
-    if (s->released) {
+    bool holes = s->released != 0;
+    if (holes) {
         hk_sub(&ctx->released, (size_t)__builtin_popcount(s->released) * HK_PAGE);
         s->released = 0;
     }
     units_uncharge(ctx, s->kind, s->units);
-    hk_space_give(space, s->id, s->units);
+    hk_space_give(space, s->id, s->units, holes);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
@@ -177,7 +178,7 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
     size_t less = s->units - units;
     s->units = (uint8_t)units;
     units_uncharge(ctx, s->kind, less);
-    hk_space_give(ctx->space, s->id + (uint32_t)units, less);
+    hk_space_give(ctx->space, s->id + (uint32_t)units, less, false);
 }
 
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
@@ -231,6 +232,30 @@ void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
     }
 }
 
+/* Contexts with a quota are listed in their space, so that its end can settle their accounts. */
+static void charged_add(hak_ctx *ctx)
+{
+    hak_space *s = ctx->space;
+    if (!ctx->quota) return;
+    hk_lock_take(&s->lock);
+    ctx->charged_next = s->charged;
+    if (s->charged) s->charged->charged_prev = ctx;
+    s->charged = ctx;
+    hk_lock_drop(&s->lock);
+}
+
+static void charged_remove(hak_ctx *ctx)
+{
+    hak_space *s = ctx->space;
+    if (!ctx->quota) return;
+    hk_lock_take(&s->lock);
+    if (ctx->charged_prev) ctx->charged_prev->charged_next = ctx->charged_next;
+    else s->charged = ctx->charged_next;
+    if (ctx->charged_next) ctx->charged_next->charged_prev = ctx->charged_prev;
+    hk_lock_drop(&s->lock);
+    hk_quota_uncharge(ctx->quota, hk_get(&ctx->committed));
+}
+
 /* ---- Life ---------------------------------------------------------------------------------------- */
 
 const char *hak_options_error(const hak_options *o)
@@ -241,6 +266,8 @@ const char *hak_options_error(const hak_options *o)
     if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
     if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
         return "packed_bytes: HAK_NONE, or up to 512 KiB";
+    if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";
+    if (o->label_count && !o->labels) return "label_count without labels";
     return NULL;
 }
 
@@ -252,6 +279,9 @@ const char *hak_ctx_name(const hak_ctx *ctx)
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
     ctx->name = o->name ? o->name : "";
+    ctx->given_names = o->labels;
+    ctx->given_count = ctx->label_count = (uint32_t)o->label_count;
+    ctx->labelled = o->label_count > 0;
     ctx->on_error = o->on_error;
     ctx->error_user = o->error_user;
     ctx->debug = o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug;
@@ -279,7 +309,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META)) {
         id = hk_space_take(space, NULL, 1, 0, &zero);
         if (!id || id >> HK_ID_BITS) {
-            if (id) hk_space_give(space, id, 1);
+            if (id) hk_space_give(space, id, 1, false);
             hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);
             id = 0;
         }
@@ -303,6 +333,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     ctx->quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);
+    charged_add(ctx);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
     bool packed = ctx->packed_nursery && !(ctx->debug & HAK_DEBUG_CHECK);
     hk_set(&ctx->metadata, HK_UNIT_META + (packed ? sizeof *ctx + HK_PACKED_TABLES : HK_UNIT));
@@ -322,7 +353,7 @@ void hak_ctx_destroy(hak_ctx *ctx)
     if (!ctx) return;
     hak_space *space = ctx->space;
     hk_big_destroy(ctx);
-    hk_quota_uncharge(ctx->quota, hk_get(&ctx->committed));
+    charged_remove(ctx);
     if (ctx->own_space) {
         hak_space_delete(space);
         return;
@@ -330,15 +361,16 @@ void hak_ctx_destroy(hak_ctx *ctx)
     for (hk_unit_id id = ctx->all; id;) {
         hk_slab *s = hk_slab_at(space, id);
         hk_unit_id next = s->all_next;
-        hk_space_give(space, id, s->units);
+        hk_space_give(space, id, s->units, s->released != 0);
         id = next;
     }
-    hk_space_give(space, ctx->id, 1);
+    hk_space_give(space, ctx->id, 1, false);
 }
 
 void hak_space_delete(hak_space *space)
 {
     if (!space) return;
+    while (space->charged) charged_remove(space->charged);
     hk_big_unmap_all(space);
     hak_os os = space->os;
     hk_extent first = space->extent;

@@ -21,7 +21,7 @@ typedef struct hk_bin {
 } hk_bin;
 _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
 
-enum { HK_PACKED_UNITS = 32 };
+enum { HK_PACKED_UNITS = 32, HK_BIG_MISSED = 4 };
 
 struct hak_ctx {
     /* What the fast paths read. */
@@ -52,12 +52,16 @@ struct hak_ctx {
     uint64_t failures;
 
     char *meta, *meta_end; /* where the context's own data are bumped from */
-    const char **label_names;
-    uint32_t label_count, label_room;
+    const char *const *given_names; /* of labels 1 to given_count, the caller's */
+    const char **label_names;       /* of those defined later */
+    uint32_t given_count, label_count, label_room;
+    hak_ctx *charged_next, *charged_prev; /* in the space's list of contexts with a quota */
 
     hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
     hk_counter big_bytes, big_blocks, cached_bytes;
-    size_t big_cache;
+    size_t big_cache, big_wish;         /* limit of the cache; what misses say it should be */
+    size_t big_missed[HK_BIG_MISSED];   /* sizes given up lately */
+    unsigned big_missed_at;
 
     uint32_t packed_bump;                 /* offset in the current packed unit */
     char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
@@ -84,6 +88,8 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
 
 /* Reports misuse. */
 HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);
+/* Reports what is wrong with p, which is not a live block of ctx. */
+HK_COLD void hk_misuse(const hak_ctx *ctx, const void *p);
 /* Counts a failed allocation; returns NULL. */
 HK_COLD void *hk_fail(hak_ctx *ctx);
 

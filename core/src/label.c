@@ -59,7 +59,7 @@ static bool names_grow(hak_ctx *ctx)
     uint32_t room = ctx->label_room ? ctx->label_room * 2 : 32;
     const char **names = hk_meta_alloc(ctx, room * sizeof *names);
     if (!names) return false;
-    if (ctx->label_count) memcpy(names, ctx->label_names, ctx->label_count * sizeof *names);
+    if (ctx->label_room) memcpy(names, ctx->label_names, ctx->label_room * sizeof *names);
     ctx->label_names = names;
     ctx->label_room = room;
     return true;
@@ -72,24 +72,26 @@ hak_label hak_label_define(hak_ctx *ctx, const char *name)
         hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
         return 0;
     }
-    for (uint32_t i = 0; i < ctx->label_count; i++)
-        if (strcmp(ctx->label_names[i], name) == 0) return (hak_label)(i + 1);
+    for (uint32_t i = 1; i <= ctx->label_count; i++)
+        if (strcmp(hak_label_name(ctx, (hak_label)i), name) == 0) return (hak_label)i;
     if (ctx->label_count == HAK_LABELS_MAX) {
         hk_error(ctx, HAK_E_LABEL, name, "label: the context has all its labels");
         return 0;
     }
-    if (ctx->label_count == ctx->label_room && !names_grow(ctx)) return 0;
+    uint32_t at = ctx->label_count - ctx->given_count;
+    if (at == ctx->label_room && !names_grow(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy || (!ctx->labelled && !labels_on(ctx))) return 0;
     memcpy(copy, name, n + 1);
-    ctx->label_names[ctx->label_count++] = copy;
-    return (hak_label)ctx->label_count;
+    ctx->label_names[at] = copy;
+    return (hak_label)++ctx->label_count;
 }
 
 const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
     if (label == 0) return "";
-    return label <= ctx->label_count ? ctx->label_names[label - 1] : NULL;
+    if (label > ctx->label_count) return NULL;
+    return label <= ctx->given_count ? ctx->given_names[label - 1] : ctx->label_names[label - 1 - ctx->given_count];
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */

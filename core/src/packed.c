@@ -97,21 +97,24 @@ static void account(hak_ctx *ctx, size_t size)
     if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
 }
 
+void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (class == 0) class = 1; /* a label byte covers 16 bytes */
+    if (!ctx->packed_free[class]) return NULL;
+    char *p = decode(ctx, ctx->packed_free[class]);
+    memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
+    *hk_packed_label(ctx, p) = hk_label_clamp(label);
+    account(ctx, hk_classes[class].size);
+    return p;
+}
+
 void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
 {
+    if (class == 0) class = 1;
     size_t size = hk_classes[class].size;
-    if (class == 0) { /* a label byte covers 16 bytes */
-        class = 1;
-        size = 16;
-    }
     if (ctx->packed_count == 0 || ctx->packed_heat[class] >= HOT) return NULL;
-    if (ctx->packed_free[class]) {
-        char *p = decode(ctx, ctx->packed_free[class]);
-        memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
-        *hk_packed_label(ctx, p) = hk_label_clamp(label);
-        account(ctx, size);
-        return p;
-    }
+    void *again = hk_packed_reuse(ctx, class, label);
+    if (again) return again;
     bool nursery = ctx->packed_count <= ctx->packed_nursery;
     if (!nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
     size_t at = size % 16 ? ctx->packed_bump : hk_align_up(ctx->packed_bump, 16);
@@ -135,12 +138,18 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     return unit + at;
 }
 
+bool hk_packed_start(const hak_ctx *ctx, const void *p)
+{
+    char *unit = unit_of(p);
+    size_t offset = (uintptr_t)p & (HK_UNIT - 1);
+    return offset >= head_of(ctx, unit) + HK_PACKED_TABLES && is_start(starts_of(ctx, unit), offset);
+}
+
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     char *unit = unit_of(p);
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
-    if (offset < head_of(ctx, unit) + HK_PACKED_TABLES || !is_start(starts_of(ctx, unit), offset)) return 0;
-    if (labels_of(ctx, unit)[offset >> 4] == HK_PACKED_FREE) return 0;
+    if (!hk_packed_start(ctx, p) || labels_of(ctx, unit)[offset >> 4] == HK_PACKED_FREE) return 0;
     return next_start(starts_of(ctx, unit), offset) - offset;
 }
 
@@ -153,11 +162,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
 {
     size_t size = hk_packed_size(ctx, p);
     if (size == 0) {
-        char *unit = unit_of(p);
-        size_t offset = (uintptr_t)p & (HK_UNIT - 1);
-        bool start = offset >= head_of(ctx, unit) + HK_PACKED_TABLES && is_start(starts_of(ctx, unit), offset);
-        if (start) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
-        else hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+        hk_misuse(ctx, p);
         return;
     }
     unsigned class = hk_class_of(size);

@@ -14,7 +14,11 @@
 void hk_packed_init(hak_ctx *ctx);
 /* NULL = the class is hot, or no room: open the class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label);
+/* A free packed block of the class, hot or not. NULL = none. */
+void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label);
 void hk_packed_free(hak_ctx *ctx, void *p);
+/* Whether a block, live or free, starts at p. */
+bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */
 size_t hk_packed_size(const hak_ctx *ctx, const void *p);
 uint8_t *hk_packed_label(const hak_ctx *ctx, const void *p);

@@ -1,6 +1,7 @@
 #include "alloc.h"
 
 #include "big.h"
+#include "check.h"
 #include "label.h"
 #include "packed.h"
 #include "run.h"
@@ -21,23 +22,24 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
-    if (n <= size && size - n <= size / 8) return p;
+    if (n <= size && size - n <= size / 8 && (n > HK_RUN_MAX || !ctx->checked)) return p;
     return n > HK_RUN_MAX ? hk_big_resize(ctx, hk_big_find(ctx, p), n) : NULL;
 }
 
-/* keep: the block keeps its label. */
-static void *reallocate(hak_ctx *ctx, void *p, size_t n, bool keep, hak_label label, hak_site site)
+/* old: the size told, or HAK_NONE. keep: the block keeps its label. */
+static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label, hak_site site)
 {
     if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
     size_t size = hak_usable_size(ctx, p);
     if (HK_UNLIKELY(size == 0)) {
-        hk_error(ctx, HAK_E_FOREIGN, p, "realloc: not a live block of this context");
+        hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
     if (HK_UNLIKELY(n > PTRDIFF_MAX - HK_ALIGN_MAX)) {
         hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
         return hk_fail(ctx);
     }
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, size, old);
     if (HK_UNLIKELY(ctx->pressure)) hk_pressure(ctx);
     void *q = ctx->retired && n > size ? NULL : resize(ctx, p, size, n);
     if (q) {
@@ -59,12 +61,12 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t n, bool keep, hak_label la
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
-    return reallocate(ctx, p, n, false, label, site);
+    return reallocate(ctx, p, HAK_NONE, n, false, label, site);
 }
 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 {
-    return reallocate(ctx, p, n, true, 0, 0);
+    return reallocate(ctx, p, HAK_NONE, n, true, 0, 0);
 }
 
 /* Most of an interpreter's reallocations of small blocks stay in their class. */
@@ -79,13 +81,11 @@ void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_labe
         if (ctx->labelled) hk_relabel(ctx, p, label);
         return p;
     }
-    return reallocate(ctx, p, n, false, label, site);
+    return reallocate(ctx, p, old, n, false, label, site);
 }
 
 void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
 {
     if (same_class(ctx, p, old, n)) return p;
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK) && p && old > hak_usable_size(ctx, p))
-        hk_error(ctx, HAK_E_SIZE, p, "realloc: the block is smaller than the size told");
-    return reallocate(ctx, p, n, true, 0, 0);
+    return reallocate(ctx, p, old, n, true, 0, 0);
 }

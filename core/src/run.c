@@ -17,7 +17,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
 {
     if (!hk_bins_make(ctx)) return;
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (bin->slots || ctx->debug || ctx->magazine == 0) return;
+    if (bin->slots || ctx->checked || ctx->magazine == 0) return;
     if (bin->heat < HOT) {
         bin->heat++;
         return;
@@ -61,7 +61,7 @@ static void give(hak_ctx *ctx, hk_extent *e, void *p)
 {
     hk_slab *s = slab_of(e, p);
     if (s->head || s->used == 0 || hk_extent_address(e, s->id) != p) {
-        hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
+        hk_misuse(ctx, p);
         return;
     }
     hk_sub(&ctx->live_bytes, (size_t)s->units << HK_UNIT_SHIFT);
@@ -74,7 +74,7 @@ void hk_run_give(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
     if (hk_kind_at(ctx, p, &e) < HK_BINS) give(ctx, e, p);
-    else hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+    else hk_misuse(ctx, p);
 }
 
 void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)

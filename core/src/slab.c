@@ -165,12 +165,8 @@ HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
     uint32_t offset = (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)));
     uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
     uint64_t *word = hk_extent_bits(e, unit) + i / 64, bit = UINT64_C(1) << (i % 64);
-    if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh)) {
-        hk_error(ctx, HAK_E_POINTER, p, "free: not the start of a block");
-        return;
-    }
-    if (HK_UNLIKELY(*word & bit)) {
-        hk_error(ctx, HAK_E_DOUBLE_FREE, p, "free: the block is free already");
+    if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh || *word & bit)) {
+        hk_misuse(ctx, p);
         return;
     }
     *word |= bit;

@@ -12,14 +12,34 @@ static void *call_reserve(hak_space *s, size_t n, size_t align)
     return s->os.reserve(s->os.user, n, align, s->below);
 }
 
+static void call_release(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    s->os.release(s->os.user, p, n);
+}
+
+static int call_commit(hak_space *s, void *p, size_t n)
+{
+    if (!s->os.commit) return 0;
+    uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
+    hk_add(&s->os_calls, 1);
+    return s->os.commit(s->os.user, (void *)from, to - from);
+}
+
+static void call_decommit(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    hk_add(&s->returned_bytes, n);
+    s->os.decommit(s->os.user, p, n);
+}
+
 void *hk_space_map(hak_space *s, size_t n, size_t align)
 {
     if (s->buffer_only) return NULL;
     hk_lock_take(&s->lock);
     void *p = call_reserve(s, n, align);
-    if (p && hk_space_commit(s, p, n) != 0) {
-        hk_add(&s->os_calls, 1);
-        s->os.release(s->os.user, p, n);
+    if (p && call_commit(s, p, n) != 0) {
+        call_release(s, p, n);
         p = NULL;
     }
     if (p) hk_add(&s->reserved_bytes, n);
@@ -30,8 +50,8 @@ void *hk_space_map(hak_space *s, size_t n, size_t align)
 void hk_space_unmap(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_add(&s->os_calls, 1);
-    s->os.release(s->os.user, p, n);
+    call_release(s, p, n);
+    hk_add(&s->returned_bytes, n);
     hk_sub(&s->reserved_bytes, n);
     hk_lock_drop(&s->lock);
 }
@@ -43,28 +63,24 @@ void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
     hk_add(&s->os_calls, 1);
     void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
     if (q) hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - old_n);
-    if (q && n > old_n && hk_space_commit(s, (char *)q + old_n, n - old_n) != 0) {
-        /* Shrinking in place gives back what was just added. */
-        void *back = s->os.remap(s->os.user, q, n, old_n, s->below);
-        hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + old_n - n);
-        q = back;
-    }
+    if (q && n < old_n) hk_add(&s->returned_bytes, old_n - n);
     hk_lock_drop(&s->lock);
     return q;
 }
 
 int hk_space_commit(hak_space *s, void *p, size_t n)
 {
-    if (!s->os.commit) return 0;
-    uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
-    hk_add(&s->os_calls, 1);
-    return s->os.commit(s->os.user, (void *)from, to - from);
+    hk_lock_take(&s->lock);
+    int failed = call_commit(s, p, n);
+    hk_lock_drop(&s->lock);
+    return failed;
 }
 
 void hk_space_decommit(hak_space *s, void *p, size_t n)
 {
-    hk_add(&s->os_calls, 1);
-    s->os.decommit(s->os.user, p, n);
+    hk_lock_take(&s->lock);
+    call_decommit(s, p, n);
+    hk_lock_drop(&s->lock);
 }
 
 /* ---- Extents ------------------------------------------------------------------------------------ */
@@ -85,7 +101,7 @@ static layout lay_out(size_t units, bool first)
     l.map = l.head + 1024;
     size_t end = hk_align_up(l.map + units * sizeof(uint32_t), HK_PAGE);
     l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
-    l.chunks = l.bits - sizeof(hk_chunk);
+    l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
     end = hk_align_up(l.bits + units * 256, HK_PAGE);
     l.labels = end;
     for (unsigned a = 0; a < HK_AREAS; a++)
@@ -155,7 +171,7 @@ hk_extent *hk_extent_of(const hak_space *s, const void *p)
 static char *reserve_extent(hak_space *s, size_t *size)
 {
     for (size_t n = *size; n >= 2 * HK_CHUNK; n /= 2) {
-        char *p = call_reserve(s, n, HK_CHUNK);
+        char *p = call_reserve(s, n, HK_PAGE);
         if (p) {
             *size = n;
             return p;
@@ -169,20 +185,20 @@ static hk_extent *add_extent(hak_space *s)
 {
     if (s->buffer_only || s->extents == HK_EXTENTS) return NULL;
     hk_extent *e = &s->more[s->extents - 1];
-    if (hk_space_commit(s, e, sizeof *e) != 0) return NULL;
+    if (s->extent.owned && call_commit(s, e, sizeof *e) != 0) return NULL;
     size_t n = s->reserve;
     char *p = reserve_extent(s, &n);
     if (!p) return NULL;
     size_t units = units_for(p, n, HK_CHUNK, false);
     layout l = lay_out(units, false);
     if (units == 0 || s->next_id > UINT32_MAX - units) {
-        s->os.release(s->os.user, p, n);
+        call_release(s, p, n);
         return NULL;
     }
     extent_init(e, p, n, units, &l, HK_CHUNK);
     /* Whole, once: any pointer may be looked up. */
-    if (hk_space_commit(s, e->map, units * sizeof *e->map) != 0) {
-        s->os.release(s->os.user, p, n);
+    if (call_commit(s, e->map, units * sizeof *e->map) != 0) {
+        call_release(s, p, n);
         return NULL;
     }
     e->first = s->next_id;
@@ -229,7 +245,7 @@ hak_space *hak_space_new(const hak_space_options *o)
     size_t units = units_for(p + skip, n - skip, align, true);
     layout l = lay_out(units, true);
     hak_space *s = (hak_space *)(void *)(p + skip + l.head);
-    if (units == 0 || (!o->buffer && hk_space_commit(&boot, s, l.map - l.head + units * sizeof(uint32_t)) != 0) ||
+    if (units == 0 || (!o->buffer && call_commit(&boot, s, l.map - l.head + units * sizeof(uint32_t)) != 0) ||
         (o->buffer && (uintptr_t)p + n > boot.below)) {
         if (!o->buffer) boot.os.release(boot.os.user, p, n);
         return NULL;
@@ -242,7 +258,7 @@ hak_space *hak_space_new(const hak_space_options *o)
     s->next_id = 1 + (uint32_t)units;
     s->more = (hk_extent *)(void *)(p + skip + l.more);
     s->big = (hk_big **)(void *)(p + skip + l.big);
-    if (!o->buffer) hk_set(&s->reserved_bytes, n);
+    hk_set(&s->reserved_bytes, n);
     return s;
 }
 
@@ -294,9 +310,9 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c)
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
     if (s->os.commit && e->owned) {
-        if (hk_space_commit(s, chunk, sizeof *chunk) != 0) return -1;
-        if (hk_space_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
-        if (hk_space_commit(s, hk_extent_bits(e, u), n * 256) != 0) return -1;
+        if (c > 0 && call_commit(s, chunk, sizeof *chunk) != 0) return -1;
+        if (call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
+        if (call_commit(s, hk_extent_bits(e, u), n * 256) != 0) return -1;
     }
     mask all = mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
@@ -324,7 +340,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     mask m = mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
     unsigned warm = mask_count(dirty);
-    if (warm < n && e->owned && hk_space_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
+    if (warm < n && e->owned && call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
         return 0;
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] &= ~m.w[i];
@@ -334,6 +350,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     hk_set(&s->idle_units, idle);
     if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
     hk_add(&s->used_units, n);
+    s->cold += n - warm;
     set_map(e, unit, n, entry);
     *zero = warm == 0;
     return e->first + (uint32_t)unit;
@@ -415,7 +432,7 @@ static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
         mask m = mask_of(from, n);
         chunk->dirty[0] &= ~m.w[0];
         chunk->dirty[1] &= ~m.w[1];
-        hk_space_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT);
+        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT);
         done += n;
     }
     return done;
@@ -438,30 +455,32 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most)
     return done;
 }
 
-size_t hk_space_purge(hak_space *s, size_t keep)
+void hk_space_purge(hak_space *s)
 {
     hk_lock_take(&s->lock);
-    size_t n = purge_to(s, keep, SIZE_MAX);
-    if (s->idle_low > hk_get(&s->idle_units)) s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    purge_to(s, 0, SIZE_MAX);
+    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
     hk_lock_drop(&s->lock);
-    return n << HK_UNIT_SHIFT;
 }
 
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
 {
     hk_extent *e = hk_extent_of_id(s, id);
     size_t unit = id - e->first;
     hk_lock_take(&s->lock);
     set_map(e, unit, units, 0);
+    if (holes) call_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
+    hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS, n = hk_min(units, HK_CHUNK_UNITS - bit);
         hk_chunk *chunk = hk_extent_chunk(e, c);
         mask m = mask_of((unsigned)bit, (unsigned)n);
-        chunk->free[0] |= m.w[0];
-        chunk->free[1] |= m.w[1];
+        for (unsigned i = 0; i < 2; i++) {
+            chunk->free[i] |= m.w[i];
+            if (holes) chunk->dirty[i] &= ~m.w[i];
+        }
         chunk->longest = HK_CHUNK_UNITS;
-        hk_add(&s->idle_units, n);
-        hk_sub(&s->used_units, n);
+        if (!holes) hk_add(&s->idle_units, n);
         unit += n;
         units -= n;
     }
@@ -469,28 +488,38 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
     size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
     size_t keep = s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
     if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
-    if (s->idle_low > hk_get(&s->idle_units)) s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
     hk_lock_drop(&s->lock);
 }
 
+/* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back
+ * and then wanted again after all was given back too soon: idle units must last twice as many periods from
+ * then on, so that a steady load soon makes no call of the OS. */
 void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
-    enum { BATCH = 1024 }; /* 16 MiB: about a millisecond */
-    if (now_ns == 0) now_ns = s->os.clock(s->os.user);
+    enum { BATCH = 1024, PATIENCE_MOST = 64 }; /* a batch of 16 MiB takes about a millisecond */
     hk_lock_take(&s->lock);
-    if (s->tick_ns == 0 || now_ns < s->tick_ns) {
-        s->tick_ns = now_ns;
-        s->idle_low = (uint32_t)hk_get(&s->idle_units);
-    } else if (now_ns - s->tick_ns >= s->idle_ns) {
-        /* The low-water mark of the period: units that nobody wanted in all of it. */
-        size_t unwanted = hk_min(s->idle_low, BATCH);
-        purge_to(s, hk_get(&s->idle_units) - unwanted, unwanted);
-        if (s->idle_low > BATCH) {
-            s->idle_low -= BATCH; /* the rest at the next tick */
-        } else {
-            s->tick_ns = now_ns;
-            s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    size_t idle = hk_get(&s->idle_units);
+    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
+    if (over && s->excess == 0) {
+        if (s->purged) s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+        s->quiet = (uint8_t)(s->idle_low ? s->quiet + 1 : 0);
+        s->purged = s->quiet > s->patience;
+        if (s->purged) {
+            s->excess = s->idle_low;
+            s->quiet = 0;
         }
+    }
+    if (s->excess) {
+        size_t n = hk_min(hk_min(s->excess, idle), BATCH);
+        purge_to(s, idle - n, n);
+        s->excess -= (uint32_t)n;
+        if (n < BATCH) s->excess = 0;
+    }
+    if (first || over) {
+        s->tick_ns = now_ns;
+        s->cold = 0;
+        s->idle_low = (uint32_t)hk_get(&s->idle_units);
     }
     hk_lock_drop(&s->lock);
 }
@@ -506,7 +535,7 @@ int hk_space_labels(hak_space *s, hk_unit_id id)
     for (unsigned a = 0; a < HK_AREAS && !failed; a++) {
         uintptr_t from = e->base + c * HK_CHUNK;
         uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
-        failed = hk_space_commit(s, first, HK_CHUNK >> hk_area_shift[a]);
+        failed = call_commit(s, first, HK_CHUNK >> hk_area_shift[a]);
     }
     if (!failed) chunk->labels = true;
     hk_lock_drop(&s->lock);

@@ -44,7 +44,8 @@ typedef struct hk_extent {
     uint32_t *map;      /* grows up from the extent's head ... */
     hk_slab *slabs;     /* ... and this one down from it, so that both begin in one page */
     uint64_t *bits;     /* 256 bytes a unit, grows up ... */
-    hk_chunk *chunks;   /* ... and down */
+    hk_chunk *chunks;   /* ... and down, from chunk 1 on */
+    hk_chunk chunk0;    /* here, so that a small space does without that page */
     uint8_t *labels[7]; /* biased: labels[area][address >> shift] */
     char *reserved;
     size_t reserved_size;
@@ -67,8 +68,14 @@ struct hak_space {
     bool buffer_only;
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, idle_units, os_calls;
-    uint32_t idle_low; /* least idle_units since the last tick */
+    hk_counter returned_bytes; /* given back to the OS so far */
+    uint32_t idle_low;         /* least idle_units in this period of ticks */
+    uint32_t cold;             /* units committed in this period */
+    uint32_t excess;           /* units that ticks have still to give back */
+    uint8_t patience, quiet;   /* periods that units must be idle; that they were so far */
+    bool purged;               /* the last period ended with giving back */
     uint64_t tick_ns;
+    hak_ctx *charged; /* list of the contexts that have a quota */
     hk_big **big; /* hash by address of blocks with mappings of their own */
     bool big_ready; /* the hash is committed */
 };
@@ -89,7 +96,7 @@ HK_INLINE hk_slab *hk_extent_slab(const hk_extent *e, size_t unit)
 
 HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
 {
-    return e->chunks - chunk;
+    return chunk ? e->chunks - (chunk - 1) : (hk_chunk *)(uintptr_t)&e->chunk0;
 }
 
 HK_INLINE uint64_t *hk_extent_bits(const hk_extent *e, size_t unit)
@@ -114,7 +121,7 @@ HK_INLINE char *hk_unit_address(const hak_space *s, hk_unit_id id)
     return hk_extent_address(hk_extent_of_id(s, id), id);
 }
 
-/* Maps, commits, decommits: counted calls of the OS table. commit: 0 = ok. */
+/* Maps, commits, decommits: counted calls of the OS table, under the lock. commit: 0 = ok. */
 void *hk_space_map(hak_space *s, size_t n, size_t align);
 void hk_space_unmap(hak_space *s, void *p, size_t n);
 void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
@@ -126,12 +133,13 @@ void hk_space_decommit(hak_space *s, void *p, size_t n);
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units);
+/* holes: some of their pages are decommitted. */
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes);
 /* Commits the label bytes of the chunk in which the unit lies. */
 int hk_space_labels(hak_space *s, hk_unit_id id);
-/* Decommits idle units until at most `keep` are left; returns bytes. */
-size_t hk_space_purge(hak_space *s, size_t keep);
-/* Decommits a bounded batch of the units that were idle since the last call and longer than idle_ns. */
+/* Decommits all idle units. */
+void hk_space_purge(hak_space *s);
+/* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 
 #endif

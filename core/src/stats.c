@@ -34,6 +34,20 @@ size_t hak_usable_size(const hak_ctx *ctx, const void *p)
     return b && !b->cached ? b->size : 0;
 }
 
+void hk_misuse(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    hk_slab *s;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    const hk_big *b = hk_big_find(ctx, p);
+    bool freed = kind < HK_SMALL_CLASSES ? block_index(e, kind, p, &s) >= 0
+                 : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
+                                          : b && b->cached;
+    if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
+    else if (hak_owns(ctx, p)) hk_error(ctx, HAK_E_POINTER, p, "not the start of a block");
+    else hk_error(ctx, HAK_E_FOREIGN, p, "not a block of this context");
+}
+
 bool hak_owns(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;

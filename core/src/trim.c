@@ -26,7 +26,7 @@ size_t hak_ctx_flush(hak_ctx *ctx)
         if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
     }
     release_empty(ctx);
-    hk_big_purge(ctx, 0);
+    hk_big_purge(ctx);
     return before - hk_get(&ctx->committed);
 }
 
@@ -46,10 +46,9 @@ static unsigned empty_pages(const hk_extent *e, const hk_slab *s)
     return ~used & ((1u << pages) - 1u);
 }
 
-static size_t release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+static void release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
     unsigned holes = empty_pages(e, s) & ~(unsigned)s->released;
-    size_t done = 0;
     char *start = hk_slab_start(e, s);
     s->released = (uint16_t)(s->released | holes);
     while (holes) {
@@ -57,23 +56,21 @@ static size_t release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
         unsigned n = (unsigned)__builtin_ctz(~(holes >> from));
         hk_space_decommit(ctx->space, start + from * HK_PAGE, n * HK_PAGE);
         holes &= ~(((1u << n) - 1u) << from);
-        done += n * HK_PAGE;
+        hk_add(&ctx->released, n * HK_PAGE);
     }
-    hk_add(&ctx->released, done);
-    return done;
 }
 
 size_t hak_ctx_trim(hak_ctx *ctx)
 {
-    size_t cached = hk_get(&ctx->cached_bytes);
+    size_t before = hk_get(&ctx->space->returned_bytes);
     hak_ctx_flush(ctx);
-    size_t done = cached + hk_space_purge(ctx->space, 0);
-    if (ctx->debug & HAK_DEBUG_POISON) return done; /* its free blocks must keep their pattern */
+    hk_space_purge(ctx->space);
     HK_EACH_OWNED(ctx, s) {
         hk_extent *e = hk_extent_of_id(ctx->space, s->id);
-        if (s->kind < HK_SMALL_CLASSES && e->owned) done += release_holes(ctx, e, s);
+        /* Poisoned blocks must keep their pattern. */
+        if (s->kind < HK_SMALL_CLASSES && e->owned && !(ctx->debug & HAK_DEBUG_POISON)) release_holes(ctx, e, s);
     }
-    return done;
+    return hk_get(&ctx->space->returned_bytes) - before;
 }
 
 void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)

@@ -83,7 +83,7 @@ typedef enum hak_error {
     HAK_E_POINTER,     /* inside the context, but not the start of a block; dropped */
     HAK_E_SIZE,        /* sized free or realloc: the size is not that of the block; the real one was used */
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
-    HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is absurd (above PTRDIFF_MAX); NULL */
+    HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
     HAK_E_USE_AFTER_FREE, /* HAK_DEBUG_POISON: a free block was written to */
     HAK_E_CORRUPT      /* hak_ctx_check: the heap contradicts itself */
@@ -115,7 +115,7 @@ typedef struct hak_os {
     /* Give pages and addresses back; p and n as reserved (or as remapped). */
     void (*release)(void *user, void *p, size_t n);
     /* Resize a whole reservation, moving it if needed (mremap); NULL = failed, nothing changed. The
-     * pointer itself may be NULL: blocks are copied then. */
+     * pointer itself may be NULL: blocks are copied then. What is added is committed; 0 there, too. */
     void *(*remap)(void *user, void *p, size_t old_n, size_t n, uintptr_t below);
     /* Hint: use huge pages here. May be NULL. */
     void (*huge)(void *user, void *p, size_t n);
@@ -131,12 +131,13 @@ typedef struct hak_space_options {
     size_t size;          /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;     /* NULL = the operating system. Copied. */
     uintptr_t max_address;/* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;       /* address space of an extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to 4 MiB when refused */
+    size_t reserve;       /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to 4 MiB when
+                             refused. Further extents are four times as large up to 64 GiB; 32 extents at most */
     void *buffer;         /* memory of the caller in which the space begins; zero-filled; stays the caller's. NULL = none */
     size_t buffer_size;   /* at least 128 KiB */
     bool buffer_only;     /* never ask the OS: the buffer is all there is. Default false */
     size_t idle_bytes;    /* recycled pages kept warm without asking, beside half of what is in use. 0 = 32 MiB; HAK_NONE = none */
-    uint64_t idle_ns;     /* hak_ctx_tick gives back pages idle for so long. 0 = 1 s */
+    uint64_t idle_ns;     /* period of hak_ctx_tick: what is idle for one to two of them goes back. 0 = 1 s */
     size_t huge_from;     /* bytes in use from which new chunks are advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
 } hak_space_options;
 #define HAK_SPACE_OPTIONS_INIT { sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0 }
@@ -166,9 +167,12 @@ typedef struct hak_options {
     unsigned debug;         /* HAK_DEBUG_*; default 0 */
     unsigned magazine;      /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
     size_t packed_bytes;    /* first bytes packed without size-class slabs. 0 = 32 KiB; HAK_NONE = none; up to 512 KiB */
-    size_t big_cache;       /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none */
+    size_t big_cache;       /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. Begins at
+                               4 MiB or a quarter of what is live, and grows when a block is missed */
+    const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: saves defining */
+    size_t label_count;        /* them in each of many contexts. Default none; at most HAK_LABELS_MAX */
 } hak_options;
-#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
+#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0 }
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
@@ -286,7 +290,7 @@ typedef struct hak_stats {
     size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
     size_t cached_bytes;    /* committed and free: in slabs, in magazines, freed big blocks */
     size_t released_bytes;  /* part of cached_bytes that trim gave back and nothing touched since */
-    size_t reserved_bytes;  /* address space of the context's space */
+    size_t reserved_bytes;  /* address space of the context's space, the caller's buffer included */
     size_t idle_bytes;      /* recycled pages of the space, resident, owned by no context */
     size_t big_bytes;       /* part of live_bytes in mappings of their own */
     size_t big_blocks;
