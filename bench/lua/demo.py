@@ -183,7 +183,7 @@ def main():
     report(programs, luacheck)
     limit(programs)
     trim(programs, records)
-    teardown(programs, records)
+    teardown(programs, records * 6 // 10)
 
 
 if __name__ == "__main__":
