@@ -61,12 +61,14 @@ struct Counted {
     size_t used() const { return hak_quota_used(quota); }
 };
 
-inline hak_stats stats_of(lua_State *L) {
+inline hak_stats stats_of(const hak_ctx *ctx) {
     hak_stats s = {};
     s.size = sizeof s;
-    REQUIRE(hak_ctx_stats(hak_lua_context(L), &s) == 0);
+    REQUIRE(hak_ctx_stats(ctx, &s) == 0);
     return s;
 }
+inline hak_stats stats_of(lua_State *L) { return stats_of(hak_lua_context(L)); }
+inline size_t live_blocks(const hak_ctx *ctx) { return stats_of(ctx).live_blocks; }
 
 inline size_t resident() {
     size_t pages = 0;

@@ -33,8 +33,8 @@ TEST_CASE("over the limit there is an error that can be caught, and the state go
     for (int round = 0; round < 5; round++) {
         CHECK(run(L, "local t = {} for i = 1, 1e7 do t[i] = { i } end") == "not enough memory");
         CHECK(L.committed() <= limit);
-        CHECK(run(L, "return string.rep('x', 1e8)") == "not enough memory");
-        run(L, "collectgarbage()");
+        CHECK(run(L, "return string.rep('x', 1e8)").find("not enough memory") != std::string::npos);
+        lua_gc(L, LUA_GCCOLLECT, 0); // even loading a chunk needs memory
         CHECK(run(L, "local t = {} for i = 1, 1000 do t[i] = { i } end return #t") == "1000");
     }
     CHECK(stats_of(L).failures > 0);
