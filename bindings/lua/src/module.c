@@ -7,7 +7,6 @@
 #include <lauxlib.h>
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 static void push_count(lua_State *L, uint64_t n) {
@@ -105,7 +104,7 @@ static int module_labels(lua_State *L) {
 static int module_limit(lua_State *L) {
     check_context(L);
     lua_Number n = luaL_checknumber(L, 1);
-    if (!(n >= 0 && n <= (lua_Number)PTRDIFF_MAX && floor(n) == n))
+    if (!(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
         return luaL_argerror(L, 1, "a whole number of bytes expected, 0 = no limit");
     if (hak_lua_limit(L, 0, (size_t)n) != 0)
         return luaL_error(L, "hakmem.limit: no memory for the bookkeeping");
