@@ -32,9 +32,7 @@ pc() { # prefix, arguments
 # The thing of the Lua binding that a runtime's development files (by pkg-config's name) call for.
 needs_lua() { # pkg-config name, paths
     [[ ${LUA^^} == ON ]] || skip "built with HAKMEM_BUILD_LUA=$LUA"
-    for package in libdw "$1"; do
-        pkg-config --exists "$package" || skip "$package was not there when hakmem was built"
-    done
+    pkg-config --exists "$1" || skip "$1 was not there when hakmem was built"
     must_exist "${@:2}"
 }
 needs_program() {
