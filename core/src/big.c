@@ -135,6 +135,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
         s->big_ready = true;
     }
     if (hk_charge(ctx, size)) {
+        hk_space_make_room(s, size);
         b->p = hk_space_map(s, size, align);
         if (b->p) {
             b->size = size;
@@ -257,6 +258,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     size_t size = hk_align_up(n, HK_PAGE), old = b->size;
     if (size == old) return b->p;
     if (size > old && !hk_charge(ctx, size - old)) return NULL;
+    if (size > old) hk_space_make_room(ctx->space, size - old);
     hash_remove(ctx->space, b);
     char *p = hk_space_remap(ctx->space, b->p, old, size);
     if (p) {

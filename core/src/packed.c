@@ -2,7 +2,8 @@
 
 #include "label.h"
 
-enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024 };
+/* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
+enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 4 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -54,6 +55,8 @@ static void unit_init(hak_ctx *ctx, char *unit)
     memset(starts_of(ctx, unit), 0, BITS);
     ctx->packed[ctx->packed_count++] = unit;
     ctx->packed_bump = (uint32_t)(head_of(ctx, unit) + HK_PACKED_TABLES);
+    mark_start(starts_of(ctx, unit), ctx->packed_bump);
+    labels_of(ctx, unit)[ctx->packed_bump >> 4] = HK_PACKED_FREE;
 }
 
 void hk_packed_init(hak_ctx *ctx)
@@ -119,7 +122,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     if (!nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
     size_t at = size % 16 ? ctx->packed_bump : hk_align_up(ctx->packed_bump, 16);
     if (at + size > HK_UNIT) {
-        bool more = ctx->packed_count < ctx->packed_nursery || (size <= OPEN_MAX && ctx->packed_count < HK_PACKED_UNITS);
+        unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
+        bool more = ctx->packed_count < hk_min(most, HK_PACKED_UNITS);
         if (!more || (size > OPEN_MAX && ctx->packed_bump < HK_UNIT - OPEN_MAX) || !unit_add(ctx)) return NULL;
         at = hk_align_up(ctx->packed_bump, 16);
     }
@@ -127,7 +131,7 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     uint64_t *starts = starts_of(ctx, unit);
     uint8_t *labels = labels_of(ctx, unit);
     /* The old end stays a start: it bounds the block before it, and pads as a free one. */
-    mark_start(starts, at);
+    if (at != ctx->packed_bump) mark_start(starts, at);
     labels[at >> 4] = hk_label_clamp(label);
     ctx->packed_bump = (uint32_t)(at + size);
     if (at + size < HK_UNIT) {
@@ -181,7 +185,6 @@ bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *use
     const uint8_t *labels = labels_of(ctx, unit);
     size_t end = i + 1u == ctx->packed_count ? ctx->packed_bump : HK_UNIT;
     size_t at = head_of(ctx, unit) + HK_PACKED_TABLES;
-    if (at < end && !is_start(starts, at)) at = next_start(starts, at);
     while (at < end) {
         size_t next = next_start(starts, at);
         if (labels[at >> 4] != HK_PACKED_FREE) {

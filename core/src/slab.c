@@ -49,6 +49,20 @@ static void slab_use(hk_bin *bin, hk_slab *s)
     bin->slab = s;
 }
 
+/* The first slab of a class hands out blocks from somewhere in its first page on: first blocks of many
+ * classes would fall into the same cache sets. The blocks before are free, for later. */
+static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
+{
+    enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
+    unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
+    if (size > SIZE_MOST || ctx->debug) return;
+    uint64_t *bits = hk_extent_bits(hk_extent_of_id(ctx->space, s->id), s->id - hk_extent_of_id(ctx->space, s->id)->first);
+    for (unsigned i = 0; i * 64 < skip; i++)
+        bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
+    s->fresh = (uint16_t)skip;
+    s->cursor = (uint8_t)((skip + 63) / 64);
+}
+
 static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 {
     hk_slab *old = bin->slab;
@@ -69,6 +83,10 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     if (!s) return false;
     s->fresh = 0;
     slab_use(bin, s);
+    if (bin->heat == 0) {
+        bin->heat = 1;
+        colour(ctx, bin, s);
+    }
     return true;
 }
 

@@ -524,6 +524,17 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     hk_lock_drop(&s->lock);
 }
 
+void hk_space_make_room(hak_space *s, size_t n)
+{
+    size_t units = (n + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+    if (hk_get(&s->idle_units) == 0) return;
+    hk_lock_take(&s->lock);
+    size_t idle = hk_get(&s->idle_units);
+    purge_to(s, idle - hk_min(idle, units), units);
+    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    hk_lock_drop(&s->lock);
+}
+
 int hk_space_labels(hak_space *s, hk_unit_id id)
 {
     hk_extent *e = hk_extent_of_id(s, id);

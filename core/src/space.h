@@ -139,6 +139,9 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes);
 int hk_space_labels(hak_space *s, hk_unit_id id);
 /* Decommits all idle units. */
 void hk_space_purge(hak_space *s);
+/* n bytes of fresh pages are about to be used: as much of the idle ones goes back, so that what is resident
+ * does not grow by what was kept for others. */
+void hk_space_make_room(hak_space *s, size_t n);
 /* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 
