@@ -3,12 +3,7 @@
 #include <hakmem/lua.h>
 
 lua_State *host_open(bool labels) {
-    lua_State *L = hak_lua_newstate(NULL);
-    if (L && labels && hak_lua_labels(L, true) != 0) {
-        lua_close(L);
-        return NULL;
-    }
-    return L;
+    return labels ? hak_lua_newstate_labelled(NULL, NULL) : hak_lua_newstate(NULL);
 }
 
 void host_close(lua_State *L) {
