@@ -26,6 +26,8 @@ static void report(void) {
 
 /* In place of os.exit, which may close the state before the process exits. */
 static int exit_with_report(lua_State *L) {
+    if (!lua_isboolean(L, 1))
+        luaL_optinteger(L, 1, 0);
     report();
     hak_lua_limit(L, 0, 0);
     lua_pushvalue(L, lua_upvalueindex(1));

@@ -60,12 +60,26 @@ static int load(lua_State *L) {
     return luaL_loadbuffer(L, text, n, "=stdin");
 }
 
-/* Replaces the line at the top by a chunk, or by a message. `= expression` is an expression too. */
-static int load_line(lua_State *L) {
+/* Pushes the line at the top as an expression, compiled; LuaJIT has only `= expression`. Else pushes
+ * something that is not a function. */
+static int load_expression(lua_State *L) {
     const char *line = lua_tostring(L, -1);
-    lua_pushfstring(L, "return %s", *line == '=' ? line + 1 : line);
+    bool marked = *line == '=';
+#ifdef HK_LUA_LUAJIT
+    if (!marked) {
+        lua_pushnil(L);
+        return LUA_ERRSYNTAX;
+    }
+#endif
+    lua_pushfstring(L, "return %s", marked ? line + 1 : line);
     int status = load(L);
     lua_remove(L, -2);
+    return status;
+}
+
+/* Replaces the line at the top, and more lines if needed, by a chunk or by a message. */
+static int load_line(lua_State *L) {
+    int status = load_expression(L);
     while (status != LUA_OK) {
         lua_pop(L, 1);
         status = load(L);

@@ -30,18 +30,22 @@ static void on_interrupt(int signal_number) {
     lua_sethook(interrupted, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
 }
 
+/* As each interpreter does it: LuaJIT leaves objects without text alone, 5.4 those with text. */
 static int traceback(lua_State *L) {
     const char *message = lua_tostring(L, 1);
-    if (message == NULL) {
-        if (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1))
-            return 1;
+    bool has_text = message != NULL || (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1));
 #ifdef HK_LUA_LUAJIT
+    if (!has_text) {
         lua_settop(L, 1);
         return 1;
+    }
+    message = lua_tostring(L, -1);
 #else
+    if (message == NULL && has_text)
+        return 1;
+    if (message == NULL)
         message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
 #endif
-    }
     luaL_traceback(L, L, message, 1);
     return 1;
 }
@@ -62,7 +66,8 @@ int hk_print_error(lua_State *L, int status) {
     if (status != LUA_OK) {
         const char *message = lua_tostring(L, -1);
         fflush(stdout);
-        fprintf(stderr, PROGRAM ": %s\n", message != NULL ? message : "(error object is not a string)");
+        if (message != NULL || !lua_isnil(L, -1)) /* error(nil) is silent in LuaJIT */
+            fprintf(stderr, PROGRAM ": %s\n", message != NULL ? message : "(error object is not a string)");
         lua_pop(L, 1);
     }
     return status;
@@ -74,14 +79,6 @@ static bool run_loaded(lua_State *L, int status, int arguments) {
 
 static bool run_string(lua_State *L, const char *text, const char *name) {
     return run_loaded(L, luaL_loadbuffer(L, text, strlen(text), name), 0);
-}
-
-/* A chunk of this program, with `text` as its argument. */
-static bool run_own(lua_State *L, const char *chunk, const char *text) {
-    int status = luaL_loadbuffer(L, chunk, strlen(chunk), "=" PROGRAM);
-    if (status == LUA_OK)
-        lua_pushstring(L, text);
-    return run_loaded(L, status, 1);
 }
 
 static bool run_file(lua_State *L, const char *name) {
@@ -110,7 +107,22 @@ static bool run_environment(lua_State *L) {
 }
 
 #ifdef HK_LUA_LUAJIT
-static const char require_library[] = "require((...))";
+static bool require_library(lua_State *L, const char *name) {
+    lua_getglobal(L, "require");
+    lua_pushstring(L, name);
+    return hk_run(L, 1, 0) == LUA_OK;
+}
+
+/* A chunk of this program, with `text` as its argument. */
+static bool run_own(lua_State *L, const char *chunk, const char *text) {
+    int status = luaL_loadbuffer(L, chunk, strlen(chunk), "=" PROGRAM);
+    if (status == LUA_OK) {
+        lua_pushstring(L, text);
+        status = lua_pcall(L, 1, 0, 0);
+    }
+    return hk_print_error(L, status) == LUA_OK;
+}
+
 /* name[=option,option...]: a function of jit, or start of the module jit.name */
 static const char jit_command[] =
     "local name, options = (...):match('^([^=]*)=?(.*)$')\n"
@@ -127,7 +139,7 @@ static const char jit_command[] =
 static const char jit_optimize[] =
     "local list = {}\n"
     "for option in (...):gmatch('[^,]+') do list[#list + 1] = option end\n"
-    "require('jit.opt').start(unpack(list))";
+    "assert(pcall(require('jit.opt').start, unpack(list)))";
 static const char print_jit_status[] =
     "local s = { jit.status() }\n"
     "print('JIT: ' .. (s[1] and 'ON' or 'OFF') .. ' ' .. table.concat(s, ' ', 2))";
@@ -148,17 +160,28 @@ static bool run_bytecode(lua_State *L, const hk_options *o) {
     return hk_run(L, arguments, 0) == LUA_OK;
 }
 #else
-/* mod is stored in the global mod, without what follows a hyphen; g=mod in g */
-static const char require_library[] =
-    "local global, name = (...):match('^([^=]*)=(.*)$')\n"
-    "name = name or ...\n"
-    "_G[global or name:match('^[^-]*')] = require(name)";
+/* mod is stored in the global mod, without what follows a hyphen; g=mod in g. */
+static bool require_library(lua_State *L, const char *text) {
+    const char *equals = strchr(text, '=');
+    const char *name = equals != NULL ? equals + 1 : text;
+    lua_getglobal(L, "require");
+    lua_pushstring(L, name);
+    if (hk_run(L, 1, 1) != LUA_OK)
+        return false;
+    size_t length = equals != NULL ? (size_t)(equals - text) : strcspn(name, "-");
+    lua_pushglobaltable(L);
+    lua_pushlstring(L, text, length);
+    lua_pushvalue(L, -3);
+    lua_settable(L, -3);
+    lua_pop(L, 2);
+    return true;
+}
 #endif
 
 static bool run_action(lua_State *L, const hk_action *action) {
     switch (action->option) {
     case 'e': return run_string(L, action->text, "=(command line)");
-    case 'l': return run_own(L, require_library, action->text);
+    case 'l': return require_library(L, action->text);
 #ifdef HK_LUA_LUAJIT
     case 'j': return run_own(L, jit_command, action->text);
     case 'O': return run_own(L, jit_optimize, action->text);
@@ -225,10 +248,12 @@ bool hk_run_program(lua_State *L, const hk_options *o) {
     if (o->interactive) {
         repl(L);
     } else if (!has_script && !o->has_chunk && !o->version) {
-        if (!isatty(STDIN_FILENO))
-            return run_file(L, NULL);
-        print_version();
-        repl(L);
+        if (isatty(STDIN_FILENO)) {
+            print_version();
+            repl(L);
+        } else {
+            run_file(L, NULL); /* the interpreters exit with 0 whatever becomes of it */
+        }
     }
     return true;
 }
