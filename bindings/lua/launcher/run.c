@@ -113,13 +113,17 @@ static bool require_library(lua_State *L, const char *name) {
     return hk_run(L, 1, 0) == LUA_OK;
 }
 
-/* A chunk of this program, with `text` as its argument. */
-static bool run_own(lua_State *L, const char *chunk, const char *text) {
+/* `chunk` turns text into a function and its arguments; that is called from C, so that its errors name no
+ * place. */
+static bool run_command(lua_State *L, const char *chunk, const char *text) {
+    int base = lua_gettop(L);
     int status = luaL_loadbuffer(L, chunk, strlen(chunk), "=" PROGRAM);
     if (status == LUA_OK) {
         lua_pushstring(L, text);
-        status = lua_pcall(L, 1, 0, 0);
+        status = lua_pcall(L, 1, LUA_MULTRET, 0);
     }
+    if (status == LUA_OK)
+        status = lua_pcall(L, lua_gettop(L) - base - 1, 0, 0);
     return hk_print_error(L, status) == LUA_OK;
 }
 
@@ -135,11 +139,11 @@ static const char jit_command[] =
     "end\n"
     "local list = {}\n"
     "for option in options:gmatch('[^,]+') do list[#list + 1] = option end\n"
-    "run(unpack(list))";
+    "return run, unpack(list)";
 static const char jit_optimize[] =
     "local list = {}\n"
     "for option in (...):gmatch('[^,]+') do list[#list + 1] = option end\n"
-    "assert(pcall(require('jit.opt').start, unpack(list)))";
+    "return require('jit.opt').start, unpack(list)";
 static const char print_jit_status[] =
     "local s = { jit.status() }\n"
     "print('JIT: ' .. (s[1] and 'ON' or 'OFF') .. ' ' .. table.concat(s, ' ', 2))";
@@ -183,8 +187,8 @@ static bool run_action(lua_State *L, const hk_action *action) {
     case 'e': return run_string(L, action->text, "=(command line)");
     case 'l': return require_library(L, action->text);
 #ifdef HK_LUA_LUAJIT
-    case 'j': return run_own(L, jit_command, action->text);
-    case 'O': return run_own(L, jit_optimize, action->text);
+    case 'j': return run_command(L, jit_command, action->text);
+    case 'O': return run_command(L, jit_optimize, action->text);
 #else
     case 'W': lua_warning(L, "@on", 0); return true;
 #endif
