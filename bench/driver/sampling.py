@@ -106,8 +106,10 @@ class Progress:
 
 def run_all(settings, plan, seed):
     """plan: [(case, allocators, repetitions)]. Within a repetition the cases are shuffled, and within a
-    case the allocators, which follow each other so that they see the same state of the machine."""
+    case the allocators, which follow each other so that they see the same state of the machine. What failed
+    is not tried again."""
     order = random.Random(seed)
+    failed = set()
     progress = Progress(sum(len(allocators) * reps for _, allocators, reps in plan))
     samples = []
     for rep in range(max(reps for _, _, reps in plan)):
@@ -116,7 +118,12 @@ def run_all(settings, plan, seed):
         for case, allocators in round_:
             order.shuffle(allocators)
             for allocator in allocators:
+                if (case, allocator) in failed:
+                    progress.step(f"{case.name} {allocator}: failed before")
+                    continue
                 figures = sample(settings, allocator, case)
+                if "error" in figures:
+                    failed.add((case, allocator))
                 samples.append({"allocator": allocator, "row": case.row, "case": case.case, "rep": rep, **figures})
                 progress.step(f"{case.name} {allocator}")
     return samples

@@ -65,6 +65,10 @@ size_t resident_bytes(void) {
     return proc_value("/proc/self/smaps_rollup", "\nAnonymous:");
 }
 
+size_t roughly_resident_bytes(void) {
+    return proc_value("/proc/self/status", "\nVmRSS:");
+}
+
 size_t peak_resident_bytes(void) {
     return proc_value("/proc/self/status", "\nVmHWM:");
 }

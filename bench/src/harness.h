@@ -76,8 +76,10 @@ void *bench_table(size_t bytes);
 uint64_t wall_ns(void);
 uint64_t cpu_ns(void);
 uint64_t page_faults(void);
-size_t resident_bytes(void);      /* anonymous memory by smaps_rollup: exact, without the pages of the program */
-size_t peak_resident_bytes(void); /* VmHWM */
+/* Anonymous memory by smaps_rollup: exact, without the pages of the program. */
+size_t resident_bytes(void);
+size_t roughly_resident_bytes(void); /* VmRSS: cheap, whatever the size of the heap */
+size_t peak_resident_bytes(void);    /* VmHWM */
 
 /* ---- Measuring: the steady part of a row. A marker system call at both ends lets strace count. ---- */
 typedef struct bench_timer {

@@ -90,6 +90,16 @@ class SamplingTest(unittest.TestCase):
         self.assertTrue(all(sorted(r) == sorted(rounds[0]) for r in rounds))
         self.assertGreater(len({tuple(r) for r in rounds}), 1)
 
+    def test_what_failed_is_not_tried_again(self):
+        seen = []
+        real, sampling.sample = sampling.sample, lambda _, allocator, case: seen.append(allocator) or (
+            {"error": "x"} if allocator == "a" else {})
+        try:
+            sampling.run_all(None, [(sampling.Case("ctx", "b", False, 1), ["a", "b"], 3)], seed=1)
+        finally:
+            sampling.sample = real
+        self.assertEqual((seen.count("a"), seen.count("b")), (1, 3))
+
 
 class InstructionsTest(unittest.TestCase):
     def test_a_longer_path_fails_and_noise_does_not(self):
