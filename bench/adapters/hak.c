@@ -6,21 +6,21 @@
 hak_space *bench_space;
 hak_ctx *bench_ctx;
 
-hak_ctx *bench_hak_ctx(void) {
-#ifdef BENCH_DEBUG
-    hak_options options = HAK_OPTIONS_INIT;
-    options.debug = HAK_DEBUG_CHECK;
-    hak_ctx *ctx = hak_ctx_new(bench_space, &options);
-#else
-    hak_ctx *ctx = hak_ctx_new(bench_space, NULL);
-#endif
 #ifdef BENCH_LABELLED
-    static const char *const names[BENCH_LABELS] = {"string",  "table", "array", "hash",   "closure",  "upvalue",
-                                                    "proto", "userdata", "thread", "buffer", "registry", "other"};
-    for (unsigned i = 0; ctx && i < BENCH_LABELS; i++)
-        if (hak_label_define(ctx, names[i]) != i + 1) abort();
+static const char *const names[BENCH_LABELS] = {"string",  "table",    "array",  "hash",   "closure",  "upvalue",
+                                                "proto", "userdata", "thread", "buffer", "registry", "other"};
 #endif
-    return ctx;
+
+hak_ctx *bench_hak_ctx(void) {
+    hak_options options = HAK_OPTIONS_INIT;
+#ifdef BENCH_LABELLED
+    options.labels = names;
+    options.label_count = BENCH_LABELS;
+#endif
+#ifdef BENCH_DEBUG
+    options.debug = HAK_DEBUG_CHECK;
+#endif
+    return hak_ctx_new(bench_space, &options);
 }
 
 void bench_hak_init(void *buffer, size_t size) {

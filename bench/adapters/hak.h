@@ -30,7 +30,7 @@ typedef hak_ctx ba_ctx;
 static inline ba_ctx *ba_ctx_new(void) {
     return bench_hak_ctx();
 }
-/* Labels are numbered from 1 in the order of their definition. */
+/* Labels are numbered from 1 in the order of hak_options.labels. */
 static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
 #ifdef BENCH_LABELLED
     return hak_alloc_cs(c, n, (hak_label)(1 + label_index(n)), 0);
