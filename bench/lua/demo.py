@@ -148,10 +148,10 @@ def trim(programs, count):
     print(f"   {'':<32}{'built':>8}{'collected':>12}{'trimmed':>10}")
     script = [str(ROOT / "examples/lua/trim.lua"), str(count)]
     for engine in programs.engines:
-        for way, command in (("own allocator", [str(programs.own(engine))]), ("hakmem", programs.launcher(engine))):
+        for way, command in programs.ways(engine).items():
             full, collected, trimmed = run([*command, *script]).stdout.split()
             print(f"   {harness.ENGINES[engine] + ', ' + way:<32}{full:>8}{collected:>12}"
-                  f"{trimmed if way == 'hakmem' else '-':>10}")
+                  f"{'-' if way == 'own allocator' else trimmed:>10}")
 
 
 def teardown(programs, count):

@@ -51,8 +51,8 @@ class Demo(unittest.TestCase):
             self.assertGreater(float(peak), 12.0)
 
     def test_trim_gives_back(self):
-        rows = re.findall(r"hakmem +([\d.]+) +([\d.]+) +([\d.]+)$", self.part(4), re.M)
-        self.assertTrue(rows)
+        rows = re.findall(r"hakmem(?: with labels)? +([\d.]+) +([\d.]+) +([\d.]+)$", self.part(4), re.M)
+        self.assertGreaterEqual(len(rows), 2)
         for built, _, trimmed in rows:
             self.assertLess(float(trimmed), float(built) / 2)
 
