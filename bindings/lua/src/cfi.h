@@ -23,7 +23,8 @@ typedef struct hk_cfi_frame {
 /* The frame of the caller of the function that used HK_CFI_CALLER_SP. */
 static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp) {
     const uintptr_t *stack = (const uintptr_t *)sp;
-    return (hk_cfi_frame){stack[-1], sp, stack[-2]};
+    hk_cfi_frame frame = {stack[-1], sp, stack[-2]};
+    return frame;
 }
 
 /* cfa = (cfa_from_fp ? fp : sp) + cfa_offset, which is the caller's sp; the return address is at cfa - 8;
