@@ -1,13 +1,17 @@
-# libdw is the reference that our reader is held against; nothing else links it.
+# The reader of unwind tables, held against libdw, which nothing else links.
+if(NOT TARGET test_catch OR NOT HAKMEM_LUA_RUNTIMES)
+    return()
+endif()
 find_package(PkgConfig QUIET)
 pkg_check_modules(LUA_TEST_DW QUIET IMPORTED_TARGET libdw libelf)
-list(GET HAKMEM_LUA_RUNTIMES 0 runtime)
 if(NOT LUA_TEST_DW_FOUND)
     message(STATUS "hakmem: libdw not found, the test of unwind tables is left out (Debian package: libdw-dev)")
     return()
 endif()
-add_executable(test_lua_cfi cfi.cpp)
+list(GET HAKMEM_LUA_RUNTIMES 0 runtime)
+add_executable(test_lua_cfi label/cfi.cpp)
 target_include_directories(test_lua_cfi PRIVATE ${PROJECT_SOURCE_DIR}/bindings/lua/src)
-target_link_libraries(test_lua_cfi PRIVATE hakmem_lua_${runtime} PkgConfig::LUA_${runtime} test_catch PkgConfig::LUA_TEST_DW)
+target_link_libraries(test_lua_cfi PRIVATE hakmem_lua_${runtime} PkgConfig::LUA_${runtime} test_catch
+    PkgConfig::LUA_TEST_DW)
 add_test(NAME lua_cfi COMMAND test_lua_cfi)
 set_tests_properties(lua_cfi PROPERTIES LABELS lua TIMEOUT 120)
