@@ -55,6 +55,15 @@ TEST_CASE("context options: what is refused, with a reason in one line") {
     SECTION("magazine") { options.magazine = GENERATE(33u, 1000u, ~0u); }
     SECTION("packed_bytes") { options.packed_bytes = GENERATE(512 * KiB + 1, SIZE_MAX - 1); }
     SECTION("debug") { options.debug = GENERATE(8u, 0x80000000u); }
+    SECTION("labels") {
+        static const char *const names[HAK_LABELS_MAX + 1] = {"a"};
+        options.label_count = 1;
+        SECTION("missing") {}
+        SECTION("too many") {
+            options.labels = names;
+            options.label_count = HAK_LABELS_MAX + 1;
+        }
+    }
     require_rejected(options);
 }
 
@@ -62,6 +71,11 @@ TEST_CASE("context options: what is accepted") {
     hak_options options = ctx_options();
     SECTION("defaults") {}
     SECTION("magazine") { options.magazine = GENERATE(1u, 2u, 32u); }
+    SECTION("labels") {
+        static std::vector<const char *> names(HAK_LABELS_MAX, "x");
+        options.labels = names.data();
+        options.label_count = HAK_LABELS_MAX;
+    }
     SECTION("packed_bytes") { options.packed_bytes = GENERATE(512 * KiB, HAK_NONE, (size_t)1000); }
     SECTION("debug") { options.debug = GENERATE(1u, 2u, 3u, 4u, 7u); }
     CHECK(hak_options_error(&options) == nullptr);
@@ -128,6 +142,33 @@ TEST_CASE("option packed_bytes: small contexts stay small") {
     CHECK(standard <= 48 * KiB);
     CHECK(none >= 2 * standard);
     CHECK(committed(256 * KiB, 200000) < committed(0, 200000));
+}
+
+TEST_CASE("options labels, label_count: names from the start") {
+    TestSpace s;
+    static const char *const names[] = {"string", "table", "array"};
+    hak_options options = ctx_options();
+    options.labels = names;
+    options.label_count = 3;
+    options.packed_bytes = GENERATE((size_t)0, HAK_NONE);
+    TestCtx ctx(s.space, &options);
+    hak_label_info infos[8];
+    CHECK(hak_labels_stats(ctx, infos, 8) == 4);
+    for (hak_label i = 1; i <= 3; i++) {
+        CHECK(hak_label_name(ctx, i) == names[i - 1]);
+        CHECK(hak_label_define(ctx, names[i - 1]) == i);
+    }
+    CHECK(hak_label_name(ctx, 4) == nullptr);
+    CHECK(hak_label_define(ctx, "closure") == 4);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 3000; i++) {
+        blocks.push_back(hak_alloc_cs(ctx, 16 + i % 900, (hak_label)(i % 5), 0));
+        REQUIRE(hak_label_of(ctx, blocks.back()) == i % 5);
+    }
+    REQUIRE(hak_label_stats(ctx, 2, infos) == 0);
+    CHECK(infos->live_blocks == 600);
+    CHECK(std::string(infos->name) == "table");
+    require_sound(ctx);
 }
 
 TEST_CASE("options quota, on_error, error_user, big_cache, debug are used") {

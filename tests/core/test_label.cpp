@@ -260,19 +260,30 @@ TEST_CASE("labels may come when blocks exist already") {
 }
 
 TEST_CASE("an undefined label counts as 0") {
+    int which = GENERATE(0, 1, 2);
+    CAPTURE(which);
     TestSpace s;
-    TestCtx ctx(s.space);
+    hak_options options = variant(which);
+    TestCtx ctx(s.space, &options);
     hak_label a = hak_label_define(ctx, "a");
-    for (size_t n : MIXED)
-        for (int label : {2, 77, 253, 254, 255, 256, 257, 512, 65535}) {
-            CAPTURE(n, label);
-            void *p = hak_alloc_cs(ctx, n, (hak_label)label, 0);
-            REQUIRE(hak_label_of(ctx, p) == 0);
-            p = hak_realloc_cs(ctx, p, n, a, 0);
-            REQUIRE(hak_label_of(ctx, p) == a);
-            p = hak_realloc_cs(ctx, p, n, (hak_label)label, 0);
-            REQUIRE(hak_label_of(ctx, p) == 0);
-        }
+    std::vector<void *> blocks;
+    for (int round = 0; round < 5; round++)
+        for (size_t n : MIXED)
+            for (int label : {2, 77, 253, 254, 255, 256, 257, 512, 65535}) {
+                CAPTURE(n, label);
+                void *p = hak_alloc_cs(ctx, n, (hak_label)label, 0);
+                REQUIRE(hak_label_of(ctx, p) == 0);
+                p = hak_realloc_cs(ctx, p, n, a, 0);
+                REQUIRE(hak_label_of(ctx, p) == a);
+                p = hak_realloc_cs(ctx, p, n, (hak_label)label, 0);
+                REQUIRE(hak_label_of(ctx, p) == 0);
+                blocks.push_back(p);
+            }
+    // Labels that are defined afterwards do not inherit them.
+    for (int i = 2; i <= HAK_LABELS_MAX; i++)
+        REQUIRE(hak_label_define(ctx, ("later" + std::to_string(i)).c_str()) != 0);
+    for (void *p : blocks)
+        REQUIRE(hak_label_of(ctx, p) == 0);
     require_sound(ctx);
     Totals all = label_totals(ctx);
     hak_label_info info;

@@ -28,14 +28,19 @@ hak_options variant(int which) {
     if (which == 1)
         options.packed_bytes = HAK_NONE;
     else if (which == 2)
-        options.debug = HAK_DEBUG_CHECK | HAK_DEBUG_POISON;
+        options.debug = HAK_DEBUG_CHECK;
+    else if (which == 3)
+        options.debug = HAK_DEBUG_POISON;
     return options;
 }
 
 } // namespace
 
 TEST_CASE("every transition keeps the contents") {
-    int which = GENERATE(0, 1, 2), form = GENERATE(0, 1, 2, 3);
+    int which = GENERATE(0, 1, 2, 3), form = GENERATE(0, 1, 2, 3);
+    // Poison fills every byte: one form of it shows as much as four.
+    if (which == 3 && form != SIZED)
+        return;
     CAPTURE(which, form);
     TestSpace s;
     hak_options options = variant(which);
@@ -55,7 +60,7 @@ TEST_CASE("every transition keeps the contents") {
             REQUIRE(filled(q, std::min(from, to), id));
             REQUIRE(hak_usable_size(ctx, q) >= to);
             if (to >= 16)
-                REQUIRE(addr(q) % (to > 8 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
+                REQUIRE(addr(q) % (to > 16 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
             std::memset(q, 0x11, to);
             REQUIRE(stats_of(ctx).live_blocks == 1);
             REQUIRE(stats_of(ctx).live_bytes == hak_usable_size(ctx, q));

