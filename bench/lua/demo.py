@@ -43,10 +43,13 @@ class Programs:
         self.bench = build / "bench/lua"
         self.binding = build / "bindings/lua"
         self.measure = self.bench / "measure"
-        self.engines = [e for e, name in LAUNCHERS.items()
-                        if (self.binding / name).exists() and self.own(e).exists()]
+        self.engines = [
+            e for e, name in LAUNCHERS.items() if (self.binding / name).exists() and self.own(e).exists()
+        ]
         if not self.engines:
-            harness.fail(f"neither hakluajit nor haklua5.4 in {self.binding}; run scripts/demo, which builds them")
+            harness.fail(
+                f"neither hakluajit nor haklua5.4 in {self.binding}; run scripts/demo, which builds them"
+            )
 
     def own(self, engine):
         return self.bench / f"lua_host_{engine}_builtin"
@@ -55,9 +58,11 @@ class Programs:
         return [str(self.binding / LAUNCHERS[engine]), *options]
 
     def ways(self, engine):
-        return {"own allocator": [str(self.own(engine))],
-                "hakmem": self.launcher(engine, "--hak-labels=off"),
-                "hakmem with labels": self.launcher(engine, "--hak-labels=on")}
+        return {
+            "own allocator": [str(self.own(engine))],
+            "hakmem": self.launcher(engine, "--hak-labels=off"),
+            "hakmem with labels": self.launcher(engine, "--hak-labels=on"),
+        }
 
 
 def run(command, accepted=(0,), **options):
@@ -86,21 +91,27 @@ def luacheck_environment():
 
 def real_program(programs, arguments, sources, repetitions):
     lines = sum(p.read_bytes().count(b"\n") for p in sources)
-    heading(1, f"luacheck (Debian's lua-check) over {len(sources)} files, {lines:,} lines of Lua",
-            "one run, one CPU" if repetitions == 1 else f"medians of {repetitions}, one CPU")
+    heading(
+        1,
+        f"luacheck (Debian's lua-check) over {len(sources)} files, {lines:,} lines of Lua",
+        "one run, one CPU" if repetitions == 1 else f"medians of {repetitions}, one CPU",
+    )
     environment = luacheck_environment()
     jobs = [(e, way) for e in programs.engines for way in programs.ways(e)]
     used, verdicts = {job: [] for job in jobs}, set()
     progress = harness.Progress(repetitions * len(jobs))
     for repetition in range(repetitions):
         # The order turns round, so that no way is always the first.
-        for job in jobs[repetition % 3:] + jobs[:repetition % 3]:
+        for job in jobs[repetition % 3 :] + jobs[: repetition % 3]:
             engine, way = job
             progress.step(f"{engine}: {way}")
             with tempfile.NamedTemporaryFile(mode="r") as figures:
                 # luacheck ends with 1 or 2 when it has found something.
-                done = run([str(programs.measure), figures.name, *programs.ways(engine)[way], *arguments],
-                           (0, 1, 2), env=environment)
+                done = run(
+                    [str(programs.measure), figures.name, *programs.ways(engine)[way], *arguments],
+                    (0, 1, 2),
+                    env=environment,
+                )
                 used[job].append(json.load(figures))
             verdicts.add(done.stdout)
     progress.end()
@@ -114,18 +125,23 @@ def real_program(programs, arguments, sources, repetitions):
         for way in programs.ways(engine):
             runs = used[(engine, way)]
             cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
-            ratio = statistics.median((r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"])
-                                      for r, b in zip(runs, base))
+            ratio = statistics.median(
+                (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base)
+            )
             peak = statistics.median(r["peak_kb"] for r in runs)
             peak_ratio = statistics.median(r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base))
             shown = bar(ratio)
-            print(f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{BAR_ROOM - len(shown)}}"
-                  f"{peak / 1024:>9.1f}{peak_ratio:>7.2f}")
+            print(
+                f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{BAR_ROOM - len(shown)}}"
+                f"{peak / 1024:>9.1f}{peak_ratio:>7.2f}"
+            )
 
 
 def report(programs, arguments):
     environment = luacheck_environment()
-    heading(2, "Which part of the interpreter holds the memory, as luacheck ends", "--hak-labels=on --hak-report")
+    heading(
+        2, "Which part of the interpreter holds the memory, as luacheck ends", "--hak-labels=on --hak-report"
+    )
     for engine in programs.engines:
         print("   " + paint("4", harness.ENGINES[engine]))
         with tempfile.NamedTemporaryFile(mode="r") as text:
@@ -150,8 +166,10 @@ def trim(programs, count):
     for engine in programs.engines:
         for way, command in programs.ways(engine).items():
             full, collected, trimmed = run([*command, *script]).stdout.split()
-            print(f"   {harness.ENGINES[engine] + ', ' + way:<32}{full:>8}{collected:>12}"
-                  f"{'-' if way == 'own allocator' else trimmed:>10}")
+            print(
+                f"   {harness.ENGINES[engine] + ', ' + way:<32}{full:>8}{collected:>12}"
+                f"{'-' if way == 'own allocator' else trimmed:>10}"
+            )
 
 
 def teardown(programs, count):
@@ -159,25 +177,39 @@ def teardown(programs, count):
     print(f"   {'':<52}{'heap MB':>8}{'CPU ms':>10}{'left MB':>10}")
     for engine in programs.engines:
         states = str(programs.bench / f"lua_states_{engine}")
-        for way, name in (("builtin", "own allocator, lua_close"), ("hak-own", "hakmem, lua_close"),
-                          ("hak-drop", "hakmem, hak_lua_drop"), ("hak-drop-huge", "hakmem, hak_lua_drop, huge pages")):
+        for way, name in (
+            ("builtin", "own allocator, lua_close"),
+            ("hak-own", "hakmem, lua_close"),
+            ("hak-drop", "hakmem, hak_lua_drop"),
+            ("hak-drop-huge", "hakmem, hak_lua_drop, huge pages"),
+        ):
             used = json.loads(run([states, "teardown", way, str(count)]).stdout)
-            print(f"   {harness.ENGINES[engine] + ': ' + name:<52}{used['full_mb']:>8.0f}{used['end_ms']:>10.2f}"
-                  f"{used['left_mb']:>10.1f}")
+            print(
+                f"   {harness.ENGINES[engine] + ': ' + name:<52}{used['full_mb']:>8.0f}"
+                f"{used['end_ms']:>10.2f}"
+                f"{used['left_mb']:>10.1f}"
+            )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release")
-    parser.add_argument("--quick", action="store_true", help="one repetition, 30 files, a tenth of the records")
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="one repetition, 30 files, a tenth of the records"
+    )
     args = parser.parse_args()
     repetitions, records = (1, 100000) if args.quick else (3, 1000000)
     programs = Programs(args.build)
     about = harness.description(harness.pin(None), programs.engines, programs.bench)
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]
-    print(paint("1", "hakmem") + f" on {' and '.join(versions[e] for e in programs.engines)}; {machine['cpu']}, "
-          f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}")
+    print(
+        paint("1", "hakmem")
+        + f" on {' and '.join(versions[e] for e in programs.engines)}; {machine['cpu']}, "
+        f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}"
+    )
     luacheck, sources = luacheck_command(30 if args.quick else None)
     real_program(programs, luacheck, sources, repetitions)
     report(programs, luacheck)

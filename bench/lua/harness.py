@@ -23,7 +23,7 @@ def first_line(path, prefix=""):
         with open(path) as f:
             for line in f:
                 if line.startswith(prefix):
-                    return line[len(prefix):].strip(" \t:\n")
+                    return line[len(prefix) :].strip(" \t:\n")
     except OSError:
         pass
     return "unknown"
@@ -64,8 +64,10 @@ def pin(cpu):
 
 
 def description(cpu, engines, build):
-    versions = {"revision": output("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
-                "libc": " ".join(platform.libc_ver())}
+    versions = {
+        "revision": output("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
+        "libc": " ".join(platform.libc_ver()),
+    }
     for engine in engines:
         for allocator in ("builtin", "hak", "mimalloc"):
             host = built(build, f"lua_host_{engine}_{allocator}")
@@ -89,8 +91,11 @@ def caption(about):
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]
     engines = ", ".join(versions[e] for e in ENGINES if e in versions)
-    return (f"`{about['command']}`, {about['date'][:10]}, {versions.get('hak')} ({versions['revision']}), {engines}, "
-            f"{machine['cpu']}, Linux {machine['kernel'].split('-')[0]}, THP {thp}.")
+    return (
+        f"`{about['command']}`, {about['date'][:10]}, {versions.get('hak')} "
+        f"({versions['revision']}), {engines}, "
+        f"{machine['cpu']}, Linux {machine['kernel'].split('-')[0]}, THP {thp}."
+    )
 
 
 def markdown_table(header, rows):

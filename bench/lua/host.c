@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int traceback(lua_State *L) {
+static int traceback(lua_State *L)
+{
     const char *text = lua_tostring(L, 1);
     lua_getglobal(L, "debug");
     lua_getfield(L, -1, "traceback");
@@ -24,7 +25,8 @@ static int traceback(lua_State *L) {
     return 1;
 }
 
-static int run(lua_State *L, int argc, char **argv) {
+static int run(lua_State *L, int argc, char **argv)
+{
     luaL_openlibs(L);
     lua_createtable(L, argc, 1);
     for (int i = 0; i < argc; i++) {
@@ -40,12 +42,12 @@ static int run(lua_State *L, int argc, char **argv) {
             lua_pushstring(L, argv[i]);
         status = lua_pcall(L, argc - 1, 0, 1);
     }
-    if (status != 0)
-        fprintf(stderr, "%s\n", lua_tostring(L, -1));
+    if (status != 0) fprintf(stderr, "%s\n", lua_tostring(L, -1));
     return status;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     bool labels = argc > 1 && strcmp(argv[1], "--labels") == 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("%s\n%s\n", RUNTIME, host_allocator());

@@ -3,14 +3,17 @@
 
 #include <lauxlib.h>
 
-lua_State *host_open(bool labels) {
+lua_State *host_open(bool labels)
+{
     return labels ? NULL : luaL_newstate();
 }
 
-void host_close(lua_State *L) {
+void host_close(lua_State *L)
+{
     lua_close(L);
 }
 
-const char *host_allocator(void) {
+const char *host_allocator(void)
+{
     return "built-in";
 }

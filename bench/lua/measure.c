@@ -10,17 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static double seconds(struct timeval t) {
+static double seconds(struct timeval t)
+{
     return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
 }
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     if (argc < 3) {
         fprintf(stderr, "usage: measure FILE command [arguments]\n");
         return 2;

@@ -54,10 +54,14 @@ def collect(args, hosts, variants):
                 host_name, options = VARIANTS[variant]
                 script = harness.HERE / "programs" / f"{program}.lua"
                 progress.step(f"{engine} {program} {variant}")
-                text, used = sample(args.build / "measure", hosts[engine][host_name], options, script, args.scale)
+                text, used = sample(
+                    args.build / "measure", hosts[engine][host_name], options, script, args.scale
+                )
                 expected = printed.setdefault(program, text)
                 if text != expected:
-                    harness.fail(f"{program} under {engine}, {variant}, printed {text!r}; before {expected!r}")
+                    harness.fail(
+                        f"{program} under {engine}, {variant}, printed {text!r}; before {expected!r}"
+                    )
                 samples[engine][program][variant].append(used)
     progress.end()
     return samples
@@ -80,7 +84,7 @@ def interval(samples, variant, measure, n):
 
 def tables(samples, variants, n, form):
     others = [v for v in variants if v != BASE]
-    header = (["program", "CPU s"] + others + ["peak MB"] + others)
+    header = ["program", "CPU s"] + others + ["peak MB"] + others
     parts = []
     for engine, by_program in samples.items():
         rows = []
@@ -119,28 +123,47 @@ def summary(samples, variants, n):
             if v == BASE:
                 continue
             result[engine][v] = {
-                measure: {"geomean": geomean_of(by_program, v, measure, n),
-                          "programs": {p: ratios(r, v, measure, range(n)) for p, r in by_program.items()}}
-                for measure in MEASURES}
+                measure: {
+                    "geomean": geomean_of(by_program, v, measure, n),
+                    "programs": {p: ratios(r, v, measure, range(n)) for p, r in by_program.items()},
+                }
+                for measure in MEASURES
+            }
     return result
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0], epilog="Programs: " + ", ".join(PROGRAMS))
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="Programs: " + ", ".join(PROGRAMS)
+    )
     parser.add_argument("programs", nargs="*", metavar="program", help="default: all")
-    parser.add_argument("--build", type=Path, default=harness.HERE.parents[1] / "build/release/bench/lua",
-                        metavar="DIR", help="where the hosts were built (build/release/bench/lua)")
-    parser.add_argument("--engines", metavar="LIST", help=", ".join(harness.ENGINES) + "; default: all that are built")
-    parser.add_argument("--variants", metavar="LIST",
-                        help=", ".join(VARIANTS) + "; default: all that are built; builtin is always run")
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=harness.HERE.parents[1] / "build/release/bench/lua",
+        metavar="DIR",
+        help="where the hosts were built (build/release/bench/lua)",
+    )
+    parser.add_argument(
+        "--engines", metavar="LIST", help=", ".join(harness.ENGINES) + "; default: all that are built"
+    )
+    parser.add_argument(
+        "--variants",
+        metavar="LIST",
+        help=", ".join(VARIANTS) + "; default: all that are built; builtin is always run",
+    )
     parser.add_argument("-n", type=int, default=9, help="repetitions (9)")
     parser.add_argument("--scale", type=float, default=1, help="work of the programs (1)")
     parser.add_argument("--quick", action="store_true", help="3 repetitions at a tenth of the work")
     parser.add_argument("--cpu", type=int, help="CPU to run on (the last one)")
     parser.add_argument("--seed", type=int, default=1, help="of the order (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", 
-                        help="write the tables there as Markdown, between the marks of this tool if the file exists")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables there as Markdown, between the marks of this tool if the file exists",
+    )
     args = parser.parse_args()
     for program in args.programs:
         if program not in PROGRAMS:
@@ -180,13 +203,22 @@ def main():
     for engine, table in tables(samples, variants, args.n, harness.plain_table):
         print(f"{harness.ENGINES[engine]}: ratios to its own allocator, medians of {args.n}\n{table}\n")
     if args.markdown:
-        parts = [f"{harness.caption(about)} Medians of {args.n} repetitions; ratios are to the runtime's own allocator."]
+        parts = [
+            f"{harness.caption(about)} Medians of {args.n} repetitions; "
+            "ratios are to the runtime's own allocator."
+        ]
         for engine, table in tables(samples, variants, args.n, harness.markdown_table):
             parts.append(f"### {harness.ENGINES[engine]}\n\n{table}")
         harness.write_markdown(args.markdown, "\n\n".join(parts))
     if args.json:
-        harness.write_json(args.json, about, repetitions=args.n, scale=args.scale,
-                           ratios=summary(samples, variants, args.n), samples=samples)
+        harness.write_json(
+            args.json,
+            about,
+            repetitions=args.n,
+            scale=args.scale,
+            ratios=summary(samples, variants, args.n),
+            samples=samples,
+        )
 
 
 if __name__ == "__main__":

@@ -19,35 +19,36 @@
 #include <string.h>
 #include <time.h>
 
-static void fail(const char *what) {
+static void fail(const char *what)
+{
     fprintf(stderr, "states: %s\n", what);
     exit(1);
 }
 
-static double cpu_ms(void) {
+static double cpu_ms(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static double wall_ms(void) {
+static double wall_ms(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 /* Resident KiB, counted by the kernel page by page; the counters of /proc/self/status lag behind. */
-static double resident_kb(void) {
+static double resident_kb(void)
+{
     char line[256];
     long kb = -1;
     FILE *f = fopen("/proc/self/smaps_rollup", "r");
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "Rss: %ld", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    if (kb < 0)
-        fail("no Rss in /proc/self/smaps_rollup");
+        if (sscanf(line, "Rss: %ld", &kb) == 1) break;
+    if (f) fclose(f);
+    if (kb < 0) fail("no Rss in /proc/self/smaps_rollup");
     return (double)kb;
 }
 
@@ -64,33 +65,31 @@ static const maker makers[] = {
 
 static hak_space *shared_space;
 
-static void prepare(const maker *m) {
-    if (!m->shared)
-        return;
+static void prepare(const maker *m)
+{
+    if (!m->shared) return;
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
-    if (m->huge)
-        options.huge_from = 1;
+    if (m->huge) options.huge_from = 1;
     shared_space = hak_space_new(&options);
-    if (!shared_space)
-        fail("no space");
+    if (!shared_space) fail("no space");
 }
 
-static lua_State *state_new(const maker *m) {
+static lua_State *state_new(const maker *m)
+{
     lua_State *L = m->hak ? hak_lua_newstate_in(shared_space, NULL) : luaL_newstate();
-    if (!L)
-        fail("no state");
+    if (!L) fail("no state");
     return L;
 }
 
-static void run(lua_State *L, const char *code, long argument) {
-    if (luaL_loadstring(L, code) != 0)
-        fail(lua_tostring(L, -1));
+static void run(lua_State *L, const char *code, long argument)
+{
+    if (luaL_loadstring(L, code) != 0) fail(lua_tostring(L, -1));
     lua_pushinteger(L, argument);
-    if (lua_pcall(L, 1, 0, 0) != 0)
-        fail(lua_tostring(L, -1));
+    if (lua_pcall(L, 1, 0, 0) != 0) fail(lua_tostring(L, -1));
 }
 
-static double used_kb(lua_State *L) {
+static double used_kb(lua_State *L)
+{
     return (double)lua_gc(L, LUA_GCCOUNT, 0) + (double)lua_gc(L, LUA_GCCOUNTB, 0) / 1024;
 }
 
@@ -105,17 +104,16 @@ static const char fill_small[] =
     "    collectgarbage()\n"
     "end\n";
 
-static void many(const maker *m, bool small, long count) {
+static void many(const maker *m, bool small, long count)
+{
     lua_State **all = malloc((size_t)count * sizeof *all);
-    if (!all)
-        fail("no memory");
+    if (!all) fail("no memory");
     memset(all, 0xff, (size_t)count * sizeof *all);
     prepare(m);
     /* The first state pays for what the process needs once: pages of the library, relocations. */
     lua_State *first = state_new(m);
     luaL_openlibs(first);
-    if (small)
-        run(first, fill_small, 0);
+    if (small) run(first, fill_small, 0);
     lua_close(first);
     double before = resident_kb(), start = cpu_ms(), created = 0, used = 0;
     for (long i = 0; i < count; i++) {
@@ -139,24 +137,22 @@ static void many(const maker *m, bool small, long count) {
     free(all);
 }
 
-static const char fill_records[] =
-    "records = {}\n"
-    "for i = 1, ... do\n"
-    "    records[i] = { id = i, name = 'record ' .. i, at = { i, -i } }\n"
-    "end\n";
+static const char fill_records[] = "records = {}\n"
+                                   "for i = 1, ... do\n"
+                                   "    records[i] = { id = i, name = 'record ' .. i, at = { i, -i } }\n"
+                                   "end\n";
 
-static const char drop_most[] =
-    "for i = 1, ... do\n"
-    "    if i % 1000 ~= 0 then records[i] = false end\n"
-    "end\n";
+static const char drop_most[] = "for i = 1, ... do\n"
+                                "    if i % 1000 ~= 0 then records[i] = false end\n"
+                                "end\n";
 
-static const char check_survivors[] =
-    "for i = 1000, ..., 1000 do\n"
-    "    local r = records[i]\n"
-    "    assert(r.id == i and r.name == 'record ' .. i and r.at[2] == -i)\n"
-    "end\n";
+static const char check_survivors[] = "for i = 1000, ..., 1000 do\n"
+                                      "    local r = records[i]\n"
+                                      "    assert(r.id == i and r.name == 'record ' .. i and r.at[2] == -i)\n"
+                                      "end\n";
 
-static void survivors(const maker *m, long count) {
+static void survivors(const maker *m, long count)
+{
     prepare(m);
     double before = resident_kb();
     lua_State *L = state_new(m);
@@ -169,10 +165,8 @@ static void survivors(const maker *m, long count) {
     lua_gc(L, LUA_GCCOLLECT, 0);
     double collected = cpu_ms() - start, after = resident_kb() - before;
     start = cpu_ms();
-    if (m->hak)
-        hak_ctx_trim(hak_lua_context(L));
-    else
-        malloc_trim(0); /* all there is: it helps where the allocator is the C library's */
+    if (m->hak) hak_ctx_trim(hak_lua_context(L));
+    else malloc_trim(0); /* all there is: it helps where the allocator is the C library's */
     double trimmed = cpu_ms() - start, left = resident_kb() - before;
     run(L, check_survivors, count);
     printf("{\"build_ms\": %.1f, \"full_kb\": %.0f, \"collect_ms\": %.1f, \"collected_kb\": %.0f, "
@@ -182,7 +176,8 @@ static void survivors(const maker *m, long count) {
     hak_space_delete(shared_space);
 }
 
-static void teardown(const maker *m, long count) {
+static void teardown(const maker *m, long count)
+{
     prepare(m);
     double before = resident_kb();
     lua_State *L = state_new(m);
@@ -193,8 +188,7 @@ static void teardown(const maker *m, long count) {
     double wall = wall_ms();
     start = cpu_ms();
     if (m->drop) {
-        if (hak_lua_drop(L) != 0)
-            fail("hak_lua_drop refused");
+        if (hak_lua_drop(L) != 0) fail("hak_lua_drop refused");
     } else {
         lua_close(L);
     }
@@ -207,26 +201,23 @@ static void teardown(const maker *m, long count) {
            built, full / 1024, ended, wall, (resident_kb() - before) / 1024);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const maker *m = NULL;
     long count = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
     for (size_t i = 0; argc == 4 && i < sizeof makers / sizeof *makers; i++)
-        if (strcmp(makers[i].name, argv[2]) == 0)
-            m = &makers[i];
+        if (strcmp(makers[i].name, argv[2]) == 0) m = &makers[i];
     if (!m || count < 1) {
-        fprintf(stderr, "usage: %s fresh|small|survivors|teardown "
-                        "builtin|hak-shared|hak-own|hak-drop|hak-drop-huge COUNT\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s fresh|small|survivors|teardown "
+                "builtin|hak-shared|hak-own|hak-drop|hak-drop-huge COUNT\n",
+                argv[0]);
         return 2;
     }
-    if (strcmp(argv[1], "fresh") == 0)
-        many(m, false, count);
-    else if (strcmp(argv[1], "small") == 0)
-        many(m, true, count);
-    else if (strcmp(argv[1], "survivors") == 0)
-        survivors(m, count);
-    else if (strcmp(argv[1], "teardown") == 0)
-        teardown(m, count);
-    else
-        fail("the first argument is fresh, small, survivors or teardown");
+    if (strcmp(argv[1], "fresh") == 0) many(m, false, count);
+    else if (strcmp(argv[1], "small") == 0) many(m, true, count);
+    else if (strcmp(argv[1], "survivors") == 0) survivors(m, count);
+    else if (strcmp(argv[1], "teardown") == 0) teardown(m, count);
+    else fail("the first argument is fresh, small, survivors or teardown");
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures whole Lua states: fresh and small ones, clean-up after a drop of most records, the end of a big one.
+"""Measures whole Lua states: fresh and small ones, clean-up after most records died, the end of a big one.
 
 Every sample is a fresh process of the program lua_states_ENGINE on one CPU, in shuffled order; figures are
 medians.
@@ -16,37 +16,87 @@ import harness
 
 # measurement: title, allocators, count, columns (key, heading, format)
 MEASUREMENTS = {
-    "fresh": ("A fresh state with its libraries, {count} alive", ["builtin", "hak-shared", "hak-own"], 500,
-              [("resident_kb", "resident KB", ".1f"), ("create_us", "create us", ".1f"),
-               ("close_us", "close us", ".1f"), ("lua_kb", "Lua's count KB", ".1f")]),
-    "small": ("A state with 87 KiB live, {count} alive", ["builtin", "hak-shared", "hak-own"], 300,
-              [("resident_kb", "resident KB", ".1f"), ("close_us", "close us", ".1f"),
-               ("lua_kb", "Lua's count KB", ".1f")]),
-    "survivors": ("{count} records, all but each 1000th dropped, collected, trimmed", ["builtin", "hak-own"], 1000000,
-                  [("full_kb", "full KB", ".0f"), ("collected_kb", "collected KB", ".0f"),
-                   ("trimmed_kb", "trimmed KB", ".0f"), ("build_ms", "build ms", ".0f"),
-                   ("collect_ms", "collect ms", ".0f"), ("trim_ms", "trim ms", ".1f")]),
-    "teardown": ("The end of a state with {count} records",
-                 ["builtin", "hak-own", "hak-drop", "hak-drop-huge"], 3500000,
-                 [("full_mb", "heap MB", ".0f"), ("build_ms", "build ms", ".0f"), ("end_ms", "end ms", ".2f"),
-                  ("end_wall_ms", "end wall ms", ".2f"), ("left_mb", "left MB", ".2f")]),
+    "fresh": (
+        "A fresh state with its libraries, {count} alive",
+        ["builtin", "hak-shared", "hak-own"],
+        500,
+        [
+            ("resident_kb", "resident KB", ".1f"),
+            ("create_us", "create us", ".1f"),
+            ("close_us", "close us", ".1f"),
+            ("lua_kb", "Lua's count KB", ".1f"),
+        ],
+    ),
+    "small": (
+        "A state with 87 KiB live, {count} alive",
+        ["builtin", "hak-shared", "hak-own"],
+        300,
+        [
+            ("resident_kb", "resident KB", ".1f"),
+            ("close_us", "close us", ".1f"),
+            ("lua_kb", "Lua's count KB", ".1f"),
+        ],
+    ),
+    "survivors": (
+        "{count} records, all but each 1000th dropped, collected, trimmed",
+        ["builtin", "hak-own"],
+        1000000,
+        [
+            ("full_kb", "full KB", ".0f"),
+            ("collected_kb", "collected KB", ".0f"),
+            ("trimmed_kb", "trimmed KB", ".0f"),
+            ("build_ms", "build ms", ".0f"),
+            ("collect_ms", "collect ms", ".0f"),
+            ("trim_ms", "trim ms", ".1f"),
+        ],
+    ),
+    "teardown": (
+        "The end of a state with {count} records",
+        ["builtin", "hak-own", "hak-drop", "hak-drop-huge"],
+        3500000,
+        [
+            ("full_mb", "heap MB", ".0f"),
+            ("build_ms", "build ms", ".0f"),
+            ("end_ms", "end ms", ".2f"),
+            ("end_wall_ms", "end wall ms", ".2f"),
+            ("left_mb", "left MB", ".2f"),
+        ],
+    ),
 }
-NAMES = {"builtin": "built-in, lua_close", "hak-shared": "hakmem, one space", "hak-own": "hakmem, a space each",
-         "hak-drop": "hakmem, hak_lua_drop", "hak-drop-huge": "hakmem, hak_lua_drop, huge pages"}
+NAMES = {
+    "builtin": "built-in, lua_close",
+    "hak-shared": "hakmem, one space",
+    "hak-own": "hakmem, a space each",
+    "hak-drop": "hakmem, hak_lua_drop",
+    "hak-drop-huge": "hakmem, hak_lua_drop, huge pages",
+}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("measurements", nargs="*", metavar="measurement", help=", ".join(MEASUREMENTS) + "; default: all")
-    parser.add_argument("--build", type=Path, default=harness.HERE.parents[1] / "build/release/bench/lua",
-                        metavar="DIR", help="where the programs were built (build/release/bench/lua)")
+    parser.add_argument(
+        "measurements", nargs="*", metavar="measurement", help=", ".join(MEASUREMENTS) + "; default: all"
+    )
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=harness.HERE.parents[1] / "build/release/bench/lua",
+        metavar="DIR",
+        help="where the programs were built (build/release/bench/lua)",
+    )
     parser.add_argument("--engines", metavar="LIST", help=", ".join(harness.ENGINES) + "; default: all")
     parser.add_argument("-n", type=int, default=5, help="repetitions (5)")
-    parser.add_argument("--quick", action="store_true", help="1 repetition with a fiftieth of the states and records")
+    parser.add_argument(
+        "--quick", action="store_true", help="1 repetition with a fiftieth of the states and records"
+    )
     parser.add_argument("--cpu", type=int, help="CPU to run on (the last one)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", 
-                        help="write the tables there as Markdown, between the marks of this tool if the file exists")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables there as Markdown, between the marks of this tool if the file exists",
+    )
     args = parser.parse_args()
     for name in args.measurements:
         if name not in MEASUREMENTS:
@@ -61,8 +111,12 @@ def arguments():
 
 def collect(args, programs, counts):
     """samples[measurement][engine][allocator] = list of results."""
-    jobs = [(name, engine, allocator) for name in args.measurements for engine in programs
-            for allocator in MEASUREMENTS[name][1]]
+    jobs = [
+        (name, engine, allocator)
+        for name in args.measurements
+        for engine in programs
+        for allocator in MEASUREMENTS[name][1]
+    ]
     samples = {}
     progress = harness.Progress(args.n * len(jobs))
     order = random.Random(1)
@@ -86,9 +140,13 @@ def tables(args, programs, samples, counts, form):
         for engine in programs:
             for allocator in allocators:
                 runs = samples[name][engine][allocator]
-                rows.append([f"{harness.ENGINES[engine]}: {NAMES[allocator]}"] +
-                            [format(statistics.median(r[key] for r in runs), spec) for key, _, spec in columns])
-        yield title.format(count=f"{counts[name]:,}"), form([""] + [heading for _, heading, _ in columns], rows)
+                rows.append(
+                    [f"{harness.ENGINES[engine]}: {NAMES[allocator]}"]
+                    + [format(statistics.median(r[key] for r in runs), spec) for key, _, spec in columns]
+                )
+        yield title.format(count=f"{counts[name]:,}"), form(
+            [""] + [heading for _, heading, _ in columns], rows
+        )
 
 
 def main():
@@ -109,8 +167,10 @@ def main():
         print(f"{title}\n{table}\n")
     if args.markdown:
         parts = [f"{harness.caption(about)} Medians of {args.n}; times are CPU time unless wall is said."]
-        parts += [f"### {title}\n\n{table}" for title, table in
-                  tables(args, programs, samples, counts, harness.markdown_table)]
+        parts += [
+            f"### {title}\n\n{table}"
+            for title, table in tables(args, programs, samples, counts, harness.markdown_table)
+        ]
         harness.write_markdown(args.markdown, "\n\n".join(parts))
     if args.json:
         harness.write_json(args.json, about, repetitions=args.n, counts=counts, samples=samples)

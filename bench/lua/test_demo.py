@@ -15,8 +15,11 @@ HERE = Path(__file__).resolve().parent
 class Demo(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        done = subprocess.run([sys.executable, str(HERE / "demo.py"), "--build", os.environ["BUILD"], "--quick"],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, str(HERE / "demo.py"), "--build", os.environ["BUILD"], "--quick"],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         cls.text = done.stdout

@@ -46,8 +46,11 @@ class Tools(unittest.TestCase):
         path.chmod(0o755)
 
     def tool(self, name, *arguments):
-        return subprocess.run([sys.executable, str(HERE / name), "--build", str(self.build), *arguments],
-                              capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, str(HERE / name), "--build", str(self.build), *arguments],
+            capture_output=True,
+            text=True,
+        )
 
     def assertFails(self, done, *words):
         self.assertEqual(done.returncode, 1)
@@ -56,7 +59,9 @@ class Tools(unittest.TestCase):
 
     def test_ratios_and_files(self):
         result, table = self.build / "r.json", self.build / "r.md"
-        done = self.tool("run.py", "-n", "3", "--json", str(result), "--markdown", str(table), "text", "trees")
+        done = self.tool(
+            "run.py", "-n", "3", "--json", str(result), "--markdown", str(table), "text", "trees"
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("left out: mimalloc", done.stderr)
         data = json.loads(result.read_text())
@@ -95,7 +100,9 @@ class Tools(unittest.TestCase):
 
     def test_bad_arguments(self):
         self.assertFails(self.tool("run.py", "nosuch"), "unknown program 'nosuch'", "trees")
-        self.assertFails(self.tool("run.py", "--variants", "jemalloc"), "unknown variant 'jemalloc'", "labels")
+        self.assertFails(
+            self.tool("run.py", "--variants", "jemalloc"), "unknown variant 'jemalloc'", "labels"
+        )
         self.assertFails(self.tool("run.py", "--engines", "lua5.4"), "no lua_host_lua5.4_builtin")
         self.assertFails(self.tool("run.py", "--variants", "mimalloc"), "not built", "mimalloc")
         self.assertFails(self.tool("run.py", "--cpu", "9999"), "CPU 9999", "allowed are")
@@ -120,7 +127,9 @@ class Measure(unittest.TestCase):
             self.skipTest("MEASURE does not name the program")
         with tempfile.NamedTemporaryFile("r") as out:
             touch = "x = bytearray(64 << 20)"
-            done = subprocess.run([measure, out.name, sys.executable, "-S", "-c", touch + "; raise SystemExit(5)"])
+            done = subprocess.run(
+                [measure, out.name, sys.executable, "-S", "-c", touch + "; raise SystemExit(5)"]
+            )
             self.assertEqual(done.returncode, 5)
             used = json.load(out)
             self.assertGreater(used["peak_kb"], 64 << 10)

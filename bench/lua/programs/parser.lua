@@ -16,12 +16,17 @@ local function source(depth)
     elseif kind == 4 then
         return "max(" .. source(depth - 1) .. ", " .. source(depth - 1) .. ")"
     elseif kind == 5 then
-        return "let x" .. depth .. " = " .. source(depth - 1) .. " in (" .. source(depth - 1) .. " + x" .. depth .. ")"
+        local name = "x" .. depth
+        return ("let %s = %s in (%s + %s)"):format(name, source(depth - 1), source(depth - 1), name)
     end
-    return "if " .. source(depth - 1) .. " < " .. source(depth - 1) .. " then " .. random(50) .. " else " .. source(depth - 1) .. " end"
+    return ("if %s < %s then %d else %s end"):format(
+        source(depth - 1), source(depth - 1), random(50), source(depth - 1))
 end
 
-local keywords = { let = true, ["in"] = true, ["if"] = true, ["then"] = true, ["else"] = true, ["end"] = true }
+local keywords = {}
+for word in ("let in if then else end"):gmatch("%a+") do
+    keywords[word] = true
+end
 
 local function tokenise(text)
     local tokens, at, line = {}, 1, 1
@@ -32,7 +37,8 @@ local function tokenise(text)
         end
         local word = text:match("^[%a_][%w_]*", at)
         if word then
-            tokens[#tokens + 1] = { kind = keywords[word] and word or "name", text = word, at = at, line = line }
+            local kind = keywords[word] and word or "name"
+            tokens[#tokens + 1] = { kind = kind, text = word, at = at, line = line }
             at = at + #word
         else
             local digits = text:match("^%d+", at)
