@@ -209,14 +209,23 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
     return p;
 }
 
+_Static_assert(HK_PAGE + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins and a page of magazines share a unit");
+
 bool hk_bins_make(hak_ctx *ctx)
 {
     if (ctx->bins != no_bins) return true;
-    size_t n = sizeof(hk_bin) * HK_BINS;
-    hk_bin *bins = hk_meta_alloc(ctx, n);
-    if (!bins) return false;
-    memset(bins, 0, n);
-    ctx->bins = bins;
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+    if (!s) return false;
+    /* Bins of small classes fill one page, and the page before it is for their magazines: a small heap
+     * touches these two. */
+    char *unit = hk_unit_address(ctx->space, s->id);
+    ctx->bins = (hk_bin *)(void *)(unit + HK_PAGE);
+    if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
+    if (ctx->meta_end - ctx->meta < (ptrdiff_t)HK_PAGE) {
+        ctx->meta = unit;
+        ctx->meta_end = unit + HK_PAGE;
+    }
     return true;
 }
 
@@ -287,7 +296,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->debug = o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug;
     ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
-    size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)32 << 10;
+    size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)64 << 10;
     ctx->packed_nursery = (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 

@@ -63,7 +63,7 @@ struct hak_ctx {
     size_t big_missed[HK_BIG_MISSED];   /* sizes given up lately */
     unsigned big_missed_at;
 
-    uint32_t packed_bump;                 /* offset in the current packed unit */
+    char *packed_at, *packed_end;           /* where the next packed blocks are cut from */
     char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
     uint16_t packed_free[HK_SMALL_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
     uint8_t packed_heat[HK_SMALL_CLASSES];

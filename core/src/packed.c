@@ -3,7 +3,7 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 4 };
+enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 2 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -50,29 +50,6 @@ static size_t next_start(const uint64_t *starts, size_t offset)
     return HK_UNIT;
 }
 
-static void unit_init(hak_ctx *ctx, char *unit)
-{
-    memset(starts_of(ctx, unit), 0, BITS);
-    ctx->packed[ctx->packed_count++] = unit;
-    ctx->packed_bump = (uint32_t)(head_of(ctx, unit) + HK_PACKED_TABLES);
-    mark_start(starts_of(ctx, unit), ctx->packed_bump);
-    labels_of(ctx, unit)[ctx->packed_bump >> 4] = HK_PACKED_FREE;
-}
-
-void hk_packed_init(hak_ctx *ctx)
-{
-    unit_init(ctx, (char *)ctx);
-}
-
-static bool unit_add(hak_ctx *ctx)
-{
-    bool zero;
-    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_PACKED, &zero);
-    if (!s) return false;
-    unit_init(ctx, hk_unit_address(ctx->space, s->id));
-    return true;
-}
-
 /* Free lists link through the first two bytes of a block: number of the unit and granule in it. */
 static char *decode(const hak_ctx *ctx, uint16_t code)
 {
@@ -100,14 +77,93 @@ static void account(hak_ctx *ctx, size_t size)
     if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
 }
 
+static size_t size_at(const hak_ctx *ctx, const char *p)
+{
+    size_t offset = (uintptr_t)p & (HK_UNIT - 1);
+    return next_start(starts_of(ctx, unit_of(p)), offset) - offset;
+}
+
+/* A free block goes to the list of the largest class that fits into it. */
+static void push(hak_ctx *ctx, char *p, size_t size)
+{
+    unsigned class = size >= HK_SMALL_MAX ? HK_SMALL_CLASSES - 1u : hk_class_of(size);
+    if (hk_classes[class].size > size) class--;
+    memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
+    ctx->packed_free[class] = encode(ctx, p);
+}
+
+static char *pop(hak_ctx *ctx, unsigned class)
+{
+    char *p = decode(ctx, ctx->packed_free[class]);
+    memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
+    return p;
+}
+
+static void mark_free(hak_ctx *ctx, char *p)
+{
+    mark_start(starts_of(ctx, unit_of(p)), (uintptr_t)p & (HK_UNIT - 1));
+    *hk_packed_label(ctx, p) = HK_PACKED_FREE;
+}
+
+/* The region [packed_at, packed_end) is where blocks are cut from; its start is marked, as a free block. */
+static void region_close(hak_ctx *ctx)
+{
+    size_t rest = (size_t)(ctx->packed_end - ctx->packed_at);
+    if (rest > HK_SMALL_MAX) {
+        mark_free(ctx, ctx->packed_at + rest / 32 * 16);
+        push(ctx, ctx->packed_at + rest / 32 * 16, rest - rest / 32 * 16);
+        rest = rest / 32 * 16;
+    }
+    if (rest >= 16) push(ctx, ctx->packed_at, rest);
+    ctx->packed_at = ctx->packed_end = NULL;
+}
+
+static void unit_open(hak_ctx *ctx, char *unit)
+{
+    memset(starts_of(ctx, unit), 0, BITS);
+    ctx->packed[ctx->packed_count++] = unit;
+    ctx->packed_at = unit + head_of(ctx, unit) + HK_PACKED_TABLES;
+    ctx->packed_end = unit + HK_UNIT;
+    mark_free(ctx, ctx->packed_at);
+}
+
+void hk_packed_init(hak_ctx *ctx)
+{
+    unit_open(ctx, (char *)ctx);
+}
+
+/* A region for a block of `size` bytes: the largest free block, else a new unit. */
+static bool region_next(hak_ctx *ctx, size_t size)
+{
+    enum { LEAST = 256 };
+    size_t want = hk_max(size + 8, LEAST);
+    for (unsigned class = HK_SMALL_CLASSES - 1; hk_classes[class].size >= want; class--) {
+        if (!ctx->packed_free[class]) continue;
+        char *p = pop(ctx, class);
+        region_close(ctx);
+        ctx->packed_at = p;
+        ctx->packed_end = p + size_at(ctx, p);
+        return true;
+    }
+    unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
+    if (ctx->packed_count >= hk_min(most, HK_PACKED_UNITS)) return false;
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_PACKED, &zero);
+    if (!s) return false;
+    region_close(ctx);
+    unit_open(ctx, hk_unit_address(ctx->space, s->id));
+    return true;
+}
+
 void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1; /* a label byte covers 16 bytes */
     if (!ctx->packed_free[class]) return NULL;
     char *p = decode(ctx, ctx->packed_free[class]);
-    memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
+    if (hk_classes[class].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
+    pop(ctx, class);
     *hk_packed_label(ctx, p) = hk_label_clamp(label);
-    account(ctx, hk_classes[class].size);
+    account(ctx, size_at(ctx, p));
     return p;
 }
 
@@ -118,28 +174,20 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     if (ctx->packed_count == 0 || ctx->packed_heat[class] >= HOT) return NULL;
     void *again = hk_packed_reuse(ctx, class, label);
     if (again) return again;
-    bool nursery = ctx->packed_count <= ctx->packed_nursery;
-    if (!nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
-    size_t at = size % 16 ? ctx->packed_bump : hk_align_up(ctx->packed_bump, 16);
-    if (at + size > HK_UNIT) {
-        unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
-        bool more = ctx->packed_count < hk_min(most, HK_PACKED_UNITS);
-        if (!more || (size > OPEN_MAX && ctx->packed_bump < HK_UNIT - OPEN_MAX) || !unit_add(ctx)) return NULL;
-        at = hk_align_up(ctx->packed_bump, 16);
+    if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
+    for (;;) {
+        char *p = size % 16 ? ctx->packed_at : (char *)hk_align_up((uintptr_t)ctx->packed_at, 16);
+        if (p && p + size <= ctx->packed_end) {
+            /* Where it is aligned up, the old start stays, as a free block of 8 bytes. */
+            if (p != ctx->packed_at) mark_start(starts_of(ctx, unit_of(p)), (uintptr_t)p & (HK_UNIT - 1));
+            ctx->packed_at = p + size;
+            if (ctx->packed_at < ctx->packed_end) mark_free(ctx, ctx->packed_at);
+            *hk_packed_label(ctx, p) = hk_label_clamp(label);
+            account(ctx, size);
+            return p;
+        }
+        if (!region_next(ctx, size)) return NULL;
     }
-    char *unit = ctx->packed[ctx->packed_count - 1];
-    uint64_t *starts = starts_of(ctx, unit);
-    uint8_t *labels = labels_of(ctx, unit);
-    /* The old end stays a start: it bounds the block before it, and pads as a free one. */
-    if (at != ctx->packed_bump) mark_start(starts, at);
-    labels[at >> 4] = hk_label_clamp(label);
-    ctx->packed_bump = (uint32_t)(at + size);
-    if (at + size < HK_UNIT) {
-        mark_start(starts, at + size);
-        labels[(at + size) >> 4] = HK_PACKED_FREE;
-    }
-    account(ctx, size);
-    return unit + at;
 }
 
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
@@ -153,7 +201,7 @@ size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     char *unit = unit_of(p);
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
-    if (!hk_packed_start(ctx, p) || labels_of(ctx, unit)[offset >> 4] == HK_PACKED_FREE) return 0;
+    if (!hk_packed_start(ctx, p) || *hk_packed_label(ctx, p) == HK_PACKED_FREE) return 0;
     return next_start(starts_of(ctx, unit), offset) - offset;
 }
 
@@ -169,11 +217,9 @@ void hk_packed_free(hak_ctx *ctx, void *p)
         hk_misuse(ctx, p);
         return;
     }
-    unsigned class = hk_class_of(size);
     *hk_packed_label(ctx, p) = HK_PACKED_FREE;
-    memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
-    ctx->packed_free[class] = encode(ctx, p);
-    warm_up(ctx, class, 1);
+    push(ctx, p, size);
+    warm_up(ctx, hk_class_of(size), 1);
     hk_sub(&ctx->live_bytes, size);
     hk_sub(&ctx->live_blocks, 1);
 }
@@ -183,9 +229,8 @@ bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *use
     char *unit = ctx->packed[i];
     const uint64_t *starts = starts_of(ctx, unit);
     const uint8_t *labels = labels_of(ctx, unit);
-    size_t end = i + 1u == ctx->packed_count ? ctx->packed_bump : HK_UNIT;
     size_t at = head_of(ctx, unit) + HK_PACKED_TABLES;
-    while (at < end) {
+    while (at < HK_UNIT) {
         size_t next = next_start(starts, at);
         if (labels[at >> 4] != HK_PACKED_FREE) {
             hak_block block = {unit + at, next - at, labels[at >> 4], 0};
