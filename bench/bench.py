@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the benchmark suite and writes its figures. scripts/bench prepares the build directory and calls it."""
+"""Runs the benchmark suite and writes its figures. scripts/bench prepares the build and calls it."""
 
 import argparse
 import dataclasses
@@ -48,12 +48,13 @@ def arguments():
     parser.add_argument("--allocators", metavar="A,B", help="only these; default: all that were built")
     parser.add_argument("--reps", type=positive(int), help="repetitions (9; quick: 3)")
     parser.add_argument("--scale", type=positive(float), help=f"length of a sample (1; quick: {QUICK_SCALE})")
-    parser.add_argument("--minutes", type=positive(float), help=f"length of the soak (2; quick: {QUICK_MINUTES})")
+    parser.add_argument("--minutes", type=positive(float),
+                        help=f"length of the soak (2; quick: {QUICK_MINUTES})")
     parser.add_argument("--cpu", type=int, help="the CPU to run on (the last one)")
     parser.add_argument("--syscalls", action=argparse.BooleanOptionalAction, default=True,
                         help="count system calls by strace in a run of their own")
     parser.add_argument("--output", type=Path, metavar="DIR",
-                        help="where the results go (a full run: bench/results; else results/ of the build directory)")
+                        help="where the results go (a full run: bench/results; else results/ of the build)")
     parser.add_argument("--report", type=Path, metavar="FILE.json",
                         help="measure nothing: write table and plots of this run again")
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
@@ -81,7 +82,8 @@ def build_programs(build, names):
         return {}
     failed = {}
     for name in names:
-        one = subprocess.run(["cmake", "--build", build, "--target", f"bench-{name}"], capture_output=True, text=True)
+        one = subprocess.run(["cmake", "--build", build, "--target", f"bench-{name}"],
+                             capture_output=True, text=True)
         if one.returncode:
             errors = [line for line in one.stdout.splitlines() if "error" in line or "undefined" in line]
             failed[name] = "does not build: " + (errors[0].strip() if errors else "see the build")
@@ -125,7 +127,7 @@ def save(run, directory, full):
 
 
 def present(path):
-    """Table and plots beside the samples in `path`; a run of the results folder goes into the documentation."""
+    """Table and plots beside the samples in `path`; a run of bench/results goes into the documentation."""
     run = json.loads(path.read_text())
     if run.get("version") != 1:
         sys.exit(f"bench: {path}: version {run.get('version')} of the format, 1 is wanted")
@@ -187,7 +189,8 @@ def main():
            "seconds": round(time.monotonic() - clock), "cases": [dataclasses.asdict(c) for c in cases],
            "system_calls": calls, "samples": samples}
     full = not options.quick and not options.rows and not options.allocators
-    return present(save(run, options.output or (SOURCE / "bench/results" if full else options.build / "results"), full))
+    directory = options.output or (SOURCE / "bench/results" if full else options.build / "results")
+    return present(save(run, directory, full))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ def main():
     options = parser.parse_args()
     tables = json.loads(options.golden.read_text()) if options.golden.exists() else {}
     if options.compiler not in tables and not options.update:
-        print(f"instructions: no figures for {options.compiler}, only for {', '.join(sorted(tables)) or 'none'}")
+        known = ", ".join(sorted(tables)) or "none"
+        print(f"instructions: no figures for {options.compiler}, only for {known}")
         return SKIPPED
     measured = measure(options.program)
     if options.update:

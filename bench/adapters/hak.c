@@ -7,8 +7,9 @@ hak_space *bench_space;
 hak_ctx *bench_ctx;
 
 #ifdef BENCH_LABELLED
-static const char *const names[BENCH_LABELS] = {"string",  "table",    "array",  "hash",   "closure",  "upvalue",
-                                                "proto", "userdata", "thread", "buffer", "registry", "other"};
+static const char *const names[BENCH_LABELS] = {
+    "string", "table",    "array",  "hash",   "closure",  "upvalue",
+    "proto",  "userdata", "thread", "buffer", "registry", "other"};
 #endif
 
 hak_ctx *bench_hak_ctx(void) {

@@ -1,4 +1,4 @@
-/* 12 labels, chosen pseudo-randomly from the size: harsher than an interpreter, whose labels are constants. */
+/* 12 labels, chosen pseudo-randomly from the size: harsher than an interpreter with its constants. */
 #ifndef BENCH_LABEL_H
 #define BENCH_LABEL_H
 

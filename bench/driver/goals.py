@@ -34,8 +34,9 @@ class Judge:
         found = self.figures.advantage(row, case, allocator, other, metric, net)
         if found:
             kind = ", net of the harness" if net else ""
-            self.verdicts.append((f"{row} {case}", f"{allocator}: {metric.title} >= {factor:g}x as good as {other}{kind}",
-                                  f"{found[0]:.2f}x ({found[1]:.2f}..{found[2]:.2f})", found[0] >= factor))
+            goal = f"{allocator}: {metric.title} >= {factor:g}x as good as {other}{kind}"
+            measured = f"{found[0]:.2f}x ({found[1]:.2f}..{found[2]:.2f})"
+            self.verdicts.append((f"{row} {case}", goal, measured, found[0] >= factor))
 
 
 def judge(figures):

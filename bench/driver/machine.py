@@ -34,7 +34,7 @@ def describe(source):
     return {
         "cpu": _field("/proc/cpuinfo", "model name"),
         "cpus": os.cpu_count(),
-        "hypervisor": _output("systemd-detect-virt") or "unknown",
+        "hypervisor": _output("systemd-detect-virt", "--vm") or "unknown",
         "memory_kib": int(_field("/proc/meminfo", "MemTotal").split()[0]),
         "kernel": platform.release(),
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", ""),

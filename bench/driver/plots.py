@@ -72,15 +72,16 @@ def _over_range(figures, row, without=()):
 
 
 def _last_sample(samples, row, case, allocator, keys):
-    found = [s for s in samples if (s["row"], s["case"], s["allocator"]) == (row, case, allocator) and keys[0] in s]
+    found = [s for s in samples
+             if (s["row"], s["case"], s["allocator"]) == (row, case, allocator) and keys[0] in s]
     return [found[-1][k] for k in keys] if found else None
 
 
 def all_plots(run, figures, directory):
     samples = run["samples"]
     bars(figures, directory)
-    _lines(directory, "working-set", "random_mixed: cost against the working set", "slots (half of them full)",
-           "CPU ns per operation", _over_range(figures, "random_mixed"))
+    _lines(directory, "working-set", "random_mixed: cost against the working set",
+           "slots (half of them full)", "CPU ns per operation", _over_range(figures, "random_mixed"))
     _lines(directory, "contexts", "ctx: cost against the number of live contexts (20 blocks each)",
            "contexts alive", "CPU us per context made and destroyed",
            _over_range(figures, "ctx", ("blocks1000",)))
@@ -100,5 +101,5 @@ def all_plots(run, figures, directory):
             filled[allocator] = ([i / 2 for i in range(len(steps))], steps)
     _lines(directory, "latency", "latency: one operation in N takes at least", "N", "ns", latency)
     _lines(directory, "soak-rss", "soak: resident memory", "seconds", "MiB", soak, log=False)
-    _lines(directory, "fragmentation", "fragmentation: resident memory, filled to 48 MiB (n) and after freeing "
-           "90 % and a trim (n.5)", "phase", "MiB", filled, log=False)
+    _lines(directory, "fragmentation", "fragmentation: resident memory, filled to 48 MiB (n) and after "
+           "freeing 90 % and a trim (n.5)", "phase", "MiB", filled, log=False)

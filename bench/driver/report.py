@@ -36,11 +36,12 @@ def summary(figures, cases):
         cells = [f"{row} {case}", metric.title, number(figures.median(row, case, "null", metric)),
                  f"{best} {number(figures.median(row, case, best, metric))}" if best else "-"]
         cells += [number(figures.median(row, case, a, metric)) for a in ("hak", "hak-sized", "hak-labels")]
-        cells += [_advantage(figures, row, case, a, best, metric) if best else "-" for a in ("hak", "hak-labels")]
-        cells.append(_advantage(figures, row, case, "hak", best, metric, net=True) if best and metric.net else "-")
+        for allocator, net in (("hak", False), ("hak-labels", False), ("hak", True)):
+            known = best and (metric.net or not net)
+            cells.append(_advantage(figures, row, case, allocator, best, metric, net) if known else "-")
         rows.append(cells)
-    return _table(["row", "unit", "null", "best peer", "hak", "sized", "labels", "hak / best", "labels / best",
-                   "hak / best, net"], rows)
+    return _table(["row", "unit", "null", "best peer", "hak", "sized", "labels",
+                   "hak / best", "labels / best", "hak / best, net"], rows)
 
 
 def details(figures, row, cases):
@@ -67,11 +68,11 @@ def details(figures, row, cases):
 
 
 NOTES = {
-    "battle": "16-byte blocks; after free: all blocks freed; after trim: and the allocator asked to give memory back.",
-    "fragmentation": "The case trim asks the allocator after each phase to give memory back, and counts that time;"
-                     " snmalloc has no such call, that of rpmalloc does little.",
-    "ctx": "Allocators without contexts (glibc, rpmalloc as built here, snmalloc, tcmalloc) free the blocks one by"
-           " one; the best peer is chosen among the others.",
+    "battle": "16-byte blocks. After trim: all blocks freed, and the allocator asked to give memory back.",
+    "fragmentation": "The case trim asks the allocator after each phase to give memory back, and counts"
+                     " that time; snmalloc has no such call, that of rpmalloc does little.",
+    "ctx": "Allocators without contexts (glibc, rpmalloc as built here, snmalloc, tcmalloc) free the blocks"
+           " one by one; the best peer is chosen among the others.",
     "startup": "glibc, jemalloc and tcmalloc begin before main: see the last column.",
     "latency": "Single operations, timer subtracted; a virtual machine's counter may advance in steps.",
     "soak": "One sample. Throughput against CPU time, variation over 480 windows.",
@@ -82,15 +83,16 @@ def markdown(run, figures):
     cases = figures.cases
     machine = run["machine"]
     yield f"Run of {run['date']}: `{run['command']}`, {run['settings']['repetitions']} repetitions, CPU " \
-          f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}, {machine['cpus']} CPUs" \
-          f" ({machine['hypervisor']}), {machine['distribution']}, Linux {machine['kernel']}, transparent huge" \
-          f" pages: {machine['transparent_huge_pages']}, {machine['compiler']}, commit {machine['commit']}."
+          f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}," \
+          f" {machine['cpus']} CPUs ({machine['hypervisor']}), {machine['distribution']}, Linux" \
+          f" {machine['kernel']}, transparent huge pages: {machine['transparent_huge_pages']}," \
+          f" {machine['compiler']}, commit {machine['commit']}."
     yield ""
     yield from _table(["allocator", "version"],
                       [[name, version] for name, version in run["versions"].items()]
                       + [[name, f"missing: {why}"] for name, why in run["missing"].items()])
     yield "## hakmem beside the best peer\n"
-    yield "Ratios above 1: hakmem is better. Median over the repetitions of the ratio within one, 95 % interval."
+    yield "Ratios above 1: hakmem is better. Median over repetitions of the ratio within one, 95 % interval."
     yield ""
     yield from summary(figures, cases)
     verdicts = judge(figures)
@@ -98,7 +100,7 @@ def markdown(run, figures):
         met = sum(1 for v in verdicts if v[3])
         yield f"## Goals: {met} of {len(verdicts)} met\n"
         yield from _table(["row", "goal", "measured", "met"],
-                          [[row, goal, measured, "yes" if ok else "**no**"] for row, goal, measured, ok in verdicts])
+                          [[*verdict, "yes" if met else "**no**"] for *verdict, met in verdicts])
     yield "## All allocators\n"
     yield "Medians; the best peer in bold; net = less the harness's own cost in the same repetition.\n"
     for row in dict.fromkeys(r for r, _ in cases):
@@ -109,8 +111,9 @@ def markdown(run, figures):
 
 
 BEGIN, END = "<!-- run: begin -->", "<!-- run: end -->"
-PLOTS = {"rows": "Every row", "working-set": "Cost against the working set", "contexts": "Cost against live contexts",
-         "latency": "Latency", "soak-rss": "Resident memory over time", "fragmentation": "Fragmentation"}
+PLOTS = {"rows": "Every row", "working-set": "Cost against the working set",
+         "contexts": "Cost against live contexts", "latency": "Latency",
+         "soak-rss": "Resident memory over time", "fragmentation": "Fragmentation"}
 
 
 def publish(text, plots, document):

@@ -53,7 +53,8 @@ def sample(settings, allocator, case):
     """The figures of one process, or {"error": why}."""
     try:
         done = subprocess.run(_command(settings, allocator, case, settings.scale, settings.minutes),
-                              capture_output=True, text=True, timeout=settings.timeout + settings.minutes * 90,
+                              capture_output=True, text=True,
+                              timeout=settings.timeout + settings.minutes * 90,
                               preexec_fn=lambda: os.sched_setaffinity(0, {settings.cpu}))
     except subprocess.TimeoutExpired:
         return {"error": f"not done after {settings.timeout:.0f} s"}
@@ -67,8 +68,8 @@ def system_calls(settings, allocator, case, scale, minutes):
     """(calls, operations) between the marks that the harness sets around its steady part, by strace.
     None where the row sets no marks or failed."""
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
-        done = subprocess.run(["strace", "-f", "-o", log.name, *_command(settings, allocator, case, scale, minutes)],
-                              capture_output=True, text=True)
+        command = _command(settings, allocator, case, scale, minutes)
+        done = subprocess.run(["strace", "-f", "-o", log.name, *command], capture_output=True, text=True)
         if done.returncode:
             return None
         inside, seen, calls = False, False, 0
@@ -124,7 +125,8 @@ def run_all(settings, plan, seed):
                 figures = sample(settings, allocator, case)
                 if "error" in figures:
                     failed.add((case, allocator))
-                samples.append({"allocator": allocator, "row": case.row, "case": case.case, "rep": rep, **figures})
+                samples.append({"allocator": allocator, "row": case.row, "case": case.case, "rep": rep,
+                                **figures})
                 progress.step(f"{case.name} {allocator}")
     return samples
 

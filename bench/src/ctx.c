@@ -53,7 +53,8 @@ static void ctx(const bench_case *c, const bench_settings *s) {
     for (size_t i = 0; i < live; i++) {
         at[i] = i;
         all[i] = one_new(blocks + i * count, count, i);
-        if (i % RSS_CHECK_EVERY == 0 && roughly_resident_bytes() > RSS_MAX) bench_fail("more than 4 GiB resident");
+        if (i % RSS_CHECK_EVERY == 0 && roughly_resident_bytes() > RSS_MAX)
+            bench_fail("more than 4 GiB resident");
     }
     put("kib_per_ctx", ((double)resident_bytes() - before) / (double)KIB / (double)live);
     size_t rounds = scaled(s, 2000000 / (count + 20)), warm = rounds / 20 + live / 4;

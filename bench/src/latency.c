@@ -90,7 +90,8 @@ static void latency(const bench_case *c, const bench_settings *s) {
         double q;
         const char *name;
     } points[] = {{0.5, "p50_ns"}, {0.95, "p95_ns"}, {0.99, "p99_ns"}, {0.999, "p99_9_ns"}, {1, "max_ns"}};
-    static const double curve[] = {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999, 1};
+    static const double curve[] = {0.1,   0.25,  0.5,    0.75,   0.9,    0.95,   0.99,
+                                   0.995, 0.999, 0.9995, 0.9999, 0.99999, 1};
     bench_slot *slots = bench_table(c->a * sizeof *slots);
     bench_rng r = 13;
     uint64_t empty = empty_cost();

@@ -80,7 +80,8 @@ class FiguresTest(unittest.TestCase):
 class SamplingTest(unittest.TestCase):
     def test_every_repetition_runs_all_in_another_order(self):
         seen = []
-        real, sampling.sample = sampling.sample, lambda _, allocator, case: seen.append((case.name, allocator)) or {}
+        real = sampling.sample
+        sampling.sample = lambda _, allocator, case: seen.append((case.name, allocator)) or {}
         try:
             case = sampling.Case("random_mixed", "ws400", False, 400)
             sampling.run_all(None, [(case, list("abcdefgh"), 4)], seed=1)
