@@ -203,7 +203,7 @@ TEST_CASE("aligned blocks") {
     std::vector<std::pair<void *, size_t>> blocks;
     unsigned id = 0;
     for (size_t align = 1; align <= 2 * MiB; align *= 2)
-        for (size_t n : {(size_t)0, (size_t)1, (size_t)24, (size_t)100, (size_t)1000, (size_t)4096, (size_t)9000,
+        for (size_t n : {(size_t)0, (size_t)1, (size_t)24, (size_t)100, (size_t)1000, (size_t)4000, (size_t)4096, (size_t)8200, (size_t)9000,
                          (size_t)70000, (size_t)600000, 3 * MiB}) {
             CAPTURE(align, n);
             void *p = id % 2 ? hak_aligned_alloc(ctx, align, n) : hak_aligned_alloc_cs(ctx, align, n, 0, 77);
