@@ -166,7 +166,7 @@ void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
     return hak_calloc_cs(ctx, count, n, 0, 0);
 }
 
-/* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. */
+/* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. The search ends at 8192. */
 static unsigned aligned_class(size_t align, size_t n)
 {
     unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
@@ -182,7 +182,7 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
     }
     if (align <= 8) return hak_alloc_cs(ctx, n, label, site);
     if (align <= 16 && n <= HK_SMALL_MAX) return hak_alloc_cs(ctx, hk_align_up(n ? n : 1, 16), label, site);
-    if (n > HK_SMALL_MAX || align > HK_PAGE) {
+    if (align > HK_PAGE || hk_align_up(n, align) > 2 * HK_PAGE) {
         bool zero;
         return hk_alloc_large(ctx, align, hk_max(n, HK_SMALL_MAX + 1), label, site, &zero);
     }

@@ -38,6 +38,7 @@ struct hak_ctx {
     hk_unit_id id;
     hk_unit_id all;   /* list of everything owned but unit `id` */
     bool own_space, retired, labelled, slack, pressure;
+    bool churn; /* a class got hot by frees, not by growth */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     uint8_t magazine;
     unsigned debug;

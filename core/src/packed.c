@@ -3,7 +3,7 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum { GRANULE_SHIFT = 3, HOT = 64, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 2 };
+enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 4 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -174,7 +174,7 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     if (ctx->packed_count == 0 || ctx->packed_heat[class] >= HOT) return NULL;
     void *again = hk_packed_reuse(ctx, class, label);
     if (again) return again;
-    if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, size / 64 + 1)) return NULL;
+    if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, (size + 63) / 64)) return NULL;
     for (;;) {
         char *p = size % 16 ? ctx->packed_at : (char *)hk_align_up((uintptr_t)ctx->packed_at, 16);
         if (p && p + size <= ctx->packed_end) {
@@ -219,7 +219,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     }
     *hk_packed_label(ctx, p) = HK_PACKED_FREE;
     push(ctx, p, size);
-    warm_up(ctx, hk_class_of(size), 1);
+    if (warm_up(ctx, hk_class_of(size), FREED)) ctx->churn = true;
     hk_sub(&ctx->live_bytes, size);
     hk_sub(&ctx->live_blocks, 1);
 }

@@ -7,9 +7,10 @@
 #include "run.h"
 
 /* Whether a block of `size` bytes is kept for n: it fits, and a class of its own would save little. */
-static bool stays(const hak_ctx *ctx, size_t size, size_t n)
+static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
     if (n > size || size > HK_SMALL_MAX) return false;
+    if (n >= 16 && n % 16 == 0 && (uintptr_t)p % 16) return false; /* such a request is 16-aligned */
     size_t fit = hk_classes[hk_class_of(n)].size;
     return size - fit <= (ctx->checked ? 0 : size / 8);
 }
@@ -17,7 +18,7 @@ static bool stays(const hak_ctx *ctx, size_t size, size_t n)
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
 static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
 {
-    if (stays(ctx, size, n)) return p;
+    if (stays(ctx, p, size, n)) return p;
     hk_extent *e;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;

@@ -50,12 +50,13 @@ static void slab_use(hk_bin *bin, hk_slab *s)
 }
 
 /* The first slab of a class hands out blocks from somewhere in its first page on: first blocks of many
- * classes would fall into the same cache sets. The blocks before are free, for later. */
+ * classes would fall into the same cache sets. The blocks before are free, for later. Only where blocks
+ * come and go: it costs a page. */
 static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug) return;
+    if (size > SIZE_MOST || ctx->debug || !ctx->churn) return;
     uint64_t *bits = hk_extent_bits(hk_extent_of_id(ctx->space, s->id), s->id - hk_extent_of_id(ctx->space, s->id)->first);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;

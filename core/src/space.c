@@ -2,9 +2,8 @@
 
 #include "classes.h"
 
-/* Address space that an extent needs beside its units, for n units: see layout(). */
-#define PER_UNIT (HK_UNIT + HK_UNIT / 4 + 32 + 4 + 256 + 1)
-#define FIXED (16 * HK_PAGE)
+/* Address space for a unit and its entries in the arrays of lay_out(): a first guess of how many fit. */
+#define PER_UNIT (HK_UNIT + 4005 + 32 + 4 + 256)
 
 static void *call_reserve(hak_space *s, size_t n, size_t align)
 {
@@ -85,12 +84,18 @@ void hk_space_decommit(hak_space *s, void *p, size_t n)
 
 /* ---- Extents ------------------------------------------------------------------------------------ */
 
+/* Bytes of one label area: whole pages where they can be committed one by one. */
+static size_t label_area(size_t units, size_t align, unsigned area)
+{
+    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1, align >= HK_CHUNK ? HK_PAGE : 1);
+}
+
 /* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
 typedef struct layout {
     size_t slabs, head, map, chunks, bits, labels, more, big, units;
 } layout;
 
-static layout lay_out(size_t units, bool first)
+static layout lay_out(size_t units, size_t align, bool first, bool alone)
 {
     layout l;
     size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
@@ -104,12 +109,12 @@ static layout lay_out(size_t units, bool first)
     l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
     end = hk_align_up(l.bits + units * 256, HK_PAGE);
     l.labels = end;
-    for (unsigned a = 0; a < HK_AREAS; a++)
-        end += hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[a]) + 1, HK_PAGE);
+    for (unsigned a = 0; a < HK_AREAS; a++) end += label_area(units, align, a);
+    end = hk_align_up(end, align >= HK_CHUNK ? HK_PAGE : 64);
     l.more = end;
-    if (first) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
+    if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
     l.big = end;
-    if (first) end += HK_BIG_BUCKETS * sizeof(hk_big *);
+    if (first && !alone) end += HK_BIG_BUCKETS * sizeof(hk_big *);
     l.units = end;
     return l;
 }
@@ -118,12 +123,12 @@ _Static_assert(sizeof(hk_slab) == 32, "slab records are 32 bytes");
 _Static_assert(sizeof(struct hak_space) <= 1024, "the space fits between slab records and map");
 
 /* Units that fit a reservation whose units begin at an address aligned to `align`. */
-static size_t units_for(char *p, size_t n, size_t align, bool first)
+static size_t units_for(char *p, size_t n, size_t align, bool first, bool alone)
 {
     size_t units = n / PER_UNIT;
     if (align >= HK_CHUNK) units &= ~(size_t)(HK_CHUNK_UNITS - 1);
     for (; units > 0; units -= align >= HK_CHUNK ? HK_CHUNK_UNITS : 1) {
-        uintptr_t base = hk_align_up((uintptr_t)p + lay_out(units, first).units, align);
+        uintptr_t base = hk_align_up((uintptr_t)p + lay_out(units, align, first, alone).units, align);
         if (base + (units << HK_UNIT_SHIFT) <= (uintptr_t)p + n) break;
         if (units < HK_CHUNK_UNITS && align >= HK_CHUNK) return 0;
     }
@@ -142,7 +147,7 @@ static void extent_init(hk_extent *e, char *p, size_t n, size_t units, const lay
     for (unsigned a = 0; a < HK_AREAS; a++) {
         /* Biased through integers: the pointer itself lies outside any object until it is indexed. */
         e->labels[a] = (uint8_t *)((uintptr_t)labels - (e->base >> hk_area_shift[a]));
-        labels += hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[a]) + 1, HK_PAGE);
+        labels += label_area(units, align, a);
     }
     e->reserved = p;
     e->reserved_size = n;
@@ -189,8 +194,8 @@ static hk_extent *add_extent(hak_space *s)
     size_t n = s->reserve;
     char *p = reserve_extent(s, &n);
     if (!p) return NULL;
-    size_t units = units_for(p, n, HK_CHUNK, false);
-    layout l = lay_out(units, false);
+    size_t units = units_for(p, n, HK_CHUNK, false, false);
+    layout l = lay_out(units, HK_CHUNK, false, false);
     if (units == 0 || s->next_id > UINT32_MAX - units) {
         call_release(s, p, n);
         return NULL;
@@ -242,8 +247,8 @@ hak_space *hak_space_new(const hak_space_options *o)
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
     if (!p) return NULL;
     if (o->buffer) skip = (size_t)(-(uintptr_t)p & (HK_PAGE - 1));
-    size_t units = units_for(p + skip, n - skip, align, true);
-    layout l = lay_out(units, true);
+    size_t units = units_for(p + skip, n - skip, align, true, o->buffer_only);
+    layout l = lay_out(units, align, true, o->buffer_only);
     hak_space *s = (hak_space *)(void *)(p + skip + l.head);
     if (units == 0 || (!o->buffer && call_commit(&boot, s, l.map - l.head + units * sizeof(uint32_t)) != 0) ||
         (o->buffer && (uintptr_t)p + n > boot.below)) {

@@ -206,7 +206,8 @@ HAK_API void hak_free(hak_ctx *ctx, void *p);
 /* n is what was last asked for; not for blocks of hak_aligned_alloc with align above 16. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 
-/* The same with a label and a call site. A label that was not defined counts as 0. */
+/* The same with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
+ * value is not looked at closer on the fast path and is booked under some label or under 0. */
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
