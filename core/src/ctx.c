@@ -298,7 +298,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->debug = o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug;
     ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
-    size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)64 << 10;
+    size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
     ctx->packed_nursery = (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 

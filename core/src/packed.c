@@ -3,7 +3,7 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 4 };
+enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 2 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)

@@ -82,6 +82,17 @@ void hk_space_decommit(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
+bool hk_space_wants_huge(const hak_space *s)
+{
+    return s->os.huge && s->huge_from != HAK_NONE && hk_get(&s->used_units) << HK_UNIT_SHIFT >= s->huge_from;
+}
+
+void hk_space_huge(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    s->os.huge(s->os.user, p, n);
+}
+
 /* ---- Extents ------------------------------------------------------------------------------------ */
 
 /* Bytes of one label area: whole pages where they can be committed one by one. */
@@ -324,9 +335,8 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c)
     chunk->longest = (uint8_t)n;
     chunk->opened = true;
     e->chunks_used++;
-    if (s->os.huge && e->owned && s->huge_from != HAK_NONE && hk_get(&s->used_units) << HK_UNIT_SHIFT >= s->huge_from) {
-        hk_add(&s->os_calls, 1);
-        s->os.huge(s->os.user, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+    if (e->owned && hk_space_wants_huge(s)) {
+        hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
         chunk->huge = true;
     }
     return 0;

@@ -128,6 +128,9 @@ void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
 int hk_space_commit(hak_space *s, void *p, size_t n);
 void hk_space_decommit(hak_space *s, void *p, size_t n);
 
+/* Whether so much is in use that new memory should be huge pages; advises them. */
+bool hk_space_wants_huge(const hak_space *s);
+void hk_space_huge(hak_space *s, void *p, size_t n);
 /* `units` (1 to 128) units in a row, committed; 0 = none. Warm ones first. `near` is an extent to prefer, or
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero);

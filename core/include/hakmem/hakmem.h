@@ -166,7 +166,7 @@ typedef struct hak_options {
     void *error_user;
     unsigned debug;         /* HAK_DEBUG_*; default 0 */
     unsigned magazine;      /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
-    size_t packed_bytes;    /* first bytes packed without size-class slabs. 0 = 64 KiB; HAK_NONE = none; up to 512 KiB */
+    size_t packed_bytes;    /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to 512 KiB */
     size_t big_cache;       /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. Begins at
                                4 MiB or a quarter of what is live, and grows when a block is missed */
     const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: saves defining */
