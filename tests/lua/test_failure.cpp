@@ -6,7 +6,7 @@ using namespace test;
 
 namespace {
 
-const char *const PROGRAM = "local t = {} for i = 1, 15000 do t[i] = { i, 'n' .. i } end "
+const char *const PROGRAM = "local t = {} for i = 1, 5000 do t[i] = { i, 'n' .. i } end "
                             "local s = string.rep('abc', 100000) "
                             "local co = coroutine.wrap(function() for i = 1, 10 do coroutine.yield(i) end end) "
                             "for i = 1, 10 do co() end "

@@ -132,3 +132,23 @@ TEST_CASE("a soft limit above the hard one is refused") {
     CHECK(stats_of(L).hard_limit == 0);
     CHECK(stats_of(L).soft_limit == 2 << 20);
 }
+
+// Prints the figures of docs/lua.md.
+TEST_CASE("the smallest limit under which a program runs", "[.figures]") {
+    auto smallest = [](bool hurried) {
+        for (size_t limit = 1 << 20;; limit += 50 << 10) {
+            State L;
+            if (hurried)
+                REQUIRE(hak_lua_limit(L, 0, limit) == 0);
+            else
+                REQUIRE(hak_limit(hak_lua_context(L), 0, limit, nullptr, nullptr) == 0);
+            if (run(L, ROUNDS) == "12000")
+                return limit >> 10;
+        }
+    };
+    State L;
+    run(L, "keep = {} for i = 1, 12000 do keep[i] = { i, 'k' .. i } end collectgarbage() collectgarbage()");
+    hak_ctx_flush(hak_lua_context(L));
+    std::printf("live data alone %zu KiB, hard limit alone %zu KiB, hak_lua_limit %zu KiB\n", L.committed() >> 10,
+                smallest(false), smallest(true));
+}

@@ -124,15 +124,15 @@ namespace {
 
 // Machine code, errors through C, coroutines, a big string: what a drop leaves behind if it leaves anything.
 const char *const BUSY = "local function f(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end "
-                         "local t = {} for i = 1, 50 do t[i] = f(200) end "
+                         "local t = {} for i = 1, 50 do t[i] = f(100) end "
                          "big = string.rep(string.rep('x', 1000), 1200) "
                          "for i = 1, 20 do pcall(error, i) end "
                          "co = coroutine.wrap(function() coroutine.yield(1) end) co() "
                          "return #t";
 
-size_t growth_of_loop(void (*end)(lua_State *), hak_space *space, const hak_options *options) {
+size_t growth_of_loop(int count, void (*end)(lua_State *), hak_space *space, const hak_options *options) {
     size_t start = 0;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < count; i++) {
         lua_State *L = hak_lua_newstate_in(space, options);
         luaL_openlibs(L);
         if (run(L, BUSY) != "50")
@@ -150,16 +150,17 @@ size_t growth_of_loop(void (*end)(lua_State *), hak_space *space, const hak_opti
 TEST_CASE("a thousand dropped states leave nothing") {
     Counted counted;
     size_t growth = 0;
+    auto drop = [](lua_State *L) { REQUIRE(hak_lua_drop(L) == 0); };
     SECTION("each in a space of its own") {
-        growth = growth_of_loop([](lua_State *L) { REQUIRE(hak_lua_drop(L) == 0); }, nullptr, &counted.options);
+        growth = growth_of_loop(1000, drop, nullptr, &counted.options);
     }
     SECTION("in one space") {
         hak_space *space = hak_space_new(nullptr);
-        growth = growth_of_loop([](lua_State *L) { REQUIRE(hak_lua_drop(L) == 0); }, space, &counted.options);
+        growth = growth_of_loop(1000, drop, space, &counted.options);
         hak_space_delete(space);
     }
     SECTION("closed") {
-        growth = growth_of_loop([](lua_State *L) { lua_close(L); }, nullptr, &counted.options);
+        growth = growth_of_loop(300, [](lua_State *L) { lua_close(L); }, nullptr, &counted.options);
     }
     CHECK(counted.used() == 0);
 #ifndef __SANITIZE_ADDRESS__ // keeps what is freed
