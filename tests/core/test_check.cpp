@@ -132,11 +132,14 @@ TEST_CASE("alignments that are no power of two, or absurd") {
     }
 }
 
-TEST_CASE("double free of blocks above 8 KiB is always noticed") {
+TEST_CASE("double free of a block above 1 MiB is noticed at once, of a run when it leaves the magazine") {
     unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
     size_t n = GENERATE((size_t)8193, (size_t)20000, (size_t)100000, (size_t)900000, 2 * MiB, 30 * MiB);
     CAPTURE(debug, n);
     Checked c(debug);
+    // Runs that come and go get a magazine.
+    for (int i = 0; i < 40; i++)
+        hak_free(c.ctx, hak_alloc(c.ctx, n));
     std::vector<void *> keep;
     for (int i = 0; i < 3; i++)
         keep.push_back(hak_alloc(c.ctx, n));
@@ -146,6 +149,8 @@ TEST_CASE("double free of blocks above 8 KiB is always noticed") {
     CHECK(c.errors.take() == "");
     hak_stats before = stats_of(c.ctx);
     hak_free(c.ctx, p);
+    if (n <= MiB && !debug)
+        hak_ctx_flush(c.ctx);
     REQUIRE(c.errors.list.size() == 1);
     // Memory that went back to the space or the OS meanwhile is not the context's any more.
     bool gone = !hak_owns(c.ctx, p) && c.errors.list[0].error == HAK_E_FOREIGN;

@@ -60,7 +60,7 @@ TEST_CASE("every transition keeps the contents") {
             REQUIRE(filled(q, std::min(from, to), id));
             REQUIRE(hak_usable_size(ctx, q) >= to);
             if (to >= 16)
-                REQUIRE(addr(q) % (to > 16 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
+                REQUIRE(addr(q) % (to > 32 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
             std::memset(q, 0x11, to);
             REQUIRE(stats_of(ctx).live_blocks == 1);
             REQUIRE(stats_of(ctx).live_bytes == hak_usable_size(ctx, q));
