@@ -2,13 +2,14 @@
 
 #define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
 #define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
-/* At least eight blocks a slab; a unit more where that loses less at its end. */
+/* At least four blocks a slab, eight up to 8 KiB; a unit more where that loses less at its end. */
 #define UNITS(s) \
     ((s) <= 1152                                                             ? 1 \
      : (s) <= 2048                                                           ? ((s) == 1792 || (s) == 2048 ? 1 : 2) \
      : (s) <= 4096 ? ((s) == 2112 || (s) == 2304 || (s) == 3584 || (s) == 3840 || (s) == 4096 ? 2 : 3) \
-                   : 4)
-#define MAGAZINE(s) ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : 2)
+     : (s) <= 16384                                                          ? 4 \
+                                                                             : 8)
+#define MAGAZINE(s) ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
 #define CLASS(s) \
     { (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), UNITS(s) * 16384 / (s), UNITS(s), SHIFT(s), AREA(s), MAGAZINE(s) }
 #define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
@@ -21,7 +22,8 @@ const hk_class hk_classes[HK_SMALL_CLASSES] = {
     CLASS(1088),       CLASS8(1152, 128),
     CLASS(2112),       CLASS8(2304, 256),
     CLASS(4160),       CLASS8(4608, 512),
-    CLASS(8256),
+    CLASS(8256),       CLASS8(9216, 1024),
+    CLASS(16448),      CLASS8(18432, 2048),
 };
 
 const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};

@@ -166,7 +166,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
     bool holes = s->released != 0;
     if (holes) {
-        size_t n = (size_t)__builtin_popcount(s->released) * HK_PAGE;
+        size_t n = hk_slab_released(s);
         hk_sub(&ctx->released, n);
         hk_sub(&space->returned_bytes, n); /* the whole slab is about to be counted */
         s->released = 0;

@@ -21,7 +21,7 @@ typedef struct hk_bin {
 } hk_bin;
 _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
 
-enum { HK_PACKED_UNITS = 32, HK_BIG_MISSED = 4 };
+enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 108 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
 struct hak_ctx {
     /* What the fast paths read. */
@@ -66,8 +66,8 @@ struct hak_ctx {
 
     char *packed_at, *packed_end;           /* where the next packed blocks are cut from */
     char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
-    uint16_t packed_free[HK_SMALL_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
-    uint8_t packed_heat[HK_SMALL_CLASSES];
+    uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
+    uint8_t packed_heat[HK_PACKED_CLASSES];
 };
 
 /* What a unit costs beside its own bytes: slab record, map entry, bitmap. */

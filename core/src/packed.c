@@ -3,7 +3,7 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, COLD_UNITS = 2 };
+enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, SIZE_MOST = 8256, COLD_UNITS = 2 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -86,8 +86,9 @@ static size_t size_at(const hak_ctx *ctx, const char *p)
 /* A free block goes to the list of the largest class that fits into it. */
 static void push(hak_ctx *ctx, char *p, size_t size)
 {
-    unsigned class = size >= HK_SMALL_MAX ? HK_SMALL_CLASSES - 1u : hk_class_of(size);
+    unsigned class = hk_class_of(size);
     if (hk_classes[class].size > size) class--;
+    if (class >= HK_PACKED_CLASSES) class = HK_PACKED_CLASSES - 1;
     memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
     ctx->packed_free[class] = encode(ctx, p);
 }
@@ -109,7 +110,7 @@ static void mark_free(hak_ctx *ctx, char *p)
 static void region_close(hak_ctx *ctx)
 {
     size_t rest = (size_t)(ctx->packed_end - ctx->packed_at);
-    if (rest > HK_SMALL_MAX) {
+    if (rest > SIZE_MOST) {
         mark_free(ctx, ctx->packed_at + rest / 32 * 16);
         push(ctx, ctx->packed_at + rest / 32 * 16, rest - rest / 32 * 16);
         rest = rest / 32 * 16;
@@ -137,7 +138,7 @@ static bool region_next(hak_ctx *ctx, size_t size)
 {
     enum { LEAST = 256 };
     size_t want = hk_max(size + 8, LEAST);
-    for (unsigned class = HK_SMALL_CLASSES - 1; hk_classes[class].size >= want; class--) {
+    for (unsigned class = HK_PACKED_CLASSES - 1; hk_classes[class].size >= want; class--) {
         if (!ctx->packed_free[class]) continue;
         char *p = pop(ctx, class);
         region_close(ctx);
@@ -158,7 +159,7 @@ static bool region_next(hak_ctx *ctx, size_t size)
 void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1; /* a label byte covers 16 bytes */
-    if (!ctx->packed_free[class]) return NULL;
+    if (class >= HK_PACKED_CLASSES || !ctx->packed_free[class]) return NULL;
     char *p = decode(ctx, ctx->packed_free[class]);
     if (hk_classes[class].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
     pop(ctx, class);
@@ -171,7 +172,7 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1;
     size_t size = hk_classes[class].size;
-    if (ctx->packed_count == 0 || ctx->packed_heat[class] >= HOT) return NULL;
+    if (ctx->packed_count == 0 || class >= HK_PACKED_CLASSES || ctx->packed_heat[class] >= HOT) return NULL;
     void *again = hk_packed_reuse(ctx, class, label);
     if (again) return again;
     if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, (size + 63) / 64)) return NULL;
@@ -180,6 +181,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
         if (p && p + size <= ctx->packed_end) {
             /* Where it is aligned up, the old start stays, as a free block of 8 bytes. */
             if (p != ctx->packed_at) mark_start(starts_of(ctx, unit_of(p)), (uintptr_t)p & (HK_UNIT - 1));
+            /* A rest of 8 bytes would share its label byte with the block behind it: the block takes it. */
+            if ((size_t)(ctx->packed_end - p) < size + 16) size = (size_t)(ctx->packed_end - p);
             ctx->packed_at = p + size;
             if (ctx->packed_at < ctx->packed_end) mark_free(ctx, ctx->packed_at);
             *hk_packed_label(ctx, p) = hk_label_clamp(label);
@@ -219,7 +222,8 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     }
     *hk_packed_label(ctx, p) = HK_PACKED_FREE;
     push(ctx, p, size);
-    if (warm_up(ctx, hk_class_of(size), FREED)) ctx->churn = true;
+    unsigned class = hk_class_of(size);
+    if (class < HK_PACKED_CLASSES && warm_up(ctx, class, FREED)) ctx->churn = true;
     hk_sub(&ctx->live_bytes, size);
     hk_sub(&ctx->live_blocks, 1);
 }

@@ -95,7 +95,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
     if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0) return false;
-    hk_sub(&ctx->released, (size_t)__builtin_popcount(s->released) * HK_PAGE);
+    hk_sub(&ctx->released, hk_slab_released(s));
     s->released = 0;
     return true;
 }

@@ -333,12 +333,9 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c)
     mask all = mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
-    chunk->opened = true;
     e->chunks_used++;
-    if (e->owned && hk_space_wants_huge(s)) {
+    if (e->owned && hk_space_wants_huge(s))
         hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
-        chunk->huge = true;
-    }
     return 0;
 }
 

@@ -26,7 +26,7 @@ typedef struct hk_slab {
     uint16_t fresh;   /* blocks from here on were never handed out; their bits mean nothing */
     uint8_t cursor;   /* bitmap word that the next refill looks at */
     uint8_t kind;
-    uint16_t released; /* pages that trim gave back, a bit each */
+    uint16_t released; /* what trim gave back, a bit for each hk_slab_grain() bytes */
     uint8_t units;
     uint8_t head; /* in any unit of a slab: units to go back to the first */
 } hk_slab;
@@ -34,7 +34,7 @@ typedef struct hk_slab {
 typedef struct hk_chunk {
     uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
     uint8_t longest;            /* at most so many free units in a row */
-    bool opened, labels, huge;  /* metadata committed; label bytes committed; huge pages advised */
+    bool labels;                /* label bytes committed */
 } hk_chunk;
 
 typedef struct hk_extent {
@@ -79,6 +79,17 @@ struct hak_space {
     hk_big **big; /* hash by address of blocks with mappings of their own */
     bool big_ready; /* the hash is committed */
 };
+
+/* Bytes of a slab to a bit of `released`. */
+HK_INLINE size_t hk_slab_grain(const hk_slab *s)
+{
+    return s->units <= 4 ? HK_PAGE : 2 * HK_PAGE;
+}
+
+HK_INLINE size_t hk_slab_released(const hk_slab *s)
+{
+    return (size_t)__builtin_popcount(s->released) * hk_slab_grain(s);
+}
 
 HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)
 {

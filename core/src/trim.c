@@ -30,33 +30,34 @@ size_t hak_ctx_flush(hak_ctx *ctx)
     return before - hk_get(&ctx->committed);
 }
 
-/* Pages of a slab on which no block lies that is out, a bit each. */
-static unsigned empty_pages(const hk_extent *e, const hk_slab *s)
+/* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
+static unsigned empty_parts(const hk_extent *e, const hk_slab *s)
 {
-    unsigned pages = s->units * (unsigned)(HK_UNIT / HK_PAGE), used = 0;
-    size_t size = hk_classes[s->kind].size;
+    size_t grain = hk_slab_grain(s), size = hk_classes[s->kind].size;
+    unsigned parts = (unsigned)(((size_t)s->units << HK_UNIT_SHIFT) / grain), used = 0;
     for (unsigned i = 0; i < s->fresh; i++) {
         if (!hk_slab_block_out(e, s, i)) continue;
-        unsigned first = (unsigned)(i * size / HK_PAGE), last = (unsigned)((i * size + size - 1) / HK_PAGE);
-        for (unsigned page = first; page <= last; page++) used |= 1u << page;
-        /* On to the last block that begins on this page: the rest tell nothing new. */
-        unsigned skip = (unsigned)(((last + 1) * HK_PAGE - 1) / size);
+        unsigned first = (unsigned)(i * size / grain), last = (unsigned)((i * size + size - 1) / grain);
+        for (unsigned part = first; part <= last; part++) used |= 1u << part;
+        /* On to the last block that begins in this part: those before it tell nothing new. */
+        unsigned skip = (unsigned)(((last + 1) * grain - 1) / size);
         if (skip > i + 1) i = skip - 1;
     }
-    return ~used & ((1u << pages) - 1u);
+    return ~used & ((1u << parts) - 1u);
 }
 
 static void release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
-    unsigned holes = empty_pages(e, s) & ~(unsigned)s->released;
+    unsigned holes = empty_parts(e, s) & ~(unsigned)s->released;
+    size_t grain = hk_slab_grain(s);
     char *start = hk_slab_start(e, s);
     s->released = (uint16_t)(s->released | holes);
     while (holes) {
         unsigned from = (unsigned)__builtin_ctz(holes);
         unsigned n = (unsigned)__builtin_ctz(~(holes >> from));
-        hk_space_decommit(ctx->space, start + from * HK_PAGE, n * HK_PAGE);
+        hk_space_decommit(ctx->space, start + from * grain, n * grain);
         holes &= ~(((1u << n) - 1u) << from);
-        hk_add(&ctx->released, n * HK_PAGE);
+        hk_add(&ctx->released, n * grain);
     }
 }
 

@@ -20,7 +20,7 @@
  *   Units      sizes are bytes.
  *   Alignment  8 for requests below 16 bytes, else 16 where the request rounds to a block that is a
  *              multiple of 16 and 8 otherwise; a request of n >= 16 that is itself a multiple of 16 is
- *              16-aligned. Requests above 16 KiB are aligned to 4096 at least.
+ *              16-aligned. Requests above 32 KiB are aligned to 4096 at least.
  *   Ownership  blocks belong to the context that made them; pass them back to that context only.
  *   Threads    one thread at a time per context (a context is "local"). A space is thread-safe. The
  *              functions marked [any thread] may run beside the context's own thread.
