@@ -122,6 +122,9 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .broad = true,
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
     {.run = open_libraries, .broad = true, .rules = {{HK_KIND_CLOSURE, 32, 56, HK_FATE_KEPT, false}}},
+    {.script = "return function() require 'jit.util' require 'jit.profile' end",
+     .broad = true,
+     .rules = {{HK_KIND_CLOSURE, 32, 56, HK_FATE_KEPT, false}}},
 
     {.run = make_strings, .rules = {{HK_KIND_STRING, 300, 400, HK_FATE_ANY, false}}},
     {.script = "local s = ('y'):rep(400) "
@@ -221,6 +224,11 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .traces = true,
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
 
+    {.script = "local s = 'return 1LL, 2ULL, 3i' "
+               "local keep = loadstring(s, '=?') "
+               "return function() loadstring(s, '=?') end",
+     .rules = {{HK_KIND_CDATA, 24, 32, HK_FATE_KEPT, false}}},
+
     /* Sizes double from one to the next, since LuaJIT and 5.1 keep one buffer for all. */
     {.script = "local a = ('z'):rep(800) return function() return a .. a .. a end",
      .rules = {{HK_KIND_BUFFER, 2400, 2400, HK_FATE_ANY, false},
@@ -256,6 +264,8 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "  for i = 1, 40 do ffi.cdef('struct hk' .. i .. ' {int a; struct {int b;} c;};') end "
                "  local c = ffi.gc(ffi.new 'int[4]', print) "
                "  ffi.gc(c, nil) "
+               "  ffi.cdef 'int abs(int);' "
+               "  local f, m = ffi.C.abs, ffi.metatype('struct hk1', {}) "
                "end",
      .broad = true,
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
