@@ -121,6 +121,12 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     return p ? p : hk_fail(ctx);
 }
 
+static HK_COLD void *absurd(hak_ctx *ctx)
+{
+    hk_error(ctx, HAK_E_OVERFLOW, NULL, "allocate: the size is absurd");
+    return hk_fail(ctx);
+}
+
 static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, n, label, zero);
@@ -129,10 +135,7 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
 
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
-    if (n > PTRDIFF_MAX - HK_ALIGN_MAX) {
-        hk_error(ctx, HAK_E_OVERFLOW, NULL, "allocate: the size is absurd");
-        return hk_fail(ctx);
-    }
+    if (n > HK_SIZE_MOST) return absurd(ctx);
     if (!may_allocate(ctx)) return hk_fail(ctx);
     void *p = alloc_large(ctx, align, n, label, site, zero);
     if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_large(ctx, align, n, label, site, zero);
@@ -180,6 +183,7 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
         hk_error(ctx, HAK_E_ALIGNMENT, NULL, "align: a power of two up to 1 GiB");
         return hk_fail(ctx);
     }
+    if (n > HK_SIZE_MOST) return absurd(ctx);
     if (align <= 8) return hak_alloc_cs(ctx, n, label, site);
     if (align <= 16 && n <= HK_SMALL_MAX) return hak_alloc_cs(ctx, hk_align_up(n ? n : 1, 16), label, site);
     if (align > HK_PAGE || hk_align_up(n, align) > 2 * HK_PAGE) {

@@ -18,6 +18,7 @@
 #define HK_SMALL_MAX ((size_t)32 << 10)  /* blocks in slabs */
 #define HK_RUN_MAX ((size_t)1 << 20)    /* blocks in runs of units */
 #define HK_ALIGN_MAX ((size_t)1 << 30)
+#define HK_SIZE_MOST ((size_t)PTRDIFF_MAX - HK_ALIGN_MAX)
 #define HK_POINTERS_BELOW ((uintptr_t)1 << 47) /* what LuaJIT can hold */
 
 #define HK_LIKELY(x) __builtin_expect(!!(x), 1)

@@ -125,7 +125,7 @@ static void record_drop(hak_ctx *ctx, hk_big *b)
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
 {
     hak_space *s = ctx->space;
-    hk_big *b = record_new(ctx);
+    hk_big *b = s->buffer_only ? NULL : record_new(ctx);
     if (!b) return NULL;
     if (!s->big_ready) {
         if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {

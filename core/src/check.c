@@ -34,7 +34,7 @@ static bool size_fits(size_t size, size_t n)
     if (n > HK_RUN_MAX) return n <= size;
     if (n > HK_SMALL_MAX) return (size_t)hk_run_units(hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT)) << HK_UNIT_SHIFT == size;
     /* hak_aligned_alloc(16, n) rounds n up. */
-    return hk_classes[hk_class_of(n)].size == size || hk_classes[hk_class_of(hk_align_up(n, 16))].size == size;
+    return hk_classes[hk_class_of(n)].size == size || hk_classes[hk_class_of(hk_align_up(n ? n : 1, 16))].size == size;
 }
 
 void hk_check_size(hak_ctx *ctx, const void *p, size_t size, size_t told)

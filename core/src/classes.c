@@ -18,7 +18,7 @@
 
 const hk_class hk_classes[HK_SMALL_CLASSES] = {
     CLASS16(8, 8),     CLASS16(136, 8),    CLASS16(264, 8),    CLASS16(392, 8),
-    CLASS16(544, 32),
+    CLASS(520),        CLASS16(544, 32),
     CLASS(1088),       CLASS8(1152, 128),
     CLASS(2112),       CLASS8(2304, 256),
     CLASS(4160),       CLASS8(4608, 512),
@@ -34,5 +34,6 @@ const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
 #define SAME16(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
 
 const uint8_t hk_class_table[129] = {
-    0, SEQ16(0), SEQ16(16), SEQ16(32), SEQ16(48), SAME16(64), SAME16(68), SAME16(72), SAME16(76),
+    0, SEQ16(0), SEQ16(16), SEQ16(32), SEQ16(48), 64, 65, 65, 65,
+    SAME4(66), SAME4(67), SAME4(68), SAME16(69), SAME16(73), SAME16(77),
 };

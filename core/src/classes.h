@@ -1,5 +1,5 @@
-/* Size classes: 8-byte steps to 512, 32-byte steps to 1024, then 8 classes a doubling to 32 KiB and one of
- * 64 bytes above each power of two, for arrays with a header or an element 0 (slabs); runs of 3 to 64
+/* Size classes: 8-byte steps to 512, 32-byte steps to 1024, then 8 classes a doubling to 32 KiB; and one just
+ * above each power of two from 512 on, for arrays with a header or an element 0 (slabs); runs of 3 to 64
  * units above. A kind is a class number, or one of the special kinds below; a unit's
  * map entry holds it. */
 #ifndef HK_CLASSES_H
@@ -8,7 +8,7 @@
 #include "base.h"
 
 enum {
-    HK_SMALL_CLASSES = 125,
+    HK_SMALL_CLASSES = 126,
     HK_RUN_CLASSES = 32,
     HK_BINS = HK_SMALL_CLASSES + HK_RUN_CLASSES,
     HK_KIND_PACKED = 254, /* a unit of packed small blocks */
@@ -32,7 +32,7 @@ HK_HIDDEN extern const uint8_t hk_class_table[129];
 HK_INLINE unsigned hk_class_of(size_t n)
 {
     if (HK_LIKELY(n <= 1024)) return hk_class_table[(n + 7) >> 3];
-    unsigned log = hk_log2(n - 1), class = 80u + (log - 10u) * 9u; /* 2^10 to 2^14 */
+    unsigned log = hk_log2(n - 1), class = 81u + (log - 10u) * 9u; /* 2^10 to 2^14 */
     size_t above = n - 1 - ((size_t)1 << log);
     return above < 64 ? class : class + 1u + (unsigned)(above >> (log - 3));
 }

@@ -21,7 +21,7 @@ typedef struct hk_bin {
 } hk_bin;
 _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
 
-enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 108 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
+enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
 struct hak_ctx {
     /* What the fast paths read. */

@@ -36,7 +36,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
-    if (HK_UNLIKELY(n > PTRDIFF_MAX - HK_ALIGN_MAX)) {
+    if (HK_UNLIKELY(n > HK_SIZE_MOST)) {
         hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
         return hk_fail(ctx);
     }
