@@ -160,7 +160,7 @@ void Shadow::check_new(Heap &h, Block &b, size_t align) {
     uintptr_t at = reinterpret_cast<uintptr_t>(b.p);
     if (b.usable < b.n || b.usable == 0)
         wrong(h, "usable size " + std::to_string(b.usable) + " of " + std::to_string(b.n));
-    size_t natural = b.n > 32 * KiB ? PAGE : b.n >= 16 && (b.n % 16 == 0 || b.usable % 16 == 0) ? 16 : 8;
+    size_t natural = b.n > 32 * KiB ? PAGE : b.n >= 16 && b.n % 16 == 0 ? 16 : 8;
     if (at % std::max(align, natural))
         wrong(h, "alignment of a block of " + std::to_string(b.n));
     if (hak_label_of(h.ctx, b.p) != b.label)
