@@ -14,11 +14,11 @@
 #include <sys/mman.h>
 
 enum {
-    REGION_BYTES = 64 << 20, /* reserved; less than 1 MB is touched */
+    REGION_BYTES = 16 << 20, /* reserved; less than 1 MB is touched */
     MAX_OBSERVATIONS = 2048,
     MAX_WATCHED = 2048,
     KNOWN_SLOTS = 2048,
-    RULES = sizeof ((hk_calibrate_op *)0)->rules / sizeof(hk_calibrate_rule),
+    RULES = sizeof((hk_calibrate_op *)0)->rules / sizeof(hk_calibrate_rule),
     WARM_UP = 4, /* calls until an operation runs on traces, with the settings of run_all */
 };
 
@@ -53,7 +53,8 @@ typedef struct recorder {
     known_rule known[KNOWN_SLOTS]; /* hash table, by pc */
 } recorder;
 
-static const known_rule *rule_for(recorder *rec, uintptr_t pc) {
+static const known_rule *rule_for(recorder *rec, uintptr_t pc)
+{
     size_t i = (size_t)(pc ^ (pc >> 11)) % KNOWN_SLOTS;
     for (size_t n = 0; n < KNOWN_SLOTS / 2 && rec->known[i].pc != 0 && rec->known[i].pc != pc; n++)
         i = (i + 1) % KNOWN_SLOTS;
@@ -65,91 +66,91 @@ static const known_rule *rule_for(recorder *rec, uintptr_t pc) {
     return known;
 }
 
-static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame) {
+static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame)
+{
     for (o->depth = 0; o->depth < HK_SITE_FRAMES; o->depth++) {
         const known_rule *known = rule_for(rec, frame.pc);
-        if (!known->ok)
-            return;
+        if (!known->ok) return;
         hk_cfi_frame up = hk_cfi_up(frame, &known->rule);
         o->frames[o->depth] = (hk_site_frame){frame.pc, up.sp - frame.sp};
         frame = up;
     }
 }
 
-static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame) {
+static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame)
+{
     h->op = rec->op;
     h->index = 0;
-    if (!rec->watching || size < rec->least || rec->watched_count + 1 >= MAX_WATCHED)
-        return;
+    if (!rec->watching || size < rec->least || rec->watched_count + 1 >= MAX_WATCHED) return;
     h->index = (uint32_t)++rec->watched_count;
     watched *w = &rec->watched[h->index];
     *w = (watched){.size = size, .tagged = tagged};
     walk(rec, &w->seen, frame);
 }
 
-static watched *watched_of(recorder *rec, const header *h) {
+static watched *watched_of(recorder *rec, const header *h)
+{
     return h->op == rec->op && h->index != 0 ? &rec->watched[h->index] : NULL;
 }
 
-static size_t round_up(size_t n) {
+static size_t round_up(size_t n)
+{
     return (n + 7) & ~(size_t)7;
 }
 
-static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+{
     recorder *rec = ud;
     header *old = ptr != NULL ? (header *)ptr - 1 : NULL;
     watched *from = old != NULL ? watched_of(rec, old) : NULL;
     if (nsize == 0) {
-        if (from != NULL)
-            from->freed = true;
+        if (from != NULL) from->freed = true;
         return NULL;
     }
     size_t need = sizeof(header) + round_up(nsize);
     /* the newest block is resized in place */
     bool newest = old != NULL && (char *)ptr + round_up(osize) == rec->next;
     header *h = newest ? old : (header *)(void *)rec->next;
-    if (need > (size_t)(rec->end - (char *)h))
-        return NULL;
+    if (need > (size_t)(rec->end - (char *)h)) return NULL;
     rec->next = (char *)h + need;
-    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER, hk_cfi_caller(HK_CFI_CALLER_SP()));
+    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER,
+          hk_cfi_caller(HK_CFI_CALLER_SP()));
     if (from != NULL) {
         from->next = h->index;
         from->freed = h->index == 0;
     }
-    if (ptr != NULL && h != old)
-        memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
+    if (ptr != NULL && h != old) memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
     return h + 1;
 }
 
-static hk_fate fate_of(const recorder *rec, const watched *w) {
+static hk_fate fate_of(const recorder *rec, const watched *w)
+{
     while (w->next != 0)
         w = &rec->watched[w->next];
     return w->freed ? HK_FATE_FREED : HK_FATE_KEPT;
 }
 
-static bool rule_matches(const hk_calibrate_rule *r, size_t size, hk_fate fate) {
-    if (r->max == 0 || size < r->min || size > r->max)
-        return false;
-    if (r->power_of_2 && (size & (size - 1)) != 0)
-        return false;
+static bool rule_matches(const hk_calibrate_rule *r, size_t size, hk_fate fate)
+{
+    if (r->max == 0 || size < r->min || size > r->max) return false;
+    if (r->power_of_2 && (size & (size - 1)) != 0) return false;
     return r->fate == HK_FATE_ANY || r->fate == fate;
 }
 
-static void keep(recorder *rec, hk_observation o, size_t first) {
+static void keep(recorder *rec, hk_observation o, size_t first)
+{
     for (size_t i = first; i < rec->observation_count; i++) {
-        if (memcmp(&rec->observations[i], &o, sizeof o) == 0)
-            return;
+        if (memcmp(&rec->observations[i], &o, sizeof o) == 0) return;
     }
-    if (rec->observation_count < MAX_OBSERVATIONS)
-        rec->observations[rec->observation_count++] = o;
+    if (rec->observation_count < MAX_OBSERVATIONS) rec->observations[rec->observation_count++] = o;
 }
 
-static void judge(recorder *rec, const hk_calibrate_op *op) {
+static void judge(recorder *rec, const hk_calibrate_op *op)
+{
     size_t first = rec->observation_count;
     for (size_t i = 1; i <= rec->watched_count; i++) {
         watched *w = &rec->watched[i];
-        if (w->tagged)
-            continue;
+        if (w->tagged) continue;
         hk_fate fate = fate_of(rec, w);
         for (size_t r = 0; r < RULES; r++) {
             if (rule_matches(&op->rules[r], w->size, fate)) {
@@ -163,7 +164,8 @@ static void judge(recorder *rec, const hk_calibrate_op *op) {
 }
 
 /* jit.on() and the like; false on runtimes without a compiler. */
-static bool call_jit(lua_State *L, const char *function) {
+static bool call_jit(lua_State *L, const char *function)
+{
     lua_getglobal(L, "jit");
     if (!lua_istable(L, -1)) {
         lua_pop(L, 1);
@@ -177,22 +179,23 @@ static bool call_jit(lua_State *L, const char *function) {
 
 /* Calls the function on top of the stack, which stays there. An operation that fails has shown what it
  * could until then. */
-static void call(lua_State *L) {
+static void call(lua_State *L)
+{
     lua_pushvalue(L, -1);
-    if (lua_pcall(L, 0, 0, 0) != 0)
-        lua_pop(L, 1);
+    if (lua_pcall(L, 0, 0, 0) != 0) lua_pop(L, 1);
 }
 
-static size_t least_of(const hk_calibrate_op *op) {
+static size_t least_of(const hk_calibrate_op *op)
+{
     size_t least = SIZE_MAX;
     for (size_t r = 0; r < RULES; r++) {
-        if (op->rules[r].max != 0 && op->rules[r].min < least)
-            least = op->rules[r].min;
+        if (op->rules[r].max != 0 && op->rules[r].min < least) least = op->rules[r].min;
     }
     return least;
 }
 
-static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
+static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op)
+{
     rec->op++;
     rec->watched_count = 0;
     rec->least = least_of(op);
@@ -202,7 +205,8 @@ static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
     judge(rec, op);
 }
 
-static bool push_function(lua_State *L, const hk_calibrate_op *op) {
+static bool push_function(lua_State *L, const hk_calibrate_op *op)
+{
     if (op->script == NULL) {
         lua_pushcfunction(L, op->run);
         return true;
@@ -213,9 +217,9 @@ static bool push_function(lua_State *L, const hk_calibrate_op *op) {
     return false;
 }
 
-static void run_op(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
-    if (op->compiling && !call_jit(L, "on"))
-        return;
+static void run_op(lua_State *L, recorder *rec, const hk_calibrate_op *op)
+{
+    if (op->compiling && !call_jit(L, "on")) return;
     if (push_function(L, op)) {
         watch_call(L, rec, op);
         if (op->traces && call_jit(L, "on")) {
@@ -227,18 +231,17 @@ static void run_op(lua_State *L, recorder *rec, const hk_calibrate_op *op) {
         }
         lua_pop(L, 1);
     }
-    if (op->compiling)
-        call_jit(L, "off");
+    if (op->compiling) call_jit(L, "off");
 }
 
-static int run_all(lua_State *L) {
+static int run_all(lua_State *L)
+{
     recorder *rec = lua_touserdata(L, 1);
     luaL_openlibs(L);
     lua_gc(L, LUA_GCSTOP, 0);
     if (call_jit(L, "off")) {
         hk_site_has_traces();
-        if (luaL_loadstring(L, "jit.opt.start('hotloop=2', 'hotexit=2')") == 0)
-            call(L);
+        if (luaL_loadstring(L, "jit.opt.start('hotloop=2', 'hotexit=2')") == 0) call(L);
         lua_pop(L, 1);
     }
     for (size_t i = 0; i < hk_calibrate_op_count; i++)
@@ -246,10 +249,10 @@ static int run_all(lua_State *L) {
     return 0;
 }
 
-static bool learn(recorder *rec) {
+static bool learn(recorder *rec)
+{
     lua_State *L = lua_newstate(scratch_alloc, rec);
-    if (L == NULL)
-        return false;
+    if (L == NULL) return false;
     lua_pushcfunction(L, run_all);
     lua_pushlightuserdata(L, rec);
     bool ok = lua_pcall(L, 1, 0, 0) == 0;
@@ -260,9 +263,10 @@ static bool learn(recorder *rec) {
 
 static bool calibrated;
 
-static void calibrate(void) {
-    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+static void calibrate(void)
+{
+    void *region =
+        mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region != MAP_FAILED) {
         recorder *rec = region;
         rec->next = (char *)(rec + 1);
@@ -272,7 +276,8 @@ static void calibrate(void) {
     }
 }
 
-bool hk_calibrate(void) {
+bool hk_calibrate(void)
+{
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, calibrate);
     return calibrated;
@@ -280,7 +285,8 @@ bool hk_calibrate(void) {
 
 #else
 
-bool hk_calibrate(void) {
+bool hk_calibrate(void)
+{
     return true;
 }
 

@@ -26,9 +26,9 @@ typedef struct hk_calibrate_rule {
 typedef struct hk_calibrate_op {
     const char *script; /* a chunk that returns the function to watch; NULL = `run` */
     lua_CFunction run;
-    bool broad;      /* see hk_observation */
-    bool traces;     /* once more on compiled traces, on LuaJIT */
-    bool compiling;  /* with the compiler on, on LuaJIT; nothing elsewhere */
+    bool broad;                 /* see hk_observation */
+    bool traces;                /* once more on compiled traces, on LuaJIT */
+    bool compiling;             /* with the compiler on, on LuaJIT; nothing elsewhere */
     hk_calibrate_rule rules[3]; /* the first that matches; a block without one teaches nothing */
 } hk_calibrate_op;
 

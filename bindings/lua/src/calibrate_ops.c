@@ -10,7 +10,8 @@
 
 #define ANY SIZE_MAX
 
-static int make_strings(lua_State *L) {
+static int make_strings(lua_State *L)
+{
     char text[300] = "";
     for (int i = 0; i < 8; i++) {
         text[0] = (char)('a' + i);
@@ -20,30 +21,35 @@ static int make_strings(lua_State *L) {
     return 0;
 }
 
-static int make_tables(lua_State *L) {
+static int make_tables(lua_State *L)
+{
     lua_newtable(L);
     lua_createtable(L, 0, 0);
     lua_createtable(L, 3, 0); /* in one block with the table on LuaJIT; too small for a rule elsewhere */
     return 0;
 }
 
-static int make_arrays(lua_State *L) {
+static int make_arrays(lua_State *L)
+{
     lua_createtable(L, 60, 0);
     return 0;
 }
 
-static int make_hashes(lua_State *L) {
+static int make_hashes(lua_State *L)
+{
     lua_createtable(L, 0, 60);
     return 0;
 }
 
-static int make_userdata(lua_State *L) {
+static int make_userdata(lua_State *L)
+{
     lua_newuserdata(L, 0);
     lua_newuserdata(L, 400);
     return 0;
 }
 
-static int make_c_closures(lua_State *L) {
+static int make_c_closures(lua_State *L)
+{
     lua_pushcclosure(L, make_userdata, 0);
     for (int i = 0; i < 10; i++)
         lua_pushinteger(L, i);
@@ -51,12 +57,14 @@ static int make_c_closures(lua_State *L) {
     return 0;
 }
 
-static int make_threads(lua_State *L) {
+static int make_threads(lua_State *L)
+{
     lua_newthread(L);
     return 0;
 }
 
-static int grow_stack(lua_State *L) {
+static int grow_stack(lua_State *L)
+{
     lua_State *co = lua_newthread(L);
     lua_checkstack(co, 2000);
     return 0;
@@ -65,7 +73,8 @@ static int grow_stack(lua_State *L) {
 /* Slots that exist already, to keep what is made. */
 #define SLOTS "{1,2,3}"
 
-static int open_libraries(lua_State *L) {
+static int open_libraries(lua_State *L)
+{
     luaL_openlibs(L);
     return 0;
 }
@@ -105,16 +114,17 @@ const hk_calibrate_op hk_calibrate_ops[] = {
      .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
 
     /* While the compiler's own buffers are still small. */
-    {.script = "local function work(n, t) "
-               "  local a, b, c = 0, 1.5, 0 "
-               "  for i = 1, n do "
-               "    if i % 3 == 0 then a = a + i elseif i % 5 == 0 then b = b * 1.25 else c = c + 0.1 + i % 7 end "
-               "    t[i % 8 + 1] = a + 1.1 * b - 2.2 * c + 3.3 "
-               "    for j = 1, 4 do if t[j] and t[j] > a then a = a + t[j] % 11 - 1e10 end end "
-               "  end "
-               "  return a + b + c "
-               "end "
-               "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
+    {.script =
+         "local function work(n, t) "
+         "  local a, b, c = 0, 1.5, 0 "
+         "  for i = 1, n do "
+         "    if i % 3 == 0 then a = a + i elseif i % 5 == 0 then b = b * 1.25 else c = c + 0.1 + i % 7 end "
+         "    t[i % 8 + 1] = a + 1.1 * b - 2.2 * c + 3.3 "
+         "    for j = 1, 4 do if t[j] and t[j] > a then a = a + t[j] % 11 - 1e10 end end "
+         "  end "
+         "  return a + b + c "
+         "end "
+         "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
      .broad = true,
      .compiling = true,
      .rules = {{HK_KIND_TRACE, 1, ANY, HK_FATE_ANY, false}}},
@@ -147,21 +157,22 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 120, HK_FATE_ANY, false}}},
-    {.script = "local a, k, t = 1, " SLOTS ", {} "
-               "for i = 1, 60 do t[i] = i end " PRELUDE
-               "local function f() "
-               "  for i = 1, 3 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
-               "  for i = 1, 3 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
-               "  for i = 1, 3 do k[i] = {a, unpack(t)} end "
-               "end "
-               "f() return f",
+    {.script =
+         "local a, k, t = 1, " SLOTS ", {} "
+         "for i = 1, 60 do t[i] = i end " PRELUDE "local function f() "
+         "  for i = 1, 3 do k[i] = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+         "  for i = 1, 3 do k[i] = {a,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25} end "
+         "  for i = 1, 3 do k[i] = {a, unpack(t)} end "
+         "end "
+         "f() return f",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 200, ANY, HK_FATE_ANY, false}}},
-    {.script = "local a, k = 1, " SLOTS " "
-               "return function() "
-               "  for i = 1, 3 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
-               "  for i = 1, 3 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
-               "end",
+    {.script =
+         "local a, k = 1, " SLOTS " "
+         "return function() "
+         "  for i = 1, 3 do k[i] = {a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+         "  for i = 1, 3 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
+         "end",
      .traces = true,
      .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
     {.script = "local t = " SLOTS " "
@@ -187,13 +198,15 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "local k = " SLOTS " "
                "return function() for i = 1, 3 do k[i] = make(i, i, i, i, i, i, i, i) end end",
      .traces = true,
-     .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false}, {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
+     .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false},
+               {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
 #if LUA_VERSION_NUM < 503
     {.script = "local a, b, c = 1, 2, 3 "
                "local s = string.dump(function() return a, b, c end) "
                "local keep = loadstring(s, '=?') "
                "return function() loadstring(s, '=?') end",
-     .rules = {{HK_KIND_CLOSURE, 60, 72, HK_FATE_KEPT, false}, {HK_KIND_UPVALUE, 36, 48, HK_FATE_KEPT, false}}},
+     .rules = {{HK_KIND_CLOSURE, 60, 72, HK_FATE_KEPT, false},
+               {HK_KIND_UPVALUE, 36, 48, HK_FATE_KEPT, false}}},
     {.script = "local keep = loadstring('', '=?') return function() loadstring('', '=?') end",
      .rules = {{HK_KIND_CLOSURE, 32, 40, HK_FATE_KEPT, false}}},
 #endif
@@ -207,20 +220,21 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "return function() r(300) end",
      .rules = {{HK_KIND_STACK, 1, ANY, HK_FATE_ANY, false}}},
 
-    {.script = "local ffi = require 'ffi' "
-               "ffi.cdef 'long labs(long);' "
-               "local s, a = ffi.typeof 'struct {struct {int x;} s; int v[4]; int64_t q;}', ffi.typeof 'int[?]' "
-               "local z, p = ffi.typeof 'struct {char c[64];} __attribute__((aligned(64)))', ffi.typeof 'void*' "
-               "local i64, labs, k = ffi.typeof 'int64_t', ffi.C.labs, {} "
-               "for i = 1, 12 do k[i] = 1 end "
-               "return function() "
-               "  for i = 1, 3 do "
-               "    local x = s() "
-               "    k[1], k[2], k[3], k[4], k[5], k[6] = x, a(9), z(), x.s, x.v, x.q "
-               "    k[7], k[8], k[9] = ffi.cast(p, k[2]), i64(i), i64(i) + 1LL "
-               "    k[10], k[11], k[12] = labs(i), ffi.new(a, 5), -i64(i) * 3 "
-               "  end "
-               "end",
+    {.script =
+         "local ffi = require 'ffi' "
+         "ffi.cdef 'long labs(long);' "
+         "local s, a = ffi.typeof 'struct {struct {int x;} s; int v[4]; int64_t q;}', ffi.typeof 'int[?]' "
+         "local z, p = ffi.typeof 'struct {char c[64];} __attribute__((aligned(64)))', ffi.typeof 'void*' "
+         "local i64, labs, k = ffi.typeof 'int64_t', ffi.C.labs, {} "
+         "for i = 1, 12 do k[i] = 1 end "
+         "return function() "
+         "  for i = 1, 3 do "
+         "    local x = s() "
+         "    k[1], k[2], k[3], k[4], k[5], k[6] = x, a(9), z(), x.s, x.v, x.q "
+         "    k[7], k[8], k[9] = ffi.cast(p, k[2]), i64(i), i64(i) + 1LL "
+         "    k[10], k[11], k[12] = labs(i), ffi.new(a, 5), -i64(i) * 3 "
+         "  end "
+         "end",
      .traces = true,
      .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
 
@@ -233,8 +247,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
     {.script = "local a = ('z'):rep(800) return function() return a .. a .. a end",
      .rules = {{HK_KIND_BUFFER, 2400, 2400, HK_FATE_ANY, false},
                {HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
-    {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE
-               "local keep = load(s, '=?') "
+    {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE "local keep = load(s, '=?') "
                "return function() load(s, '=?') end",
      .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_FREED, true}}},
 #if LUA_VERSION_NUM >= 503

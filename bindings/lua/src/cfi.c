@@ -17,7 +17,8 @@ typedef struct image {
     const uint8_t *index; /* .eh_frame_hdr; NULL = none */
 } image;
 
-static int match_image(struct dl_phdr_info *info, size_t size, void *user) {
+static int match_image(struct dl_phdr_info *info, size_t size, void *user)
+{
     (void)size;
     image *img = user;
     bool found = false;
@@ -25,16 +26,15 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *user) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         uintptr_t low = info->dlpi_addr + ph->p_vaddr;
-        if (ph->p_type == PT_GNU_EH_FRAME)
-            index = (const uint8_t *)low;
-        else if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) != 0)
-            found |= img->pc - low < ph->p_memsz;
+        if (ph->p_type == PT_GNU_EH_FRAME) index = (const uint8_t *)low;
+        else if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) != 0) found |= img->pc - low < ph->p_memsz;
     }
     img->index = index;
     return found;
 }
 
-bool hk_cfi_in_image(uintptr_t pc) {
+bool hk_cfi_in_image(uintptr_t pc)
+{
     image img = {pc, NULL};
     return dl_iterate_phdr(match_image, &img) != 0;
 }
@@ -45,7 +45,8 @@ typedef struct index_entry {
 } index_entry;
 
 /* False also for indexes of another form. */
-static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description) {
+static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
+{
     static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
     image img = {pc, NULL};
     if (dl_iterate_phdr(match_image, &img) == 0 || img.index == NULL ||
@@ -65,14 +66,14 @@ static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **des
             count = half;
         }
     }
-    if (low == 0)
-        return false;
+    if (low == 0) return false;
     *function = (uintptr_t)img.index + (uintptr_t)(intptr_t)entries[low - 1].function;
     *description = img.index + entries[low - 1].description;
     return true;
 }
 
-uintptr_t hk_cfi_function(uintptr_t pc) {
+uintptr_t hk_cfi_function(uintptr_t pc)
+{
     uintptr_t function;
     const uint8_t *description;
     return find_function(pc, &function, &description) ? function : 0;
@@ -85,7 +86,8 @@ typedef struct reader {
     bool ok;
 } reader;
 
-static uint64_t read_bytes(reader *r, size_t n) {
+static uint64_t read_bytes(reader *r, size_t n)
+{
     uint64_t value = 0;
     if ((size_t)(r->end - r->p) < n) {
         r->ok = false;
@@ -97,31 +99,32 @@ static uint64_t read_bytes(reader *r, size_t n) {
     return value;
 }
 
-static void skip(reader *r, uint64_t n) {
-    if ((uint64_t)(r->end - r->p) < n)
-        r->ok = false;
+static void skip(reader *r, uint64_t n)
+{
+    if ((uint64_t)(r->end - r->p) < n) r->ok = false;
     r->p = r->ok ? r->p + n : r->end;
 }
 
-static uint64_t read_leb(reader *r, bool is_signed) {
+static uint64_t read_leb(reader *r, bool is_signed)
+{
     uint64_t value = 0, byte;
     unsigned shift = 0;
     do {
         byte = read_bytes(r, 1);
-        if (shift < 64)
-            value |= (byte & 0x7f) << shift;
+        if (shift < 64) value |= (byte & 0x7f) << shift;
         shift += 7;
     } while ((byte & 0x80) != 0 && r->ok);
-    if (is_signed && (byte & 0x40) != 0 && shift < 64)
-        value |= ~UINT64_C(0) << shift;
+    if (is_signed && (byte & 0x40) != 0 && shift < 64) value |= ~UINT64_C(0) << shift;
     return value;
 }
 
-static uint64_t read_uleb(reader *r) {
+static uint64_t read_uleb(reader *r)
+{
     return read_leb(r, false);
 }
 
-static int64_t read_sleb(reader *r) {
+static int64_t read_sleb(reader *r)
+{
     return (int64_t)read_leb(r, true);
 }
 
@@ -151,30 +154,36 @@ typedef struct machine {
     uint64_t location, target; /* from the function's beginning */
 } machine;
 
-static saved *register_of(machine *m, uint64_t reg, saved *ignored) {
+static saved *register_of(machine *m, uint64_t reg, saved *ignored)
+{
     return reg == DWARF_RBP ? &m->now.fp : reg == DWARF_RA ? &m->now.ra : ignored;
 }
 
-static void set_saved(machine *m, uint64_t reg, saved value) {
+static void set_saved(machine *m, uint64_t reg, saved value)
+{
     saved ignored;
     *register_of(m, reg, &ignored) = value;
 }
 
-static void restore(machine *m, uint64_t reg) {
+static void restore(machine *m, uint64_t reg)
+{
     set_saved(m, reg, reg == DWARF_RA ? m->initial.ra : m->initial.fp);
 }
 
-static void set_cfa(machine *m, uint64_t reg, int64_t offset) {
+static void set_cfa(machine *m, uint64_t reg, int64_t offset)
+{
     m->now.cfa_register = reg;
     m->now.cfa_offset = offset;
 }
 
-static int64_t factored(const machine *m, int64_t n) {
+static int64_t factored(const machine *m, int64_t n)
+{
     return n * m->shared->data_align;
 }
 
 /* The instructions with an operand inside, and those that name a register. */
-static bool run_register(machine *m, reader *r, unsigned op) {
+static bool run_register(machine *m, reader *r, unsigned op)
+{
     uint64_t reg = 0;
     switch (op) {
     case 0x05: /* offset_extended */
@@ -208,11 +217,13 @@ static bool run_register(machine *m, reader *r, unsigned op) {
         set_saved(m, read_uleb(r), (saved){ELSEWHERE, 0});
         read_uleb(r);
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
-static bool run_cfa(machine *m, reader *r, unsigned op) {
+static bool run_cfa(machine *m, reader *r, unsigned op)
+{
     uint64_t reg;
     switch (op) {
     case 0x0c: /* def_cfa */
@@ -236,45 +247,59 @@ static bool run_cfa(machine *m, reader *r, unsigned op) {
     case 0x13: /* def_cfa_offset_sf */
         set_cfa(m, m->now.cfa_register, factored(m, read_sleb(r)));
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
-static bool run_other(machine *m, reader *r, unsigned op) {
+static bool run_other(machine *m, reader *r, unsigned op)
+{
     switch (op) {
-    case 0x00: /* nop */ return true;
+    case 0x00: /* nop */
+        return true;
     case 0x02: /* advance_loc1, 2, 4 */
     case 0x03:
-    case 0x04: m->location += read_bytes(r, (size_t)1 << (op - 2)) * m->shared->code_align; return true;
+    case 0x04:
+        m->location += read_bytes(r, (size_t)1 << (op - 2)) * m->shared->code_align;
+        return true;
     case 0x0a: /* remember_state */
-        if (m->depth == REMEMBERED_MAX)
-            return false;
+        if (m->depth == REMEMBERED_MAX) return false;
         m->remembered[m->depth++] = m->now;
         return true;
     case 0x0b: /* restore_state */
-        if (m->depth == 0)
-            return false;
+        if (m->depth == 0) return false;
         m->now = m->remembered[--m->depth];
         return true;
-    case 0x2e: /* GNU_args_size */ read_uleb(r); return true;
-    default: return false;
+    case 0x2e: /* GNU_args_size */
+        read_uleb(r);
+        return true;
+    default:
+        return false;
     }
 }
 
 /* Until the row for the target. False: the program has something that is not known here. */
-static bool run(machine *m, reader r) {
+static bool run(machine *m, reader r)
+{
     while (r.p < r.end) {
         row before = m->now;
         unsigned op = (unsigned)read_bytes(&r, 1), low = op & 0x3f;
         bool known = true;
         switch (op & 0xc0) {
-        case 0x40: m->location += low * m->shared->code_align; break;
-        case 0x80: set_saved(m, low, (saved){AT_CFA, factored(m, (int64_t)read_uleb(&r))}); break;
-        case 0xc0: restore(m, low); break;
-        default: known = run_other(m, &r, op) || run_cfa(m, &r, op) || run_register(m, &r, op); break;
+        case 0x40:
+            m->location += low * m->shared->code_align;
+            break;
+        case 0x80:
+            set_saved(m, low, (saved){AT_CFA, factored(m, (int64_t)read_uleb(&r))});
+            break;
+        case 0xc0:
+            restore(m, low);
+            break;
+        default:
+            known = run_other(m, &r, op) || run_cfa(m, &r, op) || run_register(m, &r, op);
+            break;
         }
-        if (!known || !r.ok)
-            return false;
+        if (!known || !r.ok) return false;
         if (m->location > m->target) {
             m->now = before;
             return true;
@@ -283,7 +308,8 @@ static bool run(machine *m, reader r) {
     return true;
 }
 
-static bool read_common(const uint8_t *entry, common *c) {
+static bool read_common(const uint8_t *entry, common *c)
+{
     uint32_t length;
     memcpy(&length, entry, sizeof length);
     reader r = {entry + 4, entry + 4 + length, true};
@@ -291,8 +317,7 @@ static bool read_common(const uint8_t *entry, common *c) {
     uint64_t version = read_bytes(&r, 1);
     const char *augmentation = (const char *)r.p;
     const uint8_t *zero = memchr(r.p, 0, (size_t)(r.end - r.p));
-    if ((version != 1 && version != 3) || zero == NULL || augmentation[0] != 'z')
-        return false;
+    if ((version != 1 && version != 3) || zero == NULL || augmentation[0] != 'z') return false;
     r.p = zero + 1;
     c->code_align = read_uleb(&r);
     c->data_align = read_sleb(&r);
@@ -316,34 +341,31 @@ static bool read_common(const uint8_t *entry, common *c) {
     return ra == DWARF_RA && encoding == ENC_PCREL_SDATA4 && r.ok && c->program.ok;
 }
 
-static bool find_row(uintptr_t pc, machine *m) {
+static bool find_row(uintptr_t pc, machine *m)
+{
     uintptr_t function;
     const uint8_t *description;
-    if (!find_function(pc, &function, &description))
-        return false;
+    if (!find_function(pc, &function, &description)) return false;
     uint32_t length, back;
     memcpy(&length, description, sizeof length);
-    if (length == 0 || length == UINT32_MAX)
-        return false;
+    if (length == 0 || length == UINT32_MAX) return false;
     memcpy(&back, description + 4, sizeof back);
     common shared;
-    if (!read_common(description + 4 - back, &shared))
-        return false;
+    if (!read_common(description + 4 - back, &shared)) return false;
     reader r = {description + 8, description + 4 + length, true};
     read_bytes(&r, 4); /* its beginning, which is known */
     uint64_t size = read_bytes(&r, 4);
     skip(&r, read_uleb(&r));
     *m = (machine){.shared = &shared, .target = pc - 1 - function};
-    if (!r.ok || m->target >= size || !run(m, shared.program))
-        return false;
+    if (!r.ok || m->target >= size || !run(m, shared.program)) return false;
     m->initial = m->now;
     return run(m, r);
 }
 
-bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule) {
+bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule)
+{
     machine m;
-    if (!find_row(pc, &m))
-        return false;
+    if (!find_row(pc, &m)) return false;
     const row *now = &m.now;
     bool saved_fp = now->fp.where == AT_CFA && now->fp.offset < 0;
     *rule = (hk_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset,
@@ -353,11 +375,11 @@ bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule) {
            (saved_fp || now->fp.where == SAME);
 }
 
-hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule) {
+hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule)
+{
     uintptr_t cfa = (rule->cfa_from_fp ? frame.fp : frame.sp) + rule->cfa_offset;
     hk_cfi_frame up = {((const uintptr_t *)cfa)[-1], cfa, frame.fp};
-    if (rule->fp_below != 0)
-        up.fp = *(const uintptr_t *)(cfa - rule->fp_below);
+    if (rule->fp_below != 0) up.fp = *(const uintptr_t *)(cfa - rule->fp_below);
     return up;
 }
 

@@ -21,7 +21,8 @@ typedef struct hk_cfi_frame {
 #define HK_CFI_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uintptr_t))
 
 /* The frame of the caller of the function that used HK_CFI_CALLER_SP. */
-static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp) {
+static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp)
+{
     const uintptr_t *stack = (const uintptr_t *)sp;
     hk_cfi_frame frame = {stack[-1], sp, stack[-2]};
     return frame;

@@ -33,21 +33,31 @@ typedef enum hk_kind { HK_KINDS(HK_KIND_ENUM) HK_KIND_COUNT } hk_kind;
  * LuaJIT and 5.1. */
 enum { HK_TAGS = 16 };
 
-static inline hk_kind hk_kind_of_tag(size_t tag) {
+static inline hk_kind hk_kind_of_tag(size_t tag)
+{
 #if LUA_VERSION_NUM >= 503
     switch (tag) {
-    case LUA_TSTRING: return HK_KIND_STRING;
-    case LUA_TTABLE: return HK_KIND_TABLE;
-    case LUA_TFUNCTION: return HK_KIND_CLOSURE;
-    case LUA_TUSERDATA: return HK_KIND_USERDATA;
-    case LUA_TTHREAD: return HK_KIND_THREAD;
+    case LUA_TSTRING:
+        return HK_KIND_STRING;
+    case LUA_TTABLE:
+        return HK_KIND_TABLE;
+    case LUA_TFUNCTION:
+        return HK_KIND_CLOSURE;
+    case LUA_TUSERDATA:
+        return HK_KIND_USERDATA;
+    case LUA_TTHREAD:
+        return HK_KIND_THREAD;
 #if LUA_VERSION_NUM == 503
-    case LUA_NUMTAGS: return HK_KIND_PROTO;
+    case LUA_NUMTAGS:
+        return HK_KIND_PROTO;
 #else
-    case LUA_NUMTYPES: return HK_KIND_UPVALUE;
-    case LUA_NUMTYPES + 1: return HK_KIND_PROTO;
+    case LUA_NUMTYPES:
+        return HK_KIND_UPVALUE;
+    case LUA_NUMTYPES + 1:
+        return HK_KIND_PROTO;
 #endif
-    default: break;
+    default:
+        break;
     }
 #else
     (void)tag;

@@ -25,23 +25,25 @@ static function functions[MAX_FUNCTIONS];
 static size_t site_count, function_count;
 static bool traces;
 
-static site *site_slot(uintptr_t pc) {
+static site *site_slot(uintptr_t pc)
+{
     size_t i = (size_t)(pc ^ (pc >> 10)) % MAX_SITES;
     while (sites[i].at.pc != 0 && sites[i].at.pc != pc)
         i = (i + 1) % MAX_SITES;
     return &sites[i];
 }
 
-static const site *find_site(uintptr_t pc) {
+static const site *find_site(uintptr_t pc)
+{
     const site *s = site_slot(pc);
     return s->at.pc != 0 ? s : NULL;
 }
 
-static site *add_site(hk_site_frame at) {
+static site *add_site(hk_site_frame at)
+{
     site *s = site_slot(at.pc);
     if (s->at.pc == 0) {
-        if (site_count >= MAX_SITES / 4 * 3)
-            return NULL;
+        if (site_count >= MAX_SITES / 4 * 3) return NULL;
         site_count++;
         s->at = at;
     } else if (s->at.bytes != at.bytes) {
@@ -50,146 +52,146 @@ static site *add_site(hk_site_frame at) {
     return s;
 }
 
-static function *function_slot(uintptr_t start) {
+static function *function_slot(uintptr_t start)
+{
     size_t i = (size_t)(start >> 4) % MAX_FUNCTIONS;
     while (functions[i].start != 0 && functions[i].start != start)
         i = (i + 1) % MAX_FUNCTIONS;
     return &functions[i];
 }
 
-static function *add_function(uintptr_t start) {
+static function *add_function(uintptr_t start)
+{
     function *f = function_slot(start);
     if (f->start == 0) {
-        if (function_count >= MAX_FUNCTIONS / 4 * 3)
-            return NULL;
+        if (function_count >= MAX_FUNCTIONS / 4 * 3) return NULL;
         function_count++;
         f->start = start;
     }
     return f;
 }
 
-static bool is_single(uint32_t kinds) {
+static bool is_single(uint32_t kinds)
+{
     return (kinds & (kinds - 1)) == 0;
 }
 
 /* The lowest frame that is not known as a helper's; its depth when there is none. */
-static unsigned first_single(const hk_observation *o) {
+static unsigned first_single(const hk_observation *o)
+{
     unsigned i = 0;
     while (i < o->depth) {
         const site *s = find_site(o->frames[i].pc);
-        if (s == NULL || is_single(s->kinds))
-            break;
+        if (s == NULL || is_single(s->kinds)) break;
         i++;
     }
     return i;
 }
 
 /* True when it changed what is known. */
-static bool book(const hk_observation *o) {
+static bool book(const hk_observation *o)
+{
     unsigned at = first_single(o);
     site *s = at < o->depth ? add_site(o->frames[at]) : NULL;
-    if (s == NULL || (o->broad && s->narrow != 0))
-        return false;
+    if (s == NULL || (o->broad && s->narrow != 0)) return false;
     uint32_t kind = UINT32_C(1) << o->kind;
-    if ((s->kinds & kind) != 0)
-        return false;
+    if ((s->kinds & kind) != 0) return false;
     s->kinds |= kind;
-    if (!o->broad)
-        s->narrow |= kind;
+    if (!o->broad) s->narrow |= kind;
     return true;
 }
 
 /* Books each observation at its lowest frame that has only one kind. A second kind shows that the frame
  * is a helper's, and what was booked there goes one frame up; hence the repetition. */
-static void book_all(const hk_observation *obs, size_t count, bool broad) {
+static void book_all(const hk_observation *obs, size_t count, bool broad)
+{
     bool changed = true;
     while (changed) {
         changed = false;
         for (size_t i = 0; i < count; i++) {
-            if (broad || !obs[i].broad)
-                changed |= book(&obs[i]);
+            if (broad || !obs[i].broad) changed |= book(&obs[i]);
         }
     }
 }
 
-static unsigned climb(size_t bytes) {
+static unsigned climb(size_t bytes)
+{
     size_t words = bytes / sizeof(uintptr_t);
     return words != 0 && words < HK_SITE_CLIMB ? HK_SITE_CLIMB | (unsigned)words : HK_KIND_OTHER;
 }
 
-static unsigned kind_of_sites(const function *f) {
+static unsigned kind_of_sites(const function *f)
+{
     unsigned best = HK_KIND_OTHER;
     for (unsigned k = 0; k < HK_KIND_COUNT; k++) {
-        if (f->sites[k] > f->sites[best])
-            best = k;
+        if (f->sites[k] > f->sites[best]) best = k;
     }
     return best;
 }
 
 /* A helper's call that calibration did not see. */
-static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp) {
+static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
+{
     size_t bytes = 0;
     hk_cfi_frame frame = hk_cfi_caller(caller_sp);
     hk_cfi_rule rule;
     for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
         hk_cfi_frame up = hk_cfi_up(frame, &rule);
-        if (frame.pc == pc)
-            bytes = up.sp - frame.sp;
+        if (frame.pc == pc) bytes = up.sp - frame.sp;
         frame = up;
     }
     return climb(bytes);
 }
 
-static unsigned information(uintptr_t pc, uintptr_t caller_sp) {
+static unsigned information(uintptr_t pc, uintptr_t caller_sp)
+{
     const site *s = find_site(pc);
-    if (s != NULL)
-        return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
-    if (traces && !hk_cfi_in_image(pc))
-        return HK_KIND_CDATA;
+    if (s != NULL) return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
+    if (traces && !hk_cfi_in_image(pc)) return HK_KIND_CDATA;
     uintptr_t start = hk_cfi_function(pc);
     const function *f = function_slot(start);
     return start != 0 && f->helper ? climb_unseen(pc, caller_sp) : kind_of_sites(f);
 }
 
 /* The first free slot of the probe sequence; its first slot when all are taken. */
-static void cache(uintptr_t pc, unsigned info) {
+static void cache(uintptr_t pc, unsigned info)
+{
     uint64_t word = (uint64_t)pc << 16 | info;
     _Atomic uint64_t *home = &hk_site_cache[hk_site_slot(pc)];
     for (unsigned i = 0; i < HK_SITE_PROBES; i++) {
         uint64_t expected = 0;
-        if (atomic_compare_exchange_strong(&home[i], &expected, word))
-            return;
+        if (atomic_compare_exchange_strong(&home[i], &expected, word)) return;
     }
     atomic_store(home, word);
 }
 
-unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp) {
+unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp)
+{
     _Atomic uint64_t *home = &hk_site_cache[hk_site_slot(pc)];
     for (unsigned i = 1; i < HK_SITE_PROBES; i++) {
         uint64_t word = atomic_load_explicit(&home[i], memory_order_relaxed);
-        if (word >> 16 == pc)
-            return (unsigned)(word & 0xffff);
+        if (word >> 16 == pc) return (unsigned)(word & 0xffff);
     }
     unsigned info = information(pc, caller_sp);
     cache(pc, info);
     return info;
 }
 
-void hk_site_learn(const hk_observation *obs, size_t count) {
+void hk_site_learn(const hk_observation *obs, size_t count)
+{
     book_all(obs, count, false);
     book_all(obs, count, true);
     for (size_t i = 0; i < MAX_SITES; i++) {
         const site *s = &sites[i];
         uintptr_t start = s->at.pc != 0 ? hk_cfi_function(s->at.pc) : 0;
         function *f = start != 0 ? add_function(start) : NULL;
-        if (f != NULL && is_single(s->kinds))
-            f->sites[__builtin_ctz(s->kinds)]++;
-        else if (f != NULL)
-            f->helper = true;
+        if (f != NULL && is_single(s->kinds)) f->sites[__builtin_ctz(s->kinds)]++;
+        else if (f != NULL) f->helper = true;
     }
 }
 
-void hk_site_has_traces(void) {
+void hk_site_has_traces(void)
+{
     traces = true;
 }
 

@@ -19,7 +19,8 @@ extern _Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 /* With CLIMB, the rest of the information is the size of the frame in words; without, it is a hk_kind. */
 #define HK_SITE_CLIMB 0x8000u
 
-static inline size_t hk_site_slot(uintptr_t pc) {
+static inline size_t hk_site_slot(uintptr_t pc)
+{
     return (size_t)(pc ^ (pc >> 10)) & (HK_SITE_SLOTS - 1);
 }
 

@@ -17,7 +17,8 @@ extern "C" {
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 struct Image {
     std::string path;
@@ -25,7 +26,8 @@ struct Image {
     uintptr_t low = 0, high = 0; // code
 };
 
-std::vector<Image> images() {
+std::vector<Image> images()
+{
     std::vector<Image> found;
     dl_iterate_phdr(
         [](dl_phdr_info *info, size_t, void *user) {
@@ -46,23 +48,21 @@ std::vector<Image> images() {
 }
 
 // The caller's register: bytes below the CFA, 0 = unchanged, -1 = elsewhere.
-long saved_below(Dwarf_Frame *frame, int reg) {
+long saved_below(Dwarf_Frame *frame, int reg)
+{
     Dwarf_Op mem[3];
     Dwarf_Op *ops;
     size_t count;
-    if (dwarf_frame_register(frame, reg, mem, &ops, &count) != 0)
-        return -1;
-    if (count == 0)
-        return ops == nullptr ? 0 : -1;
-    if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_plus_uconst)
-        return -1;
+    if (dwarf_frame_register(frame, reg, mem, &ops, &count) != 0) return -1;
+    if (count == 0) return ops == nullptr ? 0 : -1;
+    if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_plus_uconst) return -1;
     return -(long)ops[1].number;
 }
 
-bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hk_cfi_rule *rule) {
+bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hk_cfi_rule *rule)
+{
     Dwarf_Frame *frame;
-    if (dwarf_cfi_addrframe(cfi, address, &frame) != 0)
-        return false;
+    if (dwarf_cfi_addrframe(cfi, address, &frame) != 0) return false;
     Dwarf_Op *ops;
     size_t count;
     bool ok = dwarf_frame_cfa(frame, &ops, &count) == 0 && count == 1 && ops[0].atom == DW_OP_bregx &&
@@ -80,7 +80,8 @@ bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hk_cfi_rule *rule) {
 
 } // namespace
 
-TEST_CASE("rules are those that elfutils reads") {
+TEST_CASE("rules are those that elfutils reads")
+{
     REQUIRE(elf_version(EV_CURRENT) != EV_NONE);
     size_t compared = 0, rules = 0, functions = 0;
     for (const Image &image : images()) {
@@ -98,9 +99,9 @@ TEST_CASE("rules are those that elfutils reads") {
                 bool found = hk_cfi_rule_at(pc, &got);
                 compared++;
                 rules += exists;
-                if (exists != found ||
-                    (exists && (expected.cfa_from_fp != got.cfa_from_fp ||
-                                expected.cfa_offset != got.cfa_offset || expected.fp_below != got.fp_below))) {
+                if (exists != found || (exists && (expected.cfa_from_fp != got.cfa_from_fp ||
+                                                   expected.cfa_offset != got.cfa_offset ||
+                                                   expected.fp_below != got.fp_below))) {
                     INFO("address " << std::hex << pc - image.bias);
                     CHECK(exists == found);
                     CHECK(expected.cfa_from_fp == got.cfa_from_fp);
@@ -123,7 +124,8 @@ TEST_CASE("rules are those that elfutils reads") {
     CHECK(functions > 1000);
 }
 
-TEST_CASE("addresses outside of images have neither rule nor function") {
+TEST_CASE("addresses outside of images have neither rule nor function")
+{
     static char data[16];
     hk_cfi_rule rule;
     for (uintptr_t pc : {(uintptr_t)1, (uintptr_t)data, ~(uintptr_t)0}) {
@@ -134,11 +136,13 @@ TEST_CASE("addresses outside of images have neither rule nor function") {
     CHECK(hk_cfi_in_image((uintptr_t)&std::strlen + 1));
 }
 
-__attribute__((noinline)) static hk_cfi_frame caller_seen() {
+__attribute__((noinline)) static hk_cfi_frame caller_seen()
+{
     return hk_cfi_caller(HK_CFI_CALLER_SP());
 }
 
-TEST_CASE("a step leads to the caller's return address") {
+TEST_CASE("a step leads to the caller's return address")
+{
     uintptr_t own_return = (uintptr_t)__builtin_return_address(0);
     hk_cfi_frame frame = caller_seen();
     hk_cfi_rule rule;

@@ -3,7 +3,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct OneKind {
     const char *name;
@@ -18,25 +19,30 @@ struct OneKind {
 const OneKind programs[] = {
     // Of 31 bytes: 5.1 hashes only some bytes of longer ones, and gets slow. The rest is their index.
     {"strings", "string", 0.7,
-     KEEP(100000) "return function() for i = 1, 100000 do keep[i] = 'a string with some text ' .. 1000000 + i end end"},
+     KEEP(100000) "return function() for i = 1, 100000 do keep[i] = 'a string with some text ' .. 1000000 + "
+                  "i end end"},
     {"formatted strings", "string", 0.9,
      KEEP(5000) "return function() for i = 1, 5000 do keep[i] = ('%90d%90d%90d'):format(i, i, i) end end"},
-    {"index of strings", "strtab", 0.15,
-     "return function() for i = 1, 200000 do local s = 'n' .. i end end"},
+    {"index of strings", "strtab", 0.15, "return function() for i = 1, 200000 do local s = 'n' .. i end end"},
     {"empty tables", "table", 0.95,
      KEEP(100000) "return function() for i = 1, 100000 do keep[i] = {} end end"},
     {"tables with an array", "array", 0.8,
      KEEP(20000) "local a = 1 return function() for i = 1, 20000 do keep[i] = "
-                 "{a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a} end end"},
+                 "{a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a} end "
+                 "end"},
     {"arrays that grow", "array", 0.95,
      KEEP(5000) "for i = 1, 5000 do keep[i] = {} end "
-                "return function() for i = 1, 5000 do local t = keep[i] for j = 1, 100 do t[j] = j end end end"},
-    {"one array that grows", "array", 0.99, "big = {} return function() for i = 1, 300000 do big[i] = i end end"},
+                "return function() for i = 1, 5000 do local t = keep[i] for j = 1, 100 do t[j] = j end end "
+                "end"},
+    {"one array that grows", "array", 0.99,
+     "big = {} return function() for i = 1, 300000 do big[i] = i end end"},
     {"tables with fields", "hash", 0.55,
-     KEEP(50000) "local a = 1 return function() for i = 1, 50000 do keep[i] = {x = a, y = a, z = a, u = a} end end"},
+     KEEP(50000) "local a = 1 return function() for i = 1, 50000 do keep[i] = {x = a, y = a, z = a, u = a} "
+                 "end end"},
     {"hashes that grow", "hash", 0.95,
      KEEP(5000) "local k = {} for i = 1, 5000 do keep[i] = {} end for i = 1, 60 do k[i] = 'key' .. i end "
-                "return function() for i = 1, 5000 do local t = keep[i] for j = 1, 60 do t[k[j]] = j end end end"},
+                "return function() for i = 1, 5000 do local t = keep[i] for j = 1, 60 do t[k[j]] = j end end "
+                "end"},
     {"closures", "closure", 0.4,
      KEEP(100000) "return function() for i = 1, 100000 do keep[i] = function() return i end end end"},
     {"upvalues", "upvalue", 0.4,
@@ -51,11 +57,13 @@ const OneKind programs[] = {
      "local function r(n) if n == 0 then coroutine.yield() return 0 end return 1 + r(n - 1) end "
      "return function() deep = coroutine.create(r) coroutine.resume(deep, 10000) end"},
     {"loaded chunks", "proto", 0.9,
-     KEEP(500) "local s = {} for i = 1, 100 do s[i] = 'a = b * ' .. i .. ' + c' end s = table.concat(s, '\\n') "
+     KEEP(500) "local s = {} for i = 1, 100 do s[i] = 'a = b * ' .. i .. ' + c' end s = table.concat(s, "
+               "'\\n') "
                "local load = loadstring or load "
                "return function() for i = 1, 500 do keep[i] = load(s, '=?') end end"},
     {"loaded bytecode", "proto", 0.9,
-     KEEP(500) "local s = {} for i = 1, 100 do s[i] = 'a = b * ' .. i .. ' + c' end s = table.concat(s, '\\n') "
+     KEEP(500) "local s = {} for i = 1, 100 do s[i] = 'a = b * ' .. i .. ' + c' end s = table.concat(s, "
+               "'\\n') "
                "local load = loadstring or load "
                "local code = string.dump(load(s, '=?')) "
                "return function() for i = 1, 500 do keep[i] = load(code, '=?') end end"},
@@ -77,23 +85,27 @@ const OneKind programs[] = {
      KEEP(50000) "return function() for i = 1, 50000 do keep[i] = 1LL + i end end"},
     {"C declarations", "cdata", 0.5,
      "local ffi, s = require 'ffi', {} "
-     "for i = 1, 2000 do s[i] = 'struct s' .. i .. ' {int a; double b[' .. i .. '];};' end s = table.concat(s) "
+     "for i = 1, 2000 do s[i] = 'struct s' .. i .. ' {int a; double b[' .. i .. '];};' end s = "
+     "table.concat(s) "
      "return function() ffi.cdef(s) end"},
     {"traces", "trace", 0.6,
      "jit.flush() local f = {} "
      "for i = 1, 200 do "
-     "  f[i] = loadstring('local x = 0 for i = 1, 200 do if i % 3 == 0 then x = x + ' .. i .. ' end end return x') "
+     "  f[i] = loadstring('local x = 0 for i = 1, 200 do if i % 3 == 0 then x = x + ' .. i .. ' end end "
+     "return x') "
      "end "
      "return function() for i = 1, 200 do f[i]() f[i]() end end"},
 #endif
 };
 
 // The collector shrinks these at once, and traces go with their functions.
-bool is_garbage(const std::string &label) {
+bool is_garbage(const std::string &label)
+{
     return label == "buffer" || label == "strtab" || label == "trace";
 }
 
-int make_userdata(lua_State *L) {
+int make_userdata(lua_State *L)
+{
     lua_Integer n = luaL_checkinteger(L, 1);
     lua_createtable(L, (int)n, 0);
     for (int i = 1; i <= (int)n; i++) {
@@ -106,13 +118,15 @@ int make_userdata(lua_State *L) {
 // Bytes under `label` when the running chunk calls look().
 long long seen;
 const char *looked_for;
-int look(lua_State *L) {
+int look(lua_State *L)
+{
     long long now = label_bytes(L)[looked_for];
     seen = now > seen ? now : seen;
     return 0;
 }
 
-long long seen_while(lua_State *L, const char *label, const char *code) {
+long long seen_while(lua_State *L, const char *label, const char *code)
+{
     seen = 0;
     looked_for = label;
     lua_register(L, "look", look);
@@ -122,7 +136,8 @@ long long seen_while(lua_State *L, const char *label, const char *code) {
 
 } // namespace
 
-TEST_CASE("growth is booked under the label of its kind") {
+TEST_CASE("growth is booked under the label of its kind")
+{
 #ifdef HK_LUA_LUAJIT
     const std::vector<bool> modes = {false, true};
 #else
@@ -131,8 +146,7 @@ TEST_CASE("growth is booked under the label of its kind") {
     for (const OneKind &program : programs) {
         for (bool compiled : modes) {
             LabelledState state;
-            if (!compiled)
-                run(state.L, "if jit then jit.off() end");
+            if (!compiled) run(state.L, "if jit then jit.off() end");
             Growth growth = growth_of(state.L, program.code, is_garbage(program.label));
             INFO(program.name << (compiled ? "" : ", no compiler") << ": " << growth.text());
             if (compiled || std::string(program.label) != "trace")
@@ -143,7 +157,8 @@ TEST_CASE("growth is booked under the label of its kind") {
     }
 }
 
-TEST_CASE("userdata have their label") {
+TEST_CASE("userdata have their label")
+{
     LabelledState state;
     lua_register(state.L, "make_userdata", make_userdata);
     Growth growth = growth_of(state.L, "return function() keep = make_userdata(20000) end");
@@ -152,14 +167,16 @@ TEST_CASE("userdata have their label") {
     CHECK(growth.share("array") >= 0.05);
 }
 
-TEST_CASE("no compiler, no traces") {
+TEST_CASE("no compiler, no traces")
+{
     LabelledState state;
     run(state.L, "if jit then jit.off() end");
     REQUIRE(run(state.L, "local x = 0 for i = 1, 100000 do x = x + i end return x > 0") == "true");
     CHECK(label_bytes(state.L)["trace"] == 0);
 }
 
-TEST_CASE("blocks of a short life are booked while they live") {
+TEST_CASE("blocks of a short life are booked while they live")
+{
     LabelledState state;
 #if LUA_VERSION_NUM >= 503
     CHECK(seen_while(state.L, "buffer",
@@ -185,7 +202,8 @@ TEST_CASE("blocks of a short life are booked while they live") {
     CHECK(label_bytes(state.L)["parser"] == 0);
 }
 
-TEST_CASE("what lua_newstate makes is the registry") {
+TEST_CASE("what lua_newstate makes is the registry")
+{
     lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
     REQUIRE(L != nullptr);
     Bytes bytes = label_bytes(L);

@@ -9,7 +9,8 @@ extern "C" {
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // luacheck of the package lua-check over its own sources, as a library.
 const char *const LUACHECK =
@@ -31,7 +32,8 @@ const char *const MIXED =
 
 } // namespace
 
-TEST_CASE("hardly anything of a real program is unknown") {
+TEST_CASE("hardly anything of a real program is unknown")
+{
     LabelledState state;
     std::string result = run(state.L, LUACHECK);
     if (result.rfind("absent", 0) == 0) {
@@ -50,7 +52,8 @@ TEST_CASE("hardly anything of a real program is unknown") {
     CHECK(growth.share("string") > 0.005);
 }
 
-TEST_CASE("a state that is collected gives its labels back") {
+TEST_CASE("a state that is collected gives its labels back")
+{
     LabelledState state;
     lua_gc(state.L, LUA_GCCOLLECT, 0);
     Bytes before = label_bytes(state.L);
@@ -66,14 +69,14 @@ TEST_CASE("a state that is collected gives its labels back") {
     }
 }
 
-TEST_CASE("states of several threads learn once and agree") {
+TEST_CASE("states of several threads learn once and agree")
+{
     std::vector<Bytes> bytes(4);
     std::vector<std::thread> threads;
     for (Bytes &b : bytes) {
         threads.emplace_back([&b] {
             lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
-            if (L == nullptr)
-                return;
+            if (L == nullptr) return;
             luaL_openlibs(L);
             run(L, "if jit then jit.off() end");
             if (run(L, MIXED) == "true") {
@@ -96,7 +99,8 @@ TEST_CASE("states of several threads learn once and agree") {
     }
 }
 
-TEST_CASE("a scope goes before the kind") {
+TEST_CASE("a scope goes before the kind")
+{
     LabelledState state;
     hk_lua_state *st = hk_lua_state_of(state.L);
     REQUIRE(st != nullptr);
@@ -112,7 +116,8 @@ TEST_CASE("a scope goes before the kind") {
     CHECK(growth.share("mine") == 1.0);
 }
 
-TEST_CASE("labels can come and go in a running state") {
+TEST_CASE("labels can come and go in a running state")
+{
     lua_State *L = hak_lua_newstate(nullptr);
     REQUIRE(L != nullptr);
     luaL_openlibs(L);
