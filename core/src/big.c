@@ -136,7 +136,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     }
     if (hk_charge(ctx, size)) {
         hk_space_make_room(s, size);
-        bool huge = size >= 2 * HK_CHUNK && hk_space_wants_huge(s);
+        bool huge = size >= 2 * HK_CHUNK && hk_space_wants_huge(s, hk_get(&ctx->committed));
         b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
         if (b->p && huge) hk_space_huge(s, b->p, size);
         if (b->p) {

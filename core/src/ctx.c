@@ -141,7 +141,8 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
     if (!units_charge(ctx, kind, units)) return NULL;
     hak_space *space = ctx->space;
-    hk_unit_id id = hk_space_take(space, ctx->extent, units, ctx->key | kind, zero);
+    hk_unit_id id = hk_space_take(space, ctx->extent, units, ctx->key | kind,
+                                  hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
     if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
         hk_space_give(space, id, units, false);
         id = 0;
@@ -318,7 +319,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     bool zero;
     hk_unit_id id = 0;
     if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META)) {
-        id = hk_space_take(space, NULL, 1, 0, &zero);
+        id = hk_space_take(space, NULL, 1, 0, false, &zero);
         if (!id || id >> HK_ID_BITS) {
             if (id) hk_space_give(space, id, 1, false);
             hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);

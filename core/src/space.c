@@ -82,9 +82,9 @@ void hk_space_decommit(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
-bool hk_space_wants_huge(const hak_space *s)
+bool hk_space_wants_huge(const hak_space *s, size_t committed)
 {
-    return s->os.huge && s->huge_from != HAK_NONE && hk_get(&s->used_units) << HK_UNIT_SHIFT >= s->huge_from;
+    return s->os.huge && s->huge_from != HAK_NONE && committed >= s->huge_from;
 }
 
 void hk_space_huge(hak_space *s, void *p, size_t n)
@@ -321,7 +321,7 @@ static unsigned find_row(const uint64_t w[2], unsigned n)
     return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
 }
 
-static int chunk_open(hak_space *s, hk_extent *e, size_t c)
+static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
 {
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
@@ -334,7 +334,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c)
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
     e->chunks_used++;
-    if (e->owned && hk_space_wants_huge(s))
+    if (e->owned && huge)
         hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }
@@ -368,7 +368,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     return e->first + (uint32_t)unit;
 }
 
-static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool *zero)
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool huge, bool *zero)
 {
     size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
     for (size_t c = 0; c < e->chunks_used; c++) {
@@ -385,30 +385,30 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
     }
     if (warm || e->chunks_used == chunks) return 0;
     size_t c = e->chunks_used;
-    if (chunk_open(s, e, c) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
+    if (chunk_open(s, e, c, huge) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
     return claim(s, e, c, 0, n, entry, zero);
 }
 
-static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool *zero)
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool huge, bool *zero)
 {
-    hk_unit_id id = near ? take_in(s, near, n, entry, warm, zero) : 0;
+    hk_unit_id id = near ? take_in(s, near, n, entry, warm, huge, zero) : 0;
     for (uint32_t i = s->extents; !id && i > 0; i--) {
         hk_extent *e = hk_extent_number(s, i - 1);
-        if (e != near) id = take_in(s, e, n, entry, warm, zero);
+        if (e != near) id = take_in(s, e, n, entry, warm, huge, zero);
     }
     return id;
 }
 
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero)
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero)
 {
     unsigned n = (unsigned)units;
     hk_unit_id id = 0;
     hk_lock_take(&s->lock);
-    if (hk_get(&s->idle_units) >= n) id = take_any(s, near, n, entry, true, zero);
-    if (!id) id = take_any(s, near, n, entry, false, zero);
+    if (hk_get(&s->idle_units) >= n) id = take_any(s, near, n, entry, true, huge, zero);
+    if (!id) id = take_any(s, near, n, entry, false, huge, zero);
     if (!id) {
         hk_extent *e = add_extent(s);
-        if (e) id = take_in(s, e, n, entry, false, zero);
+        if (e) id = take_in(s, e, n, entry, false, huge, zero);
     }
     hk_lock_drop(&s->lock);
     return id;

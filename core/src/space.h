@@ -139,12 +139,13 @@ void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
 int hk_space_commit(hak_space *s, void *p, size_t n);
 void hk_space_decommit(hak_space *s, void *p, size_t n);
 
-/* Whether so much is in use that new memory should be huge pages; advises them. */
-bool hk_space_wants_huge(const hak_space *s);
+/* Whether new memory of a context with so much committed should be huge pages; advises them. */
+bool hk_space_wants_huge(const hak_space *s, size_t committed);
 void hk_space_huge(hak_space *s, void *p, size_t n);
 /* `units` (1 to 128) units in a row, committed; 0 = none. Warm ones first. `near` is an extent to prefer, or
- * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. */
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool *zero);
+ * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised to be huge
+ * pages. */
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
 /* holes: some of their pages are decommitted. */

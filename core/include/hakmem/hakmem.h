@@ -138,7 +138,8 @@ typedef struct hak_space_options {
     bool buffer_only;     /* never ask the OS: the buffer is all there is. Default false */
     size_t idle_bytes;    /* recycled pages kept warm without asking, beside half of what is in use. 0 = 32 MiB; HAK_NONE = none */
     uint64_t idle_ns;     /* period of hak_ctx_tick: what is idle for one to two of them goes back. 0 = 1 s */
-    size_t huge_from;     /* bytes in use from which new chunks are advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
+    size_t huge_from;     /* committed bytes of a context from which its new chunks and big blocks are advised to be
+                             huge pages. 0 = 64 MiB; HAK_NONE = never */
 } hak_space_options;
 #define HAK_SPACE_OPTIONS_INIT { sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0 }
 
