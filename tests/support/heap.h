@@ -184,17 +184,20 @@ struct Random {
     size_t below(size_t n) { return (size_t)(next() % n); }
 };
 
-// Contents that tell one block from another and one place in it from the next.
+// Contents that tell one block from another and one place in it from the next: every byte of the first page,
+// of large blocks a sample behind it.
+inline unsigned char content(size_t i, unsigned id) { return (unsigned char)(id * 31 + i * 7 + (i >> 8)); }
+
+inline size_t next_sample(size_t i) { return i + 1 < PAGE ? i + 1 : i + 97 - i % 97; }
+
 inline void fill(void *p, size_t n, unsigned id) {
-    unsigned char *bytes = static_cast<unsigned char *>(p);
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (unsigned char)(id * 31 + i * 7 + (i >> 8));
+    for (size_t i = 0; i < n; i = next_sample(i))
+        static_cast<unsigned char *>(p)[i] = content(i, id);
 }
 
 inline bool filled(const void *p, size_t n, unsigned id) {
-    const unsigned char *bytes = static_cast<const unsigned char *>(p);
-    for (size_t i = 0; i < n; i++)
-        if (bytes[i] != (unsigned char)(id * 31 + i * 7 + (i >> 8)))
+    for (size_t i = 0; i < n; i = next_sample(i))
+        if (static_cast<const unsigned char *>(p)[i] != content(i, id))
             return false;
     return true;
 }

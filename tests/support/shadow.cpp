@@ -155,13 +155,14 @@ void Shadow::check_null(Heap &h) {
         wrong(h, "NULL without a reason");
 }
 
+// align: what was asked for; 0 = that of the block's former size.
 void Shadow::check_new(Heap &h, Block &b, size_t align) {
     b.usable = hak_usable_size(h.ctx, b.p);
     uintptr_t at = reinterpret_cast<uintptr_t>(b.p);
     if (b.usable < b.n || b.usable == 0)
         wrong(h, "usable size " + std::to_string(b.usable) + " of " + std::to_string(b.n));
     size_t natural = b.n > 32 * KiB ? PAGE : b.n >= 16 && b.n % 16 == 0 ? 16 : 8;
-    if (at % std::max(align, natural))
+    if (align && at % std::max(align, natural))
         wrong(h, "alignment of a block of " + std::to_string(b.n));
     if (hak_label_of(h.ctx, b.p) != b.label)
         wrong(h, "label of a new block");
@@ -240,7 +241,9 @@ void Shadow::reallocate(Heap &h, size_t index) {
     b.label = label;
     b.aligned = old.aligned && p == old.p;
     b.id = next_id_++;
-    check_new(h, b, 1);
+    // A shrink for which there is no other block stays where it is, whatever its alignment.
+    bool pressed = h.hard || h.in_group || os_.failed != failed_before_;
+    check_new(h, b, pressed && p == old.p && n <= old.n ? 0 : 1);
     add_to_sums(h, b);
 }
 
@@ -271,7 +274,7 @@ void Shadow::sweep(Heap &h) {
     std::vector<Block> rest;
     for (size_t i = 0; i < count; i++) {
         Block b = h.blocks[i];
-        if (i % keep == 0) {
+        if (b.id % keep == 0) {
             rest.push_back(b);
             continue;
         }
@@ -279,6 +282,8 @@ void Shadow::sweep(Heap &h) {
         drop_from_sums(h, b);
         hak_free(h.ctx, b.p);
     }
+    // Decisions must not depend on where the system maps memory, or a seed would not reproduce.
+    std::sort(rest.begin(), rest.end(), [](const Block &a, const Block &b) { return a.id < b.id; });
     h.blocks = std::move(rest);
 }
 
@@ -424,11 +429,12 @@ void Shadow::verify() {
             },
             &seen);
         std::sort(seen.begin(), seen.end(), [](const hak_block &a, const hak_block &b) { return a.p < b.p; });
-        std::sort(h.blocks.begin(), h.blocks.end(), [](const Block &a, const Block &b) { return a.p < b.p; });
+        std::vector<Block> blocks = h.blocks;
+        std::sort(blocks.begin(), blocks.end(), [](const Block &a, const Block &b) { return a.p < b.p; });
         if (seen.size() != h.blocks.size())
             wrong(h, "visited " + std::to_string(seen.size()) + " of " + std::to_string(h.blocks.size()));
         for (size_t i = 0; i < seen.size(); i++) {
-            const Block &b = h.blocks[i];
+            const Block &b = blocks[i];
             if (seen[i].p != b.p || seen[i].size != b.usable || seen[i].label != b.label)
                 wrong(h, "visit differs from the shadow");
             check_contents(h, b, b.n);
