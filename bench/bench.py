@@ -173,6 +173,7 @@ def main():
     missing.update(failed := build_programs(options.build, names))
     names = [n for n in names if n not in failed]
 
+    described = machine.describe(SOURCE)
     started = datetime.datetime.now()
     clock = time.monotonic()
     plan = plan_of(cases, names, options)
@@ -182,7 +183,7 @@ def main():
         counted = [p for p in plan if any(m is figures.CALLS for m in figures.METRICS[p[0].row])]
         calls = sampling.count_system_calls(settings, counted, 0.02, 0.02) if counted else []
     run = {"version": 1, "date": started.strftime("%Y-%m-%d %H:%M:%S"),
-           "command": shlex.join(["scripts/bench", *sys.argv[3:]]), "machine": machine.describe(SOURCE),
+           "command": shlex.join(["scripts/bench", *sys.argv[3:]]), "machine": described,
            "versions": {n: sampling.version_of(binaries, n) for n in names}, "missing": missing,
            "settings": {"repetitions": options.reps, "scale": settings.scale, "minutes": settings.minutes,
                         "cpu": settings.cpu},

@@ -36,6 +36,7 @@ def describe(source):
         "cpus": os.cpu_count(),
         "hypervisor": _output("systemd-detect-virt", "--vm") or "unknown",
         "memory_kib": int(_field("/proc/meminfo", "MemTotal").split()[0]),
+        "load_before": round(os.getloadavg()[0], 2),
         "kernel": platform.release(),
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", ""),
         "transparent_huge_pages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),

@@ -44,6 +44,21 @@ def summary(figures, cases):
                    "hak / best", "labels / best", "hak / best, net"], rows)
 
 
+def standing(figures, cases):
+    """Wins and losses by the row's first metric, unlabelled hakmem against the best peer."""
+    lists = {"Behind": [], "Level (the interval holds 1)": [], "Ahead": []}
+    for row, case in cases:
+        metric = METRICS[row][0]
+        best = figures.best_peer(row, case, metric)
+        found = figures.advantage(row, case, "hak", best, metric) if best else None
+        if found:
+            kind = "Behind" if found[2] < 1 else "Ahead" if found[1] > 1 else "Level (the interval holds 1)"
+            lists[kind].append((found[0], f"{row} {case} {found[0]:.2f} ({best})"))
+    for kind, entries in lists.items():
+        yield f"- {kind}: {', '.join(text for _, text in sorted(entries)) or 'none'}."
+    yield ""
+
+
 def details(figures, row, cases):
     """All allocators of a row: one column a case and metric."""
     columns = [(case, metric, net) for case in cases for metric in METRICS[row] for net in (False, True)
@@ -86,7 +101,7 @@ def markdown(run, figures):
           f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}," \
           f" {machine['cpus']} CPUs ({machine['hypervisor']}), {machine['distribution']}, Linux" \
           f" {machine['kernel']}, transparent huge pages: {machine['transparent_huge_pages']}," \
-          f" {machine['compiler']}, commit {machine['commit']}."
+          f" load before the run {machine['load_before']}, {machine['compiler']}, commit {machine['commit']}."
     yield ""
     yield from _table(["allocator", "version"],
                       [[name, version] for name, version in run["versions"].items()]
@@ -94,6 +109,7 @@ def markdown(run, figures):
     yield "## hakmem beside the best peer\n"
     yield "Ratios above 1: hakmem is better. Median over repetitions of the ratio within one, 95 % interval."
     yield ""
+    yield from standing(figures, cases)
     yield from summary(figures, cases)
     verdicts = judge(figures)
     if verdicts:
