@@ -65,6 +65,8 @@ struct hak_ctx {
     unsigned big_missed_at;
 
     char *packed_at, *packed_end;           /* where the next packed blocks are cut from */
+    uint64_t *packed_starts;                /* tables of the unit in which that is */
+    uint8_t *packed_labels;
     char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
     uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
     uint8_t packed_heat[HK_PACKED_CLASSES];

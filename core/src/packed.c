@@ -26,7 +26,7 @@ static uint8_t *labels_of(const hak_ctx *ctx, char *unit)
     return (uint8_t *)unit + head_of(ctx, unit) + BITS;
 }
 
-static void mark_start(uint64_t *starts, size_t offset)
+HK_INLINE void mark_start(uint64_t *starts, size_t offset)
 {
     size_t g = offset >> GRANULE_SHIFT;
     starts[g / 64] |= UINT64_C(1) << (g % 64);
@@ -70,7 +70,7 @@ static bool warm_up(hak_ctx *ctx, unsigned class, size_t by)
     return heat >= HOT;
 }
 
-static void account(hak_ctx *ctx, size_t size)
+HK_INLINE void account(hak_ctx *ctx, size_t size)
 {
     hk_add(&ctx->live_bytes, size);
     hk_add(&ctx->live_blocks, 1);
@@ -106,6 +106,14 @@ static void mark_free(hak_ctx *ctx, char *p)
     *hk_packed_label(ctx, p) = HK_PACKED_FREE;
 }
 
+static void region_set(hak_ctx *ctx, char *from, char *to)
+{
+    ctx->packed_at = from;
+    ctx->packed_end = to;
+    ctx->packed_starts = starts_of(ctx, unit_of(from));
+    ctx->packed_labels = labels_of(ctx, unit_of(from));
+}
+
 /* The region [packed_at, packed_end) is where blocks are cut from; its start is marked, as a free block. */
 static void region_close(hak_ctx *ctx)
 {
@@ -123,8 +131,7 @@ static void unit_open(hak_ctx *ctx, char *unit)
 {
     memset(starts_of(ctx, unit), 0, BITS);
     ctx->packed[ctx->packed_count++] = unit;
-    ctx->packed_at = unit + head_of(ctx, unit) + HK_PACKED_TABLES;
-    ctx->packed_end = unit + HK_UNIT;
+    region_set(ctx, unit + head_of(ctx, unit) + HK_PACKED_TABLES, unit + HK_UNIT);
     mark_free(ctx, ctx->packed_at);
 }
 
@@ -134,7 +141,7 @@ void hk_packed_init(hak_ctx *ctx)
 }
 
 /* A region for a block of `size` bytes: the largest free block, else a new unit. */
-static bool region_next(hak_ctx *ctx, size_t size)
+static HK_NOINLINE bool region_next(hak_ctx *ctx, size_t size)
 {
     enum { LEAST = 256 };
     size_t want = hk_max(size + 8, LEAST);
@@ -142,8 +149,7 @@ static bool region_next(hak_ctx *ctx, size_t size)
         if (!ctx->packed_free[class]) continue;
         char *p = pop(ctx, class);
         region_close(ctx);
-        ctx->packed_at = p;
-        ctx->packed_end = p + size_at(ctx, p);
+        region_set(ctx, p, p + size_at(ctx, p));
         return true;
     }
     unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
@@ -156,7 +162,7 @@ static bool region_next(hak_ctx *ctx, size_t size)
     return true;
 }
 
-void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
+HK_NOINLINE void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1; /* a label byte covers 16 bytes */
     if (class >= HK_PACKED_CLASSES || !ctx->packed_free[class]) return NULL;
@@ -168,27 +174,41 @@ void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
     return p;
 }
 
+/* From the region, or NULL if it is too small. */
+HK_INLINE char *cut(hak_ctx *ctx, size_t size, hak_label label)
+{
+    char *at = ctx->packed_at, *p = size % 16 ? at : (char *)hk_align_up((uintptr_t)at, 16);
+    size_t room = (size_t)(ctx->packed_end - at), skip = (size_t)(p - at);
+    if (HK_UNLIKELY(size + skip > room)) return NULL;
+    size_t offset = (uintptr_t)p & (HK_UNIT - 1);
+    /* Where it is aligned up, the old start stays, as a free block of 8 bytes. */
+    if (skip) mark_start(ctx->packed_starts, offset);
+    ctx->packed_labels[offset >> 4] = hk_label_clamp(label);
+    if (HK_UNLIKELY(room - skip - size < 16)) {
+        /* A rest of 8 bytes would share its label byte with the block behind it: the block takes it. */
+        size = room - skip;
+    } else {
+        mark_start(ctx->packed_starts, offset + size);
+        ctx->packed_labels[(offset + size) >> 4] = HK_PACKED_FREE;
+    }
+    ctx->packed_at = p + size;
+    account(ctx, size);
+    return p;
+}
+
 void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1;
     size_t size = hk_classes[class].size;
     if (ctx->packed_count == 0 || class >= HK_PACKED_CLASSES || ctx->packed_heat[class] >= HOT) return NULL;
-    void *again = hk_packed_reuse(ctx, class, label);
-    if (again) return again;
+    if (ctx->packed_free[class]) {
+        void *again = hk_packed_reuse(ctx, class, label);
+        if (again) return again;
+    }
     if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, (size + 63) / 64)) return NULL;
     for (;;) {
-        char *p = size % 16 ? ctx->packed_at : (char *)hk_align_up((uintptr_t)ctx->packed_at, 16);
-        if (p && p + size <= ctx->packed_end) {
-            /* Where it is aligned up, the old start stays, as a free block of 8 bytes. */
-            if (p != ctx->packed_at) mark_start(starts_of(ctx, unit_of(p)), (uintptr_t)p & (HK_UNIT - 1));
-            /* A rest of 8 bytes would share its label byte with the block behind it: the block takes it. */
-            if ((size_t)(ctx->packed_end - p) < size + 16) size = (size_t)(ctx->packed_end - p);
-            ctx->packed_at = p + size;
-            if (ctx->packed_at < ctx->packed_end) mark_free(ctx, ctx->packed_at);
-            *hk_packed_label(ctx, p) = hk_label_clamp(label);
-            account(ctx, size);
-            return p;
-        }
+        char *p = cut(ctx, size, label);
+        if (p) return p;
         if (!region_next(ctx, size)) return NULL;
     }
 }
