@@ -137,7 +137,7 @@ def present(path):
     path.with_suffix("").mkdir(exist_ok=True)
     plots.all_plots(run, result, path.with_suffix(""))
     if path.resolve().parent == SOURCE / "bench/results":
-        report.publish(text, f"../bench/results/{path.stem}", DOCUMENT)
+        report.publish(text, path.resolve().with_suffix(""), DOCUMENT)
     print(text)
     print(f"written: {path}, {path.stem}.md, {path.stem}/*.svg")
     return 0

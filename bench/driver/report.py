@@ -1,5 +1,7 @@
 """The Markdown table of a run."""
 
+import os
+
 from .figures import BASELINES, METRICS, is_peer
 from .goals import judge
 
@@ -133,11 +135,12 @@ PLOTS = {"rows": "Every row", "working-set": "Cost against the working set",
 
 
 def publish(text, plots, document):
-    """Replaces the generated part of the document, headings one level down, plots linked."""
+    """Replaces the generated part of the document, headings one level down, the plots that exist linked."""
     old = document.read_text()
     if BEGIN not in old or END not in old:
         raise SystemExit(f"bench: {document} lacks the marks {BEGIN} and {END}")
     body = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
-    pictures = "\n".join(f"![{title}]({plots}/{name}.svg)" for name, title in PLOTS.items())
+    pictures = "\n".join(f"![{title}]({os.path.relpath(plots / name, document.parent)}.svg)"
+                         for name, title in PLOTS.items() if (plots / f"{name}.svg").exists())
     before, after = old.split(BEGIN)[0], old.split(END)[1]
     document.write_text(f"{before}{BEGIN}\n{body}\n\n### Plots\n\n{pictures}\n{END}{after}")

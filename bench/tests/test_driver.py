@@ -70,11 +70,16 @@ class FiguresTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             document = Path(directory) / "page.md"
             document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-            report.publish("## Title", "results/x", document)
+            plots = Path(directory) / "results"
+            plots.mkdir()
+            (plots / "latency.svg").touch()
+            report.publish("## Title", plots, document)
             text = document.read_text()
             self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
             self.assertIn("### Title", text)
             self.assertNotIn("old", text)
+            self.assertIn("(results/latency.svg)", text)
+            self.assertNotIn("rows.svg", text)
 
 
 class SamplingTest(unittest.TestCase):
