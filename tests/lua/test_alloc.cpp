@@ -51,7 +51,9 @@ TEST_CASE("sizes are exact over a whole program") {
     REQUIRE(L != nullptr);
     luaL_openlibs(L);
     REQUIRE(run_file(L, "whole.lua") == WHOLE_RESULT);
+    CHECK(hak_ctx_check(checker.ctx, nullptr, nullptr));
     lua_close(L);
+    CHECK(hak_ctx_check(checker.ctx, nullptr, nullptr));
     CHECK(checker.calls > 10000);
     CHECK(checker.wrong_sizes == 0);
     CHECK(checker.unknown == 0);
