@@ -17,7 +17,8 @@ enum {
     REGION_BYTES = 16 << 20, /* reserved; less than 1 MB is touched */
     MAX_OBSERVATIONS = 2048,
     MAX_WATCHED = 2048,
-    KNOWN_SLOTS = 2048,
+    KNOWN_SLOTS = 1024,
+    UNUSED_LISTS = 128,
     RULES = sizeof((hk_calibrate_op *)0)->rules / sizeof(hk_calibrate_rule),
     WARM_UP = 4, /* calls until an operation runs on traces, with the settings of run_all */
 };
@@ -25,7 +26,7 @@ enum {
 /* In front of every block of the scratch state. */
 typedef struct header {
     uint32_t op;    /* in which the block was last allocated */
-    uint32_t index; /* in watched */
+    uint32_t index; /* in watched; of an unused block: its size */
 } header;
 _Static_assert(sizeof(header) == 8, "blocks are aligned to 8");
 
@@ -43,7 +44,8 @@ typedef struct known_rule {
 } known_rule;
 
 typedef struct recorder {
-    char *next, *end; /* of the region; what is freed is not reused */
+    char *next, *end; /* of the region */
+    header *unused[UNUSED_LISTS];
     bool watching;
     size_t least; /* bytes of blocks that a rule could match */
     uint32_t op;
@@ -77,6 +79,11 @@ static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame)
     }
 }
 
+static header **next_unused(header *h)
+{
+    return (header **)(void *)(h + 1);
+}
+
 static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame)
 {
     h->op = rec->op;
@@ -98,6 +105,31 @@ static size_t round_up(size_t n)
     return (n + 7) & ~(size_t)7;
 }
 
+/* A block of the region; one that was freed, if there is one of exactly this size. */
+static header *take(recorder *rec, size_t size)
+{
+    header **list = &rec->unused[size / 8 % UNUSED_LISTS];
+    for (header **h = list; *h != NULL; h = next_unused(*h)) {
+        header *found = *h;
+        if (found->index == size) {
+            *h = *next_unused(found);
+            return found;
+        }
+    }
+    header *h = (header *)(void *)rec->next;
+    if (sizeof(header) + size > (size_t)(rec->end - rec->next)) return NULL;
+    rec->next += sizeof(header) + size;
+    return h;
+}
+
+static void put(recorder *rec, header *h, size_t size)
+{
+    header **list = &rec->unused[size / 8 % UNUSED_LISTS];
+    h->index = (uint32_t)size;
+    *next_unused(h) = *list;
+    *list = h;
+}
+
 static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     recorder *rec = ud;
@@ -105,21 +137,21 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     watched *from = old != NULL ? watched_of(rec, old) : NULL;
     if (nsize == 0) {
         if (from != NULL) from->freed = true;
+        if (old != NULL) put(rec, old, round_up(osize));
         return NULL;
     }
-    size_t need = sizeof(header) + round_up(nsize);
-    /* the newest block is resized in place */
-    bool newest = old != NULL && (char *)ptr + round_up(osize) == rec->next;
-    header *h = newest ? old : (header *)(void *)rec->next;
-    if (need > (size_t)(rec->end - (char *)h)) return NULL;
-    rec->next = (char *)h + need;
+    header *h = take(rec, round_up(nsize));
+    if (h == NULL) return NULL;
     watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER,
           hk_cfi_caller(HK_CFI_CALLER_SP()));
     if (from != NULL) {
         from->next = h->index;
         from->freed = h->index == 0;
     }
-    if (ptr != NULL && h != old) memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
+    if (old != NULL) {
+        memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
+        put(rec, old, round_up(osize));
+    }
     return h + 1;
 }
 
@@ -137,10 +169,16 @@ static bool rule_matches(const hk_calibrate_rule *r, size_t size, hk_fate fate)
     return r->fate == HK_FATE_ANY || r->fate == fate;
 }
 
+static bool is_same(const hk_observation *a, const hk_observation *b)
+{
+    return a->kind == b->kind && a->depth == b->depth &&
+           memcmp(a->frames, b->frames, a->depth * sizeof a->frames[0]) == 0;
+}
+
 static void keep(recorder *rec, hk_observation o, size_t first)
 {
     for (size_t i = first; i < rec->observation_count; i++) {
-        if (memcmp(&rec->observations[i], &o, sizeof o) == 0) return;
+        if (is_same(&rec->observations[i], &o)) return;
     }
     if (rec->observation_count < MAX_OBSERVATIONS) rec->observations[rec->observation_count++] = o;
 }
