@@ -173,7 +173,8 @@ void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
 static unsigned aligned_class(size_t align, size_t n)
 {
     unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
-    while (hk_classes[class].size % align) class++;
+    while (hk_classes[class].size % align)
+        class ++;
     return class;
 }
 

@@ -15,7 +15,7 @@
 #define HK_UNIT ((size_t)1 << HK_UNIT_SHIFT) /* what a context takes */
 #define HK_CHUNK_UNITS 128u                  /* units in a chunk of 2 MiB */
 #define HK_CHUNK (HK_UNIT * HK_CHUNK_UNITS)
-#define HK_SMALL_MAX ((size_t)32 << 10)  /* blocks in slabs */
+#define HK_SMALL_MAX ((size_t)32 << 10) /* blocks in slabs */
 #define HK_RUN_MAX ((size_t)1 << 20)    /* blocks in runs of units */
 #define HK_ALIGN_MAX ((size_t)1 << 30)
 #define HK_SIZE_MOST ((size_t)PTRDIFF_MAX - HK_ALIGN_MAX)

@@ -22,7 +22,8 @@ static void hash_remove(hak_space *s, hk_big *b)
 {
     hk_lock_take(&s->lock);
     hk_big **at = bucket_of(s, b->p);
-    while (*at != b) at = &(*at)->chain;
+    while (*at != b)
+        at = &(*at)->chain;
     *at = b->chain;
     hk_lock_drop(&s->lock);
 }
@@ -33,7 +34,8 @@ hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
     if (!s->big_ready) return NULL;
     hk_lock_take(&s->lock);
     hk_big *b = *bucket_of(s, p);
-    while (b && (b->p != p || b->ctx != ctx)) b = b->chain;
+    while (b && (b->p != p || b->ctx != ctx))
+        b = b->chain;
     hk_lock_drop(&s->lock);
     return b;
 }
@@ -53,7 +55,8 @@ hak_ctx *hk_big_owner(hak_space *s, const void *p)
 hk_big *hk_big_containing(const hak_ctx *ctx, const void *p)
 {
     hk_big *b = ctx->bigs;
-    while (b && (uintptr_t)p - (uintptr_t)b->p >= b->size) b = b->next;
+    while (b && (uintptr_t)p - (uintptr_t)b->p >= b->size)
+        b = b->next;
     return b;
 }
 
@@ -210,7 +213,8 @@ static void give_up(hak_ctx *ctx, hk_big *b)
 static hk_big *oldest_cached(const hak_ctx *ctx)
 {
     hk_big *b = ctx->cached;
-    while (b->next) b = b->next;
+    while (b->next)
+        b = b->next;
     return b;
 }
 
@@ -289,5 +293,6 @@ void hk_big_unmap_all(hak_space *s)
 {
     if (!s->big_ready) return;
     for (unsigned i = 0; i < HK_BIG_BUCKETS; i++)
-        for (hk_big *b = s->big[i]; b; b = b->chain) hk_space_unmap(s, b->p, b->size);
+        for (hk_big *b = s->big[i]; b; b = b->chain)
+            hk_space_unmap(s, b->p, b->size);
 }

@@ -32,9 +32,12 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
 static bool size_fits(size_t size, size_t n)
 {
     if (n > HK_RUN_MAX) return n <= size;
-    if (n > HK_SMALL_MAX) return (size_t)hk_run_units(hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT)) << HK_UNIT_SHIFT == size;
+    if (n > HK_SMALL_MAX)
+        return (size_t)hk_run_units(hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT)) << HK_UNIT_SHIFT ==
+               size;
     /* hak_aligned_alloc(16, n) rounds n up. */
-    return hk_classes[hk_class_of(n)].size == size || hk_classes[hk_class_of(hk_align_up(n ? n : 1, 16))].size == size;
+    return hk_classes[hk_class_of(n)].size == size ||
+           hk_classes[hk_class_of(hk_align_up(n ? n : 1, 16))].size == size;
 }
 
 void hk_check_size(hak_ctx *ctx, const void *p, size_t size, size_t told)
@@ -76,10 +79,12 @@ static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *by
         fault(f, start, "slab: more blocks than its class has");
         return;
     }
-    for (unsigned i = 0; i < s->fresh; i++) out += hk_slab_block_out(e, s, i);
+    for (unsigned i = 0; i < s->fresh; i++)
+        out += hk_slab_block_out(e, s, i);
     if (out != s->used) fault(f, start, "slab: the bitmap and the count of used blocks differ");
     bool current = f->ctx->bins[s->kind].slab == s;
-    if (current != (s->trigger == HK_TRIGGER_NEVER)) fault(f, start, "slab: current, but not its bin's, or the reverse");
+    if (current != (s->trigger == HK_TRIGGER_NEVER))
+        fault(f, start, "slab: current, but not its bin's, or the reverse");
     if (s->trigger == 0 && s->used == c->blocks) fault(f, start, "slab: full, but listed as partial");
     *blocks += out;
     *bytes += (size_t)out * c->size;
@@ -91,12 +96,14 @@ static void check_bin(findings *f, unsigned kind)
     const hak_space *space = f->ctx->space;
     for (void **at = bin->lo; at < bin->top; at++) {
         if (hk_kind_in_window(f->ctx, *at) != kind) fault(f, *at, "magazine: holds a block of another class");
-        else if (hak_usable_size(f->ctx, *at) == 0) fault(f, *at, "magazine: holds a block that its slab has free");
+        else if (hak_usable_size(f->ctx, *at) == 0)
+            fault(f, *at, "magazine: holds a block that its slab has free");
     }
     hk_unit_id before = 0;
     for (hk_unit_id id = bin->first; id; id = hk_slab_at(space, id)->next) {
         const hk_slab *s = hk_slab_at(space, id);
-        if (s->prev != before || s->kind != kind || s->trigger != 0) fault(f, hk_unit_address(space, id), "list of partial slabs is broken");
+        if (s->prev != before || s->kind != kind || s->trigger != 0)
+            fault(f, hk_unit_address(space, id), "list of partial slabs is broken");
         before = id;
     }
     if (bin->last != before) fault(f, bin, "list of partial slabs has a wrong end");
@@ -118,10 +125,12 @@ bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
     findings f = {ctx, report, user, 0};
     totals t = {0, 0};
-    HK_EACH_OWNED(ctx, s) {
+    HK_EACH_OWNED(ctx, s)
+    {
         hk_extent *e = hk_extent_of_id(ctx->space, s->id);
         for (unsigned i = 0; i < s->units; i++)
-            if (e->map[s->id - e->first + i] != (ctx->key | s->kind)) fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
+            if (e->map[s->id - e->first + i] != (ctx->key | s->kind))
+                fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
         if (s->kind < HK_SMALL_CLASSES) {
             check_slab(&f, s, &t.blocks, &t.bytes);
         } else if (s->kind < HK_BINS) {
@@ -129,12 +138,14 @@ bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
             t.bytes += (size_t)s->units << HK_UNIT_SHIFT;
         }
     }
-    for (unsigned i = 0; i < ctx->packed_count; i++) hk_packed_visit(ctx, i, add_block, &t);
+    for (unsigned i = 0; i < ctx->packed_count; i++)
+        hk_packed_visit(ctx, i, add_block, &t);
     for (const hk_big *b = ctx->bigs; b; b = b->next) {
         t.blocks++;
         t.bytes += b->size;
     }
-    for (unsigned kind = 0; kind < HK_BINS; kind++) check_bin(&f, kind);
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        check_bin(&f, kind);
     if (t.blocks != hk_get(&ctx->live_blocks)) fault(&f, NULL, "count of live blocks differs from the heap");
     if (t.bytes != hk_get(&ctx->live_bytes)) fault(&f, NULL, "live bytes differ from the heap");
     return f.faults == 0;

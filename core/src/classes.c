@@ -3,27 +3,28 @@
 #define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
 #define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
 /* At least four blocks a slab, eight up to 8 KiB; a unit more where that loses less at its end. */
-#define UNITS(s) \
-    ((s) <= 1152                                                             ? 1 \
-     : (s) <= 2048                                                           ? ((s) == 1792 || (s) == 2048 ? 1 : 2) \
-     : (s) <= 4096 ? ((s) == 2112 || (s) == 2304 || (s) == 3584 || (s) == 3840 || (s) == 4096 ? 2 : 3) \
-     : (s) <= 16384                                                          ? 4 \
-                                                                             : 8)
-#define MAGAZINE(s) ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
-#define CLASS(s) \
-    { (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), UNITS(s) * 16384 / (s), UNITS(s), SHIFT(s), AREA(s), MAGAZINE(s) }
+#define UNITS(s)                                                                                             \
+    ((s) <= 1152    ? 1                                                                                      \
+     : (s) <= 2048  ? ((s) == 1792 || (s) == 2048 ? 1 : 2)                                                   \
+     : (s) <= 4096  ? ((s) == 2112 || (s) == 2304 || (s) == 3584 || (s) == 3840 || (s) == 4096 ? 2 : 3)      \
+     : (s) <= 16384 ? 4                                                                                      \
+                    : 8)
+#define MAGAZINE(s)                                                                                          \
+    ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
+#define CLASS(s)                                                                                             \
+    {                                                                                                        \
+        (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), UNITS(s) * 16384 / (s), UNITS(s), SHIFT(s), AREA(s),   \
+            MAGAZINE(s)                                                                                      \
+    }
 #define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
-#define CLASS16(s, d) CLASS4(s, d), CLASS4((s) + 4 * (d), d), CLASS4((s) + 8 * (d), d), CLASS4((s) + 12 * (d), d)
+#define CLASS16(s, d)                                                                                        \
+    CLASS4(s, d), CLASS4((s) + 4 * (d), d), CLASS4((s) + 8 * (d), d), CLASS4((s) + 12 * (d), d)
 #define CLASS8(s, d) CLASS4(s, d), CLASS4((s) + 4 * (d), d)
 
 const hk_class hk_classes[HK_SMALL_CLASSES] = {
-    CLASS16(8, 8),     CLASS16(136, 8),    CLASS16(264, 8),    CLASS16(392, 8),
-    CLASS(520),        CLASS16(544, 32),
-    CLASS(1088),       CLASS8(1152, 128),
-    CLASS(2112),       CLASS8(2304, 256),
-    CLASS(4160),       CLASS8(4608, 512),
-    CLASS(8256),       CLASS8(9216, 1024),
-    CLASS(16448),      CLASS8(18432, 2048),
+    CLASS16(8, 8), CLASS16(136, 8),    CLASS16(264, 8), CLASS16(392, 8),     CLASS(520),  CLASS16(544, 32),
+    CLASS(1088),   CLASS8(1152, 128),  CLASS(2112),     CLASS8(2304, 256),   CLASS(4160), CLASS8(4608, 512),
+    CLASS(8256),   CLASS8(9216, 1024), CLASS(16448),    CLASS8(18432, 2048),
 };
 
 const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
@@ -34,6 +35,6 @@ const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
 #define SAME16(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
 
 const uint8_t hk_class_table[129] = {
-    0, SEQ16(0), SEQ16(16), SEQ16(32), SEQ16(48), 64, 65, 65, 65,
-    SAME4(66), SAME4(67), SAME4(68), SAME16(69), SAME16(73), SAME16(77),
+    0,  SEQ16(0),  SEQ16(16), SEQ16(32), SEQ16(48),  64,         65,         65,
+    65, SAME4(66), SAME4(67), SAME4(68), SAME16(69), SAME16(73), SAME16(77),
 };

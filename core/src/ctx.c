@@ -23,16 +23,26 @@ const char *hak_error_name(hak_error error)
 {
     /* Not a table of pointers: that would be writable data in position-independent code. */
     switch (error) {
-    case HAK_OK: return "HAK_OK";
-    case HAK_E_FOREIGN: return "HAK_E_FOREIGN";
-    case HAK_E_DOUBLE_FREE: return "HAK_E_DOUBLE_FREE";
-    case HAK_E_POINTER: return "HAK_E_POINTER";
-    case HAK_E_SIZE: return "HAK_E_SIZE";
-    case HAK_E_ALIGNMENT: return "HAK_E_ALIGNMENT";
-    case HAK_E_OVERFLOW: return "HAK_E_OVERFLOW";
-    case HAK_E_LABEL: return "HAK_E_LABEL";
-    case HAK_E_USE_AFTER_FREE: return "HAK_E_USE_AFTER_FREE";
-    case HAK_E_CORRUPT: return "HAK_E_CORRUPT";
+    case HAK_OK:
+        return "HAK_OK";
+    case HAK_E_FOREIGN:
+        return "HAK_E_FOREIGN";
+    case HAK_E_DOUBLE_FREE:
+        return "HAK_E_DOUBLE_FREE";
+    case HAK_E_POINTER:
+        return "HAK_E_POINTER";
+    case HAK_E_SIZE:
+        return "HAK_E_SIZE";
+    case HAK_E_ALIGNMENT:
+        return "HAK_E_ALIGNMENT";
+    case HAK_E_OVERFLOW:
+        return "HAK_E_OVERFLOW";
+    case HAK_E_LABEL:
+        return "HAK_E_LABEL";
+    case HAK_E_USE_AFTER_FREE:
+        return "HAK_E_USE_AFTER_FREE";
+    case HAK_E_CORRUPT:
+        return "HAK_E_CORRUPT";
     }
     return "unknown error";
 }
@@ -76,7 +86,8 @@ void hk_uncharge(hak_ctx *ctx, size_t n)
 void hk_pressure(hak_ctx *ctx)
 {
     ctx->pressure = false;
-    if (ctx->on_pressure) ctx->on_pressure(ctx, ctx->pressure_user, hk_get(&ctx->committed), hk_get(&ctx->soft));
+    if (ctx->on_pressure)
+        ctx->on_pressure(ctx, ctx->pressure_user, hk_get(&ctx->committed), hk_get(&ctx->soft));
 }
 
 int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
@@ -115,7 +126,9 @@ static size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 /* Metadata of the context's own are whole units. */
 static size_t metadata_of(const hak_ctx *ctx, unsigned kind, size_t units)
 {
-    size_t own = kind == HK_KIND_META ? units << HK_UNIT_SHIFT : kind == HK_KIND_PACKED ? HK_PACKED_TABLES : 0;
+    size_t own = kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
+                 : kind == HK_KIND_PACKED ? HK_PACKED_TABLES
+                                          : 0;
     return overhead(ctx, kind, units) + own;
 }
 
@@ -134,7 +147,8 @@ static void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
 
 static void set_heads(hk_slab *s, size_t from, size_t units)
 {
-    for (size_t i = from; i < units; i++) (s - i)->head = (uint8_t)i;
+    for (size_t i = from; i < units; i++)
+        (s - i)->head = (uint8_t)i;
 }
 
 hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
@@ -274,7 +288,8 @@ const char *hak_options_error(const hak_options *o)
 {
     if (!o) return NULL;
     if (o->size != sizeof *o) return "hak_options.size is not sizeof(hak_options)";
-    if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT)) return "debug: HAK_DEBUG_* only";
+    if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT))
+        return "debug: HAK_DEBUG_* only";
     if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
     if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
         return "packed_bytes: HAK_NONE, or up to 512 KiB";
@@ -382,7 +397,8 @@ void hak_ctx_destroy(hak_ctx *ctx)
 void hak_space_delete(hak_space *space)
 {
     if (!space) return;
-    while (space->charged) charged_remove(space->charged);
+    while (space->charged)
+        charged_remove(space->charged);
     hk_big_unmap_all(space);
     hak_os os = space->os;
     hk_extent first = space->extent;

@@ -28,17 +28,17 @@ struct hak_ctx {
     uintptr_t base; /* of the extent whose blocks go through magazines */
     size_t units;
     uint32_t *map;
-    uint32_t key; /* id of the context's first unit << 8; a map entry is key | kind */
-    bool checked; /* debug or retired: frees take the slow path */
-    hk_bin *bins; /* all zero, read-only, until the first class gets a slab */
+    uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
+    bool checked;                       /* debug or retired: frees take the slow path */
+    hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
 
     hak_space *space;
     hk_extent *extent;
     hk_unit_id id;
-    hk_unit_id all;   /* list of everything owned but unit `id` */
+    hk_unit_id all; /* list of everything owned but unit `id` */
     bool own_space, retired, labelled, slack, pressure;
-    bool churn; /* a class got hot by frees, not by growth */
+    bool churn;                           /* a class got hot by frees, not by growth */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     uint8_t magazine;
     unsigned debug;
@@ -52,7 +52,7 @@ struct hak_ctx {
     const char *name;
     uint64_t failures;
 
-    char *meta, *meta_end; /* where the context's own data are bumped from */
+    char *meta, *meta_end;          /* where the context's own data are bumped from */
     const char *const *given_names; /* of labels 1 to given_count, the caller's */
     const char **label_names;       /* of those defined later */
     uint32_t given_count, label_count, label_room;
@@ -60,14 +60,14 @@ struct hak_ctx {
 
     hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
     hk_counter big_bytes, big_blocks, cached_bytes;
-    size_t big_cache, big_wish;         /* limit of the cache; what misses say it should be */
-    size_t big_missed[HK_BIG_MISSED];   /* sizes given up lately */
+    size_t big_cache, big_wish;       /* limit of the cache; what misses say it should be */
+    size_t big_missed[HK_BIG_MISSED]; /* sizes given up lately */
     unsigned big_missed_at;
 
-    char *packed_at, *packed_end;           /* where the next packed blocks are cut from */
-    uint64_t *packed_starts;                /* tables of the unit in which that is */
+    char *packed_at, *packed_end; /* where the next packed blocks are cut from */
+    uint64_t *packed_starts;      /* tables of the unit in which that is */
     uint8_t *packed_labels;
-    char *packed[HK_PACKED_UNITS];        /* addresses of packed units */
+    char *packed[HK_PACKED_UNITS];           /* addresses of packed units */
     uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
     uint8_t packed_heat[HK_PACKED_CLASSES];
 };
@@ -122,8 +122,8 @@ void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
 /* Destroys a retired context that has no block left. */
 void hk_retire_check(hak_ctx *ctx);
 
-#define HK_EACH_OWNED(ctx, slab) \
-    for (hk_slab *slab = (ctx)->all ? hk_slab_at((ctx)->space, (ctx)->all) : NULL; slab; \
+#define HK_EACH_OWNED(ctx, slab)                                                                             \
+    for (hk_slab *slab = (ctx)->all ? hk_slab_at((ctx)->space, (ctx)->all) : NULL; slab;                     \
          slab = slab->all_next ? hk_slab_at((ctx)->space, slab->all_next) : NULL)
 
 #endif

@@ -34,20 +34,22 @@ void hk_relabel(hak_ctx *ctx, void *p, hak_label label)
 static bool labels_on(hak_ctx *ctx)
 {
     size_t bytes = 0;
-    HK_EACH_OWNED(ctx, s) {
+    HK_EACH_OWNED(ctx, s)
+    {
         if (s->kind >= HK_BINS) continue;
         if (hk_space_labels(ctx->space, s->id) != 0) return false;
         bytes += hk_label_bytes(s->kind, s->units);
     }
     if (!hk_charge(ctx, bytes)) return false;
     hk_add(&ctx->metadata, bytes);
-    HK_EACH_OWNED(ctx, s) {
+    HK_EACH_OWNED(ctx, s)
+    {
         if (s->kind >= HK_BINS) continue;
         hk_extent *e = hk_extent_of_id(ctx->space, s->id);
         memset(hk_label_byte(e, s->kind, hk_slab_start(e, s)), 0, hk_label_bytes(s->kind, s->units));
     }
     ctx->labelled = true;
-    for (unsigned class = 0; class < HK_SMALL_CLASSES; class++) {
+    for (unsigned class = 0; class < HK_SMALL_CLASSES; class ++) {
         hk_bin *bin = hk_bin_of(ctx, class);
         if (bin->slots) bin->labels = ctx->extent->labels[hk_classes[class].area];
     }
@@ -91,7 +93,8 @@ const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
     if (label == 0) return "";
     if (label > ctx->label_count) return NULL;
-    return label <= ctx->given_count ? ctx->given_names[label - 1] : ctx->label_names[label - 1 - ctx->given_count];
+    return label <= ctx->given_count ? ctx->given_names[label - 1]
+                                     : ctx->label_names[label - 1 - ctx->given_count];
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
@@ -149,7 +152,8 @@ static void sum(const hak_ctx *ctx, sums *t)
 {
     memset(t, 0, sizeof *t);
     t->ctx = ctx;
-    HK_EACH_OWNED(ctx, s) {
+    HK_EACH_OWNED(ctx, s)
+    {
         if (s->kind < HK_SMALL_CLASSES) {
             count_slab(t, s);
         } else if (s->kind < HK_BINS) {
@@ -158,9 +162,12 @@ static void sum(const hak_ctx *ctx, sums *t)
             count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
         }
     }
-    for (unsigned i = 0; i < ctx->packed_count; i++) hk_packed_visit(ctx, i, count_block, t);
-    for (const hk_big *b = ctx->bigs; b; b = b->next) count(t, b->label, b->size, 1);
-    for (unsigned kind = 0; kind < HK_BINS; kind++) discount_magazine(t, kind);
+    for (unsigned i = 0; i < ctx->packed_count; i++)
+        hk_packed_visit(ctx, i, count_block, t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next)
+        count(t, b->label, b->size, 1);
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        discount_magazine(t, kind);
     /* Labels that nobody defined. */
     for (unsigned i = ctx->label_count + 1; i < 256; i++) {
         t->bytes[0] += t->bytes[i];

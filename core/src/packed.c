@@ -3,7 +3,15 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum { GRANULE_SHIFT = 3, HOT = 192, FREED = 3, BITS = 256, OPEN_MAX = 1024, SIZE_MOST = 8256, COLD_UNITS = 2 };
+enum {
+    GRANULE_SHIFT = 3,
+    HOT = 192,
+    FREED = 3,
+    BITS = 256,
+    OPEN_MAX = 1024,
+    SIZE_MOST = 8256,
+    COLD_UNITS = 2
+};
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -59,7 +67,8 @@ static char *decode(const hak_ctx *ctx, uint16_t code)
 static uint16_t encode(const hak_ctx *ctx, const char *p)
 {
     unsigned i = ctx->packed_count - 1u;
-    while (ctx->packed[i] != unit_of(p)) i--;
+    while (ctx->packed[i] != unit_of(p))
+        i--;
     return (uint16_t)(i << 11 | ((uintptr_t)p & (HK_UNIT - 1)) >> GRANULE_SHIFT);
 }
 
@@ -87,7 +96,7 @@ static size_t size_at(const hak_ctx *ctx, const char *p)
 static void push(hak_ctx *ctx, char *p, size_t size)
 {
     unsigned class = hk_class_of(size);
-    if (hk_classes[class].size > size) class--;
+    if (hk_classes[class].size > size) class --;
     if (class >= HK_PACKED_CLASSES) class = HK_PACKED_CLASSES - 1;
     memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
     ctx->packed_free[class] = encode(ctx, p);
@@ -145,7 +154,7 @@ static HK_NOINLINE bool region_next(hak_ctx *ctx, size_t size)
 {
     enum { LEAST = 256 };
     size_t want = hk_max(size + 8, LEAST);
-    for (unsigned class = HK_PACKED_CLASSES - 1; hk_classes[class].size >= want; class--) {
+    for (unsigned class = HK_PACKED_CLASSES - 1; hk_classes[class].size >= want; class --) {
         if (!ctx->packed_free[class]) continue;
         char *p = pop(ctx, class);
         region_close(ctx);

@@ -47,7 +47,8 @@ static bool charge_one(hak_quota *q, size_t n)
         if (hard && (used >= hard || n > hard - used)) return false;
     } while (!atomic_compare_exchange_weak(&q->used, &used, used + n));
     size_t peak = atomic_load(&q->peak);
-    while (peak < used + n && !atomic_compare_exchange_weak(&q->peak, &peak, used + n)) {}
+    while (peak < used + n && !atomic_compare_exchange_weak(&q->peak, &peak, used + n)) {
+    }
     return true;
 }
 
@@ -55,7 +56,8 @@ bool hk_quota_charge(hak_quota *q, size_t n)
 {
     for (hak_quota *at = q; at; at = at->parent) {
         if (charge_one(at, n)) continue;
-        for (hak_quota *undo = q; undo != at; undo = undo->parent) atomic_fetch_sub(&undo->used, n);
+        for (hak_quota *undo = q; undo != at; undo = undo->parent)
+            atomic_fetch_sub(&undo->used, n);
         return false;
     }
     return true;
@@ -63,5 +65,6 @@ bool hk_quota_charge(hak_quota *q, size_t n)
 
 void hk_quota_uncharge(hak_quota *q, size_t n)
 {
-    for (; q; q = q->parent) atomic_fetch_sub(&q->used, n);
+    for (; q; q = q->parent)
+        atomic_fetch_sub(&q->used, n);
 }

@@ -28,7 +28,8 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
 }
 
 /* old: the size told, or HAK_NONE. keep: the block keeps its label. */
-static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label, hak_site site)
+static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label,
+                        hak_site site)
 {
     if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
     size_t size = hak_usable_size(ctx, p);

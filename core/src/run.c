@@ -104,7 +104,8 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     }
     size_t unit = s->id - e->first;
     s->kind = (uint8_t)kind;
-    for (size_t i = 0; i < units; i++) e->map[unit + i] = ctx->key | kind;
+    for (size_t i = 0; i < units; i++)
+        e->map[unit + i] = ctx->key | kind;
     hk_set(&ctx->live_bytes, hk_get(&ctx->live_bytes) + (units << HK_UNIT_SHIFT) - (old << HK_UNIT_SHIFT));
     if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
     return true;

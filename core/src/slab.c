@@ -33,7 +33,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     if (!slots) return false;
     bin->slots = bin->top = bin->lo = slots;
     bin->hi = slots + cap;
-    bin->kind = (uint8_t)class;
+    bin->kind = (uint8_t) class;
     bin->cap = (uint8_t)cap;
     bin->shift = c->shift;
     bin->backoff = CLOSED_FIRST;
@@ -57,7 +57,8 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
     if (size > SIZE_MOST || ctx->debug || !ctx->churn) return;
-    uint64_t *bits = hk_extent_bits(hk_extent_of_id(ctx->space, s->id), s->id - hk_extent_of_id(ctx->space, s->id)->first);
+    uint64_t *bits =
+        hk_extent_bits(hk_extent_of_id(ctx->space, s->id), s->id - hk_extent_of_id(ctx->space, s->id)->first);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
     s->fresh = (uint16_t)skip;
@@ -94,7 +95,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 /* Pages that trim gave back are about to be used again. */
 static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
-    if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0) return false;
+    if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0)
+        return false;
     hk_sub(&ctx->released, hk_slab_released(s));
     s->released = 0;
     return true;
@@ -105,7 +107,9 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
 {
     hk_slab *s = bin->slab;
     const hk_class *c = &hk_classes[bin->kind];
-    hk_extent *e = HK_LIKELY(s->id - ctx->extent->first < ctx->extent->units) ? ctx->extent : hk_extent_of_id(ctx->space, s->id);
+    hk_extent *e = HK_LIKELY(s->id - ctx->extent->first < ctx->extent->units)
+                       ? ctx->extent
+                       : hk_extent_of_id(ctx->space, s->id);
     char *start = hk_slab_start(e, s);
     uint64_t *bits = hk_extent_bits(e, s->id - e->first);
     size_t size = c->size;
@@ -131,7 +135,8 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         for (unsigned w = (fresh + 63) / 64; w * 64 < fresh + n; w++)
             if (bits[w]) bits[w] = 0;
         char *p = start + fresh * size;
-        for (unsigned i = 0; i < n; i++, p += size) *--at = p;
+        for (unsigned i = 0; i < n; i++, p += size)
+            *--at = p;
         s->fresh = (uint16_t)(fresh + n);
         k = (fresh + n - 1) / 64;
     }
@@ -154,7 +159,8 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
                 bin->top = to;
                 hk_add(&ctx->live_bytes, n * hk_classes[bin->kind].size);
                 hk_add(&ctx->live_blocks, n);
-                if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+                if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak))
+                    hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
                 return true;
             }
         }
@@ -210,9 +216,11 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
     if (kind < HK_SMALL_CLASSES)
-        for (size_t i = 0; i < n; i++) slab_free(ctx, ctx->extent, kind, lo[i]);
+        for (size_t i = 0; i < n; i++)
+            slab_free(ctx, ctx->extent, kind, lo[i]);
     else
-        for (size_t i = 0; i < n; i++) hk_run_give(ctx, lo[i]);
+        for (size_t i = 0; i < n; i++)
+            hk_run_give(ctx, lo[i]);
     memmove(bin->slots, lo + n, rest * sizeof(void *));
     bin->lo = bin->slots;
     bin->top = bin->slots + rest;

@@ -98,7 +98,8 @@ void hk_space_huge(hak_space *s, void *p, size_t n)
 /* Bytes of one label area: whole pages where they can be committed one by one. */
 static size_t label_area(size_t units, size_t align, unsigned area)
 {
-    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1, align >= HK_CHUNK ? HK_PAGE : 1);
+    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1,
+                       align >= HK_CHUNK ? HK_PAGE : 1);
 }
 
 /* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
@@ -120,7 +121,8 @@ static layout lay_out(size_t units, size_t align, bool first, bool alone)
     l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
     end = hk_align_up(l.bits + units * 256, HK_PAGE);
     l.labels = end;
-    for (unsigned a = 0; a < HK_AREAS; a++) end += label_area(units, align, a);
+    for (unsigned a = 0; a < HK_AREAS; a++)
+        end += label_area(units, align, a);
     end = hk_align_up(end, align >= HK_CHUNK ? HK_PAGE : 64);
     l.more = end;
     if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
@@ -334,25 +336,27 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
     e->chunks_used++;
-    if (e->owned && huge)
-        hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+    if (e->owned && huge) hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }
 
 static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
 {
-    for (size_t i = 0; i < units; i++) e->map[unit + i] = entry;
+    for (size_t i = 0; i < units; i++)
+        e->map[unit + i] = entry;
 }
 
 /* Takes a row of units that is known to be free. 0 = could not be committed. */
-static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry, bool *zero)
+static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
+                        bool *zero)
 {
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t unit = c * HK_CHUNK_UNITS + bit;
     mask m = mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
     unsigned warm = mask_count(dirty);
-    if (warm < n && e->owned && call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
+    if (warm < n && e->owned &&
+        call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
         return 0;
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] &= ~m.w[i];
@@ -368,7 +372,8 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     return e->first + (uint32_t)unit;
 }
 
-static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool huge, bool *zero)
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool huge,
+                          bool *zero)
 {
     size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
     for (size_t c = 0; c < e->chunks_used; c++) {
@@ -389,7 +394,8 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
     return claim(s, e, c, 0, n, entry, zero);
 }
 
-static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool huge, bool *zero)
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool huge,
+                           bool *zero)
 {
     hk_unit_id id = near ? take_in(s, near, n, entry, warm, huge, zero) : 0;
     for (uint32_t i = s->extents; !id && i > 0; i--) {
@@ -437,14 +443,17 @@ static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
     while (done < most) {
         uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
         if (!(idle[0] | idle[1])) break;
-        unsigned last = idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
+        unsigned last =
+            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
         unsigned from = last;
-        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1)) from--;
+        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
+            from--;
         unsigned n = last - from + 1;
         mask m = mask_of(from, n);
         chunk->dirty[0] &= ~m.w[0];
         chunk->dirty[1] &= ~m.w[1];
-        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT);
+        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
+                      (size_t)n << HK_UNIT_SHIFT);
         done += n;
     }
     return done;
@@ -484,7 +493,8 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
     if (holes) call_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
     hk_sub(&s->used_units, units);
     while (units > 0) {
-        size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS, n = hk_min(units, HK_CHUNK_UNITS - bit);
+        size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
+               n = hk_min(units, HK_CHUNK_UNITS - bit);
         hk_chunk *chunk = hk_extent_chunk(e, c);
         mask m = mask_of((unsigned)bit, (unsigned)n);
         for (unsigned i = 0; i < 2; i++) {
@@ -498,7 +508,8 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
     }
     /* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
     size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
-    size_t keep = s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
+    size_t keep =
+        s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
     if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
     hk_lock_drop(&s->lock);
@@ -514,7 +525,8 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     size_t idle = hk_get(&s->idle_units);
     bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
     if (over && s->excess == 0) {
-        if (s->purged) s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+        if (s->purged)
+            s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
         s->quiet = (uint8_t)(s->idle_low ? s->quiet + 1 : 0);
         s->purged = s->quiet > s->patience;
         if (s->purged) {

@@ -76,8 +76,8 @@ struct hak_space {
     bool purged;               /* the last period ended with giving back */
     uint64_t tick_ns;
     hak_ctx *charged; /* list of the contexts that have a quota */
-    hk_big **big; /* hash by address of blocks with mappings of their own */
-    bool big_ready; /* the hash is committed */
+    hk_big **big;     /* hash by address of blocks with mappings of their own */
+    bool big_ready;   /* the hash is committed */
 };
 
 /* Bytes of a slab to a bit of `released`. */
@@ -143,8 +143,8 @@ void hk_space_decommit(hak_space *s, void *p, size_t n);
 bool hk_space_wants_huge(const hak_space *s, size_t committed);
 void hk_space_huge(hak_space *s, void *p, size_t n);
 /* `units` (1 to 128) units in a row, committed; 0 = none. Warm ones first. `near` is an extent to prefer, or
- * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised to be huge
- * pages. */
+ * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised
+ * to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);

@@ -40,7 +40,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
     hk_slab *s;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
-    bool freed = kind < HK_SMALL_CLASSES ? block_index(e, kind, p, &s) >= 0
+    bool freed = kind < HK_SMALL_CLASSES  ? block_index(e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
                                           : b && b->cached;
     if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
@@ -124,7 +124,8 @@ static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, vo
     char *p = hk_slab_start(e, s);
     if (in_magazine(ctx, s->kind, p)) return true;
     unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
-    hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, (hak_label)(label <= ctx->label_count ? label : 0), 0};
+    hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT,
+                       (hak_label)(label <= ctx->label_count ? label : 0), 0};
     return fn(user, &block);
 }
 
@@ -132,8 +133,10 @@ int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
 {
     for (unsigned i = 0; i < ctx->packed_count; i++)
         if (!hk_packed_visit(ctx, i, fn, user)) return 1;
-    HK_EACH_OWNED(ctx, s) {
-        if (s->kind < HK_SMALL_CLASSES ? !visit_slab(ctx, s, fn, user) : s->kind < HK_BINS && !visit_run(ctx, s, fn, user))
+    HK_EACH_OWNED(ctx, s)
+    {
+        if (s->kind < HK_SMALL_CLASSES ? !visit_slab(ctx, s, fn, user)
+                                       : s->kind < HK_BINS && !visit_run(ctx, s, fn, user))
             return 1;
     }
     for (const hk_big *b = ctx->bigs; b; b = b->next) {

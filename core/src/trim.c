@@ -38,7 +38,8 @@ static unsigned empty_parts(const hk_extent *e, const hk_slab *s)
     for (unsigned i = 0; i < s->fresh; i++) {
         if (!hk_slab_block_out(e, s, i)) continue;
         unsigned first = (unsigned)(i * size / grain), last = (unsigned)((i * size + size - 1) / grain);
-        for (unsigned part = first; part <= last; part++) used |= 1u << part;
+        for (unsigned part = first; part <= last; part++)
+            used |= 1u << part;
         /* On to the last block that begins in this part: those before it tell nothing new. */
         unsigned skip = (unsigned)(((last + 1) * grain - 1) / size);
         if (skip > i + 1) i = skip - 1;
@@ -66,10 +67,12 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     size_t before = hk_get(&ctx->space->returned_bytes);
     hak_ctx_flush(ctx);
     hk_space_purge(ctx->space);
-    HK_EACH_OWNED(ctx, s) {
+    HK_EACH_OWNED(ctx, s)
+    {
         hk_extent *e = hk_extent_of_id(ctx->space, s->id);
         /* Poisoned blocks must keep their pattern. */
-        if (s->kind < HK_SMALL_CLASSES && e->owned && !(ctx->debug & HAK_DEBUG_POISON)) release_holes(ctx, e, s);
+        if (s->kind < HK_SMALL_CLASSES && e->owned && !(ctx->debug & HAK_DEBUG_POISON))
+            release_holes(ctx, e, s);
     }
     return hk_get(&ctx->space->returned_bytes) - before;
 }

@@ -131,15 +131,18 @@ typedef struct hak_space_options {
     size_t size;          /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;     /* NULL = the operating system. Copied. */
     uintptr_t max_address;/* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;       /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to 4 MiB when
-                             refused. Further extents are four times as large up to 64 GiB; 32 extents at most */
-    void *buffer;         /* memory of the caller in which the space begins; zero-filled; stays the caller's. NULL = none */
+    size_t reserve;       /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
+                             4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
+                             extents at most */
+    void *buffer;         /* memory of the caller in which the space begins; zero-filled; stays the
+                             caller's. NULL = none. A quarter of it is kept for label bytes */
     size_t buffer_size;   /* at least 128 KiB */
     bool buffer_only;     /* never ask the OS: the buffer is all there is. Default false */
-    size_t idle_bytes;    /* recycled pages kept warm without asking, beside half of what is in use. 0 = 32 MiB; HAK_NONE = none */
+    size_t idle_bytes;    /* recycled pages kept warm without asking, if half of what is in use is less.
+                             0 = 32 MiB; HAK_NONE = none */
     uint64_t idle_ns;     /* period of hak_ctx_tick: what is idle for one to two of them goes back. 0 = 1 s */
-    size_t huge_from;     /* committed bytes of a context from which its new chunks and big blocks are advised to be
-                             huge pages. 0 = 64 MiB; HAK_NONE = never */
+    size_t huge_from;     /* committed bytes of a context from which its new chunks and big blocks are
+                             advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
 } hak_space_options;
 #define HAK_SPACE_OPTIONS_INIT { sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0 }
 
@@ -198,7 +201,8 @@ HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
 /* align: a power of two up to 1 GiB. Free with hak_free. */
 HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
 /* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. The
- * alignment of hak_aligned_alloc is kept only while the block stays in place. */
+ * alignment of hak_aligned_alloc is kept only while the block stays in place, and a shrink that finds no
+ * memory leaves the block where it is, 8-aligned perhaps. */
 HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
 /* The same where the old size is known: `old` is what was last asked for. A shrink never fails. */
 HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
