@@ -5,10 +5,12 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // Every size up to 70000 that is interesting: all small ones, then around steps.
-std::vector<size_t> many_sizes() {
+std::vector<size_t> many_sizes()
+{
     std::vector<size_t> sizes;
     for (size_t n = 0; n <= 70000; n += n < 2100 || EFFORT > 1 ? 1 : 13)
         sizes.push_back(n);
@@ -22,47 +24,43 @@ std::vector<size_t> many_sizes() {
 
 // The most that a block of n bytes may hold: 8-byte classes to 512, 8 classes a doubling, then units;
 // a packed block may be a free one that is somewhat larger.
-size_t usable_bound(size_t n, bool packed) {
-    if (packed)
-        return n + n / 4 + (n <= 8 * KiB ? 64 : 16 * KiB);
-    if (n <= 512)
-        return std::max<size_t>(8, (n + 7) & ~(size_t)7);
+size_t usable_bound(size_t n, bool packed)
+{
+    if (packed) return n + n / 4 + (n <= 8 * KiB ? 64 : 16 * KiB);
+    if (n <= 512) return std::max<size_t>(8, (n + 7) & ~(size_t)7);
     return n + n / 8 + (n <= 8 * KiB ? 64 : 16 * KiB);
 }
 
-bool aligned_as_promised(const void *p, size_t n) {
-    if (n > 32 * KiB)
-        return addr(p) % 4096 == 0;
-    if (n >= 16 && n % 16 == 0)
-        return addr(p) % 16 == 0;
+bool aligned_as_promised(const void *p, size_t n)
+{
+    if (n > 32 * KiB) return addr(p) % 4096 == 0;
+    if (n >= 16 && n % 16 == 0) return addr(p) % 16 == 0;
     return addr(p) % 8 == 0;
 }
 
-void check_block(hak_ctx *ctx, void *p, size_t n, bool packed) {
-    if (!p)
-        FAIL("no block of " << n);
+void check_block(hak_ctx *ctx, void *p, size_t n, bool packed)
+{
+    if (!p) FAIL("no block of " << n);
     size_t usable = hak_usable_size(ctx, p);
     if (usable < n || usable == 0 || usable > usable_bound(n, packed))
         FAIL("block of " << n << ": usable " << usable);
-    if (!aligned_as_promised(p, n))
-        FAIL("block of " << n << " (usable " << usable << ") at " << p);
+    if (!aligned_as_promised(p, n)) FAIL("block of " << n << " (usable " << usable << ") at " << p);
 }
 
 // A context as it comes, one that packs nothing, one that checks everything.
-hak_options variant(int which) {
+hak_options variant(int which)
+{
     hak_options options = ctx_options();
-    if (which == 1)
-        options.packed_bytes = HAK_NONE;
-    else if (which == 2)
-        options.debug = HAK_DEBUG_CHECK;
-    else if (which == 3)
-        options.packed_bytes = 512 * KiB;
+    if (which == 1) options.packed_bytes = HAK_NONE;
+    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
+    else if (which == 3) options.packed_bytes = 512 * KiB;
     return options;
 }
 
 } // namespace
 
-TEST_CASE("every size: usable size, alignment, contents") {
+TEST_CASE("every size: usable size, alignment, contents")
+{
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
@@ -73,23 +71,21 @@ TEST_CASE("every size: usable size, alignment, contents") {
         check_block(ctx, p, n, which == 0 || which == 3);
         // All of the usable size may be written; mapped pages are what the fake OS checks.
         size_t usable = hak_usable_size(ctx, p);
-        if (n < 20000)
-            std::memset(p, 0x5A, usable);
+        if (n < 20000) std::memset(p, 0x5A, usable);
         else
             for (size_t i = 0; i < usable; i += PAGE)
                 static_cast<char *>(p)[i] = 1;
         static_cast<char *>(p)[usable - 1] = 1;
-        if (n % 3 == 0)
-            hak_free(ctx, p);
-        else
-            hak_free_sized(ctx, p, n);
+        if (n % 3 == 0) hak_free(ctx, p);
+        else hak_free_sized(ctx, p, n);
     }
     CHECK(stats_of(ctx).live_blocks == 0);
     CHECK(stats_of(ctx).live_bytes == 0);
     require_sound(ctx);
 }
 
-TEST_CASE("live blocks never overlap, and keep their contents") {
+TEST_CASE("live blocks never overlap, and keep their contents")
+{
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
@@ -136,7 +132,8 @@ TEST_CASE("live blocks never overlap, and keep their contents") {
     require_sound(ctx);
 }
 
-TEST_CASE("size 0 gives distinct blocks") {
+TEST_CASE("size 0 gives distinct blocks")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     std::vector<void *> blocks;
@@ -155,30 +152,29 @@ TEST_CASE("size 0 gives distinct blocks") {
     CHECK(hak_usable_size(ctx, nullptr) == 0);
 }
 
-TEST_CASE("calloc is zero on fresh and on recycled memory") {
+TEST_CASE("calloc is zero on fresh and on recycled memory")
+{
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
     hak_options options = variant(which);
     TestCtx ctx(s.space, &options);
-    const size_t sizes[] = {0, 1, 8, 24, 100, 512, 600, 2048, 5000, 8192, 9000, 40000, 66000, 700000, 3 * MiB};
+    const size_t sizes[] = {0,    1,    8,    24,    100,   512,    600,    2048,
+                            5000, 8192, 9000, 40000, 66000, 700000, 3 * MiB};
     for (int round = 0; round < 6; round++) {
         std::vector<std::pair<void *, size_t>> blocks;
         for (size_t n : sizes)
             for (int i = 0; i < (n < 10000 ? 30 : 2); i++) {
                 void *p = i % 2 ? hak_calloc(ctx, 1, n) : hak_calloc_cs(ctx, n, 1, 0, 0);
                 REQUIRE(p != nullptr);
-                if (!all_bytes(p, n, 0))
-                    FAIL("calloc of " << n << " is not zero in round " << round);
+                if (!all_bytes(p, n, 0)) FAIL("calloc of " << n << " is not zero in round " << round);
                 std::memset(p, 0xFF, hak_usable_size(ctx, p));
                 blocks.push_back({p, n});
             }
         for (auto &block : blocks)
             hak_free(ctx, block.first);
-        if (round == 2)
-            hak_ctx_flush(ctx);
-        if (round == 4)
-            hak_ctx_trim(ctx);
+        if (round == 2) hak_ctx_flush(ctx);
+        if (round == 4) hak_ctx_trim(ctx);
     }
     void *p = hak_calloc(ctx, 7, 9);
     CHECK(hak_usable_size(ctx, p) >= 63);
@@ -186,7 +182,8 @@ TEST_CASE("calloc is zero on fresh and on recycled memory") {
     require_sound(ctx);
 }
 
-TEST_CASE("calloc does not clear fresh pages again") {
+TEST_CASE("calloc does not clear fresh pages again")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     for (size_t n : {600 * KiB, 4 * MiB}) {
@@ -198,7 +195,8 @@ TEST_CASE("calloc does not clear fresh pages again") {
     }
 }
 
-TEST_CASE("aligned blocks") {
+TEST_CASE("aligned blocks")
+{
     int which = GENERATE(0, 1, 2);
     CAPTURE(which);
     TestSpace s;
@@ -210,8 +208,8 @@ TEST_CASE("aligned blocks") {
     std::vector<std::pair<void *, size_t>> blocks;
     unsigned id = 0;
     for (size_t align = 1; align <= 2 * MiB; align *= 2)
-        for (size_t n : {(size_t)0, (size_t)1, (size_t)24, (size_t)100, (size_t)1000, (size_t)4000, (size_t)4096, (size_t)8200, (size_t)9000,
-                         (size_t)70000, (size_t)600000, 3 * MiB}) {
+        for (size_t n : {(size_t)0, (size_t)1, (size_t)24, (size_t)100, (size_t)1000, (size_t)4000,
+                         (size_t)4096, (size_t)8200, (size_t)9000, (size_t)70000, (size_t)600000, 3 * MiB}) {
             CAPTURE(align, n);
             void *p = id % 2 ? hak_aligned_alloc(ctx, align, n) : hak_aligned_alloc_cs(ctx, align, n, 0, 77);
             REQUIRE(p != nullptr);
@@ -235,7 +233,7 @@ TEST_CASE("aligned blocks") {
     std::memset(p, 1, hak_usable_size(ctx, p) < MiB ? hak_usable_size(ctx, p) : MiB);
     require_sound(ctx);
     // An alignment up to 16 may be freed with its size.
-    for (size_t small_align : {8, 16})
+    for (size_t small_align : {(size_t)8, (size_t)16})
         for (size_t n : {(size_t)1, (size_t)24, (size_t)40, (size_t)2050, (size_t)20000}) {
             void *q = hak_aligned_alloc(ctx, small_align, n);
             CHECK(addr(q) % small_align == 0);
@@ -246,7 +244,8 @@ TEST_CASE("aligned blocks") {
     CHECK(stats_of(ctx).live_blocks == 0);
 }
 
-TEST_CASE("a freed block is used again: steady work needs no more memory") {
+TEST_CASE("a freed block is used again: steady work needs no more memory")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     size_t committed = 0;
@@ -257,19 +256,19 @@ TEST_CASE("a freed block is used again: steady work needs no more memory") {
         for (size_t i = 0; i < blocks.size(); i++)
             hak_free(ctx, blocks[round % 2 ? i : blocks.size() - 1 - i]);
         // Until here classes may still move from packed units to slabs.
-        if (round == 20)
-            committed = committed_of(ctx);
-        if (round > 20)
-            REQUIRE(committed_of(ctx) <= committed + committed / 8);
+        if (round == 20) committed = committed_of(ctx);
+        if (round > 20) REQUIRE(committed_of(ctx) <= committed + committed / 8);
     }
     CHECK(stats_of(ctx).live_bytes == 0);
 }
 
-TEST_CASE("small blocks cost little more than their bytes") {
+TEST_CASE("small blocks cost little more than their bytes")
+{
     TestSpace s;
     hak_options options = ctx_options();
     options.packed_bytes = HAK_NONE;
-    for (size_t n : {(size_t)16, (size_t)24, (size_t)40, (size_t)56, (size_t)104, (size_t)512, (size_t)1000}) {
+    for (size_t n :
+         {(size_t)16, (size_t)24, (size_t)40, (size_t)56, (size_t)104, (size_t)512, (size_t)1000}) {
         TestCtx ctx(s.space, &options);
         for (size_t total = 0; total < 8 * MiB; total += n)
             REQUIRE(hak_alloc(ctx, n) != nullptr);

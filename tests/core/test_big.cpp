@@ -6,18 +6,20 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // The cache follows the heap, up to big_cache: something to follow, of which no page is touched.
-void ballast(hak_ctx *ctx, size_t bytes) {
+void ballast(hak_ctx *ctx, size_t bytes)
+{
     for (; bytes > 0; bytes -= MiB)
-        if (!hak_alloc(ctx, MiB))
-            FAIL("no ballast");
+        if (!hak_alloc(ctx, MiB)) FAIL("no ballast");
 }
 
 } // namespace
 
-TEST_CASE("big blocks are counted, and shown with their site") {
+TEST_CASE("big blocks are counted, and shown with their site")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     hak_label buffer = hak_label_define(ctx, "buffer");
@@ -68,7 +70,8 @@ TEST_CASE("big blocks are counted, and shown with their site") {
     require_sound(ctx);
 }
 
-TEST_CASE("a site that frees and asks again gets its block back, without the OS") {
+TEST_CASE("a site that frees and asks again gets its block back, without the OS")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     void *p = hak_alloc_cs(ctx, 2 * MiB, 0, 0xA);
@@ -85,7 +88,8 @@ TEST_CASE("a site that frees and asks again gets its block back, without the OS"
     CHECK(resident_pages(p, 2 * MiB) == 512);
 }
 
-TEST_CASE("each site gets its own block, in whatever order they were freed") {
+TEST_CASE("each site gets its own block, in whatever order they were freed")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     ballast(ctx, 40 * MiB);
@@ -95,8 +99,7 @@ TEST_CASE("each site gets its own block, in whatever order they were freed") {
         REQUIRE((a && b && c));
         void *order[] = {a, b, c};
         std::rotate(order, order + round % 3, order + 3);
-        if (round & 4)
-            std::swap(order[0], order[1]);
+        if (round & 4) std::swap(order[0], order[1]);
         for (void *p : order)
             hak_free(ctx, p);
         uint64_t calls = s.os.counts.calls();
@@ -110,7 +113,8 @@ TEST_CASE("each site gets its own block, in whatever order they were freed") {
     require_sound(ctx);
 }
 
-TEST_CASE("the cached block serves another site rather than the OS") {
+TEST_CASE("the cached block serves another site rather than the OS")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     hak_free(ctx, hak_alloc_cs(ctx, 3 * MiB, 0, 0x1));
@@ -119,7 +123,8 @@ TEST_CASE("the cached block serves another site rather than the OS") {
     CHECK(s.os.counts.calls() == calls);
 }
 
-TEST_CASE("big_cache bounds what is kept") {
+TEST_CASE("big_cache bounds what is kept")
+{
     auto kept = [](size_t budget, size_t *os_kept) {
         TestSpace s;
         hak_options options = ctx_options();
@@ -130,8 +135,7 @@ TEST_CASE("big_cache bounds what is kept") {
         std::vector<void *> blocks;
         for (unsigned i = 0; i < 30; i++) {
             blocks.push_back(hak_alloc_cs(ctx, 2 * MiB, 0, i + 1));
-            if (!blocks.back())
-                FAIL("no block");
+            if (!blocks.back()) FAIL("no block");
         }
         for (void *p : blocks) {
             hak_free(ctx, p);
@@ -153,7 +157,8 @@ TEST_CASE("big_cache bounds what is kept") {
     CHECK(kept(40 * MiB, &os_kept) > standard);
 }
 
-TEST_CASE("without a cache a freed big block is unmapped, and freeing it again is noticed") {
+TEST_CASE("without a cache a freed big block is unmapped, and freeing it again is noticed")
+{
     TestSpace s;
     Errors errors;
     hak_options options = ctx_options(&errors);
@@ -173,7 +178,8 @@ TEST_CASE("without a cache a freed big block is unmapped, and freeing it again i
     require_sound(ctx);
 }
 
-TEST_CASE("growing a big block uses remap; when that is refused the block is copied or left as it was") {
+TEST_CASE("growing a big block uses remap; when that is refused the block is copied or left as it was")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     void *p = hak_alloc(ctx, 3 * MiB);
@@ -193,15 +199,15 @@ TEST_CASE("growing a big block uses remap; when that is refused the block is cop
         s.os.fail_nth(0);
         CAPTURE(n, failed);
         REQUIRE(filled(t ? t : r, 3 * MiB, 7));
-        if (!t)
-            CHECK(hak_usable_size(ctx, r) < 50 * MiB);
+        if (!t) CHECK(hak_usable_size(ctx, r) < 50 * MiB);
         hak_free(ctx, t ? t : r);
         hak_ctx_trim(ctx);
         require_sound(ctx);
     }
 }
 
-TEST_CASE("repeated growth of a big block makes few OS calls") {
+TEST_CASE("repeated growth of a big block makes few OS calls")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     size_t n = 2 * MiB;
@@ -218,7 +224,8 @@ TEST_CASE("repeated growth of a big block makes few OS calls") {
     CHECK(s.os.counts.calls() - calls <= 100);
 }
 
-TEST_CASE("destroy and retire give back big blocks, cached ones too") {
+TEST_CASE("destroy and retire give back big blocks, cached ones too")
+{
     TestSpace s;
     TestCtx observer(s.space);
     size_t reserved = s.os.reserved();

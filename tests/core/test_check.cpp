@@ -10,7 +10,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Checked {
     TestSpace s;
@@ -18,16 +19,21 @@ struct Checked {
     hak_options options;
     hak_ctx *ctx;
 
-    explicit Checked(unsigned debug = 0, size_t packed = HAK_NONE) : options(ctx_options(&errors)) {
+    explicit Checked(unsigned debug = 0, size_t packed = HAK_NONE) : options(ctx_options(&errors))
+    {
         options.debug = debug;
         options.packed_bytes = packed;
         ctx = hak_ctx_new(s.space, &options);
         REQUIRE(ctx != nullptr);
     }
-    ~Checked() { hak_ctx_destroy(ctx); }
+    ~Checked()
+    {
+        hak_ctx_destroy(ctx);
+    }
 
     // The one error so far is this, about p.
-    void require_one(hak_error error, const void *p) {
+    void require_one(hak_error error, const void *p)
+    {
         REQUIRE(errors.list.size() == 1);
         CAPTURE(errors.list[0].what);
         CHECK(std::string(hak_error_name(errors.list[0].error)) == hak_error_name(error));
@@ -39,7 +45,8 @@ struct Checked {
 
 } // namespace
 
-TEST_CASE("names of the errors, and the version") {
+TEST_CASE("names of the errors, and the version")
+{
     CHECK(std::string(hak_error_name(HAK_OK)) == "HAK_OK");
     CHECK(std::string(hak_error_name(HAK_E_FOREIGN)) == "HAK_E_FOREIGN");
     CHECK(std::string(hak_error_name(HAK_E_DOUBLE_FREE)) == "HAK_E_DOUBLE_FREE");
@@ -56,7 +63,8 @@ TEST_CASE("names of the errors, and the version") {
                                             std::to_string(HAK_VERSION_PATCH));
 }
 
-TEST_CASE("foreign pointers are reported and not touched") {
+TEST_CASE("foreign pointers are reported and not touched")
+{
     unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
     Checked c(debug);
     TestCtx other(c.s.space);
@@ -65,7 +73,8 @@ TEST_CASE("foreign pointers are reported and not touched") {
     void *theirs = hak_alloc(other, 100), *their_big = hak_alloc(other, 2 * MiB);
     fill(theirs, 100, 1);
     std::string heap(1000, 'h');
-    void *wild = reinterpret_cast<void *>((uintptr_t)0x123456789AB0), *tiny = reinterpret_cast<void *>((uintptr_t)16);
+    void *wild = reinterpret_cast<void *>((uintptr_t)0x123456789AB0),
+         *tiny = reinterpret_cast<void *>((uintptr_t)16);
     void *huge = reinterpret_cast<void *>(~(uintptr_t)15);
     for (void *p : {(void *)local, (void *)data, theirs, their_big, (void *)&heap[0], wild, tiny, huge}) {
         CAPTURE(p);
@@ -90,7 +99,8 @@ TEST_CASE("foreign pointers are reported and not touched") {
     require_sound(other);
 }
 
-TEST_CASE("overflow and absurd sizes") {
+TEST_CASE("overflow and absurd sizes")
+{
     Checked c;
     const size_t absurd = (size_t)PTRDIFF_MAX + 1;
     CHECK(hak_calloc(c.ctx, SIZE_MAX, 2) == nullptr);
@@ -121,9 +131,11 @@ TEST_CASE("overflow and absurd sizes") {
     require_sound(c.ctx);
 }
 
-TEST_CASE("alignments that are no power of two, or absurd") {
+TEST_CASE("alignments that are no power of two, or absurd")
+{
     Checked c;
-    for (size_t align : {(size_t)0, (size_t)3, (size_t)24, (size_t)4097, 2 * GiB, (size_t)1 << 63, SIZE_MAX}) {
+    for (size_t align :
+         {(size_t)0, (size_t)3, (size_t)24, (size_t)4097, 2 * GiB, (size_t)1 << 63, SIZE_MAX}) {
         CAPTURE(align);
         CHECK(hak_aligned_alloc(c.ctx, align, 100) == nullptr);
         CHECK(c.errors.take() == "HAK_E_ALIGNMENT");
@@ -132,7 +144,8 @@ TEST_CASE("alignments that are no power of two, or absurd") {
     }
 }
 
-TEST_CASE("double free of a block above 1 MiB is noticed at once, of a run when it leaves the magazine") {
+TEST_CASE("double free of a block above 1 MiB is noticed at once, of a run when it leaves the magazine")
+{
     unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
     size_t n = GENERATE((size_t)8193, (size_t)20000, (size_t)100000, (size_t)900000, 2 * MiB, 30 * MiB);
     CAPTURE(debug, n);
@@ -149,8 +162,7 @@ TEST_CASE("double free of a block above 1 MiB is noticed at once, of a run when 
     CHECK(c.errors.take() == "");
     hak_stats before = stats_of(c.ctx);
     hak_free(c.ctx, p);
-    if (n <= MiB && !debug)
-        hak_ctx_flush(c.ctx);
+    if (n <= MiB && !debug) hak_ctx_flush(c.ctx);
     REQUIRE(c.errors.list.size() == 1);
     // Memory that went back to the space or the OS meanwhile is not the context's any more.
     bool gone = !hak_owns(c.ctx, p) && c.errors.list[0].error == HAK_E_FOREIGN;
@@ -164,8 +176,10 @@ TEST_CASE("double free of a block above 1 MiB is noticed at once, of a run when 
     CHECK(c.errors.take() == "");
 }
 
-TEST_CASE("double free of a small block: at once with HAK_DEBUG_CHECK") {
-    size_t n = GENERATE(0, 16, 40, 500, 700, 3000, 8192);
+TEST_CASE("double free of a small block: at once with HAK_DEBUG_CHECK")
+{
+    size_t n =
+        GENERATE((size_t)0, (size_t)16, (size_t)40, (size_t)500, (size_t)700, (size_t)3000, (size_t)8192);
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(n, packed);
     Checked c(HAK_DEBUG_CHECK, packed);
@@ -190,8 +204,9 @@ TEST_CASE("double free of a small block: at once with HAK_DEBUG_CHECK") {
     CHECK(c.errors.take() == "");
 }
 
-TEST_CASE("double free of a small block: without debug when it leaves the magazine") {
-    size_t n = GENERATE(16, 40, 500, 700, 3000);
+TEST_CASE("double free of a small block: without debug when it leaves the magazine")
+{
+    size_t n = GENERATE((size_t)16, (size_t)40, (size_t)500, (size_t)700, (size_t)3000);
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(n, packed);
     Checked c(0, packed);
@@ -210,8 +225,10 @@ TEST_CASE("double free of a small block: without debug when it leaves the magazi
     require_sound(c.ctx);
 }
 
-TEST_CASE("a pointer into the middle of a block") {
-    size_t n = GENERATE((size_t)40, (size_t)64, (size_t)500, (size_t)3000, (size_t)20000, (size_t)300000, 2 * MiB);
+TEST_CASE("a pointer into the middle of a block")
+{
+    size_t n =
+        GENERATE((size_t)40, (size_t)64, (size_t)500, (size_t)3000, (size_t)20000, (size_t)300000, 2 * MiB);
     unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_CHECK);
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(n, debug, packed);
@@ -234,7 +251,8 @@ TEST_CASE("a pointer into the middle of a block") {
     CHECK(c.errors.take() == "");
 }
 
-TEST_CASE("a wrong size in a sized free or realloc, with HAK_DEBUG_CHECK") {
+TEST_CASE("a wrong size in a sized free or realloc, with HAK_DEBUG_CHECK")
+{
     Checked c(HAK_DEBUG_CHECK);
     for (size_t n : {(size_t)40, (size_t)600, (size_t)20000, 2 * MiB}) {
         CAPTURE(n);
@@ -257,7 +275,8 @@ TEST_CASE("a wrong size in a sized free or realloc, with HAK_DEBUG_CHECK") {
     }
 }
 
-TEST_CASE("HAK_DEBUG_POISON: patterns") {
+TEST_CASE("HAK_DEBUG_POISON: patterns")
+{
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     Checked c(HAK_DEBUG_POISON, packed);
     for (size_t n : {(size_t)8, (size_t)40, (size_t)500, (size_t)3000}) {
@@ -280,8 +299,9 @@ TEST_CASE("HAK_DEBUG_POISON: patterns") {
     require_sound(c.ctx);
 }
 
-TEST_CASE("HAK_DEBUG_POISON: a write after free is found on reuse") {
-    size_t n = GENERATE(8, 40, 500, 3000);
+TEST_CASE("HAK_DEBUG_POISON: a write after free is found on reuse")
+{
+    size_t n = GENERATE((size_t)8, (size_t)40, (size_t)500, (size_t)3000);
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(n, packed);
     Checked c(HAK_DEBUG_POISON, packed);
@@ -301,7 +321,8 @@ TEST_CASE("HAK_DEBUG_POISON: a write after free is found on reuse") {
     CHECK(c.errors.take() == "");
 }
 
-TEST_CASE("HAK_DEBUG_ABORT aborts after the callback") {
+TEST_CASE("HAK_DEBUG_ABORT aborts after the callback")
+{
     auto status_of = [](unsigned debug) {
         int ends[2];
         REQUIRE(pipe(ends) == 0);
@@ -315,8 +336,7 @@ TEST_CASE("HAK_DEBUG_ABORT aborts after the callback") {
             options.debug = debug;
             options.error_user = &ends[1];
             options.on_error = [](void *user, hak_error, const void *, const char *) {
-                if (write(*static_cast<int *>(user), "x", 1) != 1)
-                    _exit(9);
+                if (write(*static_cast<int *>(user), "x", 1) != 1) _exit(9);
             };
             hak_ctx *ctx = hak_ctx_new(nullptr, &options);
             int local = 0;
@@ -338,7 +358,8 @@ TEST_CASE("HAK_DEBUG_ABORT aborts after the callback") {
     CHECK(WIFEXITED(status));
 }
 
-TEST_CASE("without a callback misuse is ignored silently") {
+TEST_CASE("without a callback misuse is ignored silently")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     int local = 0;
@@ -350,7 +371,8 @@ TEST_CASE("without a callback misuse is ignored silently") {
     require_sound(ctx);
 }
 
-TEST_CASE("bookkeeping is off the blocks: writing over free ones disturbs nothing") {
+TEST_CASE("bookkeeping is off the blocks: writing over free ones disturbs nothing")
+{
     TestSpace s;
     hak_options options = ctx_options();
     options.packed_bytes = HAK_NONE;

@@ -9,11 +9,13 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 const size_t MIXED[] = {1, 16, 24, 40, 100, 300, 512, 700, 2000, 5000, 9000, 40000, 100000};
 
-void require_rejected(const hak_options &options) {
+void require_rejected(const hak_options &options)
+{
     const char *why = hak_options_error(&options);
     REQUIRE(why != nullptr);
     CHECK(*why != 0);
@@ -24,42 +26,58 @@ void require_rejected(const hak_options &options) {
 }
 
 // Blocks of many classes, `total` bytes in all.
-std::vector<void *> assorted(hak_ctx *ctx, size_t total) {
+std::vector<void *> assorted(hak_ctx *ctx, size_t total)
+{
     std::vector<void *> blocks;
     Random random(11);
     for (size_t sum = 0; sum < total;) {
         size_t n = 8 + random.below(500);
         blocks.push_back(hak_alloc(ctx, n));
-        if (!blocks.back())
-            FAIL("no block");
+        if (!blocks.back()) FAIL("no block");
         sum += n;
     }
     return blocks;
 }
 
-size_t vm_size() {
+size_t vm_size()
+{
     size_t pages = 0;
     FILE *file = std::fopen("/proc/self/statm", "r");
-    if (!file || std::fscanf(file, "%zu", &pages) != 1)
-        pages = 0;
-    if (file)
-        std::fclose(file);
+    if (!file || std::fscanf(file, "%zu", &pages) != 1) pages = 0;
+    if (file) std::fclose(file);
     return pages * PAGE;
 }
 
 } // namespace
 
-TEST_CASE("context options: what is refused, with a reason in one line") {
+TEST_CASE("context options: what is refused, with a reason in one line")
+{
     hak_options options = ctx_options();
-    SECTION("size") { options.size = GENERATE((size_t)0, sizeof(hak_options) - 1, sizeof(hak_options) + 8); }
-    SECTION("magazine") { options.magazine = GENERATE(33u, 1000u, ~0u); }
-    SECTION("packed_bytes") { options.packed_bytes = GENERATE(512 * KiB + 1, SIZE_MAX - 1); }
-    SECTION("debug") { options.debug = GENERATE(8u, 0x80000000u); }
-    SECTION("labels") {
+    SECTION("size")
+    {
+        options.size = GENERATE((size_t)0, sizeof(hak_options) - 1, sizeof(hak_options) + 8);
+    }
+    SECTION("magazine")
+    {
+        options.magazine = GENERATE(33u, 1000u, ~0u);
+    }
+    SECTION("packed_bytes")
+    {
+        options.packed_bytes = GENERATE(512 * KiB + 1, SIZE_MAX - 1);
+    }
+    SECTION("debug")
+    {
+        options.debug = GENERATE(8u, 0x80000000u);
+    }
+    SECTION("labels")
+    {
         static const char *const names[HAK_LABELS_MAX + 1] = {"a"};
         options.label_count = 1;
-        SECTION("missing") {}
-        SECTION("too many") {
+        SECTION("missing")
+        {
+        }
+        SECTION("too many")
+        {
             options.labels = names;
             options.label_count = HAK_LABELS_MAX + 1;
         }
@@ -67,17 +85,30 @@ TEST_CASE("context options: what is refused, with a reason in one line") {
     require_rejected(options);
 }
 
-TEST_CASE("context options: what is accepted") {
+TEST_CASE("context options: what is accepted")
+{
     hak_options options = ctx_options();
-    SECTION("defaults") {}
-    SECTION("magazine") { options.magazine = GENERATE(1u, 2u, 32u); }
-    SECTION("labels") {
+    SECTION("defaults")
+    {
+    }
+    SECTION("magazine")
+    {
+        options.magazine = GENERATE(1u, 2u, 32u);
+    }
+    SECTION("labels")
+    {
         static std::vector<const char *> names(HAK_LABELS_MAX, "x");
         options.labels = names.data();
         options.label_count = HAK_LABELS_MAX;
     }
-    SECTION("packed_bytes") { options.packed_bytes = GENERATE(512 * KiB, HAK_NONE, (size_t)1000); }
-    SECTION("debug") { options.debug = GENERATE(1u, 2u, 3u, 4u, 7u); }
+    SECTION("packed_bytes")
+    {
+        options.packed_bytes = GENERATE(512 * KiB, HAK_NONE, (size_t)1000);
+    }
+    SECTION("debug")
+    {
+        options.debug = GENERATE(1u, 2u, 3u, 4u, 7u);
+    }
     CHECK(hak_options_error(&options) == nullptr);
     CHECK(hak_options_error(nullptr) == nullptr);
     TestSpace s;
@@ -90,7 +121,8 @@ TEST_CASE("context options: what is accepted") {
     require_sound(ctx);
 }
 
-TEST_CASE("option name") {
+TEST_CASE("option name")
+{
     TestSpace s;
     hak_options options = ctx_options();
     options.name = "worker 3";
@@ -100,7 +132,8 @@ TEST_CASE("option name") {
     CHECK(std::string(hak_ctx_name(plain)) == "");
 }
 
-TEST_CASE("option magazine: how many frees later a double free is noticed") {
+TEST_CASE("option magazine: how many frees later a double free is noticed")
+{
     // Without debug checks a second free shows when the block leaves the magazine.
     auto frees_until_noticed = [](unsigned magazine) {
         TestSpace s;
@@ -117,8 +150,7 @@ TEST_CASE("option magazine: how many frees later a double free is noticed") {
         hak_free(ctx, p);
         int frees = 0;
         for (; frees < 200 && errors.list.empty(); frees++)
-            if (blocks[(size_t)frees] != p)
-                hak_free(ctx, blocks[(size_t)frees]);
+            if (blocks[(size_t)frees] != p) hak_free(ctx, blocks[(size_t)frees]);
         return frees;
     };
     CHECK(frees_until_noticed(1) == 0);
@@ -129,7 +161,8 @@ TEST_CASE("option magazine: how many frees later a double free is noticed") {
     CHECK(frees_until_noticed(32) == standard);
 }
 
-TEST_CASE("option packed_bytes: small contexts stay small") {
+TEST_CASE("option packed_bytes: small contexts stay small")
+{
     auto committed = [](size_t packed, size_t total) {
         TestSpace s;
         hak_options options = ctx_options();
@@ -144,7 +177,8 @@ TEST_CASE("option packed_bytes: small contexts stay small") {
     CHECK(committed(256 * KiB, 200000) < committed(0, 200000));
 }
 
-TEST_CASE("options labels, label_count: names from the start") {
+TEST_CASE("options labels, label_count: names from the start")
+{
     TestSpace s;
     static const char *const names[] = {"string", "table", "array"};
     hak_options options = ctx_options();
@@ -171,7 +205,8 @@ TEST_CASE("options labels, label_count: names from the start") {
     require_sound(ctx);
 }
 
-TEST_CASE("options quota, on_error, error_user, big_cache, debug are used") {
+TEST_CASE("options quota, on_error, error_user, big_cache, debug are used")
+{
     // Their effects in detail: test_limit, test_check, test_big.
     TestSpace s;
     Errors errors;
@@ -193,7 +228,8 @@ TEST_CASE("options quota, on_error, error_user, big_cache, debug are used") {
     hak_quota_delete(options.quota);
 }
 
-TEST_CASE("destroy with everything live returns all pages") {
+TEST_CASE("destroy with everything live returns all pages")
+{
     bool labelled = GENERATE(false, true);
     TestSpace s;
     TestCtx observer(s.space);
@@ -203,17 +239,15 @@ TEST_CASE("destroy with everything live returns all pages") {
     for (int round = 0; round < 6; round++) {
         hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
         hak_label label = labelled ? hak_label_define(ctx, "x") : (hak_label)0;
-        Random random(round + 1u);
+        Random random((uint64_t)round + 1);
         for (int i = 0; i < 20000; i++) {
             void *p = hak_alloc_cs(ctx, MIXED[random.below(i % 20 ? 8 : 13)], label, 1);
             REQUIRE(p != nullptr);
-            if (i % 4 == 0)
-                hak_free(ctx, p);
+            if (i % 4 == 0) hak_free(ctx, p);
         }
         hak_alloc(ctx, 3 * MiB);
         hak_free(ctx, hak_alloc(ctx, 2 * MiB));
-        if (round % 2)
-            hak_ctx_trim(ctx);
+        if (round % 2) hak_ctx_trim(ctx);
         size_t of_ctx = committed_of(ctx);
         CHECK(of_ctx > 6 * MiB);
         hak_ctx_destroy(ctx);
@@ -234,7 +268,8 @@ TEST_CASE("destroy with everything live returns all pages") {
     }
 }
 
-TEST_CASE("retire: no new blocks, gone with the last one") {
+TEST_CASE("retire: no new blocks, gone with the last one")
+{
     TestSpace s;
     TestCtx observer(s.space);
     hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
@@ -254,10 +289,8 @@ TEST_CASE("retire: no new blocks, gone with the last one") {
     for (size_t i = 0; i < 500; i++) {
         REQUIRE(hak_ctx_of(s.space, blocks[i]) == ctx);
         REQUIRE(filled(blocks[i], MIXED[i % 13], (unsigned)i));
-        if (i == 498)
-            hak_space_free(s.space, blocks[i]);
-        else
-            hak_free(ctx, blocks[i]);
+        if (i == 498) hak_space_free(s.space, blocks[i]);
+        else hak_free(ctx, blocks[i]);
     }
     for (void *p : blocks)
         REQUIRE(hak_ctx_of(s.space, p) == nullptr);
@@ -274,7 +307,8 @@ TEST_CASE("retire: no new blocks, gone with the last one") {
     CHECK(s.os.committed() <= committed);
 }
 
-TEST_CASE("a context with a space of its own gives it back") {
+TEST_CASE("a context with a space of its own gives it back")
+{
     size_t before = 0;
     for (int i = 0; i < 40; i++) {
         hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
@@ -289,14 +323,14 @@ TEST_CASE("a context with a space of its own gives it back") {
             hak_ctx_retire(ctx);
             hak_free(ctx, p);
         }
-        if (i == 5)
-            before = vm_size();
+        if (i == 5) before = vm_size();
     }
     CHECK(vm_size() <= before + 16 * MiB);
     hak_ctx_destroy(nullptr);
 }
 
-TEST_CASE("two contexts never share a page") {
+TEST_CASE("two contexts never share a page")
+{
     TestSpace s;
     const size_t contexts = 5;
     std::vector<hak_ctx *> ctx(contexts);
@@ -315,22 +349,21 @@ TEST_CASE("two contexts never share a page") {
             size_t dead = random.below(contexts);
             hak_ctx_destroy(ctx[dead]);
             ctx[dead] = hak_ctx_new(s.space, nullptr);
-            blocks.erase(std::remove_if(blocks.begin(), blocks.end(), [&](auto &b) { return b.second == dead; }),
-                         blocks.end());
+            blocks.erase(
+                std::remove_if(blocks.begin(), blocks.end(), [&](auto &b) { return b.second == dead; }),
+                blocks.end());
         }
     }
     for (auto &block : blocks) {
         size_t usable = hak_usable_size(ctx[block.second], block.first);
-        for (uintptr_t page = addr(block.first) / PAGE; page <= (addr(block.first) + usable - 1) / PAGE; page++) {
+        for (uintptr_t page = addr(block.first) / PAGE; page <= (addr(block.first) + usable - 1) / PAGE;
+             page++) {
             auto entry = owner.insert({page, block.second}).first;
-            if (entry->second != block.second)
-                FAIL("page shared at " << block.first);
+            if (entry->second != block.second) FAIL("page shared at " << block.first);
         }
         for (size_t c = 0; c < contexts; c++)
-            if (hak_owns(ctx[c], block.first) != (c == block.second))
-                FAIL("owner of " << block.first);
-        if (hak_ctx_of(s.space, block.first) != ctx[block.second])
-            FAIL("hak_ctx_of " << block.first);
+            if (hak_owns(ctx[c], block.first) != (c == block.second)) FAIL("owner of " << block.first);
+        if (hak_ctx_of(s.space, block.first) != ctx[block.second]) FAIL("hak_ctx_of " << block.first);
     }
     for (hak_ctx *c : ctx) {
         require_sound(c);
@@ -338,7 +371,8 @@ TEST_CASE("two contexts never share a page") {
     }
 }
 
-TEST_CASE("ownership of arbitrary pointers") {
+TEST_CASE("ownership of arbitrary pointers")
+{
     TestSpace s, elsewhere;
     TestCtx a(s.space), b(s.space), far(elsewhere.space);
     void *of_a = hak_alloc(a, 100), *big_of_a = hak_alloc(a, 2 * MiB), *of_far = hak_alloc(far, 100);
@@ -353,7 +387,8 @@ TEST_CASE("ownership of arbitrary pointers") {
     CHECK(hak_ctx_of(s.space, static_cast<char *>(big_of_a) + MiB) == a.ctx);
     CHECK(hak_ctx_of(s.space, of_far) == nullptr);
     CHECK(hak_ctx_of(elsewhere.space, of_far) == far.ctx);
-    for (const void *p : {(const void *)nullptr, (const void *)&local, (const void *)MIXED, (const void *)"text"}) {
+    for (const void *p :
+         {(const void *)nullptr, (const void *)&local, (const void *)MIXED, (const void *)"text"}) {
         CHECK_FALSE(hak_owns(a, p));
         CHECK(hak_ctx_of(s.space, p) == nullptr);
     }
@@ -365,12 +400,10 @@ TEST_CASE("ownership of arbitrary pointers") {
             value = addr(i % 2 ? of_a : big_of_a) + (uintptr_t)random.below(512 * MiB) - 256 * MiB;
         const void *p = reinterpret_cast<const void *>(value);
         hak_ctx *owner = hak_ctx_of(s.space, p);
-        if (owner != nullptr && owner != a.ctx && owner != b.ctx)
-            FAIL("owner of " << p);
+        if (owner != nullptr && owner != a.ctx && owner != b.ctx) FAIL("owner of " << p);
         if (hak_owns(a, p) != (owner == a.ctx) || hak_owns(b, p) != (owner == b.ctx))
             FAIL("hak_owns and hak_ctx_of differ about " << p);
-        if (owner && !s.os.usable(p, 1) && value % PAGE == 0)
-            (void)hak_usable_size(a, p);
+        if (owner && !s.os.usable(p, 1) && value % PAGE == 0) (void)hak_usable_size(a, p);
     }
     // hak_space_free: for hosts that lost the context.
     hak_space_free(s.space, of_a);
@@ -385,7 +418,8 @@ TEST_CASE("ownership of arbitrary pointers") {
     require_sound(far);
 }
 
-TEST_CASE("10,000 small contexts") {
+TEST_CASE("10,000 small contexts")
+{
     TestSpace s;
     const size_t count = EFFORT > 1 ? 10000 : 2000;
     std::vector<hak_ctx *> ctx(count);
@@ -397,8 +431,7 @@ TEST_CASE("10,000 small contexts") {
             void *p = hak_alloc_cs(ctx[i], 16 + b * 24, label, 0);
             REQUIRE(p != nullptr);
             fill(p, 16 + b * 24, (unsigned)i);
-            if (b == 0)
-                first[i] = p;
+            if (b == 0) first[i] = p;
         }
     }
     // What a context takes is a unit or two; what it touches is less.
@@ -407,8 +440,7 @@ TEST_CASE("10,000 small contexts") {
         REQUIRE(filled(first[i], 16, (unsigned)i));
         REQUIRE(hak_ctx_of(s.space, first[i]) == ctx[i]);
         REQUIRE(stats_of(ctx[i]).live_blocks == 20);
-        if (i % 100 == 0)
-            require_sound(ctx[i]);
+        if (i % 100 == 0) require_sound(ctx[i]);
     }
     for (size_t i = 0; i < count; i += 2)
         hak_ctx_destroy(ctx[i]);
@@ -421,7 +453,8 @@ TEST_CASE("10,000 small contexts") {
         hak_ctx_destroy(ctx[i]);
 }
 
-TEST_CASE("a context in a warm space costs no OS call") {
+TEST_CASE("a context in a warm space costs no OS call")
+{
     TestSpace s;
     TestCtx observer(s.space);
     auto use = [&] {
@@ -437,7 +470,8 @@ TEST_CASE("a context in a warm space costs no OS call") {
     CHECK(s.os.counts.calls() == calls);
 }
 
-TEST_CASE("hak_ctx_stats fills in what the caller's struct holds") {
+TEST_CASE("hak_ctx_stats fills in what the caller's struct holds")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     hak_alloc(ctx, 1000);
@@ -452,7 +486,8 @@ TEST_CASE("hak_ctx_stats fills in what the caller's struct holds") {
     CHECK(hak_ctx_stats(ctx, &stats) == -1);
 }
 
-TEST_CASE("peak and failures") {
+TEST_CASE("peak and failures")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     CHECK(stats_of(ctx).peak_bytes == 0);

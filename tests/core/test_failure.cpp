@@ -6,7 +6,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Run {
     FakeOs os;
@@ -14,7 +15,10 @@ struct Run {
     hak_ctx *ctx = nullptr;
     bool complete = true; // no call failed
 
-    void require(bool ok) { complete = complete && ok; }
+    void require(bool ok)
+    {
+        complete = complete && ok;
+    }
 };
 
 struct Block {
@@ -27,15 +31,15 @@ using Scenario = std::function<void(Run &)>;
 
 // `exact`: how every n-th failure must end: with the heap as the scenario's calls say.
 void fail_everywhere(const Scenario &scenario, const std::function<void(hak_space_options &)> &change = {},
-                     hak_options ctx_opts = ctx_options()) {
+                     hak_options ctx_opts = ctx_options())
+{
     uint64_t n = 1;
     for (;; n++) {
         CAPTURE(n);
         Run run;
         run.os.fail_nth(n);
         hak_space_options options = space_options(run.os, 16 * MiB);
-        if (change)
-            change(options);
+        if (change) change(options);
         run.space = hak_space_new(&options);
         // A refused extent is asked for again at half its size, so that the creation may still succeed.
         if (run.space) {
@@ -70,14 +74,17 @@ void fail_everywhere(const Scenario &scenario, const std::function<void(hak_spac
     REQUIRE(n > 1);
 }
 
-hak_options unpacked() {
+hak_options unpacked()
+{
     hak_options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     return options;
 }
 
-void mixed(Run &run) {
-    const size_t sizes[] = {10, 16, 40, 100, 200, 512, 600, 1500, 3000, 8000, 9000, 20000, 66000, 300000, 1500000};
+void mixed(Run &run)
+{
+    const size_t sizes[] = {10,   16,   40,   100,   200,   512,    600,    1500,
+                            3000, 8000, 9000, 20000, 66000, 300000, 1500000};
     std::vector<Block> blocks;
     unsigned id = 0;
     for (int round = 0; round < 12; round++) {
@@ -98,12 +105,10 @@ void mixed(Run &run) {
             blocks[i] = blocks.back();
             blocks.pop_back();
         }
-        if (round == 7)
-            hak_ctx_trim(run.ctx);
+        if (round == 7) hak_ctx_trim(run.ctx);
     }
     for (const Block &b : blocks)
-        if (!filled(b.p, b.n, b.id))
-            FAIL("contents of a block of " << b.n);
+        if (!filled(b.p, b.n, b.id)) FAIL("contents of a block of " << b.n);
     require_sound(run.ctx);
     for (const Block &b : blocks)
         hak_free(run.ctx, b.p);
@@ -112,34 +117,37 @@ void mixed(Run &run) {
 
 } // namespace
 
-TEST_CASE("space and context creation") {
+TEST_CASE("space and context creation")
+{
     fail_everywhere([](Run &run) {
         for (int i = 0; i < 300; i++) {
             hak_ctx *ctx = hak_ctx_new(run.space, nullptr);
             run.require(ctx != nullptr);
-            if (ctx)
-                run.require(hak_alloc(ctx, 100) != nullptr);
-            if (i % 2)
-                hak_ctx_destroy(ctx);
+            if (ctx) run.require(hak_alloc(ctx, 100) != nullptr);
+            if (i % 2) hak_ctx_destroy(ctx);
         }
     });
 }
 
-TEST_CASE("mixed allocation") {
+TEST_CASE("mixed allocation")
+{
     fail_everywhere(mixed);
 }
 
-TEST_CASE("mixed allocation without packing") {
+TEST_CASE("mixed allocation without packing")
+{
     fail_everywhere(mixed, {}, unpacked());
 }
 
-TEST_CASE("mixed allocation with checks and poison") {
+TEST_CASE("mixed allocation with checks and poison")
+{
     hak_options options = ctx_options();
     options.debug = HAK_DEBUG_CHECK | HAK_DEBUG_POISON;
     fail_everywhere(mixed, {}, options);
 }
 
-TEST_CASE("mixed allocation in small extents without caches") {
+TEST_CASE("mixed allocation in small extents without caches")
+{
     hak_options options = ctx_options();
     options.big_cache = HAK_NONE;
     fail_everywhere(
@@ -151,7 +159,8 @@ TEST_CASE("mixed allocation in small extents without caches") {
         options);
 }
 
-TEST_CASE("labels, early and late") {
+TEST_CASE("labels, early and late")
+{
     bool packed = GENERATE(true, false);
     fail_everywhere(
         [](Run &run) {
@@ -167,8 +176,7 @@ TEST_CASE("labels, early and late") {
                 for (size_t n : {(size_t)24, (size_t)100, (size_t)600, (size_t)5000, (size_t)30000}) {
                     void *p = hak_alloc_cs(run.ctx, n, label, 0);
                     run.require(p != nullptr);
-                    if (!p)
-                        continue;
+                    if (!p) continue;
                     REQUIRE(hak_label_of(run.ctx, p) == label);
                     fill(p, n, i);
                     blocks.push_back({p, n, i});
@@ -186,14 +194,14 @@ TEST_CASE("labels, early and late") {
         {}, packed ? ctx_options() : unpacked());
 }
 
-TEST_CASE("growth by realloc") {
+TEST_CASE("growth by realloc")
+{
     fail_everywhere([](Run &run) {
         hak_label label = hak_label_define(run.ctx, "growing");
         for (size_t step : {(size_t)8, (size_t)1000, (size_t)70000}) {
             void *p = hak_alloc_cs(run.ctx, 8, label, 3);
             run.require(p != nullptr);
-            if (!p)
-                continue;
+            if (!p) continue;
             size_t have = 8;
             hak_label own = hak_label_of(run.ctx, p);
             fill(p, have, 5);
@@ -225,25 +233,24 @@ TEST_CASE("growth by realloc") {
     });
 }
 
-TEST_CASE("big blocks: allocation, growth, alignment, cache") {
+TEST_CASE("big blocks: allocation, growth, alignment, cache")
+{
     fail_everywhere([](Run &run) {
         std::vector<Block> blocks;
         for (unsigned i = 0; i < 6; i++) {
             size_t n = (2 + i) * MiB;
-            void *p = i % 3 == 2 ? hak_aligned_alloc_cs(run.ctx, MiB, n, 0, i) : hak_alloc_cs(run.ctx, n, 0, i);
+            void *p =
+                i % 3 == 2 ? hak_aligned_alloc_cs(run.ctx, MiB, n, 0, i) : hak_alloc_cs(run.ctx, n, 0, i);
             run.require(p != nullptr);
-            if (!p)
-                continue;
+            if (!p) continue;
             fill(p, 10000, i);
             void *q = hak_realloc(run.ctx, p, 3 * n);
             run.require(q != nullptr);
             p = q ? q : p;
             REQUIRE(filled(p, 10000, i));
             std::memset(static_cast<char *>(p) + n - 100, 1, 100);
-            if (i % 2)
-                hak_free(run.ctx, p);
-            else
-                blocks.push_back({p, n, i});
+            if (i % 2) hak_free(run.ctx, p);
+            else blocks.push_back({p, n, i});
         }
         for (const Block &b : blocks) {
             REQUIRE(filled(b.p, 10000, b.id));
@@ -253,15 +260,15 @@ TEST_CASE("big blocks: allocation, growth, alignment, cache") {
     });
 }
 
-TEST_CASE("aligned blocks of all sizes") {
+TEST_CASE("aligned blocks of all sizes")
+{
     fail_everywhere([](Run &run) {
         std::vector<void *> blocks;
         for (size_t align = 8; align <= 2 * MiB; align *= 4)
             for (size_t n : {(size_t)10, (size_t)700, (size_t)40000}) {
                 void *p = hak_aligned_alloc(run.ctx, align, n);
                 run.require(p != nullptr);
-                if (!p)
-                    continue;
+                if (!p) continue;
                 REQUIRE(addr(p) % align == 0);
                 std::memset(p, 1, n);
                 blocks.push_back(p);
@@ -272,7 +279,8 @@ TEST_CASE("aligned blocks of all sizes") {
     });
 }
 
-TEST_CASE("everything refused for a while") {
+TEST_CASE("everything refused for a while")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     std::vector<void *> blocks;
@@ -299,7 +307,8 @@ TEST_CASE("everything refused for a while") {
     }
 }
 
-TEST_CASE("quotas survive failures: what was refused is not counted") {
+TEST_CASE("quotas survive failures: what was refused is not counted")
+{
     hak_quota *group = hak_quota_new(nullptr, 64 * MiB);
     hak_options options = ctx_options();
     options.quota = group;

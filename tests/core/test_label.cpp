@@ -5,26 +5,31 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Account {
     std::map<hak_label, Totals> labels;
-    void add(hak_label label, size_t bytes) {
+    void add(hak_label label, size_t bytes)
+    {
         labels[label].bytes += bytes;
         labels[label].blocks++;
     }
-    void sub(hak_label label, size_t bytes) {
+    void sub(hak_label label, size_t bytes)
+    {
         labels[label].bytes -= bytes;
         labels[label].blocks--;
     }
-    Totals of(hak_label label) const {
+    Totals of(hak_label label) const
+    {
         auto it = labels.find(label);
         return it == labels.end() ? Totals{} : it->second;
     }
 };
 
 // Compares all three ways to ask with the account kept by the test.
-void require_accounts(const hak_ctx *ctx, const Account &account, int labels) {
+void require_accounts(const hak_ctx *ctx, const Account &account, int labels)
+{
     std::vector<hak_label_info> infos((size_t)labels + 8);
     REQUIRE(hak_labels_stats(ctx, infos.data(), infos.size()) == labels + 1);
     for (int i = 0; i <= labels; i++) {
@@ -54,22 +59,22 @@ void require_accounts(const hak_ctx *ctx, const Account &account, int labels) {
     require_sound(ctx);
 }
 
-const size_t MIXED[] = {0, 8, 16, 24, 40, 64, 100, 200, 256, 500, 512, 600, 1000, 1500, 2048, 3000, 5000, 8192, 9000, 30000, 70000, 300000, 1500000};
+const size_t MIXED[] = {0,    8,    16,   24,   40,   64,   100,  200,   256,   500,    512,    600,
+                        1000, 1500, 2048, 3000, 5000, 8192, 9000, 30000, 70000, 300000, 1500000};
 
-hak_options variant(int which) {
+hak_options variant(int which)
+{
     hak_options options = ctx_options();
-    if (which == 1)
-        options.packed_bytes = HAK_NONE;
-    else if (which == 2)
-        options.debug = HAK_DEBUG_CHECK;
-    else if (which == 3)
-        options.packed_bytes = 512 * KiB;
+    if (which == 1) options.packed_bytes = HAK_NONE;
+    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
+    else if (which == 3) options.packed_bytes = 512 * KiB;
     return options;
 }
 
 } // namespace
 
-TEST_CASE("names") {
+TEST_CASE("names")
+{
     TestSpace s;
     Errors errors;
     hak_options options = ctx_options(&errors);
@@ -106,7 +111,8 @@ TEST_CASE("names") {
     CHECK(hak_label_stats(ctx, string, &info) == 0);
 }
 
-TEST_CASE("253 labels, all exact") {
+TEST_CASE("253 labels, all exact")
+{
     TestSpace s;
     Errors errors;
     hak_options options = ctx_options(&errors);
@@ -134,7 +140,8 @@ TEST_CASE("253 labels, all exact") {
     CHECK(hak_labels_stats(ctx, nullptr, 0) == HAK_LABELS_MAX + 1);
 }
 
-TEST_CASE("the sum of the labels is the total, at random moments") {
+TEST_CASE("the sum of the labels is the total, at random moments")
+{
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
@@ -183,10 +190,8 @@ TEST_CASE("the sum of the labels is the total, at random moments") {
             }
         }
         if (step % 1777 == 0) {
-            if (random.below(3) == 0)
-                hak_ctx_flush(ctx);
-            if (random.below(3) == 0)
-                hak_ctx_trim(ctx);
+            if (random.below(3) == 0) hak_ctx_flush(ctx);
+            if (random.below(3) == 0) hak_ctx_trim(ctx);
             require_accounts(ctx, account, labels);
         }
     }
@@ -197,7 +202,8 @@ TEST_CASE("the sum of the labels is the total, at random moments") {
     require_accounts(ctx, Account{}, labels);
 }
 
-TEST_CASE("realloc: with _cs the block takes the label, also in place; without it keeps its own") {
+TEST_CASE("realloc: with _cs the block takes the label, also in place; without it keeps its own")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     hak_label a = hak_label_define(ctx, "a"), b = hak_label_define(ctx, "b");
@@ -221,7 +227,8 @@ TEST_CASE("realloc: with _cs the block takes the label, also in place; without i
         }
 }
 
-TEST_CASE("labels may come when blocks exist already") {
+TEST_CASE("labels may come when blocks exist already")
+{
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
@@ -259,7 +266,8 @@ TEST_CASE("labels may come when blocks exist already") {
     require_accounts(ctx, account, 2);
 }
 
-TEST_CASE("an undefined label is booked somewhere, and the sums stay exact") {
+TEST_CASE("an undefined label is booked somewhere, and the sums stay exact")
+{
     int which = GENERATE(0, 1, 2);
     CAPTURE(which);
     TestSpace s;
@@ -289,7 +297,8 @@ TEST_CASE("an undefined label is booked somewhere, and the sums stay exact") {
     CHECK(hak_label_of(ctx, nullptr) == 0);
 }
 
-TEST_CASE("a visit can be stopped") {
+TEST_CASE("a visit can be stopped")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     for (int i = 0; i < 100; i++)
@@ -301,7 +310,8 @@ TEST_CASE("a visit can be stopped") {
     CHECK(seen == 7);
 }
 
-TEST_CASE("an unlabelled context pays nothing for labels") {
+TEST_CASE("an unlabelled context pays nothing for labels")
+{
     auto metadata = [](bool labelled) {
         TestSpace s;
         hak_options options = ctx_options();

@@ -3,7 +3,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 const size_t MIXED[] = {8, 16, 40, 100, 300, 512, 700, 2000, 5000, 9000, 40000, 100000};
 
@@ -11,35 +12,34 @@ struct Pressure {
     int calls = 0;
     size_t committed = 0, limit = 0;
     std::function<void(hak_ctx *)> action;
-    static void fn(hak_ctx *ctx, void *user, size_t committed, size_t limit) {
+    static void fn(hak_ctx *ctx, void *user, size_t committed, size_t limit)
+    {
         Pressure *self = static_cast<Pressure *>(user);
         self->calls++;
         self->committed = committed;
         self->limit = limit;
-        if (self->action)
-            self->action(ctx);
+        if (self->action) self->action(ctx);
     }
 };
 
 // Allocates until most requests are NULL; every step within the limit. Returns the blocks.
-std::vector<void *> fill_up(hak_ctx *ctx, Random &random, size_t hard) {
+std::vector<void *> fill_up(hak_ctx *ctx, Random &random, size_t hard)
+{
     std::vector<void *> blocks;
     for (int refused = 0; refused < 30;) {
         void *p = hak_alloc(ctx, MIXED[random.below(sizeof MIXED / sizeof *MIXED)]);
         size_t committed = committed_of(ctx);
-        if (committed > hard)
-            FAIL("committed " << committed << " of " << hard);
-        if (p)
-            blocks.push_back(p);
-        else
-            refused++;
+        if (committed > hard) FAIL("committed " << committed << " of " << hard);
+        if (p) blocks.push_back(p);
+        else refused++;
     }
     return blocks;
 }
 
 } // namespace
 
-TEST_CASE("hak_limit: arguments and what stats show") {
+TEST_CASE("hak_limit: arguments and what stats show")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     CHECK(stats_of(ctx).hard_limit == 0);
@@ -56,7 +56,8 @@ TEST_CASE("hak_limit: arguments and what stats show") {
     CHECK(hak_alloc(ctx, 20 * MiB) != nullptr);
 }
 
-TEST_CASE("the hard limit is never passed, and the context stays usable") {
+TEST_CASE("the hard limit is never passed, and the context stays usable")
+{
     size_t hard = GENERATE(64 * KiB, 100 * KiB, 777777, MiB, 3 * MiB + 1, 20 * MiB);
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(hard, packed);
@@ -77,15 +78,13 @@ TEST_CASE("the hard limit is never passed, and the context stays usable") {
         CHECK(committed_of(ctx) <= hard);
         // Growing at the limit fails cleanly or succeeds within it.
         for (size_t i = 0; i < blocks.size(); i += 50) {
-            if (void *q = hak_realloc(ctx, blocks[i], 120000))
-                blocks[i] = q;
+            if (void *q = hak_realloc(ctx, blocks[i], 120000)) blocks[i] = q;
             REQUIRE(committed_of(ctx) <= hard);
         }
         require_sound(ctx);
         for (size_t i = 0; i < blocks.size(); i++) {
             hak_free(ctx, blocks[round % 2 ? i : blocks.size() - 1 - i]);
-            if (i % 100 == 0)
-                REQUIRE(committed_of(ctx) <= hard);
+            if (i % 100 == 0) REQUIRE(committed_of(ctx) <= hard);
         }
         CHECK(stats_of(ctx).live_bytes == 0);
         void *p = hak_alloc(ctx, 1000);
@@ -94,7 +93,8 @@ TEST_CASE("the hard limit is never passed, and the context stays usable") {
     }
 }
 
-TEST_CASE("freeing one block at the limit makes room for one of its size") {
+TEST_CASE("freeing one block at the limit makes room for one of its size")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     REQUIRE(hak_limit(ctx, 0, 2 * MiB, nullptr, nullptr) == 0);
@@ -115,7 +115,8 @@ TEST_CASE("freeing one block at the limit makes room for one of its size") {
     }
 }
 
-TEST_CASE("caches are given up before an allocation fails") {
+TEST_CASE("caches are given up before an allocation fails")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     const size_t hard = 16 * MiB;
@@ -133,7 +134,8 @@ TEST_CASE("caches are given up before an allocation fails") {
     CHECK(stats_of(ctx).live_bytes == 0);
 }
 
-TEST_CASE("300 blocks of 512 KiB do not pass an 8 MiB limit") {
+TEST_CASE("300 blocks of 512 KiB do not pass an 8 MiB limit")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     REQUIRE(hak_limit(ctx, 0, 8 * MiB, nullptr, nullptr) == 0);
@@ -146,7 +148,8 @@ TEST_CASE("300 blocks of 512 KiB do not pass an 8 MiB limit") {
     CHECK(s.os.committed() <= 8 * MiB + 2 * MiB);
 }
 
-TEST_CASE("a limit below what is committed only stops growth") {
+TEST_CASE("a limit below what is committed only stops growth")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     std::vector<void *> blocks;
@@ -169,7 +172,8 @@ TEST_CASE("a limit below what is committed only stops growth") {
     CHECK(hak_alloc(ctx, 5 * MiB) != nullptr);
 }
 
-TEST_CASE("the soft limit calls once per crossing") {
+TEST_CASE("the soft limit calls once per crossing")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     Pressure pressure;
@@ -206,7 +210,8 @@ TEST_CASE("the soft limit calls once per crossing") {
     CHECK(pressure.calls == 4);
 }
 
-TEST_CASE("the callback may free and allocate in the context") {
+TEST_CASE("the callback may free and allocate in the context")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     Pressure pressure;
@@ -233,7 +238,8 @@ TEST_CASE("the callback may free and allocate in the context") {
     require_sound(ctx);
 }
 
-TEST_CASE("a quota counts exactly what its contexts committed") {
+TEST_CASE("a quota counts exactly what its contexts committed")
+{
     TestSpace s;
     hak_quota *group = hak_quota_new(nullptr, 0);
     REQUIRE(group != nullptr);
@@ -267,7 +273,8 @@ TEST_CASE("a quota counts exactly what its contexts committed") {
     hak_quota_delete(nullptr);
 }
 
-TEST_CASE("quota trees: every level holds") {
+TEST_CASE("quota trees: every level holds")
+{
     TestSpace s;
     hak_quota *host = hak_quota_new(nullptr, 6 * MiB);
     hak_quota *tenant = hak_quota_new(host, 4 * MiB), *other = hak_quota_new(host, 0);
@@ -318,7 +325,8 @@ TEST_CASE("quota trees: every level holds") {
     hak_quota_delete(host);
 }
 
-TEST_CASE("hak_quota_set") {
+TEST_CASE("hak_quota_set")
+{
     TestSpace s;
     hak_quota *group = hak_quota_new(nullptr, MiB);
     hak_options options = ctx_options();

@@ -8,9 +8,11 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-void run(uint64_t seed, uint64_t operations) {
+void run(uint64_t seed, uint64_t operations)
+{
     INFO("HAK_TEST_SEED=" << seed << " HAK_TEST_OPS=" << operations);
     Random random(seed);
     std::string error;
@@ -18,8 +20,7 @@ void run(uint64_t seed, uint64_t operations) {
         Shadow shadow([&] { return random.next(); });
         for (uint64_t i = 0; i < operations; i++) {
             shadow.step();
-            if (i % 20011 == 0)
-                shadow.verify();
+            if (i % 20011 == 0) shadow.verify();
         }
         shadow.finish();
         CHECK(shadow.most_blocks > (operations < 50000 ? 10 : 200));
@@ -29,21 +30,23 @@ void run(uint64_t seed, uint64_t operations) {
     REQUIRE(error == "");
 }
 
-uint64_t from_environment(const char *name, uint64_t otherwise) {
+uint64_t from_environment(const char *name, uint64_t otherwise)
+{
     const char *value = std::getenv(name);
     return value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
 } // namespace
 
-TEST_CASE("many short lives") {
-    if (std::getenv("HAK_TEST_SEED"))
-        return;
+TEST_CASE("many short lives")
+{
+    if (std::getenv("HAK_TEST_SEED")) return;
     for (uint64_t seed = 1; seed <= 12 * EFFORT; seed++)
         run(seed, 5000);
 }
 
-TEST_CASE("long lives") {
+TEST_CASE("long lives")
+{
     if (std::getenv("HAK_TEST_SEED")) {
         run(from_environment("HAK_TEST_SEED", 1), from_environment("HAK_TEST_OPS", 5000));
         return;

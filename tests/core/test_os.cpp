@@ -10,10 +10,13 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // Whether running `f` in a child process ends it by a fault (or a sanitizer's report of one).
-template <typename F> bool dies(F f) {
+template <typename F>
+bool dies(F f)
+{
     pid_t pid = fork();
     if (pid == 0) {
         struct rlimit no_core = {0, 0};
@@ -28,7 +31,8 @@ template <typename F> bool dies(F f) {
     return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-hak_os default_os() {
+hak_os default_os()
+{
     hak_os os;
     std::memset(&os, 0xEE, sizeof os);
     hak_os_default(&os);
@@ -37,7 +41,8 @@ hak_os default_os() {
 
 } // namespace
 
-TEST_CASE("the default table is complete") {
+TEST_CASE("the default table is complete")
+{
     hak_os os = default_os();
     REQUIRE(os.size == sizeof(hak_os));
     REQUIRE(os.reserve != nullptr);
@@ -46,7 +51,8 @@ TEST_CASE("the default table is complete") {
     REQUIRE(os.clock != nullptr);
 }
 
-TEST_CASE("default reserve: alignment and upper bound") {
+TEST_CASE("default reserve: alignment and upper bound")
+{
     hak_os os = default_os();
     const size_t n = 4 * MiB;
     for (size_t align : {PAGE, 64 * KiB, 2 * MiB, 64 * MiB})
@@ -55,10 +61,8 @@ TEST_CASE("default reserve: alignment and upper bound") {
             void *p = os.reserve(os.user, n, align, below);
             REQUIRE(p != nullptr);
             CHECK(addr(p) % align == 0);
-            if (below)
-                CHECK(addr(p) + n <= below);
-            if (os.commit)
-                REQUIRE(os.commit(os.user, p, n) == 0);
+            if (below) CHECK(addr(p) + n <= below);
+            if (os.commit) REQUIRE(os.commit(os.user, p, n) == 0);
             CHECK(all_bytes(p, n, 0));
             os.release(os.user, p, n);
         }
@@ -66,7 +70,8 @@ TEST_CASE("default reserve: alignment and upper bound") {
     CHECK(os.reserve(os.user, 64 * MiB, PAGE, 32 * MiB) == nullptr);
 }
 
-TEST_CASE("default commit keeps pages in use, decommit clears them") {
+TEST_CASE("default commit keeps pages in use, decommit clears them")
+{
     hak_os os = default_os();
     const size_t n = MiB;
     char *p = static_cast<char *>(os.reserve(os.user, n, PAGE, 0));
@@ -83,21 +88,20 @@ TEST_CASE("default commit keeps pages in use, decommit clears them") {
     os.release(os.user, p, n);
 }
 
-TEST_CASE("default remap keeps the contents") {
+TEST_CASE("default remap keeps the contents")
+{
     hak_os os = default_os();
     REQUIRE(os.remap != nullptr);
     size_t n = 2 * MiB;
     void *p = os.reserve(os.user, n, PAGE, (uintptr_t)1 << 47);
     REQUIRE(p != nullptr);
-    if (os.commit)
-        REQUIRE(os.commit(os.user, p, n) == 0);
+    if (os.commit) REQUIRE(os.commit(os.user, p, n) == 0);
     fill(p, n, 2);
     void *q = os.remap(os.user, p, n, 8 * MiB, (uintptr_t)1 << 47);
     REQUIRE(q != nullptr);
     CHECK(addr(q) + 8 * MiB <= (uintptr_t)1 << 47);
     CHECK(filled(q, n, 2));
-    if (os.commit)
-        REQUIRE(os.commit(os.user, q, 8 * MiB) == 0);
+    if (os.commit) REQUIRE(os.commit(os.user, q, 8 * MiB) == 0);
     CHECK(all_bytes(static_cast<char *>(q) + n, 8 * MiB - n, 0));
     CHECK(os.remap(os.user, q, 8 * MiB, (size_t)1 << 60, 0) == nullptr);
     CHECK(filled(q, n, 2));
@@ -107,7 +111,8 @@ TEST_CASE("default remap keeps the contents") {
     os.release(os.user, r, MiB);
 }
 
-TEST_CASE("default clock runs forward") {
+TEST_CASE("default clock runs forward")
+{
     hak_os os = default_os();
     uint64_t before = os.clock(os.user);
     usleep(2000);
@@ -116,7 +121,8 @@ TEST_CASE("default clock runs forward") {
     CHECK(after - before < 60ull * 1000000000);
 }
 
-TEST_CASE("the fake OS enforces its rules") {
+TEST_CASE("the fake OS enforces its rules")
+{
     FakeOs os;
     const hak_os *t = os.table();
     char *p = static_cast<char *>(t->reserve(t->user, MiB, 64 * KiB, 0));
@@ -139,17 +145,20 @@ TEST_CASE("the fake OS enforces its rules") {
     CHECK(os.close() != "");
 }
 
-TEST_CASE("optional entries may be missing") {
+TEST_CASE("optional entries may be missing")
+{
     FakeOs os;
     hak_os table = *os.table();
     hak_space_options options = space_options(os);
     options.os = &table;
     bool has_remap = true;
-    SECTION("no remap: blocks are copied") {
+    SECTION("no remap: blocks are copied")
+    {
         table.remap = nullptr;
         has_remap = false;
     }
-    SECTION("no huge") {
+    SECTION("no huge")
+    {
         table.huge = nullptr;
         options.huge_from = PAGE;
     }
@@ -175,7 +184,8 @@ TEST_CASE("optional entries may be missing") {
     CHECK(os.close() == "");
 }
 
-TEST_CASE("commit may be missing: reserve gives usable pages") {
+TEST_CASE("commit may be missing: reserve gives usable pages")
+{
     hak_os table = default_os();
     hak_os real = table;
     static hak_os wrapped;
@@ -186,8 +196,7 @@ TEST_CASE("commit may be missing: reserve gives usable pages") {
     };
     table.decommit = [](void *, void *p, size_t n) {
         wrapped.decommit(wrapped.user, p, n);
-        if (wrapped.commit)
-            wrapped.commit(wrapped.user, p, n);
+        if (wrapped.commit) wrapped.commit(wrapped.user, p, n);
     };
     table.remap = nullptr;
     table.commit = nullptr;
@@ -210,7 +219,8 @@ TEST_CASE("commit may be missing: reserve gives usable pages") {
     hak_space_delete(space);
 }
 
-TEST_CASE("os_calls counts the calls of the table") {
+TEST_CASE("os_calls counts the calls of the table")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     for (int i = 0; i < 50; i++)

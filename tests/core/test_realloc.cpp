@@ -6,41 +6,46 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-const size_t SIZES[] = {0,    1,    7,    8,     16,    24,    80, 88, 100,   104,    504,    512,    513,     640,   1024,    2000,
-                        2048, 5000, 8191, 8192,  8193,  12000, 16384, 20000,  65664,  131072, 300000,  MiB - 1, MiB,
-                        MiB + 1, 2 * MiB, 3 * MiB + 5, 5 * MiB};
+const size_t SIZES[] = {0,       1,    7,       8,       16,          24,     80,    88,     100,
+                        104,     504,  512,     513,     640,         1024,   2000,  2048,   5000,
+                        8191,    8192, 8193,    12000,   16384,       20000,  65664, 131072, 300000,
+                        MiB - 1, MiB,  MiB + 1, 2 * MiB, 3 * MiB + 5, 5 * MiB};
 
 enum Form { PLAIN, SIZED, CS, SIZED_CS };
 
-void *resize(hak_ctx *ctx, void *p, size_t old, size_t n, int form) {
+void *resize(hak_ctx *ctx, void *p, size_t old, size_t n, int form)
+{
     switch (form) {
-    case PLAIN: return hak_realloc(ctx, p, n);
-    case SIZED: return hak_realloc_sized(ctx, p, old, n);
-    case CS: return hak_realloc_cs(ctx, p, n, 0, 5);
-    default: return hak_realloc_sized_cs(ctx, p, old, n, 0, 5);
+    case PLAIN:
+        return hak_realloc(ctx, p, n);
+    case SIZED:
+        return hak_realloc_sized(ctx, p, old, n);
+    case CS:
+        return hak_realloc_cs(ctx, p, n, 0, 5);
+    default:
+        return hak_realloc_sized_cs(ctx, p, old, n, 0, 5);
     }
 }
 
-hak_options variant(int which) {
+hak_options variant(int which)
+{
     hak_options options = ctx_options();
-    if (which == 1)
-        options.packed_bytes = HAK_NONE;
-    else if (which == 2)
-        options.debug = HAK_DEBUG_CHECK;
-    else if (which == 3)
-        options.debug = HAK_DEBUG_POISON;
+    if (which == 1) options.packed_bytes = HAK_NONE;
+    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
+    else if (which == 3) options.debug = HAK_DEBUG_POISON;
     return options;
 }
 
 } // namespace
 
-TEST_CASE("every transition keeps the contents") {
+TEST_CASE("every transition keeps the contents")
+{
     int which = GENERATE(0, 1, 2, 3), form = GENERATE(0, 1, 2, 3);
     // Poison fills every byte: one form of it shows as much as four.
-    if (which == 3 && form != SIZED)
-        return;
+    if (which == 3 && form != SIZED) return;
     CAPTURE(which, form);
     TestSpace s;
     hak_options options = variant(which);
@@ -59,8 +64,7 @@ TEST_CASE("every transition keeps the contents") {
             REQUIRE(q != nullptr);
             REQUIRE(filled(q, std::min(from, to), id));
             REQUIRE(hak_usable_size(ctx, q) >= to);
-            if (to >= 16)
-                REQUIRE(addr(q) % (to > 32 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
+            if (to >= 16) REQUIRE(addr(q) % (to > 32 * KiB ? 4096 : to % 16 == 0 ? 16 : 8) == 0);
             std::memset(q, 0x11, to);
             REQUIRE(stats_of(ctx).live_blocks == 1);
             REQUIRE(stats_of(ctx).live_bytes == hak_usable_size(ctx, q));
@@ -72,7 +76,8 @@ TEST_CASE("every transition keeps the contents") {
     CHECK(errors.take() == "");
 }
 
-TEST_CASE("NULL and 0") {
+TEST_CASE("NULL and 0")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     for (int form = 0; form < 4; form++) {
@@ -91,10 +96,12 @@ TEST_CASE("NULL and 0") {
     }
 }
 
-TEST_CASE("a block grows in place within its usable size, and keeps its place at the same size") {
+TEST_CASE("a block grows in place within its usable size, and keeps its place at the same size")
+{
     TestSpace s;
     TestCtx ctx(s.space);
-    for (size_t n : {(size_t)1, (size_t)40, (size_t)500, (size_t)2000, (size_t)7000, (size_t)60000, 2 * MiB}) {
+    for (size_t n :
+         {(size_t)1, (size_t)40, (size_t)500, (size_t)2000, (size_t)7000, (size_t)60000, 2 * MiB}) {
         void *p = hak_alloc(ctx, n);
         size_t usable = hak_usable_size(ctx, p);
         CHECK(hak_realloc(ctx, p, usable) == p);
@@ -105,7 +112,8 @@ TEST_CASE("a block grows in place within its usable size, and keeps its place at
     }
 }
 
-TEST_CASE("a shrink gives memory back") {
+TEST_CASE("a shrink gives memory back")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     for (size_t n : {(size_t)4000, (size_t)60000, 900 * KiB, 6 * MiB})
@@ -121,7 +129,8 @@ TEST_CASE("a shrink gives memory back") {
         }
 }
 
-TEST_CASE("a shrink never fails, even when the OS refuses everything and the limit is reached") {
+TEST_CASE("a shrink never fails, even when the OS refuses everything and the limit is reached")
+{
     bool limited = GENERATE(false, true);
     int form = GENERATE(1, 3), which = GENERATE(0, 1, 2);
     CAPTURE(limited, form, which);
@@ -129,8 +138,7 @@ TEST_CASE("a shrink never fails, even when the OS refuses everything and the lim
     hak_options options = variant(which);
     for (size_t from : SIZES)
         for (size_t to : SIZES) {
-            if (to > from)
-                break;
+            if (to > from) break;
             CAPTURE(from, to);
             TestCtx ctx(s.space, &options);
             // Neighbours, so that the block cannot simply give back the end of its page.
@@ -139,8 +147,7 @@ TEST_CASE("a shrink never fails, even when the OS refuses everything and the lim
             fill(before, from, 1);
             fill(p, from, 2);
             fill(after, from, 3);
-            if (limited)
-                REQUIRE(hak_limit(ctx, 0, committed_of(ctx), nullptr, nullptr) == 0);
+            if (limited) REQUIRE(hak_limit(ctx, 0, committed_of(ctx), nullptr, nullptr) == 0);
             s.os.refuse_all(true);
             void *q = resize(ctx, p, from, to, form);
             s.os.refuse_all(false);
@@ -149,8 +156,7 @@ TEST_CASE("a shrink never fails, even when the OS refuses everything and the lim
             REQUIRE(hak_usable_size(ctx, q) >= to);
             REQUIRE(filled(before, from, 1));
             REQUIRE(filled(after, from, 3));
-            if (limited)
-                REQUIRE(committed_of(ctx) <= stats_of(ctx).hard_limit);
+            if (limited) REQUIRE(committed_of(ctx) <= stats_of(ctx).hard_limit);
             hak_free_sized(ctx, q, to);
             hak_free(ctx, before);
             hak_free(ctx, after);
@@ -158,7 +164,8 @@ TEST_CASE("a shrink never fails, even when the OS refuses everything and the lim
         }
 }
 
-TEST_CASE("a failing growth leaves the block as it was") {
+TEST_CASE("a failing growth leaves the block as it was")
+{
     int form = GENERATE(0, 1, 2, 3);
     CAPTURE(form);
     TestSpace s;
@@ -190,7 +197,8 @@ TEST_CASE("a failing growth leaves the block as it was") {
     CHECK(stats_of(ctx).live_blocks == 0);
 }
 
-TEST_CASE("many blocks grow side by side") {
+TEST_CASE("many blocks grow side by side")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     struct Block {

@@ -12,14 +12,17 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-hak_space_options plain() {
+hak_space_options plain()
+{
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     return options;
 }
 
-void require_rejected(const hak_space_options &options) {
+void require_rejected(const hak_space_options &options)
+{
     const char *why = hak_space_options_error(&options);
     REQUIRE(why != nullptr);
     CHECK(*why != 0);
@@ -27,7 +30,8 @@ void require_rejected(const hak_space_options &options) {
     CHECK(hak_space_new(&options) == nullptr);
 }
 
-void require_accepted(const hak_space_options &options) {
+void require_accepted(const hak_space_options &options)
+{
     const char *why = hak_space_options_error(&options);
     INFO((why ? why : "no error"));
     REQUIRE(why == nullptr);
@@ -39,71 +43,96 @@ void require_accepted(const hak_space_options &options) {
 struct Buffer {
     size_t size;
     std::unique_ptr<char[]> bytes;
-    explicit Buffer(size_t n) : size(n), bytes(new char[n]()) {}
-    bool contains(const void *p, size_t n) const {
+    explicit Buffer(size_t n) : size(n), bytes(new char[n]())
+    {
+    }
+    bool contains(const void *p, size_t n) const
+    {
         return addr(p) >= addr(bytes.get()) && addr(p) + n <= addr(bytes.get()) + size;
     }
 };
 
 const size_t MIXED[] = {1, 16, 40, 100, 511, 513, 3000, 9000, 70000, 300000, 3000000};
 
-size_t vm_size() {
+size_t vm_size()
+{
     size_t pages = 0;
     FILE *file = std::fopen("/proc/self/statm", "r");
-    if (!file || std::fscanf(file, "%zu", &pages) != 1)
-        pages = 0;
-    if (file)
-        std::fclose(file);
+    if (!file || std::fscanf(file, "%zu", &pages) != 1) pages = 0;
+    if (file) std::fclose(file);
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 } // namespace
 
-TEST_CASE("space options: what is refused, with a reason in one line") {
+TEST_CASE("space options: what is refused, with a reason in one line")
+{
     hak_space_options options = plain();
-    SECTION("size") {
+    SECTION("size")
+    {
         for (size_t size : {(size_t)0, sizeof options - 1, sizeof options + 8}) {
             options.size = size;
             require_rejected(options);
         }
     }
-    SECTION("max_address") {
+    SECTION("max_address")
+    {
         for (uintptr_t max : {(uintptr_t)1, ((uintptr_t)1 << 24) - 1}) {
             options.max_address = max;
             require_rejected(options);
         }
     }
-    SECTION("reserve") {
+    SECTION("reserve")
+    {
         for (size_t n : {(size_t)1, 4 * MiB - 1, 1024 * GiB + 1}) {
             options.reserve = n;
             require_rejected(options);
         }
     }
-    SECTION("buffer too small") {
+    SECTION("buffer too small")
+    {
         Buffer buffer(128 * KiB);
         options.buffer = buffer.bytes.get();
         options.buffer_size = 128 * KiB - 1;
         require_rejected(options);
     }
-    SECTION("buffer_only without a buffer") {
+    SECTION("buffer_only without a buffer")
+    {
         options.buffer_only = true;
         require_rejected(options);
     }
-    SECTION("the table of the OS") {
+    SECTION("the table of the OS")
+    {
         FakeOs os;
         hak_os table = *os.table();
         options.os = &table;
-        SECTION("size") { table.size = sizeof table - 8; }
-        SECTION("reserve") { table.reserve = nullptr; }
-        SECTION("decommit") { table.decommit = nullptr; }
-        SECTION("release") { table.release = nullptr; }
-        SECTION("clock") { table.clock = nullptr; }
+        SECTION("size")
+        {
+            table.size = sizeof table - 8;
+        }
+        SECTION("reserve")
+        {
+            table.reserve = nullptr;
+        }
+        SECTION("decommit")
+        {
+            table.decommit = nullptr;
+        }
+        SECTION("release")
+        {
+            table.release = nullptr;
+        }
+        SECTION("clock")
+        {
+            table.clock = nullptr;
+        }
         require_rejected(options);
         CHECK(os.counts.calls() == 0);
     }
 }
 
-TEST_CASE("space options: what is accepted") {
+TEST_CASE("space options: what is accepted")
+{
     hak_space_options options = plain();
     require_accepted(options);
     options.reserve = 4 * MiB;
@@ -119,18 +148,31 @@ TEST_CASE("space options: what is accepted") {
     hak_space_delete(nullptr);
 }
 
-TEST_CASE("no block at or above max_address") {
+TEST_CASE("no block at or above max_address")
+{
     TestSpace s;
     uintptr_t max = (uintptr_t)1 << 47;
     hak_space_options options = space_options(s.os, 64 * MiB);
-    SECTION("2^31") { max = options.max_address = (uintptr_t)1 << 31; }
-    SECTION("2^47") { options.max_address = max; }
-    SECTION("default") {}
-    SECTION("2^31 on the OS itself") {
+    SECTION("2^31")
+    {
+        max = options.max_address = (uintptr_t)1 << 31;
+    }
+    SECTION("2^47")
+    {
+        options.max_address = max;
+    }
+    SECTION("default")
+    {
+    }
+    SECTION("2^31 on the OS itself")
+    {
         max = options.max_address = (uintptr_t)1 << 31;
         options.os = nullptr;
     }
-    SECTION("default on the OS itself") { options.os = nullptr; }
+    SECTION("default on the OS itself")
+    {
+        options.os = nullptr;
+    }
     hak_space *space = hak_space_new(&options);
     REQUIRE(space != nullptr);
     {
@@ -139,8 +181,7 @@ TEST_CASE("no block at or above max_address") {
             for (size_t n : MIXED) {
                 void *p = hak_alloc(ctx, n);
                 REQUIRE(p != nullptr);
-                if (n == 3000000 && round < 3)
-                    p = hak_realloc(ctx, p, 4 * n);
+                if (n == 3000000 && round < 3) p = hak_realloc(ctx, p, 4 * n);
                 REQUIRE(p != nullptr);
                 REQUIRE(addr(p) + hak_usable_size(ctx, p) <= max);
             }
@@ -149,19 +190,26 @@ TEST_CASE("no block at or above max_address") {
     hak_space_delete(space);
 }
 
-TEST_CASE("buffer_only: the buffer is all there is") {
+TEST_CASE("buffer_only: the buffer is all there is")
+{
     TestSpace outer;
     Buffer buffer(512 * KiB + 333);
     hak_space_options options = space_options(outer.os);
     options.buffer = buffer.bytes.get();
     options.buffer_size = buffer.size;
     options.buffer_only = true;
-    SECTION("aligned as it happens") {}
-    SECTION("unaligned") {
+    SECTION("aligned as it happens")
+    {
+    }
+    SECTION("unaligned")
+    {
         options.buffer = buffer.bytes.get() + 333;
         options.buffer_size = 512 * KiB;
     }
-    SECTION("of the smallest size") { options.buffer_size = 128 * KiB; }
+    SECTION("of the smallest size")
+    {
+        options.buffer_size = 128 * KiB;
+    }
     uint64_t calls = outer.os.counts.calls();
     hak_space *space = hak_space_new(&options);
     REQUIRE(space != nullptr);
@@ -198,7 +246,8 @@ TEST_CASE("buffer_only: the buffer is all there is") {
     std::memset(buffer.bytes.get(), 1, buffer.size);
 }
 
-TEST_CASE("a space that begins in a buffer asks the OS only when that is full") {
+TEST_CASE("a space that begins in a buffer asks the OS only when that is full")
+{
     Buffer buffer(MiB);
     TestSpace s([&](hak_space_options &options) {
         options.buffer = buffer.bytes.get();
@@ -214,8 +263,7 @@ TEST_CASE("a space that begins in a buffer asks the OS only when that is full") 
         REQUIRE(p != nullptr);
         fill(p, 1000, 1);
         (buffer.contains(p, 1000) ? inside : outside)++;
-        if (outside == 0)
-            REQUIRE(s.os.counts.requests() == 0);
+        if (outside == 0) REQUIRE(s.os.counts.requests() == 0);
     }
     CHECK(inside * 1000 >= MiB / 2);
     CHECK(outside > 0);
@@ -224,7 +272,8 @@ TEST_CASE("a space that begins in a buffer asks the OS only when that is full") 
     require_sound(ctx);
 }
 
-TEST_CASE("a small reserve grows by extents") {
+TEST_CASE("a small reserve grows by extents")
+{
     TestSpace s([](hak_space_options &options) { options.reserve = 4 * MiB; });
     uint64_t before = s.os.counts.reserve;
     TestCtx a(s.space), b(s.space);
@@ -245,10 +294,12 @@ TEST_CASE("a small reserve grows by extents") {
     require_sound(b);
 }
 
-TEST_CASE("the reserve option sets the size of an extent; refused ones are halved down to 4 MiB") {
+TEST_CASE("the reserve option sets the size of an extent; refused ones are halved down to 4 MiB")
+{
     FakeOs os;
     hak_space_options options = space_options(os, 1024 * MiB);
-    SECTION("granted") {
+    SECTION("granted")
+    {
         hak_space *space = hak_space_new(&options);
         REQUIRE(space != nullptr);
         TestCtx ctx(space);
@@ -258,7 +309,8 @@ TEST_CASE("the reserve option sets the size of an extent; refused ones are halve
         hak_space_delete(space);
         ctx.ctx = nullptr;
     }
-    SECTION("refused") {
+    SECTION("refused")
+    {
         os.refuse_reserve_above(40 * MiB);
         hak_space *space = hak_space_new(&options);
         REQUIRE(space != nullptr);
@@ -270,14 +322,16 @@ TEST_CASE("the reserve option sets the size of an extent; refused ones are halve
         // Deleting the space gives back a context that still lives in it.
         hak_space_delete(space);
     }
-    SECTION("refused altogether") {
+    SECTION("refused altogether")
+    {
         os.refuse_reserve_above(1 * MiB);
         CHECK(hak_space_new(&options) == nullptr);
     }
     CHECK(os.close() == "");
 }
 
-TEST_CASE("the default reserve is 64 GiB, or what there is") {
+TEST_CASE("the default reserve is 64 GiB, or what there is")
+{
     TestSpace s([](hak_space_options &options) { options.reserve = 0; });
     TestCtx ctx(s.space);
     REQUIRE(hak_alloc(ctx, 1) != nullptr);
@@ -285,7 +339,8 @@ TEST_CASE("the default reserve is 64 GiB, or what there is") {
     CHECK(s.os.largest_reserve <= 65 * GiB);
 }
 
-TEST_CASE("deleting a space empties the quotas of its contexts") {
+TEST_CASE("deleting a space empties the quotas of its contexts")
+{
     FakeOs os;
     hak_space_options options = space_options(os);
     hak_space *space = hak_space_new(&options);
@@ -300,25 +355,21 @@ TEST_CASE("deleting a space empties the quotas of its contexts") {
     CHECK(os.close() == "");
 }
 
-TEST_CASE("a process with little address space") {
+TEST_CASE("a process with little address space")
+{
     pid_t pid = fork();
     if (pid == 0) {
         struct rlimit limit;
         limit.rlim_cur = limit.rlim_max = vm_size() + 200 * MiB;
-        if (setrlimit(RLIMIT_AS, &limit) != 0)
-            _exit(2);
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
         hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
-        if (!ctx)
-            _exit(3);
+        if (!ctx) _exit(3);
         size_t total = 0, n = 50000;
         for (void *p; total < 400 * MiB && (p = hak_alloc(ctx, n)) != nullptr; total += n)
             std::memset(p, 1, n);
-        if (total < 50 * MiB)
-            _exit(4);
-        if (total > 200 * MiB)
-            _exit(5);
-        if (!hak_ctx_check(ctx, nullptr, nullptr))
-            _exit(6);
+        if (total < 50 * MiB) _exit(4);
+        if (total > 200 * MiB) _exit(5);
+        if (!hak_ctx_check(ctx, nullptr, nullptr)) _exit(6);
         hak_ctx_destroy(ctx);
         _exit(0);
     }
@@ -328,7 +379,8 @@ TEST_CASE("a process with little address space") {
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("huge_from: new chunks are advised when so much is in use") {
+TEST_CASE("huge_from: new chunks are advised when so much is in use")
+{
     auto huge_calls = [](size_t from) {
         TestSpace s([&](hak_space_options &options) { options.huge_from = from; });
         TestCtx ctx(s.space);
@@ -342,7 +394,8 @@ TEST_CASE("huge_from: new chunks are advised when so much is in use") {
     CHECK(early > standard);
 }
 
-TEST_CASE("a space serves contexts of several threads") {
+TEST_CASE("a space serves contexts of several threads")
+{
     TestSpace s([](hak_space_options &options) { options.reserve = 16 * MiB; });
     std::atomic<bool> stop{false};
     TestCtx watched(s.space);
@@ -361,13 +414,10 @@ TEST_CASE("a space serves contexts of several threads") {
             for (unsigned i = 0; ctx && i < 2000; i++) {
                 size_t n = i % 100 == 0 ? random.below(200000) : random.below(500);
                 void *p = hak_alloc(ctx, n);
-                if (p)
-                    std::memset(p, (int)id, n);
-                if (i % 3 == 0)
-                    hak_free(ctx, p);
+                if (p) std::memset(p, (int)id, n);
+                if (i % 3 == 0) hak_free(ctx, p);
             }
-            if (round % 4 == 0 && ctx)
-                hak_ctx_trim(ctx);
+            if (round % 4 == 0 && ctx) hak_ctx_trim(ctx);
             hak_ctx_destroy(ctx);
         }
     };

@@ -5,23 +5,25 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 constexpr uint64_t MS = 1000000;
 
-std::vector<void *> records(hak_ctx *ctx, size_t count, size_t n) {
+std::vector<void *> records(hak_ctx *ctx, size_t count, size_t n)
+{
     std::vector<void *> blocks(count);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = hak_alloc(ctx, n);
-        if (!blocks[i])
-            FAIL("no block");
+        if (!blocks[i]) FAIL("no block");
         fill(blocks[i], n, (unsigned)i);
     }
     return blocks;
 }
 
 // Frees all but each `keep`-th.
-void thin_out(hak_ctx *ctx, std::vector<void *> &blocks, size_t keep) {
+void thin_out(hak_ctx *ctx, std::vector<void *> &blocks, size_t keep)
+{
     for (size_t i = 0; i < blocks.size(); i++)
         if (i % keep) {
             hak_free(ctx, blocks[i]);
@@ -31,14 +33,14 @@ void thin_out(hak_ctx *ctx, std::vector<void *> &blocks, size_t keep) {
 
 } // namespace
 
-TEST_CASE("1 in 1000 survives: holes of single pages go back") {
-    size_t n = GENERATE(48, 200, 700, 3000);
+TEST_CASE("1 in 1000 survives: holes of single pages go back")
+{
+    size_t n = GENERATE((size_t)48, (size_t)200, (size_t)700, (size_t)3000);
     bool labelled = GENERATE(false, true);
     CAPTURE(n, labelled);
     TestSpace s;
     TestCtx ctx(s.space);
-    if (labelled)
-        hak_label_define(ctx, "x");
+    if (labelled) hak_label_define(ctx, "x");
     size_t count = (EFFORT > 1 ? 40 : 10) * MiB / n;
     std::vector<void *> blocks = records(ctx, count, n);
     size_t full = s.os.resident();
@@ -51,7 +53,8 @@ TEST_CASE("1 in 1000 survives: holes of single pages go back") {
     CHECK(back > 0);
     CHECK(back == before_os - s.os.committed());
     CHECK(after.live_bytes == before.live_bytes);
-    // A survivor holds its page (a block of 3000 may lie on two); maps and bitmaps are within 5 % of the heap.
+    // A survivor holds its page (a block of 3000 may lie on two); maps and bitmaps are within 5 % of the
+    // heap.
     size_t survivors = (count + 999) / 1000;
     CHECK(after_os <= survivors * 2 * PAGE + full / 20 + 128 * KiB);
     // Resident memory is explained, but for the maps and bitmaps of units that the context had before.
@@ -75,7 +78,8 @@ TEST_CASE("1 in 1000 survives: holes of single pages go back") {
     require_sound(ctx);
 }
 
-TEST_CASE("trim after everything was freed gives nearly all back") {
+TEST_CASE("trim after everything was freed gives nearly all back")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     size_t fresh = s.os.committed();
@@ -97,7 +101,8 @@ TEST_CASE("trim after everything was freed gives nearly all back") {
     }
 }
 
-TEST_CASE("trim gives back the pages of the middle of a run that shrank") {
+TEST_CASE("trim gives back the pages of the middle of a run that shrank")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     std::vector<void *> blocks;
@@ -112,7 +117,8 @@ TEST_CASE("trim gives back the pages of the middle of a run that shrank") {
     require_sound(ctx);
 }
 
-TEST_CASE("flush returns what it took off the committed bytes") {
+TEST_CASE("flush returns what it took off the committed bytes")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     std::vector<void *> blocks;
@@ -132,7 +138,8 @@ TEST_CASE("flush returns what it took off the committed bytes") {
     CHECK(hak_ctx_live_bytes(ctx) == stats_of(ctx).live_bytes);
 }
 
-TEST_CASE("flush and trim keep what is live") {
+TEST_CASE("flush and trim keep what is live")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     CHECK(hak_ctx_trim(ctx) == hak_ctx_trim(ctx));
@@ -158,7 +165,8 @@ TEST_CASE("flush and trim keep what is live") {
     }
 }
 
-TEST_CASE("idle pages stay until idle_ns have passed, then go") {
+TEST_CASE("idle pages stay until idle_ns have passed, then go")
+{
     uint64_t idle_ns = GENERATE((uint64_t)0, 50 * MS);
     bool own_clock = GENERATE(false, true);
     CAPTURE(idle_ns, own_clock);
@@ -200,7 +208,8 @@ TEST_CASE("idle pages stay until idle_ns have passed, then go") {
     CHECK(s.os.counts.calls() - s.os.counts.clock == calls);
 }
 
-TEST_CASE("cached big blocks go with time, too") {
+TEST_CASE("cached big blocks go with time, too")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     s.os.now = 1000 * MS;
@@ -217,7 +226,8 @@ TEST_CASE("cached big blocks go with time, too") {
     require_sound(ctx);
 }
 
-TEST_CASE("a steady load makes hardly an OS call, ticks included") {
+TEST_CASE("a steady load makes hardly an OS call, ticks included")
+{
     TestSpace s;
     TestCtx ctx(s.space);
     auto work = [&](unsigned round) {
@@ -227,11 +237,9 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included") {
                 blocks.push_back({hak_alloc(ctx, n), n});
         for (int i = 0; i < 2; i++)
             blocks.push_back({hak_alloc_cs(ctx, 2 * MiB, 0, 7), 2 * MiB});
-        if (round % 2)
-            std::reverse(blocks.begin(), blocks.end());
+        if (round % 2) std::reverse(blocks.begin(), blocks.end());
         for (auto &block : blocks) {
-            if (!block.first)
-                FAIL("no block");
+            if (!block.first) FAIL("no block");
             std::memset(block.first, 1, std::min<size_t>(block.second, 5000));
             hak_free(ctx, block.first);
         }
@@ -247,14 +255,14 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included") {
     CHECK(s.os.counts.calls() - before.calls() <= 3 * EFFORT);
 }
 
-TEST_CASE("idle_bytes bounds what is kept warm") {
+TEST_CASE("idle_bytes bounds what is kept warm")
+{
     auto kept = [](size_t idle_bytes) {
         TestSpace s([&](hak_space_options &options) { options.idle_bytes = idle_bytes; });
         TestCtx observer(s.space);
         hak_ctx *heavy = hak_ctx_new(s.space, nullptr);
         for (size_t total = 0; total < 64 * MiB; total += 20000)
-            if (!hak_alloc(heavy, 20000))
-                FAIL("no block");
+            if (!hak_alloc(heavy, 20000)) FAIL("no block");
         hak_ctx_destroy(heavy);
         size_t idle = stats_of(observer).idle_bytes;
         CHECK(s.os.committed() >= idle);

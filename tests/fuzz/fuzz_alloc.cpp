@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
     size_t at = 0;
     auto byte = [&] { return at < size ? data[at++] : (uint8_t)0; };
     try {
@@ -33,12 +34,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 #include <iterator>
 #include <random>
 
-namespace {
+namespace
+{
 
-int run_file(const char *name) {
+int run_file(const char *name)
+{
     std::ifstream file(name, std::ios::binary);
     if (!file) {
-        std::fprintf(stderr, "fuzz_alloc: cannot read %s; usage: fuzz_alloc SECONDS [SEED] | FILE...\n", name);
+        std::fprintf(stderr, "fuzz_alloc: cannot read %s; usage: fuzz_alloc SECONDS [SEED] | FILE...\n",
+                     name);
         return 2;
     }
     std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -47,13 +51,13 @@ int run_file(const char *name) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     char *end = nullptr;
     double seconds = argc > 1 ? std::strtod(argv[1], &end) : 5;
     if (argc > 1 && *end) {
         for (int i = 1; i < argc; i++)
-            if (int rc = run_file(argv[i]))
-                return rc;
+            if (int rc = run_file(argv[i])) return rc;
         return 0;
     }
     std::mt19937_64 random(argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1);

@@ -7,23 +7,34 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace test {
+namespace test
+{
 
-namespace {
+namespace
+{
 
 constexpr int MAP_KIND = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-FakeOs *self(void *user) { return static_cast<FakeOs *>(user); }
+FakeOs *self(void *user)
+{
+    return static_cast<FakeOs *>(user);
+}
 
-uintptr_t addr(const void *p) { return reinterpret_cast<uintptr_t>(p); }
+uintptr_t addr(const void *p)
+{
+    return reinterpret_cast<uintptr_t>(p);
+}
 
-uintptr_t round_up(uintptr_t x, size_t align) { return (x + align - 1) & ~(uintptr_t)(align - 1); }
+uintptr_t round_up(uintptr_t x, size_t align)
+{
+    return (x + align - 1) & ~(uintptr_t)(align - 1);
+}
 
 } // namespace
 
-FakeOs::~FakeOs() {
-    if (closed_)
-        return;
+FakeOs::~FakeOs()
+{
+    if (closed_) return;
     std::string report = close();
     if (!report.empty()) {
         std::fprintf(stderr, "fake OS: %s\n", report.c_str());
@@ -31,7 +42,8 @@ FakeOs::~FakeOs() {
     }
 }
 
-const hak_os *FakeOs::table() {
+const hak_os *FakeOs::table()
+{
     table_.size = sizeof(hak_os);
     table_.user = this;
     table_.reserve = [](void *u, size_t n, size_t align, uintptr_t below) {
@@ -55,20 +67,22 @@ const hak_os *FakeOs::table() {
     return &table_;
 }
 
-void FakeOs::broken(const char *what, const void *p, size_t n) {
+void FakeOs::broken(const char *what, const void *p, size_t n)
+{
     char line[160];
     std::snprintf(line, sizeof line, "%s (%p, %zu bytes)\n", what, p, n);
-    if (broken_.size() < 4000)
-        broken_ += line;
+    if (broken_.size() < 4000) broken_ += line;
 }
 
-bool FakeOs::refused() {
+bool FakeOs::refused()
+{
     bool no = refuse_all_ || (fail_at_ && counts.requests() == fail_at_);
     failed += no;
     return no;
 }
 
-FakeOs::Range *FakeOs::find(uintptr_t p, size_t n, const char *what, uintptr_t *base) {
+FakeOs::Range *FakeOs::find(uintptr_t p, size_t n, const char *what, uintptr_t *base)
+{
     auto it = ranges_.upper_bound(p);
     if (n == 0 || p % PAGE || n % PAGE || it == ranges_.begin()) {
         broken(what, reinterpret_cast<void *>(p), n);
@@ -84,7 +98,8 @@ FakeOs::Range *FakeOs::find(uintptr_t p, size_t n, const char *what, uintptr_t *
 }
 
 // Returns how many pages changed.
-size_t FakeOs::set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bool on) {
+size_t FakeOs::set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bool on)
+{
     size_t changed = 0;
     for (size_t i = (p - base) / PAGE, end = i + n / PAGE; i < end; i++) {
         changed += range->pages[i] != on;
@@ -93,88 +108,83 @@ size_t FakeOs::set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bo
     return changed;
 }
 
-bool FakeOs::usable(const void *p, size_t n) const {
+bool FakeOs::usable(const void *p, size_t n) const
+{
     auto it = ranges_.upper_bound(addr(p));
-    if (it == ranges_.begin())
-        return false;
+    if (it == ranges_.begin()) return false;
     --it;
     uintptr_t offset = addr(p) - it->first;
-    if (offset > it->second.size || n > it->second.size - offset)
-        return false;
+    if (offset > it->second.size || n > it->second.size - offset) return false;
     for (size_t i = offset / PAGE; i <= (offset + std::max<size_t>(n, 1) - 1) / PAGE; i++)
-        if (!it->second.pages[i])
-            return false;
+        if (!it->second.pages[i]) return false;
     return true;
 }
 
-size_t FakeOs::resident() const {
+size_t FakeOs::resident() const
+{
     size_t pages = 0;
     for (const auto &[base, range] : ranges_)
         for (size_t i = 0, j, count = range.pages.size(); i < count; i = j) {
             for (j = i + 1; j < count && range.pages[j] == range.pages[i]; j++) {
             }
             std::vector<unsigned char> touched(range.pages[i] ? j - i : 0);
-            if (!touched.empty() && mincore(reinterpret_cast<void *>(base + i * PAGE), touched.size() * PAGE, touched.data()) == 0)
-                pages += (size_t)std::count_if(touched.begin(), touched.end(), [](unsigned char c) { return (c & 1) != 0; });
+            if (!touched.empty() && mincore(reinterpret_cast<void *>(base + i * PAGE), touched.size() * PAGE,
+                                            touched.data()) == 0)
+                pages += (size_t)std::count_if(touched.begin(), touched.end(),
+                                               [](unsigned char c) { return (c & 1) != 0; });
         }
     return pages * PAGE;
 }
 
-void *FakeOs::map(size_t n, size_t align, uintptr_t below) {
+void *FakeOs::map(size_t n, size_t align, uintptr_t below)
+{
     size_t total = n + (align > PAGE ? align : 0);
-    if (total < n)
-        return nullptr;
+    if (total < n) return nullptr;
     void *p = MAP_FAILED;
     if (below != 0 && below < ((uintptr_t)1 << 47)) {
         for (uintptr_t at = (below - n) & ~(uintptr_t)(align - 1); n <= below && at >= MiB && at <= below;
              at -= std::max<size_t>(align, MiB)) {
             void *hint = reinterpret_cast<void *>(at);
             p = mmap(hint, n, PROT_NONE, MAP_KIND | MAP_FIXED_NOREPLACE, -1, 0);
-            if (p == hint)
-                return p;
-            if (p != MAP_FAILED)
-                munmap(p, n);
+            if (p == hint) return p;
+            if (p != MAP_FAILED) munmap(p, n);
         }
         return nullptr;
     }
     p = mmap(nullptr, total, PROT_NONE, MAP_KIND, -1, 0);
-    if (p == MAP_FAILED)
-        return nullptr;
+    if (p == MAP_FAILED) return nullptr;
     uintptr_t start = addr(p), use = round_up(start, align);
-    if (use > start)
-        munmap(p, use - start);
-    if (start + total > use + n)
-        munmap(reinterpret_cast<void *>(use + n), start + total - use - n);
+    if (use > start) munmap(p, use - start);
+    if (start + total > use + n) munmap(reinterpret_cast<void *>(use + n), start + total - use - n);
     return reinterpret_cast<void *>(use);
 }
 
-void *FakeOs::reserve(size_t n, size_t align, uintptr_t below) {
+void *FakeOs::reserve(size_t n, size_t align, uintptr_t below)
+{
     counts.reserve++;
     if (n == 0 || n % PAGE || (align & (align - 1))) {
         broken("reserve: size or alignment", nullptr, n);
         return nullptr;
     }
     largest_reserve = std::max(largest_reserve, n);
-    if (refused())
-        return nullptr;
+    if (refused()) return nullptr;
     if (reserve_bound_ && n > reserve_bound_) {
         failed++;
         return nullptr;
     }
     void *p = map(n, std::max(align, PAGE), below);
-    if (!p)
-        return nullptr;
+    if (!p) return nullptr;
     ranges_[addr(p)] = Range{n, std::vector<bool>(n / PAGE)};
     reserved_ += n;
     return p;
 }
 
-int FakeOs::commit(void *p, size_t n) {
+int FakeOs::commit(void *p, size_t n)
+{
     counts.commit++;
     uintptr_t base;
     Range *range = find(addr(p), n, "commit outside a reservation", &base);
-    if (!range || refused())
-        return -1;
+    if (!range || refused()) return -1;
     if (mprotect(p, n, PROT_READ | PROT_WRITE) != 0) {
         broken("mprotect of commit failed", p, n);
         return -1;
@@ -183,18 +193,19 @@ int FakeOs::commit(void *p, size_t n) {
     return 0;
 }
 
-void FakeOs::decommit(void *p, size_t n) {
+void FakeOs::decommit(void *p, size_t n)
+{
     counts.decommit++;
     uintptr_t base;
     Range *range = find(addr(p), n, "decommit outside a reservation", &base);
-    if (!range)
-        return;
+    if (!range) return;
     if (madvise(p, n, MADV_DONTNEED) != 0 || mprotect(p, n, PROT_NONE) != 0)
         broken("madvise or mprotect of decommit failed", p, n);
     committed_ -= PAGE * set_pages(range, base, addr(p), n, false);
 }
 
-void FakeOs::release(void *p, size_t n) {
+void FakeOs::release(void *p, size_t n)
+{
     counts.release++;
     auto it = ranges_.find(addr(p));
     if (it == ranges_.end() || it->second.size != n) {
@@ -208,34 +219,31 @@ void FakeOs::release(void *p, size_t n) {
 }
 
 // Always moves the block: the harshest reading of the table.
-void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below) {
+void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below)
+{
     counts.remap++;
     auto it = ranges_.find(addr(p));
     if (it == ranges_.end() || it->second.size != old_n || n == 0 || n % PAGE) {
         broken("remap of what was not reserved so", p, old_n);
         return nullptr;
     }
-    if (refused())
-        return nullptr;
+    if (refused()) return nullptr;
     void *to = map(n, PAGE, below);
-    if (!to)
-        return nullptr;
+    if (!to) return nullptr;
     Range range{n, std::vector<bool>(n / PAGE)};
     char *from = static_cast<char *>(p), *dest = static_cast<char *>(to);
     const size_t pages = std::min(old_n, n) / PAGE;
     for (size_t i = 0, j; i < pages; i = j) {
         for (j = i; j < pages && it->second.pages[j] == it->second.pages[i]; j++)
             range.pages[j] = it->second.pages[j];
-        if (!it->second.pages[i])
-            continue;
+        if (!it->second.pages[i]) continue;
         mprotect(dest + i * PAGE, (j - i) * PAGE, PROT_READ | PROT_WRITE);
         std::memcpy(dest + i * PAGE, from + i * PAGE, (j - i) * PAGE);
         committed_ += (j - i) * PAGE;
     }
     for (size_t i = pages; i < n / PAGE; i++)
         range.pages[i] = true;
-    if (n > old_n)
-        mprotect(dest + old_n, n - old_n, PROT_READ | PROT_WRITE);
+    if (n > old_n) mprotect(dest + old_n, n - old_n, PROT_READ | PROT_WRITE);
     committed_ += n > old_n ? n - old_n : 0;
     committed_ -= PAGE * set_pages(&it->second, it->first, it->first, old_n, false);
     reserved_ = reserved_ - old_n + n;
@@ -245,7 +253,8 @@ void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below) {
     return to;
 }
 
-std::string FakeOs::close() {
+std::string FakeOs::close()
+{
     closed_ = true;
     std::string report = broken_;
     for (auto &entry : ranges_) {

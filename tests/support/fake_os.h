@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-namespace test {
+namespace test
+{
 
 constexpr size_t PAGE = 4096;
 constexpr size_t KiB = 1024;
@@ -20,12 +21,19 @@ constexpr size_t GiB = 1024 * MiB;
 
 struct OsCounts {
     uint64_t reserve = 0, commit = 0, decommit = 0, release = 0, remap = 0, huge = 0, clock = 0;
-    uint64_t calls() const { return reserve + commit + decommit + release + remap + huge + clock; }
-    uint64_t requests() const { return reserve + commit + remap; }
+    uint64_t calls() const
+    {
+        return reserve + commit + decommit + release + remap + huge + clock;
+    }
+    uint64_t requests() const
+    {
+        return reserve + commit + remap;
+    }
 };
 
-class FakeOs {
-public:
+class FakeOs
+{
+  public:
     FakeOs() = default;
     FakeOs(const FakeOs &) = delete;
     FakeOs &operator=(const FakeOs &) = delete;
@@ -36,15 +44,30 @@ public:
     const hak_os *table();
 
     // The n-th request from now fails (1 = the next), and only that one. 0 = none.
-    void fail_nth(uint64_t n) { fail_at_ = n ? counts.requests() + n : 0; }
+    void fail_nth(uint64_t n)
+    {
+        fail_at_ = n ? counts.requests() + n : 0;
+    }
     // All requests fail.
-    void refuse_all(bool on) { refuse_all_ = on; }
+    void refuse_all(bool on)
+    {
+        refuse_all_ = on;
+    }
     // Reservations of more than n bytes fail. 0 = no such bound.
-    void refuse_reserve_above(size_t n) { reserve_bound_ = n; }
+    void refuse_reserve_above(size_t n)
+    {
+        reserve_bound_ = n;
+    }
 
     // Bytes now reserved, and committed pages among them.
-    size_t reserved() const { return reserved_; }
-    size_t committed() const { return committed_; }
+    size_t reserved() const
+    {
+        return reserved_;
+    }
+    size_t committed() const
+    {
+        return committed_;
+    }
     // Bytes of committed pages that were touched.
     size_t resident() const;
     // Whether every byte of the range may be touched.
@@ -58,7 +81,7 @@ public:
     uint64_t now = 1;    // the clock, in nanoseconds
     size_t largest_reserve = 0;
 
-private:
+  private:
     struct Range {
         size_t size;
         std::vector<bool> pages; // committed

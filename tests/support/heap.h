@@ -21,7 +21,8 @@
 #endif
 #endif
 
-namespace test {
+namespace test
+{
 
 // How much of the long loops to run: all in a release build, part of it under sanitizers and in debug.
 #if defined(TEST_SLOW_BUILD) || !defined(NDEBUG)
@@ -30,7 +31,8 @@ constexpr size_t EFFORT = 1;
 constexpr size_t EFFORT = 8;
 #endif
 
-inline hak_space_options space_options(FakeOs &os, size_t reserve = 256 * MiB) {
+inline hak_space_options space_options(FakeOs &os, size_t reserve = 256 * MiB)
+{
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     options.os = os.table();
     options.reserve = reserve;
@@ -42,14 +44,15 @@ struct TestSpace {
     FakeOs os;
     hak_space *space = nullptr;
 
-    explicit TestSpace(const std::function<void(hak_space_options &)> &change = {}) {
+    explicit TestSpace(const std::function<void(hak_space_options &)> &change = {})
+    {
         hak_space_options options = space_options(os);
-        if (change)
-            change(options);
+        if (change) change(options);
         space = hak_space_new(&options);
         REQUIRE(space != nullptr);
     }
-    ~TestSpace() {
+    ~TestSpace()
+    {
         hak_space_delete(space);
         CHECK(os.close() == "");
         CHECK(os.reserved() == 0);
@@ -66,17 +69,20 @@ struct Errors {
     };
     std::vector<Entry> list;
 
-    static void record(void *user, hak_error error, const void *p, const char *what) {
+    static void record(void *user, hak_error error, const void *p, const char *what)
+    {
         static_cast<Errors *>(user)->list.push_back({error, p, what ? what : ""});
     }
-    size_t count(hak_error error) const {
+    size_t count(hak_error error) const
+    {
         size_t n = 0;
         for (const Entry &entry : list)
             n += entry.error == error;
         return n;
     }
     // The names of all errors so far, which are forgotten; "" = none.
-    std::string take() {
+    std::string take()
+    {
         std::string names;
         for (const Entry &entry : list)
             names += (names.empty() ? "" : " ") + std::string(hak_error_name(entry.error));
@@ -85,7 +91,8 @@ struct Errors {
     }
 };
 
-inline hak_options ctx_options(Errors *errors = nullptr) {
+inline hak_options ctx_options(Errors *errors = nullptr)
+{
     hak_options options = HAK_OPTIONS_INIT;
     if (errors) {
         options.on_error = Errors::record;
@@ -94,23 +101,30 @@ inline hak_options ctx_options(Errors *errors = nullptr) {
     return options;
 }
 
-inline hak_stats stats_of(const hak_ctx *ctx) {
+inline hak_stats stats_of(const hak_ctx *ctx)
+{
     hak_stats stats;
     std::memset(&stats, 0xEE, sizeof stats);
     stats.size = sizeof stats;
-    if (hak_ctx_stats(ctx, &stats) != 0)
-        FAIL("hak_ctx_stats failed");
+    if (hak_ctx_stats(ctx, &stats) != 0) FAIL("hak_ctx_stats failed");
     return stats;
 }
 
-inline size_t committed_of(const hak_ctx *ctx) { return stats_of(ctx).committed_bytes; }
+inline size_t committed_of(const hak_ctx *ctx)
+{
+    return stats_of(ctx).committed_bytes;
+}
 
 struct Totals {
     size_t bytes = 0, blocks = 0;
-    bool operator==(const Totals &other) const { return bytes == other.bytes && blocks == other.blocks; }
+    bool operator==(const Totals &other) const
+    {
+        return bytes == other.bytes && blocks == other.blocks;
+    }
 };
 
-inline Totals visit_totals(const hak_ctx *ctx) {
+inline Totals visit_totals(const hak_ctx *ctx)
+{
     Totals totals;
     int rc = hak_ctx_visit(
         ctx,
@@ -125,7 +139,8 @@ inline Totals visit_totals(const hak_ctx *ctx) {
     return totals;
 }
 
-inline Totals label_totals(const hak_ctx *ctx) {
+inline Totals label_totals(const hak_ctx *ctx)
+{
     std::vector<hak_label_info> infos(HAK_LABELS_MAX + 1);
     int n = hak_labels_stats(ctx, infos.data(), infos.size());
     REQUIRE(n >= 1);
@@ -139,7 +154,8 @@ inline Totals label_totals(const hak_ctx *ctx) {
 }
 
 // Everything that the header promises of a context at any moment.
-inline void require_sound(const hak_ctx *ctx) {
+inline void require_sound(const hak_ctx *ctx)
+{
     Errors errors;
     bool sound = hak_ctx_check(ctx, Errors::record, &errors);
     for (const Errors::Entry &entry : errors.list)
@@ -162,62 +178,86 @@ inline void require_sound(const hak_ctx *ctx) {
 struct TestCtx {
     hak_ctx *ctx;
 
-    explicit TestCtx(hak_space *space, const hak_options *options = nullptr) : ctx(hak_ctx_new(space, options)) {
+    explicit TestCtx(hak_space *space, const hak_options *options = nullptr)
+        : ctx(hak_ctx_new(space, options))
+    {
         REQUIRE(ctx != nullptr);
     }
     TestCtx(const TestCtx &) = delete;
     TestCtx &operator=(const TestCtx &) = delete;
-    ~TestCtx() { hak_ctx_destroy(ctx); }
-    operator hak_ctx *() const { return ctx; }
+    ~TestCtx()
+    {
+        hak_ctx_destroy(ctx);
+    }
+    operator hak_ctx *() const
+    {
+        return ctx;
+    }
 };
 
 // Small, repeatable pseudo-random numbers (splitmix64).
 struct Random {
     uint64_t state;
-    explicit Random(uint64_t seed) : state(seed) {}
-    uint64_t next() {
+    explicit Random(uint64_t seed) : state(seed)
+    {
+    }
+    uint64_t next()
+    {
         uint64_t z = (state += 0x9E3779B97F4A7C15u);
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
         return z ^ (z >> 31);
     }
-    size_t below(size_t n) { return (size_t)(next() % n); }
+    size_t below(size_t n)
+    {
+        return (size_t)(next() % n);
+    }
 };
 
 // Contents that tell one block from another and one place in it from the next: every byte of the first page,
 // of large blocks a sample behind it.
-inline unsigned char content(size_t i, unsigned id) { return (unsigned char)(id * 31 + i * 7 + (i >> 8)); }
+inline unsigned char content(size_t i, unsigned id)
+{
+    return (unsigned char)(id * 31 + i * 7 + (i >> 8));
+}
 
-inline size_t next_sample(size_t i) { return i + 1 < PAGE ? i + 1 : i + 97 - i % 97; }
+inline size_t next_sample(size_t i)
+{
+    return i + 1 < PAGE ? i + 1 : i + 97 - i % 97;
+}
 
-inline void fill(void *p, size_t n, unsigned id) {
+inline void fill(void *p, size_t n, unsigned id)
+{
     for (size_t i = 0; i < n; i = next_sample(i))
         static_cast<unsigned char *>(p)[i] = content(i, id);
 }
 
-inline bool filled(const void *p, size_t n, unsigned id) {
+inline bool filled(const void *p, size_t n, unsigned id)
+{
     for (size_t i = 0; i < n; i = next_sample(i))
-        if (static_cast<const unsigned char *>(p)[i] != content(i, id))
-            return false;
+        if (static_cast<const unsigned char *>(p)[i] != content(i, id)) return false;
     return true;
 }
 
-inline bool all_bytes(const void *p, size_t n, unsigned char value) {
+inline bool all_bytes(const void *p, size_t n, unsigned char value)
+{
     const unsigned char *bytes = static_cast<const unsigned char *>(p);
     for (size_t i = 0; i < n; i++)
-        if (bytes[i] != value)
-            return false;
+        if (bytes[i] != value) return false;
     return true;
 }
 
-inline uintptr_t addr(const void *p) { return reinterpret_cast<uintptr_t>(p); }
+inline uintptr_t addr(const void *p)
+{
+    return reinterpret_cast<uintptr_t>(p);
+}
 
 // Pages of the range that are resident: touched by anyone since they were committed.
-inline size_t resident_pages(const void *p, size_t n) {
+inline size_t resident_pages(const void *p, size_t n)
+{
     uintptr_t first = addr(p) & ~(uintptr_t)(PAGE - 1);
     std::vector<unsigned char> map((addr(p) + n - first + PAGE - 1) / PAGE);
-    if (mincore(reinterpret_cast<void *>(first), map.size() * PAGE, map.data()) != 0)
-        return SIZE_MAX;
+    if (mincore(reinterpret_cast<void *>(first), map.size() * PAGE, map.data()) != 0) return SIZE_MAX;
     size_t pages = 0;
     for (unsigned char c : map)
         pages += c & 1;

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace test {
+namespace test
+{
 
-namespace {
+namespace
+{
 
 // Large enough to reach every layer, small enough to keep many operations a second.
 constexpr size_t LIVE_BOUND = 40 * MiB;
@@ -14,21 +16,25 @@ constexpr size_t GROUP_LIMIT = 24 * MiB;
 
 const char *const GIVEN_LABELS[] = {"label7", "given", "label8"};
 
-unsigned char stamp_at(uint32_t id, size_t i) { return (unsigned char)(id * 167 + i * 13 + (i >> 8)); }
+unsigned char stamp_at(uint32_t id, size_t i)
+{
+    return (unsigned char)(id * 167 + i * 13 + (i >> 8));
+}
 
 // Small blocks are filled altogether, large ones at both ends and once a page.
-template <typename F> bool each_stamped(size_t n, F f) {
+template <typename F>
+bool each_stamped(size_t n, F f)
+{
     const size_t whole = 512;
     for (size_t i = 0; i < std::min(n, whole); i++)
-        if (!f(i))
-            return false;
+        if (!f(i)) return false;
     for (size_t i = PAGE; i < n; i += PAGE)
-        if (!f(i))
-            return false;
+        if (!f(i)) return false;
     return n <= whole || (f(n - 1) && f(n - 2));
 }
 
-void stamp(char *p, size_t n, uint32_t id) {
+void stamp(char *p, size_t n, uint32_t id)
+{
     each_stamped(n, [&](size_t i) {
         p[i] = (char)stamp_at(id, i);
         return true;
@@ -36,13 +42,15 @@ void stamp(char *p, size_t n, uint32_t id) {
 }
 
 // Whether the first `n` bytes still carry the stamp of a block of `whole` bytes.
-bool stamped(const char *p, size_t n, size_t whole, uint32_t id) {
+bool stamped(const char *p, size_t n, size_t whole, uint32_t id)
+{
     return each_stamped(whole, [&](size_t i) { return i >= n || (unsigned char)p[i] == stamp_at(id, i); });
 }
 
 } // namespace
 
-Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide)) {
+Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide))
+{
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     options.os = os_.table();
     options.reserve = 4 * MiB << below(5);
@@ -50,13 +58,13 @@ Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide)) {
     options.idle_ns = 1000 * 1000 * (1 + below(100));
     space_ = hak_space_new(&options);
     group_ = hak_quota_new(nullptr, GROUP_LIMIT);
-    if (!space_ || !group_)
-        throw std::logic_error("no space or no quota");
+    if (!space_ || !group_) throw std::logic_error("no space or no quota");
     for (Heap &h : heaps_)
         open(h);
 }
 
-Shadow::~Shadow() {
+Shadow::~Shadow()
+{
     for (Heap &h : heaps_)
         hak_ctx_destroy(h.ctx);
     hak_space_delete(space_);
@@ -64,18 +72,22 @@ Shadow::~Shadow() {
     os_.close();
 }
 
-void Shadow::wrong(const Heap &h, const std::string &what) const {
-    throw std::logic_error("step " + std::to_string(steps) + ", heap " + std::to_string(&h - heaps_.data()) + ": " + what);
+void Shadow::wrong(const Heap &h, const std::string &what) const
+{
+    throw std::logic_error("step " + std::to_string(steps) + ", heap " + std::to_string(&h - heaps_.data()) +
+                           ": " + what);
 }
 
-size_t Shadow::live_bytes() const {
+size_t Shadow::live_bytes() const
+{
     size_t sum = 0;
     for (const Heap &h : heaps_)
         sum += h.live;
     return sum;
 }
 
-void Shadow::open(Heap &h) {
+void Shadow::open(Heap &h)
+{
     h = Heap{};
     hak_options options = HAK_OPTIONS_INIT;
     options.on_error = [](void *user, hak_error error, const void *, const char *what) {
@@ -102,7 +114,8 @@ void Shadow::open(Heap &h) {
         h.labels.push_back((hak_label)i);
 }
 
-void Shadow::close(Heap &h, bool retire) {
+void Shadow::close(Heap &h, bool retire)
+{
     if (retire) {
         hak_ctx_retire(h.ctx);
         h.retired = true;
@@ -111,8 +124,7 @@ void Shadow::close(Heap &h, bool retire) {
         bool live = !h.blocks.empty();
         while (!h.blocks.empty())
             release(h, below(h.blocks.size()));
-        if (live && !h.error.empty())
-            wrong(h, h.error);
+        if (live && !h.error.empty()) wrong(h, h.error);
     } else {
         hak_ctx_destroy(h.ctx);
     }
@@ -121,60 +133,63 @@ void Shadow::close(Heap &h, bool retire) {
     h.live = 0;
 }
 
-size_t Shadow::random_size() {
+size_t Shadow::random_size()
+{
     size_t r = below(1000);
-    if (r < 700)
-        return below(260);
-    if (r < 900)
-        return below(3000);
-    if (r < 985)
-        return below(40000);
-    if (r < 998)
-        return below(600000);
+    if (r < 700) return below(260);
+    if (r < 900) return below(3000);
+    if (r < 985) return below(40000);
+    if (r < 998) return below(600000);
     return below(5000000);
 }
 
-hak_label Shadow::random_label(Heap &h) { return h.labels[below(h.labels.size())]; }
+hak_label Shadow::random_label(Heap &h)
+{
+    return h.labels[below(h.labels.size())];
+}
 
-void Shadow::add_to_sums(Heap &h, const Block &b) {
+void Shadow::add_to_sums(Heap &h, const Block &b)
+{
     h.live += b.usable;
     h.sums[b.label].bytes += b.usable;
     h.sums[b.label].blocks++;
 }
 
-void Shadow::drop_from_sums(Heap &h, const Block &b) {
+void Shadow::drop_from_sums(Heap &h, const Block &b)
+{
     h.live -= b.usable;
     h.sums[b.label].bytes -= b.usable;
     h.sums[b.label].blocks--;
 }
 
 // NULL is right only with a reason.
-void Shadow::check_null(Heap &h) {
+void Shadow::check_null(Heap &h)
+{
     refusals++;
     if (h.hard == 0 && !h.in_group && !h.retired && os_.failed == failed_before_)
         wrong(h, "NULL without a reason");
 }
 
 // align: what was asked for; 0 = that of the block's former size.
-void Shadow::check_new(Heap &h, Block &b, size_t align) {
+void Shadow::check_new(Heap &h, Block &b, size_t align)
+{
     b.usable = hak_usable_size(h.ctx, b.p);
     uintptr_t at = reinterpret_cast<uintptr_t>(b.p);
     if (b.usable < b.n || b.usable == 0)
         wrong(h, "usable size " + std::to_string(b.usable) + " of " + std::to_string(b.n));
     size_t natural = b.n > 32 * KiB ? PAGE : b.n >= 16 && b.n % 16 == 0 ? 16 : 8;
-    if (align && at % std::max(align, natural))
-        wrong(h, "alignment of a block of " + std::to_string(b.n));
-    if (hak_label_of(h.ctx, b.p) != b.label)
-        wrong(h, "label of a new block");
+    if (align && at % std::max(align, natural)) wrong(h, "alignment of a block of " + std::to_string(b.n));
+    if (hak_label_of(h.ctx, b.p) != b.label) wrong(h, "label of a new block");
     stamp(b.p, b.n, b.id);
 }
 
-void Shadow::check_contents(const Heap &h, const Block &b, size_t n) const {
-    if (!stamped(b.p, n, b.n, b.id))
-        wrong(h, "contents of a block of " + std::to_string(b.n));
+void Shadow::check_contents(const Heap &h, const Block &b, size_t n) const
+{
+    if (!stamped(b.p, n, b.n, b.id)) wrong(h, "contents of a block of " + std::to_string(b.n));
 }
 
-void Shadow::allocate(Heap &h) {
+void Shadow::allocate(Heap &h)
+{
     Block b{};
     b.n = random_size();
     b.id = next_id_++;
@@ -211,23 +226,22 @@ void Shadow::allocate(Heap &h) {
     most_blocks = std::max(most_blocks, h.blocks.size());
 }
 
-void Shadow::reallocate(Heap &h, size_t index) {
+void Shadow::reallocate(Heap &h, size_t index)
+{
     Block &b = h.blocks[index], old = b;
     size_t r = below(4);
     size_t n = r == 0 ? random_size() : r == 1 ? b.n + below(100) : r == 2 ? b.n / 2 : b.n + b.n / 2;
-    if (n > 8 * MiB)
-        n = below(100);
+    if (n > 8 * MiB) n = below(100);
     size_t form = below(4);
     bool sized = form % 2 && !b.aligned;
     hak_label label = form < 2 ? b.label : random_label(h);
     char *p;
-    if (form < 2)
-        p = (char *)(sized ? hak_realloc_sized(h.ctx, b.p, b.n, n) : hak_realloc(h.ctx, b.p, n));
+    if (form < 2) p = (char *)(sized ? hak_realloc_sized(h.ctx, b.p, b.n, n) : hak_realloc(h.ctx, b.p, n));
     else
-        p = (char *)(sized ? hak_realloc_sized_cs(h.ctx, b.p, b.n, n, label, 9) : hak_realloc_cs(h.ctx, b.p, n, label, 9));
+        p = (char *)(sized ? hak_realloc_sized_cs(h.ctx, b.p, b.n, n, label, 9)
+                           : hak_realloc_cs(h.ctx, b.p, n, label, 9));
     if (!p) {
-        if (sized && n <= b.n)
-            wrong(h, "a shrink failed");
+        if (sized && n <= b.n) wrong(h, "a shrink failed");
         check_null(h);
         check_contents(h, b, b.n);
         if (hak_usable_size(h.ctx, b.p) != b.usable || hak_label_of(h.ctx, b.p) != b.label)
@@ -247,29 +261,26 @@ void Shadow::reallocate(Heap &h, size_t index) {
     add_to_sums(h, b);
 }
 
-void Shadow::release(Heap &h, size_t index) {
+void Shadow::release(Heap &h, size_t index)
+{
     Block b = h.blocks[index];
     h.blocks[index] = h.blocks.back();
     h.blocks.pop_back();
     check_contents(h, b, b.n);
     drop_from_sums(h, b);
     size_t form = below(5);
-    if (form == 0)
-        hak_free(h.ctx, b.p);
-    else if (form == 1)
-        hak_space_free(space_, b.p);
-    else if (form == 2 || b.aligned)
-        hak_free_cs(h.ctx, b.p, 77);
-    else
-        hak_free_sized(h.ctx, b.p, b.n);
+    if (form == 0) hak_free(h.ctx, b.p);
+    else if (form == 1) hak_space_free(space_, b.p);
+    else if (form == 2 || b.aligned) hak_free_cs(h.ctx, b.p, 77);
+    else hak_free_sized(h.ctx, b.p, b.n);
 }
 
 // A collector's sweep: many blocks in the order of their addresses.
-void Shadow::sweep(Heap &h) {
+void Shadow::sweep(Heap &h)
+{
     std::sort(h.blocks.begin(), h.blocks.end(), [](const Block &a, const Block &b) { return a.p < b.p; });
     for (size_t i = 0; i + 1 < h.blocks.size(); i++)
-        if (h.blocks[i].p + h.blocks[i].usable > h.blocks[i + 1].p)
-            wrong(h, "blocks overlap");
+        if (h.blocks[i].p + h.blocks[i].usable > h.blocks[i + 1].p) wrong(h, "blocks overlap");
     size_t keep = 2 + below(20), count = h.blocks.size();
     std::vector<Block> rest;
     for (size_t i = 0; i < count; i++) {
@@ -287,7 +298,8 @@ void Shadow::sweep(Heap &h) {
     h.blocks = std::move(rest);
 }
 
-void Shadow::rare(Heap &h) {
+void Shadow::rare(Heap &h)
+{
     switch (below(14)) {
     case 0:
         sweep(h);
@@ -296,13 +308,13 @@ void Shadow::rare(Heap &h) {
         size_t before = os_.committed();
         size_t back = hak_ctx_trim(h.ctx);
         if (back != before - os_.committed())
-            wrong(h, "trim told " + std::to_string(back) + " for " + std::to_string(before - os_.committed()));
+            wrong(h,
+                  "trim told " + std::to_string(back) + " for " + std::to_string(before - os_.committed()));
         break;
     }
     case 2:
         hak_ctx_flush(h.ctx);
-        if (hak_ctx_live_bytes(h.ctx) != h.live)
-            wrong(h, "hak_ctx_live_bytes after a flush");
+        if (hak_ctx_live_bytes(h.ctx) != h.live) wrong(h, "hak_ctx_live_bytes after a flush");
         break;
     case 3:
     case 4:
@@ -313,12 +325,10 @@ void Shadow::rare(Heap &h) {
     case 6: {
         hak_label label = hak_label_define(h.ctx, ("label" + std::to_string(below(300))).c_str());
         bool full = h.labels.size() > HAK_LABELS_MAX && h.error.find("HAK_E_LABEL") == 0;
-        if (label == 0 && !full)
-            check_null(h);
+        if (label == 0 && !full) check_null(h);
         else if (label && std::find(h.labels.begin(), h.labels.end(), label) == h.labels.end())
             h.labels.push_back(label);
-        if (full)
-            h.error.clear();
+        if (full) h.error.clear();
         break;
     }
     case 7:
@@ -328,8 +338,7 @@ void Shadow::rare(Heap &h) {
         stats.size = sizeof stats;
         hak_ctx_stats(h.ctx, &stats);
         size_t hard = below(2) ? 0 : stats.committed_bytes / 2 + below(stats.committed_bytes + 1);
-        if (hak_limit(h.ctx, 0, hard, nullptr, nullptr) != 0)
-            wrong(h, "hak_limit refused");
+        if (hak_limit(h.ctx, 0, hard, nullptr, nullptr) != 0) wrong(h, "hak_limit refused");
         h.hard = hard;
         h.ceiling = hard ? std::max(hard, stats.committed_bytes) : SIZE_MAX;
         break;
@@ -351,37 +360,34 @@ void Shadow::rare(Heap &h) {
     default: {
         char local;
         const void *wild = reinterpret_cast<const void *>((uintptr_t)(decide_() >> below(40)));
-        if (hak_owns(h.ctx, &local) || hak_ctx_of(space_, &local))
-            wrong(h, "owns the stack");
+        if (hak_owns(h.ctx, &local) || hak_ctx_of(space_, &local)) wrong(h, "owns the stack");
         hak_ctx *owner = hak_ctx_of(space_, wild);
-        if (hak_owns(h.ctx, wild) != (owner == h.ctx && owner))
-            wrong(h, "hak_owns and hak_ctx_of differ");
+        if (hak_owns(h.ctx, wild) != (owner == h.ctx && owner)) wrong(h, "hak_owns and hak_ctx_of differ");
     }
     }
 }
 
-void Shadow::check_stats(Heap &h) {
+void Shadow::check_stats(Heap &h)
+{
     hak_stats s;
     s.size = sizeof s;
-    if (hak_ctx_stats(h.ctx, &s) != 0)
-        wrong(h, "hak_ctx_stats failed");
+    if (hak_ctx_stats(h.ctx, &s) != 0) wrong(h, "hak_ctx_stats failed");
     if (s.live_bytes != h.live || s.live_blocks != h.blocks.size())
-        wrong(h, "live " + std::to_string(s.live_bytes) + " in " + std::to_string(s.live_blocks) + ", the shadow has " +
-                     std::to_string(h.live) + " in " + std::to_string(h.blocks.size()));
-    if (s.committed_bytes != s.live_bytes + s.cached_bytes + s.metadata_bytes || s.released_bytes > s.cached_bytes)
+        wrong(h, "live " + std::to_string(s.live_bytes) + " in " + std::to_string(s.live_blocks) +
+                     ", the shadow has " + std::to_string(h.live) + " in " + std::to_string(h.blocks.size()));
+    if (s.committed_bytes != s.live_bytes + s.cached_bytes + s.metadata_bytes ||
+        s.released_bytes > s.cached_bytes)
         wrong(h, "committed is not live + cached + metadata");
     if (s.committed_bytes > h.ceiling)
         wrong(h, "committed " + std::to_string(s.committed_bytes) + " of " + std::to_string(h.ceiling));
-    if (h.hard)
-        h.ceiling = std::max(h.hard, s.committed_bytes);
-    if (!h.error.empty())
-        wrong(h, h.error);
+    if (h.hard) h.ceiling = std::max(h.hard, s.committed_bytes);
+    if (!h.error.empty()) wrong(h, h.error);
 }
 
-void Shadow::step() {
+void Shadow::step()
+{
     steps++;
-    if (disarm_at_ == steps)
-        os_.fail_nth(0);
+    if (disarm_at_ == steps) os_.fail_nth(0);
     failed_before_ = os_.failed;
     Heap &h = heaps_[below(heaps_.size())];
     if (!h.ctx) {
@@ -390,31 +396,27 @@ void Shadow::step() {
     }
     size_t r = below(2000);
     bool grow = h.blocks.size() < h.target && live_bytes() < LIVE_BOUND;
-    if (r < 4)
-        rare(h);
-    else if (h.blocks.empty() || r < (grow ? 1000u : 600u))
-        allocate(h);
-    else if (r < 1700)
-        release(h, below(h.blocks.size()));
-    else
-        reallocate(h, below(h.blocks.size()));
-    if (h.ctx)
-        check_stats(h);
+    if (r < 4) rare(h);
+    else if (h.blocks.empty() || r < (grow ? 1000u : 600u)) allocate(h);
+    else if (r < 1700) release(h, below(h.blocks.size()));
+    else reallocate(h, below(h.blocks.size()));
+    if (h.ctx) check_stats(h);
 }
 
-void Shadow::verify() {
+void Shadow::verify()
+{
     size_t group = 0;
     for (Heap &h : heaps_) {
-        if (!h.ctx)
-            continue;
+        if (!h.ctx) continue;
         check_stats(h);
         if (!hak_ctx_check(
-                h.ctx, [](void *u, hak_error, const void *, const char *w) { *static_cast<std::string *>(u) = w; }, &h.error))
+                h.ctx,
+                [](void *u, hak_error, const void *, const char *w) { *static_cast<std::string *>(u) = w; },
+                &h.error))
             wrong(h, "hak_ctx_check: " + h.error);
         std::vector<hak_label_info> infos(HAK_LABELS_MAX + 1);
         int count = hak_labels_stats(h.ctx, infos.data(), infos.size());
-        if (count != (int)h.labels.size())
-            wrong(h, "number of labels");
+        if (count != (int)h.labels.size()) wrong(h, "number of labels");
         for (int i = 0; i < count; i++) {
             const Sum &sum = h.sums[infos[(size_t)i].label];
             if (infos[(size_t)i].live_bytes != sum.bytes || infos[(size_t)i].live_blocks != sum.blocks)
@@ -446,23 +448,20 @@ void Shadow::verify() {
         hak_ctx_stats(h.ctx, &s);
         group += h.in_group ? s.committed_bytes : 0;
     }
-    if (hak_quota_used(group_) != group || group > GROUP_LIMIT)
-        wrong(heaps_[0], "the group's account");
+    if (hak_quota_used(group_) != group || group > GROUP_LIMIT) wrong(heaps_[0], "the group's account");
 }
 
-void Shadow::finish() {
+void Shadow::finish()
+{
     os_.fail_nth(0);
     verify();
     for (Heap &h : heaps_)
-        if (h.ctx)
-            close(h, below(2) == 0);
-    if (hak_quota_used(group_) != 0)
-        wrong(heaps_[0], "the group is not empty at the end");
+        if (h.ctx) close(h, below(2) == 0);
+    if (hak_quota_used(group_) != 0) wrong(heaps_[0], "the group is not empty at the end");
     hak_space_delete(space_);
     space_ = nullptr;
     std::string report = os_.close();
-    if (!report.empty())
-        throw std::logic_error(report);
+    if (!report.empty()) throw std::logic_error(report);
 }
 
 } // namespace test

@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
-namespace test {
+namespace test
+{
 
-class Shadow {
-public:
+class Shadow
+{
+  public:
     // `decide` supplies the numbers that all decisions are made of.
     explicit Shadow(std::function<uint64_t()> decide);
     ~Shadow();
@@ -29,7 +31,7 @@ public:
     uint64_t steps = 0, refusals = 0;
     size_t most_blocks = 0;
 
-private:
+  private:
     struct Block {
         char *p;
         size_t n, usable;
@@ -51,7 +53,10 @@ private:
         std::string error; // what on_error was told
     };
 
-    size_t below(size_t n) { return n ? (size_t)(decide_() % n) : 0; }
+    size_t below(size_t n)
+    {
+        return n ? (size_t)(decide_() % n) : 0;
+    }
     [[noreturn]] void wrong(const Heap &h, const std::string &what) const;
     void open(Heap &h);
     void close(Heap &h, bool retire);
