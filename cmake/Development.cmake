@@ -17,6 +17,8 @@ if(HAKMEM_CCACHE)
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+# In C++ gcc leaves the sign out of -Wconversion and clang does not: the same for both.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wno-sign-conversion>)
 if(HAKMEM_WERROR)
     add_compile_options(-Werror)
 endif()
