@@ -390,3 +390,25 @@ TEST_CASE("bookkeeping is off the blocks: writing over free ones disturbs nothin
         REQUIRE(hak_alloc(ctx, 100) != nullptr);
     require_sound(ctx);
 }
+
+TEST_CASE("hak_ctx_check finds a heap that contradicts itself")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (size_t i = 0; i < 777; i++)
+        REQUIRE(hak_alloc(ctx, 24 + i) != nullptr);
+    // The counter of live bytes lies in the context itself: damage it as a stray write would.
+    size_t live = stats_of(ctx).live_bytes, *found = nullptr;
+    size_t *words = reinterpret_cast<size_t *>(ctx.ctx);
+    for (size_t i = 0; i < 1024 / sizeof *words && !found; i++)
+        if (words[i] >= live && words[i] < live + 64 * KiB) found = &words[i];
+    REQUIRE(found != nullptr);
+    CHECK(hak_ctx_check(ctx, nullptr, nullptr));
+    *found += 8;
+    Errors errors;
+    CHECK_FALSE(hak_ctx_check(ctx, Errors::record, &errors));
+    CHECK(errors.count(HAK_E_CORRUPT) >= 1);
+    CHECK_FALSE(hak_ctx_check(ctx, nullptr, nullptr));
+    *found -= 8;
+    require_sound(ctx);
+}
