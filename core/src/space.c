@@ -107,23 +107,24 @@ typedef struct layout {
     size_t slabs, head, map, chunks, bits, labels, more, big, units;
 } layout;
 
+/* What a first allocation touches, head and units, lies close together: the fewer page tables. */
 static layout lay_out(size_t units, size_t align, bool first, bool alone)
 {
     layout l;
-    size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
+    size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS, end = 0;
     size_t slab_bytes = units * sizeof(hk_slab), chunk_bytes = chunks * sizeof(hk_chunk);
-    l.head = hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
-    if (slab_bytes > l.head) l.head += HK_PAGE;
-    l.slabs = l.head - sizeof(hk_slab);
-    l.map = l.head + 1024;
-    size_t end = hk_align_up(l.map + units * sizeof(uint32_t), HK_PAGE);
-    l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
-    l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
-    end = hk_align_up(l.bits + units * 256, HK_PAGE);
     l.labels = end;
     for (unsigned a = 0; a < HK_AREAS; a++)
         end += label_area(units, align, a);
-    end = hk_align_up(end, align >= HK_CHUNK ? HK_PAGE : 64);
+    end = hk_align_up(end, HK_PAGE);
+    l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
+    l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
+    end = hk_align_up(l.bits + units * 256, HK_PAGE);
+    l.head = end + hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
+    l.slabs = l.head - sizeof(hk_slab);
+    l.map = l.head + 1024;
+    end = hk_align_up(l.map + units * sizeof(uint32_t), 64);
+    if (first && !alone) end = hk_align_up(end, HK_PAGE);
     l.more = end;
     if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
     l.big = end;
