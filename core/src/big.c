@@ -77,17 +77,14 @@ static void list_remove(hk_big **list, hk_big *b)
 
 static void account(hak_ctx *ctx, const hk_big *b)
 {
-    hk_add(&ctx->live_bytes, b->size);
-    hk_add(&ctx->live_blocks, 1);
+    hk_count_in(ctx, b->size, 1);
     hk_add(&ctx->big_bytes, b->size);
     hk_add(&ctx->big_blocks, 1);
-    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
 }
 
 static void discount(hak_ctx *ctx, const hk_big *b)
 {
-    hk_sub(&ctx->live_bytes, b->size);
-    hk_sub(&ctx->live_blocks, 1);
+    hk_count_out(ctx, b->size);
     hk_sub(&ctx->big_bytes, b->size);
     hk_sub(&ctx->big_blocks, 1);
 }

@@ -96,6 +96,20 @@ HK_COLD void hk_misuse(const hak_ctx *ctx, const void *p);
 /* Counts a failed allocation; returns NULL. */
 HK_COLD void *hk_fail(hak_ctx *ctx);
 
+/* Accounts of live blocks, those in magazines included. */
+HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
+{
+    hk_add(&ctx->live_bytes, bytes);
+    hk_add(&ctx->live_blocks, blocks);
+    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+}
+
+HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes)
+{
+    hk_sub(&ctx->live_bytes, bytes);
+    hk_sub(&ctx->live_blocks, 1);
+}
+
 /* Accounts of committed bytes: limit, quota, pressure. charge gives up caches before it refuses. */
 bool hk_charge(hak_ctx *ctx, size_t n);
 void hk_uncharge(hak_ctx *ctx, size_t n);

@@ -79,13 +79,6 @@ static bool warm_up(hak_ctx *ctx, unsigned class, size_t by)
     return heat >= HOT;
 }
 
-HK_INLINE void account(hak_ctx *ctx, size_t size)
-{
-    hk_add(&ctx->live_bytes, size);
-    hk_add(&ctx->live_blocks, 1);
-    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
-}
-
 static size_t size_at(const hak_ctx *ctx, const char *p)
 {
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
@@ -179,7 +172,7 @@ HK_NOINLINE void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
     if (hk_classes[class].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
     pop(ctx, class);
     *hk_packed_label(ctx, p) = hk_label_clamp(label);
-    account(ctx, size_at(ctx, p));
+    hk_count_in(ctx, size_at(ctx, p), 1);
     return p;
 }
 
@@ -201,7 +194,7 @@ HK_INLINE char *cut(hak_ctx *ctx, size_t size, hak_label label)
         ctx->packed_labels[(offset + size) >> 4] = HK_PACKED_FREE;
     }
     ctx->packed_at = p + size;
-    account(ctx, size);
+    hk_count_in(ctx, size, 1);
     return p;
 }
 
@@ -253,8 +246,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     push(ctx, p, size);
     unsigned class = hk_class_of(size);
     if (class < HK_PACKED_CLASSES && warm_up(ctx, class, FREED)) ctx->churn = true;
-    hk_sub(&ctx->live_bytes, size);
-    hk_sub(&ctx->live_blocks, 1);
+    hk_count_out(ctx, size);
 }
 
 bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user)

@@ -49,9 +49,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
         if (!s) return NULL;
         s->used = 1;
         p = hk_unit_address(ctx->space, s->id);
-        hk_add(&ctx->live_bytes, (size_t)s->units << HK_UNIT_SHIFT);
-        hk_add(&ctx->live_blocks, 1);
-        if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+        hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }
     if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
     return p;
@@ -64,8 +62,7 @@ static void give(hak_ctx *ctx, hk_extent *e, void *p)
         hk_misuse(ctx, p);
         return;
     }
-    hk_sub(&ctx->live_bytes, (size_t)s->units << HK_UNIT_SHIFT);
-    hk_sub(&ctx->live_blocks, 1);
+    hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT);
     s->used = 0;
     hk_units_give(ctx, s);
 }

@@ -157,10 +157,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
                 size_t n = (size_t)(to - lo);
                 bin->lo = lo;
                 bin->top = to;
-                hk_add(&ctx->live_bytes, n * hk_classes[bin->kind].size);
-                hk_add(&ctx->live_blocks, n);
-                if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak))
-                    hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+                hk_count_in(ctx, n * hk_classes[bin->kind].size, n);
                 return true;
             }
         }
@@ -195,8 +192,7 @@ HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
         return;
     }
     *word |= bit;
-    hk_sub(&ctx->live_bytes, c->size);
-    hk_sub(&ctx->live_blocks, 1);
+    hk_count_out(ctx, c->size);
     if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
 }
 
