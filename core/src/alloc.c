@@ -187,9 +187,9 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
     if (n > HK_SIZE_MOST) return absurd(ctx);
     if (align <= 8) return hak_alloc_cs(ctx, n, label, site);
     if (align <= 16 && n <= HK_SMALL_MAX) return hak_alloc_cs(ctx, hk_align_up(n ? n : 1, 16), label, site);
-    if (align > HK_PAGE || hk_align_up(n, align) > 2 * HK_PAGE) {
+    if (align > HK_PAGE || hk_align_up(n, align) > 2 * HK_PAGE || ctx->phase) {
         bool zero;
-        return hk_alloc_large(ctx, align, hk_max(n, HK_SMALL_MAX + 1), label, site, &zero);
+        return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, &zero);
     }
     if (!may_allocate(ctx)) return hk_fail(ctx);
     unsigned class = aligned_class(align, n);

@@ -293,6 +293,7 @@ const char *hak_options_error(const hak_options *o)
     if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
     if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
         return "packed_bytes: HAK_NONE, or up to 512 KiB";
+    if (o->phase % 16 || o->phase > 48) return "phase: 0, 16, 32 or 48";
     if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";
     if (o->label_count && !o->labels) return "label_count without labels";
     return NULL;
@@ -315,7 +316,8 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
     size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
-    ctx->packed_nursery = (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    ctx->phase = (uint8_t)o->phase;
+    ctx->packed_nursery = ctx->phase ? 0 : (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 
 hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)

@@ -40,7 +40,7 @@ struct hak_ctx {
     bool own_space, retired, labelled, slack, pressure;
     bool churn;                           /* a class got hot by frees, not by growth */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
-    uint8_t magazine;
+    uint8_t magazine, phase;
     unsigned debug;
     hk_counter committed, metadata, peak, released;
     hk_counter soft, hard;

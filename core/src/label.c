@@ -120,7 +120,7 @@ static void count_slab(sums *t, const hk_slab *s)
 {
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_id(t->ctx->space, s->id);
-    char *start = hk_slab_start(e, s);
+    char *start = hk_slab_first(t->ctx, e, s);
     if (!t->ctx->labelled) {
         count(t, 0, (size_t)s->used * c->size, s->used);
         return;

@@ -71,7 +71,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     const hk_class *c = &hk_classes[bin->kind];
     if (old) {
         bin->slab = NULL;
-        if (old->used == c->blocks) old->trigger = (uint16_t)(c->blocks - 1);
+        unsigned most = hk_slab_capacity(ctx, bin->kind);
+        if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else list_append(ctx, bin, old);
     }
     if (bin->first) {
@@ -110,7 +111,7 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
     hk_extent *e = HK_LIKELY(s->id - ctx->extent->first < ctx->extent->units)
                        ? ctx->extent
                        : hk_extent_of_id(ctx->space, s->id);
-    char *start = hk_slab_start(e, s);
+    char *start = hk_slab_first(ctx, e, s);
     uint64_t *bits = hk_extent_bits(e, s->id - e->first);
     size_t size = c->size;
     if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return NULL;
@@ -128,9 +129,9 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         if (!want) break;
         k++;
     }
-    unsigned fresh = s->fresh;
-    if (want && fresh < c->blocks) {
-        unsigned n = want < c->blocks - fresh ? want : c->blocks - fresh;
+    unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, bin->kind);
+    if (want && fresh < most) {
+        unsigned n = want < most - fresh ? want : most - fresh;
         /* A recycled unit's bitmap holds old bits; an untouched one stays untouched. */
         for (unsigned w = (fresh + 63) / 64; w * 64 < fresh + n; w++)
             if (bits[w]) bits[w] = 0;
@@ -184,7 +185,7 @@ HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
     s += s->head;
-    uint32_t offset = (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)));
+    uint32_t offset = (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT))) - hk_slab_phase(ctx, kind);
     uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
     uint64_t *word = hk_extent_bits(e, unit) + i / 64, bit = UINT64_C(1) << (i % 64);
     if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh || *word & bit)) {

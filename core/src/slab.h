@@ -33,4 +33,23 @@ HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
     return hk_extent_address(e, slab->id);
 }
 
+/* Offset of the first block of a slab. */
+HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
+{
+    return kind < HK_PHASE_CLASSES ? ctx->phase : 0;
+}
+
+HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_slab *slab)
+{
+    return hk_extent_address(e, slab->id) + hk_slab_phase(ctx, slab->kind);
+}
+
+/* Blocks of a slab: one fewer where the phase takes the room of the last. */
+HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, unsigned kind)
+{
+    const hk_class *c = &hk_classes[kind];
+    size_t rest = ((size_t)c->units << HK_UNIT_SHIFT) - (size_t)c->blocks * c->size;
+    return hk_slab_phase(ctx, kind) > rest ? c->blocks - 1u : c->blocks;
+}
+
 #endif

@@ -5,13 +5,14 @@
 #include "slab.h"
 
 /* Index of the block that starts at p in its slab; -1 = none. */
-static int block_index(const hk_extent *e, unsigned kind, const void *p, hk_slab **slab)
+static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p, hk_slab **slab)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
     *slab = s += s->head;
-    size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)), size = hk_classes[kind].size;
+    size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
+    size_t size = hk_classes[kind].size;
     return offset % size == 0 && offset / size < s->fresh ? (int)(offset / size) : -1;
 }
 
@@ -21,7 +22,7 @@ size_t hak_usable_size(const hak_ctx *ctx, const void *p)
     hk_slab *s;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES) {
-        int i = block_index(e, kind, p, &s);
+        int i = block_index(ctx, e, kind, p, &s);
         return i >= 0 && hk_slab_block_out(e, s, (unsigned)i) ? hk_classes[kind].size : 0;
     }
     if (kind < HK_BINS) {
@@ -40,7 +41,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
     hk_slab *s;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
-    bool freed = kind < HK_SMALL_CLASSES  ? block_index(e, kind, p, &s) >= 0
+    bool freed = kind < HK_SMALL_CLASSES  ? block_index(ctx, e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
                                           : b && b->cached;
     if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
@@ -107,7 +108,7 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
 {
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_id(ctx->space, s->id);
-    char *start = hk_slab_start(e, s);
+    char *start = hk_slab_first(ctx, e, s);
     for (unsigned i = 0; i < s->fresh; i++) {
         char *p = start + i * (size_t)c->size;
         if (!hk_slab_block_out(e, s, i) || in_magazine(ctx, s->kind, p)) continue;

@@ -69,6 +69,10 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     {
         options.debug = GENERATE(8u, 0x80000000u);
     }
+    SECTION("phase")
+    {
+        options.phase = GENERATE(1u, 8u, 40u, 64u, 0x10000u);
+    }
     SECTION("labels")
     {
         static const char *const names[HAK_LABELS_MAX + 1] = {"a"};
@@ -109,6 +113,11 @@ TEST_CASE("context options: what is accepted")
     {
         options.debug = GENERATE(1u, 2u, 3u, 4u, 7u);
     }
+    SECTION("phase")
+    {
+        options.phase = GENERATE(16u, 32u, 48u);
+        options.debug = GENERATE(0u, 1u);
+    }
     CHECK(hak_options_error(&options) == nullptr);
     CHECK(hak_options_error(nullptr) == nullptr);
     TestSpace s;
@@ -130,6 +139,44 @@ TEST_CASE("option name")
     CHECK(hak_ctx_name(named) == options.name);
     REQUIRE(hak_ctx_name(plain) != nullptr);
     CHECK(std::string(hak_ctx_name(plain)) == "");
+}
+
+TEST_CASE("option phase: where blocks begin modulo a cache line")
+{
+    const unsigned phase = GENERATE(0u, 16u, 48u);
+    const size_t n = GENERATE((size_t)64, (size_t)128, (size_t)512, (size_t)1024, (size_t)48);
+    CAPTURE(phase, n);
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.phase = phase;
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    hak_label label = hak_label_define(ctx, "x");
+    std::vector<void *> blocks;
+    size_t at_phase = 0;
+    for (unsigned i = 0; i < 3 * 16384 / n; i++) {
+        blocks.push_back(hak_alloc_cs(ctx, n, label, 0));
+        REQUIRE(blocks.back() != nullptr);
+        at_phase += addr(blocks.back()) % 64 == phase;
+        fill(blocks.back(), n, i);
+    }
+    // The steps between blocks of other sizes lead away from the phase.
+    if (n % 64 == 0) CHECK(at_phase == blocks.size());
+    else CHECK(at_phase < blocks.size());
+    for (unsigned i = 0; i < blocks.size(); i++)
+        if (!filled(blocks[i], n, i)) FAIL("block " << i << " lies over another");
+    require_sound(ctx);
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % 64 != 3) hak_free(ctx, blocks[i]);
+    hak_ctx_trim(ctx);
+    for (size_t i = 3; i < blocks.size(); i += 64)
+        if (!filled(blocks[i], n, (unsigned)i)) FAIL("trim took block " << i);
+    require_sound(ctx);
+    // Larger alignments do not depend on the slabs.
+    void *p = hak_aligned_alloc(ctx, 256, 100);
+    CHECK(addr(p) % 256 == 0);
+    hak_free(ctx, p);
+    require_sound(ctx);
 }
 
 TEST_CASE("option magazine: how many frees later a double free is noticed")

@@ -103,6 +103,7 @@ void Shadow::open(Heap &h)
     options.big_cache = below(4) == 0 ? HAK_NONE : below(4) == 0 ? 4 * MiB : 0;
     options.labels = GIVEN_LABELS;
     options.label_count = below(2) ? below(4) : 0;
+    options.phase = below(4) == 0 ? 16 * (unsigned)below(4) : 0;
     h.ctx = hak_ctx_new(space_, &options);
     if (!h.ctx) {
         check_null(h);
