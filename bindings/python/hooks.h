@@ -1,0 +1,113 @@
+/* The hook functions, as a template: included once for each label provider, which defines before
+ *
+ *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
+ *   HK_PY_LABEL(domain, n, caller)    hak_label of a block of n bytes; caller: the code that called PyMem_* or
+ *                                     PyObject_*, which jump to the hook as their last act
+ *   HK_PY_PLACED(domain, p, n, caller)  optional: after a block was made, moved or resized (p is not NULL)
+ *
+ * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
+ * come with that of another allocator. */
+#include "heap.h"
+#include "original.h"
+
+#ifndef HK_PY_PLACED
+#define HK_PY_PLACED(domain, p, n, caller) ((void)0)
+#endif
+
+HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *caller)
+{
+    hak_label label = HK_PY_LABEL(domain, n, caller);
+    hak_ctx *heap = hk_py_enter();
+    void *p = hak_alloc_cs(heap, hk_py_round(n), label, (hak_site)caller);
+    hk_py_leave();
+    if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, n, caller);
+    return p;
+}
+
+HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size_t n, const void *caller)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
+    hak_label label = HK_PY_LABEL(domain, total, caller);
+    hak_ctx *heap = hk_py_enter();
+    void *p = hak_calloc_cs(heap, 1, hk_py_round(total), label, (hak_site)caller);
+    hk_py_leave();
+    if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, total, caller);
+    return p;
+}
+
+/* A block keeps its label. */
+HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, const void *caller)
+{
+    if (!p) return hk_py_allocate(domain, n, caller);
+    hak_ctx *heap = hk_py_enter();
+    bool ours = hak_owns(heap, p);
+    void *q = ours ? hak_realloc(heap, p, hk_py_round(n)) : NULL;
+    hk_py_leave();
+    if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
+    if (HK_PY_LIKELY(q)) HK_PY_PLACED(domain, q, n, caller);
+    return q;
+}
+
+HK_PY_INLINE void hk_py_release(hk_py_domain domain, void *p)
+{
+    if (!p) return;
+    hak_ctx *heap = hk_py_enter();
+    bool ours = hak_owns(heap, p);
+    if (HK_PY_LIKELY(ours)) hak_free(heap, p);
+    hk_py_leave();
+    if (HK_PY_UNLIKELY(!ours)) hk_py_original[domain].free(hk_py_original[domain].ctx, p);
+}
+
+#define HK_PY_DOMAIN_HOOKS(name, domain)                                                                     \
+    static void *name##_malloc(void *ctx, size_t n)                                                          \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return hk_py_allocate(domain, n, __builtin_return_address(0));                                       \
+    }                                                                                                        \
+    static void *name##_calloc(void *ctx, size_t count, size_t n)                                            \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return hk_py_allocate_zeroed(domain, count, n, __builtin_return_address(0));                         \
+    }                                                                                                        \
+    static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return hk_py_resize(domain, p, n, __builtin_return_address(0));                                      \
+    }                                                                                                        \
+    static void name##_free(void *ctx, void *p)                                                              \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        hk_py_release(domain, p);                                                                            \
+    }
+
+HK_PY_DOMAIN_HOOKS(raw, HK_PY_RAW)
+HK_PY_DOMAIN_HOOKS(mem, HK_PY_MEM)
+HK_PY_DOMAIN_HOOKS(obj, HK_PY_OBJ)
+
+/* Arenas of pymalloc: always whole units, never labelled otherwise. */
+static void *arena_alloc(void *ctx, size_t n)
+{
+    (void)ctx;
+    hak_ctx *heap = hk_py_enter();
+    void *p = hak_alloc_cs(heap, n, HK_PY_DOMAIN_LABEL(HK_PY_ARENA), (hak_site)__builtin_return_address(0));
+    hk_py_leave();
+    return p;
+}
+
+static void arena_free(void *ctx, void *p, size_t n)
+{
+    (void)ctx;
+    hak_ctx *heap = hk_py_enter();
+    bool ours = hak_owns(heap, p);
+    if (ours) hak_free_sized(heap, p, n);
+    hk_py_leave();
+    if (!ours) hk_py_original_arena.free(hk_py_original_arena.ctx, p, n);
+}
+
+const hk_py_hooks HK_PY_HOOKS = {
+    .domains = {{NULL, raw_malloc, raw_calloc, raw_realloc, raw_free},
+                {NULL, mem_malloc, mem_calloc, mem_realloc, mem_free},
+                {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free}},
+    .arena = {NULL, arena_alloc, arena_free},
+};

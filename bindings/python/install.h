@@ -1,0 +1,37 @@
+/* Putting the hooks in, and telling whether they are still there. */
+#ifndef HK_PY_INSTALL_H
+#define HK_PY_INSTALL_H
+
+#include "python.h"
+
+typedef enum hk_py_state {
+    HK_PY_DEFAULT,   /* never ours */
+    HK_PY_REPLACED,  /* blocks come from the context */
+    HK_PY_WRAPPED,   /* blocks come from the allocator that was there; calls are counted */
+    HK_PY_COVERED,   /* somebody installed a hook since, that still passes on to ours */
+    HK_PY_DISPLACED  /* ours before, and somebody put another allocator in its place */
+} hk_py_state;
+
+typedef enum hk_py_mode {
+    HK_PY_REPLACE, /* or refuse */
+    HK_PY_WRAP,    /* in all domains */
+    HK_PY_AUTO     /* replace where that is allowed, else wrap */
+} hk_py_mode;
+
+typedef struct hk_py_status {
+    hk_py_state state[HK_PY_DOMAINS];
+    bool installed; /* an installation succeeded */
+    bool early;     /* and it came before Py_Initialize */
+    bool all;       /* RAW, MEM and OBJ, not only RAW and arenas */
+    const char *labels;
+    char why[240];  /* of the last refusal or restriction; "" */
+} hk_py_status;
+
+/* all: RAW, MEM and OBJ; else RAW and arenas. labels: the name of a provider; what is installed once keeps
+ * its provider. 0 = installed; -1 = refused, and the status says why. May be called again, and must be
+ * before each further Py_Initialize: CPython 3.12 and later put their own allocators back there. */
+HK_PY_API int hk_py_install(bool all, hk_py_mode mode, const char *labels);
+/* Needs the GIL if Python is initialized: it allocates a block in each domain to see where it comes from. */
+HK_PY_API void hk_py_status_get(hk_py_status *status);
+
+#endif

@@ -1,0 +1,36 @@
+#include "options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool bad(const char *name, const char *value)
+{
+    fprintf(stderr, "hakmem: %s=%s: not understood, hakmem stays out\n", name, value);
+    return false;
+}
+
+static bool size_of(const char *text, size_t *out)
+{
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    static const char units[] = "KMGT";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (end == text || *text == '-' || (*end && (!unit || end[1])) || n > SIZE_MAX >> shift) return false;
+    *out = (size_t)n << shift;
+    return true;
+}
+
+bool hk_py_options_read(hk_py_options *options)
+{
+    const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
+    const char *labels = getenv("HAKMEM_LABELS"), *report = getenv("HAKMEM_REPORT");
+    *options = (hk_py_options){.labels = labels && *labels ? labels : "off"};
+    if (report && *report) options->report = report;
+    if (domains && *domains) {
+        options->all = strcmp(domains, "all") == 0;
+        if (!options->all && strcmp(domains, "raw") != 0) return bad("HAKMEM_DOMAINS", domains);
+    }
+    if (limit && *limit && !size_of(limit, &options->limit)) return bad("HAKMEM_LIMIT", limit);
+    return true;
+}

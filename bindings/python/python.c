@@ -1,0 +1,49 @@
+#include "python.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hk_py_python python;
+static bool found;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* POSIX lets a function's address travel as void *, ISO C does not: hence the copy. */
+static bool symbol(const char *name, void *function)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    memcpy(function, &address, sizeof address);
+    return address != NULL;
+}
+
+/* "3.11.7 (main, ...)": as 0x030b. */
+static int version_of(const char *text)
+{
+    char *end;
+    long major = strtol(text, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return (int)(major << 8 | minor);
+}
+
+static bool look(void)
+{
+    if (!(symbol("PyMem_GetAllocator", &python.get_allocator) && symbol("PyMem_SetAllocator", &python.set_allocator) &&
+          symbol("PyObject_GetArenaAllocator", &python.get_arena_allocator) &&
+          symbol("PyObject_SetArenaAllocator", &python.set_arena_allocator) &&
+          symbol("PyObject_Malloc", &python.object_malloc) && symbol("Py_IsInitialized", &python.is_initialized) &&
+          symbol("Py_GetVersion", &python.get_version) && symbol("Py_AddPendingCall", &python.add_pending_call)))
+        return false;
+    const char *text = python.get_version();
+    python.version = version_of(text);
+    python.free_threading = strstr(text, "free-threading") != NULL;
+    return python.version >= 0x030a;
+}
+
+const hk_py_python *hk_py_python_find(void)
+{
+    pthread_mutex_lock(&mutex);
+    found = found || look();
+    pthread_mutex_unlock(&mutex);
+    return found ? &python : NULL;
+}

@@ -1,0 +1,23 @@
+/* The interpreter in this process, by name: the hook is loaded into any process, with a Python or not. */
+#ifndef HK_PY_PYTHON_H
+#define HK_PY_PYTHON_H
+
+#include "core.h"
+
+typedef struct hk_py_python {
+    void (*get_allocator)(int domain, hk_py_allocator *out);
+    void (*set_allocator)(int domain, hk_py_allocator *in);
+    void (*get_arena_allocator)(hk_py_arena_allocator *out);
+    void (*set_arena_allocator)(hk_py_arena_allocator *in);
+    void *(*object_malloc)(size_t n);
+    int (*is_initialized)(void);
+    const char *(*get_version)(void);
+    int (*add_pending_call)(int (*fn)(void *), void *arg);
+    int version;         /* 0x030b for 3.11 */
+    bool free_threading; /* a build without the GIL */
+} hk_py_python;
+
+/* NULL = no CPython here, or one before 3.10. Looked for again until it is found. [any thread] */
+const hk_py_python *hk_py_python_find(void);
+
+#endif
