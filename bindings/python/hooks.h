@@ -9,6 +9,7 @@
  * come with that of another allocator. */
 #include "heap.h"
 #include "original.h"
+#include "program.h"
 
 #ifndef HK_PY_PLACED
 #define HK_PY_PLACED(domain, p, n, caller) ((void)0)
@@ -16,6 +17,7 @@
 
 HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *caller)
 {
+    if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
     hak_label label = HK_PY_LABEL(domain, n, caller);
     hak_ctx *heap = hk_py_enter();
     void *p = hak_alloc_cs(heap, hk_py_round(n), label, (hak_site)caller);

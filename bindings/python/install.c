@@ -139,26 +139,41 @@ int hk_py_install(bool all, hk_py_mode mode, const char *labels)
 }
 
 /* Ours is not on top: does a block still come from us? */
-static hk_py_state below(const hk_py_python *python, int d, const hk_py_allocator *now)
+static hk_py_state below(const hk_py_python *python, int d, const hk_py_allocator *now, bool gil)
 {
-    if (put[d] == HK_PY_WRAPPED || builtin(python, now)) return HK_PY_DISPLACED;
+    if (put[d] == HK_PY_WRAPPED || builtin(python, now) || !gil) return HK_PY_DISPLACED;
     void *p = now->malloc(now->ctx, 1);
     bool from_us = p && hk_py_owns(p);
     now->free(now->ctx, p);
     return from_us ? HK_PY_COVERED : HK_PY_DISPLACED;
 }
 
-void hk_py_status_get(hk_py_status *status)
+static void name_of(const void *code, char *out, size_t size)
+{
+    Dl_info info;
+    if (!dladdr(code, &info)) return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    snprintf(out, size, "%s%s%s", slash ? slash + 1 : info.dli_fname, info.dli_sname ? ": " : "",
+             info.dli_sname ? info.dli_sname : "");
+}
+
+void hk_py_status_get(hk_py_status *status, bool gil)
 {
     const hk_py_python *python = hk_py_python_find();
     *status = (hk_py_status){.installed = installed, .early = early, .all = all_domains, .labels = provider->name};
     memcpy(status->why, why, sizeof why);
     if (!python) return;
     for (int d = HK_PY_RAW; d <= HK_PY_OBJ; d++) {
-        if (!put[d]) continue;
         hk_py_allocator now;
         python->get_allocator(d, &now);
-        status->state[d] = now.malloc == ours(d)->malloc ? put[d] : below(python, d, &now);
+        if (put[d] && now.malloc == ours(d)->malloc) {
+            status->state[d] = put[d];
+            continue;
+        }
+        if (put[d]) status->state[d] = below(python, d, &now, gil);
+        void *code;
+        memcpy(&code, &now.malloc, sizeof code);
+        name_of(code, status->holder[d], sizeof status->holder[d]);
     }
     if (put[HK_PY_ARENA]) {
         hk_py_arena_allocator now;

@@ -24,6 +24,8 @@ typedef struct hk_py_status {
     bool early;     /* and it came before Py_Initialize */
     bool all;       /* RAW, MEM and OBJ, not only RAW and arenas */
     const char *labels;
+    /* Where the allocator on top of ours or in place of ours lies, "file: symbol"; "" = ours is on top. */
+    char holder[HK_PY_DOMAINS][80];
     char why[240];  /* of the last refusal or restriction; "" */
 } hk_py_status;
 
@@ -31,7 +33,8 @@ typedef struct hk_py_status {
  * its provider. 0 = installed; -1 = refused, and the status says why. May be called again, and must be
  * before each further Py_Initialize: CPython 3.12 and later put their own allocators back there. */
 HK_PY_API int hk_py_install(bool all, hk_py_mode mode, const char *labels);
-/* Needs the GIL if Python is initialized: it allocates a block in each domain to see where it comes from. */
-HK_PY_API void hk_py_status_get(hk_py_status *status);
+/* gil: it is held, or Python is not initialized. Then a block is allocated where another hook is on top of
+ * ours, to see where it comes from; else such a domain counts as displaced. */
+HK_PY_API void hk_py_status_get(hk_py_status *status, bool gil);
 
 #endif

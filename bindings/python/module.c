@@ -21,7 +21,7 @@ static PyObject *status(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     hk_py_status s;
-    hk_py_status_get(&s);
+    hk_py_status_get(&s, true);
     return Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:s,s:s}", "raw", state_names[s.state[HK_PY_RAW]], "mem",
                          state_names[s.state[HK_PY_MEM]], "obj", state_names[s.state[HK_PY_OBJ]], "arena",
                          state_names[s.state[HK_PY_ARENA]], "installed", s.installed ? Py_True : Py_False, "early",

@@ -9,6 +9,7 @@ typedef struct hk_py_options {
     const char *labels;  /* HAKMEM_LABELS; default off */
     size_t limit;        /* HAKMEM_LIMIT: bytes, or with K, M, G; 0 = none */
     const char *report;  /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
+    bool first;          /* not started by another process under hakmem: HAKMEM_PID is set by this one */
 } hk_py_options;
 
 /* false: a value that is none; it was named on stderr. */

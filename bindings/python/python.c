@@ -9,10 +9,15 @@ static hk_py_python python;
 static bool found;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* POSIX lets a function's address travel as void *, ISO C does not: hence the copy. */
-static bool symbol(const char *name, void *function)
+void *hk_py_symbol(const char *name)
 {
-    void *address = dlsym(RTLD_DEFAULT, name);
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+/* POSIX lets a function's address travel as void *, ISO C does not: hence the copy. */
+bool hk_py_function(const char *name, void *function)
+{
+    void *address = hk_py_symbol(name);
     memcpy(function, &address, sizeof address);
     return address != NULL;
 }
@@ -28,11 +33,11 @@ static int version_of(const char *text)
 
 static bool look(void)
 {
-    if (!(symbol("PyMem_GetAllocator", &python.get_allocator) && symbol("PyMem_SetAllocator", &python.set_allocator) &&
-          symbol("PyObject_GetArenaAllocator", &python.get_arena_allocator) &&
-          symbol("PyObject_SetArenaAllocator", &python.set_arena_allocator) &&
-          symbol("PyObject_Malloc", &python.object_malloc) && symbol("Py_IsInitialized", &python.is_initialized) &&
-          symbol("Py_GetVersion", &python.get_version) && symbol("Py_AddPendingCall", &python.add_pending_call)))
+    if (!(hk_py_function("PyMem_GetAllocator", &python.get_allocator) && hk_py_function("PyMem_SetAllocator", &python.set_allocator) &&
+          hk_py_function("PyObject_GetArenaAllocator", &python.get_arena_allocator) &&
+          hk_py_function("PyObject_SetArenaAllocator", &python.set_arena_allocator) &&
+          hk_py_function("PyObject_Malloc", &python.object_malloc) && hk_py_function("Py_IsInitialized", &python.is_initialized) &&
+          hk_py_function("Py_GetVersion", &python.get_version) && hk_py_function("Py_AddPendingCall", &python.add_pending_call)))
         return false;
     const char *text = python.get_version();
     python.version = version_of(text);

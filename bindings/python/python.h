@@ -20,4 +20,8 @@ typedef struct hk_py_python {
 /* NULL = no CPython here, or one before 3.10. Looked for again until it is found. [any thread] */
 const hk_py_python *hk_py_python_find(void);
 
+/* An object or a function of the interpreter; `function` points to a function pointer. false = not there. */
+void *hk_py_symbol(const char *name);
+bool hk_py_function(const char *name, void *function);
+
 #endif

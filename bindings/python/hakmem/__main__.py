@@ -1,0 +1,3 @@
+from hakmem._cli import main
+
+main()

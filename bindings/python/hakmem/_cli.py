@@ -1,0 +1,103 @@
+"""python -m hakmem: programs under hakmem, and their reports."""
+
+import argparse
+import os
+import shlex
+import sys
+
+from hakmem import _launch, _report
+
+
+def warn(message):
+    print(f"hakmem: {message}", file=sys.stderr)
+
+
+def fail(message):
+    warn(message)
+    sys.exit(2)
+
+
+def size(text):
+    try:
+        _launch.size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def run(args):
+    if args.module == []:
+        fail("run: -m needs the name of a module")
+    program = ["-m", *args.module] if args.module else args.program
+    if not program:
+        fail("run: no program; give a script, or -m and a module")
+    environment = _launch.environment(
+        warn,
+        all_domains=args.all,
+        limit=args.limit,
+        labels=args.labels,
+        report=None if args.report == "" else args.report,
+    )
+    command = [sys.executable, *_launch.interpreter_flags(warn), *program]
+    os.execve(sys.executable, command, environment)
+
+
+def env(args):
+    values = _launch.settings(all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report)
+    for name, value in values.items():
+        print(f"export {name}={shlex.quote(value)}")
+    for name in _launch.DISPLACING:
+        print(f"unset {name}")
+
+
+def report(args):
+    print(_report.text(load(args.file)))
+
+
+def diff(args):
+    print(_report.difference(load(args.before), load(args.after)))
+
+
+def load(path):
+    try:
+        return _report.load(path)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+def options_of_hook(parser, report):
+    parser.add_argument("--all", action="store_true", help="all of Python's memory, not only RAW and arenas")
+    parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or with K, M, G")
+    parser.add_argument("--labels", choices=_launch.LABELS, help="whom blocks are booked to (off)")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        default=report,
+        help="report at exit as JSON; %%p is the process's number, '-' text on stderr, '' none" + (" (-)" if report else ""),
+    )
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="python -m hakmem", description="Memory of Python programs under hakmem.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+
+    def add(function, text, **options):
+        command = commands.add_parser(function.__name__, help=text, description=text, **options)
+        command.set_defaults(function=function)
+        return command
+
+    command = add(run, "run a program under hakmem", usage="%(prog)s [options] (script | -m module) [argument ...]")
+    options_of_hook(command, "-")
+    command.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module")
+    command.add_argument("program", nargs=argparse.REMAINDER, metavar="script", help="with its arguments")
+    options_of_hook(add(env, "print the variables that put hakmem under every Python, for a shell"), None)
+    add(report, "show a report").add_argument("file")
+    command = add(diff, "what changed between two reports")
+    command.add_argument("before")
+    command.add_argument("after")
+    return top
+
+
+def main(arguments=None):
+    args = parser().parse_args(arguments)
+    args.function(args)

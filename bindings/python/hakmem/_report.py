@@ -1,0 +1,108 @@
+"""Report files as text, and the difference of two of them."""
+
+import json
+
+SCHEMA = 1
+
+
+def load(path):
+    """A report; ValueError if the file is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            report = json.load(file)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not a report of hakmem ({error})") from None
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: not a report of hakmem, or of another version")
+    return report
+
+
+def amount(n):
+    """Bytes for people; MiB keep two digits so that small changes show."""
+    if abs(n) >= 1 << 20:
+        return f"{n / (1 << 20):,.2f} MiB"
+    return f"{n / 1024:,.1f} KiB" if abs(n) >= 1024 else f"{n} B"
+
+
+def resident(stats):
+    """The parts of the resident memory, by name; they sum to `resident_bytes`."""
+    ours = stats["committed_bytes"] - stats["released_bytes"] + stats["idle_bytes"]
+    return {
+        "live": stats["live_bytes"] - stats["big_bytes"],
+        "large": stats["big_bytes"],
+        "cached": stats["cached_bytes"] - stats["released_bytes"],
+        "purgeable": stats["idle_bytes"],
+        "metadata": stats["metadata_bytes"],
+        "not ours": stats["resident_bytes"] - ours,
+    }
+
+
+def resident_line(stats):
+    parts = ", ".join(f"{name} {amount(n)}" for name, n in resident(stats).items())
+    return f"resident {amount(stats['resident_bytes'])}: {parts}"
+
+
+def domains_line(status):
+    names = ("raw", "mem", "obj", "arena")
+    return ", ".join(f"{name} {status[name]}" for name in names)
+
+
+def rows(header, lines):
+    """A table: first column to the left, the others to the right."""
+    widths = [max(len(str(line[i])) for line in [header, *lines]) for i in range(len(header))]
+
+    def form(line):
+        cells = [str(c).rjust(w) for c, w in zip(line[1:], widths[1:])]
+        return "  " + "  ".join([str(line[0]).ljust(widths[0]), *cells]).rstrip()
+
+    return [form(header), *map(form, lines)]
+
+
+def label_rows(labels):
+    total = sum(label["live_bytes"] for label in labels.values()) or 1
+    lines = [
+        (name, f"{label['live_bytes']:,}", f"{label['live_blocks']:,}", f"{100 * label['live_bytes'] / total:.1f} %")
+        for name, label in sorted(labels.items(), key=lambda item: -item[1]["live_bytes"])
+    ]
+    return rows(("label", "live bytes", "blocks", "share"), lines)
+
+
+def text(report):
+    """The whole report."""
+    stats, status = report["stats"], report["status"]
+    command = " ".join(report["command"])
+    lines = [
+        f"hakmem {report['hakmem']}: {command if len(command) < 90 else command[:87] + '...'}",
+        f"  Python {report['python'].split()[0]}, process {report['pid']}, {report['cpu_seconds']:.2f} s of CPU, "
+        f"peak resident {amount(report['peak_resident_bytes'])}",
+        f"  domains: {domains_line(status)}",
+    ]
+    if status["why"]:
+        lines.append(f"  note: {status['why']}")
+    lines += [""] + label_rows(report["labels"]) + [""]
+    for domain, count in report["wrapped"].items():
+        lines.append(f"  {domain}, wrapped: {count['allocations']:,} allocations, {count['bytes']:,} bytes asked for")
+    lines.append(f"  peak live {amount(stats['peak_bytes'])}, committed {amount(stats['committed_bytes'])}")
+    if stats["hard_limit"]:
+        lines.append(f"  limit {amount(stats['hard_limit'])}, {stats['failures']:,} allocations refused")
+    lines.append("  " + resident_line(stats))
+    return "\n".join(lines)
+
+
+def difference(before, after):
+    """What changed, the largest change first."""
+    names = before["labels"].keys() | after["labels"].keys()
+    nothing = {"live_bytes": 0, "live_blocks": 0}
+    changes = []
+    for name in names:
+        a, b = before["labels"].get(name, nothing), after["labels"].get(name, nothing)
+        changes.append((name, b["live_bytes"] - a["live_bytes"], b["live_blocks"] - a["live_blocks"], b["live_bytes"]))
+    changes.sort(key=lambda c: (-abs(c[1]), c[0]))
+    lines = rows(
+        ("label", "change", "blocks", "now"),
+        [(name, f"{size:+,}", f"{blocks:+,}", f"{now:,}") for name, size, blocks, now in changes if size or blocks],
+    )
+    for key in ("live_bytes", "peak_bytes", "committed_bytes", "resident_bytes"):
+        a, b = before["stats"][key], after["stats"][key]
+        lines.append(f"  {key.removesuffix('_bytes')}: {amount(a)} -> {amount(b)} ({b - a:+,})")
+    return "\n".join(lines)
