@@ -7,4 +7,7 @@
 extern const hk_py_hooks hk_py_hooks_off;
 extern const hk_py_provider hk_py_provider_off;
 
+extern const hk_py_hooks hk_py_hooks_native;
+extern const hk_py_provider hk_py_provider_native;
+
 #endif

@@ -62,7 +62,7 @@ static inline origin find(const hk_lua_labels *labels, uintptr_t sp)
 {
     for (;;) {
         uintptr_t pc = ((const uintptr_t *)sp)[-1];
-        uint64_t word = atomic_load_explicit(&hk_site_cache[hk_site_slot(pc)], memory_order_relaxed);
+        uint64_t word = hk_site_home(hk_site_cache, HK_SITE_SLOTS, pc);
         if (__builtin_expect(word >> 16 != pc, 0)) return (origin){0, 0};
         if ((word & HK_SITE_CLIMB) == 0) return (origin){labels->of_kind[word & 0xffff], pc};
         sp += (word & 0x7fff) * sizeof(uintptr_t);

@@ -2,7 +2,7 @@
 
 #ifdef HK_CFI_WALK
 
-_Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
+hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 
 enum { MAX_SITES = 1024, MAX_FUNCTIONS = 512 };
 
@@ -116,8 +116,8 @@ static void book_all(const hk_observation *obs, size_t count, bool broad)
 
 static unsigned climb(size_t bytes)
 {
-    size_t words = bytes / sizeof(uintptr_t);
-    return words != 0 && words < HK_SITE_CLIMB ? HK_SITE_CLIMB | (unsigned)words : HK_KIND_OTHER;
+    unsigned info = hk_site_climb(bytes);
+    return info != 0 ? info : HK_KIND_OTHER;
 }
 
 static unsigned kind_of_sites(const function *f)
@@ -153,27 +153,12 @@ static unsigned information(uintptr_t pc, uintptr_t caller_sp)
     return start != 0 && f->helper ? climb_unseen(pc, caller_sp) : kind_of_sites(f);
 }
 
-/* The first free slot of the probe sequence; its first slot when all are taken. */
-static void cache(uintptr_t pc, unsigned info)
-{
-    uint64_t word = (uint64_t)pc << 16 | info;
-    _Atomic uint64_t *home = &hk_site_cache[hk_site_slot(pc)];
-    for (unsigned i = 0; i < HK_SITE_PROBES; i++) {
-        uint64_t expected = 0;
-        if (atomic_compare_exchange_strong(&home[i], &expected, word)) return;
-    }
-    atomic_store(home, word);
-}
-
 unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp)
 {
-    _Atomic uint64_t *home = &hk_site_cache[hk_site_slot(pc)];
-    for (unsigned i = 1; i < HK_SITE_PROBES; i++) {
-        uint64_t word = atomic_load_explicit(&home[i], memory_order_relaxed);
-        if (word >> 16 == pc) return (unsigned)(word & 0xffff);
-    }
+    uint64_t word = hk_site_find(hk_site_cache, HK_SITE_SLOTS, pc);
+    if (word != 0) return (unsigned)(word & HK_SITE_INFO);
     unsigned info = information(pc, caller_sp);
-    cache(pc, info);
+    hk_site_put(hk_site_cache, HK_SITE_SLOTS, pc, info);
     return info;
 }
 

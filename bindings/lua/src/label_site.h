@@ -6,23 +6,13 @@
 
 #include "cfi.h"
 #include "label_kind.h"
+#include "site_cache.h"
 
 #ifdef HK_CFI_WALK
 
-#include <stdatomic.h>
-
-/* One word a site, so that a reader without a lock sees all of it or none: the address above 16 bits of
- * information. 0 = free. */
-enum { HK_SITE_SLOTS = 1024, HK_SITE_PROBES = 8 };
-extern _Atomic uint64_t hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
-
-/* With CLIMB, the rest of the information is the size of the frame in words; without, it is a hk_kind. */
-#define HK_SITE_CLIMB 0x8000u
-
-static inline size_t hk_site_slot(uintptr_t pc)
-{
-    return (size_t)(pc ^ (pc >> 10)) & (HK_SITE_SLOTS - 1);
-}
+/* The kinds in it are of hk_kind. */
+enum { HK_SITE_SLOTS = 1024 };
+extern hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 
 /* The information for pc, a return address somewhere above the one at caller_sp (HK_CFI_CALLER_SP of
  * lua_Alloc); fills the cache. Slow. */

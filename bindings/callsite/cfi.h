@@ -1,14 +1,14 @@
-/* Frames of the runtime's machine code: which function a return address belongs to, and where the next one
+/* Frames of machine code: which function a return address belongs to, and where the next one
  * is. From the unwind tables (.eh_frame) of the images, which stripped libraries have too. No allocation,
  * no lock but that of dl_iterate_phdr; not for the allocation path all the same. */
-#ifndef HK_LUA_CFI_H
-#define HK_LUA_CFI_H
+#ifndef HK_CFI_H
+#define HK_CFI_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elsewhere labels come from type tags alone. */
+/* Elsewhere there are no frames to go by. */
 #if defined(__x86_64__) && defined(__linux__)
 #define HK_CFI_WALK 1
 

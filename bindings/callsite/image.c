@@ -1,0 +1,68 @@
+#define _GNU_SOURCE
+#include "image.h"
+
+#include <link.h>
+#include <string.h>
+
+typedef struct search {
+    uintptr_t address;
+    hk_image *image;
+} search;
+
+static void find_build_id(hk_image *image, const uint8_t *note, size_t size)
+{
+    while (size >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) head;
+        memcpy(&head, note, sizeof head);
+        size_t name = (head.n_namesz + 3U) & ~3U, content = (head.n_descsz + 3U) & ~3U;
+        if (name + content > size - sizeof head) return;
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
+            memcmp(note + sizeof head, "GNU", 4) == 0) {
+            image->build_id = note + sizeof head + name;
+            image->build_id_size = head.n_descsz;
+            return;
+        }
+        note += sizeof head + name + content;
+        size -= sizeof head + name + content;
+    }
+}
+
+static int match(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    const search *s = user;
+    hk_image image = {.bias = info->dlpi_addr, .low = UINTPTR_MAX, .path = info->dlpi_name};
+    bool found = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_LOAD) continue;
+        uintptr_t low = info->dlpi_addr + ph->p_vaddr;
+        found |= s->address - low < ph->p_memsz;
+        if (low < image.low) image.low = low;
+        if (low + ph->p_memsz > image.high) image.high = low + ph->p_memsz;
+    }
+    if (!found) return 0;
+    for (int i = 0; i < info->dlpi_phnum && image.build_id == NULL; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type == PT_NOTE)
+            find_build_id(&image, (const uint8_t *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+    }
+    *s->image = image;
+    return 1;
+}
+
+bool hk_image_at(uintptr_t address, hk_image *image)
+{
+    search s = {address, image};
+    return dl_iterate_phdr(match, &s) != 0;
+}
+
+void hk_image_stem(const hk_image *image, char *stem, size_t size)
+{
+    const char *slash = strrchr(image->path, '/');
+    const char *name = slash != NULL ? slash + 1 : image->path;
+    size_t length = strcspn(name, ".");
+    if (length > size - 1) length = size - 1;
+    memcpy(stem, name, length);
+    stem[length] = 0;
+}

@@ -1,0 +1,60 @@
+/* What is known about return addresses: for each either the kind of block that is allocated there, or that
+ * it lies in a helper of the allocator and how far up the next return address is. */
+#ifndef HK_SITE_CACHE_H
+#define HK_SITE_CACHE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One word a site, so that a reader without a lock sees all of it or none: the address above 16 bits of
+ * information. 0 = free. A cache is an array of `slots` (a power of 2) and HK_SITE_PROBES more. */
+enum { HK_SITE_PROBES = 8 };
+typedef _Atomic uint64_t hk_site_word;
+
+/* With CLIMB, the rest of the information is the size of the frame in words; without, it is a kind. */
+#define HK_SITE_CLIMB 0x8000u
+#define HK_SITE_INFO 0xffffu
+
+static inline size_t hk_site_slot(uintptr_t pc, size_t slots)
+{
+    return (size_t)(pc ^ (pc >> 10)) & (slots - 1);
+}
+
+/* The word at the home of pc, for the allocation path: it is of pc when word >> 16 == pc. */
+static inline uint64_t hk_site_home(hk_site_word *cache, size_t slots, uintptr_t pc)
+{
+    return atomic_load_explicit(&cache[hk_site_slot(pc, slots)], memory_order_relaxed);
+}
+
+/* The word of pc wherever it is; 0 = not there. */
+static inline uint64_t hk_site_find(hk_site_word *cache, size_t slots, uintptr_t pc)
+{
+    hk_site_word *home = &cache[hk_site_slot(pc, slots)];
+    for (unsigned i = 0; i < HK_SITE_PROBES; i++) {
+        uint64_t word = atomic_load_explicit(&home[i], memory_order_relaxed);
+        if (word >> 16 == pc) return word;
+    }
+    return 0;
+}
+
+/* Into the first free slot of the probe sequence; its first slot when all are taken. */
+static inline void hk_site_put(hk_site_word *cache, size_t slots, uintptr_t pc, unsigned info)
+{
+    uint64_t word = (uint64_t)pc << 16 | info;
+    hk_site_word *home = &cache[hk_site_slot(pc, slots)];
+    for (unsigned i = 0; i < HK_SITE_PROBES; i++) {
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&home[i], &expected, word)) return;
+    }
+    atomic_store(home, word);
+}
+
+/* For a frame of this size; 0 when it cannot be said in the information. */
+static inline unsigned hk_site_climb(size_t bytes)
+{
+    size_t words = bytes / sizeof(uintptr_t);
+    return words != 0 && words < HK_SITE_CLIMB ? HK_SITE_CLIMB | (unsigned)words : 0;
+}
+
+#endif

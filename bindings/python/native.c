@@ -1,0 +1,115 @@
+#include "native.h"
+
+#include "python.h"
+#include "subsystem.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#ifdef HK_CFI_WALK
+
+hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
+
+enum { FRAMES_MAX = 12, STEM_MAX = 40 };
+
+/* The image with CPython in it, and the names of its functions. */
+static hk_image core;
+static hk_symbols symbols;
+static hak_label labels[HK_PY_SUBSYSTEM_COUNT];
+
+/* A library other than CPython's, by name. The program may be a mere launcher of a libpython. */
+static hak_label label_of_image(const hk_image *image)
+{
+    char name[4 + STEM_MAX] = "ext:";
+    hk_image_stem(image, name + 4, STEM_MAX);
+    hak_label label = name[4] != 0 ? hk_py_label_define(name) : 0;
+    return label != 0 ? label : labels[HK_PY_CORE];
+}
+
+typedef enum answer { LABEL, HELPER, NAMELESS } answer;
+
+static answer judge(uintptr_t pc, hak_label *label)
+{
+    *label = labels[HK_PY_CORE];
+    if (pc - core.low >= core.high - core.low) {
+        hk_image image;
+        if (hk_image_at(pc, &image)) *label = label_of_image(&image);
+        return LABEL;
+    }
+    uintptr_t start = hk_cfi_function(pc);
+    hk_symbol symbol;
+    if (start == 0 || !hk_symbols_find(&symbols, start, &symbol)) return NAMELESS;
+    hk_py_subsystem subsystem = hk_py_subsystem_of(symbol.name, symbol.file);
+    if (subsystem == HK_PY_HELPER) return HELPER;
+    *label = labels[subsystem];
+    return LABEL;
+}
+
+/* What to remember of a return address. A function without a name is taken for part of its caller. A frame
+ * that is found by the frame pointer may have any size (alloca), except in a helper. */
+static unsigned information(uintptr_t pc, const hk_cfi_frame *frame)
+{
+    hak_label label;
+    answer is = judge(pc, &label);
+    hk_cfi_rule rule;
+    if (is == LABEL || !hk_cfi_rule_at(pc, &rule) || (is == NAMELESS && rule.cfa_from_fp)) return label;
+    unsigned climb = hk_site_climb(hk_cfi_up(*frame, &rule).sp - frame->sp);
+    return climb != 0 ? climb : label;
+}
+
+hak_label hk_py_native_find(uintptr_t sp)
+{
+    int error = errno;
+    hk_cfi_frame frame = hk_cfi_caller(sp);
+    hak_label label = labels[HK_PY_CORE];
+    for (int i = 0; i < FRAMES_MAX; i++) {
+        uint64_t word = hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc);
+        unsigned info = (unsigned)(word & HK_SITE_INFO);
+        if (word == 0) {
+            info = information(frame.pc, &frame);
+            hk_site_put(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc, info);
+        }
+        if (!(info & HK_SITE_CLIMB)) {
+            label = (hak_label)info;
+            break;
+        }
+        hk_cfi_rule rule;
+        if (!hk_cfi_rule_at(frame.pc, &rule)) break;
+        frame = hk_cfi_up(frame, &rule);
+    }
+    errno = error;
+    return label;
+}
+
+const char *hk_py_native_start(hak_ctx *ctx)
+{
+    const hk_py_python *python = hk_py_python_find();
+    if (!python || !hk_image_at((uintptr_t)python->object_malloc, &core)) return "no CPython in this process";
+    for (int i = 0; i < HK_PY_SUBSYSTEM_COUNT; i++) {
+        labels[i] = hak_label_define(ctx, hk_py_subsystem_name((hk_py_subsystem)i));
+        if (labels[i] == 0) return "no memory for labels";
+    }
+    /* without a file of names there is still which library it was */
+    if (symbols.source == HK_SYMBOLS_NONE) hk_symbols_open(&symbols, &core, "/usr/lib/debug");
+    return NULL;
+}
+
+hk_symbols_source hk_py_native_source(void)
+{
+    return symbols.source;
+}
+
+#else
+
+const char *hk_py_native_start(hak_ctx *ctx)
+{
+    (void)ctx;
+    return "labels by call site are there for x86-64 Linux";
+}
+
+hk_symbols_source hk_py_native_source(void)
+{
+    return HK_SYMBOLS_NONE;
+}
+
+#endif

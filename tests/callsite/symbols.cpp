@@ -1,0 +1,201 @@
+// Names of functions, from each of the three places where they may be.
+#include <catch2/catch.hpp>
+
+extern "C" {
+#include "cfi.h"
+#include "image.h"
+#include "symbols.h"
+}
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+extern "C" __attribute__((noinline, visibility("default"))) int hk_test_exported(int x)
+{
+    return x * 7 + (int)(intptr_t)__builtin_return_address(0) % 2;
+}
+
+namespace
+{
+
+__attribute__((noinline)) int local_to_this_file(int x)
+{
+    return x * 5 + (int)(intptr_t)__builtin_return_address(0) % 2;
+}
+
+// Functions of a file's .symtab by address, as elfutils reads them.
+std::multimap<uintptr_t, std::string> expected_names(const char *path, uintptr_t bias)
+{
+    std::multimap<uintptr_t, std::string> names;
+    elf_version(EV_CURRENT);
+    int fd = open(path, O_RDONLY);
+    Elf *elf = elf_begin(fd, ELF_C_READ, nullptr);
+    Elf_Scn *scn = nullptr;
+    while ((scn = elf_nextscn(elf, scn)) != nullptr) {
+        GElf_Shdr header;
+        gelf_getshdr(scn, &header);
+        if (header.sh_type != SHT_SYMTAB) continue;
+        Elf_Data *data = elf_getdata(scn, nullptr);
+        for (size_t i = 0; i < header.sh_size / header.sh_entsize; i++) {
+            GElf_Sym sym;
+            gelf_getsym(data, (int)i, &sym);
+            if (GELF_ST_TYPE(sym.st_info) == STT_FUNC && sym.st_shndx != SHN_UNDEF)
+                names.emplace(bias + sym.st_value, elf_strptr(elf, header.sh_link, sym.st_name));
+        }
+    }
+    elf_end(elf);
+    close(fd);
+    return names;
+}
+
+hk_image own_image()
+{
+    hk_image image;
+    REQUIRE(hk_image_at((uintptr_t)&hk_test_exported, &image));
+    return image;
+}
+
+// A copy of this program, changed by a command with %s for the copy.
+std::string changed_copy(const std::string &name, const std::string &command)
+{
+    char dir[] = "/tmp/hakmem-symbols-XXXXXX";
+    REQUIRE(mkdtemp(dir) != nullptr);
+    std::string path = std::string(dir) + "/" + name;
+    REQUIRE(std::system(("cp /proc/" + std::to_string(getpid()) + "/exe " + path).c_str()) == 0);
+    if (!command.empty()) REQUIRE(std::system((command + " " + path).c_str()) == 0);
+    return path;
+}
+
+void remove_copy(const std::string &path)
+{
+    REQUIRE(std::system(("rm -r " + path.substr(0, path.rfind('/'))).c_str()) == 0);
+}
+
+std::string name_at(const hk_symbols &symbols, uintptr_t start)
+{
+    hk_symbol found;
+    return hk_symbols_find(&symbols, start, &found) ? found.name : "";
+}
+
+TEST_CASE("every function of .symtab has the name that elfutils gives it")
+{
+    hk_image image = own_image();
+    hk_symbols symbols;
+    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+    REQUIRE(symbols.source == HK_SYMBOLS_SYMTAB);
+    auto expected = expected_names("/proc/self/exe", image.bias);
+    REQUIRE(expected.size() > 100);
+    size_t wrong = 0;
+    for (auto &entry : expected) {
+        auto range = expected.equal_range(entry.first);
+        std::string name = name_at(symbols, entry.first);
+        bool known = false;
+        for (auto i = range.first; i != range.second; i++)
+            known = known || i->second == name;
+        wrong += !known;
+    }
+    CHECK(wrong == 0);
+    CHECK(name_at(symbols, (uintptr_t)&hk_test_exported + 1).empty());
+    CHECK(name_at(symbols, image.low).empty());
+    hk_symbols_close(&symbols);
+}
+
+TEST_CASE("a local function has its source file, an exported one has none")
+{
+    hk_image image = own_image();
+    hk_symbols symbols;
+    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+    hk_symbol found;
+    CHECK(local_to_this_file(1) != 0);
+    REQUIRE(hk_symbols_find(&symbols, (uintptr_t)&local_to_this_file, &found));
+    REQUIRE(found.file != nullptr);
+    CHECK(std::string(found.file) == "symbols.cpp");
+    REQUIRE(hk_symbols_find(&symbols, (uintptr_t)&hk_test_exported, &found));
+    CHECK(found.file == nullptr);
+    hk_symbols_close(&symbols);
+}
+
+TEST_CASE("a stripped program keeps the names that it exports")
+{
+    std::string path = changed_copy("stripped", "strip");
+    hk_image image = own_image();
+    image.path = path.c_str();
+    hk_symbols symbols;
+    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+    CHECK(symbols.source == HK_SYMBOLS_DYNSYM);
+    CHECK(name_at(symbols, (uintptr_t)&hk_test_exported) == "hk_test_exported");
+    CHECK(name_at(symbols, (uintptr_t)&local_to_this_file).empty());
+    hk_symbols_close(&symbols);
+    remove_copy(path);
+}
+
+TEST_CASE("a stripped program takes the names of its debug package")
+{
+    std::string stripped = changed_copy("stripped", "strip"),
+                debug = changed_copy("debug", "strip --only-keep-debug");
+    static const uint8_t id[] = {0xab, 0x01, 0xcd};
+    std::string root = debug.substr(0, debug.rfind('/'));
+    REQUIRE(std::system(("mkdir -p " + root + "/.build-id/ab && mv " + debug + " " + root +
+                         "/.build-id/ab/01cd.debug")
+                            .c_str()) == 0);
+    hk_image image = own_image();
+    image.path = stripped.c_str();
+    image.build_id = id;
+    image.build_id_size = sizeof id;
+    hk_symbols symbols;
+    REQUIRE(hk_symbols_open(&symbols, &image, root.c_str()));
+    CHECK(symbols.source == HK_SYMBOLS_DEBUG);
+    CHECK(name_at(symbols, (uintptr_t)&local_to_this_file).find("local_to_this_file") != std::string::npos);
+    hk_symbols_close(&symbols);
+    remove_copy(stripped);
+    remove_copy(debug);
+}
+
+TEST_CASE("broken files have no symbols, and errno is kept")
+{
+    hk_image image = own_image();
+    hk_symbols symbols;
+    hk_symbol found;
+    for (const char *command : {"truncate -s 100", "truncate -s 0", "truncate -s 9000", "rm"}) {
+        std::string path = changed_copy("broken", command);
+        image.path = path.c_str();
+        image.build_id = nullptr;
+        errno = 77;
+        CHECK_FALSE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+        CHECK(errno == 77);
+        CHECK_FALSE(hk_symbols_find(&symbols, (uintptr_t)&hk_test_exported, &found));
+        hk_symbols_close(&symbols);
+        remove_copy(path);
+    }
+}
+
+TEST_CASE("the image of an address")
+{
+    hk_image image;
+    REQUIRE(hk_image_at((uintptr_t)&std::printf, &image));
+    char stem[16];
+    hk_image_stem(&image, stem, sizeof stem);
+    CHECK(std::string(stem) == "libc");
+    hk_image_stem(&image, stem, 3);
+    CHECK(std::string(stem) == "li");
+    CHECK(image.build_id != nullptr);
+    CHECK(image.build_id_size >= 8);
+    CHECK(image.low <= (uintptr_t)&std::printf);
+    CHECK(image.high > (uintptr_t)&std::printf);
+    hk_image own = own_image();
+    hk_image_stem(&own, stem, sizeof stem);
+    CHECK(std::string(stem).empty());
+    int on_stack = 0;
+    CHECK_FALSE(hk_image_at((uintptr_t)&on_stack, &image));
+}
+
+} // namespace
