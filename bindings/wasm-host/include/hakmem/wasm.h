@@ -1,0 +1,262 @@
+/* hakmem for WebAssembly hosts: tenants with limits, pooled linear memories, reset to an image.
+ *
+ * INTRODUCTION
+ *   A *host* (hak_wasm_host) is one process' supply of linear memories and of contexts. A *tenant*
+ *   (hak_wasm_tenant) is whoever is to be counted and limited: a customer, a plugin, a request. It has a
+ *   context for what the runtime allocates on its behalf, and owns the linear memories made for it. An
+ *   *image* (hak_wasm_image) is the content of a linear memory at one moment, to go back to.
+ *
+ *   Runtimes do not say on whose behalf they allocate, so the binding keeps a *current tenant* and label
+ *   for each thread: set them with hak_wasm_enter around every call into the runtime. What is allocated
+ *   outside of any scope goes to the tenant of the host itself.
+ *
+ *       hak_wasm_host *host = hak_wasm_host_new(NULL);
+ *       hak_wasm_tenant_options options = HAK_WASM_TENANT_OPTIONS_INIT;
+ *       options.limits.linear_bytes = 64 << 20;
+ *       hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+ *       hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+ *       char *memory = hak_wasm_memory_new(host, 3 << 16);   // a runtime's adapter does this
+ *       hak_wasm_leave(before);
+ *       hak_wasm_memory_free(host, memory);
+ *       hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+ *       hak_wasm_host_delete(host);
+ *
+ *   Adapters for runtimes: hakmem/wasm_wamr.h, hakmem/wasm_wasmtime.h, hakmem/wasm_wasm2c.h.
+ *
+ * CONVENTIONS, for every function below unless it says otherwise
+ *   Units      sizes are bytes.
+ *   Threads    any thread, at the same time too. One memory belongs to one thread at a time, as in the
+ *              runtimes themselves; a tenant may be entered by many threads at once.
+ *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. A pointer
+ *              that is not a memory of the host is refused by memory functions (-1, 0), nothing is touched.
+ *   Fork       the child may go on using a host that no other thread of the parent was inside of.
+ *   Since      0.1 for everything in this file.
+ */
+#ifndef HAKMEM_WASM_H
+#define HAKMEM_WASM_H
+
+#include <hakmem/hakmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hak_wasm_host hak_wasm_host;
+typedef struct hak_wasm_tenant hak_wasm_tenant;
+typedef struct hak_wasm_image hak_wasm_image;
+
+/* ---- Labels -------------------------------------------------------------------------------------- */
+
+/* What a block is for. LINEAR is no label of blocks but that of linear memories in statistics. */
+typedef enum hak_wasm_label {
+    HAK_WASM_OTHER,    /* outside of any scope */
+    HAK_WASM_LOAD,     /* modules: parsed, compiled */
+    HAK_WASM_INSTANCE, /* instances: tables, globals, function tables */
+    HAK_WASM_STACK,    /* execution environments, guest call stacks */
+    HAK_WASM_WASI,     /* what system interface calls leave: descriptors, paths */
+    HAK_WASM_LINEAR,   /* linear memories */
+    HAK_WASM_NATIVE,   /* the embedder's own */
+    HAK_WASM_LABELS
+} hak_wasm_label;
+/* "other", "load", "instance", "stack", "wasi", "linear", "native"; NULL = no such label. */
+HAK_API const char *hak_wasm_label_name(hak_wasm_label label);
+
+/* ---- Host ---------------------------------------------------------------------------------------- */
+
+/* Committed, mapped or live at most; 0 = no limit. */
+typedef struct hak_wasm_limits {
+    size_t heap_bytes;   /* committed bytes of the context, metadata included */
+    bool heap_soft;      /* for runtimes that abort when an allocation fails: allocations never fail by
+                            heap_bytes, only hak_wasm_admit does */
+    size_t linear_bytes; /* sizes of live linear memories, as the guests see them */
+    size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
+} hak_wasm_limits;
+
+typedef enum hak_wasm_bounds {
+    HAK_WASM_FLAT, /* a slot is readable and writable throughout: no system call to create or to grow, no
+                      mapping of its own. Only for runtimes that check bounds in software */
+    HAK_WASM_GUARD /* inaccessible behind the end of the memory, up to slot_bytes + guard_bytes: an access
+                      past the end faults. One mprotect to grow, two mappings a memory */
+} hak_wasm_bounds;
+
+/* How written pages are found when a memory is freed or reset. */
+typedef enum hak_wasm_dirty {
+    HAK_WASM_DIRTY_AUTO,    /* the first of the following that works here */
+    HAK_WASM_DIRTY_SCAN,    /* ioctl PAGEMAP_SCAN, Linux 6.7 */
+    HAK_WASM_DIRTY_PAGEMAP, /* pread of /proc/self/pagemap */
+    HAK_WASM_DIRTY_COMPARE  /* nothing of the kernel: reset compares and copies, free returns all pages */
+} hak_wasm_dirty;
+
+typedef struct hak_wasm_host_options {
+    size_t size;            /* sizeof(hak_wasm_host_options), by HAK_WASM_HOST_OPTIONS_INIT */
+    hak_wasm_bounds bounds; /* default flat */
+    size_t slot_bytes;      /* address space of a memory, and so what it can grow to. 0 = 256 MiB flat, 4 GiB
+                               guard; 64 KiB to 16 GiB, rounded up to 64 KiB */
+    size_t guard_bytes;     /* address space behind each slot, never accessible. 0 = none flat, 32 MiB guard;
+                               up to 8 GiB, rounded up to 64 KiB. The first slot has as much before it */
+    size_t extent_bytes;    /* slots are reserved in extents of about this much. 0 = 256 GiB; at least one slot.
+                               Halved when refused */
+    size_t warm_bytes;      /* resident, zeroed pages kept in free slots, at most. 0 = 64 MiB; HAK_NONE = none */
+    uint64_t decay_ns;      /* slots free for one to two of these go cold at a tick. 0 = 1 s */
+    hak_wasm_dirty dirty;   /* anything but the default is refused when it does not work here */
+    hak_wasm_limits limits; /* of all tenants together */
+} hak_wasm_host_options;
+#define HAK_WASM_HOST_OPTIONS_INIT \
+    { sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO, { 0, false, 0, 0 } }
+
+/* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
+ * options NULL = defaults. Reserves no slots yet. */
+HAK_API hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *options);
+/* Every tenant must be closed and every image dropped. Memories and retired tenants that still live go too. */
+HAK_API void hak_wasm_host_delete(hak_wasm_host *host);
+/* What is wrong with the options, in one line; NULL = nothing. */
+HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *options);
+/* The tenant of the host itself, parent of those that name none: carries hak_wasm_host_options.limits. Not to
+ * be closed. */
+HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
+/* The host lends time: slots that were free for decay_ns return their pages, idle pages of contexts go
+ * back. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
+HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
+/* All pages of free slots back to the operating system, now. Returns the bytes. */
+HAK_API size_t hak_wasm_host_trim(hak_wasm_host *host);
+
+typedef struct hak_wasm_host_info {
+    size_t size;           /* sizeof(hak_wasm_host_info), set by the caller */
+    size_t slots;          /* reserved so far */
+    size_t live, warm;     /* memories; free slots with pages of theirs resident, or with an image mapped */
+    size_t warm_bytes;     /* resident bytes of those; at most hak_wasm_host_options.warm_bytes */
+    size_t linear_bytes;   /* sizes of live memories */
+    size_t reserved_bytes; /* address space of all extents */
+    size_t extents;
+    size_t image_bytes; /* sizes of images that exist */
+    hak_wasm_dirty dirty; /* what AUTO came to */
+} hak_wasm_host_info;
+/* 0 = ok; -1 = size is not set. */
+HAK_API int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info);
+
+/* ---- Tenants ------------------------------------------------------------------------------------- */
+
+typedef struct hak_wasm_tenant_options {
+    size_t size;             /* sizeof(hak_wasm_tenant_options), by HAK_WASM_TENANT_OPTIONS_INIT */
+    const char *name;        /* for reports, copied up to 47 bytes. NULL = "" */
+    hak_wasm_tenant *parent; /* a tenant with `children`, whose limits count too. NULL = the host's tenant */
+    bool children;           /* others may name this tenant as their parent; its limits then cover them. Costs
+                                a page. Default false */
+    hak_wasm_limits limits;
+} hak_wasm_tenant_options;
+#define HAK_WASM_TENANT_OPTIONS_INIT \
+    { sizeof(hak_wasm_tenant_options), NULL, NULL, false, { 0, false, 0, 0 } }
+
+/* NULL = broken options, no memory, or over a limit of a parent. options NULL = defaults. Cost: well under
+ * 1 us; one unit (16 KiB) of the heap limits. */
+HAK_API hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *options);
+
+typedef enum hak_wasm_close {
+    HAK_WASM_RETIRE, /* what is live stays until it is freed, one by one; the last block or memory takes the
+                        tenant along. For runtimes that free late, as wasmtime does */
+    HAK_WASM_BULK    /* all blocks and memories are gone at once. The runtime must not touch any of them again:
+                        on the caller's word */
+} hak_wasm_close;
+/* The tenant is not to be used again, and no thread may have it entered. A parent lives on until its
+ * children are gone, counting them. */
+HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
+HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
+HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
+/* New limits; below what is used they only stop growth. */
+HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits);
+
+/* One more instance, to be asked before it is made: -1 when the tenant or a parent has as many instances as
+ * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal. */
+HAK_API int hak_wasm_admit(hak_wasm_tenant *tenant);
+HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
+
+typedef struct hak_wasm_tenant_info {
+    size_t size; /* sizeof(hak_wasm_tenant_info), set by the caller */
+    struct {
+        size_t live_bytes;  /* usable bytes of blocks; for LINEAR sizes of memories */
+        size_t live_blocks; /* blocks, or memories */
+    } label[HAK_WASM_LABELS]; /* of this tenant alone, without children */
+    size_t heap_live;         /* sum of the labels but LINEAR */
+    size_t heap_committed;    /* what heap_bytes limits; with children when it may have any */
+    size_t linear_bytes, linear_peak; /* with children */
+    size_t instances, instances_peak; /* with children */
+    uint64_t heap_failures;           /* blocks refused */
+    uint64_t linear_refused;          /* memories and growths refused by this tenant's limit */
+    uint64_t instances_refused;       /* admissions refused by this tenant's limits */
+} hak_wasm_tenant_info;
+/* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
+HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
+/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over all slots
+ * and the page tables of its memories; in compare mode the sizes are returned instead. */
+HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
+
+/* ---- Scopes -------------------------------------------------------------------------------------- */
+
+typedef struct hak_wasm_scope {
+    hak_wasm_tenant *tenant; /* NULL = none */
+    hak_wasm_label label;
+} hak_wasm_scope;
+/* Makes tenant and label current on this thread and returns what was, for hak_wasm_leave. tenant NULL = none.
+ * Nests. A few instructions. */
+HAK_API hak_wasm_scope hak_wasm_enter(hak_wasm_tenant *tenant, hak_wasm_label label);
+HAK_API void hak_wasm_leave(hak_wasm_scope before);
+/* What is current on this thread. */
+HAK_API hak_wasm_scope hak_wasm_current(void);
+
+/* ---- The heap, for adapters and natives ---------------------------------------------------------- */
+
+/* In the context of the current tenant if it is of this host, else of the host's, under the current label. */
+HAK_API void *hak_wasm_alloc(hak_wasm_host *host, size_t n);
+HAK_API void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n);
+HAK_API void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n);
+/* In the context and under the label of p; p NULL = hak_wasm_alloc. */
+HAK_API void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n);
+/* From any thread, whatever is current. NULL is fine; what is not of this host is ignored. */
+HAK_API void hak_wasm_free(hak_wasm_host *host, void *p);
+/* 0 = not a block of this host. */
+HAK_API size_t hak_wasm_usable_size(hak_wasm_host *host, const void *p);
+/* Whether p is in the heap of a tenant of this host. Any pointer whatever. */
+HAK_API bool hak_wasm_owns(const hak_wasm_host *host, const void *p);
+
+/* ---- Linear memories ----------------------------------------------------------------------------- */
+
+/* A memory of this many bytes, all zero, for the current tenant (as hak_wasm_alloc), which it is charged to.
+ * bytes 0 gives a distinct address. NULL also above slot_bytes. Cost, warm: no system call flat; none with
+ * guards when a slot of this size is free. */
+HAK_API void *hak_wasm_memory_new(hak_wasm_host *host, size_t bytes);
+/* In place, always; what is added is zero. 0 = ok; -1 = over slot_bytes or over a limit, or a shrink. Flat:
+ * no system call. */
+HAK_API int hak_wasm_memory_grow(hak_wasm_host *host, void *memory, size_t bytes);
+/* Pages that were written to are zeroed at once and kept for the next memory within the warm budget, or
+ * returned. Whatever is next in this slot reads zero. 0 = ok; -1 = not a memory. */
+HAK_API int hak_wasm_memory_free(hak_wasm_host *host, void *memory);
+/* Bytes now; 0 also for what is not a memory. */
+HAK_API size_t hak_wasm_memory_size(const hak_wasm_host *host, const void *memory);
+/* What it can grow to, and what is inaccessible behind that. */
+HAK_API size_t hak_wasm_slot_bytes(const hak_wasm_host *host);
+HAK_API size_t hak_wasm_guard_bytes(const hak_wasm_host *host);
+HAK_API hak_wasm_bounds hak_wasm_host_bounds(const hak_wasm_host *host);
+/* Whether p is a live memory of this host. */
+HAK_API bool hak_wasm_is_memory(const hak_wasm_host *host, const void *p);
+
+/* ---- Images -------------------------------------------------------------------------------------- */
+
+/* What the memory holds now. The memory is attached to the image: its pages are the image's own until they
+ * are written to, so that a reset finds these. The image belongs to the host and outlives the memory.
+ * NULL = no memory, or not a memory. Cost: a copy of the pages that are not zero. */
+HAK_API hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory);
+/* When nobody uses it for new memories or resets any more. Memories attached to it live on. NULL is fine. */
+HAK_API void hak_wasm_image_drop(hak_wasm_image *image);
+HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
+/* The memory is as the image again, byte for byte, its size too: what grew is cut off. Cost: written pages
+ * are copied back; a memory that is not attached to this image is attached, which replaces all of it.
+ * -1 = not a memory, over a limit (a smaller memory grows), or no memory; it is as it was. */
+HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
+/* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost no
+ * system call. */
+HAK_API void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

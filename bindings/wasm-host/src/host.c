@@ -1,0 +1,109 @@
+/* Hosts: options, the root tenant, lent time. */
+#include "tenant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *hak_wasm_host_options_error(const hak_wasm_host_options *o)
+{
+    if (!o) return NULL;
+    if (o->size != sizeof *o) return "hak_wasm_host_options.size is not sizeof(hak_wasm_host_options)";
+    if (o->bounds != HAK_WASM_FLAT && o->bounds != HAK_WASM_GUARD) return "bounds: HAK_WASM_FLAT or HAK_WASM_GUARD";
+    if (o->slot_bytes && (o->slot_bytes < (size_t)64 << 10 || o->slot_bytes > (size_t)16 << 30))
+        return "slot_bytes: 0 (default), or 64 KiB to 16 GiB";
+    if (o->guard_bytes > (size_t)8 << 30) return "guard_bytes: up to 8 GiB";
+    if (o->extent_bytes > (size_t)1 << 46) return "extent_bytes: up to 64 TiB";
+    if ((unsigned)o->dirty > HAK_WASM_DIRTY_COMPARE) return "dirty: HAK_WASM_DIRTY_*";
+    return NULL;
+}
+
+hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *o)
+{
+    static const hak_wasm_host_options defaults = HAK_WASM_HOST_OPTIONS_INIT;
+    if (hak_wasm_host_options_error(o)) return NULL;
+    if (!o) o = &defaults;
+    hak_wasm_host *host = aligned_alloc(_Alignof(hak_wasm_host), sizeof *host);
+    if (!host) return NULL;
+    memset(host, 0, sizeof *host);
+    if (hk_wasm_slots_init(&host->slots, o) != 0) {
+        free(host);
+        return NULL;
+    }
+    pthread_mutex_init(&host->lock, NULL);
+    host->decay_ns = o->decay_ns ? o->decay_ns : UINT64_C(1000000000);
+    hak_space_options space = HAK_SPACE_OPTIONS_INIT;
+    space.idle_ns = host->decay_ns;
+    host->space = hak_space_new(&space);
+    if (host->space) {
+        hak_wasm_tenant_options root = HAK_WASM_TENANT_OPTIONS_INIT;
+        root.name = "host";
+        root.children = true;
+        root.limits = o->limits;
+        host->root = hak_wasm_tenant_new(host, &root);
+    }
+    if (!host->root) {
+        hak_wasm_host_delete(host);
+        return NULL;
+    }
+    return host;
+}
+
+void hak_wasm_host_delete(hak_wasm_host *host)
+{
+    if (!host) return;
+    hk_wasm_slots_destroy(&host->slots);
+    hak_space_delete(host->space); /* settles the quotas: before tenants */
+    while (host->retired) {
+        hak_wasm_tenant *tenant = host->retired;
+        host->retired = tenant->retired_next;
+        hk_wasm_tenant_release(tenant);
+    }
+    if (host->root) hk_wasm_tenant_release(host->root);
+    pthread_mutex_destroy(&host->lock);
+    free(host);
+}
+
+hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host)
+{
+    return host->root;
+}
+
+size_t hak_wasm_slot_bytes(const hak_wasm_host *host)
+{
+    return host->slots.slot_bytes;
+}
+
+size_t hak_wasm_guard_bytes(const hak_wasm_host *host)
+{
+    return host->slots.guard_bytes;
+}
+
+hak_wasm_bounds hak_wasm_host_bounds(const hak_wasm_host *host)
+{
+    return host->slots.guarded ? HAK_WASM_GUARD : HAK_WASM_FLAT;
+}
+
+void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now)
+{
+    if (now == 0) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    }
+    pthread_mutex_lock(&host->root->lock);
+    hak_ctx_tick(host->root->ctx, now);
+    pthread_mutex_unlock(&host->root->lock);
+    uint64_t at = atomic_load(&host->decay_at);
+    if (now < at || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
+    uint64_t epoch = atomic_fetch_add(&host->slots.epoch, 1);
+    hk_wasm_slots_cool(&host->slots, epoch, NULL);
+}
+
+size_t hak_wasm_host_trim(hak_wasm_host *host)
+{
+    pthread_mutex_lock(&host->root->lock);
+    size_t bytes = hak_ctx_trim(host->root->ctx);
+    pthread_mutex_unlock(&host->root->lock);
+    return bytes + hk_wasm_slots_cool(&host->slots, UINT64_MAX, NULL);
+}

@@ -1,0 +1,104 @@
+#define _GNU_SOURCE
+#include "image.h"
+
+#include "tenant.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_WRITE
+#error "memory files with seals are needed: Linux 3.17"
+#endif
+
+static bool is_zero(const char *p, size_t n)
+{
+    return *p == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+/* Pages that are zero stay holes of the file. */
+static bool write_pages(int file, const char *memory, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        size_t end = at, page = size - at < HK_WASM_PAGE ? size - at : HK_WASM_PAGE;
+        if (is_zero(memory + at, page)) {
+            at += page;
+            continue;
+        }
+        while (end < size && !is_zero(memory + end, page)) {
+            end += page;
+            page = size - end < HK_WASM_PAGE ? size - end : HK_WASM_PAGE;
+        }
+        while (at < end) {
+            ssize_t n = pwrite(file, memory + at, end - at, (off_t)at);
+            if (n <= 0) return false;
+            at += (size_t)n;
+        }
+    }
+    return true;
+}
+
+hak_wasm_image *hk_wasm_image_new(hak_wasm_host *host, const char *memory, size_t size)
+{
+    hak_wasm_image *image = calloc(1, sizeof *image);
+    if (!image) return NULL;
+    image->host = host;
+    image->size = size;
+    atomic_init(&image->refs, 1);
+    image->file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (image->file < 0) {
+        free(image);
+        return NULL;
+    }
+    void *view = NULL;
+    bool ok = ftruncate(image->file, (off_t)size) == 0 && write_pages(image->file, memory, size) &&
+              fcntl(image->file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+    if (ok && size) view = mmap(NULL, size, PROT_READ, MAP_SHARED, image->file, 0);
+    if (!ok || view == MAP_FAILED) {
+        close(image->file);
+        free(image);
+        return NULL;
+    }
+    image->view = view;
+    atomic_fetch_add(&host->image_bytes, size);
+    return image;
+}
+
+void hk_wasm_image_unref(hak_wasm_image *image)
+{
+    if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1) return;
+    atomic_fetch_sub(&image->host->image_bytes, image->size);
+    if (image->view) munmap((void *)(uintptr_t)image->view, image->size);
+    close(image->file);
+    free(image);
+}
+
+int hk_wasm_image_attach(hak_wasm_image *image, hk_wasm_slot *slot)
+{
+    size_t size = (image->size + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    /* An older image may have mapped more than this one does. */
+    if (slot->mapped > size && hk_wasm_slot_detach(slot) != 0) return -1;
+    if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, image->file,
+                     0) == MAP_FAILED)
+        return -1;
+    slot->mapped = size;
+    atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
+    if (slot->image) hk_wasm_image_unref(slot->image);
+    slot->image = image;
+    return 0;
+}
+
+void hak_wasm_image_drop(hak_wasm_image *image)
+{
+    if (!image) return;
+    atomic_store(&image->dropped, true);
+    hk_wasm_slots_cool(&image->host->slots, UINT64_MAX, image);
+    hk_wasm_image_unref(image);
+}
+
+size_t hak_wasm_image_size(const hak_wasm_image *image)
+{
+    return image->size;
+}

@@ -1,0 +1,332 @@
+#define _GNU_SOURCE
+#include "slot.h"
+
+#include "image.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+#define OPEN (PROT_READ | PROT_WRITE)
+
+static size_t page_up(size_t n)
+{
+    return (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+}
+
+/* ---- Extents ------------------------------------------------------------------------------------- */
+
+static bool add_extent(hk_wasm_slots *s)
+{
+    size_t number = atomic_load(&s->extents);
+    if (number == HK_WASM_EXTENTS) return false;
+    hk_wasm_extent *e = &s->extent[number];
+    size_t slots = s->extent_bytes / s->stride;
+    if (slots == 0) slots = 1;
+    for (; slots; slots /= 2) {
+        e->reserved_size = slots * s->stride + s->guard_bytes;
+        e->reserved = mmap(NULL, e->reserved_size, s->guarded ? PROT_NONE : OPEN, FLAGS, -1, 0);
+        if (e->reserved != MAP_FAILED) break;
+    }
+    if (!slots) return false;
+    e->slot_size = slots * sizeof *e->slot;
+    e->slot = mmap(NULL, e->slot_size, OPEN, FLAGS, -1, 0);
+    if ((void *)e->slot == MAP_FAILED) {
+        munmap(e->reserved, e->reserved_size);
+        return false;
+    }
+    /* A huge page would make 2 MiB resident for a guest that touches one page. */
+    madvise(e->reserved, e->reserved_size, MADV_NOHUGEPAGE);
+    if (!s->guarded && s->guard_bytes) {
+        for (size_t i = 0; i <= slots; i++) {
+            char *guard = e->reserved + i * s->stride;
+            if (mprotect(guard, s->guard_bytes, PROT_NONE) == 0) continue;
+            munmap(e->reserved, e->reserved_size);
+            munmap(e->slot, e->slot_size);
+            return false;
+        }
+    }
+    e->base = (uintptr_t)e->reserved + s->guard_bytes;
+    e->slots = slots;
+    s->fresh = 0;
+    atomic_store_explicit(&s->extents, number + 1, memory_order_release);
+    return true;
+}
+
+int hk_wasm_slots_init(hk_wasm_slots *s, const hak_wasm_host_options *o)
+{
+    const size_t unit = (size_t)64 << 10;
+    s->guarded = o->bounds == HAK_WASM_GUARD;
+    s->slot_bytes = o->slot_bytes ? o->slot_bytes : s->guarded ? (size_t)4 << 30 : (size_t)256 << 20;
+    s->slot_bytes = (s->slot_bytes + unit - 1) / unit * unit;
+    s->guard_bytes = o->guard_bytes ? o->guard_bytes : s->guarded ? (size_t)32 << 20 : 0;
+    s->guard_bytes = (s->guard_bytes + unit - 1) / unit * unit;
+    s->stride = s->slot_bytes + s->guard_bytes;
+    s->extent_bytes = o->extent_bytes ? o->extent_bytes : (size_t)256 << 30;
+    s->warm_limit = o->warm_bytes == HAK_NONE ? 0 : o->warm_bytes ? o->warm_bytes : (size_t)64 << 20;
+    if (hk_wasm_pages_init(&s->pages, o->dirty) != 0) return -1;
+    pthread_mutex_init(&s->lock, NULL);
+    for (size_t i = 0; i < HK_WASM_SHARDS; i++)
+        pthread_mutex_init(&s->shard[i].lock, NULL);
+    return 0;
+}
+
+static void drop_image(void *user, hk_wasm_slot *slot)
+{
+    (void)user;
+    if (slot->image) hk_wasm_image_unref(slot->image);
+}
+
+void hk_wasm_slots_destroy(hk_wasm_slots *s)
+{
+    hk_wasm_slots_each(s, drop_image, NULL);
+    for (size_t i = 0; i < atomic_load(&s->extents); i++) {
+        munmap(s->extent[i].reserved, s->extent[i].reserved_size);
+        munmap(s->extent[i].slot, s->extent[i].slot_size);
+    }
+    for (size_t i = 0; i < HK_WASM_SHARDS; i++)
+        pthread_mutex_destroy(&s->shard[i].lock);
+    pthread_mutex_destroy(&s->lock);
+    hk_wasm_pages_destroy(&s->pages);
+}
+
+hk_wasm_slot *hk_wasm_slot_at(const hk_wasm_slots *s, const void *p)
+{
+    size_t extents = atomic_load_explicit(&s->extents, memory_order_acquire);
+    for (size_t i = 0; i < extents; i++) {
+        const hk_wasm_extent *e = &s->extent[i];
+        uintptr_t offset = (uintptr_t)p - e->base;
+        if (offset >= e->slots * s->stride) continue;
+        return offset % s->stride == 0 ? &e->slot[offset / s->stride] : NULL;
+    }
+    return NULL;
+}
+
+void hk_wasm_slots_each(hk_wasm_slots *s, hk_wasm_slot_fn *fn, void *user)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t extents = atomic_load(&s->extents), fresh = s->fresh;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < extents; i++) {
+        const hk_wasm_extent *e = &s->extent[i];
+        size_t slots = i + 1 < extents ? e->slots : fresh;
+        for (size_t j = 0; j < slots; j++)
+            fn(user, &e->slot[j]);
+    }
+}
+
+/* ---- Protection and mapping ---------------------------------------------------------------------- */
+
+int hk_wasm_slot_open(hk_wasm_slots *s, hk_wasm_slot *slot, size_t bytes)
+{
+    bytes = page_up(bytes);
+    if (!s->guarded || bytes == slot->open) return 0;
+    if (bytes > slot->open) {
+        if (mprotect(slot->base + slot->open, bytes - slot->open, OPEN) != 0) return -1;
+    } else if (mprotect(slot->base + bytes, slot->open - bytes, PROT_NONE) != 0) {
+        return -1;
+    }
+    slot->open = bytes;
+    return 0;
+}
+
+int hk_wasm_slot_detach(hk_wasm_slot *slot)
+{
+    if (slot->mapped) {
+        void *p = mmap(slot->base, slot->mapped, OPEN, FLAGS | MAP_FIXED, -1, 0);
+        if (p == MAP_FAILED) return -1;
+        madvise(slot->base, slot->mapped, MADV_NOHUGEPAGE);
+        slot->mapped = 0;
+    }
+    if (slot->image) hk_wasm_image_unref(slot->image);
+    slot->image = NULL;
+    return 0;
+}
+
+/* ---- Free slots ---------------------------------------------------------------------------------- */
+
+/* Threads take turns at the shards, once each. */
+static size_t own_shard(void)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned number;
+    if (number == 0) number = atomic_fetch_add(&threads, 1) + 1;
+    return number % HK_WASM_SHARDS;
+}
+
+static void unlink_slot(hk_wasm_slots *s, hk_wasm_shard *shard, hk_wasm_slot *slot)
+{
+    if (slot->prev) slot->prev->next = slot->next;
+    else shard->first = slot->next;
+    if (slot->next) slot->next->prev = slot->prev;
+    else shard->last = slot->prev;
+    slot->prev = slot->next = NULL;
+    atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+}
+
+/* The slot of the shard that is cheapest to use: the same image and the same bytes open, or else none of an
+ * image and any size. Under the shard's lock. */
+static hk_wasm_slot *choose(hk_wasm_slots *s, hk_wasm_shard *shard, size_t bytes, const hak_wasm_image *image)
+{
+    enum { LOOKED_AT = 8 };
+    hk_wasm_slot *plain = NULL, *slot = shard->first;
+    for (unsigned i = 0; slot && i < LOOKED_AT; i++, slot = slot->next) {
+        if (slot->image == image && (!s->guarded || slot->open == bytes)) break;
+        if (!plain && !slot->image) plain = slot;
+    }
+    if (!slot || slot->image != image || (s->guarded && slot->open != bytes)) slot = plain;
+    if (slot) {
+        unlink_slot(s, shard, slot);
+        atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+    }
+    return slot;
+}
+
+static hk_wasm_slot *take_warm(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
+{
+    size_t own = own_shard();
+    for (size_t i = 0; i < HK_WASM_SHARDS; i++) {
+        hk_wasm_shard *shard = &s->shard[(own + i) % HK_WASM_SHARDS];
+        if (i == 0) pthread_mutex_lock(&shard->lock);
+        else if (pthread_mutex_trylock(&shard->lock) != 0) continue;
+        hk_wasm_slot *slot = choose(s, shard, bytes, image);
+        pthread_mutex_unlock(&shard->lock);
+        if (slot) return slot;
+    }
+    return NULL;
+}
+
+static hk_wasm_slot *take_cold(hk_wasm_slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    hk_wasm_slot *slot = s->cold;
+    if (slot) {
+        s->cold = slot->next;
+        slot->next = NULL;
+    } else {
+        size_t extents = atomic_load(&s->extents);
+        if ((extents && s->fresh < s->extent[extents - 1].slots) || add_extent(s)) {
+            hk_wasm_extent *e = &s->extent[atomic_load(&s->extents) - 1];
+            slot = &e->slot[s->fresh];
+            slot->base = (char *)(e->base + s->fresh * s->stride);
+            s->fresh++;
+        }
+    }
+    if (slot) atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+    pthread_mutex_unlock(&s->lock);
+    return slot;
+}
+
+static void put_warm(hk_wasm_slots *s, hk_wasm_slot *slot)
+{
+    hk_wasm_shard *shard = &s->shard[slot->shard];
+    pthread_mutex_lock(&shard->lock);
+    atomic_store_explicit(&slot->state, HK_WASM_WARM, memory_order_relaxed);
+    slot->next = shard->first;
+    if (shard->first) shard->first->prev = slot;
+    else shard->last = slot;
+    shard->first = slot;
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* Without pages and image. What is open stays open. -1 = the image's mapping cannot be replaced. */
+static int give_cold(hk_wasm_slots *s, hk_wasm_slot *slot)
+{
+    size_t mapped = slot->mapped;
+    if (hk_wasm_slot_detach(slot) != 0) return -1;
+    if (slot->high > mapped) hk_wasm_pages_clear(&s->pages, slot->base + mapped, slot->high - mapped, false);
+    slot->high = slot->resident = 0;
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&slot->state, HK_WASM_COLD, memory_order_relaxed);
+    slot->next = s->cold;
+    s->cold = slot;
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+hk_wasm_slot *hk_wasm_slot_take(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
+{
+    bytes = page_up(bytes);
+    if (bytes > s->slot_bytes) return NULL;
+    hk_wasm_slot *slot = take_warm(s, bytes, image);
+    if (!slot) slot = take_cold(s);
+    if (!slot) {
+        hk_wasm_slots_cool(s, UINT64_MAX, NULL); /* those that are left have other images */
+        slot = take_cold(s);
+    }
+    if (slot && hk_wasm_slot_open(s, slot, bytes) != 0) {
+        hk_wasm_slot_give(s, slot);
+        slot = NULL;
+    }
+    return slot;
+}
+
+/* Resident bytes of a slot that is clean again, its pages kept. */
+static size_t clean(hk_wasm_slots *s, hk_wasm_slot *slot, size_t size)
+{
+    size_t resident = 0, from = slot->mapped;
+    if (from) {
+        if (s->pages.method == HAK_WASM_DIRTY_COMPARE)
+            hk_wasm_pages_clear(&s->pages, slot->base, from, false); /* drops the copies */
+        else
+            resident = hk_wasm_pages_restore(&s->pages, slot->base, slot->image->view, from);
+    }
+    if (size > from) {
+        resident += hk_wasm_pages_clear(&s->pages, slot->base + from, size - from, true);
+        from = size;
+    }
+    /* zero already, from a larger memory before */
+    if (slot->high > from) resident += hk_wasm_pages_resident(&s->pages, slot->base + from, slot->high - from);
+    return resident;
+}
+
+void hk_wasm_slot_give(hk_wasm_slots *s, hk_wasm_slot *slot)
+{
+    size_t size = page_up(atomic_load_explicit(&slot->size, memory_order_relaxed));
+    atomic_store_explicit(&slot->size, 0, memory_order_relaxed);
+    if (size > slot->high) slot->high = size;
+    bool keep = s->warm_limit && !(slot->image && atomic_load(&slot->image->dropped));
+    if (!keep && give_cold(s, slot) == 0) return;
+    slot->resident = clean(s, slot, size);
+    slot->epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    slot->shard = (uint8_t)own_shard();
+    size_t warm = atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+    if (warm + slot->resident > s->warm_limit) {
+        atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+        if (give_cold(s, slot) == 0) return;
+        atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+    }
+    put_warm(s, slot);
+}
+
+size_t hk_wasm_slots_cool(hk_wasm_slots *s, uint64_t before, const hak_wasm_image *image)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < HK_WASM_SHARDS; i++) {
+        hk_wasm_shard *shard = &s->shard[i];
+        hk_wasm_slot *out = NULL;
+        pthread_mutex_lock(&shard->lock);
+        for (hk_wasm_slot *slot = shard->last, *newer; slot && slot->epoch < before; slot = newer) {
+            newer = slot->prev;
+            if (image && slot->image != image) continue;
+            unlink_slot(s, shard, slot);
+            atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+            slot->next = out;
+            out = slot;
+        }
+        pthread_mutex_unlock(&shard->lock);
+        while (out) {
+            hk_wasm_slot *slot = out;
+            size_t resident = slot->resident;
+            out = slot->next;
+            slot->next = NULL;
+            if (give_cold(s, slot) == 0) {
+                bytes += resident;
+            } else {
+                atomic_fetch_add_explicit(&s->warm_bytes, resident, memory_order_relaxed);
+                put_warm(s, slot);
+            }
+        }
+    }
+    return bytes;
+}

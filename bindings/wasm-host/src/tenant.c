@@ -1,0 +1,192 @@
+/* Making and ending tenants; limits; admission. */
+#include "tenant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[HAK_WASM_LABELS] = {"other", "load",   "instance", "stack",
+                                                   "wasi",  "linear", "native"};
+
+const char *hak_wasm_label_name(hak_wasm_label label)
+{
+    return (unsigned)label < HAK_WASM_LABELS ? names[label] : NULL;
+}
+
+const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant)
+{
+    return tenant->name;
+}
+
+hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant)
+{
+    return tenant->host;
+}
+
+void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)
+{
+    size_t hard = limits->heap_soft ? 0 : limits->heap_bytes;
+    atomic_store(&tenant->heap_limit, limits->heap_bytes);
+    atomic_store(&tenant->account[HK_WASM_BYTES].limit, limits->linear_bytes);
+    atomic_store(&tenant->account[HK_WASM_INSTANCES].limit, limits->instances);
+    if (tenant->quota) {
+        hak_quota_set(tenant->quota, hard);
+        return;
+    }
+    pthread_mutex_lock(&tenant->lock);
+    hak_limit(tenant->ctx, 0, hard, NULL, NULL);
+    pthread_mutex_unlock(&tenant->lock);
+}
+
+/* The group whose limit counts for contexts of this tenant. */
+static hak_quota *quota_of(const hak_wasm_tenant *tenant)
+{
+    return tenant->quota || !tenant->parent ? tenant->quota : quota_of(tenant->parent);
+}
+
+void hk_wasm_tenant_release(hak_wasm_tenant *tenant)
+{
+    hak_quota_delete(tenant->quota);
+    pthread_mutex_destroy(&tenant->lock);
+    free(tenant);
+}
+
+hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *o)
+{
+    static const hak_wasm_tenant_options defaults = HAK_WASM_TENANT_OPTIONS_INIT;
+    if (!o) o = &defaults;
+    hak_wasm_tenant *parent = o->parent ? o->parent : host->root;
+    if (o->size != sizeof *o || (parent && !parent->quota)) return NULL;
+    hak_wasm_tenant *tenant = calloc(1, sizeof *tenant);
+    if (!tenant) return NULL;
+    if (o->name) strncpy(tenant->name, o->name, sizeof tenant->name - 1);
+    tenant->host = host;
+    tenant->parent = parent;
+    atomic_init(&tenant->refs, 1);
+    pthread_mutex_init(&tenant->lock, NULL);
+    bool ok = !o->children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
+    if (ok) {
+        hak_options options = HAK_OPTIONS_INIT;
+        options.name = tenant->name;
+        options.quota = quota_of(tenant);
+        options.labels = names + 1;
+        options.label_count = HAK_WASM_LABELS - 1;
+        tenant->ctx = hak_ctx_new(host->space, &options);
+    }
+    if (!tenant->ctx) {
+        hk_wasm_tenant_release(tenant);
+        return NULL;
+    }
+    hak_wasm_tenant_limit(tenant, &o->limits);
+    if (parent) atomic_fetch_add_explicit(&parent->refs, 1, memory_order_relaxed);
+    return tenant;
+}
+
+void hk_wasm_tenant_unref(hak_wasm_tenant *tenant)
+{
+    while (tenant && atomic_fetch_sub_explicit(&tenant->refs, 1, memory_order_acq_rel) == 1) {
+        hak_wasm_host *host = tenant->host;
+        hak_wasm_tenant *parent = tenant->parent;
+        if (tenant->listed) {
+            pthread_mutex_lock(&host->lock);
+            hak_wasm_tenant **at = &host->retired;
+            while (*at != tenant)
+                at = &(*at)->retired_next;
+            *at = tenant->retired_next;
+            pthread_mutex_unlock(&host->lock);
+        }
+        hk_wasm_tenant_release(tenant);
+        tenant = parent;
+    }
+}
+
+/* Under the lock. */
+static bool is_empty(const hak_wasm_tenant *tenant)
+{
+    hak_stats stats;
+    stats.size = sizeof stats;
+    hak_ctx_stats(tenant->ctx, &stats);
+    return stats.live_blocks == 0;
+}
+
+static void destroy_context(hak_wasm_tenant *tenant)
+{
+    hak_ctx_destroy(tenant->ctx);
+    tenant->ctx = NULL;
+    pthread_mutex_unlock(&tenant->lock);
+    hk_wasm_tenant_unref(tenant);
+}
+
+void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant)
+{
+    if (tenant->closed && tenant->ctx && is_empty(tenant)) destroy_context(tenant);
+    else pthread_mutex_unlock(&tenant->lock);
+}
+
+static void end_memory_of(void *user, hk_wasm_slot *slot)
+{
+    hak_wasm_tenant *tenant = user;
+    if (atomic_load(&slot->tenant) == tenant) hk_wasm_memory_end(tenant->host, slot);
+}
+
+void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
+{
+    hak_wasm_host *host = tenant->host;
+    if (tenant == host->root) return;
+    if (how == HAK_WASM_BULK) {
+        if (atomic_load(&tenant->own_memories)) hk_wasm_slots_each(&host->slots, end_memory_of, tenant);
+        while (atomic_load(&tenant->own_instances))
+            hak_wasm_dismiss(tenant);
+    }
+    pthread_mutex_lock(&tenant->lock);
+    tenant->closed = true;
+    bool gone = how == HAK_WASM_BULK || is_empty(tenant);
+    if (!gone || atomic_load(&tenant->refs) > 1) {
+        pthread_mutex_lock(&host->lock);
+        tenant->listed = true;
+        tenant->retired_next = host->retired;
+        host->retired = tenant;
+        pthread_mutex_unlock(&host->lock);
+    }
+    if (gone) destroy_context(tenant);
+    else pthread_mutex_unlock(&tenant->lock);
+}
+
+/* Whether the heap of the tenant or of a parent is at its limit, hard or soft. */
+static bool is_full(hak_wasm_tenant *tenant)
+{
+    for (hak_wasm_tenant *at = tenant; at; at = at->parent) {
+        size_t limit = atomic_load_explicit(&at->heap_limit, memory_order_relaxed), used;
+        if (!limit) continue;
+        if (at->quota) {
+            used = hak_quota_used(at->quota);
+        } else {
+            hak_stats stats;
+            stats.size = sizeof stats;
+            pthread_mutex_lock(&at->lock);
+            hak_ctx_stats(at->ctx, &stats);
+            pthread_mutex_unlock(&at->lock);
+            used = stats.committed_bytes;
+        }
+        if (used >= limit) return true;
+    }
+    return false;
+}
+
+int hak_wasm_admit(hak_wasm_tenant *tenant)
+{
+    if (is_full(tenant)) {
+        atomic_fetch_add_explicit(&tenant->account[HK_WASM_INSTANCES].refused, 1, memory_order_relaxed);
+        return -1;
+    }
+    if (!hk_wasm_charge(tenant, HK_WASM_INSTANCES, 1)) return -1;
+    atomic_fetch_add_explicit(&tenant->own_instances, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
+    return 0;
+}
+
+void hak_wasm_dismiss(hak_wasm_tenant *tenant)
+{
+    hk_wasm_uncharge(tenant, HK_WASM_INSTANCES, 1);
+    atomic_fetch_sub_explicit(&tenant->own_instances, 1, memory_order_relaxed);
+    hk_wasm_tenant_unref(tenant);
+}

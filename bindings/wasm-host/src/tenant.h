@@ -1,0 +1,56 @@
+/* Tenants, their accounts, and hosts. */
+#ifndef HAKMEM_WASM_TENANT_H
+#define HAKMEM_WASM_TENANT_H
+
+#include "slot.h"
+
+/* A counter with a limit; those of the parents count too. */
+typedef struct hk_wasm_account {
+    _Atomic size_t used, peak, limit;
+    _Atomic uint64_t refused;
+} hk_wasm_account;
+
+typedef enum hk_wasm_counted { HK_WASM_BYTES, HK_WASM_INSTANCES, HK_WASM_ACCOUNTS } hk_wasm_counted;
+
+struct hak_wasm_tenant {
+    char name[48]; /* first: hak_ctx_name of the context leads back to the tenant */
+    hak_wasm_host *host;
+    hak_wasm_tenant *parent;
+    hak_quota *quota; /* of those with children */
+    _Atomic size_t heap_limit; /* hard or soft; 0 = none */
+    hk_wasm_account account[HK_WASM_ACCOUNTS];
+    _Atomic size_t own_bytes, own_memories, own_instances;
+    _Atomic size_t refs; /* one for the context, each memory, each instance, each child */
+    hak_wasm_tenant *retired_next;
+    bool listed;          /* among the retired of the host */
+    bool closed;          /* under lock, like the context */
+    hak_ctx *ctx;         /* NULL = gone */
+    pthread_mutex_t lock; /* contexts are for one thread at a time */
+};
+
+struct hak_wasm_host {
+    hk_wasm_slots slots;
+    hak_space *space;
+    hak_wasm_tenant *root;
+    uint64_t decay_ns;
+    _Atomic uint64_t decay_at;
+    _Atomic size_t image_bytes;
+    pthread_mutex_t lock;
+    hak_wasm_tenant *retired; /* tenants with survivors, under lock */
+};
+
+/* The tenant that allocations of this thread are for. */
+hak_wasm_tenant *hk_wasm_tenant_current(hak_wasm_host *host);
+void hk_wasm_tenant_unref(hak_wasm_tenant *tenant);
+/* Unlocks after blocks were freed: a closed tenant goes with its last one. */
+void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant);
+/* The tenant's struct alone, for the end of the host. */
+void hk_wasm_tenant_release(hak_wasm_tenant *tenant);
+
+bool hk_wasm_charge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
+void hk_wasm_uncharge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
+
+/* Takes a live memory from its tenant and gives the slot back. */
+void hk_wasm_memory_end(hak_wasm_host *host, hk_wasm_slot *slot);
+
+#endif
