@@ -27,6 +27,8 @@ static void create(void)
     hak_options options = HAK_OPTIONS_INIT;
     options.name = "python";
     options.packed_bytes = HAK_NONE;
+    /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
+    options.phase = 48;
     options.labels = domain_labels;
     options.label_count = HK_PY_DOMAINS;
     hk_py_context = hak_ctx_new(NULL, &options);

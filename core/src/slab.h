@@ -44,12 +44,15 @@ HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_s
     return hk_extent_address(e, slab->id) + hk_slab_phase(ctx, slab->kind);
 }
 
-/* Blocks of a slab: one fewer where the phase takes the room of the last. */
+/* Blocks of a slab: fewer where the phase takes the room of the last ones. */
 HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, unsigned kind)
 {
     const hk_class *c = &hk_classes[kind];
     size_t rest = ((size_t)c->units << HK_UNIT_SHIFT) - (size_t)c->blocks * c->size;
-    return hk_slab_phase(ctx, kind) > rest ? c->blocks - 1u : c->blocks;
+    unsigned blocks = c->blocks;
+    for (size_t phase = hk_slab_phase(ctx, kind); phase > rest; rest += c->size)
+        blocks--;
+    return blocks;
 }
 
 #endif
