@@ -3,6 +3,7 @@
  *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
  *   HK_PY_LABEL(domain, n, caller)    hak_label of a block of n bytes; caller: the code that called PyMem_* or
  *                                     PyObject_*, which jump to the hook as their last act
+ *   HK_PY_ROUND(n)                    optional: the bytes to ask for, a multiple of 16
  *   HK_PY_PLACED(domain, p, n, caller)  optional: after a block was made, moved or resized (p is not NULL)
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
@@ -11,6 +12,9 @@
 #include "original.h"
 #include "program.h"
 
+#ifndef HK_PY_ROUND
+#define HK_PY_ROUND(n) hk_py_round(n)
+#endif
 #ifndef HK_PY_PLACED
 #define HK_PY_PLACED(domain, p, n, caller) ((void)0)
 #endif
@@ -20,7 +24,7 @@ HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *cal
     if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
     hak_label label = HK_PY_LABEL(domain, n, caller);
     hak_ctx *heap = hk_py_enter();
-    void *p = hak_alloc_cs(heap, hk_py_round(n), label, (hak_site)caller);
+    void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
     hk_py_leave();
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, n, caller);
     return p;
@@ -32,7 +36,7 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
     hak_label label = HK_PY_LABEL(domain, total, caller);
     hak_ctx *heap = hk_py_enter();
-    void *p = hak_calloc_cs(heap, 1, hk_py_round(total), label, (hak_site)caller);
+    void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);
     hk_py_leave();
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, total, caller);
     return p;
@@ -44,7 +48,7 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, const vo
     if (!p) return hk_py_allocate(domain, n, caller);
     hak_ctx *heap = hk_py_enter();
     bool ours = hak_owns(heap, p);
-    void *q = ours ? hak_realloc(heap, p, hk_py_round(n)) : NULL;
+    void *q = ours ? hak_realloc(heap, p, HK_PY_ROUND(n)) : NULL;
     hk_py_leave();
     if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
     if (HK_PY_LIKELY(q)) HK_PY_PLACED(domain, q, n, caller);

@@ -1,0 +1,136 @@
+#include "frames.h"
+
+#include "lines.h"
+#include "python.h"
+
+#include <dlfcn.h>
+
+/* As the headers of each version say (Include/internal/pycore_frame.h and others). */
+static const hk_py_layout layouts[] = {
+    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 40, 48, 72},
+    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 72, 48, 72},
+    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 92, 40, 56},
+    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 92, 40, 56},
+};
+
+enum { OB_TYPE = 8, OB_SIZE = 16, STR_LENGTH = 16, STR_STATE = 32, BYTES_DATA = 32 };
+enum { STR_COMPACT = 1 << 5, STR_ASCII = 1 << 6 };
+
+hk_py_frames hk_py_frames_ready;
+
+static const hk_py_layout *layout;
+static void *(*thread_state)(void);
+static const void *code_type, *unicode_type, *bytes_type;
+static const char *state = "waiting";
+
+const char *hk_py_frames_start(void)
+{
+    const hk_py_python *python = hk_py_python_find();
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts && python; i++)
+        if (layouts[i].version == python->version) layout = &layouts[i];
+    if (!layout || python->free_threading)
+        return "sites in Python code are there for CPython 3.10 to 3.13 with the GIL";
+    void *f = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+    if (!f) f = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+    memcpy(&thread_state, &f, sizeof f);
+    code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    unicode_type = dlsym(RTLD_DEFAULT, "PyUnicode_Type");
+    bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
+    return f && code_type && unicode_type && bytes_type ? NULL
+                                                        : "this CPython does not export what sites need";
+}
+
+static bool is(const void *object, const void *type)
+{
+    return object && hk_py_load(object, OB_TYPE) == type;
+}
+
+bool hk_py_place_valid(const hk_py_place *place)
+{
+    return is(place->code, code_type);
+}
+
+/* Whether the first frame seen looks as the layout says. */
+static bool plausible(const hk_py_place *place)
+{
+    const char *code = place->code;
+    return is(hk_py_load(code, layout->code_file), unicode_type) &&
+           is(hk_py_load(code, layout->code_name), unicode_type) &&
+           is(hk_py_load(code, layout->code_lines), bytes_type);
+}
+
+void hk_py_frames_prepare(void)
+{
+    const hk_py_python *python = hk_py_python_find();
+    if (!layout || !python->is_initialized()) return;
+    hk_py_frames_ready = (hk_py_frames){thread_state, layout};
+    const void *frame = hk_py_frame_now();
+    hk_py_frames_ready = (hk_py_frames){NULL, NULL};
+    if (!frame) return;
+    hk_py_place place = hk_py_place_of(layout, frame);
+    if (!hk_py_place_valid(&place) || !plausible(&place)) {
+        state = "frames of this CPython are not as expected";
+        layout = NULL;
+        return;
+    }
+    state = "ready";
+    hk_py_frames_ready.layout = layout;
+    __atomic_store_n(&hk_py_frames_ready.thread_state, thread_state, __ATOMIC_RELEASE);
+}
+
+const char *hk_py_frames_state(void)
+{
+    return state;
+}
+
+static size_t put_utf8(uint32_t c, char *out)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = more; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3f));
+        c >>= 6;
+    }
+    out[0] = (char)(lead[more] | c);
+    return more + 1;
+}
+
+/* At most size bytes, of which the last is 0. */
+static size_t put_text(const void *string, char *out, size_t size)
+{
+    uint32_t form, c = 0;
+    memcpy(&form, (const char *)string + STR_STATE, sizeof form);
+    size_t length = (size_t)hk_py_load64(string, STR_LENGTH), width = form >> 2 & 7, at = 0;
+    const char *data = (const char *)string + (form & STR_ASCII ? layout->text_ascii : layout->text_other);
+    if (!is(string, unicode_type) || !(form & STR_COMPACT)) length = 0;
+    for (size_t i = 0; i < length && at + 5 <= size; i++) {
+        memcpy(&c, data + i * width, width); /* little-endian, as all of this */
+        at += put_utf8(c, out + at);
+    }
+    out[at] = 0;
+    return at + 1;
+}
+
+size_t hk_py_place_name(const hk_py_place *place, char *text, size_t size)
+{
+    size_t file = put_text(hk_py_load(place->code, layout->code_file), text, size / 4 * 3);
+    return file + put_text(hk_py_load(place->code, layout->code_name), text + file, size - file);
+}
+
+int hk_py_place_line(const hk_py_place *place)
+{
+    int first;
+    memcpy(&first, place->code + layout->code_first_line, sizeof first);
+    const char *table = hk_py_load(place->code, layout->code_lines);
+    size_t size = (size_t)hk_py_load64(table, OB_SIZE);
+    const uint8_t *lines = (const uint8_t *)table + BYTES_DATA;
+    if (layout->code_body == 0)
+        return hk_py_line_3_10(lines, size, first,
+                               2 * (intptr_t)(int32_t)(place->instruction - (uintptr_t)place->code));
+    return hk_py_line_3_11(lines, size, first,
+                           (intptr_t)(place->instruction - (uintptr_t)place->code - layout->code_body));
+}

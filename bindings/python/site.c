@@ -1,0 +1,210 @@
+#include "site.h"
+
+#include "heap.h"
+#include "map.h"
+
+#include <errno.h>
+
+enum {
+    SITES_MAX = 1 << 20,
+    TEXT_BYTES = 32 << 20,
+    NAME_MAX_BYTES = 1024,
+    CALLERS_MAX = 4 /* frames of no Python code on top of one that is */
+};
+
+_Atomic uint64_t hk_py_places[HK_PY_PLACES];
+
+typedef struct site {
+    uint32_t text; /* where its file and function stand in texts */
+    int line;
+} site;
+
+/* All below: written with the mutex held; what is below site_count and text_size is never changed. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static site *sites; /* by number */
+static char *texts;
+static size_t text_size;
+static _Atomic size_t site_count;
+static hk_py_map site_numbers, text_places;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+static void in_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}
+
+static bool sizes_exact(hak_ctx *ctx)
+{
+    bool exact = true;
+    for (size_t n = 16; n <= HK_PY_SITE_SMALL && exact; n += 16) {
+        void *p = hak_alloc(ctx, n);
+        exact = p && hak_usable_size(ctx, p) == n;
+        hak_free(ctx, p);
+    }
+    return exact;
+}
+
+const char *hk_py_site_start(hak_ctx *ctx)
+{
+    const char *unable = hk_py_frames_start();
+    if (unable) return unable;
+    if (sites) return NULL;
+    if (!sizes_exact(ctx)) return "small blocks are not as large as asked for (debug options?)";
+    texts = hk_py_pages(TEXT_BYTES);
+    sites = hk_py_pages(SITES_MAX * sizeof *sites);
+    if (!texts || !sites) return "no memory for sites";
+    text_size = 2; /* the names of number 0 */
+    atomic_store(&site_count, 1);
+    pthread_atfork(before_fork, after_fork, in_child);
+    return NULL;
+}
+
+/* Where the text stands; 0 when there is no room. */
+static uint32_t text_of(const char *name, size_t size, uint64_t hash)
+{
+    const uint32_t *known = hk_py_map_find(&text_places, hash);
+    if (known) return *known;
+    uint32_t at = (uint32_t)text_size;
+    if (size > TEXT_BYTES - text_size || !hk_py_map_add(&text_places, hash, at)) return 0;
+    memcpy(texts + at, name, size);
+    text_size += size;
+    return at;
+}
+
+static uint32_t number_of(const hk_py_place *place)
+{
+    char name[NAME_MAX_BYTES];
+    size_t size = hk_py_place_name(place, name, sizeof name);
+    int line = hk_py_place_line(place);
+    uint64_t name_hash = hk_py_hash(name, size, 0), hash = hk_py_hash(&line, sizeof line, name_hash);
+    uint32_t number = 0;
+    pthread_mutex_lock(&mutex);
+    const uint32_t *known = hk_py_map_find(&site_numbers, hash);
+    size_t count = atomic_load_explicit(&site_count, memory_order_relaxed);
+    if (known) {
+        number = *known;
+    } else if (count < SITES_MAX) {
+        uint32_t text = text_of(name, size, name_hash);
+        if (text != 0 && hk_py_map_add(&site_numbers, hash, (uint32_t)count)) {
+            sites[count] = (site){text, line};
+            number = (uint32_t)count;
+            atomic_store_explicit(&site_count, count + 1, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return number;
+}
+
+/* The first frame of Python code, from this one on. */
+static bool find_place(const void *frame, hk_py_place *place)
+{
+    const hk_py_layout *at = hk_py_frames_ready.layout;
+    for (int i = 0; i < CALLERS_MAX && frame; i++) {
+        *place = hk_py_place_of(at, frame);
+        if (hk_py_place_valid(place)) return true;
+        frame = hk_py_load(frame, at->frame_previous);
+    }
+    return false;
+}
+
+/* Into a free slot of the group, else into its own. */
+static void remember(uint64_t hash, uint32_t number)
+{
+    uint64_t word = (hash & ~HK_PY_SITE_NUMBER) | number;
+    size_t slot = hk_py_place_slot(hash);
+    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&hk_py_places[slot ^ i], &expected, word)) return;
+    }
+    atomic_store(&hk_py_places[slot], word);
+}
+
+uint32_t hk_py_site_find(const void *frame, uint64_t hash)
+{
+    size_t slot = hk_py_place_slot(hash);
+    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
+        uint64_t word = atomic_load_explicit(&hk_py_places[slot ^ i], memory_order_relaxed);
+        if (word != 0 && (word ^ hash) <= HK_PY_SITE_NUMBER) return (uint32_t)(word & HK_PY_SITE_NUMBER);
+    }
+    int error = errno;
+    hk_py_place place;
+    uint32_t number = find_place(frame, &place) ? number_of(&place) : 0;
+    remember(hash, number);
+    errno = error;
+    return number;
+}
+
+void hk_py_site_mark_large(void *p, hk_py_site_mark mark)
+{
+    size_t size = hak_usable_size(hk_py_enter(), p);
+    hk_py_leave();
+    memcpy((char *)p + size - sizeof mark, &mark, sizeof mark);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------- */
+
+size_t hk_py_site_count(void)
+{
+    return atomic_load_explicit(&site_count, memory_order_acquire);
+}
+
+static uint32_t mark_of(const void *p, size_t size)
+{
+    hk_py_site_mark mark;
+    memcpy(&mark, (const char *)p + size - sizeof mark, sizeof mark);
+    return mark < hk_py_site_count() ? mark : 0;
+}
+
+static void describe(uint32_t number, hk_py_site_info *info)
+{
+    const char *file = texts + sites[number].text;
+    *info = (hk_py_site_info){file, file + strlen(file) + 1, sites[number].line, 0, 0};
+}
+
+typedef struct sums {
+    hk_py_site_info *out;
+    size_t count;
+} sums;
+
+static bool add_block(void *user, const hak_block *block)
+{
+    const sums *s = user;
+    /* arenas, and what nobody labelled, have no mark */
+    if (block->label == 0 || block->label == HK_PY_DOMAIN_LABEL(HK_PY_ARENA)) return true;
+    uint32_t number = mark_of(block->p, block->size);
+    if (number >= s->count) number = 0;
+    s->out[number].live_bytes += block->size;
+    s->out[number].live_blocks++;
+    return true;
+}
+
+void hk_py_site_stats(hk_py_site_info *out, size_t count)
+{
+    size_t all = hk_py_site_count();
+    for (size_t i = 0; i < count && i < all; i++)
+        describe((uint32_t)i, &out[i]);
+    sums s = {out, count < all ? count : all};
+    if (s.count > 0) hk_py_visit(add_block, &s);
+}
+
+bool hk_py_site_of(const void *p, hk_py_site_info *info)
+{
+    if (hk_py_site_count() == 0) return false;
+    size_t size = hak_usable_size(hk_py_enter(), p);
+    hk_py_leave();
+    uint32_t number = size != 0 ? mark_of(p, size) : 0;
+    if (number == 0) return false;
+    describe(number, info);
+    info->live_bytes = size;
+    info->live_blocks = 1;
+    return true;
+}
