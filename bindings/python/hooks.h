@@ -11,6 +11,7 @@
 #include "heap.h"
 #include "original.h"
 #include "program.h"
+#include "scope.h"
 
 #ifndef HK_PY_ROUND
 #define HK_PY_ROUND(n) hk_py_round(n)
@@ -22,7 +23,8 @@
 HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *caller)
 {
     if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
-    hak_label label = HK_PY_LABEL(domain, n, caller);
+    hak_label label = hk_py_scope_label(domain);
+    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, n, caller);
     hak_ctx *heap = hk_py_enter();
     void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
     hk_py_leave();
@@ -34,7 +36,8 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
 {
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
-    hak_label label = HK_PY_LABEL(domain, total, caller);
+    hak_label label = hk_py_scope_label(domain);
+    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, total, caller);
     hak_ctx *heap = hk_py_enter();
     void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);
     hk_py_leave();

@@ -5,6 +5,8 @@
 
 #include "python.h"
 
+#include <signal.h>
+
 /* Python is awaited: its main thread gets a first call once it is initialized. Read by the hooks of RAW, where
  * a call passes soon after. */
 extern bool hk_py_awaited;

@@ -5,7 +5,8 @@ import os
 import shlex
 import sys
 
-from hakmem import _launch, _report
+from hakmem import _check, _launch, _report
+from hakmem._snapshot import Snapshot
 
 
 def warn(message):
@@ -51,16 +52,33 @@ def env(args):
 
 
 def report(args):
-    print(_report.text(load(args.file)))
+    print(_report.text(load(args.file).report))
 
 
 def diff(args):
     print(_report.difference(load(args.before), load(args.after)))
 
 
+def check(args):
+    sys.exit(_check.check(args.all))
+
+
+def trim(args):
+    failed = False
+    for pid in args.pid:
+        try:
+            before, after = _check.trim(pid)
+        except (OSError, ValueError) as error:
+            warn(f"{pid}: {error}")
+            failed = True
+        else:
+            print(f"{pid}: resident {_report.amount(before)} -> {_report.amount(after)}")
+    sys.exit(failed)
+
+
 def load(path):
     try:
-        return _report.load(path)
+        return Snapshot.load(path)
     except (OSError, ValueError) as error:
         fail(str(error))
 
@@ -92,6 +110,10 @@ def parser():
     command.add_argument("program", nargs=argparse.REMAINDER, metavar="script", help="with its arguments")
     options_of_hook(add(env, "print the variables that put hakmem under every Python, for a shell"), None)
     add(report, "show a report").add_argument("file")
+    command = add(check, "whether hakmem is really in, here or in a program that is started now")
+    command.add_argument("--all", action="store_true", help="with all domains, if a program is started")
+    command = add(trim, "make running programs give unused memory back")
+    command.add_argument("pid", type=int, nargs="+", help="of a program that was started under hakmem")
     command = add(diff, "what changed between two reports")
     command.add_argument("before")
     command.add_argument("after")

@@ -89,20 +89,24 @@ def text(report):
     return "\n".join(lines)
 
 
+def groups(report, key_type):
+    """Live bytes and blocks by label, or by what else the report has; None if it has no such thing."""
+    if key_type != "label":
+        return None
+    return {name: (label["live_bytes"], label["live_blocks"]) for name, label in report["labels"].items()}
+
+
 def difference(before, after):
-    """What changed, the largest change first."""
-    names = before["labels"].keys() | after["labels"].keys()
-    nothing = {"live_bytes": 0, "live_blocks": 0}
-    changes = []
-    for name in names:
-        a, b = before["labels"].get(name, nothing), after["labels"].get(name, nothing)
-        changes.append((name, b["live_bytes"] - a["live_bytes"], b["live_blocks"] - a["live_blocks"], b["live_bytes"]))
-    changes.sort(key=lambda c: (-abs(c[1]), c[0]))
+    """What changed between two snapshots, the largest change first."""
     lines = rows(
         ("label", "change", "blocks", "now"),
-        [(name, f"{size:+,}", f"{blocks:+,}", f"{now:,}") for name, size, blocks, now in changes if size or blocks],
+        [
+            (d.key, f"{d.size_diff:+,}", f"{d.count_diff:+,}", f"{d.size:,}")
+            for d in after.compare_to(before)
+            if d.size_diff or d.count_diff
+        ],
     )
     for key in ("live_bytes", "peak_bytes", "committed_bytes", "resident_bytes"):
-        a, b = before["stats"][key], after["stats"][key]
+        a, b = before.stats[key], after.stats[key]
         lines.append(f"  {key.removesuffix('_bytes')}: {amount(a)} -> {amount(b)} ({b - a:+,})")
     return "\n".join(lines)

@@ -1,0 +1,113 @@
+"""What a program asks of hakmem."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import TypedDict
+
+from hakmem import _hakmem, _report
+
+_MODES = ("replace", "wrap", "auto")
+_DOMAINS = ("raw", "all")
+
+
+class Status(TypedDict):
+    """Of each domain: "default", "replaced", "wrapped", "covered" (another hook is on top and passes on to
+    hakmem) or "displaced" (another allocator took its place)."""
+
+    raw: str
+    mem: str
+    obj: str
+    arena: str
+    installed: bool
+    early: bool
+    labels: str
+    why: str
+    holder: dict[str, str]
+
+
+class Stats(TypedDict):
+    """Bytes, as in hak_stats of hakmem.h, and the resident memory of the process."""
+
+    live_bytes: int
+    live_blocks: int
+    peak_bytes: int
+    committed_bytes: int
+    metadata_bytes: int
+    cached_bytes: int
+    released_bytes: int
+    reserved_bytes: int
+    idle_bytes: int
+    big_bytes: int
+    big_blocks: int
+    soft_limit: int
+    hard_limit: int
+    failures: int
+    os_calls: int
+    resident_bytes: int
+
+
+def install(domains: str = "raw", mode: str = "replace", labels: str = "off") -> Status:
+    """Puts hakmem into the running interpreter, for what is allocated from now on.
+
+    domains: "raw" (RAW and pymalloc's arenas) or "all" (RAW, MEM and OBJ). mode: "replace" is refused while
+    another allocator is active (tracemalloc, memray, debug hooks), "wrap" only counts calls, "auto" replaces
+    where that is allowed and wraps elsewhere. labels: "off" (by domain), "native" or "site".
+    RuntimeError: refused, and why. Python cannot be rid of hakmem again: blocks live on."""
+    if domains not in _DOMAINS or mode not in _MODES:
+        raise ValueError(f"domains is one of {', '.join(_DOMAINS)}, mode one of {', '.join(_MODES)}")
+    if not _hakmem.install(domains == "all", _MODES.index(mode), labels):
+        raise RuntimeError(_hakmem.status()["why"])
+    return _hakmem.status()
+
+
+def status() -> Status:
+    """Whether hakmem is in, in which domains, and who is there instead."""
+    return _hakmem.status()
+
+
+def stats() -> Stats:
+    """The accounts of the whole heap."""
+    return _hakmem.stats()
+
+
+def labels() -> dict[str, tuple[int, int]]:
+    """Live bytes and live blocks of each label; they sum to those of stats()."""
+    return _hakmem.labels()
+
+
+def resident() -> str:
+    """One line that says where the resident memory of the process is."""
+    return _report.resident_line(_hakmem.stats())
+
+
+def get_traced_memory() -> tuple[int, int]:
+    """Live bytes now, and the highest so far."""
+    now = _hakmem.stats()
+    return now["live_bytes"], now["peak_bytes"]
+
+
+def trim() -> int:
+    """Gives unused memory back to the system, single pages between live blocks included. Returns the bytes."""
+    return _hakmem.trim()
+
+
+def collect_and_trim() -> None:
+    """What a soft limit does unless the program says otherwise."""
+    gc.collect()
+    _hakmem.trim()
+
+
+def limit(
+    hard: int | None, *, soft: int | None = None, soft_callback: Callable[[], object] | None = None
+) -> None:
+    """Past `hard` committed bytes an allocation raises MemoryError; None or 0 = no limit.
+
+    When `soft` is crossed upwards (default: 4/5 of hard, if there is a callback), soft_callback() runs soon
+    in the main thread; without one, unreachable objects are collected and memory is trimmed."""
+    hard = hard or 0
+    if soft is None:
+        soft = hard // 5 * 4 if soft_callback else 0
+    callback = (soft_callback or collect_and_trim) if soft else None
+    _hakmem.limit(soft, hard, callback)
