@@ -7,6 +7,7 @@
 #include "process.h"
 #include "program.h"
 #include "report.h"
+#include "module_labels.h"
 #include "wrap.h"
 
 #include <stdlib.h>
@@ -173,6 +174,9 @@ static PyMethodDef methods[] = {
     {"trim", trim, METH_NOARGS, NULL},
     {"limit", limit, METH_VARARGS, NULL},
     {"define", define, METH_VARARGS, NULL},
+    {"sites", hk_py_module_sites, METH_NOARGS, NULL},
+    {"site_of", hk_py_module_site_of, METH_O, NULL},
+    {"census", hk_py_module_census, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
