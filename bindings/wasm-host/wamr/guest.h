@@ -1,0 +1,42 @@
+/* What the files of the adapter share. */
+#ifndef HAKMEM_WASM_WAMR_GUEST_H
+#define HAKMEM_WASM_WAMR_GUEST_H
+
+#include <hakmem/wasm_wamr.h>
+
+struct hak_wasm_wamr {
+    hak_wasm_tenant *tenant;
+    wasm_module_t module;
+    wasm_module_inst_t instance;
+    wasm_exec_env_t env;
+    uint32_t stack_size;
+};
+
+/* Instance and environment; false with a text in error. */
+bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size);
+void hk_wasm_wamr_end(hak_wasm_wamr *guest);
+
+/* ---- state.c: behind WAMR's public headers ------------------------------------------------------- */
+
+/* Bytes of the memories that the module asks for at first. */
+uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module);
+/* Base of the linear memory; NULL = none. */
+void *hk_wasm_wamr_memory(wasm_module_inst_t instance);
+/* The memory has this many bytes from now on; what they hold is the caller's affair. Another number than before has
+ * to be the size of a memory of this module at some time. */
+void hk_wasm_wamr_set_memory_size(wasm_module_inst_t instance, uint64_t bytes);
+
+/* Whether the state is made of numbers only, so that it can be copied. */
+bool hk_wasm_wamr_copyable(wasm_module_t module);
+/* Bytes of globals, tables and marks of dropped segments. */
+size_t hk_wasm_wamr_state_size(wasm_module_inst_t instance);
+void hk_wasm_wamr_state_save(wasm_module_inst_t instance, void *state);
+void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state);
+
+/* File descriptors: bytes of the table, and the table. `exact` = false leaves out what no two instances have in
+ * common. */
+size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance);
+void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files);
+bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
+
+#endif

@@ -1,0 +1,112 @@
+/* Wrappers of WAMR's calls, each with its tenant and label. */
+#include "guest.h"
+
+#include <stdio.h>
+
+#define PAGE_BYTES UINT64_C(65536)
+#define MAX_PAGES 65535u
+
+wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
+                                 uint32_t error_size)
+{
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
+    wasm_module_t module = wasm_runtime_load(bytes, size, error, error_size);
+    hak_wasm_leave(before);
+    return module;
+}
+
+bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
+{
+    hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
+    uint64_t bytes = hk_wasm_wamr_initial_bytes(guest->module), most = hak_wasm_slot_bytes(host);
+    if (most > MAX_PAGES * PAGE_BYTES) most = MAX_PAGES * PAGE_BYTES;
+    if (bytes > most) {
+        snprintf(error, error_size, "the module wants %llu bytes of linear memory, a slot has %llu",
+                 (unsigned long long)bytes, (unsigned long long)most);
+        return false;
+    }
+    InstantiationArgs args = {guest->stack_size, 0, (uint32_t)(most / PAGE_BYTES)};
+    hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
+    guest->instance = wasm_runtime_instantiate_ex(guest->module, &args, error, error_size);
+    if (guest->instance) {
+        hak_wasm_enter(guest->tenant, HAK_WASM_STACK);
+        guest->env = wasm_runtime_create_exec_env(guest->instance, guest->stack_size);
+        if (!guest->env) {
+            snprintf(error, error_size, "no memory for the stack");
+            hk_wasm_wamr_end(guest);
+        }
+    }
+    hak_wasm_leave(before);
+    return guest->instance != NULL;
+}
+
+void hk_wasm_wamr_end(hak_wasm_wamr *guest)
+{
+    if (guest->env) wasm_runtime_destroy_exec_env(guest->env);
+    if (guest->instance) wasm_runtime_deinstantiate(guest->instance);
+    guest->env = NULL;
+    guest->instance = NULL;
+}
+
+hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size, char *error,
+                                  uint32_t error_size)
+{
+    if (hak_wasm_admit(tenant) != 0) {
+        snprintf(error, error_size, "the tenant is at a limit");
+        return NULL;
+    }
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    hak_wasm_wamr *guest = hak_wasm_calloc(hak_wasm_tenant_host(tenant), 1, sizeof *guest);
+    hak_wasm_leave(before);
+    if (!guest) {
+        snprintf(error, error_size, "no memory for the instance");
+        hak_wasm_dismiss(tenant);
+        return NULL;
+    }
+    guest->tenant = tenant;
+    guest->module = module;
+    guest->stack_size = stack_size;
+    if (!hk_wasm_wamr_begin(guest, error, error_size)) {
+        hak_wasm_wamr_close(guest);
+        return NULL;
+    }
+    return guest;
+}
+
+void hak_wasm_wamr_close(hak_wasm_wamr *guest)
+{
+    if (!guest) return;
+    hak_wasm_tenant *tenant = guest->tenant;
+    hk_wasm_wamr_end(guest);
+    hak_wasm_free(hak_wasm_tenant_host(tenant), guest);
+    hak_wasm_dismiss(tenant);
+}
+
+bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *name, uint32_t argc, uint32_t *argv)
+{
+    wasm_runtime_clear_exception(guest->instance);
+    wasm_function_inst_t function = wasm_runtime_lookup_function(guest->instance, name);
+    if (!function) {
+        wasm_runtime_set_exception(guest->instance, "no such function");
+        return false;
+    }
+    hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_WASI);
+    bool ok = wasm_runtime_call_wasm(guest->env, function, argc, argv);
+    hak_wasm_leave(before);
+    return ok;
+}
+
+const char *hak_wasm_wamr_exception(hak_wasm_wamr *guest)
+{
+    return wasm_runtime_get_exception(guest->instance);
+}
+
+wasm_module_inst_t hak_wasm_wamr_instance(hak_wasm_wamr *guest)
+{
+    return guest->instance;
+}
+
+wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest)
+{
+    return guest->env;
+}

@@ -1,0 +1,147 @@
+/* The state of an instance that WAMR's public interface does not show, by its private headers. */
+#include "wasm_runtime.h"
+
+#include "posix.h"
+#include "wasm_runtime_common.h"
+
+#include "guest.h"
+
+#include <string.h>
+
+static WASMModuleInstance *inside(wasm_module_inst_t instance)
+{
+    return (WASMModuleInstance *)instance;
+}
+
+uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module_)
+{
+    const WASMModule *module = (const WASMModule *)module_;
+    uint64_t bytes = 0;
+    for (uint32 i = 0; i < module->import_memory_count; i++) {
+        const WASMMemoryType *type = &module->import_memories[i].u.memory.mem_type;
+        bytes += (uint64_t)type->num_bytes_per_page * type->init_page_count;
+    }
+    for (uint32 i = 0; i < module->memory_count; i++)
+        bytes += (uint64_t)module->memories[i].num_bytes_per_page * module->memories[i].init_page_count;
+    return bytes;
+}
+
+void *hk_wasm_wamr_memory(wasm_module_inst_t instance)
+{
+    WASMModuleInstance *inst = inside(instance);
+    return inst->memory_count ? inst->memories[0]->memory_data : NULL;
+}
+
+void hk_wasm_wamr_set_memory_size(wasm_module_inst_t instance, uint64_t bytes)
+{
+    WASMMemoryInstance *memory = inside(instance)->memories[0];
+    if (memory->memory_data_size == bytes) return;
+    memory->cur_page_count = (uint32)(bytes / memory->num_bytes_per_page);
+    memory->memory_data_size = bytes;
+    memory->memory_data_end = memory->memory_data + bytes;
+    memory->heap_data = memory->heap_data_end = memory->memory_data_end;
+}
+
+/* ---- Globals, tables, dropped segments ----------------------------------------------------------- */
+
+bool hk_wasm_wamr_copyable(wasm_module_t module_)
+{
+    const WASMModule *module = (const WASMModule *)module_;
+    for (uint32 i = 0; i < module->import_table_count; i++)
+        if (module->import_tables[i].u.table.table_type.elem_type == VALUE_TYPE_EXTERNREF) return false;
+    for (uint32 i = 0; i < module->table_count; i++)
+        if (module->tables[i].table_type.elem_type == VALUE_TYPE_EXTERNREF) return false;
+    for (uint32 i = 0; i < module->global_count; i++)
+        if (module->globals[i].type.val_type == VALUE_TYPE_EXTERNREF) return false;
+    return true;
+}
+
+static size_t bitmap_bytes(const bh_bitmap *bitmap)
+{
+    return bitmap ? (bitmap->end_index - bitmap->begin_index + 7) / 8 : 0;
+}
+
+size_t hk_wasm_wamr_state_size(wasm_module_inst_t instance)
+{
+    const WASMModuleInstance *inst = inside(instance);
+    size_t n = inst->global_data_size;
+    n += bitmap_bytes(inst->e->common.data_dropped) + bitmap_bytes(inst->e->common.elem_dropped);
+    for (uint32 i = 0; i < inst->table_count; i++)
+        n += sizeof(uint32) + inst->tables[i]->cur_size * sizeof(table_elem_type_t);
+    return n;
+}
+
+/* Writes n bytes at `at` to the saved state or reads them from it; returns where the next begin. */
+static char *transfer(char *at, void *live, size_t n, bool save)
+{
+    if (n) memcpy(save ? at : live, save ? live : at, n);
+    return at + n;
+}
+
+static void transfer_all(wasm_module_inst_t instance, char *at, bool save)
+{
+    WASMModuleInstance *inst = inside(instance);
+    bh_bitmap *bitmaps[] = {inst->e->common.data_dropped, inst->e->common.elem_dropped};
+    at = transfer(at, inst->global_data, inst->global_data_size, save);
+    for (size_t i = 0; i < 2; i++)
+        if (bitmaps[i]) at = transfer(at, bitmaps[i]->map, bitmap_bytes(bitmaps[i]), save);
+    for (uint32 i = 0; i < inst->table_count; i++) {
+        WASMTableInstance *table = inst->tables[i];
+        at = transfer(at, &table->cur_size, sizeof table->cur_size, save);
+        at = transfer(at, table->elems, table->cur_size * sizeof(table_elem_type_t), save);
+    }
+}
+
+void hk_wasm_wamr_state_save(wasm_module_inst_t instance, void *state)
+{
+    transfer_all(instance, state, true);
+}
+
+void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state)
+{
+    transfer_all(instance, (char *)(uintptr_t)state, false);
+}
+
+/* ---- File descriptors ---------------------------------------------------------------------------- */
+
+/* An entry of WAMR's table of descriptors: an object and two masks of rights. */
+typedef struct file {
+    const void *object;
+    uint64_t rights, inheriting;
+} file;
+
+static const struct fd_table *table_of(wasm_module_inst_t instance)
+{
+    WASIContext *wasi = wasm_runtime_get_wasi_ctx((WASMModuleInstanceCommon *)instance);
+    return wasi ? wasi->curfds : NULL;
+}
+
+static const file *files_of(const struct fd_table *table)
+{
+    return (const file *)(const void *)table->entries;
+}
+
+size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance)
+{
+    const struct fd_table *table = table_of(instance);
+    return table ? table->size * sizeof(file) : 0;
+}
+
+void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files)
+{
+    const struct fd_table *table = table_of(instance);
+    if (table && table->size) memcpy(files, files_of(table), table->size * sizeof(file));
+}
+
+bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *saved, size_t size, bool exact)
+{
+    const struct fd_table *table = table_of(instance);
+    const file *then = saved;
+    if (hk_wasm_wamr_files_size(instance) != size) return false;
+    for (size_t i = 0; i < size / sizeof(file); i++) {
+        const file *now = &files_of(table)[i];
+        if (exact ? now->object != then[i].object : !now->object != !then[i].object) return false;
+        if (now->object && (now->rights != then[i].rights || now->inheriting != then[i].inheriting)) return false;
+    }
+    return true;
+}
