@@ -1,19 +1,34 @@
 """Exact memory accounts, limits and trimming for CPython."""
 
-from hakmem._api import get_traced_memory, install, labels, limit, resident, stats, status, trim
+from hakmem._api import (
+    Site,
+    census,
+    get_traced_memory,
+    install,
+    labels,
+    limit,
+    resident,
+    site_of,
+    stats,
+    status,
+    trim,
+)
 from hakmem._label import label
 from hakmem._snapshot import Snapshot, Statistic, StatisticDiff, take_snapshot
 
 __all__ = [
+    "Site",
     "Snapshot",
     "Statistic",
     "StatisticDiff",
+    "census",
     "get_traced_memory",
     "install",
     "label",
     "labels",
     "limit",
     "resident",
+    "site_of",
     "stats",
     "status",
     "take_snapshot",

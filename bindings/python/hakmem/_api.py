@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from hakmem import _hakmem, _report
 
@@ -111,3 +111,25 @@ def limit(
         soft = hard // 5 * 4 if soft_callback else 0
     callback = (soft_callback or collect_and_trim) if soft else None
     _hakmem.limit(soft, hard, callback)
+
+
+def census(top: int | None = None) -> dict[type | None, tuple[int, int]]:
+    """Live objects by type: how many, and the bytes of their blocks, the largest first. None: blocks that
+    are no objects (the items of lists, the tables of dictionaries, text of C code). Nothing runs meanwhile."""
+    found = sorted(_hakmem.census().items(), key=lambda item: -item[1][1])
+    return dict(found[:top])
+
+
+class Site(NamedTuple):
+    """The line of Python code that asked for a block."""
+
+    filename: str
+    function: str
+    lineno: int
+    size: int
+
+
+def site_of(obj: object) -> Site | None:
+    """Where an object was made (labels="site"); None if that is not known."""
+    found = _hakmem.site_of(obj)
+    return Site(*found) if found else None

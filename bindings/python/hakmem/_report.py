@@ -2,6 +2,8 @@
 
 import json
 
+from hakmem import _where
+
 SCHEMA = 1
 
 
@@ -58,15 +60,6 @@ def rows(header, lines):
     return [form(header), *map(form, lines)]
 
 
-def label_rows(labels):
-    total = sum(label["live_bytes"] for label in labels.values()) or 1
-    lines = [
-        (name, f"{label['live_bytes']:,}", f"{label['live_blocks']:,}", f"{100 * label['live_bytes'] / total:.1f} %")
-        for name, label in sorted(labels.items(), key=lambda item: -item[1]["live_bytes"])
-    ]
-    return rows(("label", "live bytes", "blocks", "share"), lines)
-
-
 def text(report):
     """The whole report."""
     stats, status = report["stats"], report["status"]
@@ -79,7 +72,10 @@ def text(report):
     ]
     if status["why"]:
         lines.append(f"  note: {status['why']}")
-    lines += [""] + label_rows(report["labels"]) + [""]
+    for table in (_where.label_rows(report), _where.site_rows(report)):
+        if table:
+            lines += ["", *table]
+    lines.append("")
     for domain, count in report["wrapped"].items():
         lines.append(f"  {domain}, wrapped: {count['allocations']:,} allocations, {count['bytes']:,} bytes asked for")
     lines.append(f"  peak live {amount(stats['peak_bytes'])}, committed {amount(stats['committed_bytes'])}")
@@ -87,13 +83,6 @@ def text(report):
         lines.append(f"  limit {amount(stats['hard_limit'])}, {stats['failures']:,} allocations refused")
     lines.append("  " + resident_line(stats))
     return "\n".join(lines)
-
-
-def groups(report, key_type):
-    """Live bytes and blocks by label, or by what else the report has; None if it has no such thing."""
-    if key_type != "label":
-        return None
-    return {name: (label["live_bytes"], label["live_blocks"]) for name, label in report["labels"].items()}
 
 
 def difference(before, after):

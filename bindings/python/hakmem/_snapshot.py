@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from hakmem import _hakmem, _report
+from hakmem import _hakmem, _report, _where
 
 
 class Statistic(NamedTuple):
-    """Live memory of one label."""
+    """Live memory of one label, or of one place in the code."""
 
     key: str
     size: int
@@ -47,13 +47,13 @@ class Snapshot:
         return self.report["stats"]
 
     def _groups(self, key_type: str) -> dict[str, tuple[int, int]]:
-        groups = _report.groups(self.report, key_type)
+        groups = _where.groups(self.report, key_type)
         if groups is None:
             raise ValueError(f"there is nothing by '{key_type}' in this snapshot")
         return groups
 
     def statistics(self, key_type: str = "label") -> list[Statistic]:
-        """The largest first."""
+        """The largest first: by "label", or where sites are on by "lineno", "filename" or "function"."""
         found = [Statistic(key, *amounts) for key, amounts in self._groups(key_type).items()]
         return sorted(found, key=lambda s: (-s.size, s.key))
 
