@@ -81,8 +81,11 @@ static unsigned refill_of(const hk_bin *bin)
 
 static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
 {
-    if (!hk_bin_of(ctx, class)->slots && !hk_class_open(ctx, class)) return NULL;
     hk_bin *bin = hk_bin_of(ctx, class);
+    if (!bin->slots) {
+        if (!hk_class_open(ctx, class)) return NULL;
+        bin = hk_bin_of(ctx, class);
+    }
     if (HK_UNLIKELY(ctx->checked)) return hk_check_alloc(ctx, bin, label);
     if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, refill_of(bin))) return NULL;
     void *p = *--bin->top;
@@ -105,20 +108,29 @@ static bool may_allocate(hak_ctx *ctx)
     return !ctx->retired;
 }
 
+static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (!may_allocate(ctx)) return hk_fail(ctx);
+    void *p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p)) p = hk_packed_reuse(ctx, class, label);
+    return p ? p : hk_fail(ctx);
+}
+
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
+    if (HK_LIKELY(n <= 1024)) {
+        unsigned class = hk_class_table[(n + 7) >> 3];
+        if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
+        return alloc_class(ctx, class, label);
+    }
     if (n > HK_SMALL_MAX) {
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
     unsigned class = hk_class_of(n);
     hk_bin *bin = hk_bin_of(ctx, class);
-    if (bin->top > bin->lo) return pop(bin, label);
-    if (!may_allocate(ctx)) return hk_fail(ctx);
-    void *p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p)) p = hk_packed_reuse(ctx, class, label);
-    return p ? p : hk_fail(ctx);
+    return bin->top > bin->lo ? pop(bin, label) : alloc_class(ctx, class, label);
 }
 
 static HK_COLD void *absurd(hak_ctx *ctx)

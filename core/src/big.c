@@ -84,7 +84,7 @@ static void account(hak_ctx *ctx, const hk_big *b)
 
 static void discount(hak_ctx *ctx, const hk_big *b)
 {
-    hk_count_out(ctx, b->size);
+    hk_count_out(ctx, b->size, 1);
     hk_sub(&ctx->big_bytes, b->size);
     hk_sub(&ctx->big_blocks, 1);
 }

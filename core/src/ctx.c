@@ -61,11 +61,11 @@ void *hk_fail(hak_ctx *ctx)
     return NULL;
 }
 
-static bool charge(hak_ctx *ctx, size_t n)
+HK_INLINE bool charge(hak_ctx *ctx, size_t n)
 {
     size_t now = hk_get(&ctx->committed), hard = hk_get(&ctx->hard), soft = hk_get(&ctx->soft);
     if (hard && (now >= hard || n > hard - now)) return false;
-    if (!hk_quota_charge(ctx->quota, n)) return false;
+    if (ctx->quota && !hk_quota_charge(ctx->quota, n)) return false;
     hk_set(&ctx->committed, now + n);
     if (soft && now < soft && now + n >= soft) ctx->pressure = true;
     return true;
@@ -118,45 +118,79 @@ size_t hk_label_bytes(unsigned kind, size_t units)
 }
 
 /* What units of this kind cost beside their bytes. */
-static size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
+HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 {
     return units * HK_UNIT_META + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
 }
 
 /* Metadata of the context's own are whole units. */
-static size_t metadata_of(const hak_ctx *ctx, unsigned kind, size_t units)
+HK_INLINE size_t own_metadata(unsigned kind, size_t units)
 {
-    size_t own = kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
-                 : kind == HK_KIND_PACKED ? HK_PACKED_TABLES
-                                          : 0;
-    return overhead(ctx, kind, units) + own;
+    return kind == HK_KIND_META ? units << HK_UNIT_SHIFT : kind == HK_KIND_PACKED ? HK_PACKED_TABLES : 0;
 }
 
-static bool units_charge(hak_ctx *ctx, unsigned kind, size_t units)
+HK_INLINE bool units_charge(hak_ctx *ctx, unsigned kind, size_t units)
 {
-    if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) + overhead(ctx, kind, units))) return false;
-    hk_add(&ctx->metadata, metadata_of(ctx, kind, units));
+    size_t beside = overhead(ctx, kind, units), n = (units << HK_UNIT_SHIFT) + beside;
+    if (HK_UNLIKELY(!charge(ctx, n)) && !hk_charge(ctx, n)) return false;
+    hk_add(&ctx->metadata, beside + own_metadata(kind, units));
     return true;
 }
 
-static void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
+HK_INLINE void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
 {
-    hk_uncharge(ctx, (units << HK_UNIT_SHIFT) + overhead(ctx, kind, units));
-    hk_sub(&ctx->metadata, metadata_of(ctx, kind, units));
+    size_t beside = overhead(ctx, kind, units);
+    hk_uncharge(ctx, (units << HK_UNIT_SHIFT) + beside);
+    hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
 }
 
-static void set_heads(hk_slab *s, size_t from, size_t units)
+HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
 {
     for (size_t i = from; i < units; i++)
         (s - i)->head = (uint8_t)i;
+}
+
+HK_INLINE bool reserve_empty(const hk_reserve *r)
+{
+    return !(r->units[0] | r->units[1]);
+}
+
+/* A context that grows takes single units by the handful: a quarter of what it has. 0 = none. */
+static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
+{
+    enum { MOST = 16 };
+    hk_reserve *r = &ctx->reserve;
+    if (HK_UNLIKELY(reserve_empty(r))) {
+        size_t want = hk_min(hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + 2), MOST);
+        if (want < 2) return 0;
+        hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
+        if (reserve_empty(r)) return 0;
+    }
+    unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
+    r->units[w] &= r->units[w] - 1;
+    hk_unit_id id = r->first + w * 64 + bit;
+    ctx->extent->map[id - ctx->extent->first] = entry;
+    *zero = r->cold;
+    return id;
+}
+
+/* The bitmap of a slab that goes back. Free units have no bit set, so that fresh blocks need no look at it.
+ */
+static void wipe(hak_ctx *ctx, const hk_slab *s)
+{
+    if (s->kind >= HK_SMALL_CLASSES || s->used == s->fresh) return;
+    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+    memset(hk_extent_bits(e, s->id - e->first), 0, (s->fresh + 63u) / 64 * sizeof(uint64_t));
 }
 
 hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
     if (!units_charge(ctx, kind, units)) return NULL;
     hak_space *space = ctx->space;
-    hk_unit_id id = hk_space_take(space, ctx->extent, units, ctx->key | kind,
-                                  hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
+    hk_unit_id id = units == 1 ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    if (!id)
+        id = hk_space_take(space, ctx->extent, units, ctx->key | kind,
+                           hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
     if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
         hk_space_give(space, id, units, false);
         id = 0;
@@ -180,6 +214,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     else ctx->all = s->all_next;
     if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
     bool holes = s->released != 0;
+    wipe(ctx, s);
     if (holes) {
         size_t n = hk_slab_released(s);
         hk_sub(&ctx->released, n);
@@ -387,13 +422,14 @@ void hak_ctx_destroy(hak_ctx *ctx)
         hak_space_delete(space);
         return;
     }
-    for (hk_unit_id id = ctx->all; id;) {
-        hk_slab *s = hk_slab_at(space, id);
-        hk_unit_id next = s->all_next;
-        hk_space_give(space, id, s->units, s->released != 0);
-        id = next;
+    HK_EACH_OWNED(ctx, s)
+    {
+        wipe(ctx, s);
     }
-    hk_space_give(space, ctx->id, 1, false);
+    hk_space_unreserve(space, &ctx->reserve);
+    hk_unit_id id = ctx->id;
+    hk_space_give_all(space, ctx->all);
+    hk_space_give(space, id, 1, false);
 }
 
 void hak_space_delete(hak_space *space)
@@ -421,6 +457,7 @@ void hak_ctx_retire(hak_ctx *ctx)
     if (!ctx) return;
     hak_ctx_flush(ctx);
     ctx->retired = ctx->checked = true;
+    ctx->packed_quick = false;
     /* Closed magazines send every call to the slow paths, which know. */
     if (ctx->bins != no_bins) {
         for (unsigned kind = 0; kind < HK_BINS; kind++) {

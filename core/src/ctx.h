@@ -37,9 +37,11 @@ struct hak_ctx {
     hk_extent *extent;
     hk_unit_id id;
     hk_unit_id all; /* list of everything owned but unit `id` */
+    hk_reserve reserve;
     bool own_space, retired, labelled, slack, pressure;
     bool churn;                           /* a class got hot by frees, not by growth */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
+    bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase;
     unsigned debug;
     hk_counter committed, metadata, peak, released;
@@ -68,6 +70,7 @@ struct hak_ctx {
     uint64_t *packed_starts;      /* tables of the unit in which that is */
     uint8_t *packed_labels;
     char *packed[HK_PACKED_UNITS];           /* addresses of packed units */
+    uint64_t packed_some[2];                 /* classes whose list is not empty */
     uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
     uint8_t packed_heat[HK_PACKED_CLASSES];
 };
@@ -101,13 +104,15 @@ HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 {
     hk_add(&ctx->live_bytes, bytes);
     hk_add(&ctx->live_blocks, blocks);
-    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
 }
 
-HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes)
+/* The peak is noted where it ends. */
+HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 {
-    hk_sub(&ctx->live_bytes, bytes);
-    hk_sub(&ctx->live_blocks, 1);
+    size_t live = hk_get(&ctx->live_bytes);
+    if (live > hk_get(&ctx->peak)) hk_set(&ctx->peak, live);
+    hk_set(&ctx->live_bytes, live - bytes);
+    hk_sub(&ctx->live_blocks, blocks);
 }
 
 /* Accounts of committed bytes: limit, quota, pressure. charge gives up caches before it refuses. */

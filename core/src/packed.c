@@ -3,15 +3,7 @@
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
-enum {
-    GRANULE_SHIFT = 3,
-    HOT = 192,
-    FREED = 3,
-    BITS = 256,
-    OPEN_MAX = 1024,
-    SIZE_MOST = 8256,
-    COLD_UNITS = 2
-};
+enum { GRANULE_SHIFT = 3, FREED = 3, BITS = 256, OPEN_MAX = 1024, SIZE_MOST = 8256, COLD_UNITS = 2 };
 
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
@@ -46,8 +38,8 @@ static bool is_start(const uint64_t *starts, size_t offset)
     return offset % 8 == 0 && (starts[g / 64] >> (g % 64) & 1);
 }
 
-/* Offset of the first start behind the one at `offset`. */
-static size_t next_start(const uint64_t *starts, size_t offset)
+/* Offset of the first start behind the one at `offset`, the region apart. */
+static size_t next_marked(const uint64_t *starts, size_t offset)
 {
     size_t g = (offset >> GRANULE_SHIFT) + 1;
     if (g >= HK_UNIT >> GRANULE_SHIFT) return HK_UNIT;
@@ -56,6 +48,13 @@ static size_t next_start(const uint64_t *starts, size_t offset)
     for (size_t i = g / 64 + 1; i < BITS / 8; i++)
         if (starts[i]) return (i * 64 + (unsigned)__builtin_ctzll(starts[i])) << GRANULE_SHIFT;
     return HK_UNIT;
+}
+
+/* The same, where the region may begin behind the block: its start is not marked. */
+static size_t next_start(const hak_ctx *ctx, char *unit, size_t offset)
+{
+    size_t next = next_marked(starts_of(ctx, unit), offset), region = (size_t)(ctx->packed_at - unit);
+    return offset < region && region < next ? region : next;
 }
 
 /* Free lists link through the first two bytes of a block: number of the unit and granule in it. */
@@ -76,13 +75,13 @@ static bool warm_up(hak_ctx *ctx, unsigned class, size_t by)
 {
     size_t heat = ctx->packed_heat[class] + by;
     ctx->packed_heat[class] = (uint8_t)hk_min(heat, 255);
-    return heat >= HOT;
+    return heat >= HK_PACKED_HOT;
 }
 
 static size_t size_at(const hak_ctx *ctx, const char *p)
 {
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
-    return next_start(starts_of(ctx, unit_of(p)), offset) - offset;
+    return next_start(ctx, unit_of(p), offset) - offset;
 }
 
 /* A free block goes to the list of the largest class that fits into it. */
@@ -93,12 +92,14 @@ static void push(hak_ctx *ctx, char *p, size_t size)
     if (class >= HK_PACKED_CLASSES) class = HK_PACKED_CLASSES - 1;
     memcpy(p, &ctx->packed_free[class], sizeof(uint16_t));
     ctx->packed_free[class] = encode(ctx, p);
+    ctx->packed_some[class / 64] |= UINT64_C(1) << (class % 64);
 }
 
 static char *pop(hak_ctx *ctx, unsigned class)
 {
     char *p = decode(ctx, ctx->packed_free[class]);
     memcpy(&ctx->packed_free[class], p, sizeof(uint16_t));
+    if (!ctx->packed_free[class]) ctx->packed_some[class / 64] &= ~(UINT64_C(1) << (class % 64));
     return p;
 }
 
@@ -116,16 +117,22 @@ static void region_set(hak_ctx *ctx, char *from, char *to)
     ctx->packed_labels = labels_of(ctx, unit_of(from));
 }
 
-/* The region [packed_at, packed_end) is where blocks are cut from; its start is marked, as a free block. */
+static void add_free(hak_ctx *ctx, char *p, size_t size)
+{
+    mark_free(ctx, p);
+    push(ctx, p, size);
+}
+
+/* The region [packed_at, packed_end) is where blocks are cut from; nothing is marked in it. What is left of
+ * it becomes a free block, or two where one would be too large for the lists. */
 static void region_close(hak_ctx *ctx)
 {
     size_t rest = (size_t)(ctx->packed_end - ctx->packed_at);
     if (rest > SIZE_MOST) {
-        mark_free(ctx, ctx->packed_at + rest / 32 * 16);
-        push(ctx, ctx->packed_at + rest / 32 * 16, rest - rest / 32 * 16);
+        add_free(ctx, ctx->packed_at + rest / 32 * 16, rest - rest / 32 * 16);
         rest = rest / 32 * 16;
     }
-    if (rest >= 16) push(ctx, ctx->packed_at, rest);
+    if (rest >= 16) add_free(ctx, ctx->packed_at, rest);
     ctx->packed_at = ctx->packed_end = NULL;
 }
 
@@ -133,8 +140,8 @@ static void unit_open(hak_ctx *ctx, char *unit)
 {
     memset(starts_of(ctx, unit), 0, BITS);
     ctx->packed[ctx->packed_count++] = unit;
+    ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery;
     region_set(ctx, unit + head_of(ctx, unit) + HK_PACKED_TABLES, unit + HK_UNIT);
-    mark_free(ctx, ctx->packed_at);
 }
 
 void hk_packed_init(hak_ctx *ctx)
@@ -142,16 +149,25 @@ void hk_packed_init(hak_ctx *ctx)
     unit_open(ctx, (char *)ctx);
 }
 
+/* The largest class of which a free block is listed; HK_PACKED_CLASSES = none. */
+static unsigned largest_free(const hak_ctx *ctx)
+{
+    const uint64_t *some = ctx->packed_some;
+    if (some[1]) return 127u - (unsigned)__builtin_clzll(some[1]);
+    return some[0] ? 63u - (unsigned)__builtin_clzll(some[0]) : HK_PACKED_CLASSES;
+}
+
 /* A region for a block of `size` bytes: the largest free block, else a new unit. */
 static HK_NOINLINE bool region_next(hak_ctx *ctx, size_t size)
 {
     enum { LEAST = 256 };
     size_t want = hk_max(size + 8, LEAST);
-    for (unsigned class = HK_PACKED_CLASSES - 1; hk_classes[class].size >= want; class --) {
-        if (!ctx->packed_free[class]) continue;
+    unsigned class = largest_free(ctx);
+    if (class < HK_PACKED_CLASSES && hk_classes[class].size >= want) {
         char *p = pop(ctx, class);
+        size_t room = size_at(ctx, p);
         region_close(ctx);
-        region_set(ctx, p, p + size_at(ctx, p));
+        region_set(ctx, p, p + room);
         return true;
     }
     unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
@@ -176,40 +192,60 @@ HK_NOINLINE void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
     return p;
 }
 
-/* From the region, or NULL if it is too small. */
-HK_INLINE char *cut(hak_ctx *ctx, size_t size, hak_label label)
+/* Bytes to leave out for a block of that size to be aligned: where it is a multiple of 16, to 16. */
+HK_INLINE size_t skip_of(const char *at, size_t size)
 {
-    char *at = ctx->packed_at, *p = size % 16 ? at : (char *)hk_align_up((uintptr_t)at, 16);
-    size_t room = (size_t)(ctx->packed_end - at), skip = (size_t)(p - at);
-    if (HK_UNLIKELY(size + skip > room)) return NULL;
+    return (uintptr_t)at & ~size & 8;
+}
+
+/* From the region, which has room for it. Where the block is aligned up, 8 bytes before it stay free. */
+HK_INLINE void *cut(hak_ctx *ctx, size_t size, size_t skip, hak_label label)
+{
+    char *p = ctx->packed_at;
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
-    /* Where it is aligned up, the old start stays, as a free block of 8 bytes. */
-    if (skip) mark_start(ctx->packed_starts, offset);
-    ctx->packed_labels[offset >> 4] = hk_label_clamp(label);
-    if (HK_UNLIKELY(room - skip - size < 16)) {
-        /* A rest of 8 bytes would share its label byte with the block behind it: the block takes it. */
-        size = room - skip;
-    } else {
-        mark_start(ctx->packed_starts, offset + size);
-        ctx->packed_labels[(offset + size) >> 4] = HK_PACKED_FREE;
+    if (skip) {
+        mark_start(ctx->packed_starts, offset);
+        ctx->packed_labels[offset >> 4] = HK_PACKED_FREE;
+        p += 8;
+        offset += 8;
     }
+    mark_start(ctx->packed_starts, offset);
+    ctx->packed_labels[offset >> 4] = hk_label_clamp(label);
     ctx->packed_at = p + size;
     hk_count_in(ctx, size, 1);
     return p;
 }
 
+/* The end of the region: a rest of 8 bytes would share its label byte with the block behind it, so the block
+ * takes it. NULL = the region is too small. */
+static void *cut_last(hak_ctx *ctx, size_t size, hak_label label)
+{
+    size_t room = (size_t)(ctx->packed_end - ctx->packed_at), skip = skip_of(ctx->packed_at, size);
+    if (size + skip > room) return NULL;
+    if (room - skip - size < 16) size = room - skip;
+    return cut(ctx, size, skip, label);
+}
+
+/* Blocks are 16 bytes at least: class 0 has none. */
+void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    size_t size = hk_max(hk_classes[class].size, 16);
+    return cut(ctx, size, skip_of(ctx->packed_at, size), label);
+}
+
 void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1;
+    if (ctx->packed_count == 0 || class >= HK_PACKED_CLASSES || ctx->packed_heat[class] >= HK_PACKED_HOT)
+        return NULL;
     size_t size = hk_classes[class].size;
-    if (ctx->packed_count == 0 || class >= HK_PACKED_CLASSES || ctx->packed_heat[class] >= HOT) return NULL;
     if (ctx->packed_free[class]) {
         void *again = hk_packed_reuse(ctx, class, label);
         if (again) return again;
     }
     if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, (size + 63) / 64)) return NULL;
     for (;;) {
-        char *p = cut(ctx, size, label);
+        void *p = cut_last(ctx, size, label);
         if (p) return p;
         if (!region_next(ctx, size)) return NULL;
     }
@@ -227,7 +263,7 @@ size_t hk_packed_size(const hak_ctx *ctx, const void *p)
     char *unit = unit_of(p);
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);
     if (!hk_packed_start(ctx, p) || *hk_packed_label(ctx, p) == HK_PACKED_FREE) return 0;
-    return next_start(starts_of(ctx, unit), offset) - offset;
+    return next_start(ctx, unit, offset) - offset;
 }
 
 uint8_t *hk_packed_label(const hak_ctx *ctx, const void *p)
@@ -246,17 +282,20 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     push(ctx, p, size);
     unsigned class = hk_class_of(size);
     if (class < HK_PACKED_CLASSES && warm_up(ctx, class, FREED)) ctx->churn = true;
-    hk_count_out(ctx, size);
+    hk_count_out(ctx, size, 1);
 }
 
 bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user)
 {
     char *unit = ctx->packed[i];
-    const uint64_t *starts = starts_of(ctx, unit);
     const uint8_t *labels = labels_of(ctx, unit);
     size_t at = head_of(ctx, unit) + HK_PACKED_TABLES;
     while (at < HK_UNIT) {
-        size_t next = next_start(starts, at);
+        if (unit + at == ctx->packed_at && ctx->packed_at < ctx->packed_end) {
+            at = (size_t)(ctx->packed_end - unit);
+            continue;
+        }
+        size_t next = next_start(ctx, unit, at);
         if (labels[at >> 4] != HK_PACKED_FREE) {
             hak_block block = {unit + at, next - at, labels[at >> 4], 0};
             if (!fn(user, &block)) return false;

@@ -12,6 +12,16 @@
 
 /* The context's first unit; blocks start behind the context itself. */
 void hk_packed_init(hak_ctx *ctx);
+enum { HK_PACKED_HOT = 192 /* packed_heat of a class that leaves for slabs, or has left */ };
+
+/* Whether hk_packed_cut() can serve the class: it is cold, has no free blocks, and there is room for one. */
+HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned class)
+{
+    return ctx->packed_quick && !ctx->pressure && ctx->packed_heat[class] < HK_PACKED_HOT &&
+           !ctx->packed_free[class] &&
+           (size_t)(ctx->packed_end - ctx->packed_at) >= hk_classes[class].size + 24u;
+}
+void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label);
 /* NULL = the class is hot, or no room: open the class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label);
 /* A free packed block of the class, hot or not. NULL = none. */

@@ -62,7 +62,7 @@ static void give(hak_ctx *ctx, hk_extent *e, void *p)
         hk_misuse(ctx, p);
         return;
     }
-    hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT);
+    hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     s->used = 0;
     hk_units_give(ctx, s);
 }
@@ -103,7 +103,7 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     s->kind = (uint8_t)kind;
     for (size_t i = 0; i < units; i++)
         e->map[unit + i] = ctx->key | kind;
-    hk_set(&ctx->live_bytes, hk_get(&ctx->live_bytes) + (units << HK_UNIT_SHIFT) - (old << HK_UNIT_SHIFT));
-    if (hk_get(&ctx->live_bytes) > hk_get(&ctx->peak)) hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+    hk_count_out(ctx, old << HK_UNIT_SHIFT, 1);
+    hk_count_in(ctx, units << HK_UNIT_SHIFT, 1);
     return true;
 }

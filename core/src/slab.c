@@ -1,5 +1,6 @@
 #include "slab.h"
 
+#include "packed.h"
 #include "run.h"
 
 enum { CLOSED_FIRST = 256, CLOSED_MOST = 32768 };
@@ -31,6 +32,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     /* One slot at least, for refills. */
     void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
     if (!slots) return false;
+    if (class < HK_PACKED_CLASSES) ctx->packed_heat[class] = HK_PACKED_HOT;
     bin->slots = bin->top = bin->lo = slots;
     bin->hi = slots + cap;
     bin->kind = (uint8_t) class;
@@ -125,16 +127,13 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
             w &= w - 1;
             want--;
         }
-        bits[k] = w;
+        if (bits[k] != w) bits[k] = w;
         if (!want) break;
         k++;
     }
     unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, bin->kind);
     if (want && fresh < most) {
         unsigned n = want < most - fresh ? want : most - fresh;
-        /* A recycled unit's bitmap holds old bits; an untouched one stays untouched. */
-        for (unsigned w = (fresh + 63) / 64; w * 64 < fresh + n; w++)
-            if (bits[w]) bits[w] = 0;
         char *p = start + fresh * size;
         for (unsigned i = 0; i < n; i++, p += size)
             *--at = p;
@@ -177,24 +176,31 @@ static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
     }
 }
 
-/* Reciprocal multiply, bit, counter. Block memory is not touched. */
-HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+/* Reciprocal multiply, bit, counter; 1 = done, 0 = misuse. Block memory is not touched, live blocks are not
+ * counted. */
+HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     const hk_class *c = &hk_classes[kind];
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
     s += s->head;
-    uint32_t offset = (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT))) - hk_slab_phase(ctx, kind);
+    uint32_t offset =
+        (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT))) - hk_slab_phase(ctx, kind);
     uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
     uint64_t *word = hk_extent_bits(e, unit) + i / 64, bit = UINT64_C(1) << (i % 64);
     if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh || *word & bit)) {
         hk_misuse(ctx, p);
-        return;
+        return 0;
     }
     *word |= bit;
-    hk_count_out(ctx, c->size);
     if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
+    return 1;
+}
+
+HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    if (slab_put(ctx, e, kind, p)) hk_count_out(ctx, hk_classes[kind].size, 1);
 }
 
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
@@ -212,10 +218,13 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     void **lo = bin->lo;
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
-    if (kind < HK_SMALL_CLASSES)
+    if (kind < HK_SMALL_CLASSES) {
+        hk_extent *e = ctx->extent;
+        size_t done = 0;
         for (size_t i = 0; i < n; i++)
-            slab_free(ctx, ctx->extent, kind, lo[i]);
-    else
+            done += slab_put(ctx, e, kind, lo[i]);
+        hk_count_out(ctx, done * hk_classes[kind].size, done);
+    } else
         for (size_t i = 0; i < n; i++)
             hk_run_give(ctx, lo[i]);
     memmove(bin->slots, lo + n, rest * sizeof(void *));

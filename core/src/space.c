@@ -283,25 +283,22 @@ hak_space *hak_space_new(const hak_space_options *o)
 
 /* ---- Units -------------------------------------------------------------------------------------- */
 
+__extension__ typedef unsigned __int128 row128;
+
 typedef struct mask {
     uint64_t w[2];
 } mask;
 
 static mask mask_of(unsigned from, unsigned n)
 {
-    mask m = {{0, 0}};
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned lo = from > i * 64 ? from - i * 64 : 0;
-        unsigned hi = from + n > i * 64 ? from + n - i * 64 : 0;
-        if (lo > 63 || hi == 0) continue;
-        if (hi > 64) hi = 64;
-        m.w[i] = (hi - lo == 64 ? ~UINT64_C(0) : ((UINT64_C(1) << (hi - lo)) - 1)) << lo;
-    }
+    row128 row = (n == 128 ? ~(row128)0 : ((row128)1 << n) - 1) << from;
+    mask m = {{(uint64_t)row, (uint64_t)(row >> 64)}};
     return m;
 }
 
 static unsigned mask_count(const uint64_t w[2])
 {
+    if (!(w[0] | w[1])) return 0;
     return (unsigned)(__builtin_popcountll(w[0]) + __builtin_popcountll(w[1]));
 }
 
@@ -312,7 +309,6 @@ static unsigned find_row(const uint64_t w[2], unsigned n)
         if (w[0]) return (unsigned)__builtin_ctzll(w[0]);
         return w[1] ? 64u + (unsigned)__builtin_ctzll(w[1]) : 128u;
     }
-    __extension__ typedef unsigned __int128 row128;
     row128 x = ((row128)w[1] << 64) | w[0];
     for (unsigned have = 1; have < n && x;) {
         unsigned step = n - have < have ? n - have : have;
@@ -347,6 +343,15 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         e->map[unit + i] = entry;
 }
 
+static void count_taken(hak_space *s, unsigned n, unsigned warm)
+{
+    size_t idle = hk_get(&s->idle_units) - warm;
+    hk_set(&s->idle_units, idle);
+    if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
+    hk_add(&s->used_units, n);
+    s->cold += n - warm;
+}
+
 /* Takes a row of units that is known to be free. 0 = could not be committed. */
 static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
                         bool *zero)
@@ -355,7 +360,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     size_t unit = c * HK_CHUNK_UNITS + bit;
     mask m = mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
-    unsigned warm = mask_count(dirty);
+    unsigned warm = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : mask_count(dirty);
     if (warm < n && e->owned &&
         call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
         return 0;
@@ -363,11 +368,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
         chunk->free[i] &= ~m.w[i];
         chunk->dirty[i] |= m.w[i];
     }
-    size_t idle = hk_get(&s->idle_units) - warm;
-    hk_set(&s->idle_units, idle);
-    if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
-    hk_add(&s->used_units, n);
-    s->cold += n - warm;
+    count_taken(s, n, warm);
     set_map(e, unit, n, entry);
     *zero = warm == 0;
     return e->first + (uint32_t)unit;
@@ -485,11 +486,11 @@ void hk_space_purge(hak_space *s)
     hk_lock_drop(&s->lock);
 }
 
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
+/* With the lock held. */
+static void give(hak_space *s, hk_unit_id id, size_t units, bool holes)
 {
     hk_extent *e = hk_extent_of_id(s, id);
     size_t unit = id - e->first;
-    hk_lock_take(&s->lock);
     set_map(e, unit, units, 0);
     if (holes) call_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
     hk_sub(&s->used_units, units);
@@ -507,12 +508,103 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
         unit += n;
         units -= n;
     }
-    /* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
+}
+
+/* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
+static void keep_idle(hak_space *s)
+{
     size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
     size_t keep =
         s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
     if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+}
+
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
+{
+    hk_lock_take(&s->lock);
+    give(s, id, units, holes);
+    keep_idle(s);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_give_all(hak_space *s, hk_unit_id all)
+{
+    enum { BATCH = 256 }; /* others wait for the lock meanwhile */
+    while (all) {
+        hk_lock_take(&s->lock);
+        for (unsigned i = 0; all && i < BATCH; i++) {
+            const hk_slab *slab = hk_slab_at(s, all);
+            give(s, all, slab->units, slab->released != 0);
+            all = slab->all_next;
+        }
+        keep_idle(s);
+        hk_lock_drop(&s->lock);
+    }
+}
+
+/* The n lowest bits that are set. */
+static mask lowest(const uint64_t w[2], unsigned n)
+{
+    mask m = {{0, 0}};
+    uint64_t rest[2] = {w[0], w[1]};
+    for (unsigned i = 0; n > 0 && (rest[0] | rest[1]); n--) {
+        if (!rest[i]) i = 1;
+        m.w[i] |= rest[i] & -rest[i];
+        rest[i] &= rest[i] - 1;
+    }
+    return m;
+}
+
+/* With the lock held. cold: units that are not resident, from the first chunk that has any. */
+static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_reserve *r)
+{
+    for (size_t c = 0; c < e->chunks_used; c++) {
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        uint64_t flip = cold ? ~UINT64_C(0) : 0;
+        uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
+                         chunk->free[1] & (chunk->dirty[1] ^ flip)};
+        if (!(w[0] | w[1])) continue;
+        mask m = lowest(w, want);
+        for (unsigned i = 0; i < 2; i++) {
+            chunk->free[i] &= ~m.w[i];
+            chunk->dirty[i] |= m.w[i];
+            r->units[i] = m.w[i];
+        }
+        r->first = e->first + (uint32_t)(c * HK_CHUNK_UNITS);
+        r->cold = cold;
+        unsigned n = mask_count(m.w);
+        count_taken(s, n, cold ? 0 : n);
+        return true;
+    }
+    return false;
+}
+
+void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r)
+{
+    hk_lock_take(&s->lock);
+    bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
+    /* What has to be committed is committed when it is used. */
+    if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_unreserve(hak_space *s, hk_reserve *r)
+{
+    if (!(r->units[0] | r->units[1])) return;
+    hk_lock_take(&s->lock);
+    hk_extent *e = hk_extent_of_id(s, r->first);
+    hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);
+    unsigned n = mask_count(r->units);
+    for (unsigned i = 0; i < 2; i++) {
+        chunk->free[i] |= r->units[i];
+        if (r->cold) chunk->dirty[i] &= ~r->units[i];
+        r->units[i] = 0;
+    }
+    chunk->longest = HK_CHUNK_UNITS;
+    hk_sub(&s->used_units, n);
+    if (!r->cold) hk_add(&s->idle_units, n);
+    keep_idle(s);
     hk_lock_drop(&s->lock);
 }
 

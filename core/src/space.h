@@ -53,6 +53,13 @@ typedef struct hk_extent {
     bool owned;           /* to be released; not the caller's buffer */
 } hk_extent;
 
+/* Single units of one chunk, set aside for a context: not free, and not anybody's until it takes them. */
+typedef struct hk_reserve {
+    uint64_t units[2]; /* of the chunk that begins with `first` */
+    hk_unit_id first;
+    bool cold; /* never used, or decommitted */
+} hk_reserve;
+
 typedef struct hk_big hk_big;
 
 struct hak_space {
@@ -146,10 +153,15 @@ void hk_space_huge(hak_space *s, void *p, size_t n);
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised
  * to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero);
+/* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
+void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
+void hk_space_unreserve(hak_space *s, hk_reserve *r);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
-/* holes: some of their pages are decommitted. */
+/* holes: some of their pages are decommitted. Bitmaps of what is given are zero. */
 void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes);
+/* Everything in the list that begins with `all`, of a context that ends. */
+void hk_space_give_all(hak_space *s, hk_unit_id all);
 /* Commits the label bytes of the chunk in which the unit lies. */
 int hk_space_labels(hak_space *s, hk_unit_id id);
 /* Decommits all idle units. */

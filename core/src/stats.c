@@ -76,7 +76,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     hak_stats s = {.size = out->size};
     s.live_bytes = hk_get(&ctx->live_bytes) - spare_bytes;
     s.live_blocks = hk_get(&ctx->live_blocks) - spare_blocks;
-    s.peak_bytes = hk_max(hk_get(&ctx->peak), s.live_bytes);
+    s.peak_bytes = hk_max(hk_get(&ctx->peak), hk_get(&ctx->live_bytes));
     s.committed_bytes = hk_get(&ctx->committed);
     s.metadata_bytes = hk_get(&ctx->metadata);
     s.cached_bytes = s.committed_bytes - s.live_bytes - s.metadata_bytes;

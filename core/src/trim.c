@@ -26,6 +26,7 @@ size_t hak_ctx_flush(hak_ctx *ctx)
         if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
     }
     release_empty(ctx);
+    hk_space_unreserve(ctx->space, &ctx->reserve);
     hk_big_purge(ctx);
     return before - hk_get(&ctx->committed);
 }
@@ -82,5 +83,6 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
     hk_big_tick(ctx, now_ns);
+    hk_space_unreserve(ctx->space, &ctx->reserve);
     hk_space_tick(ctx->space, now_ns);
 }
