@@ -123,6 +123,9 @@ case $case in
             if [[ $header == */lua.h ]]; then
                 pkg-config --exists luajit || continue
                 flags=($(pkg-config --cflags luajit))
+            elif [[ $header == */wasm_wasmtime.h ]]; then
+                flags=()
+                for folder in ${WASMTIME//:/ }; do flags+=(-isystem "$folder"); done
             fi
             $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror "-DHEADER=<hakmem/${header##*/}>" "${flags[@]}" \
                 "$here/inclusion.cpp" $(pc "$prefix" --cflags) "$prefix/lib/libhakmem.a" -o inclusion

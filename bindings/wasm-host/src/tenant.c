@@ -164,6 +164,8 @@ static bool is_full(hak_wasm_tenant *tenant)
             stats.size = sizeof stats;
             pthread_mutex_lock(&at->lock);
             hak_ctx_stats(at->ctx, &stats);
+            /* What is only kept for later does not count. */
+            if (stats.committed_bytes >= limit && hak_ctx_flush(at->ctx) > 0) hak_ctx_stats(at->ctx, &stats);
             pthread_mutex_unlock(&at->lock);
             used = stats.committed_bytes;
         }

@@ -1,0 +1,102 @@
+/* hakmem for wasmtime, through wasmtime's C API: linear memories from a host of hakmem/wasm.h, tenants,
+ * reset of instances, and wasmtime's own heap if asked.
+ *
+ *       hak_wasm_host_options options = HAK_WASM_HOST_OPTIONS_INIT;
+ *       options.bounds = HAK_WASM_GUARD;
+ *       hak_wasm_host *host = hak_wasm_host_new(&options);
+ *       wasm_engine_t *engine = hak_wasmtime_engine_new(host, wasm_config_new(), &error);
+ *       hak_wasmtime_module *module = hak_wasmtime_module_new(tenant, engine, linker, bytes, size, &error);
+ *
+ *       hak_wasmtime_instance *instance = hak_wasmtime_instance_new(tenant, module, NULL, &error, &trap);
+ *       ...                                                      // the guest initialises itself
+ *       hak_wasmtime_image *image = hak_wasmtime_image_take(instance, &why);
+ *       for (;;) {
+ *           hak_wasmtime_call(instance, &function, arguments, 2, &result, 1, &trap);
+ *           if (hak_wasmtime_reset(instance, image) != 0) ...    // close it and make a new one
+ *       }
+ *
+ *   Order of the end: instances, images, modules, engine, tenants, host.
+ *
+ * WHAT A RESET COVERS
+ *   hak_wasmtime_module_new reads the module. If everything that its instances can change is one linear
+ *   memory of their own and mutable globals of numbers, it compiles a copy that exports these under names
+ *   beginning with "hak:", and a reset restores all of the instance's state, after a trap too. Else
+ *   hak_wasmtime_module_refused says why not: code that sets table elements or drops segments, an imported
+ *   table, memory or mutable global, reference-typed globals, threads, GC types. What the embedder keeps for
+ *   the guest, WASI descriptors for example, is the embedder's to reset.
+ *
+ * CONVENTIONS
+ *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
+ *   Errors     a wasmtime_error_t that the caller deletes; `error` and `trap` must not be NULL.
+ *   Since      0.1.
+ */
+#ifndef HAKMEM_WASM_WASMTIME_H
+#define HAKMEM_WASM_WASMTIME_H
+
+#include <hakmem/wasm.h>
+#include <wasmtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hak_wasmtime_module hak_wasmtime_module;
+typedef struct hak_wasmtime_instance hak_wasmtime_instance;
+typedef struct hak_wasmtime_image hak_wasmtime_image;
+
+/* An engine whose linear memories come from the host. Takes config over, whatever the outcome. Sets in it the
+ * memory creator, memory_init_cow = false (wasmtime panics with a creator otherwise), and reservation and guard
+ * as the host's slots have them. NULL with an error: the host is not HAK_WASM_GUARD (compiled code relies on
+ * faults), or config names the pooling strategy (wasmtime then ignores the creator).
+ * The host must outlive the engine. Cost: wasmtime's own, and compiling a module of 30 bytes as a check. */
+HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config,
+                                               wasmtime_error_t **error);
+
+/* Compiles, under the label "load" of the tenant, and resolves the imports. The linker is only used during the
+ * call; what it defines must not belong to a store. */
+HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                                     const wasmtime_linker_t *linker, const uint8_t *bytes,
+                                                     size_t size, wasmtime_error_t **error);
+/* NULL is fine. */
+HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
+/* Why instances cannot be reset, for example "it imports a table"; NULL = they can. */
+HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module);
+
+/* An instance in a store of its own. The tenant is asked for admission, pays for the memory, and must not be
+ * closed before the instance. data: what wasmtime_context_get_data gives. NULL with an error or a trap (of the
+ * start function). */
+HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant,
+                                                         const hak_wasmtime_module *module, void *data,
+                                                         wasmtime_error_t **error, wasm_trap_t **trap);
+/* NULL is fine. */
+HAK_API void hak_wasmtime_instance_close(hak_wasmtime_instance *instance);
+HAK_API wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance);
+HAK_API wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance);
+
+/* wasmtime_func_call with the tenant entered. */
+HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmtime_func_t *function,
+                                            const wasmtime_val_t *arguments, size_t argument_count,
+                                            wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap);
+
+/* The state now, for this instance and all others of its module. NULL with the reason, which is static: that of
+ * hak_wasmtime_module_refused, or no memory. */
+HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
+/* NULL is fine. No instance may be reset to it afterwards. */
+HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
+/* Memory and globals as in the image, byte for byte. An instance of the module that has not the image's memory
+ * yet is given it, grown as needed. -1, and the instance must be closed: its memory grew beyond the image
+ * (wasmtime cannot shrink one), another module, over a limit. Cost: as hak_wasm_memory_reset. */
+HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
+
+/* From now on what wasmtime itself allocates comes from the host too, under the tenant and label that are
+ * current, or the host's own tenant: patches the calls of malloc and its kind in the shared library that
+ * wasmtime is in, in that one only. Blocks from before stay libc's. wasmtime aborts when an allocation fails, so
+ * past a hard heap limit the host's tenant pays; limits with heap_soft and hak_wasm_admit are meant for this.
+ * Once a process, before the first engine, while no other thread is in wasmtime; the host must live as long as
+ * the process. 0 = ok; -1 = wasmtime is linked statically, another host has it, or its table is read-only. */
+HAK_API int hak_wasmtime_hook_heap(hak_wasm_host *host);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,194 @@
+/* Modules and instances, their images and resets. */
+#include "types.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hak_wasmtime_image {
+    const hak_wasmtime_module *module;
+    hak_wasm_image *memory;
+    wasmtime_val_t globals[];
+};
+
+hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                             const wasmtime_linker_t *linker, const uint8_t *bytes,
+                                             size_t size, wasmtime_error_t **error)
+{
+    hak_wasm_host *host = hak_wasm_tenant_host(tenant);
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
+    hk_module binary;
+    hk_module_read(bytes, size, &binary);
+    hak_wasmtime_module *m = hak_wasm_calloc(host, 1, sizeof *m);
+    if (!m) {
+        *error = wasmtime_error_new("hakmem: no memory for a module");
+    } else {
+        m->host = host;
+        m->engine = engine;
+        m->globals = binary.globals;
+        m->refused = binary.refused;
+        *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
+                                     binary.bytes ? binary.size : size, &m->module);
+        if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
+        if (*error) {
+            hak_wasmtime_module_delete(m);
+            m = NULL;
+        }
+    }
+    free(binary.bytes);
+    hak_wasm_leave(before);
+    return m;
+}
+
+void hak_wasmtime_module_delete(hak_wasmtime_module *module)
+{
+    if (!module) return;
+    if (module->linked) wasmtime_instance_pre_delete(module->linked);
+    if (module->module) wasmtime_module_delete(module->module);
+    hak_wasm_free(module->host, module);
+}
+
+const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module)
+{
+    return module->refused;
+}
+
+/* Where the state is, by the exports that hk_module_read added. */
+static void find_state(hak_wasmtime_instance *i)
+{
+    wasmtime_extern_t item;
+    wasmtime_instance_export_get(i->context, &i->instance, HK_EXPORT_MEMORY, strlen(HK_EXPORT_MEMORY), &item);
+    i->base = wasmtime_memory_data(i->context, &item.of.memory);
+    i->memory = item.of.memory;
+    for (uint32_t n = 0; n < i->module->globals; n++) {
+        char name[32];
+        int length = snprintf(name, sizeof name, HK_EXPORT_GLOBAL "%u", (unsigned)n);
+        wasmtime_instance_export_get(i->context, &i->instance, name, (size_t)length, &item);
+        i->globals[n] = item.of.global;
+    }
+}
+
+hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
+                                                 void *data, wasmtime_error_t **error, wasm_trap_t **trap)
+{
+    *error = NULL;
+    *trap = NULL;
+    if (hak_wasm_admit(tenant) != 0) {
+        *error = wasmtime_error_new("hakmem: the tenant is at its limit of instances or of heap");
+        return NULL;
+    }
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    hak_wasmtime_instance *i = hak_wasm_alloc(module->host, sizeof *i + module->globals * sizeof *i->globals);
+    if (!i) {
+        hak_wasm_dismiss(tenant);
+        *error = wasmtime_error_new("hakmem: no memory for an instance");
+    } else {
+        i->tenant = tenant;
+        i->module = module;
+        i->store = wasmtime_store_new(module->engine, data, NULL);
+        i->context = wasmtime_store_context(i->store);
+        *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
+        if (*error || *trap) {
+            hak_wasmtime_instance_close(i);
+            i = NULL;
+        } else if (!module->refused) {
+            find_state(i);
+        }
+    }
+    hak_wasm_leave(before);
+    return i;
+}
+
+void hak_wasmtime_instance_close(hak_wasmtime_instance *i)
+{
+    if (!i) return;
+    hak_wasm_tenant *tenant = i->tenant;
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    wasmtime_store_delete(i->store);
+    hak_wasm_free(i->module->host, i);
+    hak_wasm_leave(before);
+    hak_wasm_dismiss(tenant);
+}
+
+wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance)
+{
+    return instance->context;
+}
+
+wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance)
+{
+    return &instance->instance;
+}
+
+wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmtime_func_t *function,
+                                    const wasmtime_val_t *arguments, size_t argument_count,
+                                    wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap)
+{
+    *trap = NULL;
+    hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
+    wasmtime_error_t *error = wasmtime_func_call(instance->context, function, arguments, argument_count,
+                                                 results, result_count, trap);
+    hak_wasm_leave(before);
+    return error;
+}
+
+hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char **why)
+{
+    const hak_wasmtime_module *module = i->module;
+    *why = module->refused;
+    if (*why) return NULL;
+    *why = "there is no memory for an image";
+    hak_wasm_scope before = hak_wasm_enter(hak_wasm_host_tenant(module->host), HAK_WASM_OTHER);
+    hak_wasmtime_image *image =
+        hak_wasm_alloc(module->host, sizeof *image + module->globals * sizeof *image->globals);
+    hak_wasm_leave(before);
+    if (!image) return NULL;
+    image->module = module;
+    image->memory = hak_wasm_image_take(module->host, i->base);
+    if (!image->memory) {
+        hak_wasm_free(module->host, image);
+        return NULL;
+    }
+    for (uint32_t n = 0; n < module->globals; n++) {
+        wasmtime_global_get(i->context, &i->globals[n], &image->globals[n]);
+    }
+    *why = NULL;
+    return image;
+}
+
+void hak_wasmtime_image_drop(hak_wasmtime_image *image)
+{
+    if (!image) return;
+    hak_wasm_image_drop(image->memory);
+    hak_wasm_free(image->module->host, image);
+}
+
+/* Sizes change by wasmtime's own growth only: it keeps the length of a memory beside the compiled code. */
+static int fit(hak_wasmtime_instance *i, size_t wanted)
+{
+    size_t size = hak_wasm_memory_size(i->module->host, i->base);
+    if (size == wanted) return 0;
+    if (size > wanted) return -1;
+    uint64_t before;
+    wasmtime_error_t *error =
+        wasmtime_memory_grow(i->context, &i->memory, (wanted - size) / HK_WASM_PAGE, &before);
+    if (error) wasmtime_error_delete(error);
+    return error ? -1 : 0;
+}
+
+int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+{
+    const hak_wasmtime_module *module = i->module;
+    if (image->module != module || fit(i, hak_wasm_image_size(image->memory)) != 0 ||
+        hak_wasm_memory_reset(module->host, i->base, image->memory) != 0) {
+        return -1;
+    }
+    for (uint32_t n = 0; n < module->globals; n++) {
+        wasmtime_error_t *error = wasmtime_global_set(i->context, &i->globals[n], &image->globals[n]);
+        if (error) {
+            wasmtime_error_delete(error);
+            return -1;
+        }
+    }
+    return 0;
+}

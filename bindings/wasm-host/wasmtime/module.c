@@ -1,0 +1,228 @@
+#include "module.h"
+
+#include "binary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECTION_IMPORT = 2, SECTION_MEMORY = 5, SECTION_GLOBAL = 6, SECTION_EXPORT = 7, SECTION_CODE = 10 };
+enum { EXTERN_FUNCTION, EXTERN_TABLE, EXTERN_MEMORY, EXTERN_GLOBAL, EXTERN_TAG };
+
+/* What one pass over the binary found. */
+typedef struct scan {
+    const uint8_t *bytes;
+    hk_reader exports;         /* content of the export section, or empty */
+    const uint8_t *exports_at; /* where that section begins, or where it belongs */
+    const uint8_t *exports_end;
+    uint32_t export_count;
+    uint32_t imported_globals;
+    uint32_t memories;
+    uint32_t *globals; /* indices of the mutable ones */
+    uint32_t global_count;
+    const char *refused;
+} scan;
+
+static void read_imports(scan *s, hk_reader r)
+{
+    for (uint64_t n = hk_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
+        hk_read_skip(&r, hk_read_leb(&r));
+        hk_read_skip(&r, hk_read_leb(&r));
+        switch (hk_read_byte(&r)) {
+        case EXTERN_FUNCTION:
+            hk_read_leb(&r);
+            break;
+        case EXTERN_GLOBAL:
+            hk_read_type(&r);
+            if (hk_read_byte(&r) & 1) s->refused = "it imports a mutable global";
+            s->imported_globals++;
+            break;
+        case EXTERN_TAG:
+            hk_read_byte(&r);
+            hk_read_leb(&r);
+            break;
+        case EXTERN_TABLE:
+            s->refused = "it imports a table";
+            break;
+        case EXTERN_MEMORY:
+            s->refused = "it imports its memory";
+            break;
+        default:
+            r.bad = true;
+        }
+    }
+    if (r.bad) s->refused = "its imports cannot be read";
+}
+
+static void read_memories(scan *s, hk_reader r)
+{
+    s->memories = (uint32_t)hk_read_leb(&r);
+    uint8_t flags = hk_read_byte(&r);
+    if (flags & 2) s->refused = "its memory is shared between threads";
+    if (flags & 8) s->refused = "its memory has pages of another size than 64 KiB";
+}
+
+static void read_globals(scan *s, hk_reader r)
+{
+    uint64_t count = hk_read_leb(&r);
+    if (count > (uint64_t)(r.end - r.p)) r.bad = true;
+    if (!r.bad) s->globals = malloc(((size_t)count + 1) * sizeof *s->globals);
+    for (uint64_t i = 0; i < count && s->globals && !r.bad && !s->refused; i++) {
+        uint8_t type = hk_read_type(&r);
+        if (hk_read_byte(&r) & 1) {
+            if (type < 0x7b || type > 0x7f) s->refused = "it has a mutable global that is a reference";
+            s->globals[s->global_count++] = s->imported_globals + (uint32_t)i;
+        }
+        hk_effect effect;
+        do {
+            effect = hk_read_instruction(&r);
+        } while (effect == HK_EFFECT_NONE && !r.bad);
+        if (effect != HK_EFFECT_END) r.bad = true;
+    }
+    if (r.bad) s->refused = "its globals cannot be read";
+    else if (!s->globals) s->refused = "there is no memory to read it";
+}
+
+static void read_exports(scan *s, hk_reader r)
+{
+    s->export_count = (uint32_t)hk_read_leb(&r);
+    s->exports = r;
+    for (uint32_t n = s->export_count; n > 0 && !r.bad; n--) {
+        hk_reader name = hk_read_part(&r, hk_read_leb(&r));
+        const size_t prefix = sizeof HK_EXPORT_PREFIX - 1;
+        if ((size_t)(name.end - name.p) >= prefix && memcmp(name.p, HK_EXPORT_PREFIX, prefix) == 0) {
+            s->refused = "it exports a name that begins with " HK_EXPORT_PREFIX;
+        }
+        hk_read_byte(&r);
+        hk_read_leb(&r);
+    }
+    if (r.bad) s->refused = "its exports cannot be read";
+}
+
+static void read_code(scan *s, hk_reader r)
+{
+    for (uint64_t n = hk_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
+        hk_reader body = hk_read_part(&r, hk_read_leb(&r));
+        for (uint64_t groups = hk_read_leb(&body); groups > 0 && !body.bad; groups--) {
+            hk_read_leb(&body);
+            hk_read_type(&body);
+        }
+        while (body.p < body.end && !body.bad && !s->refused) {
+            switch (hk_read_instruction(&body)) {
+            case HK_EFFECT_STATE:
+                s->refused = "its code changes a table or drops a segment";
+                break;
+            case HK_EFFECT_UNKNOWN:
+                s->refused = "its code has an instruction whose effect is not known";
+                break;
+            default:
+                break;
+            }
+        }
+        if (body.bad) r.bad = true;
+    }
+    if (r.bad) s->refused = "its code cannot be read";
+}
+
+static void read_sections(scan *s, hk_reader r)
+{
+    static const uint8_t header[] = {0, 'a', 's', 'm', 1, 0, 0, 0};
+    if (r.end - r.p < (ptrdiff_t)sizeof header || memcmp(r.p, header, sizeof header) != 0) {
+        s->refused = "it is not a binary module of version 1";
+        return;
+    }
+    hk_read_skip(&r, sizeof header);
+    while (r.p < r.end && !r.bad && !s->refused) {
+        const uint8_t *at = r.p;
+        uint8_t id = hk_read_byte(&r);
+        hk_reader content = hk_read_part(&r, hk_read_leb(&r));
+        /* The export section comes after those up to globals and before all others; 13 are tags. */
+        if (!s->exports_at && id >= SECTION_EXPORT && id != 13) {
+            s->exports_at = at;
+            s->exports_end = id == SECTION_EXPORT ? r.p : at;
+        }
+        if (id == SECTION_IMPORT) read_imports(s, content);
+        if (id == SECTION_MEMORY) read_memories(s, content);
+        if (id == SECTION_GLOBAL) read_globals(s, content);
+        if (id == SECTION_EXPORT) read_exports(s, content);
+        if (id == SECTION_CODE) read_code(s, content);
+    }
+    if (r.bad && !s->refused) s->refused = "it ends within a section";
+    if (s->memories != 1 && !s->refused) s->refused = "it has not exactly one memory";
+    if (!s->exports_at) s->exports_at = s->exports_end = r.end;
+}
+
+/* Appends to a buffer that is large enough. */
+static void put(uint8_t **to, const void *bytes, size_t n)
+{
+    memcpy(*to, bytes, n);
+    *to += n;
+}
+
+static void put_leb(uint8_t **to, uint32_t value)
+{
+    while (value >= 0x80) {
+        *(*to)++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *(*to)++ = (uint8_t)value;
+}
+
+static void put_export(uint8_t **to, const char *name, uint8_t kind, uint32_t index)
+{
+    put_leb(to, (uint32_t)strlen(name));
+    put(to, name, strlen(name));
+    *(*to)++ = kind;
+    put_leb(to, index);
+}
+
+static void copy_with_exports(const scan *s, size_t size, hk_module *out)
+{
+    enum { LEB = 5, LONGEST = 32 };
+    size_t old = (size_t)(s->exports.end - s->exports.p);
+    size_t room = old + LEB + (size_t)(s->global_count + 1) * LONGEST;
+    uint8_t *content = malloc(room);
+    out->bytes = malloc(size + 1 + LEB + room);
+    if (!content || !out->bytes) {
+        free(content);
+        free(out->bytes);
+        out->bytes = NULL;
+        out->refused = "there is no memory to copy it";
+        return;
+    }
+
+    uint8_t *end = content;
+    put_leb(&end, s->export_count + s->global_count + 1);
+    if (old > 0) put(&end, s->exports.p, old);
+    put_export(&end, HK_EXPORT_MEMORY, EXTERN_MEMORY, 0);
+    for (uint32_t i = 0; i < s->global_count; i++) {
+        char name[LONGEST];
+        snprintf(name, sizeof name, HK_EXPORT_GLOBAL "%u", (unsigned)i);
+        put_export(&end, name, EXTERN_GLOBAL, s->globals[i]);
+    }
+
+    uint8_t *to = out->bytes;
+    put(&to, s->bytes, (size_t)(s->exports_at - s->bytes));
+    *to++ = SECTION_EXPORT;
+    put_leb(&to, (uint32_t)(end - content));
+    put(&to, content, (size_t)(end - content));
+    put(&to, s->exports_end, (size_t)(s->bytes + size - s->exports_end));
+    out->size = (size_t)(to - out->bytes);
+    out->globals = s->global_count;
+    free(content);
+}
+
+void hk_module_read(const uint8_t *bytes, size_t size, hk_module *out)
+{
+    memset(out, 0, sizeof *out);
+    scan s = {0};
+    s.bytes = bytes;
+    if (size > UINT32_MAX) {
+        out->refused = "it is larger than 4 GiB";
+        return;
+    }
+    read_sections(&s, (hk_reader){bytes, bytes + size, false});
+    out->refused = s.refused;
+    if (!s.refused) copy_with_exports(&s, size, out);
+    free(s.globals);
+}

@@ -1,0 +1,171 @@
+// Images of instances, and which modules can have them.
+#include "wasmtime_test.h"
+
+#include <memory>
+
+using namespace test;
+
+namespace {
+
+struct Image {
+    const char *why;
+    hak_wasmtime_image *image;
+    explicit Image(Instance &instance) : image(hak_wasmtime_image_take(instance.instance, &why)) {}
+    Image(const Image &) = delete;
+    Image &operator=(const Image &) = delete;
+    ~Image() { hak_wasmtime_image_drop(image); }
+};
+
+} // namespace
+
+TEST_CASE("a reset brings memory and all globals back", "[reset]") {
+    for (hak_wasm_dirty method : {HAK_WASM_DIRTY_AUTO, HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_DIRTY_COMPARE}) {
+        HostOptions options = guarded();
+        options.dirty = method;
+        Runtime runtime(options);
+        Module module(runtime, GUEST);
+        REQUIRE(module.refused() == "");
+        Instance guest(hak_wasm_host_tenant(runtime.host), module);
+        guest.call("step", 5);
+        Image image(guest);
+        REQUIRE(image.image != nullptr);
+        const std::string bytes = guest.bytes();
+        const int32_t next = guest.call("step", 9), after = guest.call("step", 9);
+        REQUIRE(next != after);
+        for (int i = 0; i < 1000; i++) {
+            REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+            REQUIRE(guest.call("step", 9) == next);
+            guest.call("store", (i * 977 % 30000) * 4);
+        }
+        REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+        CHECK(guest.bytes() == bytes);
+    }
+}
+
+TEST_CASE("a reset after a trap restores what the trap left behind", "[reset]") {
+    Runtime runtime;
+    Module module(runtime, GUEST);
+    Instance guest(hak_wasm_host_tenant(runtime.host), module);
+    Image image(guest);
+    const std::string bytes = guest.bytes();
+    const int32_t next = guest.call("step", 1);
+    REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+
+    for (const char *way : {"trap", "deep"}) {
+        CHECK(guest.traps(way, 99));
+        const int32_t stray = guest.call("step", 1);
+        if (std::string(way) == "trap") CHECK(stray != next); // its stack pointer is off
+        REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+        CHECK(guest.bytes() == bytes);
+        CHECK(guest.call("step", 1) == next);
+        REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+    }
+}
+
+TEST_CASE("another instance takes the image over", "[reset]") {
+    Runtime runtime;
+    Module module(runtime, GUEST);
+    hak_wasm_tenant *one = hak_wasm_tenant_new(runtime.host, nullptr);
+    hak_wasm_tenant *two = hak_wasm_tenant_new(runtime.host, nullptr);
+    auto first = std::make_unique<Instance>(one, module);
+    first->call("grow", 3);
+    first->call("store", 4 * WASM_PAGE);
+    first->call("step", 2);
+    Image image(*first);
+    const std::string bytes = first->bytes();
+    const int32_t next = first->call("step", 3);
+    first.reset();
+    hak_wasm_tenant_close(one, HAK_WASM_RETIRE);
+
+    for (int i = 0; i < 3; i++) {
+        Instance guest(two, module);
+        REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+        CHECK(guest.bytes() == bytes);
+        CHECK(guest.call("step", 3) == next);
+        CHECK(guest.traps("load", 5 * WASM_PAGE));
+        CHECK(info_of(two).linear_bytes == 5 * WASM_PAGE);
+    }
+    TenantOptions options;
+    options.limits.linear_bytes = 4 * WASM_PAGE;
+    hak_wasm_tenant_limit(two, &options.limits);
+    {
+        Instance guest(two, module);
+        CHECK(hak_wasmtime_reset(guest.instance, image.image) == -1);
+        CHECK(guest.size() == 2 * WASM_PAGE);
+    }
+    hak_wasm_tenant_close(two, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a reset is refused where the runtime cannot go back", "[reset]") {
+    Runtime runtime;
+    Module module(runtime, GUEST), same(runtime, GUEST);
+    Instance guest(hak_wasm_host_tenant(runtime.host), module), other(hak_wasm_host_tenant(runtime.host), same);
+    Image image(guest);
+    CHECK(hak_wasmtime_reset(other.instance, image.image) == -1);
+    guest.call("grow", 1);
+    CHECK(hak_wasmtime_reset(guest.instance, image.image) == -1);
+}
+
+TEST_CASE("which modules can be reset", "[reset]") {
+    wasm_config_t *config = wasm_config_new();
+    wasmtime_config_wasm_threads_set(config, true);
+    wasmtime_config_shared_memory_set(config, true);
+    Runtime runtime(guarded(), config);
+    wasm_functype_t *type = wasm_functype_new_0_0();
+    require_none(wasmtime_linker_define_func(
+        runtime.linker, "env", 3, "f", 1, type,
+        [](void *, wasmtime_caller_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *, size_t) -> wasm_trap_t * {
+            return nullptr;
+        },
+        nullptr, nullptr));
+    wasm_functype_delete(type);
+
+    const std::string m = "(memory 1) ", table = m + "(table $t 4 8 funcref) (elem $e func $g) (func $g) ";
+    const struct {
+        const char *why; // "" = they can
+        std::string fields;
+    } cases[] = {
+        {"", m},
+        {"", "(import \"env\" \"f\" (func))" + m + "(global (mut i32) (i32.const 1)) (start 0)"},
+        {"", table + "(elem (i32.const 1) $g) (func (call_indirect (i32.const 1)))"},
+        {"", m + "(export \"a\" (memory 0)) (tag (param i32)) (func (drop (memory.size)))"},
+        {"", m + "(data $d \"x\") (func (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))"},
+        {"", m + "(func (memory.copy (i32.const 0) (i32.const 8) (i32.const 8))"
+                 "(memory.fill (i32.const 0) (i32.const 8) (i32.const 8)))"},
+        {"", m + "(func (param i32 f32 f64) (block (loop (br_table 0 1 0 (local.get 0)))) (drop (f64.const 0x0b))"
+                 "(drop (f32.const 11)) (if (local.get 0) (then (return)) (else (nop)))"
+                 "(drop (select (result i32) (i32.const 1) (i32.const -1) (local.get 0)))"
+                 "(drop (i32.trunc_sat_f32_s (local.get 1))) (drop (ref.is_null (ref.null func))))"},
+        {"", m + "(func (param v128) (v128.store8_lane offset=300 3 (i32.const 0) (local.get 0))"
+                 "(drop (i8x16.shuffle 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 (local.get 0) (local.get 0)))"
+                 "(drop (i32x4.relaxed_trunc_f32x4_s (v128.const i64x2 11 11))))"},
+        {"changes a table", table + "(func (table.set $t (i32.const 0) (ref.null func)))"},
+        {"changes a table", table + "(func (drop (table.grow $t (ref.null func) (i32.const 1))))"},
+        {"changes a table", table + "(func (table.fill $t (i32.const 0) (ref.null func) (i32.const 1)))"},
+        {"changes a table", table + "(func (table.copy (i32.const 0) (i32.const 0) (i32.const 1)))"},
+        {"changes a table", table + "(func (table.init $t $e (i32.const 0) (i32.const 0) (i32.const 1)))"},
+        {"drops a segment", table + "(func (elem.drop $e))"},
+        {"drops a segment", m + "(data $d \"x\") (func (data.drop $d))"},
+        {"mutable global that is a reference", m + "(global (mut externref) (ref.null extern))"},
+        {"shared between threads", "(memory 1 1 shared)"},
+        {"begins with hak:", m + "(func (export \"hak:global:0\"))"},
+        {"not exactly one memory", m + m},
+        {"not exactly one memory", ""},
+        {"effect is not known", m + "(func (drop (i32.atomic.load (i32.const 0))))"},
+    };
+    for (const auto &c : cases) {
+        INFO(c.fields);
+        Module module(runtime, "(module " + c.fields + ")");
+        if (*c.why == '\0') CHECK(module.refused() == "");
+        else CHECK(module.refused().find(c.why) != std::string::npos);
+    }
+}
+
+TEST_CASE("an image of a module that cannot be reset is refused with the reason", "[reset]") {
+    Runtime runtime;
+    Module module(runtime, R"((module (memory (export "memory") 1) (memory 1)))");
+    Instance guest(hak_wasm_host_tenant(runtime.host), module);
+    Image image(guest);
+    CHECK(image.image == nullptr);
+    CHECK(std::string(image.why) == module.refused());
+}
