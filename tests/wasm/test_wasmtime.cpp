@@ -168,7 +168,7 @@ TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtim
                 wasmtime_error_t *error;
                 wasm_trap_t *trap;
                 hak_wasmtime_instance *instance =
-                    hak_wasmtime_instance_new(tenant, module.module, nullptr, &error, &trap);
+                    hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &error, &trap);
                 if (instance == nullptr) continue;
                 t.made++;
                 wasmtime_context_t *context = hak_wasmtime_instance_context(instance);

@@ -79,7 +79,7 @@ TEST_CASE("a soft limit of the heap stops new instances, not wasmtime", "[heap]"
     while (message.empty() && guests.size() < 10000) {
         wasmtime_error_t *error;
         wasm_trap_t *trap;
-        hak_wasmtime_instance *guest = hak_wasmtime_instance_new(tenant, module.module, nullptr, &error, &trap);
+        hak_wasmtime_instance *guest = hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &error, &trap);
         message = text_of(error);
         if (guest) guests.push_back(guest);
     }
@@ -123,7 +123,7 @@ TEST_CASE("two threads with tenants of their own, blocks freed by the other", "[
                     wasmtime_error_t *error;
                     wasm_trap_t *trap;
                     guests[t].push_back(
-                        hak_wasmtime_instance_new(tenants[t], module.module, nullptr, &error, &trap));
+                        hak_wasmtime_instance_new(tenants[t], module.module, nullptr, nullptr, &error, &trap));
                 }
             });
         }

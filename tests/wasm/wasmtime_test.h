@@ -90,7 +90,7 @@ struct Instance {
     Instance(hak_wasm_tenant *tenant, const Module &module) {
         wasmtime_error_t *e;
         wasm_trap_t *trap;
-        instance = hak_wasmtime_instance_new(tenant, module.module, nullptr, &e, &trap);
+        instance = hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &e, &trap);
         error = text_of(e);
         if (trap != nullptr) wasm_trap_delete(trap);
     }

@@ -69,7 +69,8 @@ static void find_state(hak_wasmtime_instance *i)
 }
 
 hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
-                                                 void *data, wasmtime_error_t **error, wasm_trap_t **trap)
+                                                 void *data, hak_wasmtime_prepare_fn *prepare,
+                                                 wasmtime_error_t **error, wasm_trap_t **trap)
 {
     *error = NULL;
     *trap = NULL;
@@ -87,6 +88,7 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
         i->module = module;
         i->store = wasmtime_store_new(module->engine, data, NULL);
         i->context = wasmtime_store_context(i->store);
+        if (prepare) prepare(i->context, data);
         *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);

@@ -7,7 +7,7 @@
  *       wasm_engine_t *engine = hak_wasmtime_engine_new(host, wasm_config_new(), &error);
  *       hak_wasmtime_module *module = hak_wasmtime_module_new(tenant, engine, linker, bytes, size, &error);
  *
- *       hak_wasmtime_instance *instance = hak_wasmtime_instance_new(tenant, module, NULL, &error, &trap);
+ *       hak_wasmtime_instance *instance = hak_wasmtime_instance_new(tenant, module, NULL, NULL, &error, &trap);
  *       ...                                                      // the guest initialises itself
  *       hak_wasmtime_image *image = hak_wasmtime_image_take(instance, &why);
  *       for (;;) {
@@ -62,11 +62,16 @@ HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
 /* Why instances cannot be reset, for example "it imports a table"; NULL = they can. */
 HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module);
 
+/* Prepares a store before the guest's first instruction: fuel, an epoch deadline, limits, a WASI context. With
+ * epochs or fuel in the configuration it is needed: instantiating runs code of the guest. */
+typedef void hak_wasmtime_prepare_fn(wasmtime_context_t *context, void *data);
+
 /* An instance in a store of its own. The tenant is asked for admission, pays for the memory, and must not be
- * closed before the instance. data: what wasmtime_context_get_data gives. NULL with an error or a trap (of the
- * start function). */
+ * closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing to do. NULL with
+ * an error or a trap (of the start function, say). */
 HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant,
                                                          const hak_wasmtime_module *module, void *data,
+                                                         hak_wasmtime_prepare_fn *prepare,
                                                          wasmtime_error_t **error, wasm_trap_t **trap);
 /* NULL is fine. */
 HAK_API void hak_wasmtime_instance_close(hak_wasmtime_instance *instance);

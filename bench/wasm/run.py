@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Measures WebAssembly runtimes with their own memory management and with hakmem's.
+
+Every sample is a fresh process. Within a repetition the order is shuffled; a figure is the median of the
+repetitions, a ratio the median of the ratios within repetitions. 'best own' is the runtime's best setting of
+its own in that row.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lua"))
+import harness  # noqa: E402
+
+RUNTIMES = ("wasmtime", "wamr")
+# The tables show the first of these names that a program has as "best own" candidates; the rest is hakmem's.
+OURS = "hak"
+
+
+@dataclass(frozen=True)
+class Row:
+    title: str
+    guest: str
+    row: str
+    figure: str  # of the program's line
+    count: dict  # work, by runtime
+    more_is_better: bool = False
+    threads: int = 1
+    tenants: bool = False  # also with a tenant for each instance
+
+
+def both(n, wamr=None):
+    return {"wasmtime": n, "wamr": wamr or n}
+
+
+ROWS = {
+    "cycle": Row("create + request + destroy, CPU us", "small", "cycle", "cpu_us", both(4000), tenants=True),
+    "empty": Row("create + empty call + destroy, CPU us", "small", "empty", "cpu_us", both(6000), tenants=True),
+    "rate1": Row("requests in new instances per s, 1 thread", "small", "rate1", "per_s", both(8000), True),
+    "rate2": Row("requests in new instances per s, 2 threads", "small", "rate2", "per_s", both(8000), True, 2),
+    "empty1": Row("new instances per s, 1 thread", "small", "empty1", "per_s", both(10000), True),
+    "empty2": Row("new instances per s, 2 threads", "small", "empty2", "per_s", both(10000), True, 2),
+    "grow": Row("memory.grow by a page, CPU us", "small", "grow", "cpu_us", both(100)),
+    "reset-small": Row("isolated request, small guest, CPU us", "small", "isolate", "cpu_us", both(4000)),
+    "reset-qjs": Row("isolated request, QuickJS, CPU us", "quickjs", "isolate", "cpu_us", both(400, 60)),
+    "reset-big": Row("isolated request, 16 MiB of state, CPU us", "big", "isolate", "cpu_us", both(400, 200)),
+}
+# One sample gives several figures.
+LIVE = {
+    "rss_kb": "resident KiB each",
+    "mappings": "mappings each",
+    "left_mb": "resident MiB left after closing",
+    "close_us": "CPU us to close one",
+}
+GOALS = (
+    # runtime, row, hakmem's variant, against ("best own", a figure, or another variant), factor, at most or least
+    ("wasmtime", "rate1", "hak", "best own", 0.95, "least"),
+    ("wasmtime", "rate2", "hak", "best own", 0.95, "least"),
+    ("wasmtime", "live.left_mb", "hak", "pooling-keep-256K", 1 / 3, "most"),
+    ("wasmtime", "live.left_mb", "hak", 64, 1, "most"),
+    ("wasmtime", "reset-qjs", "hak", 100, 1, "most"),
+    ("wasmtime", "reset-big", "hak", 30, 1, "most"),
+    ("wasmtime", "empty", "hak-tenants", "hak", 1.05, "most"),
+    ("wamr", "rate2", "hak", "default", 2.5, "least"),
+    ("wamr", "cycle", "hak", "default", 0.7, "most"),
+    ("wamr", "empty", "hak-tenants", "hak", 1.05, "most"),
+)
+
+
+def sample(program, build, row, variant, count, threads):
+    command = [str(program), str(build / f"{row.guest}.wasm"), row.row, variant, str(count)]
+    cpus = sorted(os.sched_getaffinity(0))
+    chosen = cpus[-1:] if threads == 1 else cpus
+    done = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, chosen)
+    )
+    if done.returncode != 0:
+        harness.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def plan(args, runtime, variants):
+    """(key, row, variant) of every sample of a repetition."""
+    jobs = []
+    for key in args.rows:
+        if key == "live":
+            row = Row("", "small", "live", "", both(args.live))
+            chosen = [v for v in variants if v not in ("hak-tenants", "hak-heap")]
+        else:
+            row = ROWS[key]
+            chosen = [v for v in variants if v != "hak-tenants" or row.tenants]
+            if not key.startswith("reset"):
+                chosen = [v for v in chosen if not v.startswith("pooling-keep") or v == "pooling-keep-256K"]
+        jobs += [(key, row, variant) for variant in chosen]
+    return jobs
+
+
+def collect(args, runtime, program, variants):
+    """samples[key][variant] = list of what the program printed."""
+    samples = {}
+    order = random.Random(args.seed)
+    jobs = plan(args, runtime, variants)
+    progress = harness.Progress(args.n * len(jobs))
+    for _ in range(args.n):
+        for key, row, variant in order.sample(jobs, len(jobs)):
+            progress.step(f"{runtime} {key} {variant}")
+            count = max(2, round(row.count[runtime] * (1 if key == "live" else args.scale)))
+            used = sample(program, args.build, row, variant, count, row.threads)
+            samples.setdefault(key, {}).setdefault(variant, []).append(used)
+    progress.end()
+    return samples
+
+
+def figures(samples, key, figure):
+    """Medians by variant."""
+    return {v: statistics.median(s[figure] for s in runs) for v, runs in samples[key].items()}
+
+
+def all_figures(samples):
+    result = {}
+    for key in samples:
+        if key == "live":
+            for figure in LIVE:
+                result[f"live.{figure}"] = figures(samples, key, figure)
+        else:
+            result[key] = figures(samples, key, ROWS[key].figure)
+    return result
+
+
+def best_own(key, medians):
+    own = {v: m for v, m in medians.items() if not v.startswith(OURS)}
+    more = key in ROWS and ROWS[key].more_is_better
+    return (max if more else min)(own, key=own.get)
+
+
+def ratio(samples, key, figure, variant, base):
+    pairs = zip(samples[key][variant], samples[key][base])
+    return statistics.median(a[figure] / b[figure] if b[figure] else float("nan") for a, b in pairs)
+
+
+def number(value):
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+
+
+def table(samples, variants, form, live):
+    header = ["", *variants, "hak / best own"]
+    rows = []
+    for key, medians in all_figures(samples).items():
+        source, _, figure = key.partition(".")
+        title = f"{live:,} live: {LIVE[figure]}" if figure else ROWS[key].title
+        best = best_own(key, medians)
+        compared = f"{ratio(samples, source, figure or ROWS[key].figure, OURS, best):.2f}" if OURS in medians else ""
+        rows.append([title, *(number(medians[v]) if v in medians else "" for v in variants), compared])
+    used = [i for i in range(len(header)) if any(row[i] for row in rows)]
+    return form([header[i] for i in used], [[row[i] for i in used] for row in rows])
+
+
+def goals(runtime, samples):
+    """Lines: met or missed."""
+    medians = all_figures(samples)
+    lines = []
+    for of, key, variant, against, factor, sense in GOALS:
+        if of != runtime or key not in medians or variant not in medians[key]:
+            continue
+        if isinstance(against, str):
+            base = best_own(key, medians[key]) if against == "best own" else against
+            if base not in medians[key]:
+                continue
+            limit, words = medians[key][base] * factor, f"{factor:.2f} x {base}"
+        else:
+            limit, words = against, f"{against}"
+        value = medians[key][variant]
+        met = value <= limit if sense == "most" else value >= limit
+        lines.append(
+            {
+                "goal": f"{runtime} {key}: {variant} at {sense} {words}",
+                "value": value,
+                "limit": limit,
+                "met": met,
+            }
+        )
+    return lines
+
+
+def arguments():
+    names = [*ROWS, "live"]
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="Rows: " + ", ".join(names)
+    )
+    parser.add_argument("rows", nargs="*", metavar="row", help="default: all")
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=HERE.parents[1] / "build/release/bench/wasm",
+        metavar="DIR",
+        help="where the programs were built (build/release/bench/wasm)",
+    )
+    parser.add_argument(
+        "--runtimes", metavar="LIST", help=", ".join(RUNTIMES) + "; default: all that are built"
+    )
+    parser.add_argument("-n", type=int, default=7, help="repetitions (7)")
+    parser.add_argument("--scale", type=float, default=1, help="work of the rows (1)")
+    parser.add_argument("--live", type=int, default=1000, help="instances of the row 'live' (1000)")
+    parser.add_argument("--quick", action="store_true", help="one repetition at a twentieth of the work")
+    parser.add_argument("--seed", type=int, default=1, help="of the order (1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables there as Markdown, between the marks of this tool if the file exists",
+    )
+    args = parser.parse_args()
+    for row in args.rows:
+        if row not in names:
+            harness.fail(f"unknown row '{row}'; there are {', '.join(names)}")
+    args.rows = args.rows or names
+    if args.quick:
+        args.n, args.scale, args.live = 1, 0.05, 100
+    if args.n < 1 or args.scale <= 0 or args.live < 1:
+        harness.fail("-n and --live must be at least 1 and --scale above 0")
+    return args
+
+
+def description(versions):
+    return {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": shlex.join(["bench/wasm/run.py"] + sys.argv[1:]),
+        "machine": {
+            "cpu": harness.first_line("/proc/cpuinfo", "model name"),
+            "cpus": os.cpu_count(),
+            "kernel": platform.release(),
+            "thp": harness.first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
+        },
+        "versions": {
+            "revision": harness.output("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
+            **versions,
+        },
+    }
+
+
+def main():
+    args = arguments()
+    programs, variants, versions = {}, {}, {}
+    for runtime in harness.selected(args.runtimes, RUNTIMES, "runtime"):
+        program = harness.built(args.build, f"wasm_bench_{runtime}")
+        if program:
+            programs[runtime] = program
+            versions[runtime], *variants[runtime] = harness.output(str(program), "--version").splitlines()
+        elif args.runtimes:
+            harness.fail(f"no wasm_bench_{runtime} in {args.build}; build it first")
+    if not programs:
+        harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
+    if not (args.build / "quickjs.wasm").exists():
+        print("no QuickJS in the build, its rows are left out", file=sys.stderr)
+        args.rows = [row for row in args.rows if row != "reset-qjs"]
+
+    about = description(versions)
+    parts, results = [], {}
+    for runtime, program in programs.items():
+        samples = collect(args, runtime, program, variants[runtime])
+        met = goals(runtime, samples)
+        results[runtime] = {"medians": all_figures(samples), "goals": met, "samples": samples}
+        print(f"{versions[runtime]}: medians of {args.n}")
+        print(table(samples, variants[runtime], harness.plain_table, args.live), end="\n\n")
+        for goal in met:
+            word = "met   " if goal["met"] else "MISSED"
+            print(f"{word} {goal['goal']}: {number(goal['value'])}, goal {number(goal['limit'])}")
+        print()
+        parts.append(
+            f"### {versions[runtime]}\n\n" + table(samples, variants[runtime], harness.markdown_table, args.live)
+        )
+    if args.markdown:
+        machine = about["machine"]
+        caption = (
+            f"`{about['command']}`, {about['date'][:10]}, {about['versions']['revision']}, {machine['cpu']}, "
+            f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}. Medians of {args.n} repetitions."
+        )
+        harness.write_markdown(args.markdown, "\n\n".join([caption, *parts]))
+    if args.json:
+        harness.write_json(args.json, about, repetitions=args.n, scale=args.scale, **results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+/* Customers: a tenant with limits each, guests that wait for their next script, counters. */
+#ifndef WASM_SERVER_CUSTOMERS_H
+#define WASM_SERVER_CUSTOMERS_H
+
+#include "guest.h"
+
+#include <stdio.h>
+
+typedef struct customers customers;
+
+typedef struct limits {
+    unsigned customers;  /* at most */
+    unsigned instances;  /* of a customer at once */
+    size_t linear_bytes; /* of a customer */
+    size_t heap_bytes;   /* of a customer, in wasmtime */
+} limits;
+
+customers *customers_new(hak_wasm_host *host, engine *e, const limits *l);
+void customers_delete(customers *all);
+
+/* Whether it can be a customer's name: 1 to 32 of a-z, 0-9, '-'. */
+bool customers_name_is_good(const char *name, size_t length);
+/* Runs a script for a customer, who is made on first sight. As guest_run; RUN_REFUSED also when there are too many
+ * customers. */
+outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text, size_t *length);
+/* Everything in Prometheus' text format. */
+void customers_report(customers *all, FILE *to);
+
+#endif
