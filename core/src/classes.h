@@ -11,9 +11,9 @@ enum {
     HK_SMALL_CLASSES = 126,
     HK_RUN_CLASSES = 32,
     HK_BINS = HK_SMALL_CLASSES + HK_RUN_CLASSES,
-    HK_PHASE_CLASSES = 81, /* those up to 1 KiB */
-    HK_KIND_PACKED = 254,  /* a unit of packed small blocks */
-    HK_KIND_META = 253     /* a unit of the context's own data */
+    HK_KIB_CLASSES = 81,  /* those up to 1 KiB */
+    HK_KIND_PACKED = 254, /* a unit of packed small blocks */
+    HK_KIND_META = 253    /* a unit of the context's own data */
 };
 
 typedef struct hk_class {

@@ -188,6 +188,8 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
     if (!units_charge(ctx, kind, units)) return NULL;
     hak_space *space = ctx->space;
     hk_unit_id id = units == 1 ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    /* What is set aside and resident may be part of a row that is wanted. */
+    if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);
     if (!id)
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind,
                            hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);

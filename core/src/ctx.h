@@ -16,10 +16,13 @@ typedef struct hk_bin {
     hk_slab *slab;          /* that refills come from */
     hk_unit_id first, last; /* partial slabs, the oldest first */
     uint16_t closed;        /* slow frees until the magazine opens again */
-    uint16_t backoff;       /* how long it will be closed next time */
+    uint8_t backoff;        /* log2 of how long it will be closed next time */
+    uint8_t swings;         /* from empty to full since it grew; HK_EMPTIED: it was empty since it was full */
     uint8_t cap, shift, kind, heat;
 } hk_bin;
 _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
+
+enum { HK_EMPTIED = 128 };
 
 enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
@@ -44,6 +47,8 @@ struct hak_ctx {
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase;
     unsigned debug;
+    size_t grown;      /* bytes by which magazines grew */
+    uint64_t flush_ns; /* when magazines of larger blocks were last emptied by a tick */
     hk_counter committed, metadata, peak, released;
     hk_counter soft, hard;
     hak_pressure_fn *on_pressure;
@@ -69,7 +74,7 @@ struct hak_ctx {
     char *packed_at, *packed_end; /* where the next packed blocks are cut from */
     uint64_t *packed_starts;      /* tables of the unit in which that is */
     uint8_t *packed_labels;
-    char *packed[HK_PACKED_UNITS];           /* addresses of packed units */
+    int32_t packed[HK_PACKED_UNITS];         /* packed units, counted from the context's */
     uint64_t packed_some[2];                 /* classes whose list is not empty */
     uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
     uint8_t packed_heat[HK_PACKED_CLASSES];

@@ -57,16 +57,21 @@ static size_t next_start(const hak_ctx *ctx, char *unit, size_t offset)
     return offset < region && region < next ? region : next;
 }
 
+static char *packed_unit(const hak_ctx *ctx, unsigned i)
+{
+    return (char *)(uintptr_t)ctx + ((ptrdiff_t)ctx->packed[i] * (ptrdiff_t)HK_UNIT);
+}
+
 /* Free lists link through the first two bytes of a block: number of the unit and granule in it. */
 static char *decode(const hak_ctx *ctx, uint16_t code)
 {
-    return ctx->packed[code >> 11] + ((size_t)(code & 2047) << GRANULE_SHIFT);
+    return packed_unit(ctx, code >> 11) + ((size_t)(code & 2047) << GRANULE_SHIFT);
 }
 
 static uint16_t encode(const hak_ctx *ctx, const char *p)
 {
     unsigned i = ctx->packed_count - 1u;
-    while (ctx->packed[i] != unit_of(p))
+    while (packed_unit(ctx, i) != unit_of(p))
         i--;
     return (uint16_t)(i << 11 | ((uintptr_t)p & (HK_UNIT - 1)) >> GRANULE_SHIFT);
 }
@@ -139,7 +144,7 @@ static void region_close(hak_ctx *ctx)
 static void unit_open(hak_ctx *ctx, char *unit)
 {
     memset(starts_of(ctx, unit), 0, BITS);
-    ctx->packed[ctx->packed_count++] = unit;
+    ctx->packed[ctx->packed_count++] = (int32_t)((unit - (const char *)ctx) >> HK_UNIT_SHIFT);
     ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery;
     region_set(ctx, unit + head_of(ctx, unit) + HK_PACKED_TABLES, unit + HK_UNIT);
 }
@@ -287,7 +292,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
 
 bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user)
 {
-    char *unit = ctx->packed[i];
+    char *unit = packed_unit(ctx, i);
     const uint8_t *labels = labels_of(ctx, unit);
     size_t at = head_of(ctx, unit) + HK_PACKED_TABLES;
     while (at < HK_UNIT) {

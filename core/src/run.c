@@ -48,6 +48,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
         hk_slab *s = hk_units_take(ctx, hk_run_units(class), kind, zero);
         if (!s) return NULL;
         s->used = 1;
+        if (bin->slots) bin->swings |= HK_EMPTIED;
         p = hk_unit_address(ctx->space, s->id);
         hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }
@@ -79,7 +80,8 @@ void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
     hk_bin *bin = hk_bin_of(ctx, kind);
     hk_slab *s = slab_of(e, p);
     if (e == ctx->extent && bin->cap && s->head == 0 && hk_extent_address(e, s->id) == p) {
-        hk_magazine_flush(ctx, bin, 1);
+        hk_magazine_grow(ctx, bin);
+        if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, 1);
         *bin->top++ = p;
         return;
     }

@@ -3,7 +3,7 @@
 #include "packed.h"
 #include "run.h"
 
-enum { CLOSED_FIRST = 256, CLOSED_MOST = 32768 };
+enum { CLOSED_FIRST = 8, CLOSED_MOST = 15 /* log2 of slow frees */ };
 
 static void list_append(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
@@ -157,6 +157,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
                 size_t n = (size_t)(to - lo);
                 bin->lo = lo;
                 bin->top = to;
+                bin->swings |= HK_EMPTIED;
                 hk_count_in(ctx, n * hk_classes[bin->kind].size, n);
                 return true;
             }
@@ -232,6 +233,27 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     bin->top = bin->slots + rest;
 }
 
+/* All magazines together may grow by as many bytes as are live, and GROWTH_FREE more. */
+void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
+{
+    enum { SWINGS = 24, GROWTH_FREE = 1 << 20 };
+    if (!(bin->swings & HK_EMPTIED)) return;
+    bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
+    if (bin->swings < SWINGS || bin->cap * 2u > ctx->magazine) return;
+    bin->swings = 0;
+    size_t more = bin->cap * hk_kind_size(bin->kind);
+    if (ctx->grown + more > hk_get(&ctx->live_bytes) + GROWTH_FREE) return;
+    void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
+    if (!slots) return;
+    ctx->grown += more;
+    size_t n = (size_t)(bin->top - bin->lo);
+    memcpy(slots, bin->lo, n * sizeof(void *));
+    bin->cap = (uint8_t)(bin->cap * 2);
+    bin->slots = bin->lo = slots;
+    bin->top = slots + n;
+    bin->hi = slots + bin->cap;
+}
+
 /* A garbage collector's sweep frees in address order, up or down. What it frees must not be handed out
  * in that order again: the heap would be walked against its layout ever after. */
 static bool is_sweep(void **from, void **to)
@@ -263,13 +285,14 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     }
     if (n >= 16 && is_sweep(bin->top - n / 2, bin->top)) {
         hk_magazine_flush(ctx, bin, n);
-        bin->closed = bin->backoff;
-        if (bin->backoff < CLOSED_MOST) bin->backoff = (uint16_t)(bin->backoff * 2);
+        bin->closed = (uint16_t)(1u << bin->backoff);
+        if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;
         slab_free(ctx, ctx->extent, bin->kind, p);
         return;
     }
     bin->backoff = CLOSED_FIRST;
-    hk_magazine_flush(ctx, bin, (n + 1) / 2);
+    hk_magazine_grow(ctx, bin);
+    if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, (n + 1) / 2);
     *bin->top++ = p;
 }

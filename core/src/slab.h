@@ -23,6 +23,8 @@ void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
+/* The magazine is full: more room, if it swings between empty and full. */
+void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
 /* Takes a partial slab out of its bin's list. */
 void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
@@ -36,7 +38,7 @@ HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
 /* Offset of the first block of a slab. */
 HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
 {
-    return kind < HK_PHASE_CLASSES ? ctx->phase : 0;
+    return kind < HK_KIB_CLASSES ? ctx->phase : 0;
 }
 
 HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_slab *slab)

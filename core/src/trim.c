@@ -79,10 +79,22 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->returned_bytes) - before;
 }
 
+/* Larger blocks wait in magazines for one period at most. */
+static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
+{
+    if (now_ns >= ctx->flush_ns && now_ns - ctx->flush_ns < ctx->space->idle_ns) return;
+    ctx->flush_ns = now_ns;
+    for (unsigned kind = HK_KIB_CLASSES; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+    }
+}
+
 void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
     hk_big_tick(ctx, now_ns);
+    flush_larger(ctx, now_ns);
     hk_space_unreserve(ctx->space, &ctx->reserve);
     hk_space_tick(ctx->space, now_ns);
 }

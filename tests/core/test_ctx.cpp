@@ -144,8 +144,8 @@ TEST_CASE("option name")
 TEST_CASE("option phase: where blocks begin modulo a cache line")
 {
     const unsigned phase = GENERATE(0u, 16u, 48u);
-    const size_t n =
-        GENERATE((size_t)64, (size_t)128, (size_t)512, (size_t)1024, (size_t)48, (size_t)8, (size_t)16, (size_t)32);
+    const size_t n = GENERATE((size_t)64, (size_t)128, (size_t)512, (size_t)1024, (size_t)48, (size_t)8,
+                              (size_t)16, (size_t)32);
     CAPTURE(phase, n);
     TestSpace s;
     hak_options options = ctx_options();
@@ -209,6 +209,45 @@ TEST_CASE("option magazine: how many frees later a double free is noticed")
     CHECK(standard > 4);
     CHECK(standard <= 40);
     CHECK(frees_until_noticed(32) == standard);
+}
+
+TEST_CASE("magazines of larger blocks grow where they swing between empty and full")
+{
+    const size_t n = GENERATE((size_t)600, (size_t)9000, (size_t)30000, (size_t)200000);
+    const unsigned limit = GENERATE(2u, 0u);
+    CAPTURE(n, limit);
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.magazine = limit;
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    // Blocks in magazines are live for the context, and not for its statistics.
+    auto held = [&] { return (hak_ctx_live_bytes(ctx) - stats_of(ctx).live_bytes) / n; };
+    auto swing = [&](size_t blocks) {
+        std::vector<void *> p;
+        for (size_t i = 0; i < blocks; i++)
+            p.push_back(hak_alloc(ctx, n));
+        for (size_t i = 0; i < blocks; i += 2)
+            hak_free(ctx, p[i]);
+        for (size_t i = 1; i < blocks; i += 2)
+            hak_free(ctx, p[i]);
+    };
+    swing(64);
+    size_t before = held(), most = before;
+    for (int i = 0; i < 200; i++) {
+        swing(64);
+        most = std::max(most, held());
+    }
+    if (limit == 2) CHECK(most <= 2);
+    else CHECK(most > before);
+    CHECK(most * n <= 2 * MiB + 64 * n);
+    require_sound(ctx);
+    // A tick after a period gives them back.
+    hak_ctx_tick(ctx, 1);
+    swing(64);
+    hak_ctx_tick(ctx, UINT64_C(1) << 40);
+    if (n > 1024) CHECK(held() == 0);
+    require_sound(ctx);
 }
 
 TEST_CASE("option packed_bytes: small contexts stay small")
