@@ -1,0 +1,95 @@
+"""Programs under hakmem, for the tests. The interpreter under test is the one that runs them."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+import hakmem
+from hakmem import _launch
+
+HERE = Path(__file__).parent
+FREE_THREADED = bool(__import__("sysconfig").get_config_var("Py_GIL_DISABLED"))
+
+
+def plain_environment(**extra):
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONMALLOC") and not k.startswith("HAKMEM_")
+    }
+    environment.update(extra)
+    return environment
+
+
+def preloaded(**options):
+    """An environment as `python -m hakmem env` makes it."""
+    return plain_environment(**_launch.settings(**options))
+
+
+class ProgramCase(unittest.TestCase):
+    """Each test has a folder of its own."""
+
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hakmem-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def script(self, text, name="program.py"):
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    def python(self, *arguments, check=True, timeout=120, env=None, **options):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env=env or plain_environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.folder,
+            **options,
+        )
+        if check and done.returncode != 0:
+            self.fail(f"status {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def hakmem(self, *arguments, **options):
+        return self.python("-m", "hakmem", *arguments, **options)
+
+    def run_script(self, text, *options, arguments=(), **more):
+        """`run` without a report, unless asked for."""
+        quiet = () if "--report" in options else ("--report", "")
+        return self.hakmem("run", *quiet, *options, self.script(text), *arguments, **more)
+
+    def run_code(self, text, **options):
+        """Preloaded, and what the program prints as JSON."""
+        env = options.pop("env", None) or preloaded(all_domains=options.pop("all_domains", True))
+        return json.loads(self.python(self.script(text), env=env, **options).stdout)
+
+    def reports(self, pattern="*.json"):
+        return [hakmem.Snapshot.load(str(p)).report for p in sorted(self.folder.glob(pattern))]
+
+
+def needs_module(name):
+    try:
+        __import__(name)
+    except ImportError:
+        return unittest.skip(f"{name} is not installed for this Python")
+    return lambda test: test
+
+
+def needs_version(*version):
+    return unittest.skipIf(sys.version_info < version, f"needs Python {'.'.join(map(str, version))}")
+
+
+@functools.cache
+def compiler():
+    import shutil
+
+    return shutil.which("cc")

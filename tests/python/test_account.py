@@ -1,0 +1,298 @@
+"""Accounts, labels, limits and trimming, from inside a program."""
+
+import unittest
+
+from support import ProgramCase, needs_module
+
+
+class Accounts(ProgramCase):
+    def test_labels_sum_to_live(self):
+        found = self.run_code("""
+            import hakmem, json
+            bad = 0
+            for i in range(50):
+                keep = [bytes(j) for j in range(i * 20)]
+                r = json.loads(hakmem._api._hakmem.report())
+                labels = r["labels"].values()
+                bad += sum(l["live_bytes"] for l in labels) != r["stats"]["live_bytes"]
+                bad += sum(l["live_blocks"] for l in labels) != r["stats"]["live_blocks"]
+            print(json.dumps(bad))
+        """)
+        self.assertEqual(found, 0)
+
+    def test_live_follows_the_program(self):
+        found = self.run_code("""
+            import hakmem, json
+            a, _ = hakmem.get_traced_memory()
+            keep = [bytes(1000) for i in range(10_000)]
+            b, peak = hakmem.get_traced_memory()
+            del keep
+            c, after = hakmem.get_traced_memory()
+            print(json.dumps([b - a, c - a, peak >= b, after >= b]))
+        """)
+        self.assertAlmostEqual(found[0], 10_000 * 1040 + 85_000, delta=60_000)
+        self.assertAlmostEqual(found[1], 0, delta=50_000)
+        self.assertEqual(found[2:], [True, True])
+
+    def test_the_parts_of_resident_memory_sum_to_it(self):
+        found = self.run_code("""
+            import hakmem, json
+            from hakmem._report import resident
+            keep = [bytes(3 << 20) for i in range(3)]
+            s = hakmem.stats()
+            parts = resident(s)
+            print(json.dumps([sum(parts.values()) - s["resident_bytes"], parts["large"], parts["not ours"], hakmem.resident()]))
+        """)
+        self.assertEqual(found[0], 0)
+        self.assertGreaterEqual(found[1], 9 << 20)
+        self.assertGreater(found[2], 1 << 20)
+        self.assertLess(found[2], 30 << 20)
+        self.assertIn("large 9.0", found[3])
+
+    def test_snapshots(self):
+        found = self.run_code("""
+            import hakmem, json
+            a = hakmem.take_snapshot()
+            keep = [bytes(1000) for i in range(1000)]
+            b = hakmem.take_snapshot()
+            b.dump("b.json")
+            first = b.compare_to(a)[0]
+            again = hakmem.Snapshot.load("b.json").compare_to(b)
+            try:
+                b.statistics("colour")
+                other = ""
+            except ValueError as error:
+                other = str(error)
+            print(json.dumps([first, b.statistics()[0].key, [d.size_diff for d in again if d.size_diff], other, str(first)]))
+        """)
+        key, size, size_diff, count, count_diff = found[0]
+        self.assertEqual(key, "obj")
+        self.assertAlmostEqual(size_diff, 1_040_000, delta=60_000)
+        self.assertAlmostEqual(count_diff, 1000, delta=300)
+        self.assertEqual(found[1:3], ["obj", []])
+        self.assertIn("colour", found[3])
+        self.assertRegex(found[4], r"^obj: size=.* \(\+.*\), count=\d+ \(\+\d+\)$")
+
+
+class Labels(ProgramCase):
+    def test_scopes(self):
+        found = self.run_code("""
+            import hakmem, json, threading
+            def blocks(): return [bytes(1000) for i in range(100)]
+            keep = []
+            outer = hakmem.label("outer")
+            with outer:
+                keep += blocks()
+                with hakmem.label("inner"):
+                    keep += blocks()
+                    with outer:
+                        keep += blocks()
+                keep += blocks()
+                t = threading.Thread(target=lambda: keep.extend(blocks()))
+                t.start(); t.join()
+            keep += blocks()
+            @hakmem.label("function")
+            def f(): keep.extend(blocks())
+            f()
+            try:
+                with hakmem.label("raises"):
+                    keep += blocks()
+                    1 / 0
+            except ZeroDivisionError:
+                keep += blocks()
+            def g():
+                with hakmem.label("generator"):
+                    for i in range(100):
+                        yield bytes(1000)
+            keep += list(g())
+            print(json.dumps({name: l[1] // 100 for name, l in hakmem.labels().items() if name != "obj"}))
+        """)
+        self.assertEqual({k: v for k, v in found.items() if v}, {
+            "outer": 3, "inner": 1, "function": 1, "raises": 1, "generator": 1, **{k: v for k, v in found.items() if k == "mem"},
+            **{k: v for k, v in found.items() if k == "raw" and v}})
+
+    def test_tasks(self):
+        found = self.run_code("""
+            import asyncio, hakmem, json
+            keep = []
+            async def work(name, n):
+                with hakmem.label(name):
+                    for i in range(n):
+                        keep.append(bytes(10_000))
+                        await asyncio.sleep(0)
+            async def child():
+                await asyncio.sleep(0)
+                keep.extend(bytes(10_000) for i in range(50))
+            @hakmem.label("decorated")
+            async def decorated():
+                await asyncio.sleep(0)
+                keep.extend(bytes(10_000) for i in range(30))
+            async def inheriting():
+                with hakmem.label("parent"):
+                    task = asyncio.create_task(child())
+                await task
+            async def main():
+                await asyncio.gather(work("a", 100), work("b", 200), decorated(), inheriting(), child())
+            asyncio.run(main())
+            print(json.dumps({k: v[0] // 10_000 for k, v in hakmem.labels().items()}))
+        """)
+        for name, blocks in (("a", 100), ("b", 200), ("decorated", 30), ("parent", 50)):
+            self.assertAlmostEqual(found[name], blocks, delta=4, msg=name)
+
+    def test_names(self):
+        found = self.run_code("""
+            import hakmem, json
+            bad = []
+            for name in ("", "x" * 64):
+                try: hakmem.label(name)
+                except ValueError as error: bad.append(str(error))
+            try:
+                for i in range(300): hakmem.label(f"n{i}")
+            except ValueError as error: bad.append(str(error))
+            print(json.dumps(bad))
+        """)
+        self.assertEqual(len(found), 3)
+        self.assertIn("253", found[2])
+
+
+class Limits(ProgramCase):
+    def test_a_memory_error_that_the_program_survives(self):
+        found = self.run_code("""
+            import hakmem, json
+            hakmem.limit(60 << 20)
+            caught = 0
+            for i in range(5):
+                keep = []
+                try:
+                    for j in range(10 ** 7): keep.append({"a": j})
+                except MemoryError:
+                    caught += 1
+                keep = None
+            stats = hakmem.stats()
+            hakmem.limit(None)
+            more = [bytes(1000) for i in range(100_000)]
+            print(json.dumps([caught, stats["hard_limit"], stats["failures"] >= 5, hakmem.stats()["hard_limit"]]))
+        """)
+        self.assertEqual(found, [5, 60 << 20, True, 0])
+
+    def test_committed_memory_never_passes_the_limit(self):
+        found = self.run_code("""
+            import hakmem, json
+            hakmem.limit(50 << 20)
+            most, keep = 0, []
+            try:
+                for i in range(10 ** 7):
+                    keep.append(bytes(i % 3000))
+                    if i % 100 == 0: most = max(most, hakmem.stats()["committed_bytes"])
+            except MemoryError:
+                most = max(most, hakmem.stats()["committed_bytes"])
+            print(json.dumps(most / (50 << 20)))
+        """)
+        self.assertGreater(found, 0.95)
+        self.assertLessEqual(found, 1)
+
+    def test_the_soft_limit_calls_the_program(self):
+        found = self.run_code("""
+            import gc, hakmem, json, threading
+            gc.disable()
+            calls = []
+            def callback():
+                calls.append(threading.current_thread() is threading.main_thread())
+                gc.collect()
+            hakmem.limit(200 << 20, soft=50 << 20, soft_callback=callback)
+            for i in range(300_000):           # garbage that only the collector frees: about 100 MB
+                x = [bytes(200)]; x.append(x)
+            most = hakmem.stats()["peak_bytes"]
+            print(json.dumps([len(calls) >= 1, all(calls), most < 120 << 20]))
+        """)
+        self.assertEqual(found, [True, True, True])
+
+    def test_the_soft_limit_alone_collects(self):
+        found = self.run_code("""
+            import gc, hakmem, json
+            gc.disable()
+            hakmem.limit(0, soft=50 << 20)
+            for i in range(1_000_000):
+                x = [bytes(200)]; x.append(x)
+            print(json.dumps(hakmem.stats()["peak_bytes"] >> 20))
+        """)
+        self.assertLess(found, 100)
+
+    def test_a_callback_that_raises_is_reported(self):
+        done = self.python(self.script("""
+            import hakmem
+            def callback(): raise ValueError("no callback")
+            hakmem.limit(0, soft=20 << 20, soft_callback=callback)
+            keep = [bytes(1000) for i in range(30_000)]
+            print(len(keep))
+        """), env=__import__("support").preloaded(all_domains=True))
+        self.assertEqual(done.stdout, "30000\n")
+        self.assertIn("no callback", done.stderr)
+
+    def test_values_that_are_none(self):
+        found = self.run_code("""
+            import hakmem, json
+            bad = 0
+            for arguments in ((-1,), (100,)):
+                try: hakmem.limit(*arguments, soft=200)
+                except ValueError: bad += 1
+            print(json.dumps([bad, hakmem.stats()["hard_limit"]]))
+        """)
+        self.assertEqual(found, [2, 0])
+
+
+BURST = """
+    import gc, hakmem, json
+    def resident():
+        with open("/proc/self/status") as f:
+            return next(int(l.split()[1]) for l in f if l.startswith("RssAnon")) / 1024
+    def burst():
+        kept = []
+        for i in range(3):
+            records = [{{"id": j, "name": "name %d" % j, "tags": [j, j + 1]}} for j in range(150_000)]
+            kept += records[::1000]
+            del records
+        return kept
+    kept = burst()
+    gc.collect()
+    before = resident()
+    returned = hakmem.trim()
+    after = resident()
+    second = burst()
+    print(json.dumps([before, after, returned, kept[7]["name"], second == kept, hakmem.stats()["live_bytes"]]))
+"""
+
+
+class Trimming(ProgramCase):
+    def test_after_a_burst(self):
+        before, after, returned, name, same, live = self.run_code(BURST.replace("{{", "{").replace("}}", "}"))
+        self.assertGreater(before - after, 10)
+        self.assertGreater(returned, 10 << 20)
+        self.assertLess(after, 20)
+        self.assertEqual((name, same), ("name 7000", True))
+
+
+class Libraries(ProgramCase):
+    @needs_module("numpy")
+    def test_numpy(self):
+        found = self.run_code("""
+            import hakmem, json, numpy
+            a = numpy.arange(1_000_000).reshape(1000, 1000)
+            b = (a @ a.T).sum()
+            objects = numpy.array([str(i) for i in range(10_000)], dtype=object)
+            print(json.dumps([int(a.sum()), "".join(objects[:3])]))
+        """)
+        self.assertEqual(found, [499999500000, "012"])
+
+    @needs_module("pandas")
+    def test_pandas(self):
+        found = self.run_code("""
+            import json, pandas
+            frame = pandas.DataFrame({"a": range(10_000), "b": [str(i % 10) for i in range(10_000)]})
+            print(json.dumps(int(frame.groupby("b").a.sum()["3"])))
+        """)
+        self.assertEqual(found, sum(range(3, 10_000, 10)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,305 @@
+"""python -m hakmem: programs keep their behaviour, reports come out."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from support import ProgramCase, plain_environment, preloaded
+
+
+class Run(ProgramCase):
+    def test_output_arguments_and_status_are_the_programs(self):
+        text = """
+            import sys
+            print(sys.argv, __name__, len(sys.path) > 0)
+            print("to stderr", file=sys.stderr)
+            sys.exit(7)
+        """
+        alone = self.python(self.script(text), "-x", "--all", "a b", check=False)
+        under = self.run_script(text, "--all", arguments=("-x", "--all", "a b"), check=False)
+        self.assertEqual(under.stdout, alone.stdout)
+        self.assertEqual(under.stderr, alone.stderr)
+        self.assertEqual(under.returncode, 7)
+
+    def test_a_module(self):
+        (self.folder / "mod.py").write_text("import sys; print(sys.argv[1:], __spec__.name)")
+        done = self.hakmem("run", "--report", "", "-m", "mod", "-m", "--limit")
+        self.assertEqual(done.stdout, "['-m', '--limit'] mod\n")
+
+    def test_interpreter_options_go_on(self):
+        text = "import sys; print(sys.flags.optimize, sys.warnoptions)"
+        done = self.python("-O", "-W", "error", "-m", "hakmem", "run", "--report", "", self.script(text))
+        self.assertEqual(done.stdout, "1 ['error']\n")
+
+    def test_an_uncaught_exception(self):
+        text = "def f(): raise ValueError('no')\nf()"
+        alone = self.python(self.script(text), check=False)
+        under = self.run_script(text, check=False)
+        self.assertEqual((under.returncode, under.stderr), (alone.returncode, alone.stderr))
+
+    def test_a_signal_ends_it_as_without(self):
+        text = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+        done = self.run_script(text, "--report", "r.json", check=False)
+        self.assertEqual(done.returncode, -signal.SIGTERM)
+        self.assertEqual(self.reports(), [])
+
+    def test_a_keyboard_interrupt(self):
+        text = "import os, signal, time; signal.signal(2, signal.default_int_handler); os.kill(os.getpid(), 2); time.sleep(9)"
+        done = self.run_script(text, "--report", "r.json", check=False)
+        self.assertEqual(done.returncode, -signal.SIGINT)
+        self.assertIn("KeyboardInterrupt", done.stderr)
+
+    def test_wrong_arguments_are_named(self):
+        for arguments, word in (
+            (("run", "--bad", "x.py"), "--bad"),
+            (("run",), "no program"),
+            (("run", "-m"), "-m"),
+            (("run", "--limit", "lots", "x.py"), "lots"),
+            (("run", "--labels", "blue", "x.py"), "blue"),
+            (("report", "none.json"), "none.json"),
+            (("diff", "none.json", "none.json"), "none.json"),
+        ):
+            with self.subTest(arguments):
+                done = self.hakmem(*arguments, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(word, done.stderr)
+
+    def test_what_is_preloaded_already_stays(self):
+        text = "import os; print(os.environ['LD_PRELOAD'].split(':')[1:])"
+        done = self.run_script(text, env=plain_environment(LD_PRELOAD="libc.so.6"))
+        self.assertEqual(done.stdout, "['libc.so.6']\n")
+
+    def test_pythonmalloc_is_removed_with_a_word(self):
+        text = "import hakmem, os, sys; print(hakmem.status()['obj'], os.environ.get('PYTHONMALLOC'), sys.flags.dev_mode)"
+        for name in ("PYTHONMALLOC", "PYTHONDEVMODE"):
+            with self.subTest(name):
+                value = {"PYTHONMALLOC": "debug", "PYTHONDEVMODE": "1"}[name]
+                done = self.run_script(text, "--all", env=plain_environment(**{name: value}))
+                self.assertEqual(done.stdout, "replaced None False\n")
+                self.assertIn(name, done.stderr)
+        done = self.python("-X", "dev", "-m", "hakmem", "run", "--report", "", "--all", self.script(text))
+        self.assertEqual(done.stdout, "replaced None False\n")
+        self.assertIn("-X dev", done.stderr)
+
+
+class Report(ProgramCase):
+    KEEP = "keep = [bytes(1000) for i in range(3000)]\n"
+
+    def test_file(self):
+        self.run_script(self.KEEP, "--all", "--report", "r.json")
+        (report,) = self.reports()
+        labels, stats = report["labels"], report["stats"]
+        self.assertEqual(sum(l["live_bytes"] for l in labels.values()), stats["live_bytes"])
+        self.assertEqual(sum(l["live_blocks"] for l in labels.values()), stats["live_blocks"])
+        self.assertGreater(labels["obj"]["live_bytes"], 3000 * 1033, "the report is made before Python clears up")
+        self.assertEqual(report["status"]["obj"], "replaced")
+        self.assertIn("program.py", report["command"][-1])
+        shown = self.hakmem("report", "r.json").stdout
+        self.assertRegex(shown, r"(?m)^  obj +[\d,]{9,} +[\d,]+ +\d+\.\d %$")
+        self.assertRegex(shown, r"resident .*live .*large .*cached .*purgeable .*metadata .*not ours ")
+
+    def test_text_comes_after_the_programs_output(self):
+        text = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)"
+        done = self.hakmem("run", self.script(text), check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stdout, "out\n")
+        self.assertRegex(done.stderr, r"(?s)^err\nhakmem .*arena.*resident")
+
+    def test_modules_of_the_folder_do_not_disturb_the_text(self):
+        (self.folder / "argparse.py").write_text("raise SystemExit('wrong one')")
+        done = subprocess.run(
+            [sys.executable, "-c", "print(1)"],
+            env=preloaded(report="-") | {"HAKMEM_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+        )
+        self.assertIn("resident", done.stderr)
+
+    def test_difference(self):
+        self.run_script("", "--all", "--report", "a.json")
+        self.run_script(self.KEEP, "--all", "--report", "b.json")
+        shown = self.hakmem("diff", "a.json", "b.json").stdout
+        change = int(re.search(r"(?m)^  obj +\+([\d,]+)", shown)[1].replace(",", ""))
+        self.assertGreater(change, 3_000_000)
+        self.assertLess(change, 3_400_000)
+
+    def test_not_a_report(self):
+        (self.folder / "x.json").write_text('{"schema": 99}')
+        done = self.hakmem("report", "x.json", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("x.json", done.stderr)
+
+    def test_a_place_that_cannot_be_written(self):
+        done = self.run_script("print(5)", "--report", "/nowhere/r.json")
+        self.assertEqual(done.stdout, "5\n")
+        self.assertIn("/nowhere/r.json", done.stderr)
+
+    def test_os_exit_and_threads(self):
+        text = "import os, threading, time; threading.Thread(target=time.sleep, args=(9,)).start(); os._exit(4)"
+        done = self.run_script(text, "--report", "r.json", check=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(len(self.reports()), 1)
+
+    def test_children_of_multiprocessing(self):
+        text = """
+            import multiprocessing as m, sys
+            def f(n): return n * n
+            if __name__ == "__main__":
+                with m.get_context(sys.argv[1]).Pool(2) as pool:
+                    print(sum(pool.map(f, range(10))))
+                    pool.close()
+                    pool.join()
+        """
+        for method, at_least in (("fork", 3), ("spawn", 3), ("forkserver", 3)):
+            with self.subTest(method):
+                done = self.run_script(text, "--all", "--report", f"{method}-%p.json", arguments=(method,))
+                self.assertEqual(done.stdout, "285\n")
+                reports = self.reports(f"{method}-*.json")
+                self.assertGreaterEqual(len(reports), at_least)
+                self.assertEqual({r["status"]["obj"] for r in reports}, {"replaced"})
+                self.assertEqual(len({r["pid"] for r in reports}), len(reports))
+
+    def test_subprocesses(self):
+        text = """
+            import os, subprocess, sys
+            subprocess.run([sys.executable, "-c", "import hakmem; print(hakmem.status()['obj'])"], check=True)
+            subprocess.run(["/bin/echo", "no Python"], check=True)
+            try:
+                subprocess.run(["/does/not/exist"])
+            except FileNotFoundError:
+                print("not found", flush=True)
+        """
+        done = self.run_script(text, "--all", "--report", "r-%p.json")
+        self.assertEqual(sorted(done.stdout.split("\n")), ["", "no Python", "not found", "replaced"])
+        self.assertEqual(len(self.reports()), 2)
+        self.run_script(text, "--all", "--report", "one.json")
+        (one,) = self.reports("one.json")
+        self.assertIn("program.py", one["command"][-1], "without %p it is that of the first process")
+
+    def test_a_child_that_forks_reports_what_it_has(self):
+        text = """
+            import os
+            pid = os.fork()
+            more = [bytes(1000) for i in range(2000)] if pid == 0 else os.waitpid(pid, 0)
+        """
+        self.run_script(text, "--all", "--report", "r-%p.json")
+        a, b = (r["labels"]["obj"]["live_bytes"] for r in self.reports())
+        self.assertGreater(abs(a - b), 2_000_000)
+
+
+class Environment(ProgramCase):
+    def test_variables_for_a_shell(self):
+        lines = self.hakmem("env", "--all", "--limit", "90M", "--report", "r-%p.json").stdout
+        text = self.script("import hakmem; print(hakmem.status()['obj'], hakmem.stats()['hard_limit'])")
+        done = subprocess.run(
+            ["sh", "-c", f"{lines}\n{sys.executable} {text} && ls"],
+            env=plain_environment(PYTHONMALLOC="malloc"),
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+        )
+        self.assertEqual(done.stdout.splitlines()[0], f"replaced {90 << 20}", done.stderr)
+        self.assertEqual(len(self.reports()), 1)
+
+    def test_programs_that_are_not_python(self):
+        done = subprocess.run(["/bin/ls", "/"], env=preloaded(report="r.json"), capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.reports(), [])
+
+    def test_isolated_interpreters_too(self):
+        for flags in (["-I"], ["-E"], ["-S"], ["-I", "-S", "-E"]):
+            self.python(*flags, "-c", "pass", env=preloaded(all_domains=True, report=str(self.folder / "r.json")))
+            (report,) = self.reports()
+            self.assertEqual(report["status"]["obj"], "replaced", flags)
+            os.remove(self.folder / "r.json")
+
+    def test_values_that_are_none(self):
+        for name in ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS"):
+            done = self.python("-c", "print(1)", env=preloaded() | {name: "-5x"})
+            self.assertEqual(done.stdout, "1\n")
+            self.assertIn("hakmem", done.stderr)
+            self.assertIn("-5x", done.stderr)
+
+    def test_limit(self):
+        text = """
+            import hakmem
+            for i in range(5):
+                try:
+                    keep = []
+                    while True:
+                        keep.append(bytes(10_000))
+                except MemoryError:
+                    n = len(keep)
+                    del keep
+            print(n > 3000, hakmem.stats()["failures"] >= 5)
+        """
+        done = self.run_script(text, "--all", "--limit", "80M")
+        self.assertEqual(done.stdout, "True True\n")
+
+
+class Check(ProgramCase):
+    def test_in(self):
+        done = self.hakmem("check", "--all")
+        self.assertRegex(done.stdout, "(?s)raw: replaced.*mem: replaced.*obj: (replaced|wrapped)")
+        done = self.hakmem("check", env=preloaded())
+        self.assertIn("this process was started with", done.stdout)
+
+    def test_displaced(self):
+        for variable in ({"PYTHONMALLOC": "malloc"}, {"PYTHONMALLOC": "debug"}, {"PYTHONDEVMODE": "1"}):
+            done = self.hakmem("check", env=preloaded(all_domains=True) | variable, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("obj: displaced", done.stdout)
+            self.assertIn("PYTHONMALLOC", done.stdout)
+
+    def test_the_hook_is_missing(self):
+        environment = preloaded() | {"LD_PRELOAD": "/nowhere/libhakmem_pyhook.so", "HAKMEM_PID": "1"}
+        done = self.hakmem("check", env=environment, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not in", done.stdout)
+
+
+class Trim(ProgramCase):
+    def test_from_outside(self):
+        text = """
+            import time
+            keep = [dict(a=str(i)) for i in range(200_000)]
+            keep = keep[::1000]
+            print("ready", flush=True)
+            time.sleep(60)
+        """
+        program = subprocess.Popen(
+            [sys.executable, self.script(text)],
+            env=preloaded(all_domains=True),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            done = self.hakmem("trim", str(program.pid))
+            before, after = map(float, re.findall(r"([\d.]+) MiB", done.stdout))
+            self.assertGreater(before - after, 20)
+            self.assertIsNone(program.poll(), "the program goes on")
+        finally:
+            program.kill()
+            program.communicate()
+
+    def test_a_program_without_hakmem_is_left_alone(self):
+        program = subprocess.Popen(["sleep", "30"], env=plain_environment())
+        try:
+            done = self.hakmem("trim", str(program.pid), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(str(program.pid), done.stderr)
+            time.sleep(0.1)
+            self.assertIsNone(program.poll())
+        finally:
+            program.kill()
+            program.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
