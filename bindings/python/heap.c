@@ -1,5 +1,7 @@
 #include "heap.h"
 
+#include "resident.h"
+
 hak_ctx *hk_py_context;
 pthread_mutex_t hk_py_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,7 +33,10 @@ static void create(void)
     options.phase = 48;
     options.labels = domain_labels;
     options.label_count = HK_PY_DOMAINS;
-    hk_py_context = hak_ctx_new(NULL, &options);
+    hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
+    pages.os = hk_py_noted_os();
+    hak_space *space = hak_space_new(&pages);
+    hk_py_context = space ? hak_ctx_new(space, &options) : NULL;
     if (hk_py_context) pthread_atfork(before_fork, after_fork, in_child);
 }
 

@@ -138,6 +138,11 @@ int hk_py_install(bool all, hk_py_mode mode, const char *labels)
     return result;
 }
 
+int hakmem_python_install(bool all)
+{
+    return hk_py_install(all, HK_PY_REPLACE, hk_py_provider_off.name);
+}
+
 /* Ours is not on top: does a block still come from us? */
 static hk_py_state below(const hk_py_python *python, int d, const hk_py_allocator *now, bool gil)
 {

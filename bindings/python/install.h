@@ -33,6 +33,8 @@ typedef struct hk_py_status {
  * its provider. 0 = installed; -1 = refused, and the status says why. May be called again, and must be
  * before each further Py_Initialize: CPython 3.12 and later put their own allocators back there. */
 HK_PY_API int hk_py_install(bool all, hk_py_mode mode, const char *labels);
+/* The same for programs that embed Python and find it by dlsym: replaces, without labels. */
+HK_PY_API int hakmem_python_install(bool all);
 /* gil: it is held, or Python is not initialized. Then a block is allocated where another hook is on top of
  * ours, to see where it comes from; else such a domain counts as displaced. */
 HK_PY_API void hk_py_status_get(hk_py_status *status, bool gil);

@@ -4,9 +4,9 @@
 #include "module.h"
 
 #include "install.h"
-#include "process.h"
 #include "program.h"
 #include "report.h"
+#include "resident.h"
 #include "module_labels.h"
 #include "wrap.h"
 
@@ -72,6 +72,12 @@ static PyObject *stats(PyObject *self, PyObject *unused)
     for (size_t i = 0; result && i < sizeof fields / sizeof *fields; i++)
         if (set(result, fields[i].name, PyLong_FromSize_t(fields[i].value)) < 0) Py_CLEAR(result);
     return result;
+}
+
+static PyObject *resident_ours(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromSize_t(hk_py_resident_ours());
 }
 
 static PyObject *labels(PyObject *self, PyObject *unused)
@@ -169,6 +175,7 @@ static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS, NULL},
     {"status", status, METH_NOARGS, NULL},
     {"stats", stats, METH_NOARGS, NULL},
+    {"resident_ours", resident_ours, METH_NOARGS, NULL},
     {"labels", labels, METH_NOARGS, NULL},
     {"report", report, METH_NOARGS, NULL},
     {"trim", trim, METH_NOARGS, NULL},

@@ -2,18 +2,6 @@
 
 #include "json.h"
 
-#include <unistd.h>
-
-size_t hk_py_resident(void)
-{
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f) return 0;
-    size_t pages = 0;
-    if (fscanf(f, "%*s %zu", &pages) != 1) pages = 0;
-    fclose(f);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 void hk_py_command_json(FILE *out)
 {
     char text[4096];

@@ -4,8 +4,6 @@
 
 #include "core.h"
 
-/* Resident bytes; 0 = unknown. */
-HK_PY_API size_t hk_py_resident(void);
 /* The command line as a JSON array. */
 void hk_py_command_json(FILE *out);
 

@@ -4,6 +4,7 @@
 #include "install.h"
 #include "json.h"
 #include "process.h"
+#include "resident.h"
 #include "wrap.h"
 
 #include <errno.h>
@@ -56,7 +57,6 @@ static void stats_json(FILE *out)
 {
     hak_stats s = {.size = sizeof s};
     if (hk_py_stats(&s) != 0) return;
-    size_t resident = hk_py_resident();
     fputs(",\"stats\":", out);
     hk_py_json_size(out, "{", "live_bytes", s.live_bytes);
     hk_py_json_size(out, ",", "live_blocks", s.live_blocks);
@@ -70,7 +70,8 @@ static void stats_json(FILE *out)
     hk_py_json_size(out, ",", "hard_limit", s.hard_limit);
     hk_py_json_size(out, ",", "soft_limit", s.soft_limit);
     hk_py_json_size(out, ",", "failures", (size_t)s.failures);
-    hk_py_json_size(out, ",", "resident_bytes", resident);
+    hk_py_json_size(out, ",", "resident_bytes", hk_py_resident());
+    hk_py_json_size(out, ",", "resident_ours_bytes", hk_py_resident_ours());
     fputc('}', out);
 }
 

@@ -24,13 +24,13 @@ class Accounts(ProgramCase):
         found = self.run_code("""
             import hakmem, json
             a, _ = hakmem.get_traced_memory()
-            keep = [bytes(1000) for i in range(10_000)]
+            keep = [bytes(479) for i in range(10_000)]      # 512 with the head of the object
             b, peak = hakmem.get_traced_memory()
             del keep
             c, after = hakmem.get_traced_memory()
             print(json.dumps([b - a, c - a, peak >= b, after >= b]))
         """)
-        self.assertAlmostEqual(found[0], 10_000 * 1040 + 85_000, delta=60_000)
+        self.assertAlmostEqual(found[0], 10_000 * 512 + 85_000, delta=60_000)
         self.assertAlmostEqual(found[1], 0, delta=50_000)
         self.assertEqual(found[2:], [True, True])
 
@@ -38,16 +38,18 @@ class Accounts(ProgramCase):
         found = self.run_code("""
             import hakmem, json
             from hakmem._report import resident
-            keep = [bytes(3 << 20) for i in range(3)]
-            s = hakmem.stats()
+            keep = [bytes(3 << 20) for i in range(3)] + [b"x" * (3 << 20) for i in range(3)]
+            s = hakmem.take_snapshot().stats
             parts = resident(s)
-            print(json.dumps([sum(parts.values()) - s["resident_bytes"], parts["large"], parts["not ours"], hakmem.resident()]))
+            print(json.dumps([sum(parts.values()) - s["resident_bytes"], parts["large"], parts["not ours"], parts["untouched"], hakmem.resident()]))
         """)
         self.assertEqual(found[0], 0)
-        self.assertGreaterEqual(found[1], 9 << 20)
-        self.assertGreater(found[2], 1 << 20)
+        self.assertGreaterEqual(found[1], 18 << 20)
+        self.assertGreater(found[2], 3 << 20)
         self.assertLess(found[2], 30 << 20)
-        self.assertIn("large 9.0", found[3])
+        self.assertLess(found[3], -9 << 20, "zeroed pages that nobody touched")
+        self.assertGreater(found[3], -15 << 20)
+        self.assertIn("large 18.0", found[4])
 
     def test_snapshots(self):
         found = self.run_code("""

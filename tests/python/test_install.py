@@ -39,6 +39,7 @@ class Early(ProgramCase):
             import gc, json
             class Node: pass
             gc.collect()
+            gc.disable()
             for i in range(1000):
                 a, b = Node(), Node()
                 a.other, b.other = b, a
@@ -72,15 +73,6 @@ class Early(ProgramCase):
             print(json.dumps(hakmem.status()["obj"]))
         """)
         self.assertEqual(found, "replaced")
-
-    def test_debug_hooks_on_top(self):
-        found = self.run_code("""
-            import ctypes, json, hakmem
-            ctypes.pythonapi.PyMem_SetupDebugHooks()
-            keep = [bytes(50) for i in range(10000)]
-            print(json.dumps([hakmem.status()["obj"], hakmem.stats()["live_blocks"] > 10000]))
-        """)
-        self.assertIn(found, (["covered", True], ["replaced", True]))
 
     def test_displaced_is_said(self):
         code = "import hakmem, json; print(json.dumps(hakmem.status()))"
@@ -157,15 +149,16 @@ except RuntimeError as error:
 
     def test_wrapping_counts_the_outermost_call(self):
         found = self.late("""
+import itertools
 hakmem.install("all", mode="wrap")
 before = json.loads(hakmem._api._hakmem.report())["wrapped"]
-keep = [bytes(2000) for i in range(1000)]     # pymalloc passes these on to RAW
+keep = [bytes(2000) for i in itertools.repeat(0, 20_000)]   # pymalloc passes these on to RAW
 after = json.loads(hakmem._api._hakmem.report())["wrapped"]
 print(json.dumps([after[d]["allocations"] - before[d]["allocations"] for d in ("obj", "raw")]))
 """)
-        self.assertGreaterEqual(found[0], 1000)
-        self.assertLess(found[0], 1100)
-        self.assertLess(found[1], 100)
+        self.assertGreaterEqual(found[0], 20_000)
+        self.assertLess(found[0], 22_000)
+        self.assertLess(found[1], 1000)
 
     def test_values_that_are_none(self):
         found = self.late("""

@@ -79,7 +79,7 @@ def labels() -> dict[str, tuple[int, int]]:
 
 def resident() -> str:
     """One line that says where the resident memory of the process is."""
-    return _report.resident_line(_hakmem.stats())
+    return _report.resident_line({**_hakmem.stats(), "resident_ours_bytes": _hakmem.resident_ours()})
 
 
 def get_traced_memory() -> tuple[int, int]:

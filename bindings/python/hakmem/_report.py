@@ -27,19 +27,22 @@ def amount(n):
 
 
 def resident(stats):
-    """The parts of the resident memory, by name; they sum to `resident_bytes`."""
-    ours = stats["committed_bytes"] - stats["released_bytes"] + stats["idle_bytes"]
-    return {
+    """The parts of the resident memory, by name; they sum to `resident_bytes`. Committed memory that nobody
+    wrote to yet is not resident: "untouched" is negative."""
+    ours = {
         "live": stats["live_bytes"] - stats["big_bytes"],
         "large": stats["big_bytes"],
         "cached": stats["cached_bytes"] - stats["released_bytes"],
         "purgeable": stats["idle_bytes"],
         "metadata": stats["metadata_bytes"],
-        "not ours": stats["resident_bytes"] - ours,
     }
+    untouched = stats["resident_ours_bytes"] - sum(ours.values())
+    return {**ours, "untouched": untouched, "not ours": stats["resident_bytes"] - stats["resident_ours_bytes"]}
 
 
 def resident_line(stats):
+    """Live: small blocks in use. Large: blocks above 1 MiB. Cached: free blocks in slabs. Purgeable: pages that
+    belong to nobody now."""
     parts = ", ".join(f"{name} {amount(n)}" for name, n in resident(stats).items())
     return f"resident {amount(stats['resident_bytes'])}: {parts}"
 

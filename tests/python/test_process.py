@@ -1,0 +1,226 @@
+"""Forks, threads, interpreters, and modules that come and go."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import unittest
+from pathlib import Path
+
+from hakmem import _launch
+from support import ProgramCase, needs_version, preloaded
+
+
+class Forks(ProgramCase):
+    def test_nested_forks_while_threads_allocate(self):
+        """RAW is allocated without the GIL: a child must find the heap usable whatever the others did."""
+        found = self.run_code("""
+            import ctypes, json, os, sys, threading
+            api = ctypes.CDLL(None)             # without the GIL
+            api.PyMem_RawMalloc.restype = ctypes.c_void_p
+            api.PyMem_RawMalloc.argtypes = [ctypes.c_size_t]
+            api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+            stop = False
+            def hammer():
+                while not stop:
+                    blocks = [api.PyMem_RawMalloc(n * 50) for n in range(1, 50)]
+                    for b in blocks: api.PyMem_RawFree(b)
+            threads = [threading.Thread(target=hammer, daemon=True) for i in range(3)]
+            for t in threads: t.start()
+            bad = 0
+            for i in range(25):
+                pid = os.fork()
+                if pid == 0:
+                    x = [str(j) * 5 for j in range(300)]
+                    inner = os.fork()
+                    if inner == 0:
+                        y = [str(j) * 5 for j in range(300)]
+                        t = threading.Thread(target=lambda: y.append(api.PyMem_RawMalloc(1000)))
+                        t.start(); t.join()
+                        os._exit(0 if x[:300] == y[:300] and y[300] else 1)
+                    os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
+                bad += os.waitpid(pid, 0)[1] != 0
+            stop = True
+            for t in threads: t.join()
+            print(json.dumps(bad))
+        """, timeout=100)
+        self.assertEqual(found, 0)
+
+    def test_a_fork_from_a_thread_that_is_gone_in_the_child(self):
+        found = self.run_code("""
+            import json, os, threading
+            keep = []
+            def work(): keep.extend(str(i) * 9 for i in range(20_000))
+            bad = 0
+            for i in range(20):
+                t = threading.Thread(target=work); t.start()
+                pid = os.fork()
+                if pid == 0:
+                    keep.clear()               # blocks of a thread that does not exist here
+                    more = [bytes(100) for i in range(10_000)]
+                    os._exit(0)
+                bad += os.waitpid(pid, 0)[1] != 0
+                t.join(); keep.clear()
+            print(json.dumps(bad))
+        """, timeout=100)
+        self.assertEqual(found, 0)
+
+
+class Threads(ProgramCase):
+    def test_blocks_that_another_thread_frees(self):
+        found = self.run_code("""
+            import hakmem, json, queue, threading
+            q = queue.Queue(1000)
+            def make():
+                for i in range(20_000): q.put({"n": str(i), "x": bytes(i % 900)})
+                q.put(None)
+            def take(total):
+                while (d := q.get()) is not None: total.append(len(d["x"]))
+            totals = [[], []]
+            before = hakmem.stats()["live_bytes"]
+            threads = [threading.Thread(target=make) for i in range(2)] + [threading.Thread(target=take, args=(t,)) for t in totals]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            n = sum(map(len, totals))
+            del totals, t, threads
+            print(json.dumps([n, hakmem.stats()["live_bytes"] - before]))
+        """)
+        self.assertEqual(found[0], 40_000)
+        self.assertLess(found[1], 1_000_000)
+
+    def test_many_threads_come_and_go(self):
+        found = self.run_code("""
+            import hakmem, json, threading
+            def work(): return [str(i) for i in range(500)]
+            def round(n):
+                for i in range(n):
+                    ts = [threading.Thread(target=work) for j in range(8)]
+                    for t in ts: t.start()
+                    for t in ts: t.join()
+                return hakmem.stats()["committed_bytes"]
+            first = round(30)
+            print(json.dumps(round(100) - first))
+        """)
+        self.assertLess(found, 2 << 20, "what a thread had goes to the next")
+
+
+class Interpreters(ProgramCase):
+    @needs_version(3, 12)
+    def test_own_gil_under_load(self):
+        found = self.run_code("""
+            import json, sys, threading
+            if sys.version_info >= (3, 13):
+                import _interpreters
+                create = lambda: _interpreters.create("isolated")
+                run, destroy = _interpreters.run_string, _interpreters.destroy
+            else:
+                import _xxsubinterpreters as _interpreters
+                create = lambda: _interpreters.create(isolated=True)
+                run, destroy = _interpreters.run_string, _interpreters.destroy
+            WORK = "for r in range(25): x = [{'a': i, 'b': str(i), 'c': bytes(i % 700)} for i in range(3000)]"
+            bad = []
+            def work():
+                for i in range(3):
+                    interpreter = create()
+                    try:
+                        e = run(interpreter, WORK)
+                        if e is not None: bad.append(str(e))
+                    finally:
+                        destroy(interpreter)
+            threads = [threading.Thread(target=work) for i in range(4)]
+            for t in threads: t.start()
+            exec(WORK)
+            for t in threads: t.join()
+            print(json.dumps(bad))
+        """, timeout=200)
+        self.assertEqual(found, [])
+
+    @needs_version(3, 12)
+    def test_the_module_in_one_with_a_gil_of_its_own(self):
+        found = self.run_code(f"""
+            import json, os, sys
+            import {"_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"} as interpreters
+            import hakmem
+            one = interpreters.create({'"isolated"' if sys.version_info >= (3, 13) else "isolated=True"})
+            r, w = os.pipe()
+            failed = interpreters.run_string(one, f'''
+            import sys; sys.path[:0] = {{sys.path!r}}
+            import hakmem, os
+            with hakmem.label("inside"):
+                keep = [bytes(1000) for i in range(1000)]
+            os.write({{w}}, hakmem.status()["obj"].encode())
+            '''.replace("\\n            ", "\\n"))
+            with hakmem.label("main"):
+                keep = [bytes(1000) for i in range(1000)]
+            print(json.dumps([str(failed), os.read(r, 99).decode(), hakmem.labels()["main"][1]]))
+        """)
+        self.assertEqual(found[0], "None")
+        self.assertIn(found[1], ("replaced", "wrapped"))
+        self.assertGreaterEqual(found[2], 1000)
+
+
+class Modules(ProgramCase):
+    def test_a_thousand_imports_leak_nothing(self):
+        found = self.run_code("""
+            import gc, json, sys
+            def cycle():
+                import hakmem
+                hakmem.status(); hakmem.labels(); hakmem.take_snapshot()
+                with hakmem.label("x"): pass
+                live = hakmem.stats()["live_bytes"]
+                for name in [n for n in sys.modules if n.split(".")[0] == "hakmem"]: del sys.modules[name]
+                return live
+            for i in range(100): cycle()
+            gc.collect(); first = cycle()
+            for i in range(900): cycle()
+            gc.collect()
+            print(json.dumps(cycle() - first))
+        """, timeout=200)
+        self.assertLess(found, 100_000)
+
+    def test_classes_and_modules_that_are_dropped(self):
+        found = self.run_code("""
+            import gc, hakmem, json, types
+            def cycle():
+                for i in range(100):
+                    m = types.ModuleType("m")
+                    exec("class A:\\n  def f(self): return self\\nx = A()\\nx.me = x", m.__dict__)
+                gc.collect()
+            for i in range(3): cycle()
+            before = hakmem.stats()["live_bytes"]
+            for i in range(20): cycle()
+            print(json.dumps(hakmem.stats()["live_bytes"] - before))
+        """)
+        self.assertLess(found, 100_000)
+
+
+class Embedding(ProgramCase):
+    def embed(self, which):
+        library = sysconfig.get_config_var("LDLIBRARY") or ""
+        folder = sysconfig.get_config_var("LIBDIR")
+        if ".so" not in library or not (Path(folder) / library).exists():
+            self.skipTest("this Python has no shared library to embed")
+        if not shutil.which("cc"):
+            self.skipTest("no C compiler (Debian package: build-essential)")
+        header = sysconfig.get_path("include")
+        if not (Path(header) / "Python.h").exists():
+            self.skipTest(f"no headers of this Python in {header}")
+        program = self.folder / "embed"
+        linking = [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-ldl"]
+        subprocess.run(["cc", "-o", program, Path(__file__).parent / "embed.c", f"-I{header}", *linking], check=True)
+        environment = preloaded(all_domains=True) | {"PYTHONHOME": sys.base_prefix}
+        done = subprocess.run(
+            [program, _launch.HOOK, which], env=environment, capture_output=True, text=True, timeout=100
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_three_cycles_of_initialize_and_finalize(self):
+        self.assertEqual(self.embed("cycles"), "cycle 1: ours\ncycle 2: ours\ncycle 3: ours\n")
+
+    def test_debug_hooks_on_top(self):
+        self.assertEqual(self.embed("debug"), "debug hooks on top: ours\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

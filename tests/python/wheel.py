@@ -1,0 +1,40 @@
+"""wheel.py INTERPRETER SOURCE ENVIRONMENT: a virtual environment with hakmem, as `pip install .` builds it."""
+
+import json
+import os
+import subprocess
+import sys
+
+CHECK = "import json, hakmem; print(json.dumps([hakmem.__file__, hakmem.status()['obj']]))"
+
+
+def skip(message):
+    print(message)
+    sys.exit(77)
+
+
+def main():
+    interpreter, source, environment = sys.argv[1:]
+    if interpreter == "-":
+        skip(f"CPython {os.path.basename(environment)} is not on this machine")
+    made = subprocess.run([interpreter, "-m", "venv", environment], capture_output=True, text=True)
+    if made.returncode != 0:
+        skip(f"{interpreter} makes no virtual environment: {made.stdout or made.stderr} (Debian package: python3-venv)")
+    python = os.path.join(environment, "bin", "python")
+    plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--force-reinstall", "--no-deps"]
+    done = subprocess.run([*pip, source], env=plain, capture_output=True, text=True)
+    if done.returncode != 0:
+        if "scikit-build-core" in done.stderr and "No matching distribution" in done.stderr:
+            skip("pip reaches no package index: no scikit-build-core to build the wheel with")
+        sys.exit(done.stdout + done.stderr)
+    subprocess.run([*pip, "numpy", "pandas", "--only-binary", ":all:"], env=plain, capture_output=True)
+    done = subprocess.run([python, "-c", CHECK], env=plain, capture_output=True, text=True, check=True, cwd="/")
+    file, state = json.loads(done.stdout)
+    assert file.startswith(os.path.realpath(environment)) or file.startswith(environment), file
+    assert state == "default", state
+    print(file)
+
+
+if __name__ == "__main__":
+    main()
