@@ -99,7 +99,7 @@ class Report(ProgramCase):
         self.assertEqual(report["status"]["obj"], "replaced")
         self.assertIn("program.py", report["command"][-1])
         shown = self.hakmem("report", "r.json").stdout
-        self.assertRegex(shown, r"(?m)^  obj +[\d,]{9,} +[\d,]+ +\d+\.\d %$")
+        self.assertRegex(shown, r"(?m)^  obj +[\d,]{9,} +[\d,]+ +\d+\.\d %")
         self.assertRegex(shown, r"resident .*live .*large .*cached .*purgeable .*metadata .*not ours ")
 
     def test_text_comes_after_the_programs_output(self):
