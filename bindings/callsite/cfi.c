@@ -44,18 +44,38 @@ typedef struct index_entry {
     int32_t function, description;
 } index_entry;
 
+typedef struct function_index {
+    const uint8_t *base;
+    const index_entry *entries;
+    uint32_t count;
+} function_index;
+
 /* False also for indexes of another form. */
-static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
+static bool find_index(uintptr_t pc, function_index *index)
 {
     static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
     image img = {pc, NULL};
     if (dl_iterate_phdr(match_image, &img) == 0 || img.index == NULL ||
         memcmp(img.index, form, sizeof form) != 0)
         return false;
-    uint32_t count;
-    memcpy(&count, img.index + 8, sizeof count);
-    const index_entry *entries = (const index_entry *)(const void *)(img.index + 12);
-    intptr_t at = (intptr_t)(pc - 1 - (uintptr_t)img.index); /* the call may be the last instruction */
+    index->base = img.index;
+    index->entries = (const index_entry *)(const void *)(img.index + 12);
+    memcpy(&index->count, img.index + 8, sizeof index->count);
+    return true;
+}
+
+static uintptr_t start_of(const function_index *index, uint32_t i)
+{
+    return (uintptr_t)index->base + (uintptr_t)(intptr_t)index->entries[i].function;
+}
+
+static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
+{
+    function_index index;
+    if (!find_index(pc, &index)) return false;
+    const index_entry *entries = index.entries;
+    uint32_t count = index.count;
+    intptr_t at = (intptr_t)(pc - 1 - (uintptr_t)index.base); /* the call may be the last instruction */
     uint32_t low = 0;
     while (count > 0) {
         uint32_t half = count / 2;
@@ -67,8 +87,8 @@ static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **des
         }
     }
     if (low == 0) return false;
-    *function = (uintptr_t)img.index + (uintptr_t)(intptr_t)entries[low - 1].function;
-    *description = img.index + entries[low - 1].description;
+    *function = start_of(&index, low - 1);
+    *description = index.base + entries[low - 1].description;
     return true;
 }
 
@@ -77,6 +97,15 @@ uintptr_t hk_cfi_function(uintptr_t pc)
     uintptr_t function;
     const uint8_t *description;
     return find_function(pc, &function, &description) ? function : 0;
+}
+
+size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count)
+{
+    function_index index;
+    if (!find_index(pc, &index)) return 0;
+    for (uint32_t i = 0; i < index.count && i < count; i++)
+        starts[i] = start_of(&index, i);
+    return index.count;
 }
 
 /* ---- The description of a function: a table in the form of a program ------------------------------ */

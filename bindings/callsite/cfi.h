@@ -43,6 +43,9 @@ hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule);
 bool hk_cfi_in_image(uintptr_t pc);
 /* First address of the function of the call that returns to pc; 0 = unknown. */
 uintptr_t hk_cfi_function(uintptr_t pc);
+/* First addresses of all functions of the image with code at pc, in order, up to `count` of them. Returns how
+ * many there are. A function may be in several parts, each with a beginning. */
+size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count);
 
 #endif
 #endif

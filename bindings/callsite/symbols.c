@@ -109,6 +109,8 @@ static bool make_index(hk_symbols *s)
     }
     sort(starts, count);
     s->starts = starts;
+    madvise((void *)(uintptr_t)s->file, s->file_size,
+            MADV_DONTNEED); /* names are read again when asked for */
     return true;
 }
 

@@ -1,8 +1,11 @@
+#define _GNU_SOURCE
 #include "native.h"
 
+#include "learn.h"
 #include "python.h"
 #include "subsystem.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -15,6 +18,7 @@ enum { FRAMES_MAX = 12, STEM_MAX = 40 };
 /* The image with CPython in it, and the names of its functions. */
 static hk_image core;
 static hk_symbols symbols;
+static hk_py_learnt learnt; /* where there are few names */
 static hak_label labels[HK_PY_SUBSYSTEM_COUNT];
 
 /* A library other than CPython's, by name. The program may be a mere launcher of a libpython. */
@@ -38,9 +42,11 @@ static answer judge(uintptr_t pc, hak_label *label)
     }
     uintptr_t start = hk_cfi_function(pc);
     hk_symbol symbol;
-    if (start == 0 || !hk_symbols_find(&symbols, start, &symbol)) return NAMELESS;
-    hk_py_subsystem subsystem = hk_py_subsystem_of(symbol.name, symbol.file);
+    bool named = start != 0 && hk_symbols_find(&symbols, start, &symbol);
+    hk_py_subsystem subsystem =
+        named ? hk_py_subsystem_of(symbol.name, symbol.file) : hk_py_learnt_find(&learnt, start);
     if (subsystem == HK_PY_HELPER) return HELPER;
+    if (!named && subsystem == HK_PY_CORE) return NAMELESS;
     *label = labels[subsystem];
     return LABEL;
 }
@@ -91,6 +97,8 @@ const char *hk_py_native_start(hak_ctx *ctx)
     }
     /* without a file of names there is still which library it was */
     if (symbols.source == HK_SYMBOLS_NONE) hk_symbols_open(&symbols, &core, "/usr/lib/debug");
+    if (symbols.source <= HK_SYMBOLS_DYNSYM && learnt.subsystems.count == 0)
+        hk_py_learn(&learnt, &core, &symbols, dlsym(RTLD_DEFAULT, "PyType_Type"));
     return NULL;
 }
 

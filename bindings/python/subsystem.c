@@ -1,6 +1,9 @@
 #include "subsystem.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -163,30 +166,126 @@ static const rule files[] = {
     {HK_PY_TIME, "timemodule pytime"},
 };
 
+/* Types without a module, and modules. */
+static const rule types[] = {
+    {HK_PY_UNICODE, "str unicodedata str_iterator str_ascii_iterator EncodingMap fieldnameiterator "
+                    "formatteriterator _string"},
+    {HK_PY_BYTES, "bytes bytearray bytes_iterator bytearray_iterator"},
+    {HK_PY_INT, "int bool"},
+    {HK_PY_FLOAT, "float complex math cmath"},
+    {HK_PY_DICT,
+     "dict dict_keys dict_values dict_items dict_keyiterator dict_valueiterator dict_itemiterator "
+     "dict_reversekeyiterator dict_reversevalueiterator dict_reverseitemiterator odict_iterator odict_keys "
+     "odict_values odict_items"},
+    {HK_PY_LIST, "list list_iterator list_reverseiterator"},
+    {HK_PY_TUPLE, "tuple tuple_iterator"},
+    {HK_PY_SET, "set frozenset set_iterator"},
+    {HK_PY_INSTANCE, "object"},
+    {HK_PY_TYPE, "type super property mappingproxy getset_descriptor member_descriptor method_descriptor "
+                 "classmethod_descriptor wrapper_descriptor method-wrapper _abc typing _typing "
+                 "types.GenericAlias types.UnionType"},
+    {HK_PY_FUNCTION, "function builtin_function_or_method builtin_method method instancemethod classmethod "
+                     "staticmethod cell"},
+    {HK_PY_CODE, "code line_iterator positions_iterator"},
+    {HK_PY_FRAME, "frame"},
+    {HK_PY_GENERATOR, "generator coroutine coroutine_wrapper async_generator async_generator_asend "
+                      "async_generator_athrow async_generator_wrapped_value anext_awaitable"},
+    {HK_PY_ITERATOR,
+     "iterator callable_iterator enumerate reversed range range_iterator longrange_iterator map filter "
+     "zip slice"},
+    {HK_PY_EXCEPTION, "traceback BaseException StopIteration StopAsyncIteration GeneratorExit SystemExit "
+                      "KeyboardInterrupt BaseExceptionGroup _warnings"},
+    {HK_PY_MODULE, "module moduledef PyCapsule types.SimpleNamespace"},
+    {HK_PY_IMPORT, "_imp marshal zipimport"},
+    {HK_PY_PARSER, "_ast _tokenize"},
+    {HK_PY_COMPILER, "_symtable symtable"},
+    {HK_PY_REGEX, "_sre re"},
+    {HK_PY_CODECS, "_codecs"},
+    {HK_PY_IO, "_io stderrprinter"},
+    {HK_PY_OS, "posix os pwd"},
+    {HK_PY_BUFFER, "memoryview memory_iterator managedbuffer pickle.PickleBuffer"},
+    {HK_PY_WEAKREF, "weakref weakproxy weakcallableproxy _weakref"},
+    {HK_PY_CONTEXT, "Context ContextVar Token contextvars _contextvars hamt hamt_array_node hamt_bitmap_node "
+                    "hamt_collision_node keys_iterator values_iterator items_iterator keys values items"},
+    {HK_PY_THREAD, "_thread"},
+    {HK_PY_GC, "gc"},
+    {HK_PY_INTERPRETER, "sys atexit _signal signal faulthandler InterpreterID _xxsubinterpreters"},
+    {HK_PY_ITERTOOLS, "itertools"},
+    {HK_PY_COLLECTIONS, "collections _collections"},
+    {HK_PY_FUNCTOOLS, "functools _functools"},
+    {HK_PY_OPERATOR, "operator _operator"},
+    {HK_PY_TIME, "time datetime _datetime"},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Length of the longest word with which the name begins; `whole`: that is the name. */
-static size_t longest(const char *words, const char *name, size_t length, int whole)
+/* The words of a table by their first byte, since there are some hundred and thousands of names to look up.
+ */
+enum { WORDS_MAX = 640, FIRST_BYTES = 128 };
+
+typedef struct word {
+    const char *text;
+    uint8_t length, subsystem;
+} word;
+
+typedef struct index_of_words {
+    uint16_t first[FIRST_BYTES + 1]; /* where the words of each byte begin */
+    word words[WORDS_MAX];
+} index_of_words;
+
+static index_of_words prefix_index, file_index, type_index, helper_index;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const rule helper_rules[] = {{HK_PY_HELPER, helpers}};
+
+static void each_word(const rule *rules, size_t count, index_of_words *index, uint16_t *places)
 {
-    size_t best = 0;
-    while (*words != 0) {
-        size_t n = strcspn(words, " ");
-        if (n > best && n <= length && (!whole || n == length) && memcmp(words, name, n) == 0) best = n;
-        words += n;
-        words += *words == ' ';
+    for (size_t i = 0; i < count; i++) {
+        for (const char *text = rules[i].words; *text != 0;) {
+            size_t length = strcspn(text, " ");
+            unsigned byte = (unsigned char)text[0];
+            if (length > 0 && index != NULL)
+                index->words[places[byte]] = (word){text, (uint8_t)length, (uint8_t)rules[i].subsystem};
+            places[byte] = (uint16_t)(places[byte] + (length > 0));
+            text += length + (text[length] == ' ');
+        }
     }
-    return best;
 }
 
-static hk_py_subsystem search(const rule *rules, size_t count, const char *name, size_t length, int whole)
+static void make_index(index_of_words *index, const rule *rules, size_t count)
 {
+    uint16_t places[FIRST_BYTES] = {0};
+    each_word(rules, count, NULL, places);
+    for (size_t i = 0; i < FIRST_BYTES; i++) {
+        index->first[i + 1] = (uint16_t)(index->first[i] + places[i]);
+        places[i] = index->first[i];
+    }
+    if (index->first[FIRST_BYTES] <= WORDS_MAX) each_word(rules, count, index, places);
+    else memset(index->first, 0, sizeof index->first);
+}
+
+static void make_indexes(void)
+{
+    make_index(&prefix_index, prefixes, COUNT(prefixes));
+    make_index(&file_index, files, COUNT(files));
+    make_index(&type_index, types, COUNT(types));
+    make_index(&helper_index, helper_rules, COUNT(helper_rules));
+}
+
+/* By the longest word with which the name begins; `whole`: that is the name. */
+static hk_py_subsystem search(const index_of_words *index, const char *name, size_t length, bool whole)
+{
+    pthread_once(&once, make_indexes);
     hk_py_subsystem found = HK_PY_CORE;
     size_t best = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t n = longest(rules[i].words, name, length, whole);
-        if (n > best) {
-            best = n;
-            found = rules[i].subsystem;
+    unsigned byte = (unsigned char)name[0];
+    if (byte >= FIRST_BYTES) return found;
+    for (size_t i = index->first[byte]; i < index->first[byte + 1]; i++) {
+        const word *w = &index->words[i];
+        if (w->length > best && w->length <= length && (!whole || w->length == length) &&
+            memcmp(w->text, name, w->length) == 0) {
+            best = w->length;
+            found = (hk_py_subsystem)w->subsystem;
         }
     }
     return found;
@@ -195,13 +294,27 @@ static hk_py_subsystem search(const rule *rules, size_t count, const char *name,
 hk_py_subsystem hk_py_subsystem_of(const char *function, const char *file)
 {
     size_t length = strcspn(function, ".");
-    if (longest(helpers, function, length, 1) != 0) return HK_PY_HELPER;
+    if (search(&helper_index, function, length, true) == HK_PY_HELPER) return HK_PY_HELPER;
     if (file != NULL) {
-        hk_py_subsystem by_file = search(files, COUNT(files), file, strcspn(file, "."), 1);
+        hk_py_subsystem by_file = search(&file_index, file, strcspn(file, "."), true);
         if (by_file != HK_PY_CORE && !(by_file == HK_PY_TYPE && strncmp(function, "object_", 7) == 0))
             return by_file;
     }
     /* Grammar rules are called after what they parse: `import_from_rule`, `list_rule`. */
     if (length > 5 && memcmp(function + length - 5, "_rule", 5) == 0) return HK_PY_PARSER;
-    return search(prefixes, COUNT(prefixes), function, length, 0);
+    return search(&prefix_index, function, length, false);
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+hk_py_subsystem hk_py_subsystem_of_type(const char *type)
+{
+    if (ends_with(type, "Error") || ends_with(type, "Exception") || ends_with(type, "Warning"))
+        return HK_PY_EXCEPTION;
+    hk_py_subsystem whole = search(&type_index, type, strlen(type), true);
+    return whole != HK_PY_CORE ? whole : search(&type_index, type, strcspn(type, "."), true);
 }

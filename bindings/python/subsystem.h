@@ -53,4 +53,7 @@ const char *hk_py_subsystem_name(hk_py_subsystem subsystem);
  * (NULL = not known). CORE for what is in no table: the interpreter loop, calls, arguments. */
 hk_py_subsystem hk_py_subsystem_of(const char *function, const char *file);
 
+/* By the name of a type or module: `list_iterator`, `collections.deque`, `_io`. */
+hk_py_subsystem hk_py_subsystem_of_type(const char *type);
+
 #endif

@@ -1,0 +1,167 @@
+#define _GNU_SOURCE
+#include "learn_calls.h"
+
+#include "map.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16, INSTRUCTION_MAX = 6, NEAR = 256 };
+
+typedef struct call {
+    uint32_t from, to; /* numbers of functions */
+} call;
+
+typedef struct survey {
+    const uintptr_t *starts;
+    size_t count;
+    unsigned char *subsystems;
+    call *calls; /* to unknown functions; CALLS_MAX, and as many again to sort them */
+    size_t call_count;
+    uint32_t *first; /* of the calls to each function once they are sorted; count + 1 */
+    uint32_t *near;  /* the first function at or behind every NEAR bytes */
+} survey;
+
+/* Number of the function that begins there; count = none does. */
+static size_t number_of(const survey *s, uintptr_t start)
+{
+    size_t i = s->near[(start - s->starts[0]) / NEAR];
+    while (s->starts[i] < start)
+        i++;
+    return s->starts[i] == start ? i : s->count;
+}
+
+static void fill_near(survey *s, size_t near_count)
+{
+    for (size_t i = 0, k = 0; i < near_count; i++) {
+        while (k + 1 < s->count && s->starts[k] < s->starts[0] + i * NEAR)
+            k++;
+        s->near[i] = (uint32_t)k;
+    }
+}
+
+/* Bytes before the distance in a call, a jump or a conditional jump (to a part of the function that seldom
+ * runs); 0 = not one. Bytes in the middle of another instruction hardly ever point to a function's start. */
+static inline size_t distance_at(const uint8_t *p)
+{
+    if ((p[0] & 0xfe) == 0xe8) return 1;
+    return p[0] == 0x0f && (p[1] & 0xf0) == 0x80 ? 2 : 0;
+}
+
+static void add_call(survey *s, uintptr_t at, uintptr_t target, size_t *caller)
+{
+    size_t to = number_of(s, target);
+    if (to == s->count || s->subsystems[to] != HK_PY_UNKNOWN || s->call_count == CALLS_MAX) return;
+    while (*caller + 1 < s->count && s->starts[*caller + 1] <= at)
+        ++*caller;
+    if (*caller != to) s->calls[s->call_count++] = (call){(uint32_t)*caller, (uint32_t)to};
+}
+
+/* Calls in n bytes of code that run at `address`; the last bytes are for the next window. */
+static void scan(survey *s, const uint8_t *code, size_t n, uintptr_t address, size_t *caller)
+{
+    uintptr_t low = s->starts[0], range = s->starts[s->count - 1] - low;
+    for (size_t i = 0; i + INSTRUCTION_MAX <= n; i++) {
+        size_t skip = distance_at(code + i);
+        if (skip == 0) continue;
+        int32_t distance;
+        memcpy(&distance, code + i + skip, sizeof distance);
+        uintptr_t at = address + i, target = at + skip + 4 + (uintptr_t)(intptr_t)distance;
+        if (target - low <= range) add_call(s, at, target, caller);
+    }
+}
+
+static bool scan_segment(survey *s, int fd, const ElfW(Phdr) * ph, uintptr_t bias)
+{
+    uint8_t window[WINDOW];
+    size_t caller = 0;
+    for (size_t done = 0; done < ph->p_filesz;) {
+        size_t rest = ph->p_filesz - done, n = rest < WINDOW ? rest : WINDOW;
+        if (pread(fd, window, n, (off_t)(ph->p_offset + done)) != (ssize_t)n) return false;
+        scan(s, window, n, bias + ph->p_vaddr + done, &caller);
+        done += n < rest ? n - (INSTRUCTION_MAX - 1) : n;
+    }
+    return true;
+}
+
+static bool find_calls(survey *s, const hk_image *core)
+{
+    int fd = open(core->path[0] != 0 ? core->path : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ElfW(Ehdr) head;
+    bool ok = fd >= 0 && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head;
+    for (unsigned i = 0; ok && i < head.e_phnum; i++) {
+        ElfW(Phdr) ph;
+        ok = pread(fd, &ph, sizeof ph, (off_t)(head.e_phoff + i * sizeof ph)) == (ssize_t)sizeof ph;
+        if (ok && ph.p_type == PT_LOAD && (ph.p_flags & PF_X)) ok = scan_segment(s, fd, &ph, core->bias);
+    }
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
+/* By function called. */
+static void sort_calls(survey *s)
+{
+    call *sorted = s->calls + CALLS_MAX;
+    for (size_t i = 0; i < s->call_count; i++)
+        s->first[s->calls[i].to + 1]++;
+    for (size_t i = 0; i < s->count; i++)
+        s->first[i + 1] += s->first[i];
+    for (size_t i = s->call_count; i-- > 0;)
+        sorted[--s->first[s->calls[i].to + 1]] = s->calls[i];
+    /* now first[i + 1] is where those of i begin */
+    for (size_t i = 0; i < s->count; i++)
+        s->first[i] = s->first[i + 1];
+    s->first[s->count] = (uint32_t)s->call_count;
+}
+
+/* The part to which most callers belong, if that is 2 in 5 of those that belong to one: link-time
+ * optimisation puts the outer function of a part (PyDict_SetItem) into callers of all parts. */
+static unsigned char decide(const survey *s, size_t function)
+{
+    const call *sorted = s->calls + CALLS_MAX;
+    uint32_t votes[HK_PY_SUBSYSTEM_COUNT] = {0}, sum = 0;
+    for (uint32_t i = s->first[function]; i < s->first[function + 1]; i++) {
+        unsigned char from = s->subsystems[sorted[i].from];
+        if (from >= HK_PY_SUBSYSTEM_COUNT || from == HK_PY_CORE) continue;
+        votes[from]++;
+        sum++;
+    }
+    if (sum == 0) return HK_PY_UNKNOWN;
+    unsigned best = 0;
+    for (unsigned i = 1; i < HK_PY_SUBSYSTEM_COUNT; i++)
+        if (votes[i] > votes[best]) best = i;
+    return votes[best] * 5 >= sum * 2 ? (unsigned char)best : HK_PY_UNKNOWN;
+}
+
+/* Each pass goes about one call further down. */
+static bool pass(survey *s)
+{
+    bool changed = false;
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->subsystems[i] != HK_PY_UNKNOWN || s->first[i] == s->first[i + 1]) continue;
+        s->subsystems[i] = decide(s, i);
+        changed |= s->subsystems[i] != HK_PY_UNKNOWN;
+    }
+    return changed;
+}
+
+bool hk_py_learn_calls(const hk_image *core, const uintptr_t *starts, unsigned char *subsystems, size_t count)
+{
+    size_t near_count = count > 0 ? (starts[count - 1] - starts[0]) / NEAR + 1 : 0;
+    size_t bytes = 2 * CALLS_MAX * sizeof(call) + (count + 1 + near_count) * sizeof(uint32_t);
+    survey s = {starts, count, subsystems, count > 0 ? hk_py_pages(bytes) : NULL, 0, NULL, NULL};
+    if (!s.calls) return false;
+    s.first = (uint32_t *)(s.calls + 2 * CALLS_MAX);
+    s.near = s.first + count + 1;
+    fill_near(&s, near_count);
+    bool ok = find_calls(&s, core);
+    if (ok) sort_calls(&s);
+    for (int i = 0; ok && i < PASSES_MAX && pass(&s); i++)
+        continue;
+    munmap(s.calls, bytes);
+    return ok;
+}
