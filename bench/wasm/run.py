@@ -23,9 +23,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lua"))
 import harness  # noqa: E402
 
-RUNTIMES = ("wasmtime", "wamr")
-# The tables show the first of these names that a program has as "best own" candidates; the rest is hakmem's.
-OURS = "hak"
+# The programs of a runtime: they may differ in how the runtime itself is built.
+RUNTIMES = {"wasmtime": ["wasm_bench_wasmtime"], "wamr": ["wasm_bench_wamr_own", "wasm_bench_wamr"]}
+OURS = "hak"  # variants that begin so; the rest is the runtime's own
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,14 @@ ROWS = {
     "reset-qjs": Row("isolated request, QuickJS, CPU us", "quickjs", "isolate", "cpu_us", both(400, 60)),
     "reset-big": Row("isolated request, 16 MiB of state, CPU us", "big", "isolate", "cpu_us", both(400, 200)),
 }
-# One sample gives several figures.
+# Rows whose samples give several figures.
 LIVE = {
     "rss_kb": "resident KiB each",
     "mappings": "mappings each",
     "left_mb": "resident MiB left after closing",
     "close_us": "CPU us to close one",
 }
+SEVERAL = {"live": LIVE, "many": {"live": "instances live at once", "rss_kb": "resident KiB each"}}
 GOALS = (
     # runtime, row, hakmem's variant, against ("best own", a figure, or another variant), factor, at most or least
     ("wasmtime", "rate1", "hak", "best own", 0.95, "least"),
@@ -75,6 +76,7 @@ GOALS = (
     ("wamr", "rate2", "hak", "default", 2.5, "least"),
     ("wamr", "cycle", "hak", "default", 0.7, "most"),
     ("wamr", "empty", "hak-tenants", "hak", 1.05, "most"),
+    ("wamr", "many.live", "hak", 40000, 1, "least"),
 )
 
 
@@ -97,6 +99,10 @@ def plan(args, runtime, variants):
         if key == "live":
             row = Row("", "small", "live", "", both(args.live))
             chosen = [v for v in variants if v not in ("hak-tenants", "hak-heap")]
+        elif key == "many":
+            # With guards of 4 GiB each there is no address space for them.
+            row = Row("", "small", "many", "", both(args.many))
+            chosen = ["hak"] if runtime == "wamr" else []
         else:
             row = ROWS[key]
             chosen = [v for v in variants if v != "hak-tenants" or row.tenants]
@@ -106,7 +112,7 @@ def plan(args, runtime, variants):
     return jobs
 
 
-def collect(args, runtime, program, variants):
+def collect(args, runtime, variants):
     """samples[key][variant] = list of what the program printed."""
     samples = {}
     order = random.Random(args.seed)
@@ -115,8 +121,8 @@ def collect(args, runtime, program, variants):
     for _ in range(args.n):
         for key, row, variant in order.sample(jobs, len(jobs)):
             progress.step(f"{runtime} {key} {variant}")
-            count = max(2, round(row.count[runtime] * (1 if key == "live" else args.scale)))
-            used = sample(program, args.build, row, variant, count, row.threads)
+            count = max(2, round(row.count[runtime] * (1 if key in SEVERAL else args.scale)))
+            used = sample(variants[variant], args.build, row, variant, count, row.threads)
             samples.setdefault(key, {}).setdefault(variant, []).append(used)
     progress.end()
     return samples
@@ -129,10 +135,10 @@ def figures(samples, key, figure):
 
 def all_figures(samples):
     result = {}
-    for key in samples:
-        if key == "live":
-            for figure in LIVE:
-                result[f"live.{figure}"] = figures(samples, key, figure)
+    for key in (k for k in (*ROWS, *SEVERAL) if k in samples):
+        if key in SEVERAL:
+            for figure in SEVERAL[key]:
+                result[f"{key}.{figure}"] = figures(samples, key, figure)
         else:
             result[key] = figures(samples, key, ROWS[key].figure)
     return result
@@ -141,12 +147,12 @@ def all_figures(samples):
 def best_own(key, medians):
     own = {v: m for v, m in medians.items() if not v.startswith(OURS)}
     more = key in ROWS and ROWS[key].more_is_better
-    return (max if more else min)(own, key=own.get)
+    return (max if more else min)(own, key=own.get) if own else None
 
 
 def ratio(samples, key, figure, variant, base):
     pairs = zip(samples[key][variant], samples[key][base])
-    return statistics.median(a[figure] / b[figure] if b[figure] else float("nan") for a, b in pairs)
+    return statistics.median(a[figure] / b[figure] for a, b in pairs if b[figure])
 
 
 def number(value):
@@ -155,24 +161,31 @@ def number(value):
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
 
 
-def table(samples, variants, form, live):
+def table(samples, variants, form, args):
     header = ["", *variants, "hak / best own"]
     rows = []
     for key, medians in all_figures(samples).items():
         source, _, figure = key.partition(".")
-        title = f"{live:,} live: {LIVE[figure]}" if figure else ROWS[key].title
+        if figure:
+            title = f"{args.live if source == 'live' else args.many:,} live: {SEVERAL[source][figure]}"
+        else:
+            title = ROWS[key].title
         best = best_own(key, medians)
-        compared = f"{ratio(samples, source, figure or ROWS[key].figure, OURS, best):.2f}" if OURS in medians else ""
+        compared = ""
+        if OURS in medians and best and medians[best] > 0.005:
+            compared = f"{ratio(samples, source, figure or ROWS[key].figure, OURS, best):.2f}"
         rows.append([title, *(number(medians[v]) if v in medians else "" for v in variants), compared])
     used = [i for i in range(len(header)) if any(row[i] for row in rows)]
     return form([header[i] for i in used], [[row[i] for i in used] for row in rows])
 
 
-def goals(runtime, samples):
+def goals(args, runtime, samples):
     """Lines: met or missed."""
     medians = all_figures(samples)
     lines = []
     for of, key, variant, against, factor, sense in GOALS:
+        if args.quick and key == "many.live":
+            continue
         if of != runtime or key not in medians or variant not in medians[key]:
             continue
         if isinstance(against, str):
@@ -196,7 +209,7 @@ def goals(runtime, samples):
 
 
 def arguments():
-    names = [*ROWS, "live"]
+    names = [*ROWS, *SEVERAL]
     parser = argparse.ArgumentParser(
         description=__doc__.partition("\n\n")[0], epilog="Rows: " + ", ".join(names)
     )
@@ -214,6 +227,7 @@ def arguments():
     parser.add_argument("-n", type=int, default=7, help="repetitions (7)")
     parser.add_argument("--scale", type=float, default=1, help="work of the rows (1)")
     parser.add_argument("--live", type=int, default=1000, help="instances of the row 'live' (1000)")
+    parser.add_argument("--many", type=int, default=40000, help="instances of the row 'many' (40000)")
     parser.add_argument("--quick", action="store_true", help="one repetition at a twentieth of the work")
     parser.add_argument("--seed", type=int, default=1, help="of the order (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
@@ -229,9 +243,9 @@ def arguments():
             harness.fail(f"unknown row '{row}'; there are {', '.join(names)}")
     args.rows = args.rows or names
     if args.quick:
-        args.n, args.scale, args.live = 1, 0.05, 100
-    if args.n < 1 or args.scale <= 0 or args.live < 1:
-        harness.fail("-n and --live must be at least 1 and --scale above 0")
+        args.n, args.scale, args.live, args.many = 1, 0.05, 100, 1000
+    if args.n < 1 or args.scale <= 0 or min(args.live, args.many) < 1:
+        harness.fail("-n, --live and --many must be at least 1 and --scale above 0")
     return args
 
 
@@ -254,15 +268,18 @@ def description(versions):
 
 def main():
     args = arguments()
-    programs, variants, versions = {}, {}, {}
+    variants, versions = {}, {}
     for runtime in harness.selected(args.runtimes, RUNTIMES, "runtime"):
-        program = harness.built(args.build, f"wasm_bench_{runtime}")
-        if program:
-            programs[runtime] = program
-            versions[runtime], *variants[runtime] = harness.output(str(program), "--version").splitlines()
-        elif args.runtimes:
-            harness.fail(f"no wasm_bench_{runtime} in {args.build}; build it first")
-    if not programs:
+        found = [p for p in (harness.built(args.build, name) for name in RUNTIMES[runtime]) if p]
+        if len(found) < len(RUNTIMES[runtime]):
+            if args.runtimes:
+                harness.fail(f"{runtime}: not all of {', '.join(RUNTIMES[runtime])} in {args.build}; build them first")
+            continue
+        variants[runtime] = {}
+        for program in found:
+            versions[runtime], *names = harness.output(str(program), "--version").splitlines()
+            variants[runtime].update({name: program for name in names})
+    if not variants:
         harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
     if not (args.build / "quickjs.wasm").exists():
         print("no QuickJS in the build, its rows are left out", file=sys.stderr)
@@ -270,18 +287,18 @@ def main():
 
     about = description(versions)
     parts, results = [], {}
-    for runtime, program in programs.items():
-        samples = collect(args, runtime, program, variants[runtime])
-        met = goals(runtime, samples)
+    for runtime in variants:
+        samples = collect(args, runtime, variants[runtime])
+        met = goals(args, runtime, samples)
         results[runtime] = {"medians": all_figures(samples), "goals": met, "samples": samples}
         print(f"{versions[runtime]}: medians of {args.n}")
-        print(table(samples, variants[runtime], harness.plain_table, args.live), end="\n\n")
+        print(table(samples, variants[runtime], harness.plain_table, args), end="\n\n")
         for goal in met:
             word = "met   " if goal["met"] else "MISSED"
             print(f"{word} {goal['goal']}: {number(goal['value'])}, goal {number(goal['limit'])}")
         print()
         parts.append(
-            f"### {versions[runtime]}\n\n" + table(samples, variants[runtime], harness.markdown_table, args.live)
+            f"### {versions[runtime]}\n\n" + table(samples, variants[runtime], harness.markdown_table, args)
         )
     if args.markdown:
         machine = about["machine"]
