@@ -6,8 +6,10 @@
 
 #include "big.h"
 #include "check.h"
+#include "heap.h"
 #include "label.h"
 #include "packed.h"
+#include "remote.h"
 #include "run.h"
 #include "slab.h"
 
@@ -108,12 +110,22 @@ static bool may_allocate(hak_ctx *ctx)
     return !ctx->retired;
 }
 
+/* For a shared context: on with its heap of this thread. */
+static void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label)
+{
+    hak_ctx *heap = hk_heap_here(root);
+    return HK_LIKELY(heap != NULL) ? hak_alloc_cs(heap, n, label, 0) : hk_fail(root);
+}
+
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
 {
+    if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_in_heap(ctx, hk_classes[class].size, label);
     if (!may_allocate(ctx)) return hk_fail(ctx);
+    hk_enter(ctx);
     void *p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, class, label);
     if (HK_UNLIKELY(!p)) p = hk_packed_reuse(ctx, class, label);
+    hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }
 
@@ -148,9 +160,12 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     if (n > HK_SIZE_MOST) return absurd(ctx);
+    if (ctx->role == HK_ROOT && !(ctx = hk_heap_here(ctx))) return NULL;
     if (!may_allocate(ctx)) return hk_fail(ctx);
+    hk_enter(ctx);
     void *p = alloc_large(ctx, align, n, label, site, zero);
-    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_large(ctx, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_large(ctx, align, n, label, site, zero);
+    hk_leave(ctx);
     if (!p) return hk_fail(ctx);
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_POISON)) {
         memset(p, HK_POISON_NEW, hak_usable_size(ctx, p));
@@ -203,10 +218,13 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
         bool zero;
         return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, &zero);
     }
+    if (ctx->role == HK_ROOT && !(ctx = hk_heap_here(ctx))) return NULL;
     if (!may_allocate(ctx)) return hk_fail(ctx);
     unsigned class = aligned_class(align, n);
+    hk_enter(ctx);
     void *p = alloc_in_slab(ctx, class, label);
-    if (HK_UNLIKELY(!p) && hak_ctx_flush(ctx) > 0) p = alloc_in_slab(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_in_slab(ctx, class, label);
+    hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }
 
@@ -222,9 +240,8 @@ static void free_big(hak_ctx *ctx, void *p)
     else hk_misuse(ctx, p);
 }
 
-void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
+void hk_free_here(hak_ctx *ctx, void *p, size_t n)
 {
-    if (!p) return;
     hk_extent *e;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_free(ctx, p, n);
@@ -232,6 +249,16 @@ void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
     else if (kind < HK_BINS) hk_run_free(ctx, e, kind, p);
     else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
     else free_big(ctx, p);
+}
+
+void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
+{
+    if (!p) return;
+    if (HK_UNLIKELY(ctx->role)) {
+        hk_shared_free(ctx, p, n);
+        return;
+    }
+    hk_free_here(ctx, p, n);
     if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
 }
 

@@ -26,6 +26,18 @@
 #define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
+/* A function that reads what another thread writes at the same time: single words, checked where it
+ * matters, of which an old or a new value does. */
+#if defined(__SANITIZE_THREAD__)
+#define HK_RACY __attribute__((noinline, no_sanitize_thread))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HK_RACY __attribute__((noinline, no_sanitize("thread")))
+#endif
+#endif
+#ifndef HK_RACY
+#define HK_RACY
+#endif
 /* On data declared here and defined elsewhere: reached without the global offset table. */
 #define HK_HIDDEN __attribute__((visibility("hidden")))
 
@@ -47,6 +59,17 @@ HK_INLINE size_t hk_max(size_t a, size_t b)
 HK_INLINE unsigned hk_log2(size_t n)
 {
     return 63u - (unsigned)__builtin_clzll((unsigned long long)n);
+}
+
+/* Words of which another thread may see an old or a new value. */
+HK_INLINE uint32_t hk_read(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+HK_INLINE void hk_write(uint32_t *word, uint32_t v)
+{
+    __atomic_store_n(word, v, __ATOMIC_RELAXED);
 }
 
 /* Counters that other threads may read: plain moves, no locked instruction. */

@@ -28,16 +28,21 @@ static void hash_remove(hak_space *s, hk_big *b)
     hk_lock_drop(&s->lock);
 }
 
-hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
+hk_big *hk_big_at(hak_space *s, const void *p)
 {
-    hak_space *s = ctx->space;
     if (!s->big_ready) return NULL;
     hk_lock_take(&s->lock);
     hk_big *b = *bucket_of(s, p);
-    while (b && (b->p != p || b->ctx != ctx))
+    while (b && b->p != p)
         b = b->chain;
     hk_lock_drop(&s->lock);
     return b;
+}
+
+hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
+{
+    hk_big *b = hk_big_at(ctx->space, p);
+    return b && b->ctx == ctx ? b : NULL;
 }
 
 hak_ctx *hk_big_owner(hak_space *s, const void *p)
@@ -127,12 +132,12 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     hak_space *s = ctx->space;
     hk_big *b = s->buffer_only ? NULL : record_new(ctx);
     if (!b) return NULL;
-    if (!s->big_ready) {
+    if (!atomic_load(&s->big_ready)) {
         if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {
             record_drop(ctx, b);
             return NULL;
         }
-        s->big_ready = true;
+        atomic_store(&s->big_ready, true);
     }
     if (hk_charge(ctx, size)) {
         hk_space_make_room(s, size);

@@ -21,6 +21,8 @@ void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
 void hk_big_free(hak_ctx *ctx, hk_big *big);
 /* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
 hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
+/* The same of any context of the space. [any thread] */
+hk_big *hk_big_at(hak_space *space, const void *p);
 /* The record of the live block of ctx that contains p. NULL = none. */
 hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
 /* The same in a whole space. [any thread] */

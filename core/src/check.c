@@ -1,6 +1,7 @@
 #include "check.h"
 
 #include "big.h"
+#include "heap.h"
 #include "label.h"
 #include "packed.h"
 #include "slab.h"
@@ -121,7 +122,7 @@ static bool add_block(void *user, const hak_block *b)
     return true;
 }
 
-bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
+static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
     findings f = {ctx, report, user, 0};
     totals t = {0, 0};
@@ -149,4 +150,15 @@ bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
     if (t.blocks != hk_get(&ctx->live_blocks)) fault(&f, NULL, "count of live blocks differs from the heap");
     if (t.bytes != hk_get(&ctx->live_bytes)) fault(&f, NULL, "live bytes differ from the heap");
     return f.faults == 0;
+}
+
+bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
+{
+    hak_ctx *root = hk_root(ctx);
+    if (!root->team) return check(ctx, report, user);
+    hk_team_settle(root);
+    bool sound = true;
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        sound &= check(heap, report, user);
+    return sound;
 }

@@ -1,6 +1,7 @@
 #include "ctx.h"
 
 #include "big.h"
+#include "heap.h"
 #include "label.h"
 #include "packed.h"
 #include "run.h"
@@ -57,7 +58,7 @@ const char *hak_version(void)
 
 void *hk_fail(hak_ctx *ctx)
 {
-    ctx->failures++;
+    hk_add(&ctx->failures, 1);
     return NULL;
 }
 
@@ -65,8 +66,13 @@ HK_INLINE bool charge(hak_ctx *ctx, size_t n)
 {
     size_t now = hk_get(&ctx->committed), hard = hk_get(&ctx->hard), soft = hk_get(&ctx->soft);
     if (hard && (now >= hard || n > hard - now)) return false;
-    if (ctx->quota && !hk_quota_charge(ctx->quota, n)) return false;
+    size_t before = 0;
+    if (ctx->quota && !hk_quota_charge(ctx->quota, n, &before)) return false;
     hk_set(&ctx->committed, now + n);
+    if (HK_UNLIKELY(ctx->role == HK_HEAP)) {
+        now = before;
+        soft = hk_get(&ctx->heap->root->soft);
+    }
     if (soft && now < soft && now + n >= soft) ctx->pressure = true;
     return true;
 }
@@ -85,19 +91,28 @@ void hk_uncharge(hak_ctx *ctx, size_t n)
 
 void hk_pressure(hak_ctx *ctx)
 {
+    hak_ctx *root = hk_root(ctx);
+    hk_team *t = root->team;
     ctx->pressure = false;
-    if (ctx->on_pressure)
-        ctx->on_pressure(ctx, ctx->pressure_user, hk_get(&ctx->committed), hk_get(&ctx->soft));
+    if (t) hk_lock_take(&t->lock);
+    hak_pressure_fn *fn = root->on_pressure;
+    void *user = root->pressure_user;
+    if (t) hk_lock_drop(&t->lock);
+    if (fn) fn(root, user, t ? atomic_load(&t->account.used) : hk_get(&ctx->committed), hk_get(&root->soft));
 }
 
 int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
 {
+    ctx = hk_root(ctx);
     if (hard && soft > hard) return -1;
+    if (ctx->team) hk_lock_take(&ctx->team->lock);
     hk_set(&ctx->soft, soft);
     hk_set(&ctx->hard, hard);
+    if (ctx->team) atomic_store(&ctx->team->account.hard, hard);
     ctx->on_pressure = fn;
     ctx->pressure_user = user;
     ctx->pressure = false;
+    if (ctx->team) hk_lock_drop(&ctx->team->lock);
     return 0;
 }
 
@@ -107,7 +122,7 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
 {
     *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
-    return (*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT] ^ ctx->key;
+    return hk_read(&(*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT]) ^ ctx->key;
 }
 
 size_t hk_label_bytes(unsigned kind, size_t units)
@@ -169,7 +184,7 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
     unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
     r->units[w] &= r->units[w] - 1;
     hk_unit_id id = r->first + w * 64 + bit;
-    ctx->extent->map[id - ctx->extent->first] = entry;
+    hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
     *zero = r->cold;
     return id;
 }
@@ -212,6 +227,7 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
 {
     hak_space *space = ctx->space;
+    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->heap->walk == s->id)) ctx->heap->walk = s->all_next;
     if (s->all_prev) hk_slab_at(space, s->all_prev)->all_next = s->all_next;
     else ctx->all = s->all_next;
     if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
@@ -286,10 +302,13 @@ bool hk_bins_make(hak_ctx *ctx)
 void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
 {
     *bytes = *blocks = 0;
-    if (ctx->bins == no_bins) return;
+    const hk_bin *bins = ctx->bins;
+    if (bins == no_bins) return;
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
-        const hk_bin *bin = &ctx->bins[kind];
+        const hk_bin *bin = &bins[kind];
         size_t n = (size_t)(bin->top - bin->lo);
+        /* Another thread's magazine, seen between two stores. */
+        if (HK_UNLIKELY(n > UINT8_MAX)) n = 0;
         *bytes += n * hk_kind_size(kind);
         *blocks += n;
     }
@@ -345,11 +364,12 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
 {
     ctx->name = o->name ? o->name : "";
     ctx->given_names = o->labels;
-    ctx->given_count = ctx->label_count = (uint32_t)o->label_count;
+    ctx->given_count = (uint16_t)o->label_count;
+    ctx->label_count = (uint32_t)o->label_count;
     ctx->labelled = o->label_count > 0;
     ctx->on_error = o->on_error;
     ctx->error_user = o->error_user;
-    ctx->debug = o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug;
+    ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
     ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
     size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
@@ -372,7 +392,8 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     }
     bool zero;
     hk_unit_id id = 0;
-    if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META)) {
+    size_t ignored;
+    if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META, &ignored)) {
         id = hk_space_take(space, NULL, 1, 0, false, &zero);
         if (!id || id >> HK_ID_BITS) {
             if (id) hk_space_give(space, id, 1, false);
@@ -399,11 +420,10 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     ctx->quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);
-    charged_add(ctx);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
-    bool packed = ctx->packed_nursery && !(ctx->debug & HAK_DEBUG_CHECK);
+    bool packed = ctx->packed_nursery && !(ctx->debug & HAK_DEBUG_CHECK) && !o->shared;
     hk_set(&ctx->metadata, HK_UNIT_META + (packed ? sizeof *ctx + HK_PACKED_TABLES : HK_UNIT));
-    e->map[id - e->first] = ctx->key | (packed ? HK_KIND_PACKED : HK_KIND_META);
+    hk_write(&e->map[id - e->first], ctx->key | (packed ? HK_KIND_PACKED : HK_KIND_META));
     if (packed) {
         hk_packed_init(ctx);
     } else {
@@ -411,13 +431,18 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
         ctx->meta_end = (char *)ctx + HK_UNIT;
         ctx->meta = (char *)hk_align_up((uintptr_t)ctx->meta, 64);
     }
-    return ctx;
+    bool made = !o->shared || hk_team_make(ctx, o);
+    charged_add(ctx);
+    if (made) return ctx;
+    hak_ctx_destroy(ctx);
+    return NULL;
 }
 
 void hak_ctx_destroy(hak_ctx *ctx)
 {
     if (!ctx) return;
     hak_space *space = ctx->space;
+    if (ctx->role == HK_ROOT) hk_team_destroy(ctx);
     hk_big_destroy(ctx);
     charged_remove(ctx);
     if (ctx->own_space) {
@@ -457,6 +482,11 @@ void hk_retire_check(hak_ctx *ctx)
 void hak_ctx_retire(hak_ctx *ctx)
 {
     if (!ctx) return;
+    if (ctx->role == HK_ROOT) {
+        hk_team_retire(ctx);
+        if (hk_team_empty(ctx)) hak_ctx_destroy(ctx);
+        return;
+    }
     hak_ctx_flush(ctx);
     ctx->retired = ctx->checked = true;
     ctx->packed_quick = false;

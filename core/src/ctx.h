@@ -26,6 +26,10 @@ enum { HK_EMPTIED = 128 };
 
 enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
+enum { HK_LOCAL, HK_ROOT, HK_HEAP };
+typedef struct hk_team hk_team;
+typedef struct hk_heap hk_heap;
+
 struct hak_ctx {
     /* What the fast paths read. */
     uintptr_t base; /* of the extent whose blocks go through magazines */
@@ -33,9 +37,14 @@ struct hak_ctx {
     uint32_t *map;
     uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
     bool checked;                       /* debug or retired: frees take the slow path */
+    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: see heap.h */
     hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
 
+    union {
+        hk_team *team; /* of a root; NULL for a local context */
+        hk_heap *heap; /* of a heap */
+    };
     hak_space *space;
     hk_extent *extent;
     hk_unit_id id;
@@ -45,8 +54,8 @@ struct hak_ctx {
     bool churn;                           /* a class got hot by frees, not by growth */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
-    uint8_t magazine, phase;
-    unsigned debug;
+    uint8_t magazine, phase, debug;
+    uint8_t big_missed_at;
     size_t grown;      /* bytes by which magazines grew */
     uint64_t flush_ns; /* when magazines of larger blocks were last emptied by a tick */
     hk_counter committed, metadata, peak, released;
@@ -57,19 +66,19 @@ struct hak_ctx {
     hak_error_fn *on_error;
     void *error_user;
     const char *name;
-    uint64_t failures;
+    hk_counter failures;
 
     char *meta, *meta_end;          /* where the context's own data are bumped from */
     const char *const *given_names; /* of labels 1 to given_count, the caller's */
     const char **label_names;       /* of those defined later */
-    uint32_t given_count, label_count, label_room;
+    uint16_t given_count, label_room;
+    _Atomic uint32_t label_count;
     hak_ctx *charged_next, *charged_prev; /* in the space's list of contexts with a quota */
 
     hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
     hk_counter big_bytes, big_blocks, cached_bytes;
     size_t big_cache, big_wish;       /* limit of the cache; what misses say it should be */
     size_t big_missed[HK_BIG_MISSED]; /* sizes given up lately */
-    unsigned big_missed_at;
 
     char *packed_at, *packed_end; /* where the next packed blocks are cut from */
     uint64_t *packed_starts;      /* tables of the unit in which that is */
@@ -92,7 +101,7 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    return HK_LIKELY(unit < ctx->units) ? ctx->map[unit] ^ ctx->key : UINT32_MAX;
+    return HK_LIKELY(unit < ctx->units) ? hk_read(&ctx->map[unit]) ^ ctx->key : UINT32_MAX;
 }
 /* The same in any extent; *e is the extent. */
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
@@ -123,6 +132,9 @@ HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 /* Accounts of committed bytes: limit, quota, pressure. charge gives up caches before it refuses. */
 bool hk_charge(hak_ctx *ctx, size_t n);
 void hk_uncharge(hak_ctx *ctx, size_t n);
+/* Caches and empty slabs, so that a failed allocation may be tried again; those of the other heaps of a
+ * shared context too, where nobody is at work. false = there was nothing. */
+bool hk_give_up(hak_ctx *ctx);
 /* Calls the pressure callback if a crossing is pending. First thing on every slow path that allocates. */
 HK_COLD void hk_pressure(hak_ctx *ctx);
 
@@ -141,7 +153,7 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n);
 bool hk_bins_make(hak_ctx *ctx);
 
 /* Block bytes and blocks in magazines. */
-void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
+HK_RACY void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
 
 /* Destroys a retired context that has no block left. */
 void hk_retire_check(hak_ctx *ctx);

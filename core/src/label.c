@@ -2,23 +2,26 @@
 
 #include "big.h"
 #include "packed.h"
+#include "remote.h"
 #include "slab.h"
 
 hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     if (hak_usable_size(ctx, p) == 0) return 0;
+    ctx = hk_owner(ctx, p);
     uint32_t kind = hk_kind_at(ctx, p, &e);
     uint8_t label;
     if (kind < HK_BINS) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;
     else if (kind == HK_KIND_PACKED) label = *hk_packed_label(ctx, p);
     else label = hk_big_find(ctx, p)->label;
-    return label <= ctx->label_count ? label : 0;
+    return hk_label_known(ctx, label);
 }
 
 void hk_relabel(hak_ctx *ctx, void *p, hak_label label)
 {
     hk_extent *e;
+    ctx = hk_owner(ctx, p);
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_BINS) {
         hk_label_set(e, kind, p, label);
@@ -63,17 +66,12 @@ static bool names_grow(hak_ctx *ctx)
     if (!names) return false;
     if (ctx->label_room) memcpy(names, ctx->label_names, ctx->label_room * sizeof *names);
     ctx->label_names = names;
-    ctx->label_room = room;
+    ctx->label_room = (uint16_t)room;
     return true;
 }
 
-hak_label hak_label_define(hak_ctx *ctx, const char *name)
+static hak_label define(hak_ctx *ctx, const char *name, size_t n)
 {
-    size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n > 63) {
-        hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
-        return 0;
-    }
     for (uint32_t i = 1; i <= ctx->label_count; i++)
         if (strcmp(hak_label_name(ctx, (hak_label)i), name) == 0) return (hak_label)i;
     if (ctx->label_count == HAK_LABELS_MAX) {
@@ -81,6 +79,10 @@ hak_label hak_label_define(hak_ctx *ctx, const char *name)
         return 0;
     }
     uint32_t at = ctx->label_count - ctx->given_count;
+    if (!ctx->labelled && ctx->team && hk_heaps(ctx)) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: the first one of a shared context comes before its blocks");
+        return 0;
+    }
     if (at == ctx->label_room && !names_grow(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy || (!ctx->labelled && !labels_on(ctx))) return 0;
@@ -89,8 +91,23 @@ hak_label hak_label_define(hak_ctx *ctx, const char *name)
     return (hak_label)++ctx->label_count;
 }
 
+hak_label hak_label_define(hak_ctx *ctx, const char *name)
+{
+    ctx = hk_root(ctx);
+    size_t n = name ? strlen(name) : 0;
+    if (n == 0 || n > 63) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
+        return 0;
+    }
+    if (ctx->team) hk_lock_take(&ctx->team->lock);
+    hak_label label = define(ctx, name, n);
+    if (ctx->team) hk_lock_drop(&ctx->team->lock);
+    return label;
+}
+
 const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
+    ctx = hk_root(ctx);
     if (label == 0) return "";
     if (label > ctx->label_count) return NULL;
     return label <= ctx->given_count ? ctx->given_names[label - 1]
@@ -116,7 +133,7 @@ static bool count_block(void *user, const hak_block *b)
     return true;
 }
 
-static void count_slab(sums *t, const hk_slab *s)
+HK_RACY static void count_slab(sums *t, const hk_slab *s)
 {
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_id(t->ctx->space, s->id);
@@ -136,15 +153,75 @@ static void count_slab(sums *t, const hk_slab *s)
     }
 }
 
-/* A block in a magazine counts as out of its slab; its label byte is as it was counted there. */
-static void discount_magazine(sums *t, unsigned kind)
+/* A block in a magazine or outbox counts as out of its slab; its label byte is as it was counted there. */
+HK_RACY static void discount(void *user, void *p)
+{
+    sums *t = user;
+    hk_extent *e;
+    const hak_ctx *owner = hk_owner(t->ctx, p);
+    uint32_t kind = hk_kind_at(owner, p, &e);
+    unsigned label = 0;
+    size_t size = 0;
+    if (kind < HK_BINS) {
+        size = hk_kind_size(kind);
+        if (owner->labelled) label = *hk_label_byte(e, kind, p);
+    } else if (kind == HK_KIND_PACKED) {
+        size = hk_packed_size(owner, p);
+        label = *hk_packed_label(owner, p);
+    }
+    if (size == 0 || label > 255) return;
+    t->bytes[label] -= size;
+    t->blocks[label]--;
+}
+
+HK_RACY static void discount_magazine(sums *t, unsigned kind)
 {
     const hk_bin *bin = &t->ctx->bins[kind];
-    for (void **at = bin->lo; at < bin->top; at++) {
-        hk_extent *e = hk_extent_of(t->ctx->space, *at);
-        unsigned label = t->ctx->labelled ? *hk_label_byte(e, kind, *at) : 0;
-        t->bytes[label] -= hk_kind_size(kind);
-        t->blocks[label]--;
+    void **at = bin->lo, **top = bin->top;
+    /* Another thread's magazine, seen between two stores. */
+    if (HK_UNLIKELY(top - at > UINT8_MAX)) return;
+    for (; at < top; at++)
+        discount(t, *at);
+}
+
+HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
+{
+    sums *t = user;
+    if (s->kind < HK_SMALL_CLASSES) {
+        count_slab(t, s);
+    } else if (s->kind < HK_BINS) {
+        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        char *p = hk_slab_start(e, s);
+        count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+    }
+}
+
+/* All but slabs and runs. */
+static void sum_others(const hak_ctx *ctx, sums *t)
+{
+    for (unsigned i = 0; i < ctx->packed_count; i++)
+        hk_packed_visit(ctx, i, count_block, t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next)
+        count(t, b->label, b->size, 1);
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        discount_magazine(t, kind);
+}
+
+static void sum_team(hak_ctx *root, sums *t)
+{
+    hk_lock_take(&root->team->walk);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        t->ctx = heap;
+        hk_heap_walk(heap, count_owned, t);
+        hk_heap_lock(heap);
+        sum_others(heap, t);
+        hk_heap_unlock(heap);
+        hk_remote_each(heap, discount, t);
+    }
+    hk_lock_drop(&root->team->walk);
+    for (unsigned i = 0; i < 256; i++) {
+        /* Blocks that were on their way while this looked. */
+        if ((ptrdiff_t)t->bytes[i] < 0 || (ptrdiff_t)t->blocks[i] < 0) t->bytes[i] = t->blocks[i] = 0;
     }
 }
 
@@ -152,22 +229,15 @@ static void sum(const hak_ctx *ctx, sums *t)
 {
     memset(t, 0, sizeof *t);
     t->ctx = ctx;
-    HK_EACH_OWNED(ctx, s)
-    {
-        if (s->kind < HK_SMALL_CLASSES) {
-            count_slab(t, s);
-        } else if (s->kind < HK_BINS) {
-            hk_extent *e = hk_extent_of_id(ctx->space, s->id);
-            char *p = hk_slab_start(e, s);
-            count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+    if (ctx->team) {
+        sum_team((hak_ctx *)(uintptr_t)ctx, t);
+    } else {
+        HK_EACH_OWNED(ctx, s)
+        {
+            count_owned((hak_ctx *)(uintptr_t)ctx, s, t);
         }
+        sum_others(ctx, t);
     }
-    for (unsigned i = 0; i < ctx->packed_count; i++)
-        hk_packed_visit(ctx, i, count_block, t);
-    for (const hk_big *b = ctx->bigs; b; b = b->next)
-        count(t, b->label, b->size, 1);
-    for (unsigned kind = 0; kind < HK_BINS; kind++)
-        discount_magazine(t, kind);
     /* Labels that nobody defined. */
     for (unsigned i = ctx->label_count + 1; i < 256; i++) {
         t->bytes[0] += t->bytes[i];
@@ -178,6 +248,7 @@ static void sum(const hak_ctx *ctx, sums *t)
 int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 {
     sums t;
+    ctx = hk_root(ctx);
     size_t n = ctx->label_count + 1u;
     sum(ctx, &t);
     for (size_t i = 0; i < n && i < room; i++)
@@ -188,6 +259,7 @@ int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
 {
     sums t;
+    ctx = hk_root(ctx);
     if (label > ctx->label_count) return -1;
     sum(ctx, &t);
     *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};

@@ -4,7 +4,7 @@
 #ifndef HK_LABEL_H
 #define HK_LABEL_H
 
-#include "ctx.h"
+#include "heap.h"
 
 HK_INLINE uint8_t *hk_label_byte(const hk_extent *e, unsigned kind, const void *p)
 {
@@ -20,6 +20,12 @@ HK_INLINE uint8_t hk_label_clamp(hak_label label)
 HK_INLINE void hk_label_set(const hk_extent *e, unsigned kind, const void *p, hak_label label)
 {
     *hk_label_byte(e, kind, p) = hk_label_clamp(label);
+}
+
+/* A label byte that nobody defined counts as 0. */
+HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
+{
+    return (hak_label)(label <= hk_root(ctx)->label_count ? label : 0);
 }
 
 /* Gives a live block another label, wherever it is. */

@@ -1,10 +1,13 @@
 #define _GNU_SOURCE /* mremap, MAP_NORESERVE */
 #include "os.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PROT (PROT_READ | PROT_WRITE)
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -94,9 +97,22 @@ static uint64_t os_clock(void *user)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t os_thread_id(void *user)
+{
+    (void)user;
+    return (uint64_t)gettid();
+}
+
+static bool os_thread_alive(void *user, uint64_t id)
+{
+    (void)user;
+    return tgkill(getpid(), (pid_t)id, 0) == 0 || errno != ESRCH;
+}
+
 HAK_API void hak_os_default(hak_os *os)
 {
-    *os = (hak_os){sizeof *os, NULL, os_reserve, NULL, os_decommit, os_release, os_remap, os_huge, os_clock};
+    *os = (hak_os){sizeof *os, NULL,     os_reserve,   NULL, os_decommit, os_release, os_remap,
+                   os_huge,    os_clock, os_thread_id, os_thread_alive};
 }
 
 const char *hk_os_error(const hak_os *os)

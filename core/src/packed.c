@@ -32,14 +32,14 @@ HK_INLINE void mark_start(uint64_t *starts, size_t offset)
     starts[g / 64] |= UINT64_C(1) << (g % 64);
 }
 
-static bool is_start(const uint64_t *starts, size_t offset)
+HK_RACY static bool is_start(const uint64_t *starts, size_t offset)
 {
     size_t g = offset >> GRANULE_SHIFT;
     return offset % 8 == 0 && (starts[g / 64] >> (g % 64) & 1);
 }
 
 /* Offset of the first start behind the one at `offset`, the region apart. */
-static size_t next_marked(const uint64_t *starts, size_t offset)
+HK_RACY static size_t next_marked(const uint64_t *starts, size_t offset)
 {
     size_t g = (offset >> GRANULE_SHIFT) + 1;
     if (g >= HK_UNIT >> GRANULE_SHIFT) return HK_UNIT;
@@ -50,10 +50,12 @@ static size_t next_marked(const uint64_t *starts, size_t offset)
     return HK_UNIT;
 }
 
-/* The same, where the region may begin behind the block: its start is not marked. */
+/* The same, where the region may begin behind the block: its start is not marked. Also for a live block of
+ * another thread's heap: whoever reads the region's start first sees the marks of what was cut before. */
 static size_t next_start(const hak_ctx *ctx, char *unit, size_t offset)
 {
-    size_t next = next_marked(starts_of(ctx, unit), offset), region = (size_t)(ctx->packed_at - unit);
+    size_t region = (size_t)(__atomic_load_n(&ctx->packed_at, __ATOMIC_ACQUIRE) - unit);
+    size_t next = next_marked(starts_of(ctx, unit), offset);
     return offset < region && region < next ? region : next;
 }
 
@@ -116,7 +118,7 @@ static void mark_free(hak_ctx *ctx, char *p)
 
 static void region_set(hak_ctx *ctx, char *from, char *to)
 {
-    ctx->packed_at = from;
+    __atomic_store_n(&ctx->packed_at, from, __ATOMIC_RELEASE);
     ctx->packed_end = to;
     ctx->packed_starts = starts_of(ctx, unit_of(from));
     ctx->packed_labels = labels_of(ctx, unit_of(from));
@@ -138,14 +140,15 @@ static void region_close(hak_ctx *ctx)
         rest = rest / 32 * 16;
     }
     if (rest >= 16) add_free(ctx, ctx->packed_at, rest);
-    ctx->packed_at = ctx->packed_end = NULL;
+    __atomic_store_n(&ctx->packed_at, NULL, __ATOMIC_RELEASE);
+    ctx->packed_end = NULL;
 }
 
 static void unit_open(hak_ctx *ctx, char *unit)
 {
     memset(starts_of(ctx, unit), 0, BITS);
     ctx->packed[ctx->packed_count++] = (int32_t)((unit - (const char *)ctx) >> HK_UNIT_SHIFT);
-    ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery;
+    ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery && ctx->role == HK_LOCAL;
     region_set(ctx, unit + head_of(ctx, unit) + HK_PACKED_TABLES, unit + HK_UNIT);
 }
 
@@ -216,7 +219,7 @@ HK_INLINE void *cut(hak_ctx *ctx, size_t size, size_t skip, hak_label label)
     }
     mark_start(ctx->packed_starts, offset);
     ctx->packed_labels[offset >> 4] = hk_label_clamp(label);
-    ctx->packed_at = p + size;
+    __atomic_store_n(&ctx->packed_at, p + size, __ATOMIC_RELEASE);
     hk_count_in(ctx, size, 1);
     return p;
 }
@@ -263,7 +266,7 @@ bool hk_packed_start(const hak_ctx *ctx, const void *p)
     return offset >= head_of(ctx, unit) + HK_PACKED_TABLES && is_start(starts_of(ctx, unit), offset);
 }
 
-size_t hk_packed_size(const hak_ctx *ctx, const void *p)
+HK_RACY size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     char *unit = unit_of(p);
     size_t offset = (uintptr_t)p & (HK_UNIT - 1);

@@ -2,11 +2,6 @@
 
 #include "os.h"
 
-struct hak_quota {
-    hak_quota *parent;
-    _Atomic size_t used, peak, hard;
-};
-
 hak_quota *hak_quota_new(hak_quota *parent, size_t hard)
 {
     hak_os os;
@@ -40,22 +35,25 @@ void hak_quota_set(hak_quota *q, size_t hard)
     atomic_store(&q->hard, hard);
 }
 
-static bool charge_one(hak_quota *q, size_t n)
+static bool charge_one(hak_quota *q, size_t n, size_t *before)
 {
     size_t used = atomic_load(&q->used), hard = atomic_load(&q->hard);
     do {
         if (hard && (used >= hard || n > hard - used)) return false;
     } while (!atomic_compare_exchange_weak(&q->used, &used, used + n));
+    *before = used;
     size_t peak = atomic_load(&q->peak);
     while (peak < used + n && !atomic_compare_exchange_weak(&q->peak, &peak, used + n)) {
     }
     return true;
 }
 
-bool hk_quota_charge(hak_quota *q, size_t n)
+bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
 {
+    size_t ignored;
+    *before = 0;
     for (hak_quota *at = q; at; at = at->parent) {
-        if (charge_one(at, n)) continue;
+        if (charge_one(at, n, at == q ? before : &ignored)) continue;
         for (hak_quota *undo = q; undo != at; undo = undo->parent)
             atomic_fetch_sub(&undo->used, n);
         return false;

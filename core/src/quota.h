@@ -4,8 +4,14 @@
 
 #include "base.h"
 
-/* Charges the group and its parents: all or nothing. NULL is a group without a limit. */
-bool hk_quota_charge(hak_quota *q, size_t n);
+struct hak_quota {
+    hak_quota *parent;
+    _Atomic size_t used, peak, hard;
+};
+
+/* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the
+ * group had used until then. */
+bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
 void hk_quota_uncharge(hak_quota *q, size_t n);
 
 #endif

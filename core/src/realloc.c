@@ -2,6 +2,7 @@
 
 #include "big.h"
 #include "check.h"
+#include "heap.h"
 #include "label.h"
 #include "packed.h"
 #include "run.h"
@@ -16,9 +17,8 @@ static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 }
 
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
-static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
+static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t n)
 {
-    if (stays(ctx, p, size, n)) return p;
     hk_extent *e;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
@@ -27,11 +27,26 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     return n > HK_RUN_MAX ? hk_big_resize(ctx, hk_big_find(ctx, p), n) : NULL;
 }
 
+static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
+{
+    if (stays(ctx, p, size, n)) return p;
+    if (HK_LIKELY(!ctx->role)) return resize_here(ctx, p, size, n);
+    if (size <= HK_SMALL_MAX) return NULL;
+    /* A block of another heap is copied where that one is at work. */
+    hak_ctx *owner = hk_owner(ctx, p);
+    if (owner == ctx) hk_heap_lock(ctx);
+    else if (!hk_heap_try(owner)) return NULL;
+    void *q = hk_owner(ctx, p) == owner ? resize_here(owner, p, size, n) : NULL;
+    hk_heap_unlock(owner);
+    return q;
+}
+
 /* old: the size told, or HAK_NONE. keep: the block keeps its label. */
 static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label,
                         hak_site site)
 {
     if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
+    if (HK_UNLIKELY(ctx->role == HK_ROOT) && !(ctx = hk_heap_here(ctx))) return NULL;
     size_t size = hak_usable_size(ctx, p);
     if (HK_UNLIKELY(size == 0)) {
         hk_misuse(ctx, p);

@@ -104,7 +104,7 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     size_t unit = s->id - e->first;
     s->kind = (uint8_t)kind;
     for (size_t i = 0; i < units; i++)
-        e->map[unit + i] = ctx->key | kind;
+        hk_write(&e->map[unit + i], ctx->key | kind);
     hk_count_out(ctx, old << HK_UNIT_SHIFT, 1);
     hk_count_in(ctx, units << HK_UNIT_SHIFT, 1);
     return true;

@@ -1,5 +1,6 @@
 #include "slab.h"
 
+#include "heap.h"
 #include "packed.h"
 #include "run.h"
 
@@ -209,7 +210,7 @@ void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
     slab_free(ctx, e, kind, p);
 }
 
-bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
+HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
 {
     return i < s->fresh && !(hk_extent_bits(e, s->id - e->first)[i / 64] >> (i % 64) & 1);
 }
@@ -267,7 +268,7 @@ static bool is_sweep(void **from, void **to)
     return most * 5 >= (up + down) * 4;
 }
 
-void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     if (bin->closed || bin->cap == 0) {
         if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
@@ -295,4 +296,11 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     hk_magazine_grow(ctx, bin);
     if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, (n + 1) / 2);
     *bin->top++ = p;
+}
+
+void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    hk_enter(ctx);
+    overflow(ctx, bin, p);
+    hk_leave(ctx);
 }

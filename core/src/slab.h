@@ -21,6 +21,8 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Blocks [0, n) of the bin's magazine back to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
+/* All of a context's magazines. */
+void hk_magazines_flush(hak_ctx *ctx);
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
 /* The magazine is full: more room, if it swings between empty and full. */
@@ -28,7 +30,7 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
 /* Takes a partial slab out of its bin's list. */
 void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
-bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
+HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
 
 HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
 {

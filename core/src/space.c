@@ -340,7 +340,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
 static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
 {
     for (size_t i = 0; i < units; i++)
-        e->map[unit + i] = entry;
+        hk_write(&e->map[unit + i], entry);
 }
 
 static void count_taken(hak_space *s, unsigned n, unsigned warm)
@@ -649,6 +649,22 @@ void hk_space_make_room(hak_space *s, size_t n)
     size_t idle = hk_get(&s->idle_units);
     purge_to(s, idle - hk_min(idle, units), units);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_fork_prepare(hak_space *s, uintptr_t thread)
+{
+    if (atomic_load(&s->forking) != thread) {
+        hk_lock_take(&s->lock);
+        atomic_store(&s->forking, thread);
+    }
+    s->forks++;
+}
+
+void hk_space_fork_done(hak_space *s)
+{
+    if (--s->forks > 0) return;
+    atomic_store(&s->forking, 0);
     hk_lock_drop(&s->lock);
 }
 

@@ -67,6 +67,8 @@ struct hak_space {
     hk_extent *more;  /* HK_EXTENTS - 1 further ones */
     uint32_t extents;
     hk_lock lock;
+    _Atomic uintptr_t forking; /* register of the thread that holds the lock for a fork */
+    unsigned forks;            /* contexts for which it does */
     hak_os os;
     size_t reserve;
     uintptr_t below;
@@ -84,7 +86,7 @@ struct hak_space {
     uint64_t tick_ns;
     hak_ctx *charged; /* list of the contexts that have a quota */
     hk_big **big;     /* hash by address of blocks with mappings of their own */
-    bool big_ready;   /* the hash is committed */
+    atomic_bool big_ready; /* the hash is committed */
 };
 
 /* Bytes of a slab to a bit of `released`. */
@@ -169,6 +171,9 @@ void hk_space_purge(hak_space *s);
 /* n bytes of fresh pages are about to be used: as much of the idle ones goes back, so that what is resident
  * does not grow by what was kept for others. */
 void hk_space_make_room(hak_space *s, size_t n);
+/* The lock held over a fork, for any number of contexts of the space. */
+void hk_space_fork_prepare(hak_space *s, uintptr_t thread);
+void hk_space_fork_done(hak_space *s);
 /* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 

@@ -1,11 +1,12 @@
 /* What a context tells about itself: pointers, sums, every block. */
 #include "big.h"
+#include "heap.h"
 #include "label.h"
 #include "packed.h"
 #include "slab.h"
 
 /* Index of the block that starts at p in its slab; -1 = none. */
-static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p, hk_slab **slab)
+HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p, hk_slab **slab)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
@@ -16,10 +17,11 @@ static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, co
     return offset % size == 0 && offset / size < s->fresh ? (int)(offset / size) : -1;
 }
 
-size_t hak_usable_size(const hak_ctx *ctx, const void *p)
+HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
+    ctx = hk_owner(ctx, p);
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES) {
         int i = block_index(ctx, e, kind, p, &s);
@@ -39,6 +41,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
+    ctx = hk_owner(ctx, p);
     uint32_t kind = hk_kind_at(ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
     bool freed = kind < HK_SMALL_CLASSES  ? block_index(ctx, e, kind, p, &s) >= 0
@@ -52,42 +55,96 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
 bool hak_owns(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
+    const hak_ctx *root = hk_root(ctx);
+    if (root->team) return p && hak_ctx_of(root->space, p) == root;
     return hk_kind_at(ctx, p, &e) < 256 || hk_big_containing(ctx, p);
 }
 
 hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
 {
     const hk_extent *e = hk_extent_of(space, p);
-    if (!e) return hk_big_owner((hak_space *)(uintptr_t)space, p);
-    uint32_t id = e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT] >> 8;
-    return id ? (hak_ctx *)(void *)hk_unit_address(space, id) : NULL;
+    const hak_ctx *owner = NULL;
+    if (e) {
+        uint32_t id = hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]) >> 8;
+        if (id) owner = (hak_ctx *)(void *)hk_unit_address(space, id);
+    } else {
+        owner = hk_big_owner((hak_space *)(uintptr_t)space, p);
+    }
+    return owner ? hk_root(owner) : NULL;
+}
+
+/* Sums over the heaps of a shared context, beside their threads: exact when all are at rest. */
+typedef struct sums {
+    size_t live_bytes, live_blocks, spare_bytes, spare_blocks, metadata, released, big_bytes, big_blocks;
+    uint64_t failures;
+} sums;
+
+static size_t not_below_zero(size_t n)
+{
+    return (ptrdiff_t)n < 0 ? 0 : n;
+}
+
+static void add(sums *t, const hak_ctx *ctx)
+{
+    size_t spare_bytes, spare_blocks;
+    hk_magazines_sum(ctx, &spare_bytes, &spare_blocks);
+    t->spare_bytes += spare_bytes;
+    t->spare_blocks += spare_blocks;
+    t->live_bytes += hk_get(&ctx->live_bytes);
+    t->live_blocks += hk_get(&ctx->live_blocks);
+    t->metadata += hk_get(&ctx->metadata);
+    t->released += hk_get(&ctx->released);
+    t->big_bytes += hk_get(&ctx->big_bytes);
+    t->big_blocks += hk_get(&ctx->big_blocks);
+    t->failures += hk_get(&ctx->failures);
+    if (ctx->role != HK_HEAP) return;
+    /* Freed, but not yet at home. */
+    t->spare_bytes += hk_get(&ctx->heap->out_bytes) - hk_get(&ctx->heap->in_bytes);
+    t->spare_blocks += hk_get(&ctx->heap->out_blocks) - hk_get(&ctx->heap->in_blocks);
+}
+
+static sums sum(const hak_ctx *root)
+{
+    sums t = {0};
+    add(&t, root);
+    for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next)
+        add(&t, heap);
+    t.live_bytes = not_below_zero(t.live_bytes - t.spare_bytes);
+    t.live_blocks = not_below_zero(t.live_blocks - t.spare_blocks);
+    return t;
 }
 
 size_t hak_ctx_live_bytes(const hak_ctx *ctx)
 {
-    return hk_get(&ctx->live_bytes);
+    const hak_ctx *root = hk_root(ctx);
+    if (!root->team) return hk_get(&ctx->live_bytes);
+    size_t live = 0;
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        live += hk_get(&heap->live_bytes) + hk_get(&heap->heap->in_bytes) - hk_get(&heap->heap->out_bytes);
+    return not_below_zero(live);
 }
 
 int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 {
     if (out->size < sizeof out->size) return -1;
-    size_t spare_bytes, spare_blocks;
-    hk_magazines_sum(ctx, &spare_bytes, &spare_blocks);
+    ctx = hk_root(ctx);
+    hk_team *team = ctx->team;
+    sums t = sum(ctx);
     hak_stats s = {.size = out->size};
-    s.live_bytes = hk_get(&ctx->live_bytes) - spare_bytes;
-    s.live_blocks = hk_get(&ctx->live_blocks) - spare_blocks;
-    s.peak_bytes = hk_max(hk_get(&ctx->peak), hk_get(&ctx->live_bytes));
-    s.committed_bytes = hk_get(&ctx->committed);
-    s.metadata_bytes = hk_get(&ctx->metadata);
-    s.cached_bytes = s.committed_bytes - s.live_bytes - s.metadata_bytes;
-    s.released_bytes = hk_get(&ctx->released);
+    s.live_bytes = t.live_bytes;
+    s.live_blocks = t.live_blocks;
+    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->peak), team ? s.live_bytes : hk_get(&ctx->live_bytes));
+    s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->committed);
+    s.metadata_bytes = t.metadata;
+    s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
+    s.released_bytes = t.released;
     s.reserved_bytes = hk_get(&ctx->space->reserved_bytes);
     s.idle_bytes = hk_get(&ctx->space->idle_units) << HK_UNIT_SHIFT;
-    s.big_bytes = hk_get(&ctx->big_bytes);
-    s.big_blocks = hk_get(&ctx->big_blocks);
+    s.big_bytes = t.big_bytes;
+    s.big_blocks = t.big_blocks;
     s.soft_limit = hk_get(&ctx->soft);
     s.hard_limit = hk_get(&ctx->hard);
-    s.failures = ctx->failures;
+    s.failures = t.failures;
     s.os_calls = hk_get(&ctx->space->os_calls);
     memcpy(out, &s, hk_min(out->size, sizeof s));
     return 0;
@@ -113,7 +170,7 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
         char *p = start + i * (size_t)c->size;
         if (!hk_slab_block_out(e, s, i) || in_magazine(ctx, s->kind, p)) continue;
         unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
-        hak_block block = {p, c->size, (hak_label)(label <= ctx->label_count ? label : 0), 0};
+        hak_block block = {p, c->size, hk_label_known(ctx, label), 0};
         if (!fn(user, &block)) return false;
     }
     return true;
@@ -125,12 +182,11 @@ static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, vo
     char *p = hk_slab_start(e, s);
     if (in_magazine(ctx, s->kind, p)) return true;
     unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
-    hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT,
-                       (hak_label)(label <= ctx->label_count ? label : 0), 0};
+    hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, hk_label_known(ctx, label), 0};
     return fn(user, &block);
 }
 
-int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
+static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
 {
     for (unsigned i = 0; i < ctx->packed_count; i++)
         if (!hk_packed_visit(ctx, i, fn, user)) return 1;
@@ -141,8 +197,18 @@ int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
             return 1;
     }
     for (const hk_big *b = ctx->bigs; b; b = b->next) {
-        hak_block block = {b->p, b->size, (hak_label)(b->label <= ctx->label_count ? b->label : 0), b->site};
+        hak_block block = {b->p, b->size, hk_label_known(ctx, b->label), b->site};
         if (!fn(user, &block)) return 1;
     }
+    return 0;
+}
+
+int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
+{
+    hak_ctx *root = hk_root(ctx);
+    if (!root->team) return visit(ctx, fn, user);
+    hk_team_settle(root);
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        if (visit(heap, fn, user) != 0) return 1;
     return 0;
 }

@@ -1,5 +1,7 @@
 /* Giving back: magazines to slabs, empty slabs to the space, holes and idle pages to the OS. */
 #include "big.h"
+#include "heap.h"
+#include "remote.h"
 #include "slab.h"
 
 static void release_empty(hak_ctx *ctx)
@@ -18,17 +20,59 @@ static void release_empty(hak_ctx *ctx)
     }
 }
 
-size_t hak_ctx_flush(hak_ctx *ctx)
+void hk_magazines_flush(hak_ctx *ctx)
 {
-    size_t before = hk_get(&ctx->committed);
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
         if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
     }
+}
+
+/* magazines: they may be touched, for they are the calling thread's or nobody's. */
+static size_t flush(hak_ctx *ctx, bool magazines)
+{
+    size_t before = hk_get(&ctx->committed);
+    if (magazines) hk_magazines_flush(ctx);
     release_empty(ctx);
     hk_space_unreserve(ctx->space, &ctx->reserve);
     hk_big_purge(ctx);
     return before - hk_get(&ctx->committed);
+}
+
+bool hk_give_up(hak_ctx *ctx)
+{
+    size_t done = flush(ctx, true);
+    hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps(ctx->heap->root) : NULL;
+    for (; other; other = other->heap->next) {
+        if (other == ctx || !hk_heap_try(other)) continue;
+        hk_remote_drain(other);
+        done += flush(other, hk_heap_idle(other));
+        hk_heap_unlock(other);
+    }
+    return done > 0;
+}
+
+static size_t flush_team(hak_ctx *root)
+{
+    size_t done = 0;
+    const hak_ctx *mine = hk_heap_find(root);
+    /* Twice: what the first round sends home may empty slabs there. */
+    for (unsigned round = 0; round < 2; round++) {
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+            hk_heap_lock(heap);
+            bool own = heap == mine || hk_heap_idle(heap);
+            if (own) hk_remote_send(heap);
+            done += flush(heap, own);
+            hk_heap_unlock(heap);
+        }
+    }
+    return done;
+}
+
+size_t hak_ctx_flush(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    return root->team ? flush_team(root) : flush(ctx, true);
 }
 
 /* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
@@ -49,8 +93,12 @@ static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_sla
     return ~used & ((1u << parts) - 1u);
 }
 
-static void release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
 {
+    (void)unused;
+    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+    /* Poisoned blocks must keep their pattern. */
+    if (s->kind >= HK_SMALL_CLASSES || !e->owned || ctx->debug & HAK_DEBUG_POISON) return;
     unsigned holes = empty_parts(ctx, e, s) & ~(unsigned)s->released;
     size_t grain = hk_slab_grain(s);
     char *start = hk_slab_start(e, s);
@@ -66,15 +114,20 @@ static void release_holes(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 
 size_t hak_ctx_trim(hak_ctx *ctx)
 {
-    size_t before = hk_get(&ctx->space->returned_bytes);
-    hak_ctx_flush(ctx);
-    hk_space_purge(ctx->space);
-    HK_EACH_OWNED(ctx, s)
-    {
-        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
-        /* Poisoned blocks must keep their pattern. */
-        if (s->kind < HK_SMALL_CLASSES && e->owned && !(ctx->debug & HAK_DEBUG_POISON))
-            release_holes(ctx, e, s);
+    hak_ctx *root = hk_root(ctx);
+    size_t before = hk_get(&root->space->returned_bytes);
+    hak_ctx_flush(root);
+    hk_space_purge(root->space);
+    if (root->team) {
+        hk_lock_take(&root->team->walk);
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+            hk_heap_walk(heap, release_holes, NULL);
+        hk_lock_drop(&root->team->walk);
+    } else {
+        HK_EACH_OWNED(ctx, s)
+        {
+            release_holes(ctx, s, NULL);
+        }
     }
     return hk_get(&ctx->space->returned_bytes) - before;
 }
@@ -93,8 +146,20 @@ static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
-    hk_big_tick(ctx, now_ns);
-    flush_larger(ctx, now_ns);
-    hk_space_unreserve(ctx->space, &ctx->reserve);
+    hak_ctx *root = hk_root(ctx);
+    if (!root->team) {
+        hk_big_tick(ctx, now_ns);
+        flush_larger(ctx, now_ns);
+        hk_space_unreserve(ctx->space, &ctx->reserve);
+    }
+    const hak_ctx *mine = root->team ? hk_heap_find(root) : NULL;
+    for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next) {
+        if (!hk_heap_try(heap)) continue;
+        hk_remote_drain(heap);
+        hk_big_tick(heap, now_ns);
+        if (heap == mine || hk_heap_idle(heap)) flush_larger(heap, now_ns);
+        hk_space_unreserve(heap->space, &heap->reserve);
+        hk_heap_unlock(heap);
+    }
     hk_space_tick(ctx->space, now_ns);
 }

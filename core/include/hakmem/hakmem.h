@@ -22,8 +22,9 @@
  *              multiple of 16 and 8 otherwise; a request of n >= 16 that is itself a multiple of 16 is
  *              16-aligned. Requests above 32 KiB are aligned to 4096 at least.
  *   Ownership  blocks belong to the context that made them; pass them back to that context only.
- *   Threads    one thread at a time per context (a context is "local"). A space is thread-safe. The
- *              functions marked [any thread] may run beside the context's own thread.
+ *   Threads    one thread at a time per context (a context is "local"), unless hak_options.shared makes it
+ *              everybody's. A space is thread-safe. The functions marked [any thread] may run beside the
+ *              thread of a local context.
  *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
  *              reported to hak_options.on_error where it is detected; see hak_error.
  *   Cost       "fast" is under about 20 instructions without lock or system call.
@@ -121,6 +122,10 @@ typedef struct hak_os {
     void (*huge)(void *user, void *p, size_t n);
     /* Monotonic nanoseconds. */
     uint64_t (*clock)(void *user);
+    /* The calling thread's number, never 0, and whether a thread of that number lives: how shared contexts
+     * learn that a thread died without hak_ctx_thread_done. Both may be NULL. */
+    uint64_t (*thread_id)(void *user);
+    bool (*thread_alive)(void *user, uint64_t id);
 } hak_os;
 /* Fills in the table of the operating system, to wrap or to change single entries. */
 HAK_API void hak_os_default(hak_os *os);
@@ -178,8 +183,9 @@ typedef struct hak_options {
     unsigned phase;         /* where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB: 0,
                                16, 32 or 48. With 48, objects behind a header of 16 bytes begin on cache lines.
                                Not 0: nothing is packed, and hak_aligned_alloc above 16 takes 16 KiB. Default 0 */
+    bool shared;            /* any thread may allocate and free: see "Shared contexts". Default false */
 } hak_options;
-#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0 }
+#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false }
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
@@ -194,6 +200,39 @@ HAK_API void hak_ctx_retire(hak_ctx *ctx);
 HAK_API const char *hak_options_error(const hak_options *options);
 /* hak_options.name, never NULL. [any thread] */
 HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
+
+/* ---- Shared contexts ----------------------------------------------------------------------------- */
+
+/* A context with hak_options.shared is used by all threads at once, through the same functions. Each thread
+ * gets a heap of its own in it on first use (16 KiB and what it allocates), found by the thread register. A
+ * block may be freed by any thread; it goes home by batches of 62, so a thread that goes idle can hold back
+ * 61 blocks a heap until it frees again, says goodbye or is dead. Limits and labels are exact over all threads.
+ * What differs from a local context:
+ *   labels      given by hak_options.labels, or the first one is defined before the first allocation
+ *   on_error    runs with a heap's lock held, on any thread: it must not call into the context
+ *   hak_limit's callback runs on the thread that crossed the soft limit
+ *   stats, label stats, live_bytes, flush, trim, tick, owns, usable_size   any thread, beside all others; exact
+ *               when no other thread is inside a call. Magazines of other threads are left alone
+ *   visit, check  no other thread may be inside a call of the context
+ *   destroy     no other thread may be inside a call; what is under way between threads is freed, too
+ *   retire      no other thread may be inside a call meanwhile; afterwards any thread may free, one at a time
+ *   peak_bytes  within 64 KiB a thread */
+
+/* The calling thread's heap in a shared context: a context for this thread alone, with the speed of a local
+ * one, whose blocks are those of the shared context. For hosts that have a thread-local variable to keep it
+ * in; not valid after hak_ctx_thread_done or hak_ctx_retire. NULL = no memory. A local context gives itself.
+ * Since 0.1. */
+HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx);
+/* The calling thread will not use the shared context for a while: its heap goes to the next thread that
+ * needs one. A thread may come back and gets a heap again. A thread that ends without this leaves its heap
+ * to the next thread that runs on the same stack, and its slabs to any new one. Local contexts: no effect. */
+HAK_API void hak_ctx_thread_done(hak_ctx *ctx);
+/* To be called around fork() by the forking thread, for instance by pthread_atfork; in the child the heaps
+ * of the other threads go to whoever comes next. For each shared context; for local ones where several
+ * threads share the space. Contexts of one space: in any order, one after the other. */
+HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
+HAK_API void hak_ctx_fork_parent(hak_ctx *ctx);
+HAK_API void hak_ctx_fork_child(hak_ctx *ctx);
 
 /* ---- Allocation ---------------------------------------------------------------------------------- */
 

@@ -1,0 +1,349 @@
+#include "heap.h"
+
+#include "big.h"
+#include "remote.h"
+#include "slab.h"
+
+/* ---- Locks ---------------------------------------------------------------------------------------- */
+
+static hk_heap *of(const hak_ctx *heap)
+{
+    return heap->heap;
+}
+
+void hk_heap_lock(hak_ctx *heap)
+{
+    hk_heap *h = of(heap);
+    hk_lock_take(&h->lock);
+    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL)) hk_remote_drain(heap);
+}
+
+bool hk_heap_try(hak_ctx *heap)
+{
+    return hk_lock_try(&of(heap)->lock);
+}
+
+/* The team's sum of live bytes follows in steps, so that its peak is known without stopping anybody. */
+static void publish(hak_ctx *heap)
+{
+    hk_team *t = of(heap)->root->team;
+    size_t live = hk_get(&heap->live_bytes), by = live - of(heap)->published;
+    if (HK_LIKELY(by + HK_HEAP_PUBLISHED <= 2 * (size_t)HK_HEAP_PUBLISHED)) return;
+    of(heap)->published = live;
+    size_t sum = atomic_fetch_add_explicit(&t->live, by, memory_order_relaxed) + by;
+    size_t peak = atomic_load_explicit(&t->peak, memory_order_relaxed);
+    while ((ptrdiff_t)sum > (ptrdiff_t)peak &&
+           !atomic_compare_exchange_weak_explicit(&t->peak, &peak, sum, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+void hk_heap_unlock(hak_ctx *heap)
+{
+    publish(heap);
+    hk_lock_drop(&of(heap)->lock);
+}
+
+/* ---- The table ------------------------------------------------------------------------------------ */
+
+static hk_slot *home(hk_table *t, uintptr_t thread)
+{
+    return &t->slots[(thread * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift];
+}
+
+static hk_table *table_new(hak_ctx *root, unsigned bits)
+{
+    size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
+    size_t bytes = sizeof(hk_table) + size * sizeof(hk_slot), units = (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+    if (units > HK_CHUNK_UNITS) return NULL;
+    hk_table *t;
+    if (units == 1) {
+        t = hk_meta_alloc(root, bytes);
+    } else {
+        bool zero;
+        hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
+        t = s ? (hk_table *)(void *)hk_unit_address(root->space, s->id) : NULL;
+    }
+    if (!t) return NULL;
+    memset(t, 0, bytes);
+    t->shift = 64 - bits;
+    t->size = size;
+    return t;
+}
+
+static bool table_put(hk_table *t, uintptr_t thread, hak_ctx *heap)
+{
+    hk_slot *slot = home(t, thread);
+    for (unsigned i = 0; i < HK_PROBES; i++, slot++) {
+        if (atomic_load_explicit(&slot->thread, memory_order_relaxed)) continue;
+        atomic_store_explicit(&slot->heap, heap, memory_order_relaxed);
+        atomic_store_explicit(&slot->thread, thread, memory_order_release);
+        return true;
+    }
+    return false;
+}
+
+static void table_remove(hk_table *t, uintptr_t thread)
+{
+    hk_slot *slot = home(t, thread);
+    for (unsigned i = 0; i < HK_PROBES; i++, slot++)
+        if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread)
+            atomic_store_explicit(&slot->thread, 0, memory_order_relaxed);
+}
+
+static bool table_copy(hk_table *to, const hk_table *from)
+{
+    for (size_t i = 0; i < from->size; i++) {
+        uintptr_t thread = atomic_load_explicit(&from->slots[i].thread, memory_order_relaxed);
+        hak_ctx *heap = atomic_load_explicit(&from->slots[i].heap, memory_order_relaxed);
+        if (thread && !table_put(to, thread, heap)) return false;
+    }
+    return true;
+}
+
+/* With the team's lock held. */
+static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
+{
+    hk_team *t = root->team;
+    hk_table *table = atomic_load_explicit(&t->table, memory_order_relaxed);
+    while (!table_put(table, thread, heap)) {
+        hk_table *wider;
+        unsigned bits = 64 - table->shift;
+        do {
+            wider = table_new(root, ++bits);
+            if (!wider) return false;
+        } while (!table_copy(wider, table));
+        table = wider;
+        atomic_store_explicit(&t->table, table, memory_order_release);
+    }
+    hak_os *os = &root->space->os;
+    hk_lock_take(&of(heap)->lock);
+    of(heap)->thread = thread;
+    of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+    hk_lock_drop(&of(heap)->lock);
+    return true;
+}
+
+static void disown(hak_ctx *root, hak_ctx *heap)
+{
+    table_remove(atomic_load_explicit(&root->team->table, memory_order_relaxed), of(heap)->thread);
+    hk_lock_take(&of(heap)->lock);
+    of(heap)->thread = 0;
+    hk_lock_drop(&of(heap)->lock);
+}
+
+hak_ctx *hk_heap_find(hak_ctx *root)
+{
+    uintptr_t thread = hk_thread_register();
+    hk_lock_take(&root->team->lock);
+    hak_ctx *heap = hk_heaps(root);
+    while (heap && of(heap)->thread != thread)
+        heap = of(heap)->next;
+    hk_lock_drop(&root->team->lock);
+    return heap;
+}
+
+/* ---- Heaps ---------------------------------------------------------------------------------------- */
+
+static hak_ctx *heap_new(hak_ctx *root)
+{
+    hak_options o = root->team->options;
+    o.quota = &root->team->account;
+    hak_ctx *heap = hak_ctx_new(root->space, &o);
+    if (!heap) return NULL;
+    hk_heap *h = hk_meta_alloc(heap, sizeof *h);
+    if (!h) {
+        hak_ctx_destroy(heap);
+        return NULL;
+    }
+    memset(h, 0, sizeof *h);
+    h->root = root;
+    heap->labelled = root->labelled;
+    heap->heap = h;
+    heap->role = HK_HEAP;
+    heap->packed_quick = false; /* packed units are under the lock */
+    return heap;
+}
+
+hak_ctx *hk_heap_claim(hak_ctx *root)
+{
+    hk_team *t = root->team;
+    uintptr_t thread = hk_thread_register();
+    if (atomic_load(&t->retired)) return NULL;
+    hk_lock_take(&t->lock);
+    hak_ctx *heap = hk_heaps(root);
+    while (heap && of(heap)->thread)
+        heap = of(heap)->next;
+    if (heap && !own(root, heap, thread)) heap = NULL;
+    hk_lock_drop(&t->lock);
+    if (heap) return heap;
+    heap = heap_new(root);
+    if (!heap) return NULL;
+    hk_lock_take(&t->lock);
+    bool owned = own(root, heap, thread);
+    /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
+    of(heap)->next = hk_heaps(root);
+    atomic_store_explicit(&t->heaps, heap, memory_order_release);
+    hk_lock_drop(&t->lock);
+    return owned ? heap : NULL;
+}
+
+HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx)
+{
+    return ctx->role == HK_ROOT ? hk_heap_here(ctx) : ctx;
+}
+
+HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    hak_ctx *heap = root->team ? hk_heap_find(root) : NULL;
+    if (!heap) return;
+    hk_heap_lock(heap);
+    hk_remote_send(heap);
+    hk_heap_unlock(heap);
+    hk_lock_take(&root->team->lock);
+    disown(root, heap);
+    hk_lock_drop(&root->team->lock);
+}
+
+HK_RACY hak_ctx *hk_owner_heap(const hak_ctx *ctx, const void *p)
+{
+    hak_ctx *same = (hak_ctx *)(uintptr_t)ctx;
+    const hk_extent *e = hk_extent_of(ctx->space, p);
+    hak_ctx *owner = NULL;
+    if (e) {
+        uint32_t id = hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]) >> 8;
+        if (id) owner = (hak_ctx *)(void *)hk_unit_address(ctx->space, id);
+    } else {
+        const hk_big *b = hk_big_at(ctx->space, p);
+        if (b) owner = b->ctx;
+    }
+    return owner && hk_root(owner) == hk_root(ctx) ? owner : same;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------------- */
+
+bool hk_team_make(hak_ctx *root, const hak_options *options)
+{
+    hk_team *t = hk_meta_alloc(root, sizeof *t);
+    if (!t) return false;
+    memset(t, 0, sizeof *t);
+    hk_table *table = table_new(root, 5);
+    if (!table) return false;
+    atomic_store(&t->table, table);
+    t->options = *options;
+    t->options.shared = false;
+    t->account.parent = options->quota;
+    atomic_store(&t->account.used, hk_get(&root->committed));
+    root->quota = &t->account;
+    root->team = t;
+    root->role = HK_ROOT;
+    root->units = 0; /* nothing goes through the root's own magazines */
+    return true;
+}
+
+void hk_team_destroy(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root), *next; heap; heap = next) {
+        next = of(heap)->next;
+        hak_ctx_destroy(heap);
+    }
+}
+
+void hk_team_retire(hak_ctx *root)
+{
+    hk_team *t = root->team;
+    hk_lock_take(&t->lock);
+    atomic_store(&t->retired, true);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+        if (of(heap)->thread) disown(root, heap);
+    hk_lock_drop(&t->lock);
+    hak_ctx_flush(root);
+}
+
+void hk_team_settle(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_remote_send(heap);
+        hk_magazines_flush(heap);
+        hk_heap_unlock(heap);
+    }
+    /* What they sent each other. */
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_heap_unlock(heap);
+    }
+}
+
+bool hk_team_empty(const hak_ctx *root)
+{
+    size_t blocks = 0;
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+        blocks += hk_get(&heap->live_blocks);
+    return blocks == 0;
+}
+
+void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user)
+{
+    enum { STEP = 16 };
+    hk_heap *h = of(heap);
+    hk_heap_lock(heap);
+    h->walk = heap->all;
+    while (h->walk) {
+        for (unsigned i = 0; i < STEP && h->walk; i++) {
+            hk_slab *s = hk_slab_at(heap->space, h->walk);
+            h->walk = s->all_next;
+            fn(heap, s, user);
+        }
+        hk_heap_unlock(heap);
+        hk_heap_lock(heap);
+    }
+    hk_heap_unlock(heap);
+}
+
+/* ---- Fork ----------------------------------------------------------------------------------------- */
+
+HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    if (root->team) {
+        hk_lock_take(&root->team->walk);
+        hk_lock_take(&root->team->lock);
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+            hk_lock_take(&of(heap)->lock);
+    }
+    hk_space_fork_prepare(root->space, hk_thread_register());
+}
+
+HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    hk_space_fork_done(root->space);
+    if (!root->team) return;
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+        hk_lock_drop(&of(heap)->lock);
+    hk_lock_drop(&root->team->lock);
+    hk_lock_drop(&root->team->walk);
+}
+
+/* The other threads are gone: their heaps are for whoever comes next. */
+HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    uintptr_t thread = hk_thread_register();
+    if (root->team) {
+        hk_table *table = atomic_load_explicit(&root->team->table, memory_order_relaxed);
+        hak_os *os = &root->space->os;
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+            if (of(heap)->thread == thread) {
+                of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+            } else if (of(heap)->thread) {
+                /* Its lock is held already. */
+                table_remove(table, of(heap)->thread);
+                of(heap)->thread = 0;
+            }
+        }
+    }
+    hak_ctx_fork_parent(root);
+}

@@ -1,0 +1,158 @@
+/* Shared contexts. A context that all threads use is a *root*, which holds no blocks: every class of it is
+ * closed, so that the fast paths fall through to the slow ones, which find the calling thread's *heap*. A
+ * heap is a context of its own, with the same code as a local one, and these rules:
+ *
+ *   magazines and outbox   its thread only, without a lock
+ *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
+ *                          to trim, to read sums, and to drain the inbox of a thread that does not
+ *   inbox                  any thread pushes batches of blocks that it freed, lock-free; see remote.h
+ *
+ * Threads are told apart by the thread register, which two live threads never share; what a dead thread
+ * had is found by the next one with its register. Locks, in this order: walk, team, heap, space. */
+#ifndef HK_HEAP_H
+#define HK_HEAP_H
+
+#include "ctx.h"
+
+enum { HK_OUTBOXES = 8, HK_PROBES = 8, HK_HEAP_PUBLISHED = 64 << 10 };
+
+typedef struct hk_batch hk_batch;
+
+struct hk_heap {
+    hak_ctx *root;
+    hk_lock lock;
+    hk_unit_id walk;     /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
+    hak_ctx *next;       /* in the team's list; never changes once there */
+    uintptr_t thread;    /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
+    uint64_t thread_id;  /* of the thread that took it */
+    size_t published;    /* part of live_bytes that is in the team's sum */
+    hk_counter out_bytes, out_blocks; /* freed here, of other heaps */
+    hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
+    hk_counter adopted;  /* heaps of dead threads whose slabs were taken over */
+    struct hk_outbox {
+        hak_ctx *to;
+        hk_batch *batch;
+    } outbox[HK_OUTBOXES];
+    hk_batch *spare;
+    char apart[64]; /* what other threads write is not on the lines above */
+    _Atomic(hk_batch *) inbox;
+    _Atomic(hk_batch *) empties; /* batches of this heap that come back empty */
+};
+
+typedef struct hk_slot {
+    _Atomic uintptr_t thread; /* 0 = free */
+    _Atomic(hak_ctx *) heap;
+} hk_slot;
+
+/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
+typedef struct hk_table {
+    unsigned shift;
+    size_t size;
+    hk_slot slots[];
+} hk_table;
+
+struct hk_team {
+    _Atomic(hk_table *) table;
+    _Atomic(hak_ctx *) heaps;
+    hk_lock lock; /* table, list, labels, pressure */
+    hk_lock walk; /* one walk over all heaps at a time */
+    atomic_bool retired;
+    hak_quota account; /* committed bytes of root and heaps; its parent is the caller's quota */
+    _Atomic size_t live, peak; /* sums of what heaps published */
+    hak_options options;       /* of the heaps */
+};
+
+#if defined(__x86_64__) && defined(__linux__)
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    uintptr_t p;
+    __asm__("mov %%fs:0, %0" : "=r"(p));
+    return p;
+}
+#elif defined(__aarch64__)
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    uintptr_t p;
+    __asm__("mrs %0, tpidr_el0" : "=r"(p));
+    return p;
+}
+#else
+#include <errno.h>
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    return (uintptr_t)&errno;
+}
+#endif
+
+/* Makes ctx the root of a team. false = no memory. */
+bool hk_team_make(hak_ctx *ctx, const hak_options *options);
+/* Ends all heaps; the root is left. */
+void hk_team_destroy(hak_ctx *root);
+void hk_team_retire(hak_ctx *root);
+
+/* The calling thread's heap where it has none yet; NULL = no memory, or retired. */
+HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root);
+
+HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
+{
+    uintptr_t thread = hk_thread_register();
+    hk_table *t = atomic_load_explicit(&root->team->table, memory_order_acquire);
+    hk_slot *slot = &t->slots[(thread * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift];
+    for (unsigned i = 0; i < HK_PROBES; i++, slot++)
+        if (HK_LIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread))
+            return atomic_load_explicit(&slot->heap, memory_order_relaxed);
+    return hk_heap_claim(root);
+}
+
+HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
+HK_NOINLINE void hk_heap_unlock(hak_ctx *heap);
+bool hk_heap_try(hak_ctx *heap);
+
+/* Around what a heap's own thread does beside its magazines. Free for a local context but for a test. */
+HK_INLINE void hk_enter(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(ctx->role)) hk_heap_lock(ctx);
+}
+
+HK_INLINE void hk_leave(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(ctx->role)) hk_heap_unlock(ctx);
+}
+
+/* The shared context of a heap; any other context itself. */
+HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
+{
+    return ctx->role == HK_HEAP ? ctx->heap->root : (hak_ctx *)(uintptr_t)ctx;
+}
+
+/* The heap that owns the memory at p, where ctx is shared and p is its; else ctx. */
+HK_RACY hak_ctx *hk_owner_heap(const hak_ctx *ctx, const void *p);
+HK_INLINE hak_ctx *hk_owner(const hak_ctx *ctx, const void *p)
+{
+    return HK_LIKELY(!ctx->role) ? (hak_ctx *)(uintptr_t)ctx : hk_owner_heap(ctx, p);
+}
+
+/* Heaps of a root, the newest first: for (h = hk_heaps(root); h; h = h->heap->next). */
+HK_INLINE hak_ctx *hk_heaps(const hak_ctx *root)
+{
+    return atomic_load_explicit(&root->team->heaps, memory_order_acquire);
+}
+
+/* The calling thread's heap if it has one. */
+hak_ctx *hk_heap_find(hak_ctx *root);
+/* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
+HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
+{
+    return heap->heap->thread == 0;
+}
+
+/* Calls fn for each slab and run that the heap owns, with its lock held, which is dropped at times. One
+ * walk at a time: with the team's walk lock held. */
+void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
+
+/* Brings home everything that is under way and in magazines. No other thread is inside a call. */
+void hk_team_settle(hak_ctx *root);
+/* Whether there is no live block, after hk_team_settle. */
+bool hk_team_empty(const hak_ctx *root);
+
+#endif

@@ -1,0 +1,253 @@
+#include "remote.h"
+
+#include "alloc.h"
+#include "big.h"
+#include "check.h"
+#include "packed.h"
+#include "run.h"
+#include "slab.h"
+
+/* DEEP: so many batches in an inbox say that its thread does not come by: whoever pushes drains it. */
+enum { BATCH = 59, DEEP = 32 };
+
+struct hk_batch {
+    hk_batch *next;
+    hak_ctx *from; /* the heap that it comes back to */
+    size_t bytes;
+    _Atomic uint32_t deep; /* batches below it in the inbox, about */
+    _Atomic uint32_t count;
+    void *blocks[BATCH];
+    uint64_t unused;
+};
+_Static_assert(sizeof(hk_batch) == 512, "a batch is eight cache lines");
+
+static void push(_Atomic(hk_batch *) *list, hk_batch *b)
+{
+    hk_batch *head = atomic_load_explicit(list, memory_order_relaxed);
+    do {
+        b->next = head;
+    } while (!atomic_compare_exchange_weak_explicit(list, &head, b, memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+static unsigned count_of(const hk_batch *b)
+{
+    return atomic_load_explicit(&b->count, memory_order_relaxed);
+}
+
+/* ---- Sending -------------------------------------------------------------------------------------- */
+
+/* An empty batch of the calling thread's heap. NULL = no memory. */
+static hk_batch *batch_get(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (!h->spare) h->spare = atomic_exchange_explicit(&h->empties, NULL, memory_order_acquire);
+    hk_batch *b = h->spare;
+    if (b) {
+        h->spare = b->next;
+    } else {
+        hk_heap_lock(heap);
+        b = hk_meta_alloc(heap, sizeof *b);
+        hk_heap_unlock(heap);
+        if (!b) return NULL;
+        b->from = heap;
+    }
+    b->bytes = 0;
+    atomic_store_explicit(&b->count, 0, memory_order_relaxed);
+    return b;
+}
+
+static void batch_add(hk_batch *b, void *p, size_t size)
+{
+    unsigned n = count_of(b);
+    b->blocks[n] = p;
+    b->bytes += size;
+    atomic_store_explicit(&b->count, n + 1, memory_order_release);
+}
+
+static void deliver(hak_ctx *to, hk_batch *b)
+{
+    hk_heap *h = to->heap;
+    hk_batch *below = atomic_load_explicit(&h->inbox, memory_order_relaxed);
+    uint32_t deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1 : 0;
+    atomic_store_explicit(&b->deep, deep, memory_order_relaxed);
+    push(&h->inbox, b);
+    if (HK_UNLIKELY(deep > DEEP) && hk_heap_try(to)) {
+        hk_remote_drain(to);
+        hk_heap_unlock(to);
+    }
+}
+
+static void send(struct hk_outbox *box)
+{
+    hk_batch *b = box->batch;
+    if (!b || count_of(b) == 0) return;
+    box->batch = NULL;
+    /* A fork between the two must not leave the batch in both places. */
+    atomic_signal_fence(memory_order_seq_cst);
+    deliver(box->to, b);
+}
+
+void hk_remote_send(hak_ctx *heap)
+{
+    for (unsigned i = 0; i < HK_OUTBOXES; i++)
+        send(&heap->heap->outbox[i]);
+}
+
+static void count_out(hak_ctx *heap, size_t size)
+{
+    hk_add(&heap->heap->out_bytes, size);
+    hk_add(&heap->heap->out_blocks, 1);
+}
+
+HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user)
+{
+    for (unsigned i = 0; i < HK_OUTBOXES; i++) {
+        const hk_batch *b = heap->heap->outbox[i].batch;
+        for (unsigned k = 0, n = b ? count_of(b) : 0; k < n; k++)
+            fn(user, b->blocks[k]);
+    }
+}
+
+/* ---- At home -------------------------------------------------------------------------------------- */
+
+/* Frees a block of the heap, whose lock is held, past its magazines: any thread may come here. false = its
+ * slab has gone over to another heap. */
+static bool free_home(hak_ctx *heap, void *p)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(heap, p, &e);
+    if (HK_LIKELY(kind < HK_SMALL_CLASSES)) hk_slab_free(heap, e, kind, p);
+    else if (kind < HK_BINS) hk_run_give(heap, p);
+    else if (hk_owner(heap, p) != heap) return false;
+    else hk_free_here(heap, p, HAK_NONE);
+    return true;
+}
+
+/* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. */
+static void free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
+{
+    for (;;) {
+        hak_ctx *owner = hk_owner(root, p);
+        if (owner->role != HK_HEAP) {
+            hk_misuse(root, p);
+            return;
+        }
+        hk_heap_lock(owner);
+        bool same = hk_owner(root, p) == owner;
+        if (same && owner != mine && owner->checked) hk_check_free(owner, p, n);
+        if (same && owner == mine) hk_free_here(owner, p, n);
+        else if (same) free_home(owner, p);
+        hk_heap_unlock(owner);
+        if (same) return;
+    }
+}
+
+/* Blocks whose slabs went over to another heap follow them. */
+static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
+{
+    b->bytes = 0;
+    atomic_store_explicit(&b->count, 0, memory_order_relaxed);
+    for (unsigned i = 0; i < n; i++) {
+        void *p = b->blocks[i];
+        batch_add(b, p, hak_usable_size(heap, p));
+    }
+    hk_sub(&heap->heap->in_bytes, b->bytes);
+    hk_sub(&heap->heap->in_blocks, n);
+    deliver(hk_owner(heap, b->blocks[0]), b);
+}
+
+void hk_remote_drain(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    hk_batch *b = atomic_exchange_explicit(&h->inbox, NULL, memory_order_acquire);
+    while (b) {
+        hk_batch *next = b->next;
+        unsigned n = count_of(b), moved = 0;
+        for (unsigned i = 0; i < n; i++)
+            if (HK_UNLIKELY(!free_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
+        hk_add(&h->in_bytes, b->bytes);
+        hk_add(&h->in_blocks, n);
+        if (HK_UNLIKELY(moved)) forward(heap, b, moved);
+        else push(&b->from->heap->empties, b);
+        b = next;
+    }
+}
+
+/* ---- Freeing -------------------------------------------------------------------------------------- */
+
+/* A block of at least a unit: at once if its heap is at rest, else by a batch of its own. */
+static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
+{
+    if (hk_heap_try(owner)) {
+        bool home = free_home(owner, p);
+        hk_heap_unlock(owner);
+        if (home) return;
+    }
+    size_t size = hak_usable_size(owner, p);
+    hk_batch *b = size ? batch_get(heap) : NULL;
+    if (!b) {
+        free_direct(heap->heap->root, heap, p, HAK_NONE);
+        return;
+    }
+    count_out(heap, size);
+    batch_add(b, p, size);
+    deliver(owner, b);
+}
+
+static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
+{
+    if (kind >= HK_SMALL_CLASSES && kind != HK_KIND_PACKED) {
+        free_whole(heap, owner, p);
+        return;
+    }
+    size_t size = kind == HK_KIND_PACKED ? hk_packed_size(owner, p) : hk_classes[kind].size;
+    struct hk_outbox *box = &heap->heap->outbox[(owner->id * 0x9E3779B1u) >> 29];
+    if (HK_UNLIKELY(box->to != owner)) {
+        send(box);
+        box->to = owner;
+    }
+    if (HK_UNLIKELY(!box->batch)) box->batch = batch_get(heap);
+    if (HK_UNLIKELY(!box->batch || size == 0)) {
+        free_direct(heap->heap->root, heap, p, HAK_NONE);
+        return;
+    }
+    count_out(heap, size);
+    batch_add(box->batch, p, size);
+    if (count_of(box->batch) == BATCH) send(box);
+}
+_Static_assert(HK_OUTBOXES == 1 << (32 - 29), "free_remote takes three bits");
+
+/* The last frees after retire, and those of a thread that could get no heap. */
+static void free_without_heap(hak_ctx *root, void *p, size_t n)
+{
+    hk_team *t = root->team;
+    hk_lock_take(&t->lock);
+    free_direct(root, NULL, p, n);
+    bool over = atomic_load(&t->retired) && hk_team_empty(root);
+    hk_lock_drop(&t->lock);
+    if (over) hak_ctx_destroy(root);
+}
+
+void hk_shared_free(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->role == HK_ROOT) {
+        hak_ctx *heap = hk_heap_here(ctx);
+        if (HK_LIKELY(heap != NULL)) hak_free_sized(heap, p, n);
+        else free_without_heap(ctx, p, n);
+        return;
+    }
+    const hk_extent *e = ctx->extent;
+    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
+    if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
+        hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
+        if (HK_LIKELY(owner->role == HK_HEAP && owner->heap->root == ctx->heap->root)) {
+            free_remote(ctx, owner, entry & 255, p);
+            return;
+        }
+    }
+    hak_ctx *owner = hk_owner(ctx, p);
+    if (owner == ctx || ctx->checked) free_direct(ctx->heap->root, ctx, p, n);
+    else free_whole(ctx, owner, p);
+}

@@ -1,0 +1,22 @@
+/* Blocks freed by another thread than their heap's. They travel by batches of pointers, not by links through
+ * the blocks: a batch is pushed to the inbox of its heap when it is full, and the heap's thread takes all
+ * batches at its next slow path. A batch belongs to the heap that filled it and comes back to that one when
+ * it is empty, so that their number follows what is under way. The lists are pushed to with compare-and-swap
+ * and taken whole: no ABA. (Message passing after snmalloc, Lietar et al., ISMM 2019; the batches after
+ * BatchIt, Filardo and Parkinson, ISMM 2024.) */
+#ifndef HK_REMOTE_H
+#define HK_REMOTE_H
+
+#include "heap.h"
+
+/* A free in a shared context that the fast path of the thread's heap could not do; ctx is root or heap.
+ * n: the size that a sized free told, or HAK_NONE. */
+void hk_shared_free(hak_ctx *ctx, void *p, size_t n);
+/* Takes home what is in the inbox of a heap whose lock is held. */
+void hk_remote_drain(hak_ctx *heap);
+/* Sends off what the heap's outbox holds. By its thread, or for a heap that is nobody's. */
+void hk_remote_send(hak_ctx *heap);
+/* Calls fn for each block in the heap's outbox: freed, not delivered. */
+HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);
+
+#endif
