@@ -111,15 +111,25 @@ static bool may_allocate(hak_ctx *ctx)
 }
 
 /* For a shared context: on with its heap of this thread. */
-static void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label)
+static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
 {
     hak_ctx *heap = hk_heap_here(root);
-    return HK_LIKELY(heap != NULL) ? hak_alloc_cs(heap, n, label, 0) : hk_fail(root);
+    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
+}
+
+static HK_NOINLINE void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
+{
+    hak_ctx *heap = hk_heap_quick(root);
+    if (HK_UNLIKELY(!heap)) return alloc_in_new_heap(root, n, label, site);
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(heap, hk_class_table[(n + 7) >> 3]);
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
+    }
+    return hk_alloc_slow(heap, n, label, site);
 }
 
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
 {
-    if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_in_heap(ctx, hk_classes[class].size, label);
     if (!may_allocate(ctx)) return hk_fail(ctx);
     hk_enter(ctx);
     void *p = alloc_small(ctx, class, label);
@@ -131,6 +141,7 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label lab
 
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
+    if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_in_heap(ctx, n, label, site);
     if (HK_LIKELY(n <= 1024)) {
         unsigned class = hk_class_table[(n + 7) >> 3];
         if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
@@ -251,15 +262,32 @@ void hk_free_here(hak_ctx *ctx, void *p, size_t n)
     else free_big(ctx, p);
 }
 
+static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
+{
+    hak_ctx *heap = hk_heap_here(root);
+    if (heap) free_fast(heap, p, n);
+    else hk_free_without_heap(root, p, n);
+}
+
+static HK_NOINLINE void free_in_heap(hak_ctx *root, void *p, size_t n)
+{
+    hak_ctx *heap = hk_heap_quick(root);
+    if (HK_LIKELY(heap != NULL)) free_fast(heap, p, n);
+    else free_in_new_heap(root, p, n);
+}
+
+static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
+{
+    hk_free_here(ctx, p, n);
+    if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
+}
+
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p) return;
-    if (HK_UNLIKELY(ctx->role)) {
-        hk_shared_free(ctx, p, n);
-        return;
-    }
-    hk_free_here(ctx, p, n);
-    if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
+    if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
+    else if (ctx->role == HK_ROOT) free_in_heap(ctx, p, n);
+    else hk_free_from_heap(ctx, p, n);
 }
 
 void hak_space_free(hak_space *space, void *p)

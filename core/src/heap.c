@@ -44,11 +44,11 @@ void hk_heap_unlock(hak_ctx *heap)
     hk_lock_drop(&of(heap)->lock);
 }
 
-/* ---- The table ------------------------------------------------------------------------------------ */
+/* ---- Which heap is a thread's ---------------------------------------------------------------------- */
 
-static hk_slot *home(hk_table *t, uintptr_t thread)
+static hk_table *table_of(const hk_team *t)
 {
-    return &t->slots[(thread * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift];
+    return atomic_load_explicit(&t->table, memory_order_acquire);
 }
 
 static hk_table *table_new(hak_ctx *root, unsigned bits)
@@ -56,24 +56,18 @@ static hk_table *table_new(hak_ctx *root, unsigned bits)
     size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
     size_t bytes = sizeof(hk_table) + size * sizeof(hk_slot), units = (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
     if (units > HK_CHUNK_UNITS) return NULL;
-    hk_table *t;
-    if (units == 1) {
-        t = hk_meta_alloc(root, bytes);
-    } else {
-        bool zero;
-        hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
-        t = s ? (hk_table *)(void *)hk_unit_address(root->space, s->id) : NULL;
-    }
-    if (!t) return NULL;
+    bool zero;
+    hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
+    if (!s) return NULL;
+    hk_table *t = (hk_table *)(void *)hk_unit_address(root->space, s->id);
     memset(t, 0, bytes);
     t->shift = 64 - bits;
     t->size = size;
     return t;
 }
 
-static bool table_put(hk_table *t, uintptr_t thread, hak_ctx *heap)
+static bool slots_put(hk_slot *slot, uintptr_t thread, hak_ctx *heap)
 {
-    hk_slot *slot = home(t, thread);
     for (unsigned i = 0; i < HK_PROBES; i++, slot++) {
         if (atomic_load_explicit(&slot->thread, memory_order_relaxed)) continue;
         atomic_store_explicit(&slot->heap, heap, memory_order_relaxed);
@@ -83,17 +77,28 @@ static bool table_put(hk_table *t, uintptr_t thread, hak_ctx *heap)
     return false;
 }
 
-static void table_remove(hk_table *t, uintptr_t thread)
+static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
 {
-    hk_slot *slot = home(t, thread);
     for (unsigned i = 0; i < HK_PROBES; i++, slot++)
-        if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread)
-            atomic_store_explicit(&slot->thread, 0, memory_order_relaxed);
+        if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread) return slot;
+    return NULL;
+}
+
+static hk_slot *find(hk_team *team, uintptr_t thread)
+{
+    hk_slot *slot = slots_find(&team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)], thread);
+    hk_table *t = slot ? NULL : table_of(team);
+    return t ? slots_find(&t->slots[hk_thread_hash(thread) >> t->shift], thread) : slot;
+}
+
+static bool table_put(hk_table *t, uintptr_t thread, hak_ctx *heap)
+{
+    return slots_put(&t->slots[hk_thread_hash(thread) >> t->shift], thread, heap);
 }
 
 static bool table_copy(hk_table *to, const hk_table *from)
 {
-    for (size_t i = 0; i < from->size; i++) {
+    for (size_t i = 0; from && i < from->size; i++) {
         uintptr_t thread = atomic_load_explicit(&from->slots[i].thread, memory_order_relaxed);
         hak_ctx *heap = atomic_load_explicit(&from->slots[i].heap, memory_order_relaxed);
         if (thread && !table_put(to, thread, heap)) return false;
@@ -101,22 +106,30 @@ static bool table_copy(hk_table *to, const hk_table *from)
     return true;
 }
 
-/* With the team's lock held. */
-static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
+/* With the team's lock held. false = no memory for a table of so many threads. */
+static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
 {
-    hk_team *t = root->team;
-    hk_table *table = atomic_load_explicit(&t->table, memory_order_relaxed);
-    while (!table_put(table, thread, heap)) {
+    hk_team *team = root->team;
+    if (slots_put(&team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)], thread, heap)) return true;
+    hk_table *t = table_of(team);
+    unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
+    while (!t || !table_put(t, thread, heap)) {
         hk_table *wider;
-        unsigned bits = 64 - table->shift;
         do {
             wider = table_new(root, ++bits);
             if (!wider) return false;
-        } while (!table_copy(wider, table));
-        table = wider;
-        atomic_store_explicit(&t->table, table, memory_order_release);
+        } while (!table_copy(wider, t));
+        t = wider;
+        atomic_store_explicit(&team->table, t, memory_order_release);
     }
+    return true;
+}
+
+/* With the team's lock held. */
+static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
+{
     hak_os *os = &root->space->os;
+    if (!put(root, thread, heap)) return false;
     hk_lock_take(&of(heap)->lock);
     of(heap)->thread = thread;
     of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
@@ -124,23 +137,18 @@ static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
     return true;
 }
 
+/* With the team's lock held, and the heap's. */
 static void disown(hak_ctx *root, hak_ctx *heap)
 {
-    table_remove(atomic_load_explicit(&root->team->table, memory_order_relaxed), of(heap)->thread);
-    hk_lock_take(&of(heap)->lock);
+    hk_slot *slot = find(root->team, of(heap)->thread);
+    if (slot) atomic_store_explicit(&slot->thread, 0, memory_order_relaxed);
     of(heap)->thread = 0;
-    hk_lock_drop(&of(heap)->lock);
 }
 
 hak_ctx *hk_heap_find(hak_ctx *root)
 {
-    uintptr_t thread = hk_thread_register();
-    hk_lock_take(&root->team->lock);
-    hak_ctx *heap = hk_heaps(root);
-    while (heap && of(heap)->thread != thread)
-        heap = of(heap)->next;
-    hk_lock_drop(&root->team->lock);
-    return heap;
+    hk_slot *slot = find(root->team, hk_thread_register());
+    return slot ? atomic_load_explicit(&slot->heap, memory_order_relaxed) : NULL;
 }
 
 /* ---- Heaps ---------------------------------------------------------------------------------------- */
@@ -165,10 +173,11 @@ static hak_ctx *heap_new(hak_ctx *root)
     return heap;
 }
 
-hak_ctx *hk_heap_claim(hak_ctx *root)
+hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
 {
     hk_team *t = root->team;
-    uintptr_t thread = hk_thread_register();
+    hk_slot *slot = find(t, thread);
+    if (slot) return atomic_load_explicit(&slot->heap, memory_order_relaxed);
     if (atomic_load(&t->retired)) return NULL;
     hk_lock_take(&t->lock);
     hak_ctx *heap = hk_heaps(root);
@@ -198,11 +207,11 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
     hak_ctx *root = hk_root(ctx);
     hak_ctx *heap = root->team ? hk_heap_find(root) : NULL;
     if (!heap) return;
+    hk_lock_take(&root->team->lock);
     hk_heap_lock(heap);
     hk_remote_send(heap);
-    hk_heap_unlock(heap);
-    hk_lock_take(&root->team->lock);
     disown(root, heap);
+    hk_heap_unlock(heap);
     hk_lock_drop(&root->team->lock);
 }
 
@@ -228,9 +237,6 @@ bool hk_team_make(hak_ctx *root, const hak_options *options)
     hk_team *t = hk_meta_alloc(root, sizeof *t);
     if (!t) return false;
     memset(t, 0, sizeof *t);
-    hk_table *table = table_new(root, 5);
-    if (!table) return false;
-    atomic_store(&t->table, table);
     t->options = *options;
     t->options.shared = false;
     t->account.parent = options->quota;
@@ -255,8 +261,11 @@ void hk_team_retire(hak_ctx *root)
     hk_team *t = root->team;
     hk_lock_take(&t->lock);
     atomic_store(&t->retired, true);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
-        if (of(heap)->thread) disown(root, heap);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_lock_take(&of(heap)->lock);
+        disown(root, heap);
+        hk_lock_drop(&of(heap)->lock);
+    }
     hk_lock_drop(&t->lock);
     hak_ctx_flush(root);
 }
@@ -333,15 +342,12 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
     hak_ctx *root = hk_root(ctx);
     uintptr_t thread = hk_thread_register();
     if (root->team) {
-        hk_table *table = atomic_load_explicit(&root->team->table, memory_order_relaxed);
         hak_os *os = &root->space->os;
         for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
             if (of(heap)->thread == thread) {
                 of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
-            } else if (of(heap)->thread) {
-                /* Its lock is held already. */
-                table_remove(table, of(heap)->thread);
-                of(heap)->thread = 0;
+            } else {
+                disown(root, heap);
             }
         }
     }

@@ -14,7 +14,7 @@
 
 #include "ctx.h"
 
-enum { HK_OUTBOXES = 8, HK_PROBES = 8, HK_HEAP_PUBLISHED = 64 << 10 };
+enum { HK_OUTBOXES = 8, HK_PROBES = 8, HK_FIRST_BITS = 6, HK_FIRST = 1 << HK_FIRST_BITS, HK_HEAP_PUBLISHED = 64 << 10 };
 
 typedef struct hk_batch hk_batch;
 
@@ -52,7 +52,8 @@ typedef struct hk_table {
 } hk_table;
 
 struct hk_team {
-    _Atomic(hk_table *) table;
+    hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few: one load less */
+    _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
     _Atomic(hak_ctx *) heaps;
     hk_lock lock; /* table, list, labels, pressure */
     hk_lock walk; /* one walk over all heaps at a time */
@@ -90,18 +91,28 @@ bool hk_team_make(hak_ctx *ctx, const hak_options *options);
 void hk_team_destroy(hak_ctx *root);
 void hk_team_retire(hak_ctx *root);
 
-/* The calling thread's heap where it has none yet; NULL = no memory, or retired. */
-HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root);
+HK_INLINE uint64_t hk_thread_hash(uintptr_t thread)
+{
+    return thread * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
+HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
+
+/* The calling thread's heap if it is where it is looked for first. */
+HK_INLINE hak_ctx *hk_heap_quick(hak_ctx *root)
+{
+    uintptr_t thread = hk_thread_register();
+    hk_slot *slot = &root->team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)];
+    return HK_LIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread)
+               ? atomic_load_explicit(&slot->heap, memory_order_relaxed)
+               : NULL;
+}
 
 HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
 {
-    uintptr_t thread = hk_thread_register();
-    hk_table *t = atomic_load_explicit(&root->team->table, memory_order_acquire);
-    hk_slot *slot = &t->slots[(thread * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift];
-    for (unsigned i = 0; i < HK_PROBES; i++, slot++)
-        if (HK_LIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread))
-            return atomic_load_explicit(&slot->heap, memory_order_relaxed);
-    return hk_heap_claim(root);
+    hak_ctx *heap = hk_heap_quick(root);
+    return HK_LIKELY(heap != NULL) ? heap : hk_heap_claim(root, hk_thread_register());
 }
 
 HK_NOINLINE void hk_heap_lock(hak_ctx *heap);

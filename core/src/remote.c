@@ -218,8 +218,7 @@ static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
 }
 _Static_assert(HK_OUTBOXES == 1 << (32 - 29), "free_remote takes three bits");
 
-/* The last frees after retire, and those of a thread that could get no heap. */
-static void free_without_heap(hak_ctx *root, void *p, size_t n)
+void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
 {
     hk_team *t = root->team;
     hk_lock_take(&t->lock);
@@ -229,14 +228,8 @@ static void free_without_heap(hak_ctx *root, void *p, size_t n)
     if (over) hak_ctx_destroy(root);
 }
 
-void hk_shared_free(hak_ctx *ctx, void *p, size_t n)
+void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n)
 {
-    if (ctx->role == HK_ROOT) {
-        hak_ctx *heap = hk_heap_here(ctx);
-        if (HK_LIKELY(heap != NULL)) hak_free_sized(heap, p, n);
-        else free_without_heap(ctx, p, n);
-        return;
-    }
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;

@@ -9,9 +9,11 @@
 
 #include "heap.h"
 
-/* A free in a shared context that the fast path of the thread's heap could not do; ctx is root or heap.
- * n: the size that a sized free told, or HAK_NONE. */
-void hk_shared_free(hak_ctx *ctx, void *p, size_t n);
+/* A free that the fast path of the calling thread's heap could not do. n: the size that a sized free told,
+ * or HAK_NONE. */
+void hk_free_from_heap(hak_ctx *heap, void *p, size_t n);
+/* The last frees after retire, and those of a thread that could get no heap. */
+void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
 /* Takes home what is in the inbox of a heap whose lock is held. */
 void hk_remote_drain(hak_ctx *heap);
 /* Sends off what the heap's outbox holds. By its thread, or for a heap that is nobody's. */
