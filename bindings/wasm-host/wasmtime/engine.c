@@ -4,13 +4,14 @@
 typedef struct linear {
     hak_wasm_host *host;
     uint8_t *base;
+    size_t size, slot; /* wasmtime asks often; only its own growth changes the size */
 } linear;
 
 static uint8_t *linear_get(void *env, size_t *size, size_t *capacity)
 {
     linear *l = env;
-    *size = hak_wasm_memory_size(l->host, l->base);
-    *capacity = hak_wasm_slot_bytes(l->host);
+    *size = l->size;
+    *capacity = l->slot;
     return l->base;
 }
 
@@ -20,6 +21,7 @@ static wasmtime_error_t *linear_grow(void *env, size_t size)
     if (hak_wasm_memory_grow(l->host, l->base, size) != 0) {
         return wasmtime_error_new("hakmem: the linear memory cannot grow: over a limit, or no memory");
     }
+    l->size = size;
     return NULL;
 }
 
@@ -46,7 +48,7 @@ static wasmtime_error_t *linear_new(void *env, const wasm_memorytype_t *type, si
         hak_wasm_free(host, l);
         return wasmtime_error_new("hakmem: no linear memory: over a limit, or no memory");
     }
-    *l = (linear){host, base};
+    *l = (linear){host, base, minimum, hak_wasm_slot_bytes(host)};
     *out = (wasmtime_linear_memory_t){l, linear_get, linear_grow, linear_free};
     return NULL;
 }

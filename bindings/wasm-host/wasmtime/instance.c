@@ -53,9 +53,10 @@ const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module)
     return module->refused;
 }
 
-/* Where the state is, by the exports that hk_module_read added. */
+/* Where the state is, by the exports that hk_module_read added. Most instances are never asked. */
 static void find_state(hak_wasmtime_instance *i)
 {
+    if (i->base) return;
     wasmtime_extern_t item;
     wasmtime_instance_export_get(i->context, &i->instance, HK_EXPORT_MEMORY, strlen(HK_EXPORT_MEMORY), &item);
     i->base = wasmtime_memory_data(i->context, &item.of.memory);
@@ -86,6 +87,7 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
     } else {
         i->tenant = tenant;
         i->module = module;
+        i->base = NULL;
         i->store = wasmtime_store_new(module->engine, data, NULL);
         i->context = wasmtime_store_context(i->store);
         if (prepare) prepare(i->context, data);
@@ -93,8 +95,6 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);
             i = NULL;
-        } else if (!module->refused) {
-            find_state(i);
         }
     }
     hak_wasm_leave(before);
@@ -145,6 +145,7 @@ hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char
         hak_wasm_alloc(module->host, sizeof *image + module->globals * sizeof *image->globals);
     hak_wasm_leave(before);
     if (!image) return NULL;
+    find_state(i);
     image->module = module;
     image->memory = hak_wasm_image_take(module->host, i->base);
     if (!image->memory) {
@@ -181,7 +182,9 @@ static int fit(hak_wasmtime_instance *i, size_t wanted)
 int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
 {
     const hak_wasmtime_module *module = i->module;
-    if (image->module != module || fit(i, hak_wasm_image_size(image->memory)) != 0 ||
+    if (image->module != module) return -1;
+    find_state(i);
+    if (fit(i, hak_wasm_image_size(image->memory)) != 0 ||
         hak_wasm_memory_reset(module->host, i->base, image->memory) != 0) {
         return -1;
     }

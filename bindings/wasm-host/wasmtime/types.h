@@ -23,7 +23,7 @@ struct hak_wasmtime_instance {
     wasmtime_store_t *store;
     wasmtime_context_t *context;
     wasmtime_instance_t instance;
-    /* Only where the module can be reset: */
+    /* Found when the first image or reset asks for them: */
     void *base;
     wasmtime_memory_t memory;
     wasmtime_global_t globals[];
