@@ -10,6 +10,9 @@ struct hak_wasm_wamr {
     wasm_module_inst_t instance;
     wasm_exec_env_t env;
     uint32_t stack_size;
+    uint64_t serial; /* of the instance; addresses come again */
+    void *files;     /* its descriptors when it was new; NULL = it has none */
+    size_t files_size;
 };
 
 /* Instance and environment; false with a text in error. */
@@ -20,6 +23,8 @@ void hk_wasm_wamr_end(hak_wasm_wamr *guest);
 
 /* Bytes of the memories that the module asks for at first. */
 uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module);
+/* Pages that its memory may grow to by its own word. */
+uint32_t hk_wasm_wamr_max_pages(wasm_module_t module);
 /* Base of the linear memory; NULL = none. */
 void *hk_wasm_wamr_memory(wasm_module_inst_t instance);
 /* The memory has this many bytes from now on; what they hold is the caller's affair. Another number than before has
@@ -33,10 +38,11 @@ size_t hk_wasm_wamr_state_size(wasm_module_inst_t instance);
 void hk_wasm_wamr_state_save(wasm_module_inst_t instance, void *state);
 void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state);
 
-/* File descriptors: bytes of the table, and the table. `exact` = false leaves out what no two instances have in
- * common. */
+/* File descriptors: bytes of the table, and the table. */
 size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance);
 void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files);
+/* Whether the instance's descriptors are those of the saved table. `exact` = false leaves out the identity of open files,
+ * which no two instances have in common. */
 bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
 
 #endif

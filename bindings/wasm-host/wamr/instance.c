@@ -15,6 +15,22 @@ wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32
     return module;
 }
 
+/* What an instance needs to be called and reset. */
+static bool prepare(hak_wasm_wamr *guest)
+{
+    static _Atomic uint64_t instances;
+    guest->serial = ++instances;
+    guest->files_size = hk_wasm_wamr_files_size(guest->instance);
+    if (guest->files_size) {
+        guest->files = hak_wasm_alloc(hak_wasm_tenant_host(guest->tenant), guest->files_size);
+        if (!guest->files) return false;
+        hk_wasm_wamr_files_save(guest->instance, guest->files);
+    }
+    hak_wasm_enter(guest->tenant, HAK_WASM_STACK);
+    guest->env = wasm_runtime_create_exec_env(guest->instance, guest->stack_size);
+    return guest->env != NULL;
+}
+
 bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
 {
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
@@ -25,16 +41,14 @@ bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
                  (unsigned long long)bytes, (unsigned long long)most);
         return false;
     }
-    InstantiationArgs args = {guest->stack_size, 0, (uint32_t)(most / PAGE_BYTES)};
+    uint32_t pages = (uint32_t)(most / PAGE_BYTES);
+    if (hk_wasm_wamr_max_pages(guest->module) <= pages) pages = 0; /* the module's own */
+    InstantiationArgs args = {guest->stack_size, 0, pages};
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
     guest->instance = wasm_runtime_instantiate_ex(guest->module, &args, error, error_size);
-    if (guest->instance) {
-        hak_wasm_enter(guest->tenant, HAK_WASM_STACK);
-        guest->env = wasm_runtime_create_exec_env(guest->instance, guest->stack_size);
-        if (!guest->env) {
-            snprintf(error, error_size, "no memory for the stack");
-            hk_wasm_wamr_end(guest);
-        }
+    if (guest->instance && !prepare(guest)) {
+        snprintf(error, error_size, "no memory for the instance");
+        hk_wasm_wamr_end(guest);
     }
     hak_wasm_leave(before);
     return guest->instance != NULL;
@@ -44,8 +58,10 @@ void hk_wasm_wamr_end(hak_wasm_wamr *guest)
 {
     if (guest->env) wasm_runtime_destroy_exec_env(guest->env);
     if (guest->instance) wasm_runtime_deinstantiate(guest->instance);
+    hak_wasm_free(hak_wasm_tenant_host(guest->tenant), guest->files);
     guest->env = NULL;
     guest->instance = NULL;
+    guest->files = NULL;
 }
 
 hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size, char *error,

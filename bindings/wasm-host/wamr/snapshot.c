@@ -6,8 +6,8 @@
 struct hak_wasm_wamr_snapshot {
     hak_wasm_tenant *tenant;
     wasm_module_t module;
-    wasm_module_inst_t instance; /* that it was taken of; for comparison only */
-    hak_wasm_image *image;       /* NULL = no memory */
+    uint64_t serial;       /* of the instance that it was taken of */
+    hak_wasm_image *image; /* NULL = no memory */
     size_t state_size, files_size;
     uint64_t bytes[]; /* the state, then the files */
 };
@@ -29,7 +29,7 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest)
     if (!snapshot) return NULL;
     snapshot->tenant = guest->tenant;
     snapshot->module = guest->module;
-    snapshot->instance = guest->instance;
+    snapshot->serial = guest->serial;
     snapshot->state_size = state;
     snapshot->files_size = files;
     void *memory = hk_wasm_wamr_memory(guest->instance);
@@ -49,10 +49,13 @@ void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot)
     hak_wasm_free(hak_wasm_tenant_host(snapshot->tenant), snapshot);
 }
 
+/* Another instance than the snapshot's must have the descriptors that it had when it was new. */
 static bool files_are_back(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
 {
-    return hk_wasm_wamr_files_equal(guest->instance, files_of(snapshot), snapshot->files_size,
-                                    guest->instance == snapshot->instance);
+    wasm_module_inst_t instance = guest->instance;
+    bool same = guest->serial == snapshot->serial;
+    return hk_wasm_wamr_files_equal(instance, files_of(snapshot), snapshot->files_size, same) &&
+           (same || hk_wasm_wamr_files_equal(instance, guest->files, guest->files_size, true));
 }
 
 int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
@@ -63,9 +66,7 @@ int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
         char error[64];
         how = 1;
         hk_wasm_wamr_end(guest);
-        if (!hk_wasm_wamr_begin(guest, error, sizeof error) ||
-            !hk_wasm_wamr_files_equal(guest->instance, files_of(snapshot), snapshot->files_size, false))
-            return -1;
+        if (!hk_wasm_wamr_begin(guest, error, sizeof error) || !files_are_back(guest, snapshot)) return -1;
     }
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
     void *memory = hk_wasm_wamr_memory(guest->instance);

@@ -26,6 +26,13 @@ uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module_)
     return bytes;
 }
 
+uint32_t hk_wasm_wamr_max_pages(wasm_module_t module_)
+{
+    const WASMModule *module = (const WASMModule *)module_;
+    if (module->import_memory_count) return module->import_memories[0].u.memory.mem_type.max_page_count;
+    return module->memory_count ? module->memories[0].max_page_count : 0;
+}
+
 void *hk_wasm_wamr_memory(wasm_module_inst_t instance)
 {
     WASMModuleInstance *inst = inside(instance);

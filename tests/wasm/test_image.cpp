@@ -1,0 +1,298 @@
+// Images: reset is byte-equal by every method, slots never show what was written to an image's memory.
+#include "wasm_test.h"
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+using namespace test;
+
+namespace {
+
+struct Method {
+    hak_wasm_dirty dirty;
+    hak_wasm_bounds bounds;
+};
+const Method METHODS[] = {
+    {HAK_WASM_DIRTY_SCAN, HAK_WASM_FLAT},     {HAK_WASM_DIRTY_SCAN, HAK_WASM_GUARD},
+    {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_FLAT},  {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_GUARD},
+    {HAK_WASM_DIRTY_COMPARE, HAK_WASM_FLAT},  {HAK_WASM_DIRTY_COMPARE, HAK_WASM_GUARD},
+};
+
+// fn(host) for every method that this kernel has.
+template <typename Fn> void each_method(Fn fn) {
+    for (const Method &m : METHODS) {
+        HostOptions options;
+        options.dirty = m.dirty;
+        options.bounds = m.bounds;
+        hak_wasm_host *probe = hak_wasm_host_new(&options);
+        if (probe == nullptr) {
+            WARN("this kernel does not have method " << m.dirty);
+            continue;
+        }
+        hak_wasm_host_delete(probe);
+        INFO("method " << m.dirty << ", bounds " << m.bounds);
+        Host host(&options);
+        CHECK(host.info().dirty == m.dirty);
+        fn(host);
+    }
+}
+
+// A pattern with pages of zeros in it, so that the file has holes.
+void fill(char *p, size_t n, unsigned seed) {
+    for (size_t i = 0; i < n; i++)
+        p[i] = (i / 4096) % 3 == 1 ? 0 : char(i * seed + (i >> 12));
+}
+
+char *new_memory(hak_wasm_host *host, size_t n) {
+    char *p = static_cast<char *>(hak_wasm_memory_new(host, n));
+    REQUIRE(p != nullptr);
+    return p;
+}
+
+} // namespace
+
+TEST_CASE("a reset is byte-equal, a thousand times", "[image]") {
+    each_method([](Host &host) {
+        const size_t n = 4 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        fill(p, n, 7);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        REQUIRE(image != nullptr);
+        CHECK(hak_wasm_image_size(image) == n);
+        CHECK(std::equal(then.begin(), then.end(), p));
+        unsigned random = 1;
+        for (int round = 0; round < 1000; round++) {
+            for (int i = 0; i < 20; i++) {
+                random = random * 1103515245 + 12345;
+                p[random % n] = char(random >> 20);
+            }
+            REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+            REQUIRE(std::memcmp(p, then.data(), n) == 0);
+        }
+        std::memset(p, 1, n);
+        REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+        CHECK(std::memcmp(p, then.data(), n) == 0);
+        CHECK(hak_wasm_memory_free(host, p) == 0);
+        hak_wasm_image_drop(image);
+        CHECK(host.info().image_bytes == 0);
+    });
+}
+
+TEST_CASE("a memory that grew is cut off, and what it grows by again is zero", "[image]") {
+    each_method([](Host &host) {
+        char *p = new_memory(host, WASM_PAGE);
+        fill(p, WASM_PAGE, 3);
+        const std::vector<char> then(p, p + WASM_PAGE);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        for (int round = 0; round < 3; round++) {
+            REQUIRE(hak_wasm_memory_grow(host, p, 9 * WASM_PAGE) == 0);
+            CHECK(is_zero(p + WASM_PAGE, 8 * WASM_PAGE));
+            std::memset(p, 0x77, 9 * WASM_PAGE);
+            REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+            CHECK(hak_wasm_memory_size(host, p) == WASM_PAGE);
+            CHECK(std::memcmp(p, then.data(), WASM_PAGE) == 0);
+        }
+        CHECK(host.info().linear_bytes == WASM_PAGE);
+        hak_wasm_image_drop(image); // memories attached to it live on
+        CHECK(std::memcmp(p, then.data(), WASM_PAGE) == 0);
+        CHECK(host.info().image_bytes == WASM_PAGE);
+        hak_wasm_memory_free(host, p);
+        CHECK(host.info().image_bytes == 0);
+        char *q = new_memory(host, 9 * WASM_PAGE);
+        CHECK(q == p);
+        CHECK(is_zero(q, 9 * WASM_PAGE));
+    });
+}
+
+TEST_CASE("other memories take the image on, and slots do not carry anything over", "[image]") {
+    each_method([](Host &host) {
+        const size_t n = 3 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        fill(p, n, 5);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+
+        char *adopted = static_cast<char *>(hak_wasm_memory_adopt(host, image));
+        REQUIRE(adopted != nullptr);
+        CHECK(adopted != p);
+        CHECK(std::memcmp(adopted, then.data(), n) == 0);
+        std::memset(adopted, 0x55, n);
+        CHECK(std::memcmp(p, then.data(), n) == 0);
+
+        char *smaller = new_memory(host, WASM_PAGE), *larger = new_memory(host, 5 * WASM_PAGE);
+        std::memset(larger, 0x33, 5 * WASM_PAGE);
+        for (char *other : {smaller, larger}) {
+            REQUIRE(hak_wasm_memory_reset(host, other, image) == 0);
+            CHECK(hak_wasm_memory_size(host, other) == n);
+            CHECK(std::memcmp(other, then.data(), n) == 0);
+        }
+
+        hak_wasm_memory_free(host, adopted);
+        char *again = static_cast<char *>(hak_wasm_memory_adopt(host, image));
+        CHECK(again == adopted); // a slot that had the image
+        CHECK(std::memcmp(again, then.data(), n) == 0);
+        hak_wasm_memory_free(host, again);
+        char *plain = new_memory(host, n); // this one must not be it
+        CHECK(is_zero(plain, n));
+
+        std::memset(again = static_cast<char *>(hak_wasm_memory_adopt(host, image)), 0x11, n);
+        hak_wasm_memory_free(host, again);
+        hak_wasm_image_drop(image);
+        char *zero = new_memory(host, n);
+        CHECK(is_zero(zero, n));
+        for (char *memory : {p, smaller, larger, plain, zero})
+            CHECK(hak_wasm_memory_free(host, memory) == 0);
+        CHECK(host.info().image_bytes == 0);
+    });
+}
+
+TEST_CASE("another image may replace the one before", "[image]") {
+    each_method([](Host &host) {
+        char *p = new_memory(host, 4 * WASM_PAGE);
+        fill(p, 4 * WASM_PAGE, 9);
+        const std::vector<char> first(p, p + 4 * WASM_PAGE);
+        hak_wasm_image *big = hak_wasm_image_take(host, p);
+        char *q = new_memory(host, WASM_PAGE);
+        fill(q, WASM_PAGE, 11);
+        const std::vector<char> second(q, q + WASM_PAGE);
+        hak_wasm_image *small = hak_wasm_image_take(host, q);
+        for (int i = 0; i < 3; i++) {
+            REQUIRE(hak_wasm_memory_reset(host, p, small) == 0);
+            CHECK(hak_wasm_memory_size(host, p) == WASM_PAGE);
+            CHECK(std::memcmp(p, second.data(), WASM_PAGE) == 0);
+            REQUIRE(hak_wasm_memory_grow(host, p, 2 * WASM_PAGE) == 0);
+            CHECK(is_zero(p + WASM_PAGE, WASM_PAGE));
+            std::memset(p, i + 1, 2 * WASM_PAGE);
+            REQUIRE(hak_wasm_memory_reset(host, p, big) == 0);
+            CHECK(std::memcmp(p, first.data(), 4 * WASM_PAGE) == 0);
+        }
+        // an image of a memory that is attached to one
+        p[0] = 42;
+        hak_wasm_image *third = hak_wasm_image_take(host, p);
+        p[0] = 0;
+        p[5000] = 1;
+        REQUIRE(hak_wasm_memory_reset(host, p, third) == 0);
+        CHECK(p[0] == 42);
+        CHECK(std::memcmp(p + 1, first.data() + 1, 4 * WASM_PAGE - 1) == 0);
+        for (hak_wasm_image *image : {big, small, third})
+            hak_wasm_image_drop(image);
+    });
+}
+
+TEST_CASE("a reset to a larger image is refused over the limit, and changes nothing", "[image]") {
+    Host host;
+    char *p = new_memory(host, 4 * WASM_PAGE);
+    fill(p, 4 * WASM_PAGE, 9);
+    hak_wasm_image *image = hak_wasm_image_take(host, p);
+    TenantOptions options;
+    options.limits.linear_bytes = 2 * WASM_PAGE;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+    {
+        Scope scope(tenant);
+        char *q = new_memory(host, WASM_PAGE);
+        q[10] = 10;
+        CHECK(hak_wasm_memory_reset(host, q, image) == -1);
+        CHECK(hak_wasm_memory_size(host, q) == WASM_PAGE);
+        CHECK(q[10] == 10);
+        CHECK(hak_wasm_memory_adopt(host, image) == nullptr);
+        CHECK(hak_wasm_memory_reset(host, p + 1, image) == -1);
+        hak_wasm_memory_free(host, q);
+    }
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    hak_wasm_image_drop(image);
+    hak_wasm_image_drop(nullptr);
+    CHECK(hak_wasm_image_take(host, p + 1) == nullptr);
+}
+
+TEST_CASE("an empty memory has an image, too", "[image]") {
+    each_method([](Host &host) {
+        void *p = hak_wasm_memory_new(host, 0);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        REQUIRE(image != nullptr);
+        REQUIRE(hak_wasm_memory_grow(host, p, WASM_PAGE) == 0);
+        static_cast<char *>(p)[5] = 5;
+        CHECK(hak_wasm_memory_reset(host, p, image) == 0);
+        CHECK(hak_wasm_memory_size(host, p) == 0);
+        CHECK(hak_wasm_memory_grow(host, p, WASM_PAGE) == 0);
+        CHECK(is_zero(p, WASM_PAGE));
+        hak_wasm_image_drop(image);
+    });
+}
+
+// A page that the kernel took out (here: paged out to swap if there is any, dropped from the page tables if it is the
+// file's) must be found written to, or found equal.
+TEST_CASE("pages that the kernel paged out are restored and cleared", "[image]") {
+    each_method([](Host &host) {
+        const size_t n = 4 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        fill(p, n, 13);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        std::memset(p + 4096, 0x66, 8 * 4096);
+        madvise(p, n, MADV_PAGEOUT);
+        REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+        CHECK(std::memcmp(p, then.data(), n) == 0);
+        char *q = new_memory(host, n);
+        std::memset(q, 0x66, n);
+        madvise(q, n, MADV_PAGEOUT);
+        hak_wasm_memory_free(host, q);
+        CHECK(new_memory(host, n) == q);
+        CHECK(is_zero(q, n));
+        hak_wasm_image_drop(image);
+    });
+}
+
+TEST_CASE("a child process finds its own pages, not its parent's", "[image]") {
+    each_method([](Host &host) {
+        const size_t n = 2 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        fill(p, n, 17);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        CHECK(hak_wasm_memory_reset(host, p, image) == 0); // the pagemap is open
+        pid_t child = fork();
+        if (child == 0) {
+            std::memset(p, 0x99, n);
+            bool same = hak_wasm_memory_reset(host, p, image) == 0 && std::memcmp(p, then.data(), n) == 0;
+            char *q = static_cast<char *>(hak_wasm_memory_new(host, n));
+            std::memset(q, 0x99, n);
+            hak_wasm_memory_free(host, q);
+            same = same && hak_wasm_memory_new(host, n) == q && is_zero(q, n);
+            _exit(same ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+        hak_wasm_image_drop(image);
+    });
+}
+
+TEST_CASE("untouched pages of an image are not copied", "[image]") {
+    Host host;
+    if (host.info().dirty == HAK_WASM_DIRTY_COMPARE) return;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, nullptr);
+    const size_t n = 64 * WASM_PAGE;
+    {
+        Scope scope(tenant);
+        char *p = new_memory(host, n);
+        std::memset(p, 1, n);
+        CHECK(hak_wasm_tenant_resident(tenant) == n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        CHECK(hak_wasm_tenant_resident(tenant) == 0);
+        unsigned sum = 0;
+        for (size_t i = 0; i < n; i += 4096)
+            sum += unsigned(p[i]);
+        CHECK(sum == n / 4096);
+        CHECK(hak_wasm_tenant_resident(tenant) == 0);
+        p[0] = p[100000] = 2;
+        CHECK(hak_wasm_tenant_resident(tenant) == 2 * 4096);
+        hak_wasm_memory_free(host, p);
+        hak_wasm_image_drop(image);
+    }
+    CHECK(hak_wasm_tenant_resident(tenant) == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}

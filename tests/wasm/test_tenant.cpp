@@ -1,0 +1,331 @@
+// Tenants: accounts, limits and their parents, scopes, closing.
+#include "wasm_test.h"
+
+#include <string>
+
+using namespace test;
+
+namespace {
+
+hak_wasm_tenant *child_of(hak_wasm_host *host, hak_wasm_tenant *parent, hak_wasm_limits limits = {}) {
+    TenantOptions options;
+    options.parent = parent;
+    options.limits = limits;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+    REQUIRE(tenant != nullptr);
+    return tenant;
+}
+
+} // namespace
+
+TEST_CASE("blocks go to the current tenant and label, scopes nest", "[tenant]") {
+    Host host;
+    hak_wasm_tenant *a = child_of(host, nullptr), *b = child_of(host, nullptr);
+    CHECK(hak_wasm_current().tenant == nullptr);
+    hak_wasm_scope outer = hak_wasm_enter(a, HAK_WASM_LOAD);
+    void *p = hak_wasm_alloc(host, 100);
+    hak_wasm_scope inner = hak_wasm_enter(b, HAK_WASM_WASI);
+    CHECK(inner.tenant == a);
+    CHECK(inner.label == HAK_WASM_LOAD);
+    void *q = hak_wasm_calloc(host, 10, 10), *r = hak_wasm_aligned_alloc(host, 256, 100);
+    CHECK(reinterpret_cast<uintptr_t>(r) % 256 == 0);
+    CHECK(is_zero(q, 100));
+    hak_wasm_leave(inner);
+    CHECK(hak_wasm_current().tenant == a);
+    hak_wasm_leave(outer);
+    CHECK(hak_wasm_current().tenant == nullptr);
+    void *root = hak_wasm_alloc(host, 100);
+
+    CHECK(info_of(a).label[HAK_WASM_LOAD].live_blocks == 1);
+    CHECK(info_of(a).heap_live == hak_wasm_usable_size(host, p));
+    CHECK(info_of(b).label[HAK_WASM_WASI].live_blocks == 2);
+    CHECK(info_of(hak_wasm_host_tenant(host)).label[HAK_WASM_OTHER].live_blocks == 1);
+    // a block stays its tenant's, whatever is current
+    outer = hak_wasm_enter(b, HAK_WASM_NATIVE);
+    p = hak_wasm_realloc(host, p, 5000);
+    CHECK(info_of(a).label[HAK_WASM_LOAD].live_bytes >= 5000);
+    hak_wasm_free(host, p);
+    CHECK(info_of(a).heap_live == 0);
+    hak_wasm_leave(outer);
+    CHECK(hak_wasm_owns(host, q));
+    int local = 0;
+    CHECK_FALSE(hak_wasm_owns(host, &local));
+    CHECK(hak_wasm_usable_size(host, &local) == 0);
+    CHECK(hak_wasm_realloc(host, &local, 10) == nullptr);
+    hak_wasm_free(host, &local);
+    hak_wasm_free(host, nullptr);
+    for (void *block : {q, r, root})
+        hak_wasm_free(host, block);
+    hak_wasm_tenant_close(a, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(b, HAK_WASM_RETIRE);
+    CHECK(info_of(hak_wasm_host_tenant(host)).heap_live == 0);
+}
+
+TEST_CASE("a tenant of another host is not current here", "[tenant]") {
+    Host host, other;
+    hak_wasm_tenant *tenant = child_of(other, nullptr);
+    {
+        Scope scope(tenant);
+        hak_wasm_free(host, hak_wasm_alloc(host, 10));
+        void *p = hak_wasm_memory_new(host, WASM_PAGE);
+        CHECK(info_of(tenant).linear_bytes == 0);
+        CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == WASM_PAGE);
+        hak_wasm_memory_free(host, p);
+    }
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("hard heap limits give NULL, soft ones only refuse instances", "[tenant]") {
+    for (bool soft : {false, true}) {
+        Host host;
+        hak_wasm_tenant *tenant = child_of(host, nullptr, {256 * KIB, soft, 0, 0});
+        Scope scope(tenant);
+        std::vector<void *> blocks;
+        REQUIRE(hak_wasm_admit(tenant) == 0);
+        for (int i = 0; i < 100; i++)
+            blocks.push_back(hak_wasm_alloc(host, 10000));
+        size_t got = 100 - size_t(std::count(blocks.begin(), blocks.end(), nullptr));
+        if (soft) {
+            CHECK(got == 100);
+            CHECK(hak_wasm_admit(tenant) == -1);
+            CHECK(info_of(tenant).instances_refused == 1);
+        } else {
+            CHECK(got > 10);
+            CHECK(got < 26);
+            CHECK(info_of(tenant).heap_committed <= 256 * KIB);
+            CHECK(info_of(tenant).heap_failures >= 100 - got);
+        }
+        for (void *p : blocks)
+            hak_wasm_free(host, p);
+        hak_wasm_dismiss(tenant);
+        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    }
+}
+
+TEST_CASE("limits of parents and of the host cover all below them", "[tenant]") {
+    HostOptions options;
+    options.limits.linear_bytes = 20 * WASM_PAGE;
+    options.limits.instances = 5;
+    Host host(&options);
+    TenantOptions group;
+    group.children = true;
+    group.limits = {512 * KIB, false, 10 * WASM_PAGE, 3};
+    hak_wasm_tenant *plan = hak_wasm_tenant_new(host, &group);
+    REQUIRE(plan != nullptr);
+    hak_wasm_tenant *a = child_of(host, plan), *b = child_of(host, plan, {0, false, 2 * WASM_PAGE, 0}),
+                    *c = child_of(host, nullptr);
+    TenantOptions wrong;
+    wrong.parent = a; // may not have children
+    CHECK(hak_wasm_tenant_new(host, &wrong) == nullptr);
+    wrong = TenantOptions();
+    wrong.size = 3;
+    CHECK(hak_wasm_tenant_new(host, &wrong) == nullptr);
+
+    std::vector<void *> memories;
+    auto take = [&](hak_wasm_tenant *tenant, size_t pages) {
+        Scope scope(tenant);
+        void *p = hak_wasm_memory_new(host, pages * WASM_PAGE);
+        if (p != nullptr) memories.push_back(p);
+        return p != nullptr;
+    };
+    CHECK(take(a, 7));
+    CHECK_FALSE(take(b, 3)); // own limit
+    CHECK(take(b, 2));
+    CHECK_FALSE(take(a, 2)); // the plan's
+    CHECK(take(a, 1));
+    CHECK_FALSE(take(c, 11)); // the host's
+    CHECK(take(c, 10));
+    CHECK(info_of(plan).linear_bytes == 10 * WASM_PAGE);
+    CHECK(info_of(plan).label[HAK_WASM_LINEAR].live_bytes == 0);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 20 * WASM_PAGE);
+    CHECK(info_of(b).linear_refused == 1);
+    CHECK(info_of(plan).linear_refused == 1);
+    CHECK(info_of(a).linear_refused == 0);
+    for (void *p : memories)
+        CHECK(hak_wasm_memory_free(host, p) == 0);
+    CHECK(info_of(plan).linear_bytes == 0);
+
+    CHECK(hak_wasm_admit(a) == 0);
+    CHECK(hak_wasm_admit(a) == 0);
+    CHECK(hak_wasm_admit(b) == 0);
+    CHECK(hak_wasm_admit(b) == -1);
+    CHECK(hak_wasm_admit(c) == 0);
+    CHECK(hak_wasm_admit(c) == 0);
+    CHECK(hak_wasm_admit(c) == -1);
+    CHECK(info_of(b).instances == 1);
+    hak_wasm_dismiss(b);
+    CHECK(hak_wasm_admit(a) == 0);
+    for (hak_wasm_tenant *tenant : {a, a, a, c, c})
+        hak_wasm_dismiss(tenant);
+
+    // heap: what one takes, the other lacks
+    std::vector<void *> blocks;
+    size_t got_a = 0, got_b = 0;
+    {
+        Scope scope(a);
+        for (int i = 0; i < 100; i++) {
+            void *p = hak_wasm_alloc(host, 10000);
+            got_a += p != nullptr;
+            blocks.push_back(p);
+        }
+        CHECK(hak_wasm_admit(b) == 0);
+        hak_wasm_dismiss(b);
+    }
+    {
+        Scope scope(b);
+        for (int i = 0; i < 100; i++) {
+            void *p = hak_wasm_alloc(host, 10000);
+            got_b += p != nullptr;
+            blocks.push_back(p);
+        }
+    }
+    CHECK(got_a > 20);
+    CHECK(got_b < 4);
+    CHECK(info_of(plan).heap_committed <= 512 * KIB);
+    for (void *p : blocks)
+        hak_wasm_free(host, p);
+    for (hak_wasm_tenant *tenant : {plan, a, b, c}) // the parent first: it lives on until its children are gone
+        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 0);
+}
+
+TEST_CASE("new limits hold from then on", "[tenant]") {
+    Host host;
+    hak_wasm_tenant *tenant = child_of(host, nullptr);
+    Scope scope(tenant);
+    void *p = hak_wasm_memory_new(host, 4 * WASM_PAGE);
+    hak_wasm_limits limits = {0, false, 3 * WASM_PAGE, 0};
+    hak_wasm_tenant_limit(tenant, &limits);
+    CHECK(hak_wasm_memory_grow(host, p, 4 * WASM_PAGE) == 0); // no growth
+    CHECK(hak_wasm_memory_grow(host, p, 5 * WASM_PAGE) == -1);
+    CHECK(hak_wasm_memory_new(host, 1) == nullptr);
+    limits.linear_bytes = 5 * WASM_PAGE;
+    hak_wasm_tenant_limit(tenant, &limits);
+    CHECK(hak_wasm_memory_grow(host, p, 5 * WASM_PAGE) == 0);
+    hak_wasm_memory_free(host, p);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a retired tenant goes with its last block, memory, instance and child", "[tenant]") {
+    Host host;
+    hak_wasm_tenant *root = hak_wasm_host_tenant(host);
+    size_t before = info_of(root).heap_committed;
+    TenantOptions group;
+    group.children = true;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &group), *child = child_of(host, tenant);
+    void *block, *memory;
+    {
+        Scope scope(tenant);
+        block = hak_wasm_alloc(host, 1000);
+        memory = hak_wasm_memory_new(host, WASM_PAGE);
+    }
+    CHECK(hak_wasm_admit(tenant) == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    CHECK(info_of(root).linear_bytes == WASM_PAGE);
+    CHECK(hak_wasm_memory_grow(host, memory, 2 * WASM_PAGE) == 0);
+    CHECK(info_of(root).linear_bytes == 2 * WASM_PAGE);
+    block = hak_wasm_realloc(host, block, 3000);
+    CHECK(hak_wasm_owns(host, block));
+    hak_wasm_free(host, block);
+    CHECK_FALSE(hak_wasm_owns(host, block));
+    hak_wasm_memory_free(host, memory);
+    CHECK(info_of(root).linear_bytes == 0);
+    CHECK(info_of(root).instances == 1);
+    hak_wasm_dismiss(tenant);
+    CHECK(info_of(root).instances == 0);
+    hak_wasm_tenant_close(child, HAK_WASM_RETIRE);
+    CHECK(info_of(root).heap_committed == before);
+}
+
+TEST_CASE("what survives a retired tenant goes with the host", "[tenant]") {
+    Host host;
+    TenantOptions group;
+    group.children = true;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &group), *child = child_of(host, tenant);
+    Scope scope(child);
+    CHECK(hak_wasm_alloc(host, 100) != nullptr);
+    CHECK(hak_wasm_memory_new(host, WASM_PAGE) != nullptr);
+    CHECK(hak_wasm_admit(child) == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(child, HAK_WASM_RETIRE);
+    CHECK(host.info().live == 1);
+}
+
+TEST_CASE("closed in bulk, everything is gone at once", "[tenant]") {
+    Host host;
+    hak_wasm_tenant *root = hak_wasm_host_tenant(host);
+    size_t before = info_of(root).heap_committed;
+    hak_wasm_tenant *tenant = child_of(host, nullptr), *other = child_of(host, nullptr);
+    std::vector<void *> memories;
+    {
+        Scope scope(tenant);
+        for (int i = 0; i < 100; i++)
+            hak_wasm_alloc(host, size_t(1) << (i % 18));
+        for (int i = 0; i < 5; i++)
+            memories.push_back(hak_wasm_memory_new(host, WASM_PAGE));
+        std::memset(memories[2], 1, WASM_PAGE);
+    }
+    void *kept;
+    {
+        Scope scope(other);
+        kept = hak_wasm_memory_new(host, WASM_PAGE);
+        static_cast<char *>(kept)[7] = 7;
+    }
+    hak_wasm_admit(tenant);
+    hak_wasm_tenant_close(tenant, HAK_WASM_BULK);
+    CHECK(info_of(root).linear_bytes == WASM_PAGE);
+    CHECK(info_of(root).instances == 0);
+    for (void *p : memories)
+        CHECK_FALSE(hak_wasm_is_memory(host, p));
+    CHECK(static_cast<char *>(kept)[7] == 7);
+    hak_wasm_memory_free(host, kept);
+    hak_wasm_tenant_close(other, HAK_WASM_RETIRE);
+    CHECK(info_of(root).heap_committed == before);
+    hak_wasm_tenant_close(root, HAK_WASM_BULK); // not to be closed
+    CHECK(info_of(root).heap_committed == before);
+}
+
+TEST_CASE("names", "[tenant]") {
+    Host host;
+    TenantOptions options;
+    std::string name(100, 'x');
+    options.name = name.c_str();
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+    CHECK(hak_wasm_tenant_name(tenant) == std::string(47, 'x'));
+    CHECK(hak_wasm_tenant_host(tenant) == host);
+    CHECK(std::string(hak_wasm_tenant_name(hak_wasm_host_tenant(host))) == "host");
+    CHECK(std::string(hak_wasm_label_name(HAK_WASM_OTHER)) == "other");
+    CHECK(std::string(hak_wasm_label_name(HAK_WASM_NATIVE)) == "native");
+    CHECK(hak_wasm_label_name(HAK_WASM_LABELS) == nullptr);
+    hak_wasm_host_info info = {};
+    CHECK(hak_wasm_host_stats(host, &info) == -1);
+    hak_wasm_tenant_info tenant_info = {};
+    CHECK(hak_wasm_tenant_stats(tenant, &tenant_info) == -1);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a tick gives idle pages of contexts back", "[tenant]") {
+    HostOptions options;
+    options.decay_ns = 1000;
+    Host host(&options);
+    hak_wasm_tenant *tenant = child_of(host, nullptr);
+    {
+        Scope scope(tenant);
+        for (int i = 0; i < 500; i++)
+            std::memset(hak_wasm_alloc(host, 30000), 1, 30000);
+    }
+    hak_wasm_tenant_close(tenant, HAK_WASM_BULK);
+    auto resident = [] {
+        size_t pages = 0;
+        FILE *f = std::fopen("/proc/self/statm", "r");
+        int n = std::fscanf(f, "%*u %zu", &pages);
+        std::fclose(f);
+        REQUIRE(n == 1);
+        return pages * 4096;
+    };
+    size_t before = resident();
+    for (uint64_t now = 10000; now < 200000; now += 10000)
+        hak_wasm_host_tick(host, now);
+    hak_wasm_host_tick(host, 0);
+    CHECK(resident() + 10 * MIB < before);
+}
