@@ -11,6 +11,7 @@ typedef enum { FN_NOTHING, FN_REQUEST, FN_GROW } function;
 
 typedef struct guest {
     const char *name; /* "small", "big", "qjs" */
+    bool ready;       /* stored after its initialisation, by preinit.py */
     uint8_t *bytes;
     size_t size;
 } guest;

@@ -37,7 +37,9 @@ static double seconds(clockid_t clock)
 static guest load(const char *path)
 {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    guest g = {strncmp(name, "quickjs", 7) == 0 ? "qjs" : strncmp(name, "big", 3) == 0 ? "big" : "small", NULL, 0};
+    guest g = {"small", strstr(name, "-ready") != NULL, NULL, 0};
+    if (strncmp(name, "quickjs", 7) == 0) g.name = "qjs";
+    if (strncmp(name, "big", 3) == 0) g.name = "big";
     FILE *f = fopen(path, "rb");
     if (!f) bench_fail("cannot read %s", path);
     fseek(f, 0, SEEK_END);

@@ -25,6 +25,7 @@ import harness  # noqa: E402
 
 # The programs of a runtime: they may differ in how the runtime itself is built.
 RUNTIMES = {"wasmtime": ["wasm_bench_wasmtime"], "wamr": ["wasm_bench_wamr_own", "wasm_bench_wamr"]}
+TENANTS = ("hak-tenants", "hak-heap")  # in the rows that are marked
 OURS = "hak"  # variants that begin so; the rest is the runtime's own
 
 
@@ -55,6 +56,8 @@ ROWS = {
     "reset-small": Row("isolated request, small guest, CPU us", "small", "isolate", "cpu_us", both(4000)),
     "reset-qjs": Row("isolated request, QuickJS, CPU us", "quickjs", "isolate", "cpu_us", both(400, 60)),
     "reset-big": Row("isolated request, 16 MiB of state, CPU us", "big", "isolate", "cpu_us", both(400, 200)),
+    "ready-qjs": Row("the same, QuickJS stored initialised, CPU us", "quickjs-ready", "isolate", "cpu_us", both(400)),
+    "ready-big": Row("the same, 16 MiB stored initialised, CPU us", "big-ready", "isolate", "cpu_us", both(400)),
 }
 # Rows whose samples give several figures.
 LIVE = {
@@ -98,15 +101,17 @@ def plan(args, runtime, variants):
     for key in args.rows:
         if key == "live":
             row = Row("", "small", "live", "", both(args.live))
-            chosen = [v for v in variants if v not in ("hak-tenants", "hak-heap")]
+            chosen = [v for v in variants if v not in TENANTS]
         elif key == "many":
             # With guards of 4 GiB each there is no address space for them.
             row = Row("", "small", "many", "", both(args.many))
-            chosen = ["hak"] if runtime == "wamr" else []
+            chosen = [v for v in variants if v == "hak" and runtime == "wamr"]
         else:
             row = ROWS[key]
-            chosen = [v for v in variants if v != "hak-tenants" or row.tenants]
-            if not key.startswith("reset"):
+            chosen = [v for v in variants if v not in TENANTS or row.tenants]
+            if key.startswith("ready") and runtime != "wasmtime":
+                chosen = []
+            if not key.startswith(("reset", "ready")):
                 chosen = [v for v in chosen if not v.startswith("pooling-keep") or v == "pooling-keep-256K"]
         jobs += [(key, row, variant) for variant in chosen]
     return jobs
@@ -224,6 +229,7 @@ def arguments():
     parser.add_argument(
         "--runtimes", metavar="LIST", help=", ".join(RUNTIMES) + "; default: all that are built"
     )
+    parser.add_argument("--variants", metavar="LIST", help="default: all; wasm_bench_* --version lists them")
     parser.add_argument("-n", type=int, default=7, help="repetitions (7)")
     parser.add_argument("--scale", type=float, default=1, help="work of the rows (1)")
     parser.add_argument("--live", type=int, default=1000, help="instances of the row 'live' (1000)")
@@ -241,7 +247,7 @@ def arguments():
     for row in args.rows:
         if row not in names:
             harness.fail(f"unknown row '{row}'; there are {', '.join(names)}")
-    args.rows = args.rows or names
+    args.rows = list(args.rows or names)
     if args.quick:
         args.n, args.scale, args.live, args.many = 1, 0.05, 100, 1000
     if args.n < 1 or args.scale <= 0 or min(args.live, args.many) < 1:
@@ -268,7 +274,8 @@ def description(versions):
 
 def main():
     args = arguments()
-    variants, versions = {}, {}
+    variants, versions, known = {}, {}, set()
+    asked = args.variants.split(",") if args.variants else None
     for runtime in harness.selected(args.runtimes, RUNTIMES, "runtime"):
         found = [p for p in (harness.built(args.build, name) for name in RUNTIMES[runtime]) if p]
         if len(found) < len(RUNTIMES[runtime]):
@@ -278,12 +285,16 @@ def main():
         variants[runtime] = {}
         for program in found:
             versions[runtime], *names = harness.output(str(program), "--version").splitlines()
-            variants[runtime].update({name: program for name in names})
+            known.update(names)
+            variants[runtime].update({name: program for name in names if asked is None or name in asked})
     if not variants:
         harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
-    if not (args.build / "quickjs.wasm").exists():
-        print("no QuickJS in the build, its rows are left out", file=sys.stderr)
-        args.rows = [row for row in args.rows if row != "reset-qjs"]
+    if asked and not set(asked) <= known:
+        harness.fail(f"unknown variants: {', '.join(set(asked) - known)}; there are {', '.join(sorted(known))}")
+    for row in list(args.rows):
+        if row in ROWS and not (args.build / f"{ROWS[row].guest}.wasm").exists():
+            print(f"no {ROWS[row].guest}.wasm in the build, row {row} is left out", file=sys.stderr)
+            args.rows.remove(row)
 
     about = description(versions)
     parts, results = [], {}

@@ -15,7 +15,7 @@ static const size_t keep_resident[] = {0, 0, 256 << 10, 1 << 20, 20 << 20};
 
 static struct {
     int variant;
-    bool qjs;
+    bool qjs, ready;
     wasm_engine_t *engine;
     wasmtime_linker_t *linker;
     wasmtime_module_t *module; /* these two of wasmtime's own variants */
@@ -102,6 +102,7 @@ static void start(const char *variant, const guest *g, unsigned most)
 {
     while (strcmp(variants[state.variant], variant) != 0) state.variant++;
     state.qjs = strcmp(g->name, "qjs") == 0;
+    state.ready = g->ready;
     if (state.variant < HAK) {
         state.engine = wasm_engine_new_with_config(own_config(state.variant, most + 8));
         if (!state.engine) bench_fail("no engine");
@@ -201,15 +202,16 @@ static int32_t put_text(instance *i, const wasmtime_func_t *allocate, const char
 static void init(void *p)
 {
     instance *i = p;
-    if (!state.qjs) {
+    if (!state.ready && !state.qjs) {
         wasmtime_func_t f = export(i, "init");
         call_function(i, &f, NULL, 0, 0);
-        return;
+    } else if (!state.ready) {
+        wasmtime_func_t initialize = export(i, "_initialize"), create = export(i, "qjs_init");
+        call_function(i, &initialize, NULL, 0, 0);
+        if (call_function(i, &create, NULL, 0, 1).of.i32 != 0) bench_fail("QuickJS does not start");
     }
-    wasmtime_func_t initialize = export(i, "_initialize"), create = export(i, "qjs_init");
+    if (!state.qjs) return;
     wasmtime_func_t allocate = export(i, "malloc");
-    call_function(i, &initialize, NULL, 0, 0);
-    if (call_function(i, &create, NULL, 0, 1).of.i32 != 0) bench_fail("QuickJS does not start");
     i->script = put_text(i, &allocate, bench_script);
     i->name = put_text(i, &allocate, "request");
 }
