@@ -2,102 +2,111 @@
 
 #include "resident.h"
 
-hak_ctx *hk_py_context;
-pthread_mutex_t hk_py_mutex = PTHREAD_MUTEX_INITIALIZER;
+#include <pthread.h>
 
+_Thread_local hak_ctx *hk_py_mine;
+_Thread_local void *hk_py_foreign;
+
+static hak_ctx *context;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t farewell;
 static const char *const domain_labels[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&hk_py_mutex);
+    hak_ctx_fork_prepare(context);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&hk_py_mutex);
+    hak_ctx_fork_parent(context);
 }
 
-/* Not an unlock: the owner that a mutex remembers is a thread of the parent. */
 static void in_child(void)
 {
-    pthread_mutex_init(&hk_py_mutex, NULL);
+    hak_ctx_fork_child(context);
+}
+
+/* Only a free comes here with a pointer of others: the other hooks ask first. A lock may be held, so that the
+ * block is left for the hook to pass on. */
+static void on_error(void *user, hak_error error, const void *p, const char *what)
+{
+    (void)user, (void)what;
+    if (error == HAK_E_FOREIGN) hk_py_foreign = (void *)(uintptr_t)p;
+}
+
+/* The thread ends. It may come back here: other libraries say farewell later. */
+static void leave(void *unused)
+{
+    (void)unused;
+    hk_py_mine = NULL;
+    hak_ctx_thread_done(context);
 }
 
 static void create(void)
 {
     hak_options options = HAK_OPTIONS_INIT;
     options.name = "python";
+    options.shared = true;
     options.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
     options.phase = 48;
     options.labels = domain_labels;
     options.label_count = HK_PY_DOMAINS;
+    options.on_error = on_error;
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
     pages.os = hk_py_noted_os();
     hak_space *space = hak_space_new(&pages);
-    hk_py_context = space ? hak_ctx_new(space, &options) : NULL;
-    if (hk_py_context) pthread_atfork(before_fork, after_fork, in_child);
+    context = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;
+    if (context) pthread_atfork(before_fork, after_fork, in_child);
 }
 
 hak_ctx *hk_py_ctx(void)
 {
     pthread_once(&once, create);
-    return hk_py_context;
+    return context;
+}
+
+hak_ctx *hk_py_heap_find(void)
+{
+    hak_ctx *heap = hak_ctx_thread(context);
+    if (!heap) return context;
+    hk_py_mine = heap;
+    pthread_setspecific(farewell, heap);
+    return heap;
 }
 
 int hk_py_stats(hak_stats *stats)
 {
-    if (!hk_py_ctx()) return -1;
-    int result = hak_ctx_stats(hk_py_enter(), stats);
-    hk_py_leave();
-    return result;
+    return hk_py_ctx() ? hak_ctx_stats(context, stats) : -1;
 }
 
 int hk_py_labels(hak_label_info *out, size_t count)
 {
-    if (!hk_py_ctx()) return 0;
-    int labels = hak_labels_stats(hk_py_enter(), out, count);
-    hk_py_leave();
-    return labels;
+    return hk_py_ctx() ? hak_labels_stats(context, out, count) : 0;
 }
 
 int hk_py_visit(hak_visit_fn *fn, void *user)
 {
-    if (!hk_py_ctx()) return 0;
-    int result = hak_ctx_visit(hk_py_enter(), fn, user);
-    hk_py_leave();
-    return result;
+    return hk_py_ctx() ? hak_ctx_visit(context, fn, user) : 0;
 }
 
 bool hk_py_owns(const void *p)
 {
-    if (!hk_py_ctx()) return false;
-    bool result = hak_owns(hk_py_enter(), p);
-    hk_py_leave();
-    return result;
+    return hk_py_ctx() && hak_owns(context, p);
 }
 
 hak_label hk_py_label_define(const char *name)
 {
-    if (!hk_py_ctx()) return 0;
-    hak_label label = hak_label_define(hk_py_enter(), name);
-    hk_py_leave();
-    return label;
+    return hk_py_ctx() ? hak_label_define(context, name) : 0;
 }
 
 size_t hk_py_trim(void)
 {
-    if (!hk_py_ctx()) return 0;
-    size_t bytes = hak_ctx_trim(hk_py_enter());
-    hk_py_leave();
-    return bytes;
+    return hk_py_ctx() ? hak_ctx_trim(context) : 0;
 }
 
 int hk_py_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
 {
-    if (!hk_py_ctx()) return -1;
-    int result = hak_limit(hk_py_enter(), soft, hard, fn, user);
-    hk_py_leave();
-    return result;
+    return hk_py_ctx() ? hak_limit(context, soft, hard, fn, user) : -1;
 }

@@ -4,21 +4,20 @@
 
 #include "core.h"
 
-#include <pthread.h>
+/* The calling thread's heap; NULL = none yet. Initial-exec: two words at most, which the loader can place also
+ * when the module loads this library late. */
+extern _Thread_local hak_ctx *hk_py_mine __attribute__((tls_model("initial-exec")));
+/* What the last free of this thread could not free, since it is not ours; NULL = all was. */
+extern _Thread_local void *hk_py_foreign __attribute__((tls_model("initial-exec")));
 
-extern hak_ctx *hk_py_context;
-extern pthread_mutex_t hk_py_mutex;
+/* Finds the heap, or without memory for one gives the shared context, which does the same slower. */
+hak_ctx *hk_py_heap_find(void);
 
-/* The heap for the calls until hk_py_leave. The hooks are installed after the context exists. */
-HK_PY_INLINE hak_ctx *hk_py_enter(void)
+/* The hooks are installed after the context exists. */
+HK_PY_INLINE hak_ctx *hk_py_heap(void)
 {
-    pthread_mutex_lock(&hk_py_mutex);
-    return hk_py_context;
-}
-
-HK_PY_INLINE void hk_py_leave(void)
-{
-    pthread_mutex_unlock(&hk_py_mutex);
+    hak_ctx *heap = hk_py_mine;
+    return HK_PY_LIKELY(heap) ? heap : hk_py_heap_find();
 }
 
 /* CPython wants every block 16-aligned, which a multiple of 16 is. n is at most PTRDIFF_MAX: CPython

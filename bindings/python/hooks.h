@@ -25,9 +25,8 @@ HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *cal
     if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
     hak_label label = hk_py_scope_label(domain);
     if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, n, caller);
-    hak_ctx *heap = hk_py_enter();
+    hak_ctx *heap = hk_py_heap();
     void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
-    hk_py_leave();
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, n, caller);
     return p;
 }
@@ -38,9 +37,8 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
     hak_label label = hk_py_scope_label(domain);
     if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, total, caller);
-    hak_ctx *heap = hk_py_enter();
+    hak_ctx *heap = hk_py_heap();
     void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);
-    hk_py_leave();
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, total, caller);
     return p;
 }
@@ -49,10 +47,9 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
 HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, const void *caller)
 {
     if (!p) return hk_py_allocate(domain, n, caller);
-    hak_ctx *heap = hk_py_enter();
+    hak_ctx *heap = hk_py_heap();
     bool ours = hak_owns(heap, p);
     void *q = ours ? hak_realloc(heap, p, HK_PY_ROUND(n)) : NULL;
-    hk_py_leave();
     if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
     if (HK_PY_LIKELY(q)) HK_PY_PLACED(domain, q, n, caller);
     return q;
@@ -60,12 +57,8 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, const vo
 
 HK_PY_INLINE void hk_py_release(hk_py_domain domain, void *p)
 {
-    if (!p) return;
-    hak_ctx *heap = hk_py_enter();
-    bool ours = hak_owns(heap, p);
-    if (HK_PY_LIKELY(ours)) hak_free(heap, p);
-    hk_py_leave();
-    if (HK_PY_UNLIKELY(!ours)) hk_py_original[domain].free(hk_py_original[domain].ctx, p);
+    hak_free(hk_py_heap(), p);
+    if (HK_PY_UNLIKELY(hk_py_foreign)) hk_py_pass_free(domain);
 }
 
 #define HK_PY_DOMAIN_HOOKS(name, domain)                                                                     \
@@ -98,20 +91,16 @@ HK_PY_DOMAIN_HOOKS(obj, HK_PY_OBJ)
 static void *arena_alloc(void *ctx, size_t n)
 {
     (void)ctx;
-    hak_ctx *heap = hk_py_enter();
+    hak_ctx *heap = hk_py_heap();
     void *p = hak_alloc_cs(heap, n, HK_PY_DOMAIN_LABEL(HK_PY_ARENA), (hak_site)__builtin_return_address(0));
-    hk_py_leave();
     return p;
 }
 
 static void arena_free(void *ctx, void *p, size_t n)
 {
     (void)ctx;
-    hak_ctx *heap = hk_py_enter();
-    bool ours = hak_owns(heap, p);
-    if (ours) hak_free_sized(heap, p, n);
-    hk_py_leave();
-    if (!ours) hk_py_original_arena.free(hk_py_original_arena.ctx, p, n);
+    hak_free_sized(hk_py_heap(), p, n);
+    if (HK_PY_UNLIKELY(hk_py_foreign)) hk_py_pass_arena(n);
 }
 
 const hk_py_hooks HK_PY_HOOKS = {

@@ -10,9 +10,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-hk_py_allocator hk_py_original[3];
-hk_py_arena_allocator hk_py_original_arena;
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static const hk_py_provider *provider = &hk_py_provider_off;
 /* What was put in: HK_PY_DEFAULT, HK_PY_REPLACED or HK_PY_WRAPPED. */

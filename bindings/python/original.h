@@ -8,4 +8,8 @@
 extern hk_py_allocator hk_py_original[3];
 extern hk_py_arena_allocator hk_py_original_arena;
 
+/* hk_py_foreign to whom it belongs. */
+void hk_py_pass_free(hk_py_domain domain);
+void hk_py_pass_arena(size_t n);
+
 #endif

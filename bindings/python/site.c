@@ -145,8 +145,7 @@ uint32_t hk_py_site_find(const void *frame, uint64_t hash)
 
 void hk_py_site_mark_large(void *p, hk_py_site_mark mark)
 {
-    size_t size = hak_usable_size(hk_py_enter(), p);
-    hk_py_leave();
+    size_t size = hak_usable_size(hk_py_heap(), p);
     memcpy((char *)p + size - sizeof mark, &mark, sizeof mark);
 }
 
@@ -199,8 +198,7 @@ void hk_py_site_stats(hk_py_site_info *out, size_t count)
 bool hk_py_site_of(const void *p, hk_py_site_info *info)
 {
     if (hk_py_site_count() == 0) return false;
-    size_t size = hak_usable_size(hk_py_enter(), p);
-    hk_py_leave();
+    size_t size = hak_usable_size(hk_py_heap(), p);
     uint32_t number = size != 0 ? mark_of(p, size) : 0;
     if (number == 0) return false;
     describe(number, info);
