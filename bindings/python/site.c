@@ -1,5 +1,7 @@
 #include "site.h"
 
+#include <pthread.h>
+
 #include "heap.h"
 #include "map.h"
 

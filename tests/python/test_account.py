@@ -251,7 +251,7 @@ BURST = """
     def burst():
         kept = []
         for i in range(3):
-            records = [{{"id": j, "name": "name %d" % j, "tags": [j, j + 1]}} for j in range(150_000)]
+            records = [{{"id": j, "name": "name %d" % j, "value": j / 3}} for j in range(150_000)]
             kept += records[::1000]
             del records
         return kept
