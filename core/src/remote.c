@@ -7,8 +7,9 @@
 #include "run.h"
 #include "slab.h"
 
-/* DEEP: so many batches in an inbox say that its thread does not come by: whoever pushes drains it. */
-enum { BATCH = 59, DEEP = 32 };
+/* A batch goes off when it has BATCH blocks or BYTES. DEEP: so many batches in an inbox say that its thread
+ * does not come by: whoever pushes drains it. */
+enum { BATCH = 59, BYTES = 64 << 10, DEEP = 8 };
 
 struct hk_batch {
     hk_batch *next;
@@ -157,19 +158,24 @@ static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
     deliver(hk_owner(heap, b->blocks[0]), b);
 }
 
-void hk_remote_drain(hak_ctx *heap)
+static void take_home(hak_ctx *heap, hk_batch *b)
 {
     hk_heap *h = heap->heap;
-    hk_batch *b = atomic_exchange_explicit(&h->inbox, NULL, memory_order_acquire);
+    unsigned n = count_of(b), moved = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (HK_UNLIKELY(!free_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
+    hk_add(&h->in_bytes, b->bytes);
+    hk_add(&h->in_blocks, n);
+    if (HK_UNLIKELY(moved)) forward(heap, b, moved);
+    else push(&b->from->heap->empties, b);
+}
+
+void hk_remote_drain(hak_ctx *heap)
+{
+    hk_batch *b = atomic_exchange_explicit(&heap->heap->inbox, NULL, memory_order_acquire);
     while (b) {
         hk_batch *next = b->next;
-        unsigned n = count_of(b), moved = 0;
-        for (unsigned i = 0; i < n; i++)
-            if (HK_UNLIKELY(!free_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
-        hk_add(&h->in_bytes, b->bytes);
-        hk_add(&h->in_blocks, n);
-        if (HK_UNLIKELY(moved)) forward(heap, b, moved);
-        else push(&b->from->heap->empties, b);
+        take_home(heap, b);
         b = next;
     }
 }
@@ -195,6 +201,22 @@ static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
     deliver(owner, b);
 }
 
+/* Another heap needs the outbox. Few blocks are freed where they belong, if nobody is at work there: where
+ * threads are many, batches of few blocks would cost more than the blocks. */
+static void displace(struct hk_outbox *box)
+{
+    hk_batch *b = box->batch;
+    if (!b || count_of(b) == 0) return;
+    if (count_of(b) > BATCH / 2 || !hk_heap_try(box->to)) {
+        send(box);
+        return;
+    }
+    box->batch = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    take_home(box->to, b);
+    hk_heap_unlock(box->to);
+}
+
 static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
 {
     if (kind >= HK_SMALL_CLASSES && kind != HK_KIND_PACKED) {
@@ -204,7 +226,7 @@ static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
     size_t size = kind == HK_KIND_PACKED ? hk_packed_size(owner, p) : hk_classes[kind].size;
     struct hk_outbox *box = &heap->heap->outbox[(owner->id * 0x9E3779B1u) >> 29];
     if (HK_UNLIKELY(box->to != owner)) {
-        send(box);
+        displace(box);
         box->to = owner;
     }
     if (HK_UNLIKELY(!box->batch)) box->batch = batch_get(heap);
@@ -214,7 +236,7 @@ static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
     }
     count_out(heap, size);
     batch_add(box->batch, p, size);
-    if (count_of(box->batch) == BATCH) send(box);
+    if (count_of(box->batch) == BATCH || box->batch->bytes >= BYTES) send(box);
 }
 _Static_assert(HK_OUTBOXES == 1 << (32 - 29), "free_remote takes three bits");
 
