@@ -61,15 +61,15 @@ HK_INLINE unsigned hk_log2(size_t n)
     return 63u - (unsigned)__builtin_clzll((unsigned long long)n);
 }
 
-/* Words of which another thread may see an old or a new value. */
+/* Words of which another thread may see an old or a new value, and with a new one what was written before. */
 HK_INLINE uint32_t hk_read(const uint32_t *word)
 {
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 HK_INLINE void hk_write(uint32_t *word, uint32_t v)
 {
-    __atomic_store_n(word, v, __ATOMIC_RELAXED);
+    __atomic_store_n(word, v, __ATOMIC_RELEASE);
 }
 
 /* Counters that other threads may read: plain moves, no locked instruction. */

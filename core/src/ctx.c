@@ -198,6 +198,22 @@ static void wipe(hak_ctx *ctx, const hk_slab *s)
     memset(hk_extent_bits(e, s->id - e->first), 0, (s->fresh + 63u) / 64 * sizeof(uint64_t));
 }
 
+static void all_remove(hak_ctx *ctx, hk_slab *s)
+{
+    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->heap->walk == s->id)) ctx->heap->walk = s->all_next;
+    if (s->all_prev) hk_slab_at(ctx->space, s->all_prev)->all_next = s->all_next;
+    else ctx->all = s->all_next;
+    if (s->all_next) hk_slab_at(ctx->space, s->all_next)->all_prev = s->all_prev;
+}
+
+static void all_add(hak_ctx *ctx, hk_slab *s)
+{
+    s->all_prev = 0;
+    s->all_next = ctx->all;
+    if (ctx->all) hk_slab_at(ctx->space, ctx->all)->all_prev = s->id;
+    ctx->all = s->id;
+}
+
 hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
     if (!units_charge(ctx, kind, units)) return NULL;
@@ -217,20 +233,35 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
         return NULL;
     }
     hk_slab *s = hk_slab_at(space, id);
-    *s = (hk_slab){.id = id, .kind = (uint8_t)kind, .units = (uint8_t)units, .all_next = ctx->all};
+    *s = (hk_slab){.id = id, .kind = (uint8_t)kind, .units = (uint8_t)units};
     set_heads(s, 1, units);
-    if (ctx->all) hk_slab_at(space, ctx->all)->all_prev = id;
-    ctx->all = id;
+    all_add(ctx, s);
+    /* Somebody works with the heap of a thread that was taken for dead. */
+    if (HK_UNLIKELY(ctx->role == HK_HEAP && !ctx->heap->thread_id)) hk_heap_renew(ctx);
     return s;
+}
+
+void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
+{
+    hk_extent *e = hk_extent_of_id(from->space, s->id);
+    size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
+    size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
+    all_remove(from, s);
+    all_add(to, s);
+    for (unsigned i = 0; i < s->units; i++)
+        hk_write(&e->map[s->id - e->first + i], to->key | s->kind);
+    hk_sub(&from->committed, committed);
+    hk_add(&to->committed, committed);
+    hk_sub(&from->metadata, beside);
+    hk_add(&to->metadata, beside);
+    hk_sub(&from->released, released);
+    hk_add(&to->released, released);
 }
 
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
 {
     hak_space *space = ctx->space;
-    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->heap->walk == s->id)) ctx->heap->walk = s->all_next;
-    if (s->all_prev) hk_slab_at(space, s->all_prev)->all_next = s->all_next;
-    else ctx->all = s->all_next;
-    if (s->all_next) hk_slab_at(space, s->all_next)->all_prev = s->all_prev;
+    all_remove(ctx, s);
     bool holes = s->released != 0;
     wipe(ctx, s);
     if (holes) {

@@ -101,7 +101,8 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    return HK_LIKELY(unit < ctx->units) ? hk_read(&ctx->map[unit]) ^ ctx->key : UINT32_MAX;
+    return HK_LIKELY(unit < ctx->units) ? __atomic_load_n(&ctx->map[unit], __ATOMIC_RELAXED) ^ ctx->key
+                                        : UINT32_MAX;
 }
 /* The same in any extent; *e is the extent. */
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
@@ -141,6 +142,8 @@ HK_COLD void hk_pressure(hak_ctx *ctx);
 /* Units for the context, charged, recorded (id, kind, units) and in its list. NULL = failed. */
 hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero);
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
+/* Units of slabs and runs go over to another heap of the same shared context, both locks held. */
+void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);
 /* Gives back units at the end of a run. */
 void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);

@@ -125,14 +125,19 @@ static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
     return true;
 }
 
+void hk_heap_renew(hak_ctx *heap)
+{
+    hak_os *os = &heap->space->os;
+    of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+}
+
 /* With the team's lock held. */
 static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
 {
-    hak_os *os = &root->space->os;
     if (!put(root, thread, heap)) return false;
     hk_lock_take(&of(heap)->lock);
     of(heap)->thread = thread;
-    of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+    hk_heap_renew(heap);
     hk_lock_drop(&of(heap)->lock);
     return true;
 }
@@ -194,7 +199,9 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
     of(heap)->next = hk_heaps(root);
     atomic_store_explicit(&t->heaps, heap, memory_order_release);
     hk_lock_drop(&t->lock);
-    return owned ? heap : NULL;
+    if (!owned) return NULL;
+    hk_heap_rob(heap);
+    return heap;
 }
 
 HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx)
@@ -215,19 +222,22 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
     hk_lock_drop(&root->team->lock);
 }
 
-HK_RACY hak_ctx *hk_owner_heap(const hak_ctx *ctx, const void *p)
+HK_RACY uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
 {
-    hak_ctx *same = (hak_ctx *)(uintptr_t)ctx;
-    const hk_extent *e = hk_extent_of(ctx->space, p);
-    hak_ctx *owner = NULL;
-    if (e) {
-        uint32_t id = hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]) >> 8;
-        if (id) owner = (hak_ctx *)(void *)hk_unit_address(ctx->space, id);
+    const hak_ctx *owner = NULL;
+    uint32_t kind = UINT32_MAX;
+    *e = hk_extent_of((*ctx)->space, p);
+    if (*e) {
+        uint32_t entry = hk_read(&(*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT]);
+        if (entry) owner = (const hak_ctx *)(const void *)hk_unit_address((*ctx)->space, entry >> 8);
+        kind = entry & 255;
     } else {
-        const hk_big *b = hk_big_at(ctx->space, p);
+        const hk_big *b = hk_big_at((*ctx)->space, p);
         if (b) owner = b->ctx;
     }
-    return owner && hk_root(owner) == hk_root(ctx) ? owner : same;
+    if (!owner || hk_root(owner) != hk_root(*ctx)) return UINT32_MAX;
+    *ctx = owner;
+    return kind;
 }
 
 /* ---- Life ----------------------------------------------------------------------------------------- */
@@ -342,10 +352,9 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
     hak_ctx *root = hk_root(ctx);
     uintptr_t thread = hk_thread_register();
     if (root->team) {
-        hak_os *os = &root->space->os;
         for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
             if (of(heap)->thread == thread) {
-                of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+                hk_heap_renew(heap);
             } else {
                 disown(root, heap);
             }

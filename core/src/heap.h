@@ -14,21 +14,27 @@
 
 #include "ctx.h"
 
-enum { HK_OUTBOXES = 8, HK_PROBES = 8, HK_FIRST_BITS = 6, HK_FIRST = 1 << HK_FIRST_BITS, HK_HEAP_PUBLISHED = 64 << 10 };
+enum {
+    HK_OUTBOXES = 8,
+    HK_PROBES = 8,
+    HK_FIRST_BITS = 6,
+    HK_FIRST = 1 << HK_FIRST_BITS,
+    HK_HEAP_PUBLISHED = 64 << 10
+};
 
 typedef struct hk_batch hk_batch;
 
 struct hk_heap {
     hak_ctx *root;
     hk_lock lock;
-    hk_unit_id walk;     /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
-    hak_ctx *next;       /* in the team's list; never changes once there */
-    uintptr_t thread;    /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
-    uint64_t thread_id;  /* of the thread that took it */
-    size_t published;    /* part of live_bytes that is in the team's sum */
+    hk_unit_id walk;    /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
+    hak_ctx *next;      /* in the team's list; never changes once there */
+    uintptr_t thread;   /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
+    uint64_t thread_id; /* of the thread that took it */
+    size_t published;   /* part of live_bytes that is in the team's sum */
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
-    hk_counter adopted;  /* heaps of dead threads whose slabs were taken over */
+    bool robbed; /* its magazines may hold blocks of slabs that went over to another heap */
     struct hk_outbox {
         hak_ctx *to;
         hk_batch *batch;
@@ -55,10 +61,11 @@ struct hk_team {
     hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few: one load less */
     _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
     _Atomic(hak_ctx *) heaps;
-    hk_lock lock; /* table, list, labels, pressure */
-    hk_lock walk; /* one walk over all heaps at a time */
+    hak_ctx *sought; /* where the search for dead threads goes on */
+    hk_lock lock;    /* table, list, labels, pressure */
+    hk_lock walk;    /* one walk over all heaps at a time */
     atomic_bool retired;
-    hak_quota account; /* committed bytes of root and heaps; its parent is the caller's quota */
+    hak_quota account;         /* committed bytes of root and heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps */
 };
@@ -136,11 +143,19 @@ HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
     return ctx->role == HK_HEAP ? ctx->heap->root : (hak_ctx *)(uintptr_t)ctx;
 }
 
+/* hk_kind_at in all of a shared context: *ctx becomes the heap that owns p, of one look at the map. */
+HK_RACY uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e);
+HK_INLINE uint32_t hk_find(const hak_ctx **ctx, const void *p, hk_extent **e)
+{
+    return HK_LIKELY(!(*ctx)->role) ? hk_kind_at(*ctx, p, e) : hk_find_shared(ctx, p, e);
+}
+
 /* The heap that owns the memory at p, where ctx is shared and p is its; else ctx. */
-HK_RACY hak_ctx *hk_owner_heap(const hak_ctx *ctx, const void *p);
 HK_INLINE hak_ctx *hk_owner(const hak_ctx *ctx, const void *p)
 {
-    return HK_LIKELY(!ctx->role) ? (hak_ctx *)(uintptr_t)ctx : hk_owner_heap(ctx, p);
+    hk_extent *e;
+    if (ctx->role) hk_find_shared(&ctx, p, &e);
+    return (hak_ctx *)(uintptr_t)ctx;
 }
 
 /* Heaps of a root, the newest first: for (h = hk_heaps(root); h; h = h->heap->next). */
@@ -156,6 +171,14 @@ HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
 {
     return heap->heap->thread == 0;
 }
+
+/* Notes the calling thread's number as that of its heap. */
+void hk_heap_renew(hak_ctx *heap);
+/* A block out of a robbed heap's magazines, back to the heap that has its slab; the lock of the one is held.
+ * Only the magazines of older heaps hold blocks of younger ones, so that the locks have an order. */
+void hk_heap_return(hak_ctx *heap, void *p);
+/* Takes over slabs and runs of threads that died without a word. The heap is new. */
+void hk_heap_rob(hak_ctx *heap);
 
 /* Calls fn for each slab and run that the heap owns, with its lock held, which is dropped at times. One
  * walk at a time: with the team's walk lock held. */

@@ -9,8 +9,7 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     if (hak_usable_size(ctx, p) == 0) return 0;
-    ctx = hk_owner(ctx, p);
-    uint32_t kind = hk_kind_at(ctx, p, &e);
+    uint32_t kind = hk_find(&ctx, p, &e);
     uint8_t label;
     if (kind < HK_BINS) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;
     else if (kind == HK_KIND_PACKED) label = *hk_packed_label(ctx, p);
@@ -18,11 +17,10 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
     return hk_label_known(ctx, label);
 }
 
-void hk_relabel(hak_ctx *ctx, void *p, hak_label label)
+void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
 {
     hk_extent *e;
-    ctx = hk_owner(ctx, p);
-    uint32_t kind = hk_kind_at(ctx, p, &e);
+    uint32_t kind = hk_find(&ctx, p, &e);
     if (kind < HK_BINS) {
         hk_label_set(e, kind, p, label);
     } else if (kind == HK_KIND_PACKED) {
@@ -158,8 +156,8 @@ HK_RACY static void discount(void *user, void *p)
 {
     sums *t = user;
     hk_extent *e;
-    const hak_ctx *owner = hk_owner(t->ctx, p);
-    uint32_t kind = hk_kind_at(owner, p, &e);
+    const hak_ctx *owner = t->ctx;
+    uint32_t kind = hk_find(&owner, p, &e);
     unsigned label = 0;
     size_t size = 0;
     if (kind < HK_BINS) {

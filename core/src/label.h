@@ -29,6 +29,6 @@ HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
 }
 
 /* Gives a live block another label, wherever it is. */
-void hk_relabel(hak_ctx *ctx, void *p, hak_label label);
+void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
 
 #endif

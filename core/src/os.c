@@ -111,8 +111,8 @@ static bool os_thread_alive(void *user, uint64_t id)
 
 HAK_API void hak_os_default(hak_os *os)
 {
-    *os = (hak_os){sizeof *os, NULL,     os_reserve,   NULL, os_decommit, os_release, os_remap,
-                   os_huge,    os_clock, os_thread_id, os_thread_alive};
+    *os = (hak_os){sizeof *os, NULL,    os_reserve, NULL,         os_decommit,    os_release,
+                   os_remap,   os_huge, os_clock,   os_thread_id, os_thread_alive};
 }
 
 const char *hk_os_error(const hak_os *os)

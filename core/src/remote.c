@@ -27,8 +27,8 @@ static void push(_Atomic(hk_batch *) *list, hk_batch *b)
     hk_batch *head = atomic_load_explicit(list, memory_order_relaxed);
     do {
         b->next = head;
-    } while (!atomic_compare_exchange_weak_explicit(list, &head, b, memory_order_release,
-                                                    memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(list, &head, b, memory_order_release, memory_order_relaxed));
 }
 
 static unsigned count_of(const hk_batch *b)
@@ -112,9 +112,7 @@ HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p)
 
 /* ---- At home -------------------------------------------------------------------------------------- */
 
-/* Frees a block of the heap, whose lock is held, past its magazines: any thread may come here. false = its
- * slab has gone over to another heap. */
-static bool free_home(hak_ctx *heap, void *p)
+bool hk_remote_home(hak_ctx *heap, void *p)
 {
     hk_extent *e;
     uint32_t kind = hk_kind_at(heap, p, &e);
@@ -138,7 +136,7 @@ static void free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
         bool same = hk_owner(root, p) == owner;
         if (same && owner != mine && owner->checked) hk_check_free(owner, p, n);
         if (same && owner == mine) hk_free_here(owner, p, n);
-        else if (same) free_home(owner, p);
+        else if (same) hk_remote_home(owner, p);
         hk_heap_unlock(owner);
         if (same) return;
     }
@@ -163,7 +161,7 @@ static void take_home(hak_ctx *heap, hk_batch *b)
     hk_heap *h = heap->heap;
     unsigned n = count_of(b), moved = 0;
     for (unsigned i = 0; i < n; i++)
-        if (HK_UNLIKELY(!free_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
+        if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
     hk_add(&h->in_bytes, b->bytes);
     hk_add(&h->in_blocks, n);
     if (HK_UNLIKELY(moved)) forward(heap, b, moved);
@@ -186,7 +184,7 @@ void hk_remote_drain(hak_ctx *heap)
 static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
 {
     if (hk_heap_try(owner)) {
-        bool home = free_home(owner, p);
+        bool home = hk_remote_home(owner, p);
         hk_heap_unlock(owner);
         if (home) return;
     }

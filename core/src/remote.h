@@ -14,6 +14,9 @@
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n);
 /* The last frees after retire, and those of a thread that could get no heap. */
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
+/* Frees a block of the heap, whose lock is held, past its magazines: any thread may come here. false = its
+ * slab has gone over to another heap. */
+bool hk_remote_home(hak_ctx *heap, void *p);
 /* Takes home what is in the inbox of a heap whose lock is held. */
 void hk_remote_drain(hak_ctx *heap);
 /* Sends off what the heap's outbox holds. By its thread, or for a heap that is nobody's. */

@@ -215,8 +215,42 @@ HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
     return i < s->fresh && !(hk_extent_bits(e, s->id - e->first)[i / 64] >> (i % 64) & 1);
 }
 
+void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
+{
+    hk_bin *bin = hk_bin_of(ctx, s->kind);
+    if (bin->slab == s) bin->slab = NULL;
+    else if (s->trigger == 0) hk_slab_unlist(ctx, bin, s);
+}
+
+void hk_slab_adopt(hak_ctx *ctx, hk_slab *s)
+{
+    unsigned most = hk_slab_capacity(ctx, s->kind);
+    if (s->used == 0) hk_units_give(ctx, s);
+    else if (s->used < most) list_append(ctx, hk_bin_of(ctx, s->kind), s);
+    else s->trigger = (uint16_t)(most - 1);
+}
+
+HK_INLINE bool robbed(const hak_ctx *ctx)
+{
+    return HK_UNLIKELY(ctx->role == HK_HEAP) && ctx->heap->robbed;
+}
+
+/* Sends the foreign ones of the oldest n blocks home; how many are left of n. */
+static size_t return_foreign(hak_ctx *ctx, hk_bin *bin, size_t n)
+{
+    size_t kept = 0, all = (size_t)(bin->top - bin->lo);
+    for (size_t i = 0; i < n; i++) {
+        if (hk_kind_in_window(ctx, bin->lo[i]) == bin->kind) bin->lo[kept++] = bin->lo[i];
+        else hk_heap_return(ctx, bin->lo[i]);
+    }
+    memmove(bin->lo + kept, bin->lo + n, (all - n) * sizeof(void *));
+    bin->top -= n - kept;
+    return kept;
+}
+
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 {
+    if (robbed(ctx)) n = return_foreign(ctx, bin, n);
     void **lo = bin->lo;
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
@@ -301,6 +335,7 @@ static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     hk_enter(ctx);
-    overflow(ctx, bin, p);
+    if (robbed(ctx) && hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, p);
+    else overflow(ctx, bin, p);
     hk_leave(ctx);
 }

@@ -21,6 +21,10 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Blocks [0, n) of the bin's magazine back to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
+/* A slab that was another heap's, with its units: into the list where it belongs. */
+void hk_slab_adopt(hak_ctx *ctx, hk_slab *slab);
+/* A slab leaves its bin. */
+void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
 /* All of a context's magazines. */
 void hk_magazines_flush(hak_ctx *ctx);
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */

@@ -84,8 +84,8 @@ struct hak_space {
     uint8_t patience, quiet;   /* periods that units must be idle; that they were so far */
     bool purged;               /* the last period ended with giving back */
     uint64_t tick_ns;
-    hak_ctx *charged; /* list of the contexts that have a quota */
-    hk_big **big;     /* hash by address of blocks with mappings of their own */
+    hak_ctx *charged;      /* list of the contexts that have a quota */
+    hk_big **big;          /* hash by address of blocks with mappings of their own */
     atomic_bool big_ready; /* the hash is committed */
 };
 

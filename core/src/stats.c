@@ -6,7 +6,8 @@
 #include "slab.h"
 
 /* Index of the block that starts at p in its slab; -1 = none. */
-HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p, hk_slab **slab)
+HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
+                               hk_slab **slab)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
@@ -21,8 +22,7 @@ HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
-    ctx = hk_owner(ctx, p);
-    uint32_t kind = hk_kind_at(ctx, p, &e);
+    uint32_t kind = hk_find(&ctx, p, &e);
     if (kind < HK_SMALL_CLASSES) {
         int i = block_index(ctx, e, kind, p, &s);
         return i >= 0 && hk_slab_block_out(e, s, (unsigned)i) ? hk_classes[kind].size : 0;
@@ -41,8 +41,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
-    ctx = hk_owner(ctx, p);
-    uint32_t kind = hk_kind_at(ctx, p, &e);
+    uint32_t kind = hk_find(&ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
     bool freed = kind < HK_SMALL_CLASSES  ? block_index(ctx, e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
@@ -133,7 +132,8 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     hak_stats s = {.size = out->size};
     s.live_bytes = t.live_bytes;
     s.live_blocks = t.live_blocks;
-    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->peak), team ? s.live_bytes : hk_get(&ctx->live_bytes));
+    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->peak),
+                          team ? s.live_bytes : hk_get(&ctx->live_bytes));
     s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->committed);
     s.metadata_bytes = t.metadata;
     s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
