@@ -115,7 +115,7 @@ outcome customers_run(customers *all, const char *name, const char *script, size
         /* At once, so that nothing of a script waits in a guest. One that grew cannot go back. */
         kept = guest_reset(g);
     } else {
-        *length = strlen(*text);
+        *length = *text ? strlen(*text) : 0;
     }
     if (!c) return result;
 

@@ -26,7 +26,7 @@ void engine_delete(engine *e);
 
 /* A QuickJS as in the image, paid by the tenant; else NULL and *text, malloc. */
 guest *guest_new(engine *e, hak_wasm_tenant *tenant, char **text);
-/* text: malloc, never NULL; `length` bytes and a zero. */
+/* text: malloc, up to 64 KiB of `length` bytes and a zero; NULL = out of memory. */
 outcome guest_run(guest *g, const char *script, size_t size, char **text, size_t *length);
 /* As new again; false = the guest has to be deleted. */
 bool guest_reset(guest *g);

@@ -64,6 +64,7 @@ static enum MHD_Result run(struct MHD_Connection *connection, customers *all, co
     char *text;
     size_t length;
     outcome result = customers_run(all, name, u->bytes, u->size, &text, &length);
+    if (!text) return MHD_NO;
     return reply(connection, status[result], "text/plain; charset=utf-8", text, length, MHD_RESPMEM_MUST_FREE);
 }
 
