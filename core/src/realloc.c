@@ -7,13 +7,39 @@
 #include "packed.h"
 #include "run.h"
 
+/* What a block of `size` bytes may have beyond the class of what it is used for. Growth by small steps leaves
+ * as much room ahead, from 1 KiB on. */
+HK_INLINE size_t room_of(const hak_ctx *ctx, size_t size)
+{
+    return ctx->checked ? 0 : size <= 1024 ? size / 8 : size / 8 + size / 16;
+}
+
 /* Whether a block of `size` bytes is kept for n: it fits, and a class of its own would save little. */
-static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
+HK_INLINE bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
     if (n > size || size > HK_SMALL_MAX) return false;
     if (n >= 16 && n % 16 == 0 && (uintptr_t)p % 16) return false; /* such a request is 16-aligned */
-    size_t fit = hk_classes[hk_class_of(n)].size;
-    return size - fit <= (ctx->checked ? 0 : size / 8);
+    size_t room = room_of(ctx, size);
+    return size - n <= room || size - hk_classes[hk_class_of(n)].size <= room;
+}
+
+/* Most calls find a block of a slab that has room. */
+HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    return kind < HK_SMALL_CLASSES && !ctx->checked && stays(ctx, p, hk_classes[kind].size, n);
+}
+
+/* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
+ * followed by others: room for them saves copies. */
+static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
+{
+    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
+    unsigned fit = hk_class_of(n), class = fit;
+    while (class + 1 < HK_SMALL_CLASSES && (size_t)hk_classes[class + 1].size - hk_classes[fit].size <=
+                                               room_of(ctx, hk_classes[class + 1].size))
+        class ++;
+    return class == fit ? n : hk_classes[class].size;
 }
 
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
@@ -64,7 +90,9 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         return q;
     }
     if (keep) label = ctx->labelled ? hak_label_of(ctx, p) : 0;
-    q = hak_alloc_cs(ctx, n, label, site);
+    size_t want = with_room(ctx, size, n);
+    q = hak_alloc_cs(ctx, want, label, site);
+    if (!q && want > n) q = hak_alloc_cs(ctx, n, label, site);
     if (!q) {
         if (n > size) return NULL;
         ctx->slack = true; /* from now on a told size may be smaller than its block's class */
@@ -78,11 +106,16 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
+        if (ctx->labelled) hk_relabel(ctx, p, label);
+        return p;
+    }
     return reallocate(ctx, p, HAK_NONE, n, false, label, site);
 }
 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 {
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
     return reallocate(ctx, p, HAK_NONE, n, true, 0, 0);
 }
 

@@ -14,8 +14,8 @@ HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned 
     unit -= s->head;
     *slab = s += s->head;
     size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
-    size_t size = hk_classes[kind].size;
-    return offset % size == 0 && offset / size < s->fresh ? (int)(offset / size) : -1;
+    size_t i = (size_t)(((uint64_t)(uint32_t)offset * hk_classes[kind].reciprocal) >> 32);
+    return i * hk_classes[kind].size == offset && i < s->fresh ? (int)i : -1;
 }
 
 HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)

@@ -112,6 +112,28 @@ TEST_CASE("a block grows in place within its usable size, and keeps its place at
     }
 }
 
+TEST_CASE("growth by small steps moves rarely, by large ones takes no more than it needs")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    int form = GENERATE(0, 1, 2, 3);
+    size_t n = 1024, moves = 0;
+    void *p = hak_alloc(ctx, n);
+    for (; n < 32000; n += 64) {
+        void *q = resize(ctx, p, n, n + 64, form);
+        REQUIRE(q != nullptr);
+        moves += q != p;
+        p = q;
+        REQUIRE(hak_usable_size(ctx, p) <= (n + 64) * 21 / 16);
+    }
+    CHECK(moves < 26);
+    size_t exact = hak_usable_size(ctx, hak_alloc(ctx, 20000));
+    p = resize(ctx, p, n, 1500, form);
+    p = resize(ctx, p, 1500, 20000, form);
+    CHECK(hak_usable_size(ctx, p) == exact);
+    require_sound(ctx);
+}
+
 TEST_CASE("a shrink gives memory back")
 {
     TestSpace s;
