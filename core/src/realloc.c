@@ -35,9 +35,9 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
 {
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
-    unsigned class = hk_class_of(n);
-    while (class + 1 < HK_SMALL_CLASSES &&
-           hk_classes[class + 1].size - n <= room_of(ctx, hk_classes[class + 1].size))
+    unsigned fit = hk_class_of(n), class = fit;
+    while (class + 1 < HK_SMALL_CLASSES && (size_t)hk_classes[class + 1].size - hk_classes[fit].size <=
+                                               room_of(ctx, hk_classes[class + 1].size))
         class ++;
     return hk_classes[class].size;
 }

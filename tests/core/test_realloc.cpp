@@ -124,7 +124,7 @@ TEST_CASE("growth by small steps moves rarely, by large ones takes no more than 
         REQUIRE(q != nullptr);
         moves += q != p;
         p = q;
-        REQUIRE(hak_usable_size(ctx, p) <= (n + 64) * 5 / 4 + 64);
+        REQUIRE(hak_usable_size(ctx, p) <= (n + 64) * 11 / 8);
     }
     CHECK(moves < 26);
     size_t exact = hak_usable_size(ctx, hak_alloc(ctx, 20000));
