@@ -48,17 +48,16 @@ static bool charge_one(hak_quota *q, size_t n, size_t *before)
     return true;
 }
 
+/* Parents first, and given back last: no group shows more than a parent of it, or than the parent's limit. */
 bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
 {
     size_t ignored;
     *before = 0;
-    for (hak_quota *at = q; at; at = at->parent) {
-        if (charge_one(at, n, at == q ? before : &ignored)) continue;
-        for (hak_quota *undo = q; undo != at; undo = undo->parent)
-            atomic_fetch_sub(&undo->used, n);
-        return false;
-    }
-    return true;
+    if (!q) return true;
+    if (!hk_quota_charge(q->parent, n, &ignored)) return false;
+    if (charge_one(q, n, before)) return true;
+    hk_quota_uncharge(q->parent, n);
+    return false;
 }
 
 void hk_quota_uncharge(hak_quota *q, size_t n)

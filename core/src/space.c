@@ -170,7 +170,7 @@ static void extent_init(hk_extent *e, char *p, size_t n, size_t units, const lay
 
 hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
 {
-    for (uint32_t i = 0; i < s->extents; i++) {
+    for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
         hk_extent *e = hk_extent_number(s, i);
         if (id - e->first < e->units) return e;
     }
@@ -179,7 +179,7 @@ hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
 
 hk_extent *hk_extent_of(const hak_space *s, const void *p)
 {
-    for (uint32_t i = 0; i < s->extents; i++) {
+    for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
         hk_extent *e = hk_extent_number(s, i);
         if (((uintptr_t)p - e->base) >> HK_UNIT_SHIFT < e->units) return e;
     }
@@ -225,7 +225,7 @@ static hk_extent *add_extent(hak_space *s)
     s->next_id += (uint32_t)units;
     hk_add(&s->reserved_bytes, n);
     if (s->reserve < (size_t)64 << 30) s->reserve *= 4;
-    s->extents++;
+    atomic_fetch_add_explicit(&s->extents, 1, memory_order_release);
     return e;
 }
 

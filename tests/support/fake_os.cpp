@@ -76,7 +76,8 @@ void FakeOs::broken(const char *what, const void *p, size_t n)
 
 bool FakeOs::refused()
 {
-    bool no = refuse_all_ || (fail_at_ && counts.requests() == fail_at_);
+    bool no = refuse_all_ || (fail_at_ && counts.requests() == fail_at_) ||
+              (fail_each_ && counts.requests() % fail_each_ == 0);
     failed += no;
     return no;
 }

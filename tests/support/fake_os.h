@@ -48,6 +48,11 @@ class FakeOs
     {
         fail_at_ = n ? counts.requests() + n : 0;
     }
+    // Of n requests one fails, from now on. 0 = none.
+    void fail_each(uint64_t n)
+    {
+        fail_each_ = n;
+    }
     // All requests fail.
     void refuse_all(bool on)
     {
@@ -102,7 +107,7 @@ class FakeOs
     hak_os table_{};
     Ranges ranges_;
     std::string broken_;
-    uint64_t fail_at_ = 0;
+    uint64_t fail_at_ = 0, fail_each_ = 0;
     size_t reserve_bound_ = 0;
     size_t reserved_ = 0, committed_ = 0;
     bool refuse_all_ = false, closed_ = false;
