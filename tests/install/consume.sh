@@ -140,6 +140,13 @@ case $case in
         [[ $(pc "$prefix" --cflags) == *"$scratch/elsewhere"* ]] || fail "$(pc "$prefix" --cflags)"
         LD_LIBRARY_PATH=$prefix/lib ./embed
         ;;
+    preload)
+        [[ ${PRELOAD^^} == ON ]] || skip "built with HAKMEM_BUILD_PRELOAD=$PRELOAD"
+        must_exist "$prefix/lib/libhakmem-preload.so"
+        HAKMEM=report=stderr,name=consumer LD_PRELOAD=$prefix/lib/libhakmem-preload.so ls "$prefix" >out 2>report
+        [[ $(cat out) == "$(ls "$prefix")" ]] || fail "ls printed $(cat out)"
+        grep -q '^hakmem [0-9.]*: consumer, process' report || fail "no report: $(cat report)"
+        ;;
     hakluajit)
         needs_lua luajit "$prefix/bin/hakluajit"
         launcher hakluajit

@@ -1,0 +1,149 @@
+/* The malloc family as glibc has it, over hk_heap(). Requests are rounded up to a multiple of 16, which makes
+ * every block 16-aligned. Pointers that are not hakmem's (of ld.so, from before) are ignored. */
+#include "heap.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { ALIGN = 16, PAGE = 4096 };
+
+static __attribute__((cold, noinline)) void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* A multiple of 16, at least 16; 0 = n is absurd. */
+static inline size_t rounded(size_t n)
+{
+    n += n == 0;
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static inline void *checked(void *p)
+{
+    return HK_LIKELY(p != NULL) ? p : no_memory();
+}
+
+void *malloc(size_t n)
+{
+    hak_ctx *heap = hk_heap();
+    size_t room = rounded(n);
+    if (HK_UNLIKELY(room == 0 || heap == NULL)) return no_memory();
+    return checked(hak_alloc(heap, room));
+}
+
+void free(void *p)
+{
+    hak_ctx *heap = hk_heap();
+    if (HK_LIKELY(heap != NULL)) hak_free(heap, p);
+}
+
+/* Of libcs before glibc 2.26; programs built then may still look for it. */
+void cfree(void *p);
+void cfree(void *p)
+{
+    free(p);
+}
+
+void *calloc(size_t count, size_t n)
+{
+    size_t total;
+    hak_ctx *heap = hk_heap();
+    if (__builtin_mul_overflow(count, n, &total) || (total = rounded(total)) == 0 || heap == NULL)
+        return no_memory();
+    return checked(hak_calloc(heap, 1, total));
+}
+
+void *realloc(void *p, size_t n)
+{
+    if (p == NULL) return malloc(n);
+    if (n == 0) {
+        free(p);
+        return NULL;
+    }
+    hak_ctx *heap = hk_heap();
+    size_t room = rounded(n);
+    if (HK_UNLIKELY(room == 0 || heap == NULL)) return no_memory();
+    return checked(hak_realloc(heap, p, room));
+}
+
+void *reallocarray(void *p, size_t count, size_t n)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, n, &total)) return no_memory();
+    return realloc(p, total);
+}
+
+/* align: a power of two. errno is left alone. */
+static void *aligned(size_t align, size_t n)
+{
+    int saved = errno;
+    hak_ctx *heap = hk_heap();
+    size_t room = rounded(n);
+    void *p = room == 0 || heap == NULL ? NULL : hak_aligned_alloc(heap, align < ALIGN ? ALIGN : align, room);
+    errno = saved;
+    return p;
+}
+
+static inline int is_power_of_two(size_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+int posix_memalign(void **out, size_t align, size_t n)
+{
+    if (!is_power_of_two(align) || align % sizeof(void *) != 0) return EINVAL;
+    void *p = aligned(align, n);
+    if (p == NULL) return ENOMEM;
+    *out = p;
+    return 0;
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+    if (!is_power_of_two(align)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return checked(aligned(align, n));
+}
+
+/* glibc takes the next power of two. */
+void *memalign(size_t align, size_t n)
+{
+    if (align > SIZE_MAX / 2 + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t power = ALIGN;
+    while (power < align)
+        power *= 2;
+    return checked(aligned(power, n));
+}
+
+void *valloc(size_t n)
+{
+    return memalign(PAGE, n);
+}
+
+void *pvalloc(size_t n)
+{
+    if (n > SIZE_MAX - PAGE) return no_memory();
+    return memalign(PAGE, n == 0 ? PAGE : (n + PAGE - 1) & ~(size_t)(PAGE - 1));
+}
+
+size_t malloc_usable_size(void *p)
+{
+    hak_ctx *heap = hk_heap();
+    return p == NULL || heap == NULL ? 0 : hak_usable_size(heap, p);
+}
+
+int malloc_trim(size_t pad)
+{
+    (void)pad;
+    hak_ctx *heap = hk_heap_shared();
+    return heap != NULL && hak_ctx_trim(heap) > 0;
+}

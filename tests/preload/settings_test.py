@@ -1,0 +1,122 @@
+"""HAKMEM=key=value,...: what each key does, and what is said about bad ones."""
+import os
+import signal
+import unittest
+
+from shim import PYTHON, Case, main, reports
+
+GREEDY = """
+kept = []
+try:
+    while len(kept) < 100:
+        kept.append(bytearray(1 << 20))
+except MemoryError:
+    pass
+print(len(kept))
+"""
+
+# Many middle-sized blocks, freed; then what is resident, twice.
+BREATHING = """
+import time
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+kept = [bytearray(2000) for i in range(60000)]
+del kept
+first = resident()
+time.sleep(2.2)
+print(first - resident() > 20 << 20)
+"""
+
+
+class Settings(Case):
+    def python(self, settings, program):
+        return self.start([PYTHON, "-c", program], settings)
+
+    def test_no_settings(self):
+        done = self.python("", "print(1)")
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("1\n", "", 0))
+
+    def test_bad_settings_are_told_and_left_out(self):
+        for item, expected in [("limit=", "bytes expected"), ("limit=12Q", "bytes expected"),
+                               ("limit=0", "bytes expected"), ("limit=-5", "bytes expected"),
+                               ("limit=99999999999G", "bytes expected"), ("limit=5MM", "bytes expected"),
+                               ("limit=M", "bytes expected"), ("limit", "bytes expected"),
+                               ("trim=x", "seconds expected"), ("trim=0", "seconds expected"),
+                               ("trim=1.5", "seconds expected"), ("trim=86401", "seconds expected"),
+                               ("report=", "stderr or the name of a file expected"),
+                               ("name=", "1 to 63 bytes expected"),
+                               ("name=" + "x" * 64, "1 to 63 bytes expected"),
+                               ("color=blue", "there are limit=SIZE"), ("=", "there are limit=SIZE"),
+                               ("report=" + "x" * 5000, "too long")]:
+            with self.subTest(item=item[:30]):
+                done = self.python(f"{item},,limit=1G,", "print(1)")
+                self.assertEqual((done.stdout, done.returncode), ("1\n", 0))
+                lines = done.stderr.splitlines()
+                self.assertEqual(len(lines), 1, done.stderr[:300])
+                self.assertTrue(lines[0].startswith(f"hakmem: HAKMEM: '{item[:80]}"), lines[0])
+                self.assertIn(expected, lines[0])
+
+    def test_limit(self):
+        self.assertEqual(self.python("limit=1G", GREEDY).stdout, "100\n")
+        for text in ("30M", "30720K", "31457280"):
+            done = self.python(f"limit={text},report=stderr", GREEDY)
+            self.assertLess(int(done.stdout), 30, done.stderr)
+            self.assertGreater(int(done.stdout), 15)
+            [report] = reports(done.stderr)
+            self.assertEqual(report["limit"], 30 << 20)
+            self.assertGreater(report["failures"], 0)
+
+    def test_report_on_stderr(self):
+        done = self.python("report=stderr", "x = bytearray(9 << 20); print(1)")
+        [report] = reports(done.stderr)
+        self.assertEqual(report["name"], "python3")
+        self.assertEqual(report["committed"], report["live"] + report["cached"] + report["metadata"])
+        self.assertGreater(report["peak"], 9 << 20)
+        self.assertLess(report["live"], 9 << 20)
+        self.assertEqual(report["threads"], 1)
+        self.assertEqual(report["failures"], 0)
+        self.assertNotIn("limit", report)
+
+    def test_report_after_stderr_was_closed_or_moved(self):
+        for program in ("import os; os.close(2)", "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 2)"):
+            done = self.python("report=stderr", program)
+            self.assertEqual(len(reports(done.stderr)), 1, done.stderr)
+
+    def test_report_is_not_written_over_what_the_program_opened(self):
+        program = ("import os\n"
+                   "os.closerange(3, 1024)\n"
+                   "for i in range(250): os.open('secret', os.O_RDWR | os.O_CREAT)")
+        done = self.python("report=stderr", program)
+        self.assertEqual(os.path.getsize(self.path("secret")), 0)
+        self.assertEqual(done.returncode, 0)
+
+    def test_report_in_a_file(self):
+        # Relative to where the program began; several processes append.
+        program = "import os; os.chdir('/'); os.waitpid(os.fork() or os._exit(0), 0)"
+        for _ in range(2):
+            self.assertEqual(self.python("report=here.txt,name=some name", program).stderr, "")
+        with open(self.path("here.txt")) as file:
+            found = reports(file.read())
+        self.assertEqual([r["name"] for r in found], ["some name"] * 2)
+
+    def test_report_counts_threads(self):
+        done = self.python("report=stderr", "import threading\n"
+                           "for i in range(20):\n"
+                           "    t = threading.Thread(target=lambda: bytearray(5000)); t.start(); t.join()")
+        [report] = reports(done.stderr)
+        self.assertEqual(report["threads"], 21)
+
+    def test_trim(self):
+        self.assertEqual(self.python("", BREATHING).stdout, "False\n")
+        self.assertEqual(self.python("trim=1", BREATHING).stdout, "True\n")
+
+    def test_trim_leaves_signals_to_the_program(self):
+        program = ("import os, signal, time\n"
+                   "signal.signal(signal.SIGUSR1, lambda *a: print('signal', flush=True))\n"
+                   "time.sleep(0.1); os.kill(os.getpid(), signal.SIGUSR1)")
+        self.assertEqual(self.python("trim=1", program).stdout, "signal\n")
+        self.assertEqual(self.python("trim=1", "import os; os.abort()").returncode, -signal.SIGABRT)
+
+
+if __name__ == "__main__":
+    main()
