@@ -110,7 +110,7 @@ def plan_of(cases, allocators, options):
         elif case.curve:
             reps = min(reps, CURVE_REPETITIONS[options.quick])
         names = [a for a in allocators if case.name != "startup/buffer" or a.startswith("hak")]
-        names = [a for a in names if not case.curve or a in plots.IN_CURVES]
+        names = [a for a in names if figures.runs(a, case.row) and (not case.curve or a in plots.IN_CURVES)]
         plan.append((case, names, reps))
     return plan
 

@@ -5,6 +5,9 @@
 
 hak_space *bench_space;
 hak_ctx *bench_ctx;
+#ifdef BENCH_TLS
+_Thread_local hak_ctx *bench_heap;
+#endif
 
 #ifdef BENCH_LABELLED
 static const char *const names[BENCH_LABELS] = {
@@ -21,6 +24,9 @@ hak_ctx *bench_hak_ctx(void) {
 #ifdef BENCH_DEBUG
     options.debug = HAK_DEBUG_CHECK;
 #endif
+#ifdef BENCH_SHARED
+    options.shared = true;
+#endif
     return hak_ctx_new(bench_space, &options);
 }
 
@@ -34,4 +40,5 @@ void bench_hak_init(void *buffer, size_t size) {
         fprintf(stderr, "bench: hakmem gave no context\n");
         exit(1);
     }
+    ba_thread_begin(0);
 }

@@ -1,5 +1,6 @@
 /* hakmem. Variants: BENCH_SIZED frees with the size, BENCH_LABELLED gives 12 labels, BENCH_DEBUG checks
- * every free. One context for the row, others share its space. */
+ * every free; BENCH_SHARED is a context for all threads, with BENCH_TLS by each thread's heap of it, which a
+ * thread-local variable holds. One context for the row, others share its space. */
 #ifndef BENCH_ADAPTER_HAK_H
 #define BENCH_ADAPTER_HAK_H
 
@@ -12,6 +13,11 @@
 
 extern hak_space *bench_space;
 extern hak_ctx *bench_ctx;
+#ifdef BENCH_TLS
+extern _Thread_local hak_ctx *bench_heap;
+#else
+#define bench_heap bench_ctx
+#endif
 /* buffer NULL = pages of the OS. */
 void bench_hak_init(void *buffer, size_t size);
 hak_ctx *bench_hak_ctx(void);
@@ -24,6 +30,16 @@ static inline void ba_init(void) {
 }
 static inline void ba_init_buffer(void *buffer, size_t size) {
     bench_hak_init(buffer, size);
+}
+
+static inline void ba_thread_begin(size_t lane) {
+    (void)lane;
+#ifdef BENCH_TLS
+    bench_heap = hak_ctx_thread(bench_ctx);
+#endif
+}
+static inline void ba_thread_end(void) {
+    hak_ctx_thread_done(bench_ctx);
 }
 
 typedef hak_ctx ba_ctx;
@@ -43,22 +59,22 @@ static inline void ba_ctx_destroy(ba_ctx *c) {
 }
 
 static inline void *ba_alloc(size_t n) {
-    return ba_ctx_alloc(bench_ctx, n);
+    return ba_ctx_alloc(bench_heap, n);
 }
 static inline void ba_free(void *p, size_t n) {
 #ifdef BENCH_SIZED
-    hak_free_sized(bench_ctx, p, n);
+    hak_free_sized(bench_heap, p, n);
 #else
     (void)n;
-    hak_free(bench_ctx, p);
+    hak_free(bench_heap, p);
 #endif
 }
 static inline void *ba_realloc(void *p, size_t old, size_t n) {
 #ifdef BENCH_SIZED
-    return hak_realloc_sized(bench_ctx, p, old, n);
+    return hak_realloc_sized(bench_heap, p, old, n);
 #else
     (void)old;
-    return hak_realloc(bench_ctx, p, n);
+    return hak_realloc(bench_heap, p, n);
 #endif
 }
 static inline void ba_trim(void) {

@@ -19,6 +19,11 @@ static inline const char *ba_version(void) {
 }
 static inline void ba_init(void) {
 }
+static inline void ba_thread_begin(size_t lane) {
+    (void)lane;
+}
+static inline void ba_thread_end(void) {
+}
 static inline void *ba_alloc(size_t n) {
     return mi_malloc(n);
 }

@@ -1,4 +1,5 @@
 #include "null.h"
 
-char null_ring_small[RING_SMALL], null_ring_big[RING_BIG];
-size_t null_at_small;
+_Alignas(RING_SMALL) char null_ring_small[RINGS][RING_SMALL];
+char null_ring_big[RING_BIG];
+_Thread_local uintptr_t null_at_small;

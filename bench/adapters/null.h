@@ -1,21 +1,30 @@
-/* No allocator: addresses from a ring. What remains is the cost of the harness. With BENCH_LABELLED it
- * also chooses a label, the harness's share of the labelled runs. */
+/* No allocator: addresses from a ring, one a lane. What remains is the cost of the harness. With BENCH_LABELLED
+ * it also chooses a label, the harness's share of the labelled runs. */
 #ifndef BENCH_ADAPTER_NULL_H
 #define BENCH_ADAPTER_NULL_H
 
 #include "label.h"
 
+#include <stdint.h>
+
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 0
 
-enum { RING_SMALL = 1 << 18, RING_BIG = 1 << 22, RING_SMALL_MAX = 1 << 15 };
-extern char null_ring_small[RING_SMALL], null_ring_big[RING_BIG];
-extern size_t null_at_small;
+enum { RINGS = 4, RING_SMALL = 1 << 18, RING_BIG = 1 << 22, RING_SMALL_MAX = 1 << 15 };
+extern char null_ring_small[RINGS][RING_SMALL], null_ring_big[RING_BIG];
+/* The next address; rings are aligned to their size, and no block reaches the end of one. */
+extern _Thread_local uintptr_t null_at_small;
 
 static inline const char *ba_version(void) {
     return "ring of addresses";
 }
+static inline void ba_thread_begin(size_t lane) {
+    null_at_small = (uintptr_t)null_ring_small[lane % RINGS];
+}
+static inline void ba_thread_end(void) {
+}
 static inline void ba_init(void) {
+    ba_thread_begin(0);
 }
 static inline void *ba_alloc(size_t n) {
 #ifdef BENCH_LABELLED
@@ -23,11 +32,10 @@ static inline void *ba_alloc(size_t n) {
 #endif
     size_t room = (n + 15) & ~(size_t)15;
     if (room <= RING_SMALL_MAX) {
-        size_t at = null_at_small & (RING_SMALL - 1);
+        uintptr_t at = null_at_small;
+        if ((at & (RING_SMALL - 1)) + room >= RING_SMALL) at &= ~(uintptr_t)(RING_SMALL - 1);
         null_at_small = at + room;
-        if (at + room <= RING_SMALL) return null_ring_small + at;
-        null_at_small = room;
-        return null_ring_small;
+        return (void *)at;
     }
     return null_ring_big;
 }

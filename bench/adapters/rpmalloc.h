@@ -13,6 +13,13 @@ static inline const char *ba_version(void) {
 static inline void ba_init(void) {
     rpmalloc_initialize();
 }
+static inline void ba_thread_begin(size_t lane) {
+    (void)lane;
+    rpmalloc_thread_initialize();
+}
+static inline void ba_thread_end(void) {
+    rpmalloc_thread_finalize(1);
+}
 static inline void *ba_alloc(size_t n) {
     return rpmalloc(n);
 }

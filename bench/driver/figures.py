@@ -23,6 +23,7 @@ BLOCK_CPU = Metric("cpu_ns", "ns/op")  # touching the blocks is nearly all of it
 RSS = Metric("rss_mib", "resident MiB")
 FAULTS = Metric("faults_per_op", "faults/op")
 CALLS = Metric("syscalls_per_op", "system calls/op")
+PEAK = Metric("peak_mib", "peak MiB")
 
 # What is published of each row; the first is what allocators are compared by.
 METRICS = {
@@ -44,9 +45,33 @@ METRICS = {
     "ctx": [Metric("cpu_ns", "us/context", net=True, divide=1000),
             Metric("kib_per_ctx", "KiB/context"), FAULTS],
     "startup": [Metric("first_us", "us"), Metric("first_kib", "KiB"), Metric("start_kib", "KiB before main")],
+    "larson_threads": [CPU, RSS],
+    "mid_threads": [CPU, RSS],
+    "xmalloc": [CPU, PEAK],
+    "chain": [CPU, PEAK],
+    "churn": [Metric("cpu_ns", "us/thread", net=True, divide=1000), PEAK],
     "soak": [Metric("mops", "M ops/CPU s", higher=True), Metric("cv_percent", "variation %"),
              Metric("rss_drift_percent", "RSS drift %"), RSS, CALLS, FAULTS],
 }
+
+
+# Rows of several threads on one heap, and which of hakmem's variants run them.
+THREADED = ("larson_threads", "mid_threads", "xmalloc", "chain", "churn")
+SHARED = ("hak-shared-tls", "hak-shared")
+# What a shared context costs one thread.
+BESIDE_LOCAL = ("random_mixed", "tiny_hot")
+
+
+def runs(allocator, row):
+    """Whether a row means anything for an allocator."""
+    if allocator in SHARED:
+        return row in THREADED + BESIDE_LOCAL
+    return row not in THREADED or not allocator.startswith("hak") and allocator != "null-labels"
+
+
+def contender(row):
+    """The variant of hakmem that a row's summary speaks of."""
+    return SHARED[0] if row in THREADED else "hak"
 
 
 def baseline_of(allocator):

@@ -1,6 +1,6 @@
 """What the rows are meant to reach, judged on the medians of one run."""
 
-from .figures import CALLS, FAULTS, METRICS, RSS, Metric
+from .figures import CALLS, FAULTS, METRICS, PEAK, RSS, SHARED, Metric
 
 BIG = (("vm2M", "2M"), ("json64K", "64K"), ("mir512K", "512K"), ("mixed", "held4"))
 
@@ -75,10 +75,27 @@ def judge(figures):
     j.against("latency", "ws10k", "hak", None, _metric("latency", "p99_9_ns"), 1)
     j.against("latency", "ws10k", "hak", None, _metric("latency", "max_ns"), 1)
     _labels(j)
+    _threads(j, cpu)
     j.at_most("soak", "steady", "hak", Metric("rss_drift_percent", "RSS drift %"), 0.5)
     j.against("soak", "steady", "hak", None, _metric("soak", "cv_percent"), 1)
     j.at_most("soak", "steady", "hak", CALLS, 1e-6)
     return j.verdicts
+
+
+def _threads(j, cpu):
+    """Both ways to reach a shared context; without a thread-local variable of its own and with one."""
+    for allocator in SHARED:
+        for case in ("ws400", "ws10k", "ws1M"):
+            j.against("random_mixed", case, allocator, ["hak"], cpu, 1 / 1.15)
+        for threads in (1, 2, 4):
+            j.against("larson_threads", f"{threads}x10000", allocator, ["tcmalloc"], cpu, 1)
+            j.against("larson_threads", f"{threads}x1024", allocator, ["mimalloc2", "rpmalloc"], cpu, 1)
+            j.against("mid_threads", f"{threads}x256", allocator, ["tcmalloc"], cpu, 1)
+            for row, case in (("larson_threads", "10000"), ("larson_threads", "1024"), ("mid_threads", "256")):
+                j.against(row, f"{threads}x{case}", allocator, None, RSS, 1)
+        j.against("xmalloc", "1to1", allocator, ["rpmalloc"], cpu, 1.5)
+        for row, case in (("xmalloc", "1to1"), ("xmalloc", "2to2"), ("chain", "4"), ("churn", "10000")):
+            j.against(row, case, allocator, None, PEAK, 1)
 
 
 def _labels(j):

@@ -2,7 +2,7 @@
 
 import os
 
-from .figures import BASELINES, METRICS, is_peer
+from .figures import BASELINES, METRICS, SHARED, THREADED, contender, is_peer
 from .goals import judge
 
 
@@ -31,19 +31,28 @@ def _advantage(figures, row, case, allocator, other, metric, net=False):
 
 def summary(figures, cases):
     """One line a case: hakmem beside the best peer, by the row's first metric."""
+    alone = [c for c in cases if c[0] not in THREADED]
+    threaded = [c for c in cases if c[0] in THREADED]
+    yield from _summary(figures, alone, ("hak", "hak-sized", "hak-labels"),
+                        (("hak", False), ("hak-labels", False), ("hak", True)))
+    yield from _summary(figures, threaded, SHARED, ((SHARED[0], False), (SHARED[1], False), (SHARED[0], True)))
+
+
+def _summary(figures, cases, names, compared):
     rows = []
     for row, case in cases:
         metric = METRICS[row][0]
         best = figures.best_peer(row, case, metric)
         cells = [f"{row} {case}", metric.title, number(figures.median(row, case, "null", metric)),
                  f"{best} {number(figures.median(row, case, best, metric))}" if best else "-"]
-        cells += [number(figures.median(row, case, a, metric)) for a in ("hak", "hak-sized", "hak-labels")]
-        for allocator, net in (("hak", False), ("hak-labels", False), ("hak", True)):
+        cells += [number(figures.median(row, case, a, metric)) for a in names]
+        for allocator, net in compared:
             known = best and (metric.net or not net)
             cells.append(_advantage(figures, row, case, allocator, best, metric, net) if known else "-")
         rows.append(cells)
-    return _table(["row", "unit", "null", "best peer", "hak", "sized", "labels",
-                   "hak / best", "labels / best", "hak / best, net"], rows)
+    if rows:
+        yield from _table(["row", "unit", "null", "best peer", *names,
+                           *(f"{a} / best{', net' if net else ''}" for a, net in compared)], rows)
 
 
 def standing(figures, cases):
@@ -52,7 +61,7 @@ def standing(figures, cases):
     for row, case in cases:
         metric = METRICS[row][0]
         best = figures.best_peer(row, case, metric)
-        found = figures.advantage(row, case, "hak", best, metric) if best else None
+        found = figures.advantage(row, case, contender(row), best, metric) if best else None
         if found:
             kind = "Behind" if found[2] < 1 else "Ahead" if found[1] > 1 else "Level (the interval holds 1)"
             lists[kind].append((found[0], f"{row} {case} {found[0]:.2f} ({best})"))
@@ -92,6 +101,11 @@ NOTES = {
            " one by one; the best peer is chosen among the others.",
     "startup": "glibc, jemalloc and tcmalloc begin before main: see the last column.",
     "latency": "Single operations, timer subtracted; a virtual machine's counter may advance in steps.",
+    "larson_threads": "N x C: N threads, C chunks each. CPU time of all threads, those that made and ended them"
+                      " included; ten lives a lane.",
+    "xmalloc": "Half of the threads allocate, the others free, by batches of 4096.",
+    "chain": "Four threads, each frees half of what comes and puts as much in its place; the last frees all.",
+    "churn": "Threads that live for 200 blocks and leave 50 to the next; net of making a thread.",
     "soak": "One sample. Throughput against CPU time, variation over 480 windows.",
 }
 

@@ -19,6 +19,7 @@ class Case:
     case: str
     curve: bool
     a: int
+    threads: int = 0  # 0: a row of one thread, pinned to one CPU
 
     @property
     def name(self):
@@ -36,7 +37,7 @@ class Settings:
 
 def list_cases(binaries):
     done = subprocess.run([f"{binaries}/bench-null", "--list"], capture_output=True, text=True, check=True)
-    return [Case(c["row"], c["case"], c["curve"], c["a"]) for c in json.loads(done.stdout)]
+    return [Case(**c) for c in json.loads(done.stdout)]
 
 
 def version_of(binaries, allocator):
@@ -50,12 +51,13 @@ def _command(settings, allocator, case, scale, minutes):
 
 
 def sample(settings, allocator, case):
-    """The figures of one process, or {"error": why}."""
+    """The figures of one process, or {"error": why}. Rows of several threads pin those themselves."""
+    cpus = os.sched_getaffinity(0) if case.threads else {settings.cpu}
     try:
         done = subprocess.run(_command(settings, allocator, case, settings.scale, settings.minutes),
                               capture_output=True, text=True,
                               timeout=settings.timeout + settings.minutes * 90,
-                              preexec_fn=lambda: os.sched_setaffinity(0, {settings.cpu}))
+                              preexec_fn=lambda: os.sched_setaffinity(0, cpus))
     except subprocess.TimeoutExpired:
         return {"error": f"not done after {settings.timeout:.0f} s"}
     if done.returncode:

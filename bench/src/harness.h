@@ -15,7 +15,7 @@ typedef struct bench_settings {
     double minutes; /* length of the soak */
 } bench_settings;
 
-/* One configuration of a row; a and b mean what the row says. */
+/* One configuration of a row; a and b mean what the row says (in rows_threads, b is the number of threads). */
 typedef struct bench_case {
     const char *name;
     size_t a, b;
@@ -30,7 +30,7 @@ typedef struct bench_row {
 
 /* The rows of each source file, each list ending with name == NULL. */
 extern const bench_row rows_small[], rows_larson[], rows_battle[], rows_big[], rows_fragmentation[],
-    rows_realloc[], rows_latency[], rows_ctx[], rows_startup[], rows_soak[];
+    rows_realloc[], rows_latency[], rows_ctx[], rows_startup[], rows_soak[], rows_threads[];
 
 /* ---- Random numbers: a 64-bit congruential generator, whose upper bits are used. ---- */
 

@@ -12,6 +12,7 @@
 static const bench_row *const all_rows[] = {
     rows_small,   rows_larson,  rows_battle, rows_big,     rows_fragmentation,
     rows_realloc, rows_latency, rows_ctx,    rows_startup, rows_soak,
+    rows_threads,
 };
 
 static void list(void) {
@@ -20,8 +21,10 @@ static void list(void) {
     for (size_t g = 0; g < sizeof all_rows / sizeof *all_rows; g++)
         for (const bench_row *r = all_rows[g]; r->name; r++)
             for (const bench_case *c = r->cases; c->name; c++, sep = ",\n ")
-                printf("%s{\"row\": \"%s\", \"case\": \"%s\", \"curve\": %s, \"a\": %zu}", sep, r->name,
-                       c->name, c->curve ? "true" : "false", c->a);
+                printf("%s{\"row\": \"%s\", \"case\": \"%s\", \"curve\": %s, \"a\": %zu, "
+                       "\"threads\": %zu}",
+                       sep, r->name, c->name, c->curve ? "true" : "false", c->a,
+                       all_rows[g] == rows_threads ? c->b : 0);
     printf("]\n");
 }
 

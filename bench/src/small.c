@@ -1,40 +1,6 @@
 /* random_mixed, tiny_hot and mid: small and medium blocks of one thread. One operation is one allocation
  * or one free. */
-#include "harness.h"
-#include BENCH_ADAPTER
-
-/* How many operations lie between two turns lent to the allocator for its housekeeping. */
-enum { TICK_EVERY = 1 << 14 };
-
-typedef struct mix {
-    bench_slot *slots;
-    size_t count, lo, hi;
-    bench_rng rng;
-} mix;
-
-/* A random slot is freed if it is full, else filled. */
-static void mix_run(mix *m, size_t ops) {
-    bench_rng r = m->rng;
-    while (ops) {
-        size_t batch = ops < TICK_EVERY ? ops : TICK_EVERY;
-        ops -= batch;
-        for (; batch; batch--) {
-            uint64_t x = rng_next(&r);
-            bench_slot *s = &m->slots[rng_index(x, m->count)];
-            if (*s) {
-                ba_free(slot_ptr(*s), slot_size(*s));
-                *s = 0;
-            } else {
-                size_t n = rng_range(x, m->lo, m->hi);
-                void *p = ba_alloc(n);
-                touch(p, n);
-                *s = slot_make(p, n);
-            }
-        }
-        ba_tick();
-    }
-    m->rng = r;
-}
+#include "mix.h"
 
 static void mix_row(size_t count, size_t lo, size_t hi, size_t ops) {
     mix m = {bench_table(count * sizeof(bench_slot)), count, lo, hi, 1};

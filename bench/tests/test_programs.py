@@ -36,7 +36,7 @@ class ProgramsTest(unittest.TestCase):
             if case.curve:
                 continue
             with self.subTest(case=case.name):
-                found = sampling.sample(settings, "hak", case)
+                found = sampling.sample(settings, "hak-shared-tls" if case.threads else "hak", case)
                 self.assertNotIn("error", found)
                 for metric in figures.METRICS[case.row]:
                     if metric is not figures.CALLS:
