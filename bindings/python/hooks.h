@@ -20,13 +20,24 @@
 #define HK_PY_PLACED(domain, p, n, caller) ((void)0)
 #endif
 
+/* With a scope of the program, or in a thread that has no heap yet. */
+static __attribute__((noinline, cold)) void *hk_py_allocate_rarely(size_t n, hak_label label, const void *caller)
+{
+    hak_label scope = hk_py_scope_label();
+    return hak_alloc_cs(hk_py_heap(), n, scope ? scope : label, (hak_site)caller);
+}
+
 HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *caller)
 {
     if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
-    hak_label label = hk_py_scope_label(domain);
-    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, n, caller);
-    hak_ctx *heap = hk_py_heap();
-    void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
+    hak_label label = HK_PY_LABEL(domain, n, caller);
+    hak_ctx *heap = hk_py_mine;
+    void *p;
+    /* RAW is called without the GIL too, where nobody can be asked for a scope. */
+    if (HK_PY_UNLIKELY(!heap || (domain != HK_PY_RAW && hk_py_scoped)))
+        p = domain == HK_PY_RAW ? hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller)
+                                : hk_py_allocate_rarely(HK_PY_ROUND(n), label, caller);
+    else p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, n, caller);
     return p;
 }
@@ -35,7 +46,7 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
 {
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
-    hak_label label = hk_py_scope_label(domain);
+    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
     if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, total, caller);
     hak_ctx *heap = hk_py_heap();
     void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);

@@ -23,10 +23,10 @@ HK_PY_API void hk_py_scope_changed(void);
 extern bool hk_py_scoped;
 hak_label hk_py_scope_find(void);
 
-/* 0 = no scope, the provider decides. RAW is called without the GIL too, where nothing can be asked. */
-HK_PY_INLINE hak_label hk_py_scope_label(hk_py_domain domain)
+/* 0 = no scope, the provider decides. With the GIL held. */
+HK_PY_INLINE hak_label hk_py_scope_label(void)
 {
-    return domain != HK_PY_RAW && HK_PY_UNLIKELY(hk_py_scoped) ? hk_py_scope_find() : 0;
+    return HK_PY_UNLIKELY(hk_py_scoped) ? hk_py_scope_find() : 0;
 }
 
 #endif
