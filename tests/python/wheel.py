@@ -22,13 +22,14 @@ def main():
         skip(f"{interpreter} makes no virtual environment: {made.stdout or made.stderr} (Debian package: python3-venv)")
     python = os.path.join(environment, "bin", "python")
     plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--force-reinstall", "--no-deps"]
-    done = subprocess.run([*pip, source], env=plain, capture_output=True, text=True)
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    done = subprocess.run([*pip, "--force-reinstall", "--no-deps", source], env=plain, capture_output=True, text=True)
     if done.returncode != 0:
         if "scikit-build-core" in done.stderr and "No matching distribution" in done.stderr:
             skip("pip reaches no package index: no scikit-build-core to build the wheel with")
         sys.exit(done.stdout + done.stderr)
-    subprocess.run([*pip, "numpy", "pandas", "--only-binary", ":all:"], env=plain, capture_output=True)
+    # For the tests with libraries; where there are no wheels, those are skipped.
+    subprocess.run([*pip, "numpy", "pandas", "memray", "--only-binary", ":all:"], env=plain, capture_output=True)
     done = subprocess.run([python, "-c", CHECK], env=plain, capture_output=True, text=True, check=True, cwd="/")
     file, state = json.loads(done.stdout)
     assert file.startswith(os.path.realpath(environment)) or file.startswith(environment), file
