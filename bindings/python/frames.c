@@ -1,9 +1,11 @@
+#define _GNU_SOURCE
 #include "frames.h"
 
 #include "lines.h"
 #include "python.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 /* As the headers of each version say (Include/internal/pycore_frame.h and others). */
 static const hk_py_layout layouts[] = {
@@ -59,13 +61,65 @@ static bool plausible(const hk_py_place *place)
            is(hk_py_load(code, layout->code_lines), bytes_type);
 }
 
+#ifdef HK_PY_THREAD_REGISTER
+
+typedef struct search {
+    const void *value;
+    uintptr_t code,
+        found; /* an address in CPython's image; the only word of its thread-local data with the value */
+} search;
+
+static int search_thread_data(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    search *s = user;
+    bool here = false;
+    size_t words = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type == PT_LOAD) here |= s->code - (info->dlpi_addr + ph->p_vaddr) < ph->p_memsz;
+        else if (ph->p_type == PT_TLS) words = ph->p_memsz / sizeof(void *);
+    }
+    if (!here) return 0;
+    const char *data = info->dlpi_tls_data;
+    unsigned hits = 0;
+    for (size_t i = 0; data && i < words; i++) {
+        if (hk_py_load(data, i * sizeof(void *)) != s->value) continue;
+        s->found = (uintptr_t)data + i * sizeof(void *);
+        hits++;
+    }
+    if (hits != 1) s->found = 0;
+    return 1;
+}
+
+/* CPython from 3.12 on keeps the thread state in thread-local memory. Where the loader has put that right
+ * below the thread's own data, it is at the same distance in all threads. */
+static intptr_t thread_offset(const void *thread)
+{
+    enum { STATIC_MAX = 16384 };
+    uintptr_t self;
+    search s = {.value = thread};
+    memcpy(&s.code, &thread_state, sizeof s.code);
+    __asm__("movq %%fs:0, %0" : "=r"(self));
+    dl_iterate_phdr(search_thread_data, &s);
+    return s.found != 0 && self - s.found <= STATIC_MAX ? (intptr_t)(s.found - self) : 0;
+}
+
+#else
+
+static intptr_t thread_offset(const void *thread)
+{
+    (void)thread;
+    return 0;
+}
+
+#endif
+
 void hk_py_frames_prepare(void)
 {
     const hk_py_python *python = hk_py_python_find();
     if (!layout || !python->is_initialized()) return;
-    hk_py_frames_ready = (hk_py_frames){thread_state, layout};
-    const void *frame = hk_py_frame_now();
-    hk_py_frames_ready = (hk_py_frames){NULL, NULL};
+    const void *thread = thread_state(), *frame = thread ? hk_py_frame_of(layout, thread) : NULL;
     if (!frame) return;
     hk_py_place place = hk_py_place_of(layout, frame);
     if (!hk_py_place_valid(&place) || !plausible(&place)) {
@@ -74,8 +128,9 @@ void hk_py_frames_prepare(void)
         return;
     }
     state = "ready";
-    hk_py_frames_ready.layout = layout;
-    __atomic_store_n(&hk_py_frames_ready.thread_state, thread_state, __ATOMIC_RELEASE);
+    hk_py_frames_ready.thread_state = thread_state;
+    hk_py_frames_ready.thread_offset = thread_offset(thread);
+    __atomic_store_n(&hk_py_frames_ready.layout, layout, __ATOMIC_RELEASE);
 }
 
 const char *hk_py_frames_state(void)

@@ -19,10 +19,11 @@ typedef struct hk_py_layout {
     uint16_t text_ascii, text_other; /* in a str: the characters */
 } hk_py_layout;
 
-/* All NULL until frames can be read. */
+/* Layout is NULL until frames can be read. */
 typedef struct hk_py_frames {
-    void *(*thread_state)(void);
     const hk_py_layout *layout;
+    intptr_t thread_offset; /* of the thread state in thread-local memory; 0 = ask the function */
+    void *(*thread_state)(void);
 } hk_py_frames;
 
 /* An instruction of a code object. */
@@ -32,6 +33,10 @@ typedef struct hk_py_place {
 } hk_py_place;
 
 extern hk_py_frames hk_py_frames_ready;
+
+#if defined(__x86_64__) && defined(__linux__)
+#define HK_PY_THREAD_REGISTER 1
+#endif
 
 /* NULL = frames will be readable once Python is initialized; else why not. */
 const char *hk_py_frames_start(void);
@@ -64,16 +69,31 @@ HK_PY_INLINE hk_py_place hk_py_place_of(const hk_py_layout *at, const void *fram
     return place;
 }
 
-/* The frame that runs in this thread; NULL = none. Needs hk_py_frames_ready, and the GIL. */
-HK_PY_INLINE const void *hk_py_frame_now(void)
+HK_PY_INLINE const void *hk_py_thread_state(void)
 {
-    const hk_py_layout *at = hk_py_frames_ready.layout;
-    const void *thread = hk_py_frames_ready.thread_state();
-    if (HK_PY_UNLIKELY(!thread)) return NULL;
+#ifdef HK_PY_THREAD_REGISTER
+    if (HK_PY_LIKELY(hk_py_frames_ready.thread_offset != 0)) {
+        const void *state;
+        __asm__("movq %%fs:(%1), %0" : "=r"(state) : "r"(hk_py_frames_ready.thread_offset));
+        return state;
+    }
+#endif
+    return hk_py_frames_ready.thread_state();
+}
+
+HK_PY_INLINE const void *hk_py_frame_of(const hk_py_layout *at, const void *thread)
+{
     const void *frame = hk_py_load(thread, at->thread_frame);
     if (at->holder_frame >= 0 && HK_PY_LIKELY(frame != NULL))
         frame = hk_py_load(frame, (size_t)at->holder_frame);
     return frame;
+}
+
+/* The frame that runs in this thread; NULL = none. Needs hk_py_frames_ready, and the GIL. */
+HK_PY_INLINE const void *hk_py_frame_now(void)
+{
+    const void *thread = hk_py_thread_state();
+    return HK_PY_LIKELY(thread != NULL) ? hk_py_frame_of(hk_py_frames_ready.layout, thread) : NULL;
 }
 
 /* Whether the place is in Python code. */

@@ -63,26 +63,35 @@ static unsigned information(uintptr_t pc, const hk_cfi_frame *frame)
     return climb != 0 ? climb : label;
 }
 
-hak_label hk_py_native_find(uintptr_t sp)
+/* Reads unwind tables from the hook on, to know the frame pointer at the address that is new. */
+static hak_label resolve(uintptr_t sp)
 {
-    int error = errno;
     hk_cfi_frame frame = hk_cfi_caller(sp);
-    hak_label label = labels[HK_PY_CORE];
     for (int i = 0; i < FRAMES_MAX; i++) {
-        uint64_t word = hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc);
-        unsigned info = (unsigned)(word & HK_SITE_INFO);
-        if (word == 0) {
+        unsigned info = (unsigned)(hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc) & HK_SITE_INFO);
+        if (info == 0) {
             info = information(frame.pc, &frame);
             hk_site_put(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc, info);
         }
-        if (!(info & HK_SITE_CLIMB)) {
-            label = (hak_label)info;
-            break;
-        }
         hk_cfi_rule rule;
+        if (!(info & HK_SITE_CLIMB)) return (hak_label)info;
         if (!hk_cfi_rule_at(frame.pc, &rule)) break;
         frame = hk_cfi_up(frame, &rule);
     }
+    return labels[HK_PY_CORE];
+}
+
+hak_label hk_py_native_find(uintptr_t caller_sp)
+{
+    uintptr_t sp = caller_sp;
+    for (;;) {
+        uint64_t word = hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, ((const uintptr_t *)sp)[-1]);
+        if (word == 0) break;
+        if (!(word & HK_SITE_CLIMB)) return (hak_label)(word & HK_SITE_INFO);
+        sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
+    }
+    int error = errno;
+    hak_label label = resolve(caller_sp);
     errno = error;
     return label;
 }

@@ -135,7 +135,11 @@ uint32_t hk_py_site_find(const void *frame, uint64_t hash)
     size_t slot = hk_py_place_slot(hash);
     for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
         uint64_t word = atomic_load_explicit(&hk_py_places[slot ^ i], memory_order_relaxed);
-        if (word != 0 && (word ^ hash) <= HK_PY_SITE_NUMBER) return (uint32_t)(word & HK_PY_SITE_NUMBER);
+        if (word == 0 || (word ^ hash) > HK_PY_SITE_NUMBER) continue;
+        /* those that are in use move to their own slots; a word lost in a race is found again */
+        uint64_t other = atomic_exchange_explicit(&hk_py_places[slot], word, memory_order_relaxed);
+        if (i != 0) atomic_store_explicit(&hk_py_places[slot ^ i], other, memory_order_relaxed);
+        return (uint32_t)(word & HK_PY_SITE_NUMBER);
     }
     int error = errno;
     hk_py_place place;

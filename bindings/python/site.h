@@ -27,7 +27,7 @@ uint32_t hk_py_site_find(const void *frame, uint64_t hash);
 /* The number of the line that runs in this thread; 0 = none. With the GIL held. */
 HK_PY_INLINE uint32_t hk_py_site_now(void)
 {
-    if (HK_PY_UNLIKELY(!hk_py_frames_ready.thread_state)) {
+    if (HK_PY_UNLIKELY(!hk_py_frames_ready.layout)) {
         hk_py_frames_prepare();
         return 0;
     }
