@@ -119,22 +119,24 @@ static void sort_calls(survey *s)
 }
 
 /* The part to which most callers belong, if that is 2 in 5 of those that belong to one: link-time
- * optimisation puts the outer function of a part (PyDict_SetItem) into callers of all parts. */
+ * optimisation puts the outer function of a part (PyDict_SetItem) into callers of all parts. More than those
+ * of the core: what they call is often a piece of their own. */
 static unsigned char decide(const survey *s, size_t function)
 {
     const call *sorted = s->calls + CALLS_MAX;
     uint32_t votes[HK_PY_SUBSYSTEM_COUNT] = {0}, sum = 0;
     for (uint32_t i = s->first[function]; i < s->first[function + 1]; i++) {
         unsigned char from = s->subsystems[sorted[i].from];
-        if (from >= HK_PY_SUBSYSTEM_COUNT || from == HK_PY_CORE) continue;
+        bool again = i > s->first[function] && sorted[i - 1].from == sorted[i].from;
+        if (from >= HK_PY_SUBSYSTEM_COUNT || again) continue;
         votes[from]++;
-        sum++;
+        sum += from != HK_PY_CORE;
     }
-    if (sum == 0) return HK_PY_UNKNOWN;
-    unsigned best = 0;
-    for (unsigned i = 1; i < HK_PY_SUBSYSTEM_COUNT; i++)
+    unsigned best = HK_PY_CORE + 1;
+    for (unsigned i = best; i < HK_PY_SUBSYSTEM_COUNT; i++)
         if (votes[i] > votes[best]) best = i;
-    return votes[best] * 5 >= sum * 2 ? (unsigned char)best : HK_PY_UNKNOWN;
+    return votes[best] > votes[HK_PY_CORE] && votes[best] * 5 >= sum * 2 ? (unsigned char)best
+                                                                         : HK_PY_UNKNOWN;
 }
 
 /* Each pass goes about one call further down. */

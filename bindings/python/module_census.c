@@ -122,12 +122,23 @@ static int put(PyObject *counts, PyObject *key, const entry *e)
     return failed ? -1 : 0;
 }
 
-static PyObject *counts_of(const table *t)
+/* A type that cannot be a key, since its metaclass has no hash, counts as unknown. */
+static int put_type(PyObject *counts, const entry *e, entry *other)
+{
+    if (put(counts, (PyObject *)e->type, e) == 0) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    PyErr_Clear();
+    other->blocks += e->blocks;
+    other->bytes += e->bytes;
+    return 0;
+}
+
+static PyObject *counts_of(table *t)
 {
     PyObject *counts = PyDict_New();
     for (size_t i = 0; counts && i < t->size; i++) {
         const entry *e = &t->entries[i];
-        if (e->blocks > 0 && put(counts, (PyObject *)e->type, e) < 0) Py_CLEAR(counts);
+        if (e->blocks > 0 && put_type(counts, e, &t->other) < 0) Py_CLEAR(counts);
     }
     if (counts && put(counts, Py_None, &t->other) < 0) Py_CLEAR(counts);
     return counts;

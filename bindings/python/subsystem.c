@@ -36,21 +36,21 @@ static const char helpers[] =
 /* Beginnings of names; the longest that fits counts. */
 static const rule prefixes[] = {
     {HK_PY_UNICODE,
-     "PyUnicode _PyUnicode unicode ucs1lib_ ucs2lib_ ucs4lib_ asciilib_ resize_compact SubString_ "
+     "PyUnicode _PyUnicode PyObject_Str PyObject_Repr PyObject_ASCII PyObject_Format unicode ucs1lib_ ucs2lib_ ucs4lib_ asciilib_ resize_compact SubString_ "
      "formatter fieldname stringlib_ intern_ _Py_GetConstant"},
     {HK_PY_BYTES,
-     "PyBytes _PyBytes bytes PyByteArray _PyByteArray bytearray _Py_bytes _Py_strhex stringlib_bytes "
+     "PyBytes _PyBytes PyObject_Bytes bytes PyByteArray _PyByteArray bytearray _Py_bytes _Py_strhex stringlib_bytes "
      "striter"},
-    {HK_PY_INT, "PyLong _PyLong long_ int_ PyBool bool_ k_mul k_lopsided x_add x_sub x_mul x_div l_mod l_div "
+    {HK_PY_INT, "PyLong _PyLong PyNumber_Long long_ int_ PyBool bool_ k_mul k_lopsided x_add x_sub x_mul x_div l_mod l_div "
                 "_Py_convert_int"},
-    {HK_PY_FLOAT, "PyFloat _PyFloat float PyComplex _PyComplex complex_ PyOS_double Balloc _Py_dg_ d2b mult "
+    {HK_PY_FLOAT, "PyFloat _PyFloat PyNumber_Float float PyComplex _PyComplex complex_ PyOS_double Balloc _Py_dg_ d2b mult "
                   "pow5mult sd2b diff lshift PyOS_string_to_double _PyDtoa"},
     {HK_PY_DICT,
-     "PyDict _PyDict dict new_dict new_keys_object clone_combined insertdict insert_to_emptydict "
+     "PyDict _PyDict PyObject_GenericSetAttr _PyObject_GenericSetAttr PyObject_GenericGetDict dict new_dict new_keys_object clone_combined insertdict insert_to_emptydict "
      "_PyObject_InitializeDict _PyObjectDict _PyObject_MaterializeManagedDict odict PyODict _odict "
      "make_dict_from make_keys_shared copy_values new_values"},
-    {HK_PY_LIST, "PyList _PyList list merge_"},
-    {HK_PY_TUPLE, "PyTuple _PyTuple tuple PyStructSequence structseq"},
+    {HK_PY_LIST, "PyList _PyList PySequence_List PySequence_Fast PyMapping_ list merge_"},
+    {HK_PY_TUPLE, "PyTuple _PyTuple PySequence_Tuple tuple PyStructSequence structseq"},
     {HK_PY_SET, "PySet _PySet PyFrozenSet set_ frozenset make_new_set make_new_frozenset setiter"},
     {HK_PY_INSTANCE,
      "object_new object_ _PyObject_InitInlineValues init_inline_values _PyObject_StoreInstance "

@@ -39,8 +39,15 @@ class StatisticDiff(NamedTuple):
 class Snapshot:
     """What was live at one moment."""
 
-    def __init__(self, report: dict) -> None:
-        self.report = report
+    def __init__(self, report: dict | str) -> None:
+        self._report = report
+
+    @property
+    def report(self) -> dict:
+        """Made of text when it is first asked for: until then it takes little of what it measures."""
+        if isinstance(self._report, str):
+            self._report = json.loads(self._report)
+        return self._report
 
     @property
     def stats(self) -> dict[str, int]:
@@ -80,4 +87,4 @@ class Snapshot:
 
 def take_snapshot() -> Snapshot:
     """What is live now, garbage that is not collected yet included."""
-    return Snapshot(json.loads(_hakmem.report()))
+    return Snapshot(_hakmem.report())

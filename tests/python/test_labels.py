@@ -1,0 +1,165 @@
+"""Native labels: the part of CPython, or the extension, that asked for a block."""
+
+import importlib.util
+import sys
+import unittest
+
+from support import ProgramCase, preloaded
+
+# What is to grow by at least this many bytes when the code runs; the whole program runs in a function so that
+# its own names are no dictionary.
+KINDS = {
+    "unicode": ("[chr(i % 90 + 33) * 60 + str(i) for i in range(3000)]", 300_000),
+    "bytes": ("[b'%d' % i * 20 for i in range(3000)]", 200_000),
+    "int": ("[10 ** 40 + i for i in range(5000)]", 150_000),
+    "dict": ("[{i: i, 'a': 1} for i in range(3000)]", 400_000),
+    "list": ("[[i, i] for i in range(5000)]", 400_000),
+    "tuple": ("[tuple([i, i]) for i in range(5000)]", 190_000),
+    "set": ("[{i, i + 1} for i in range(2000)]", 400_000),
+    "function": ("[lambda: i for i in range(3000)]", 400_000),
+    "instance": ("[C() for i in range(3000)]", 100_000),
+    "type": ("[type('T', (), {}) for i in range(300)]", 200_000),
+    "code": ("[compile(f'a = {i}', f'f{i}', 'exec') for i in range(1000)]", 150_000),
+    "collections": ("[collections.deque([i]) for i in range(500)]", 300_000),
+    "weakref": ("[weakref.ref(c, print) for i in range(3000)]", 200_000),
+    "regex": ("[(re.compile('a' * (i % 90 + 9) + str(i)), re.purge())[0] for i in range(150)]", 50_000),
+    "io": ("[io.BytesIO(b'%d' % i * 50).read(120) for i in range(2000)]", 150_000),
+    "exceptions": ("[ValueError(i) for i in range(3000)]", 200_000),
+    "buffer": ("[memoryview(b'abc') for i in range(1000)]", 150_000),
+}
+PROGRAM = """
+    import collections, io, json, re, weakref, hakmem
+    class C:
+        __slots__ = ("a", "__weakref__")
+    c = C()
+    def amounts():
+        return {{name: size for name, (size, _) in hakmem.labels().items()}}
+    def grown(make):
+        make()
+        before = amounts()
+        kept = make()
+        after = amounts()
+        return {{name: after[name] - before.get(name, 0) for name in after}}
+    print(json.dumps(grown(lambda: {code})))
+"""
+
+
+def native(**options):
+    return preloaded(all_domains=True, labels="native", **options)
+
+
+class Kinds(ProgramCase):
+    def test_each_kind_grows_under_its_label(self):
+        for label, (code, least) in KINDS.items():
+            with self.subTest(label):
+                grown = self.run_code(PROGRAM.format(code=code), env=native())
+                self.assertGreaterEqual(grown.get(label, 0), least, grown)
+                self.assertLess(grown["core"], 0.1 * sum(grown.values()) + 20_000, grown)
+
+    def test_extensions_by_the_name_of_their_library(self):
+        for module, code in (("_decimal", "decimal.Decimal(i)"), ("_elementtree", "ElementTree.Element('a')")):
+            spec = importlib.util.find_spec(module)
+            with self.subTest(module):
+                if spec is None or not spec.has_location or not spec.origin.endswith(".so"):
+                    self.skipTest(f"{module} is no library in this Python")
+                grown = self.run_code(
+                    "import decimal\nfrom xml.etree import ElementTree\n"
+                    + __import__("textwrap").dedent(PROGRAM).format(code=f"[{code} for i in range(3000)]"),
+                    env=native(),
+                )
+                self.assertGreater(grown[f"ext:{module}"], 100_000)
+
+    def test_a_generator_has_a_label_where_functions_have_names(self):
+        source, grown = self.run_code(
+            """
+            import hakmem, json
+            before = dict(hakmem.labels())
+            kept = [(x for x in range(3)) for i in range(3000)]
+            report = hakmem.take_snapshot().report
+            grown = report["labels"].get("generator", {"live_bytes": 0})["live_bytes"] - before.get("generator", (0, 0))[0]
+            print(json.dumps([report["symbols"], grown]))
+            """,
+            env=native(),
+        )
+        self.assertIn(source, ("symtab", "debug", "dynsym"))
+        if source != "dynsym":
+            self.assertGreater(grown, 500_000)
+
+
+class Exact(ProgramCase):
+    """Whole programs: what their labels have is what is live."""
+
+    def check(self, text, labels, core_most):
+        for report in self.run_and_report(text, labels):
+            amounts = report["labels"].values()
+            self.assertEqual(sum(a["live_bytes"] for a in amounts), report["stats"]["live_bytes"])
+            self.assertEqual(sum(a["live_blocks"] for a in amounts), report["stats"]["live_blocks"])
+            core = report["labels"].get("core", {"live_bytes": 0})["live_bytes"]
+            self.assertLess(core, core_most * report["stats"]["live_bytes"], report["labels"])
+
+    def run_and_report(self, text, labels):
+        path = self.folder / "report-%p.json"
+        self.run_script(text, "--all", "--labels", labels, "--report", str(path))
+        found = self.reports("report-*.json")
+        self.assertTrue(found)
+        return found
+
+    def test_a_program_of_many_parts(self):
+        text = """
+            import argparse, asyncio, collections, csv, decimal, email, html.parser, io, json, logging, pickle, re
+            import sqlite3, unittest, xml.etree.ElementTree as ET, threading
+            data = [{"id": i, "name": f"n{i}", "v": [i, i + 0.5, str(i)]} for i in range(5000)]
+            again = pickle.loads(pickle.dumps(json.loads(json.dumps(data))))
+            tree = ET.fromstring("<a>" + "<b c='1'>x</b>" * 2000 + "</a>")
+            db = sqlite3.connect(":memory:")
+            db.execute("create table t(a, b)")
+            db.executemany("insert into t values(?, ?)", [(i, str(i)) for i in range(2000)])
+            rows = db.execute("select * from t").fetchall()
+            patterns = [re.compile(f"a{i}|b+c*") for i in range(100)]
+            async def leaf(i):
+                await asyncio.sleep(0)
+                return [i]
+            async def tree_of(n):
+                return await asyncio.gather(*(leaf(i) for i in range(n)))
+            leaves = asyncio.run(tree_of(2000))
+            kept = []
+            threads = [threading.Thread(target=lambda: kept.append([str(i) for i in range(3000)])) for _ in range(8)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+            import os
+            if os.fork() == 0:
+                more = [str(i) for i in range(1000)]
+                raise SystemExit
+            os.wait()
+        """
+        self.check(text, "native", 0.15)
+        for path in self.folder.glob("report-*.json"):
+            path.unlink()
+        self.check(text, "site", 0.15)
+
+    def test_raw_and_arenas_only(self):
+        path = self.folder / "report.json"
+        self.run_script("x = [str(i) for i in range(100000)]", "--labels", "native", "--report", str(path))
+        (report,) = self.reports()
+        self.assertEqual(sum(a["live_bytes"] for a in report["labels"].values()), report["stats"]["live_bytes"])
+        self.assertGreater(report["labels"]["arena"]["live_bytes"], 4 << 20)
+        self.assertGreater(report["labels"]["interpreter"]["live_bytes"], 0)
+
+
+class Table(ProgramCase):
+    def test_a_report_has_bars_and_fits_into_100_columns(self):
+        done = self.run_script(
+            "x = [str(i).zfill(100) for i in range(20000)]", "--all", "--labels", "site", "--report", "-"
+        )
+        lines = done.stderr.splitlines()
+        self.assertLessEqual(max(map(len, lines)), 100 + 40)  # the line about resident memory is longer
+        (line,) = [line for line in lines if line.lstrip().startswith("unicode ")]
+        self.assertIn("#" * 20, line)
+        self.assertLessEqual(len(line), 100)
+        (line,) = [line for line in lines if "program.py:1" in line]
+        self.assertLessEqual(len(line), 100)
+        self.assertIn("<module>" if sys.version_info >= (3, 12) else "<listcomp>", line)
+
+
+if __name__ == "__main__":
+    unittest.main()

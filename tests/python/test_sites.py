@@ -1,0 +1,263 @@
+"""Sites: the line of Python code that asked for each live block."""
+
+import ctypes
+import subprocess
+import sys
+import unittest
+
+from support import HERE, ProgramCase, compiler, preloaded
+
+
+def sites(**options):
+    return preloaded(all_domains=True, labels="site", **options)
+
+
+class Lines(ProgramCase):
+    def test_every_line_of_a_long_function(self):
+        """One object a line; distances between lines of all sizes, forwards and, in loops, backwards."""
+        found = self.run_code(
+            r"""
+            import hakmem, json
+            lines, expected, line = ["def f():", "    kept = []"], {}, 3
+            for i in range(400):
+                lines += [""] * (i * 7 % 150)
+                line += i * 7 % 150
+                shape = i % 4
+                if shape == 0:
+                    lines.append(f"    kept.append(object())")
+                elif shape == 1:
+                    lines += [f"    kept.append(", "        object()", "    )"]
+                    line += 1
+                elif shape == 2:
+                    lines += ["    for i in range(3):", "        kept.append(object())", "        a = 1"]
+                    line += 1
+                else:
+                    lines += ["    try:", "        kept.append(object()); raise KeyError", "    except KeyError: pass"]
+                    line += 1
+                expected[line] = 3 if shape == 2 else 1
+                line += {0: 1, 1: 2, 2: 2, 3: 2}[shape]
+            lines.append("    return kept")
+            names = {}
+            exec(compile("\n".join(lines), "long.py", "exec"), names)
+            kept, counts = names["f"](), {}
+            for o in kept:
+                site = hakmem.site_of(o)
+                assert (site.filename, site.function) == ("long.py", "f"), site
+                counts[site.lineno] = counts.get(site.lineno, 0) + 1
+            print(json.dumps([counts == expected, len(expected), sorted(set(counts.items()) ^ set(expected.items()))[:9]]))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(found, [True, 400, []])
+
+    def test_every_line_against_the_tables_of_python(self):
+        """Each instruction of many functions of the standard library, by the decoder of the hook and by Python's."""
+        if not compiler():
+            self.skipTest("no C compiler")
+        library = self.folder / "lines.so"
+        source = HERE.parents[1] / "bindings/python/lines.c"
+        subprocess.run([compiler(), "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
+        name = "hk_py_line_3_10" if sys.version_info < (3, 11) else "hk_py_line_3_11"
+        line_of = getattr(ctypes.CDLL(str(library)), name)
+        line_of.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_ssize_t]
+        checked = 0
+        for code in self.codes():
+            for start, end, line in code.co_lines():
+                for at in range(start, end, 2):
+                    found = line_of(code.co_linetable, len(code.co_linetable), code.co_firstlineno, at)
+                    self.assertEqual(found, line or 0, (code, at))
+                    checked += 1
+        self.assertGreater(checked, 20_000)
+
+    def codes(self):
+        import argparse
+        import inspect
+        import typing
+
+        for module in (argparse, inspect, subprocess, typing, unittest.case):
+            with open(module.__file__, encoding="utf-8") as file:
+                pending = [compile(file.read(), module.__file__, "exec")]
+            while pending:
+                code = pending.pop()
+                yield code
+                pending += [c for c in code.co_consts if hasattr(c, "co_code")]
+
+    def test_names_of_files_and_functions(self):
+        found = self.run_code(
+            r"""
+            import hakmem, json
+            out = []
+            for file in ("plain.py", "gr\u00fcn.py", "\u043f\u0443\u0442\u044c/\u65e5\u672c.py", "\U0001f40d.py", "x" * 3000):
+                names = {}
+                exec(compile("class K\u00e9:\n  def m\u00fc(self): return object()\no = K\u00e9().m\u00fc()", file, "exec"), names)
+                site = hakmem.site_of(names["o"])
+                out.append([site.filename == file or site.filename == file[:len(site.filename)] and len(site.filename) > 700,
+                            site.function, site.lineno])
+            print(json.dumps(out))
+            """,
+            env=sites(),
+        )
+        function = "mü" if sys.version_info < (3, 11) else "Ké.mü"
+        self.assertEqual(found, [[True, function, 2]] * 5)
+
+
+class Sites(ProgramCase):
+    def test_sites_sum_to_live(self):
+        wrong, count = self.run_code(
+            """
+            import hakmem, json
+            wrong = 0
+            def work(n):
+                return [(i, str(i), [i], bytes(i % 2000), {i}) for i in range(n)]
+            kept = []
+            for n in (10, 100, 1000, 5000):
+                kept.append(work(n))
+                kept.append(bytes(3 << 20))
+                report = hakmem.take_snapshot().report
+                wrong += sum(s["live_bytes"] for s in report["sites"]) != report["stats"]["live_bytes"]
+                wrong += sum(s["live_blocks"] for s in report["sites"]) != report["stats"]["live_blocks"]
+            print(json.dumps([wrong, len(report["sites"])]))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(wrong, 0)
+        self.assertGreater(count, 100)
+
+    def test_a_snapshot_by_line(self):
+        text = """
+            import hakmem, json
+            def make():
+                return [object() for i in range(20000)]
+            a = hakmem.take_snapshot()
+            kept = make()
+            b = hakmem.take_snapshot()
+            kept = None
+            c = hakmem.take_snapshot()
+            first = b.compare_to(a, "lineno")[0]
+            back = {d.key: d for d in c.compare_to(b, "lineno")}[first.key]
+            files = {s.key: s for s in b.statistics("filename")}
+            functions = [s.key for s in b.statistics("function")]
+            print(json.dumps([first.key.rpartition("/")[2], first.size_diff, first.count_diff, back.count_diff,
+                              any(k.endswith("program.py") for k in files), any("make" in f for f in functions)]))
+        """
+        key, size, count, back, file, function = self.run_code(text, env=sites())
+        self.assertEqual(key, "program.py:4")
+        self.assertGreaterEqual(size, 20000 * 32 + 20000 * 8)
+        self.assertGreaterEqual(count, 20000)
+        self.assertLessEqual(count, 20005)
+        self.assertLessEqual(back, -20000)
+        self.assertTrue(file)
+        self.assertTrue(function is True or sys.version_info < (3, 11))  # 3.10 has no qualified names
+
+    def test_resized_and_freed(self):
+        """A list that grows is of the line that made it grow; what is gone is of no line."""
+        found = self.run_code(
+            """
+            import hakmem, json
+            def held(line):
+                sites = hakmem.take_snapshot().report["sites"]
+                return sum(s["live_bytes"] for s in sites if s["file"].endswith("program.py") and s["line"] == line)
+            x = []
+            for i in range(100000):
+                x.append(None)
+            a = held(8)
+            x.clear()
+            print(json.dumps([a, held(8)]))
+            """,
+            env=sites(),
+        )
+        self.assertGreaterEqual(found[0], 800_000)
+        self.assertEqual(found[1], 0)
+
+    def test_code_that_dies_gives_its_address_to_other_code(self):
+        found = self.run_code(
+            r"""
+            import hakmem, json
+            wrong = {}
+            for i in range(3000):
+                names = {}
+                exec(compile("\n" * (i % 50) + f"def f{i:04}(): return object()", f"{i:04}.py", "exec"), names)
+                o = names[f"f{i:04}"]()
+                site = hakmem.site_of(o)
+                if (site.filename, site.function, site.lineno) != (f"{i:04}.py", f"f{i:04}", i % 50 + 1):
+                    wrong[i] = site
+            print(json.dumps([len(wrong), list(wrong.items())[:3]]))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(found, [0, []])
+
+    def test_generators_coroutines_threads_and_callbacks(self):
+        found = self.run_code(
+            """
+            import asyncio, hakmem, json, threading
+            out = {}
+            def generator():
+                yield object()
+            async def coroutine():
+                await asyncio.sleep(0)
+                return object()
+            class C:
+                def __lt__(self, other):
+                    out.setdefault("callback", object())
+                    return True
+            out["generator"] = next(generator())
+            out["coroutine"] = asyncio.run(coroutine())
+            sorted([C(), C()])
+            t = threading.Thread(target=lambda: out.setdefault("thread", object()))
+            t.start()
+            t.join()
+            def deep(n):
+                return deep(n - 1) if n else object()
+            out["deep"] = deep(900)
+            print(json.dumps({k: [(s := hakmem.site_of(o)).function.split(".")[-1], s.lineno] for k, o in out.items()}))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(
+            found,
+            {
+                "generator": ["generator", 5],
+                "coroutine": ["coroutine", 8],
+                "callback": ["__lt__", 11],
+                "thread": ["<lambda>", 16],
+                "deep": ["deep", 20],
+            },
+        )
+
+    def test_no_sites_elsewhere(self):
+        found = self.run_code(
+            """
+            import hakmem, json
+            snapshot = hakmem.take_snapshot()
+            try:
+                snapshot.statistics("lineno")
+            except ValueError as error:
+                print(json.dumps([hakmem.site_of(object()), str(error)]))
+            """,
+            env=preloaded(all_domains=True, labels="native"),
+        )
+        self.assertEqual(found, [None, "there is nothing by 'lineno' in this snapshot"])
+
+    def test_an_exec_in_a_loop_makes_no_new_sites(self):
+        found = self.run_code(
+            """
+            import hakmem, json
+            def turn():
+                names = {}
+                exec("def f(): return [object() for i in range(3)]", names)
+                return names["f"]()
+            counts = []
+            for k in range(3):
+                for i in range(2000):
+                    turn()
+                counts.append(len(hakmem._api._hakmem.sites()))
+            print(json.dumps(counts))
+            """,
+            env=sites(),
+        )
+        self.assertLessEqual(max(found) - found[0], 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
