@@ -6,6 +6,7 @@
 #include "map.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 enum {
     SITES_MAX = 1 << 20,
