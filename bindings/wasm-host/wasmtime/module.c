@@ -65,7 +65,8 @@ static void read_memories(scan *s, hk_reader r)
 static void read_globals(scan *s, hk_reader r)
 {
     uint64_t count = hk_read_leb(&r);
-    if (count > (uint64_t)(r.end - r.p)) r.bad = true;
+    /* A second such section is invalid, which is found only when the copy is compiled. */
+    if (count > (uint64_t)(r.end - r.p) || s->globals) r.bad = true;
     if (!r.bad) s->globals = malloc(((size_t)count + 1) * sizeof *s->globals);
     for (uint64_t i = 0; i < count && s->globals && !r.bad && !s->refused; i++) {
         uint8_t type = hk_read_type(&r);
