@@ -673,7 +673,7 @@ int hk_space_labels(hak_space *s, hk_unit_id id)
     hk_extent *e = hk_extent_of_id(s, id);
     size_t c = (id - e->first) / HK_CHUNK_UNITS;
     hk_chunk *chunk = hk_extent_chunk(e, c);
-    if (chunk->labels || !s->os.commit || !e->owned) return 0;
+    if (atomic_load_explicit(&chunk->labels, memory_order_acquire) || !s->os.commit || !e->owned) return 0;
     hk_lock_take(&s->lock);
     int failed = 0;
     for (unsigned a = 0; a < HK_AREAS && !failed; a++) {
@@ -681,7 +681,7 @@ int hk_space_labels(hak_space *s, hk_unit_id id)
         uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
         failed = call_commit(s, first, HK_CHUNK >> hk_area_shift[a]);
     }
-    if (!failed) chunk->labels = true;
+    if (!failed) atomic_store_explicit(&chunk->labels, true, memory_order_release);
     hk_lock_drop(&s->lock);
     return failed;
 }

@@ -34,7 +34,7 @@ typedef struct hk_slab {
 typedef struct hk_chunk {
     uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
     uint8_t longest;            /* at most so many free units in a row */
-    bool labels;                /* label bytes committed */
+    atomic_bool labels;         /* label bytes committed */
 } hk_chunk;
 
 typedef struct hk_extent {
