@@ -30,8 +30,9 @@ typedef struct hk_py_status {
 } hk_py_status;
 
 /* all: RAW, MEM and OBJ; else RAW and arenas. labels: the name of a provider; what is installed once keeps
- * its provider. 0 = installed; -1 = refused, and the status says why. May be called again, and must be
- * before each further Py_Initialize: CPython 3.12 and later put their own allocators back there. */
+ * its provider. 0 = installed; -1 = refused, and the status says why. May be called again. A program that
+ * initializes Python anew must: CPython 3.12 and later put their own allocators back, so between Py_PreInitialize
+ * and Py_InitializeFromConfig. */
 HK_PY_API int hk_py_install(bool all, hk_py_mode mode, const char *labels);
 /* The same for programs that embed Python and find it by dlsym: replaces, without labels. */
 HK_PY_API int hakmem_python_install(bool all);

@@ -3,15 +3,14 @@
 
 #include "scope.h"
 
-/* The ContextVar: a tuple (label, outer scope) or nothing. Of the interpreter that came first; in others there
- * are no scopes, since a hook must not touch an object of another interpreter. */
+/* The ContextVar: a tuple (label, outer scope) or nothing. Of the main interpreter; in others there are no
+ * scopes, since a hook must not touch an object of another interpreter. */
 static PyObject *variable;
-static PyInterpreterState *interpreter;
 
 static hak_label resolve(void)
 {
     PyObject *scope = NULL;
-    if (PyThreadState_Get()->interp != interpreter || PyContextVar_Get(variable, Py_None, &scope) < 0) return 0;
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main() || PyContextVar_Get(variable, Py_None, &scope) < 0) return 0;
     long label = PyTuple_CheckExact(scope) ? PyLong_AsLong(PyTuple_GET_ITEM(scope, 0)) : 0;
     Py_DECREF(scope);
     return (hak_label)label;
@@ -30,11 +29,11 @@ static const void *thread_state(void)
 static PyObject *scope_variable(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    if (variable && interpreter == PyInterpreterState_Get()) return Py_NewRef(variable);
+    bool seen = PyInterpreterState_Get() == PyInterpreterState_Main();
+    if (seen && variable) return Py_NewRef(variable);
     PyObject *made = PyContextVar_New("hakmem_label", NULL);
-    if (!made || variable) return made;
+    if (!made || !seen) return made;
     variable = Py_NewRef(made);
-    interpreter = PyInterpreterState_Get();
     const hk_py_scope_source source = {thread_state, offsetof(PyThreadState, context_ver), resolve};
     hk_py_scope_enable(&source);
     return made;

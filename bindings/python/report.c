@@ -174,10 +174,11 @@ static void show(const char *file)
     for (size_t i = 0; i < count; i++)
         if (strncmp(environ[i], "HAKMEM_", 7) != 0 && strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
             environment[kept++] = environ[i];
-    environment[kept] = "PYTHONSAFEPATH=1";
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    /* `-m` looks for modules in the current folder first, which is the program's. */
+    posix_spawn_file_actions_addchdir_np(&actions, "/");
     pid_t child;
     if (posix_spawn(&child, interpreter, &actions, NULL, arguments, environment) == 0)
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)

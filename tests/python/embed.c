@@ -45,7 +45,10 @@ int main(int argc, char **argv)
     for (int i = 1; i <= 3; i++) {
         char name[20];
         snprintf(name, sizeof name, "cycle %d", i);
-        failed |= install(true) != 0;
+        /* CPython 3.12 and later forget the allocators with each Py_Finalize, and set them up here again. */
+        PyPreConfig config;
+        PyPreConfig_InitPythonConfig(&config);
+        failed |= PyStatus_Exception(Py_PreInitialize(&config)) || install(true) != 0;
         failed |= run(name);
     }
     return failed;

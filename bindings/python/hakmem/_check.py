@@ -15,7 +15,7 @@ PATIENCE, CALM = 10.0, 0.3
 
 def check(all_domains):
     """Says what is there; 0 if all of it is hakmem's."""
-    if os.environ.get("HAKMEM_PID"):
+    if any(k.startswith("HAKMEM_") for k in os.environ) or _launch.HOOK.name in os.environ.get("LD_PRELOAD", ""):
         print("this process was started with the variables of hakmem")
         return explain(_api.status(), os.environ.get("HAKMEM_DOMAINS", "raw") == "all")
     print("this process was started without hakmem; a new one with it:")

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""The Python part of scripts/demo: a program with and without hakmem, its memory by part of the interpreter, a
+limit, and a burst with its trim."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "lua"))
+
+import harness  # noqa: E402
+from demo import bar, heading, paint  # noqa: E402
+
+INDEX = ROOT / "examples/python/index.py"
+WAYS = {
+    "plain": None,
+    "hakmem, RAW and arenas": {},
+    "hakmem, all": {"all_domains": True},
+    "hakmem, labels": {"all_domains": True, "labels": "native"},
+}
+LIMIT = """
+import hakmem
+try:
+    keep = []
+    while True:
+        keep.append({"n": str(len(keep))})
+except MemoryError as error:
+    n = len(keep)
+    del keep
+print(f"MemoryError after {n:,} records; the program goes on, {hakmem.stats()['live_bytes'] / 2**20:.1f} MiB live")
+"""
+
+
+def environment(package, settings):
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "PYTHON")) and k != "LD_PRELOAD"}
+    plain.update(PYTHONPATH=str(package), PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
+    if settings is not None:
+        from hakmem import _launch
+
+        plain.update(_launch.settings(**settings))
+    return plain
+
+
+def run(command, env):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        harness.fail(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
+    return done
+
+
+def programs(args, measure):
+    used = {way: [] for way in WAYS}
+    printed = set()
+    for _ in range(args.repetitions):
+        for way, settings in WAYS.items():
+            with tempfile.NamedTemporaryFile(mode="r", suffix=".json") as result:
+                command = [measure, result.name, sys.executable, INDEX, *args.work]
+                printed.add(run(command, environment(args.package, settings)).stdout)
+                used[way].append(json.load(result))
+    if len(printed) != 1:
+        harness.fail(f"different results: {printed}")
+    print(f"  {printed.pop().strip()}\n")
+    base = used["plain"]
+    print(f"  {'':<24} {'CPU s':>7} {'':>6} {'peak MB':>9}")
+    for way, runs in used.items():
+        cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
+        ratio = statistics.median(
+            (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base)
+        )
+        peak = statistics.median(r["peak_kb"] for r in runs) / 1024
+        print(f"  {way:<24} {cpu:>7.2f} {ratio:>6.2f} {peak:>9.1f}  {bar(ratio)}")
+
+
+def report(args):
+    command = [sys.executable, "-m", "hakmem", "run", "--all", "--labels", "native", INDEX, *args.work]
+    lines = run(command, environment(args.package, None)).stderr.splitlines()
+    table = next(i for i, line in enumerate(lines) if line.lstrip().startswith("label"))
+    end = next(i for i, line in enumerate(lines[table:], table) if not line.strip())
+    for line in [*lines[table : min(table + 13, end)], *lines[end:]]:
+        print(line)
+
+
+def limit(args):
+    command = [sys.executable, "-c", LIMIT]
+    settings = {"all_domains": True, "limit": "64M"}
+    print("  " + run(command, environment(args.package, settings)).stdout.strip())
+
+
+def burst(args):
+    print(f"  {'MiB of anonymous memory':<24} {'peak':>8} {'freed':>8} {'trimmed':>8}")
+    for way, settings, more in (("plain", None, []), ("hakmem, all", {"all_domains": True}, ["trim"])):
+        command = [sys.executable, HERE / "burst.py", args.records, *more]
+        r = json.loads(run(command, environment(args.package, settings)).stdout)
+        last = f"{r['trimmed']:>8.1f}  in {r['trim_ms']:.0f} ms" if more else f"{'-':>8}"
+        print(f"  {way:<24} {r['peak']:>8.1f} {r['after']:>8.1f} {last}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release")
+    parser.add_argument("--number", type=int, default=1, help="of the first heading (1)")
+    parser.add_argument("--quick", action="store_true", help="one repetition, 20 files, a tenth of the records")
+    args = parser.parse_args()
+    args.package = args.build / "bindings/python"
+    args.repetitions, args.work, args.records = (1, ["", "20"], 15_000) if args.quick else (3, [], 150_000)
+    if args.quick:
+        import sysconfig
+
+        args.work[0] = sysconfig.get_path("stdlib")
+    sys.path.insert(0, str(args.package))
+    try:
+        import hakmem  # noqa: F401
+    except ImportError:
+        print(paint("1", "\nPython: ") + "left out, no extension module for this Python in the build (python3-dev)")
+        return
+    version = f"CPython {sys.version.split()[0]}"
+    heading(args.number, "Python: a program that indexes the standard library", version)
+    programs(args, args.build / "bench/lua/measure")
+    heading(args.number + 1, "Where its memory is, exactly: by part of the interpreter, and its own label 'index'")
+    report(args)
+    heading(args.number + 2, "A limit of 64 MiB")
+    limit(args)
+    heading(args.number + 3, "450,000 records, of which 450 stay")
+    burst(args)
+
+
+if __name__ == "__main__":
+    main()
