@@ -152,6 +152,70 @@ TEST_CASE("smaller slots and guards than wasmtime's own", "[wasmtime]") {
     CHECK(guest.call("grow", 1) == -1);
 }
 
+TEST_CASE("a store is prepared before the guest's first instruction", "[wasmtime]") {
+    wasm_config_t *config = wasm_config_new();
+    wasmtime_config_epoch_interruption_set(config, true);
+    Runtime runtime(guarded(), config);
+    Module module(runtime, R"((module (memory (export "memory") 1) (func $start (loop $l (br_if $l (i32.const 0))))
+        (start $start)))");
+    hak_wasm_tenant *tenant = hak_wasm_host_tenant(runtime.host);
+    Instance late(tenant, module); // the deadline of a new store is now
+    CHECK(late.instance == nullptr);
+
+    int mark = 0;
+    wasmtime_error_t *error;
+    wasm_trap_t *trap;
+    hak_wasmtime_instance *instance = hak_wasmtime_instance_new(
+        tenant, module.module, &mark,
+        [](wasmtime_context_t *context, void *data) {
+            wasmtime_context_set_epoch_deadline(context, 1);
+            *static_cast<int *>(data) = wasmtime_context_get_data(context) == data ? 1 : 2;
+        },
+        &error, &trap);
+    require_none(error);
+    REQUIRE(trap == nullptr);
+    CHECK(mark == 1);
+    hak_wasmtime_instance_close(instance);
+}
+
+TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasmtime]") {
+    Runtime runtime;
+    Module module(runtime, GUEST);
+    TenantOptions options;
+    options.limits.heap_bytes = 64 * KIB;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
+    std::vector<void *> blocks;
+    {
+        Scope scope(tenant, HAK_WASM_NATIVE);
+        for (size_t n : {4 * KIB, 16 * size_t(1)}) {
+            while (void *p = hak_wasm_alloc(runtime.host, n)) blocks.push_back(p);
+        }
+    }
+    const std::string text = "(module (memory 1))";
+    wasm_byte_vec_t binary;
+    require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
+    wasmtime_error_t *error;
+    CHECK(hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker,
+                                  reinterpret_cast<uint8_t *>(binary.data), binary.size, &error) == nullptr);
+    CHECK(text_of(error) == "hakmem: no memory for a module");
+    wasm_byte_vec_delete(&binary);
+    {
+        Instance guest(tenant, module);
+        CHECK(guest.instance == nullptr);
+        CHECK(guest.error != "");
+    }
+    CHECK(info_of(tenant).instances == 0);
+    CHECK(info_of(tenant).linear_bytes == 0);
+    for (void *p : blocks) hak_wasm_free(runtime.host, p);
+    CHECK(info_of(tenant).heap_live == 0);
+    {
+        Instance guest(tenant, module);
+        CHECK(guest.error == "");
+    }
+    CHECK(info_of(tenant).heap_live == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
 TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtime]") {
     Runtime runtime;
     Module module(runtime, GUEST);
