@@ -31,8 +31,8 @@ typedef struct runtime {
     void (*init)(void *instance);
     int32_t (*call)(void *instance, function f, int32_t argument);
     void (*close)(void *instance);
-    /* From now on open is given by this instance's state, and reset brings it back. False = this variant has no
-     * reset. */
+    /* From now on open is given by this instance's state, and reset brings it back. False = this variant has
+     * no reset. */
     bool (*image)(void *instance);
     void (*reset)(void *instance);
     void *(*memory)(void *instance, size_t *size);

@@ -13,8 +13,9 @@
 
 static const runtime *const rt = &bench_runtime;
 
-const char bench_script[] = "let text = JSON.stringify(Array.from({length: 8}, (_, i) => ({id: i, sum: i * i})));"
-                            "JSON.parse(text).reduce((sum, item) => sum + item.sum, 0)";
+const char bench_script[] =
+    "let text = JSON.stringify(Array.from({length: 8}, (_, i) => ({id: i, sum: i * i})));"
+    "JSON.parse(text).reduce((sum, item) => sum + item.sum, 0)";
 
 void bench_fail(const char *format, ...)
 {
@@ -65,7 +66,8 @@ static long mappings(void)
 {
     FILE *f = fopen("/proc/self/maps", "r");
     long lines = 0;
-    for (int c; f && (c = fgetc(f)) != EOF;) lines += c == '\n';
+    for (int c; f && (c = fgetc(f)) != EOF;)
+        lines += c == '\n';
     if (f) fclose(f);
     return lines;
 }
@@ -144,7 +146,8 @@ static void row_live(unsigned n, function f)
     double full = resident_kb();
     long maps_full = mappings();
     double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    for (unsigned i = 0; i < n; i++) rt->close(instances[i]);
+    for (unsigned i = 0; i < n; i++)
+        rt->close(instances[i]);
     double close_us = (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e6 / n;
     double left = resident_kb();
     free(instances);
@@ -168,7 +171,7 @@ static void row_grow(unsigned n)
     printf("{\"cpu_us\": %.4f}\n", spent * 1e6 / n / EACH);
 }
 
-/* One isolated request: reset and request where the variant can, else a new instance that initialises itself. */
+/* One isolated request: reset and request where the variant can, else a new instance with its start. */
 static void row_isolate(unsigned n)
 {
     void *instance = rt->open(0);
@@ -209,14 +212,16 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("%s\n", rt->version());
-        for (const char *const *v = rt->variants; *v; v++) printf("%s\n", *v);
+        for (const char *const *v = rt->variants; *v; v++)
+            printf("%s\n", *v);
         return 0;
     }
     if (argc != 5) bench_fail("usage: GUEST.wasm ROW VARIANT COUNT, or --version");
     const char *row = argv[2], *variant = argv[3];
     unsigned n = (unsigned)strtoul(argv[4], NULL, 10);
     const char *const *v = rt->variants;
-    while (*v && strcmp(*v, variant) != 0) v++;
+    while (*v && strcmp(*v, variant) != 0)
+        v++;
     if (!*v || n == 0) bench_fail("no variant '%s', or a count of 0", variant);
     guest g = load(argv[1]);
     rt->start(*v, &g, strcmp(row, "live") == 0 || strcmp(row, "many") == 0 ? n : 100);

@@ -141,7 +141,7 @@ def main():
     by_index = {indices[name]: value for name, value in values.items()}
     result = bytearray(data[:8])
     for kind, content in sections(data):
-        if kind == START or kind == DATA:
+        if kind in (START, DATA):
             continue
         if kind == MEMORY:
             content = b"\x01\x00" + leb(len(memory) // PAGE)

@@ -47,17 +47,25 @@ def both(n, wamr=None):
 
 ROWS = {
     "cycle": Row("create + request + destroy, CPU us", "small", "cycle", "cpu_us", both(4000), tenants=True),
-    "empty": Row("create + empty call + destroy, CPU us", "small", "empty", "cpu_us", both(6000), tenants=True),
+    "empty": Row(
+        "create + empty call + destroy, CPU us", "small", "empty", "cpu_us", both(6000), tenants=True
+    ),
     "rate1": Row("requests in new instances per s, 1 thread", "small", "rate1", "per_s", both(8000), True),
-    "rate2": Row("requests in new instances per s, 2 threads", "small", "rate2", "per_s", both(8000), True, 2),
+    "rate2": Row(
+        "requests in new instances per s, 2 threads", "small", "rate2", "per_s", both(8000), True, 2
+    ),
     "empty1": Row("new instances per s, 1 thread", "small", "empty1", "per_s", both(10000), True),
     "empty2": Row("new instances per s, 2 threads", "small", "empty2", "per_s", both(10000), True, 2),
     "grow": Row("memory.grow by a page, CPU us", "small", "grow", "cpu_us", both(100)),
     "reset-small": Row("isolated request, small guest, CPU us", "small", "isolate", "cpu_us", both(4000)),
     "reset-qjs": Row("isolated request, QuickJS, CPU us", "quickjs", "isolate", "cpu_us", both(400, 60)),
     "reset-big": Row("isolated request, 16 MiB of state, CPU us", "big", "isolate", "cpu_us", both(400, 200)),
-    "ready-qjs": Row("the same, QuickJS stored initialised, CPU us", "quickjs-ready", "isolate", "cpu_us", both(400)),
-    "ready-big": Row("the same, 16 MiB stored initialised, CPU us", "big-ready", "isolate", "cpu_us", both(400)),
+    "ready-qjs": Row(
+        "the same, QuickJS stored initialised, CPU us", "quickjs-ready", "isolate", "cpu_us", both(400)
+    ),
+    "ready-big": Row(
+        "the same, 16 MiB stored initialised, CPU us", "big-ready", "isolate", "cpu_us", both(400)
+    ),
 }
 # Rows whose samples give several figures.
 LIVE = {
@@ -68,7 +76,8 @@ LIVE = {
 }
 SEVERAL = {"live": LIVE, "many": {"live": "instances live at once", "rss_kb": "resident KiB each"}}
 GOALS = (
-    # runtime, row, hakmem's variant, against ("best own", a figure, or another variant), factor, at most or least
+    # runtime, row, hakmem's variant, what it is held against ("best own", another variant, a figure), factor,
+    # at most or at least
     ("wasmtime", "rate1", "hak", "best own", 0.95, "least"),
     ("wasmtime", "rate2", "hak", "best own", 0.95, "least"),
     ("wasmtime", "live.left_mb", "hak", "pooling-keep-256K", 1 / 3, "most"),
@@ -156,7 +165,7 @@ def best_own(key, medians):
 
 
 def ratio(samples, key, figure, variant, base):
-    pairs = zip(samples[key][variant], samples[key][base])
+    pairs = zip(samples[key][variant], samples[key][base], strict=True)
     return statistics.median(a[figure] / b[figure] for a, b in pairs if b[figure])
 
 
@@ -280,7 +289,9 @@ def main():
         found = [p for p in (harness.built(args.build, name) for name in RUNTIMES[runtime]) if p]
         if len(found) < len(RUNTIMES[runtime]):
             if args.runtimes:
-                harness.fail(f"{runtime}: not all of {', '.join(RUNTIMES[runtime])} in {args.build}; build them first")
+                harness.fail(
+                    f"{runtime}: not all of {', '.join(RUNTIMES[runtime])} in {args.build}; build them first"
+                )
             continue
         variants[runtime] = {}
         for program in found:
@@ -290,7 +301,9 @@ def main():
     if not variants:
         harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
     if asked and not set(asked) <= known:
-        harness.fail(f"unknown variants: {', '.join(set(asked) - known)}; there are {', '.join(sorted(known))}")
+        harness.fail(
+            f"unknown variants: {', '.join(set(asked) - known)}; there are {', '.join(sorted(known))}"
+        )
     for row in list(args.rows):
         if row in ROWS and not (args.build / f"{ROWS[row].guest}.wasm").exists():
             print(f"no {ROWS[row].guest}.wasm in the build, row {row} is left out", file=sys.stderr)
@@ -315,7 +328,8 @@ def main():
         machine = about["machine"]
         caption = (
             f"`{about['command']}`, {about['date'][:10]}, {about['versions']['revision']}, {machine['cpu']}, "
-            f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}. Medians of {args.n} repetitions."
+            f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}. "
+            f"Medians of {args.n} repetitions."
         )
         harness.write_markdown(args.markdown, "\n\n".join([caption, *parts]))
     if args.json:

@@ -1,4 +1,5 @@
-/* WAMR, fast interpreter, bounds checks in software: as it is (BENCH_OWN), or with all its memory from hakmem. */
+/* WAMR, fast interpreter, bounds checks in software: as it is (BENCH_OWN), or with all its memory from
+ * hakmem. */
 #include "bench.h"
 
 #ifdef BENCH_OWN
@@ -143,7 +144,9 @@ static void *open_instance(unsigned number)
     char error[128] = "no memory";
     instance *i = calloc(1, sizeof *i);
     if (i && state.tenants) i->tenant = hak_wasm_tenant_new(state.host, NULL);
-    if (i) i->guest = hak_wasm_wamr_open(i->tenant ? i->tenant : state.tenant, state.module, state.stack, error, sizeof error);
+    if (i)
+        i->guest = hak_wasm_wamr_open(i->tenant ? i->tenant : state.tenant, state.module, state.stack, error,
+                                      sizeof error);
     if (!i || !i->guest) bench_fail("%s", error);
     return i;
 }
@@ -287,5 +290,6 @@ static int32_t call(void *p, function f, int32_t argument)
     return (int32_t)number;
 }
 
-const runtime bench_runtime = {variants, version, start, thread_start, wasm_runtime_destroy_thread_env,
-                               open_instance, init, call, close_instance, image, reset, memory, stop};
+const runtime bench_runtime = {variants,      version, start, thread_start,   wasm_runtime_destroy_thread_env,
+                               open_instance, init,    call,  close_instance, image,
+                               reset,         memory,  stop};

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum { ON_DEMAND, POOLING, POOLING_256K, POOLING_1M, POOLING_20M, HAK, HAK_TENANTS, HAK_HEAP };
-static const char *const variants[] = {
-    "on-demand", "pooling", "pooling-keep-256K", "pooling-keep-1M", "pooling-keep-20M", "hak", "hak-tenants",
-    "hak-heap",  NULL};
+static const char *const variants[] = {"on-demand",       "pooling",          "pooling-keep-256K",
+                                       "pooling-keep-1M", "pooling-keep-20M", "hak",
+                                       "hak-tenants",     "hak-heap",         NULL};
 /* Of pooled memories: 256 KiB covers `small`, 1 MiB QuickJS, 20 MiB `big`. */
 static const size_t keep_resident[] = {0, 0, 256 << 10, 1 << 20, 20 << 20};
 
@@ -71,7 +71,8 @@ static void define_imports(const guest *g)
     for (size_t i = 0; i < imports.size; i++) {
         const wasm_name_t *from = wasm_importtype_module(imports.data[i]);
         const wasm_name_t *name = wasm_importtype_name(imports.data[i]);
-        const wasm_functype_t *type = wasm_externtype_as_functype_const(wasm_importtype_type(imports.data[i]));
+        const wasm_functype_t *type =
+            wasm_externtype_as_functype_const(wasm_importtype_type(imports.data[i]));
         check(wasmtime_linker_define_func(state.linker, from->data, from->size, name->data, name->size, type,
                                           succeed, NULL, NULL),
               NULL);
@@ -100,7 +101,8 @@ static wasm_config_t *own_config(int variant, unsigned most)
 
 static void start(const char *variant, const guest *g, unsigned most)
 {
-    while (strcmp(variants[state.variant], variant) != 0) state.variant++;
+    while (strcmp(variants[state.variant], variant) != 0)
+        state.variant++;
     state.qjs = strcmp(g->name, "qjs") == 0;
     state.ready = g->ready;
     if (state.variant < HAK) {
@@ -140,8 +142,8 @@ static void *open_instance(unsigned number)
         i->exports = &i->own;
     } else {
         if (state.variant >= HAK_TENANTS) i->tenant = hak_wasm_tenant_new(state.host, NULL);
-        i->hak = hak_wasmtime_instance_new(i->tenant ? i->tenant : state.tenant, state.hak_module, NULL, NULL, &error,
-                                           &trap);
+        i->hak = hak_wasmtime_instance_new(i->tenant ? i->tenant : state.tenant, state.hak_module, NULL, NULL,
+                                           &error, &trap);
         if (i->hak) {
             i->context = hak_wasmtime_instance_context(i->hak);
             i->exports = hak_wasmtime_instance_get(i->hak);
@@ -173,7 +175,8 @@ static wasmtime_val_t call_function(instance *i, const wasmtime_func_t *f, const
                                     size_t results)
 {
     wasmtime_val_t values[4] = {{0}}, result = {.kind = WASMTIME_I32, .of.i32 = 0};
-    for (size_t k = 0; k < n; k++) values[k] = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = arguments[k]};
+    for (size_t k = 0; k < n; k++)
+        values[k] = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = arguments[k]};
     wasm_trap_t *trap = NULL;
     check(i->hak ? hak_wasmtime_call(i->hak, f, values, n, &result, results, &trap)
                  : wasmtime_func_call(i->context, f, values, n, &result, results, &trap),
@@ -273,5 +276,5 @@ static void stop(void)
     if (state.host && state.variant != HAK_HEAP) hak_wasm_host_delete(state.host);
 }
 
-const runtime bench_runtime = {variants, version, start, NULL, NULL, open_instance, init, call, close_instance,
-                               image, reset, memory, stop};
+const runtime bench_runtime = {variants, version,        start, NULL,  NULL,   open_instance, init,
+                               call,     close_instance, image, reset, memory, stop};

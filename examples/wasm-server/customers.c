@@ -49,7 +49,8 @@ void customers_delete(customers *all)
 {
     for (unsigned i = 0; i < all->count; i++) {
         customer *c = all->list[i];
-        while (c->idle_count > 0) guest_delete(c->idle[--c->idle_count]);
+        while (c->idle_count > 0)
+            guest_delete(c->idle[--c->idle_count]);
         hak_wasm_tenant_close(c->tenant, HAK_WASM_RETIRE);
         free(c);
     }
@@ -67,7 +68,8 @@ bool customers_name_is_good(const char *name, size_t length)
 static customer *find(customers *all, const char *name)
 {
     unsigned at = 0;
-    while (at < all->count && strcmp(all->list[at]->name, name) < 0) at++;
+    while (at < all->count && strcmp(all->list[at]->name, name) < 0)
+        at++;
     if (at < all->count && strcmp(all->list[at]->name, name) == 0) return all->list[at];
     if (all->count == all->limits.customers) return NULL;
     customer *c = calloc(1, sizeof *c);
@@ -97,7 +99,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text, size_t *length)
+outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
+                      size_t *length)
 {
     pthread_mutex_lock(&all->lock);
     customer *c = find(all, name);
@@ -154,7 +157,8 @@ static void report_host(customers *all, FILE *to)
     family(to, "process_resident_bytes", "gauge", "Resident memory of the server.");
     fprintf(to, "wasm_process_resident_bytes %zu\n", resident_bytes());
     family(to, "memories", "gauge", "Linear memories: live, or free and warm.");
-    fprintf(to, "wasm_memories{state=\"live\"} %zu\nwasm_memories{state=\"warm\"} %zu\n", info.live, info.warm);
+    fprintf(to, "wasm_memories{state=\"live\"} %zu\nwasm_memories{state=\"warm\"} %zu\n", info.live,
+            info.warm);
     family(to, "warm_bytes", "gauge", "Resident bytes kept in free slots.");
     fprintf(to, "wasm_warm_bytes %zu\n", info.warm_bytes);
     family(to, "reserved_bytes", "gauge", "Address space of all slots.");
@@ -176,11 +180,11 @@ void customers_report(customers *all, FILE *to)
     }
 
 /* One value of every customer. */
-#define EACH(metric, type, help, format, value)                                                                        \
-    family(to, metric, type, help);                                                                                    \
-    for (unsigned i = 0; info && resident && i < all->count; i++) {                                                    \
-        const customer *c = all->list[i];                                                                              \
-        fprintf(to, "wasm_" metric "{tenant=\"%s\"} " format "\n", c->name, value);                                      \
+#define EACH(metric, type, help, format, value)                                                              \
+    family(to, metric, type, help);                                                                          \
+    for (unsigned i = 0; info && resident && i < all->count; i++) {                                          \
+        const customer *c = all->list[i];                                                                    \
+        fprintf(to, "wasm_" metric "{tenant=\"%s\"} " format "\n", c->name, value);                          \
     }
     EACH("linear_bytes", "gauge", "Sizes of linear memories.", "%zu", info[i].linear_bytes)
     EACH("linear_peak_bytes", "gauge", "Most of that so far.", "%zu", info[i].linear_peak)
@@ -199,8 +203,8 @@ void customers_report(customers *all, FILE *to)
     family(to, "runs_total", "counter", "Scripts, by outcome.");
     for (unsigned i = 0; i < all->count; i++) {
         for (int o = 0; o < RUN_OUTCOMES; o++) {
-            fprintf(to, "wasm_runs_total{tenant=\"%s\",outcome=\"%s\"} %lu\n", all->list[i]->name, outcome_names[o],
-                    (unsigned long)all->list[i]->runs[o]);
+            fprintf(to, "wasm_runs_total{tenant=\"%s\",outcome=\"%s\"} %lu\n", all->list[i]->name,
+                    outcome_names[o], (unsigned long)all->list[i]->runs[o]);
         }
     }
     family(to, "heap_label_bytes", "gauge", "Live blocks of the runtime, by label.");

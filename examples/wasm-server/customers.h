@@ -20,9 +20,10 @@ void customers_delete(customers *all);
 
 /* Whether it can be a customer's name: 1 to 32 of a-z, 0-9, '-'. */
 bool customers_name_is_good(const char *name, size_t length);
-/* Runs a script for a customer, who is made on first sight. As guest_run; RUN_REFUSED also when there are too many
- * customers. */
-outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text, size_t *length);
+/* Runs a script for a customer, who is made on first sight. As guest_run; RUN_REFUSED also when there are too
+ * many customers. */
+outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
+                      size_t *length);
 /* Everything in Prometheus' text format. */
 void customers_report(customers *all, FILE *to);
 

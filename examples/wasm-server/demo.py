@@ -56,9 +56,7 @@ def stats(port):
 
 def scene(port, tenants, seconds):
     end = time.monotonic() + seconds
-    clients = [
-        Client(port, t, WITHOUT_END if t == "mallory" else ORDINARY, end) for t in tenants
-    ]
+    clients = [Client(port, t, WITHOUT_END if t == "mallory" else ORDINARY, end) for t in tenants]
     for client in clients:
         client.start()
     for client in clients:
@@ -89,7 +87,10 @@ def main():
     folder = args.build / "examples/wasm-server"
     command = [str(folder / "wasm-server"), str(folder / "quickjs.wasm")]
     if not Path(command[0]).exists():
-        print("demo: no wasm-server in this build (wasmtime or libmicrohttpd is missing), left out", file=sys.stderr)
+        print(
+            "demo: no wasm-server in this build (wasmtime or libmicrohttpd is missing), left out",
+            file=sys.stderr,
+        )
         return
     server = subprocess.Popen(
         [*command, "--port=0", "--memory=16", "--time=1000"], stdout=subprocess.PIPE, text=True
@@ -99,8 +100,14 @@ def main():
         if not line:
             sys.exit("demo: wasm-server does not start")
         port = int(re.search(r":(\d+)/", line)[1])
-        heading(args.number, "JavaScript of customers, each run isolated, 16 MiB a customer", "examples/wasm-server")
-        print(f"   {'':<10}{'runs':>8}{'median ms':>10}{'slowest':>10}{'peak MiB':>10}{'refused':>10}   answer")
+        heading(
+            args.number,
+            "JavaScript of customers, each run isolated, 16 MiB a customer",
+            "examples/wasm-server",
+        )
+        print(
+            f"   {'':<10}{'runs':>8}{'median ms':>10}{'slowest':>10}{'peak MiB':>10}{'refused':>10}   answer"
+        )
         for title, tenants in (
             ("two customers", ["alice", "bob"]),
             ("and one that allocates without end", ["alice", "bob", "mallory"]),
@@ -111,7 +118,9 @@ def main():
         server.terminate()
         server.wait(20)
         server.stdout.close()
-    shown = [str(Path(part).relative_to(ROOT)) if Path(part).is_relative_to(ROOT) else part for part in command]
+    shown = [
+        str(Path(part).relative_to(ROOT)) if Path(part).is_relative_to(ROOT) else part for part in command
+    ]
     print(f"\n   To see them live at http://127.0.0.1:8080/:\n   {' '.join(shown)}")
 
 

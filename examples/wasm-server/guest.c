@@ -54,7 +54,8 @@ static char *trap_text(wasm_trap_t *trap)
     wasm_message_t message;
     wasm_trap_message(trap, &message);
     size_t size = strnlen(message.data, message.size);
-    while (size > 0 && message.data[size - 1] == '\n') size--;
+    while (size > 0 && message.data[size - 1] == '\n')
+        size--;
     const char *line = memrchr(message.data, '\n', size);
     line = line ? line + 1 + strspn(line + 1, " ") : message.data;
     char *text = strndup(line, (size_t)(message.data + size - line));
@@ -108,7 +109,8 @@ static int32_t call(guest *g, const wasmtime_func_t *f, const int32_t *arguments
                     char **trap)
 {
     wasmtime_val_t in[4] = {{0}}, out = {.kind = WASMTIME_I32, .of.i32 = 0};
-    for (size_t i = 0; i < n; i++) in[i] = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = arguments[i]};
+    for (size_t i = 0; i < n; i++)
+        in[i] = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = arguments[i]};
     wasm_trap_t *t;
     wasmtime_error_t *error = hak_wasmtime_call(g->instance, f, in, n, &out, has_result, &t);
     if (t) {
@@ -123,7 +125,8 @@ static int32_t call(guest *g, const wasmtime_func_t *f, const int32_t *arguments
 
 static bool find(guest *g, const char *name, wasmtime_extern_t *item)
 {
-    return wasmtime_instance_export_get(g->context, hak_wasmtime_instance_get(g->instance), name, strlen(name), item);
+    return wasmtime_instance_export_get(g->context, hak_wasmtime_instance_get(g->instance), name,
+                                        strlen(name), item);
 }
 
 /* For what comes before a script. */
@@ -202,7 +205,8 @@ engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms)
     wasmtime_linker_t *linker = e->engine ? wasmtime_linker_new(e->engine) : NULL;
     bool ok = !failed("wasmtime", error) && !failed("the functions for QuickJS", imports_define(linker));
     if (ok) {
-        e->module = hak_wasmtime_module_new(hak_wasm_host_tenant(host), e->engine, linker, bytes, size, &error);
+        e->module =
+            hak_wasmtime_module_new(hak_wasm_host_tenant(host), e->engine, linker, bytes, size, &error);
         ok = !failed(path, error) && make_image(e);
     }
     if (ok) ok = e->ticking = pthread_create(&e->ticker, NULL, tick, e) == 0;

@@ -19,8 +19,8 @@ typedef enum outcome {
     RUN_OUTCOMES
 } outcome;
 
-/* Compiles QuickJS, starts it once and keeps an image of it. NULL after a message on stderr. limit_ms: time that a
- * script has. */
+/* Compiles QuickJS, starts it once and keeps an image of it. NULL after a message on stderr. limit_ms: time
+ * that a script has. */
 engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms);
 void engine_delete(engine *e);
 

@@ -11,7 +11,8 @@ enum { WASI_OK = 0, WASI_BAD_DESCRIPTOR = 8, WASI_FAULT = 21, WASI_NOT_THERE = 5
 static uint8_t *span(wasmtime_caller_t *caller, int32_t at, uint32_t n)
 {
     wasmtime_extern_t item;
-    if (!wasmtime_caller_export_get(caller, "memory", 6, &item) || item.kind != WASMTIME_EXTERN_MEMORY) return NULL;
+    if (!wasmtime_caller_export_get(caller, "memory", 6, &item) || item.kind != WASMTIME_EXTERN_MEMORY)
+        return NULL;
     wasmtime_context_t *context = wasmtime_caller_context(caller);
     size_t size = wasmtime_memory_data_size(context, &item.of.memory);
     if ((uint32_t)at > size || n > size - (uint32_t)at) return NULL;
@@ -23,9 +24,9 @@ static void give(wasmtime_val_t *result, int32_t value)
     *result = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = value};
 }
 
-#define IMPORT(name)                                                                                                   \
-    static wasm_trap_t *name(void *env, wasmtime_caller_t *caller, const wasmtime_val_t *arguments, size_t count,      \
-                             wasmtime_val_t *results, size_t result_count)
+#define IMPORT(name)                                                                                         \
+    static wasm_trap_t *name(void *env, wasmtime_caller_t *caller, const wasmtime_val_t *arguments,          \
+                             size_t count, wasmtime_val_t *results, size_t result_count)
 
 IMPORT(clock_time_get)
 {
@@ -96,8 +97,8 @@ wasmtime_error_t *imports_define(wasmtime_linker_t *linker)
         wasm_valtype_vec_new(&to, results, result);
         wasm_functype_t *type = wasm_functype_new(&from, &to);
         wasmtime_error_t *error = wasmtime_linker_define_func(
-            linker, imports[i].module, strlen(imports[i].module), imports[i].name, strlen(imports[i].name), type,
-            imports[i].function, (void *)(intptr_t)imports[i].error, NULL);
+            linker, imports[i].module, strlen(imports[i].module), imports[i].name, strlen(imports[i].name),
+            type, imports[i].function, (void *)(intptr_t)imports[i].error, NULL);
         wasm_functype_delete(type);
         if (error) return error;
     }

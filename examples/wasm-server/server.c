@@ -52,7 +52,8 @@ static enum MHD_Result reply_text(struct MHD_Connection *connection, unsigned st
                  MHD_RESPMEM_PERSISTENT);
 }
 
-static enum MHD_Result run(struct MHD_Connection *connection, customers *all, const char *name, const upload *u)
+static enum MHD_Result run(struct MHD_Connection *connection, customers *all, const char *name,
+                           const upload *u)
 {
     static const unsigned status[RUN_OUTCOMES] = {
         [RUN_OK] = MHD_HTTP_OK,
@@ -65,7 +66,8 @@ static enum MHD_Result run(struct MHD_Connection *connection, customers *all, co
     size_t length;
     outcome result = customers_run(all, name, u->bytes, u->size, &text, &length);
     if (!text) return MHD_NO;
-    return reply(connection, status[result], "text/plain; charset=utf-8", text, length, MHD_RESPMEM_MUST_FREE);
+    return reply(connection, status[result], "text/plain; charset=utf-8", text, length,
+                 MHD_RESPMEM_MUST_FREE);
 }
 
 static enum MHD_Result report(struct MHD_Connection *connection, customers *all)
@@ -92,8 +94,9 @@ static enum MHD_Result receive(upload **u, const char *bytes, size_t *size)
     return MHD_YES;
 }
 
-static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
-                              const char *version, const char *bytes, size_t *size, void **state)
+static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *bytes, size_t *size,
+                              void **state)
 {
     (void)version;
     upload *u = *state;
@@ -132,7 +135,8 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
     *state = NULL;
 }
 
-static unsigned number(const char *text, unsigned least, unsigned most, struct argp_state *state, const char *what)
+static unsigned number(const char *text, unsigned least, unsigned most, struct argp_state *state,
+                       const char *what)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
@@ -172,7 +176,8 @@ static error_t option(int key, char *text, struct argp_state *state)
         s->guest = text;
         return 0;
     case ARGP_KEY_END:
-        if (!s->guest) argp_error(state, "the guest is missing: quickjs.wasm of the npm package quickjs-wasi");
+        if (!s->guest)
+            argp_error(state, "the guest is missing: quickjs.wasm of the npm package quickjs-wasi");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -201,8 +206,8 @@ static int serve(const settings *s, hak_wasm_host *host, engine *e)
     /* A thread each, so that nobody waits behind a tenant whose script takes long. */
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, all,
-        MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, s->connections, MHD_OPTION_NOTIFY_COMPLETED,
-        end_request, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+        MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, s->connections,
+        MHD_OPTION_NOTIFY_COMPLETED, end_request, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
     if (!daemon) {
         fprintf(stderr, "wasm-server: cannot listen on %s:%u\n", s->address, s->port);
         customers_delete(all);
@@ -227,8 +232,12 @@ static int serve(const settings *s, hak_wasm_host *host, engine *e)
 int main(int argc, char **argv)
 {
     settings s = {NULL, "127.0.0.1", 8080, 100, 200, {100, 8, 16 << 20, 1 << 20}};
-    const struct argp argp = {options, option, "QUICKJS.wasm",
-                              "Runs scripts of customers, each in a QuickJS of its own, within limits.", NULL, NULL,
+    const struct argp argp = {options,
+                              option,
+                              "QUICKJS.wasm",
+                              "Runs scripts of customers, each in a QuickJS of its own, within limits.",
+                              NULL,
+                              NULL,
                               NULL};
     argp_parse(&argp, argc, argv, 0, NULL, &s);
 

@@ -93,7 +93,9 @@ class Scripts(unittest.TestCase):
     def test_nothing_stays_from_script_to_script(self):
         for _ in range(20):
             self.assertEqual(self.server.run("bea", "typeof kept"), (200, "undefined"))
-            self.assertEqual(self.server.run("bea", "globalThis.kept = 1; Array.prototype.at = null; 1"), (200, "1"))
+            self.assertEqual(
+                self.server.run("bea", "globalThis.kept = 1; Array.prototype.at = null; 1"), (200, "1")
+            )
             self.assertEqual(self.server.run("bea", "[5].at(0)"), (200, "5"))
         self.assertGreater(self.server.value("resets_total", "bea"), 50)
         self.assertLessEqual(self.server.value("instantiations_total", "bea"), 2)
@@ -150,7 +152,11 @@ class Scripts(unittest.TestCase):
                 self.assertRegex(line, r'^wasm_\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [\d.]+$')
                 self.assertIn(re.match(r"\w+", line)[0], declared)
         stats = self.server.stats()
-        labels = sum(v for (n, l), v in stats.items() if n == "wasm_heap_label_bytes" and 'tenant="ida"' in l)
+        labels = sum(
+            value
+            for (name, of), value in stats.items()
+            if name == "wasm_heap_label_bytes" and 'tenant="ida"' in of
+        )
         self.assertEqual(labels, stats[("wasm_heap_bytes", 'tenant="ida"')])
         self.assertGreater(labels, 1000)
 
@@ -254,7 +260,9 @@ class Load(unittest.TestCase):
             # The hostile tenant's limit and the warm budget (64 MiB) bound the whole process.
             self.assertLess(max(peaks), peaks[0] + 16 * MIB + 64 * MIB + 16 * MIB)
             slowest = max(self.slowest.values()) * 1000
-            print(f"\n{SECONDS:g} s: {self.runs}, slowest {slowest:.0f} ms, resident {max(peaks) / MIB:.0f} MiB")
+            print(
+                f"\n{SECONDS:g} s: {self.runs}, slowest {slowest:.0f} ms, resident {max(peaks) / MIB:.0f} MiB"
+            )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ void hk_read_limits(hk_reader *r)
 
 static void skip_numbers(hk_reader *r, uint64_t count)
 {
-    while (count-- > 0 && !r->bad) hk_read_leb(r);
+    while (count-- > 0 && !r->bad)
+        hk_read_leb(r);
 }
 
 static void skip_block_type(hk_reader *r)
@@ -189,7 +190,8 @@ hk_effect hk_read_instruction(hk_reader *r)
         skip_numbers(r, 2);
         return HK_EFFECT_NONE;
     case 0x1c: /* select with types */
-        for (uint64_t n = hk_read_leb(r); n > 0 && !r->bad; n--) hk_read_type(r);
+        for (uint64_t n = hk_read_leb(r); n > 0 && !r->bad; n--)
+            hk_read_type(r);
         return HK_EFFECT_NONE;
     case 0x1f: /* try_table */
         skip_block_type(r);

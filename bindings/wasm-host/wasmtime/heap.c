@@ -14,7 +14,7 @@
 /* malloc has no user pointer, so the host is the process'. Written before the first patched call. */
 static hak_wasm_host *hooked;
 
-/* Rust asks malloc for what is 16-aligned and no smaller than 16 bytes; hakmem aligns so what is a multiple. */
+/* Rust asks malloc for what is 16-aligned and no smaller than 16 bytes; hakmem aligns multiples of 16 so. */
 static size_t rounded(size_t n)
 {
     return n <= 16 || n > SIZE_MAX - 15 ? n : (n + 15) & ~(size_t)15;
@@ -90,10 +90,15 @@ static uintptr_t replacement(const char *name)
     return 0;
 }
 
+typedef ElfW(Dyn) elf_dyn;
+typedef ElfW(Phdr) elf_phdr;
+typedef ElfW(Rela) elf_rela;
+typedef ElfW(Sym) elf_sym;
+
 typedef struct library {
     uintptr_t inside; /* an address in it */
     uintptr_t base;
-    const ElfW(Dyn) *dynamic; /* NULL = not found */
+    const elf_dyn *dynamic;     /* NULL = not found */
     uintptr_t relro, relro_end; /* read-only since it was linked */
 } library;
 
@@ -104,10 +109,10 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *user)
     library found = {l->inside, info->dlpi_addr, NULL, 0, 0};
     bool holds = false;
     for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        const elf_phdr *h = &info->dlpi_phdr[i];
         uintptr_t at = info->dlpi_addr + h->p_vaddr;
         if (h->p_type == PT_LOAD && l->inside - at < h->p_memsz) holds = true;
-        if (h->p_type == PT_DYNAMIC) found.dynamic = (const ElfW(Dyn) *)at;
+        if (h->p_type == PT_DYNAMIC) found.dynamic = (const elf_dyn *)at;
         if (h->p_type == PT_GNU_RELRO) {
             found.relro = at;
             found.relro_end = at + h->p_memsz;
@@ -127,11 +132,11 @@ enum { SLOT_DATA = R_AARCH64_GLOB_DAT, SLOT_CALL = R_AARCH64_JUMP_SLOT };
 #endif
 
 /* The slots that one table of relocations fills; returns how many were set. */
-static int patch(const library *l, const ElfW(Rela) *rela, size_t bytes, const ElfW(Sym) *symbols,
+static int patch(const library *l, const elf_rela *rela, size_t bytes, const elf_sym *symbols,
                  const char *names)
 {
     int count = 0;
-    for (const ElfW(Rela) *end = rela + bytes / sizeof *rela; rela < end; rela++) {
+    for (const elf_rela *end = rela + bytes / sizeof *rela; rela < end; rela++) {
         if (ELF64_R_TYPE(rela->r_info) != SLOT_DATA && ELF64_R_TYPE(rela->r_info) != SLOT_CALL) continue;
         uintptr_t address = replacement(names + symbols[ELF64_R_SYM(rela->r_info)].st_name);
         if (!address) continue;
@@ -143,11 +148,11 @@ static int patch(const library *l, const ElfW(Rela) *rela, size_t bytes, const E
 
 static int patch_all(const library *l)
 {
-    const ElfW(Rela) *rela = NULL, *calls = NULL;
-    const ElfW(Sym) *symbols = NULL;
+    const elf_rela *rela = NULL, *calls = NULL;
+    const elf_sym *symbols = NULL;
     const char *names = NULL;
     size_t rela_bytes = 0, calls_bytes = 0;
-    for (const ElfW(Dyn) *d = l->dynamic; d->d_tag != DT_NULL; d++) {
+    for (const elf_dyn *d = l->dynamic; d->d_tag != DT_NULL; d++) {
         if (d->d_tag == DT_RELA) rela = (const void *)d->d_un.d_ptr;
         if (d->d_tag == DT_RELASZ) rela_bytes = d->d_un.d_val;
         if (d->d_tag == DT_JMPREL) calls = (const void *)d->d_un.d_ptr;

@@ -12,7 +12,7 @@
 typedef struct hk_module {
     uint8_t *bytes; /* malloc; NULL when no copy was made */
     size_t size;
-    uint32_t globals;   /* mutable ones, all exported by the copy */
+    uint32_t globals;    /* mutable ones, all exported by the copy */
     const char *refused; /* why memory and globals are not all of the state; NULL = they are */
 } hk_module;
 

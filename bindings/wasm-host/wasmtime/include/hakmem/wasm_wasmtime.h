@@ -7,12 +7,12 @@
  *       wasm_engine_t *engine = hak_wasmtime_engine_new(host, wasm_config_new(), &error);
  *       hak_wasmtime_module *module = hak_wasmtime_module_new(tenant, engine, linker, bytes, size, &error);
  *
- *       hak_wasmtime_instance *instance = hak_wasmtime_instance_new(tenant, module, NULL, NULL, &error, &trap);
+ *       hak_wasmtime_instance *guest = hak_wasmtime_instance_new(tenant, module, NULL, NULL, &error, &trap);
  *       ...                                                      // the guest initialises itself
- *       hak_wasmtime_image *image = hak_wasmtime_image_take(instance, &why);
+ *       hak_wasmtime_image *image = hak_wasmtime_image_take(guest, &why);
  *       for (;;) {
- *           hak_wasmtime_call(instance, &function, arguments, 2, &result, 1, &trap);
- *           if (hak_wasmtime_reset(instance, image) != 0) ...    // close it and make a new one
+ *           hak_wasmtime_call(guest, &function, arguments, 2, &result, 1, &trap);
+ *           if (hak_wasmtime_reset(guest, image) != 0) ...    // close it and make a new one
  *       }
  *
  *   Order of the end: instances, images, modules, engine, tenants, host.
@@ -45,15 +45,15 @@ typedef struct hak_wasmtime_instance hak_wasmtime_instance;
 typedef struct hak_wasmtime_image hak_wasmtime_image;
 
 /* An engine whose linear memories come from the host. Takes config over, whatever the outcome. Sets in it the
- * memory creator, memory_init_cow = false (wasmtime panics with a creator otherwise), and reservation and guard
- * as the host's slots have them. NULL with an error: the host is not HAK_WASM_GUARD (compiled code relies on
- * faults), or config names the pooling strategy (wasmtime then ignores the creator).
- * The host must outlive the engine. Cost: wasmtime's own, and compiling a module of 30 bytes as a check. */
+ * memory creator, memory_init_cow = false (wasmtime panics with a creator otherwise), and reservation and
+ * guard as the host's slots have them. NULL with an error: the host is not HAK_WASM_GUARD (compiled code
+ * relies on faults), or config names the pooling strategy (wasmtime then ignores the creator). The host must
+ * outlive the engine. Cost: wasmtime's own, and compiling a module of 30 bytes as a check. */
 HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config,
                                                wasmtime_error_t **error);
 
-/* Compiles, under the label "load" of the tenant, and resolves the imports. The linker is only used during the
- * call; what it defines must not belong to a store. */
+/* Compiles, under the label "load" of the tenant, and resolves the imports. The linker is only used during
+ * the call; what it defines must not belong to a store. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                      size_t size, wasmtime_error_t **error);
@@ -62,13 +62,13 @@ HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
 /* Why instances cannot be reset, for example "it imports a table"; NULL = they can. */
 HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module);
 
-/* Prepares a store before the guest's first instruction: fuel, an epoch deadline, limits, a WASI context. With
- * epochs or fuel in the configuration it is needed: instantiating runs code of the guest. */
+/* Prepares a store before the guest's first instruction: fuel, an epoch deadline, limits, a WASI context.
+ * With epochs or fuel in the configuration it is needed: instantiating runs code of the guest. */
 typedef void hak_wasmtime_prepare_fn(wasmtime_context_t *context, void *data);
 
 /* An instance in a store of its own. The tenant is asked for admission, pays for the memory, and must not be
- * closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing to do. NULL with
- * an error or a trap (of the start function, say). */
+ * closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing to do. NULL
+ * with an error or a trap (of the start function, say). */
 HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant,
                                                          const hak_wasmtime_module *module, void *data,
                                                          hak_wasmtime_prepare_fn *prepare,
@@ -83,22 +83,23 @@ HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, con
                                             const wasmtime_val_t *arguments, size_t argument_count,
                                             wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap);
 
-/* The state now, for this instance and all others of its module. NULL with the reason, which is static: that of
- * hak_wasmtime_module_refused, or no memory. */
+/* The state now, for this instance and all others of its module. NULL with the reason, which is static: that
+ * of hak_wasmtime_module_refused, or no memory. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
 /* NULL is fine. No instance may be reset to it afterwards. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
-/* Memory and globals as in the image, byte for byte. An instance of the module that has not the image's memory
- * yet is given it, grown as needed. -1, and the instance must be closed: its memory grew beyond the image
- * (wasmtime cannot shrink one), another module, over a limit. Cost: as hak_wasm_memory_reset. */
+/* Memory and globals as in the image, byte for byte. An instance of the module that has not the image's
+ * memory yet is given it, grown as needed. -1, and the instance must be closed: its memory grew beyond the
+ * image (wasmtime cannot shrink one), another module, over a limit. Cost: as hak_wasm_memory_reset. */
 HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
 
 /* From now on what wasmtime itself allocates comes from the host too, under the tenant and label that are
  * current, or the host's own tenant: patches the calls of malloc and its kind in the shared library that
- * wasmtime is in, in that one only. Blocks from before stay libc's. wasmtime aborts when an allocation fails, so
- * past a hard heap limit the host's tenant pays; limits with heap_soft and hak_wasm_admit are meant for this.
- * Once a process, before the first engine, while no other thread is in wasmtime; the host must live as long as
- * the process. 0 = ok; -1 = wasmtime is linked statically, another host has it, or its table is read-only. */
+ * wasmtime is in, in that one only. Blocks from before stay libc's. wasmtime aborts when an allocation fails,
+ * so past a hard heap limit the host's tenant pays; limits with heap_soft and hak_wasm_admit are meant for
+ * this. Once a process, before the first engine, while no other thread is in wasmtime; the host must live as
+ * long as the process. 0 = ok; -1 = wasmtime is linked statically, another host has it, or its table is
+ * read-only. */
 HAK_API int hak_wasmtime_hook_heap(hak_wasm_host *host);
 
 #ifdef __cplusplus
