@@ -27,11 +27,19 @@ static inline void *checked(void *p)
     return HK_LIKELY(p != NULL) ? p : no_memory();
 }
 
-void *malloc(size_t n)
+static __attribute__((noinline)) void *malloc_slow(size_t n)
 {
     hak_ctx *heap = hk_heap();
     size_t room = rounded(n);
-    if (HK_UNLIKELY(room == 0 || heap == NULL)) return no_memory();
+    return room == 0 || heap == NULL ? no_memory() : checked(hak_alloc(heap, room));
+}
+
+void *malloc(size_t n)
+{
+    hak_ctx *heap = hk_thread_heap;
+    size_t room = rounded(n);
+    if (HK_UNLIKELY(room == 0 || heap == NULL))
+        return malloc_slow(n);
     return checked(hak_alloc(heap, room));
 }
 

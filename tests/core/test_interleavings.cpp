@@ -1,0 +1,355 @@
+// Short histories of two threads on a shared context, under every schedule with up to two preemptions: the
+// core is built so that each ordered atomic operation and each lock is a place where the other thread may go
+// on (support/step.h), and one thread runs at a time. Orders weaker than sequential consistency are not
+// explored; ThreadSanitizer looks at those.
+#include "crew.h"
+#include "heap.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+using namespace test;
+
+namespace
+{
+
+// Two threads of which one runs. A schedule is who begins and at which steps the turn goes over.
+class Scheduler
+{
+  public:
+    Scheduler()
+    {
+        for (int t = 0; t < 2; t++)
+            threads_[t] = std::thread([this, t] { live(t); });
+    }
+    ~Scheduler()
+    {
+        {
+            std::lock_guard<std::mutex> hold(lock_);
+            quit_ = true;
+        }
+        all_.notify_all();
+        for (std::thread &thread : threads_)
+            thread.join();
+    }
+
+    // Runs fn(0) and fn(1) as the schedule says; "" or what went wrong.
+    std::string run(const std::function<void(int)> &fn, int first, uint64_t a, uint64_t b)
+    {
+        std::unique_lock<std::mutex> hold(lock_);
+        work_ = fn;
+        error_ = "";
+        steps = 0;
+        turn_ = first;
+        preempt_[0] = a;
+        preempt_[1] = b;
+        started_[0] = started_[1] = true;
+        done_[0] = done_[1] = false;
+        all_.notify_all();
+        all_.wait(hold, [&] { return done_[0] && done_[1]; });
+        return error_;
+    }
+
+    // One after the other, in their own threads.
+    void alone(const std::function<void(int)> &fn)
+    {
+        for (int t = 0; t < 2; t++)
+            run(
+                [&](int me) {
+                    if (me == t) fn(me);
+                },
+                t, 0, 0);
+    }
+
+    void step()
+    {
+        if (me_ < 0) return;
+        steps++;
+        if (steps == preempt_[0] || steps == preempt_[1]) pass();
+    }
+
+    void blocked()
+    {
+        if (me_ < 0) return;
+        if (++waits_ > 100000) {
+            std::fputs("test_interleavings: deadlock\n", stderr);
+            std::abort();
+        }
+        pass();
+    }
+
+    uint64_t steps = 0;
+
+  private:
+    void pass()
+    {
+        std::unique_lock<std::mutex> hold(lock_);
+        if (done_[1 - me_]) return;
+        turn_ = 1 - me_;
+        all_.notify_all();
+        all_.wait(hold, [&] { return turn_ == me_; });
+    }
+
+    void live(int t)
+    {
+        for (;;) {
+            std::unique_lock<std::mutex> hold(lock_);
+            all_.wait(hold, [&] { return quit_ || (started_[t] && turn_ == t); });
+            if (quit_) return;
+            started_[t] = false;
+            hold.unlock();
+            me_ = t;
+            waits_ = 0;
+            std::string error;
+            try {
+                work_(t);
+            } catch (const std::exception &e) {
+                error = e.what();
+            }
+            me_ = -1;
+            hold.lock();
+            if (error_.empty()) error_ = error;
+            done_[t] = true;
+            turn_ = 1 - t;
+            all_.notify_all();
+        }
+    }
+
+    std::mutex lock_;
+    std::condition_variable all_;
+    std::thread threads_[2];
+    std::function<void(int)> work_;
+    std::string error_;
+    uint64_t preempt_[2] = {0, 0};
+    int turn_ = -1;
+    bool started_[2] = {false, false}, done_[2] = {false, false}, quit_ = false;
+    static thread_local int me_;
+    static thread_local uint64_t waits_;
+};
+
+thread_local int Scheduler::me_ = -1;
+thread_local uint64_t Scheduler::waits_;
+Scheduler *scheduler;
+
+} // namespace
+
+extern "C" void hk_test_step()
+{
+    if (scheduler) scheduler->step();
+}
+
+extern "C" void hk_test_blocked()
+{
+    if (scheduler) scheduler->blocked();
+}
+
+namespace
+{
+
+// Blocks of a unit and more go home one at a time; smaller ones by batches, which are full with 64 KiB.
+constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, BLOCKS = 6;
+// How far apart two preemptions may be; all in a release build.
+constexpr uint64_t WINDOW = EFFORT > 1 ? UINT64_MAX / 2 : 12;
+const char *const LABELS[] = {"x"};
+
+struct State {
+    hak_ctx *ctx;
+    void *block[2][BLOCKS]; // made by each thread before the history
+    std::vector<void *> made[2];
+
+    void make(int me, size_t n)
+    {
+        void *p = hak_alloc_cs(ctx, n, 1, 0);
+        expect(p != nullptr, "no memory");
+        fill(p, 64, (unsigned)(addr(p) >> 4));
+        made[me].push_back(p);
+    }
+};
+
+struct History {
+    const char *name;
+    std::function<void(State &, int)> act;
+    size_t freed; // of the blocks made before
+    size_t size = N;
+};
+
+const History HISTORIES[] = {
+    {"one frees what the other made and allocates again",
+     [](State &s, int me) {
+         if (me) hak_free(s.ctx, s.block[0][0]);
+         else s.make(0, N);
+     },
+     1},
+    {"batches leave while the other takes them home",
+     [](State &s, int me) {
+         for (size_t i = 0; i < BLOCKS; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+             else if (i % 2) hak_ctx_flush(s.ctx);
+     },
+     BLOCKS, SMALL},
+    {"batches leave while the other allocates",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 4; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+             else s.make(0, SMALL);
+     },
+     4, SMALL},
+    {"batches leave both ways, and come back empty",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 4; i++) {
+             hak_free(s.ctx, s.block[1 - me][i]);
+             if (i == 1) hak_ctx_flush(s.ctx);
+         }
+     },
+     8, SMALL},
+    {"batches leave for a thread that says goodbye",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 4; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+             else if (i == 0) hak_ctx_thread_done(s.ctx);
+     },
+     4, SMALL},
+    {"both free what the other made",
+     [](State &s, int me) {
+         hak_free(s.ctx, s.block[1 - me][0]);
+         hak_free(s.ctx, s.block[1 - me][1]);
+     },
+     4},
+    {"a thread says goodbye while its blocks come home",
+     [](State &s, int me) {
+         if (me) hak_free(s.ctx, s.block[0][0]);
+         else hak_ctx_thread_done(s.ctx);
+     },
+     1},
+    {"a thread comes back while its blocks come home",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.block[0][0]);
+         } else {
+             hak_ctx_thread_done(s.ctx);
+             s.make(0, N);
+         }
+     },
+     1},
+    {"flush beside a free",
+     [](State &s, int me) {
+         if (me) hak_free(s.ctx, s.block[0][0]);
+         else hak_ctx_flush(s.ctx);
+     },
+     1},
+    {"trim beside a free and an allocation",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.block[0][0]);
+             s.make(1, 100);
+         } else {
+             hak_ctx_trim(s.ctx);
+         }
+     },
+     1},
+    {"statistics beside a free",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.block[0][0]);
+         } else {
+             hak_stats stats{};
+             stats.size = sizeof stats;
+             hak_ctx_stats(s.ctx, &stats);
+             expect(stats.live_bytes >= (2 * BLOCKS - 1) * N && stats.live_bytes <= 2 * BLOCKS * N,
+                    "live bytes beside one free");
+         }
+     },
+     1},
+    {"sums of labels beside a free",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.block[0][0]);
+         } else {
+             hak_label_info infos[2];
+             hak_labels_stats(s.ctx, infos, 2);
+             expect(infos[1].live_blocks + 1 >= 2 * BLOCKS && infos[1].live_blocks <= 2 * BLOCKS,
+                    "a label beside one free");
+         }
+     },
+     1},
+    {"realloc of the other's block",
+     [](State &s, int me) {
+         void *&p = s.block[1 - me][0];
+         p = hak_realloc(s.ctx, p, 2 * N);
+         expect(p != nullptr, "realloc");
+     },
+     0},
+};
+
+std::string verify(State &s, size_t freed)
+{
+    size_t live = 2 * BLOCKS - freed + s.made[0].size() + s.made[1].size();
+    for (auto &list : s.made)
+        for (void *p : list)
+            if (!filled(p, 64, (unsigned)(addr(p) >> 4))) return "a new block lost its contents";
+    hak_ctx_flush(s.ctx);
+    hak_stats stats = stats_of(s.ctx);
+    if (stats.live_blocks != live)
+        return std::to_string(stats.live_blocks) + " blocks live, not " + std::to_string(live);
+    Totals labels = label_totals(s.ctx), visited = visit_totals(s.ctx);
+    if (labels.bytes != stats.live_bytes || labels.blocks != live) return "the labels' sum is another";
+    if (visited.bytes != stats.live_bytes || visited.blocks != live) return "the visit sees others";
+    Errors errors;
+    if (!hak_ctx_check(s.ctx, Errors::record, &errors)) return "check: " + errors.list[0].what;
+    return "";
+}
+
+// One schedule. Returns its number of steps.
+uint64_t explore(hak_space *space, const History &history, int first, uint64_t a, uint64_t b)
+{
+    Errors errors;
+    hak_options options = ctx_options(&errors);
+    options.shared = true;
+    options.labels = LABELS;
+    options.label_count = 1;
+    State s{};
+    s.ctx = hak_ctx_new(space, &options);
+    REQUIRE(s.ctx != nullptr);
+    scheduler->alone([&](int me) {
+        for (void *&p : s.block[me])
+            p = hak_alloc_cs(s.ctx, history.size, 1, 0);
+    });
+    std::string error = scheduler->run([&](int me) { history.act(s, me); }, first, a, b);
+    const uint64_t steps = scheduler->steps;
+    if (error.empty()) error = verify(s, history.freed);
+    if (error.empty()) error = errors.take();
+    if (error != "")
+        FAIL(history.name << ": thread " << first << " first, turns at " << a << " and " << b << ": "
+                          << error);
+    hak_ctx_destroy(s.ctx);
+    return steps;
+}
+
+} // namespace
+
+TEST_CASE("interleavings of two threads, up to two preemptions")
+{
+    hak_space *space = hak_space_new(nullptr);
+    REQUIRE(space != nullptr);
+    Scheduler only;
+    scheduler = &only;
+    for (const History &history : HISTORIES) {
+        uint64_t schedules = 0;
+        for (int first = 0; first < 2; first++)
+            for (uint64_t a = 1, steps = UINT64_MAX; a <= steps; a++) {
+                steps = explore(space, history, first, a, 0);
+                schedules++;
+                for (uint64_t b = a + 1, all = steps; b <= all && b <= a + WINDOW; b++, schedules++)
+                    all = explore(space, history, first, a, b);
+            }
+        INFO(history.name);
+        CHECK(schedules > 20);
+        std::printf("%s: %llu schedules\n", history.name, (unsigned long long)schedules);
+    }
+    scheduler = nullptr;
+    hak_space_delete(space);
+}
