@@ -1,5 +1,5 @@
-"""Builds 3 times 150,000 records, keeps one in a thousand, and says what of it stays resident: MiB before, after
-everything else was freed, and after a trim if hakmem is in. One line of JSON."""
+"""Builds 3 times 150,000 records, keeps one in a thousand, and says what of it stays resident: MiB before,
+after everything else was freed, and after a trim if hakmem is in. One line of JSON."""
 
 import gc
 import json
@@ -16,7 +16,9 @@ def resident():
 def burst(count):
     kept = []
     for _ in range(3):
-        records = [{"id": i, "name": f"name {i}", "city": f"city {i % 997}", "value": i / 3} for i in range(count)]
+        records = [
+            {"id": i, "name": f"name {i}", "city": f"city {i % 997}", "value": i / 3} for i in range(count)
+        ]
         kept += records[::1000]
         peak = resident()
         del records

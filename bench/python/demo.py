@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The Python part of scripts/demo: a program with and without hakmem, its memory by part of the interpreter, a
-limit, and a burst with its trim."""
+"""The Python part of scripts/demo: a program with and without hakmem, its memory by part of the interpreter,
+a limit, and a burst with its trim."""
 
 import argparse
 import json
@@ -39,7 +39,9 @@ print(f"MemoryError after {n:,} records; the program goes on, {hakmem.stats()['l
 
 
 def environment(package, settings):
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "PYTHON")) and k != "LD_PRELOAD"}
+    plain = {
+        k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "PYTHON")) and k != "LD_PRELOAD"
+    }
     plain.update(PYTHONPATH=str(package), PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     if settings is not None:
         from hakmem import _launch
@@ -72,7 +74,7 @@ def programs(args, measure):
     for way, runs in used.items():
         cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
         ratio = statistics.median(
-            (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base)
+            (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base, strict=True)
         )
         peak = statistics.median(r["peak_kb"] for r in runs) / 1024
         print(f"  {way:<24} {cpu:>7.2f} {ratio:>6.2f} {peak:>9.1f}  {bar(ratio)}")
@@ -104,9 +106,13 @@ def burst(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release")
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release"
+    )
     parser.add_argument("--number", type=int, default=1, help="of the first heading (1)")
-    parser.add_argument("--quick", action="store_true", help="one repetition, 20 files, a tenth of the records")
+    parser.add_argument(
+        "--quick", action="store_true", help="one repetition, 20 files, a tenth of the records"
+    )
     args = parser.parse_args()
     args.package = args.build / "bindings/python"
     args.repetitions, args.work, args.records = (1, ["", "20"], 15_000) if args.quick else (3, [], 150_000)
@@ -118,12 +124,17 @@ def main():
     try:
         import hakmem  # noqa: F401
     except ImportError:
-        print(paint("1", "\nPython: ") + "left out, no extension module for this Python in the build (python3-dev)")
+        print(
+            paint("1", "\nPython: ")
+            + "left out, no extension module for this Python in the build (python3-dev)"
+        )
         return
     version = f"CPython {sys.version.split()[0]}"
     heading(args.number, "Python: a program that indexes the standard library", version)
     programs(args, args.build / "bench/lua/measure")
-    heading(args.number + 1, "Where its memory is, exactly: by part of the interpreter, and its own label 'index'")
+    heading(
+        args.number + 1, "Where its memory is, exactly: by part of the interpreter, and its own label 'index'"
+    )
     report(args)
     heading(args.number + 2, "A limit of 64 MiB")
     limit(args)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs the Python programs of this folder under hakmem and beside it, and compares CPU time and peak memory.
 
-Every sample is a fresh process on one CPU. Within a repetition the order of programs and variants is shuffled;
-a figure is the median of the ratios to the plain interpreter in the same repetition. What a program prints must
-be the same in every variant. The interpreter is the one that runs this script; it must be able to import hakmem.
+Every sample is a fresh process on one CPU. Within a repetition the order of programs and variants is
+shuffled; a figure is the median of the ratios to the plain interpreter in the same repetition. What a program
+prints must be the same in every variant. The interpreter is the one that runs this script; it must be able to
+import hakmem.
 """
 
 import argparse
@@ -43,7 +44,9 @@ MEASURES = {"cpu_s": "CPU", "peak_kb": "peak RSS"}
 
 
 def environment(settings):
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "PYTHON")) and k != "LD_PRELOAD"}
+    plain = {
+        k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "PYTHON")) and k != "LD_PRELOAD"
+    }
     plain["PYTHONHASHSEED"] = "0"
     if "PYTHONPATH" in os.environ:
         plain["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -186,7 +189,9 @@ def arguments():
         metavar="DIR",
         help="where `measure` was built (build/release/bench/lua)",
     )
-    parser.add_argument("--variants", metavar="LIST", help=", ".join(VARIANTS) + f"; default: all; {BASE} is always run")
+    parser.add_argument(
+        "--variants", metavar="LIST", help=", ".join(VARIANTS) + f"; default: all; {BASE} is always run"
+    )
     parser.add_argument("-n", type=int, default=7, help="repetitions (7)")
     parser.add_argument("--scale", type=float, default=1, help="work of the programs (1)")
     parser.add_argument("--quick", action="store_true", help="3 repetitions at a fifth of the work")
@@ -209,7 +214,9 @@ def arguments():
     if args.n < 1 or args.scale <= 0:
         harness.fail("-n must be at least 1 and --scale above 0")
     if not harness.built(args.build, "measure"):
-        harness.fail(f"no `measure` in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
+        harness.fail(
+            f"no `measure` in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build"
+        )
     return args
 
 
@@ -226,10 +233,17 @@ def main():
     print(table(samples, variants, args.n, harness.plain_table))
     if args.markdown:
         text = f"{caption(where)} Medians of {args.n} repetitions; ratios are to the plain interpreter."
-        harness.write_markdown(args.markdown, f"{text}\n\n{table(samples, variants, args.n, harness.markdown_table)}")
+        harness.write_markdown(
+            args.markdown, f"{text}\n\n{table(samples, variants, args.n, harness.markdown_table)}"
+        )
     if args.json:
         harness.write_json(
-            args.json, where, repetitions=args.n, scale=args.scale, ratios=summary(samples, variants, args.n), samples=samples
+            args.json,
+            where,
+            repetitions=args.n,
+            scale=args.scale,
+            ratios=summary(samples, variants, args.n),
+            samples=samples,
         )
 
 

@@ -70,6 +70,7 @@ HK_PY_API int hk_py_visit(hak_visit_fn *fn, void *user);
 HK_PY_API bool hk_py_owns(const void *p);
 HK_PY_API hak_label hk_py_label_define(const char *name);
 HK_PY_API size_t hk_py_trim(void);
+HK_PY_API void hk_py_peak_reset(void);
 HK_PY_API int hk_py_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
 /* The label of each domain while nobody knows better: what provider "off" uses for all blocks. Labels 1 to

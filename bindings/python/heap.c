@@ -109,6 +109,11 @@ size_t hk_py_trim(void)
     return hk_py_ctx() ? hak_ctx_trim(context) : 0;
 }
 
+void hk_py_peak_reset(void)
+{
+    if (hk_py_ctx()) hak_ctx_peak_reset(context);
+}
+
 int hk_py_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
 {
     return hk_py_ctx() ? hak_limit(context, soft, hard, fn, user) : -1;

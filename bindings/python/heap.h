@@ -4,8 +4,8 @@
 
 #include "core.h"
 
-/* The calling thread's heap; NULL = none yet. Initial-exec: two words at most, which the loader can place also
- * when the module loads this library late. */
+/* The calling thread's heap; NULL = none yet. Initial-exec: two words at most, which the loader can place
+ * also when the module loads this library late. */
 extern _Thread_local hak_ctx *hk_py_mine __attribute__((tls_model("initial-exec")));
 /* What the last free of this thread could not free, since it is not ours; NULL = all was. */
 extern _Thread_local void *hk_py_foreign __attribute__((tls_model("initial-exec")));

@@ -1,10 +1,10 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
  *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, n, caller)    hak_label of a block of n bytes; caller: the code that called PyMem_* or
- *                                     PyObject_*, which jump to the hook as their last act
- *   HK_PY_ROUND(n)                    optional: the bytes to ask for, a multiple of 16
- *   HK_PY_PLACED(domain, p, n, caller)  optional: after a block was made, moved or resized (p is not NULL)
+ *   HK_PY_LABEL(domain, n, caller)    hak_label of a block of n bytes; caller: the code that called PyMem_*
+ * or PyObject_*, which jump to the hook as their last act HK_PY_ROUND(n)                    optional: the
+ * bytes to ask for, a multiple of 16 HK_PY_PLACED(domain, p, n, caller)  optional: after a block was made,
+ * moved or resized (p is not NULL)
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
  * come with that of another allocator. */
@@ -21,7 +21,8 @@
 #endif
 
 /* With a scope of the program, or in a thread that has no heap yet. */
-static __attribute__((noinline, cold)) void *hk_py_allocate_rarely(size_t n, hak_label label, const void *caller)
+static __attribute__((noinline, cold)) void *hk_py_allocate_rarely(size_t n, hak_label label,
+                                                                   const void *caller)
 {
     hak_label scope = hk_py_scope_label();
     return hak_alloc_cs(hk_py_heap(), n, scope ? scope : label, (hak_site)caller);

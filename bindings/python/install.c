@@ -102,9 +102,10 @@ static int install(const hk_py_python *python, bool all, hk_py_mode mode, const 
     why[0] = '\0';
     int other = late ? stranger(python) : -1;
     if (other >= 0) {
-        refuse("another allocator is active in domain %s (tracemalloc, memray, PYTHONMALLOC=debug or -X dev?); "
-               "when it goes, it would free blocks of hakmem by an allocator that does not know them",
-               domain_names[other]);
+        refuse(
+            "another allocator is active in domain %s (tracemalloc, memray, PYTHONMALLOC=debug or -X dev?); "
+            "when it goes, it would free blocks of hakmem by an allocator that does not know them",
+            domain_names[other]);
         if (mode == HK_PY_REPLACE) return -1;
     }
     hk_py_state state = other >= 0 || mode == HK_PY_WRAP ? HK_PY_WRAPPED : HK_PY_REPLACED;
@@ -112,7 +113,8 @@ static int install(const hk_py_python *python, bool all, hk_py_mode mode, const 
     if (all) {
         put_domain(python, HK_PY_MEM, state);
         if (python->free_threading && state == HK_PY_REPLACED) {
-            refuse("free-threaded CPython: OBJ is wrapped, since its collector finds objects in its own heap only");
+            refuse("free-threaded CPython: OBJ is wrapped, since its collector finds objects in its own heap "
+                   "only");
             put_domain(python, HK_PY_OBJ, HK_PY_WRAPPED);
         } else {
             put_domain(python, HK_PY_OBJ, state);
@@ -130,7 +132,8 @@ int hk_py_install(bool all, hk_py_mode mode, const char *labels)
 {
     const hk_py_python *python = hk_py_python_find();
     pthread_mutex_lock(&mutex);
-    int result = python ? install(python, all, mode, labels) : refuse("no CPython 3.10 or later in this process");
+    int result =
+        python ? install(python, all, mode, labels) : refuse("no CPython 3.10 or later in this process");
     pthread_mutex_unlock(&mutex);
     return result;
 }
@@ -162,7 +165,8 @@ static void name_of(const void *code, char *out, size_t size)
 void hk_py_status_get(hk_py_status *status, bool gil)
 {
     const hk_py_python *python = hk_py_python_find();
-    *status = (hk_py_status){.installed = installed, .early = early, .all = all_domains, .labels = provider->name};
+    *status =
+        (hk_py_status){.installed = installed, .early = early, .all = all_domains, .labels = provider->name};
     memcpy(status->why, why, sizeof why);
     if (!python) return;
     for (int d = HK_PY_RAW; d <= HK_PY_OBJ; d++) {

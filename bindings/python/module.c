@@ -4,10 +4,10 @@
 #include "module.h"
 
 #include "install.h"
+#include "module_labels.h"
 #include "program.h"
 #include "report.h"
 #include "resident.h"
-#include "module_labels.h"
 #include "wrap.h"
 
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static PyObject *status(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     hk_py_status s;
     hk_py_status_get(&s, true);
-    PyObject *result = Py_BuildValue("{s:O,s:O,s:s,s:s}", "installed", s.installed ? Py_True : Py_False, "early",
-                                     s.early ? Py_True : Py_False, "labels", s.labels, "why", s.why);
+    PyObject *result = Py_BuildValue("{s:O,s:O,s:s,s:s}", "installed", s.installed ? Py_True : Py_False,
+                                     "early", s.early ? Py_True : Py_False, "labels", s.labels, "why", s.why);
     PyObject *holders = result ? PyDict_New() : NULL;
     for (int d = 0; holders && d < HK_PY_DOMAINS; d++) {
         if (set(result, domain_names[d], PyUnicode_FromString(state_names[s.state[d]])) < 0 ||
@@ -88,8 +88,9 @@ static PyObject *labels(PyObject *self, PyObject *unused)
     PyObject *result = PyDict_New();
     for (int i = 0; result && i < n; i++) {
         const char *name = info[i].label ? info[i].name : "unlabelled";
-        if (info[i].live_blocks && set(result, name, Py_BuildValue("(nn)", (Py_ssize_t)info[i].live_bytes,
-                                                                   (Py_ssize_t)info[i].live_blocks)) < 0)
+        if (info[i].live_blocks &&
+            set(result, name,
+                Py_BuildValue("(nn)", (Py_ssize_t)info[i].live_bytes, (Py_ssize_t)info[i].live_blocks)) < 0)
             Py_CLEAR(result);
     }
     return result;
@@ -103,7 +104,8 @@ static PyObject *report(PyObject *self, PyObject *unused)
     FILE *out = open_memstream(&text, &n);
     if (!out) return PyErr_NoMemory();
     hk_py_report_json(out, true);
-    PyObject *result = fclose(out) == 0 ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace") : PyErr_NoMemory();
+    PyObject *result =
+        fclose(out) == 0 ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace") : PyErr_NoMemory();
     free(text);
     return result;
 }
@@ -112,10 +114,15 @@ static PyObject *trim(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     size_t bytes;
-    Py_BEGIN_ALLOW_THREADS
-    bytes = hk_py_trim();
-    Py_END_ALLOW_THREADS
-    return PyLong_FromSize_t(bytes);
+    Py_BEGIN_ALLOW_THREADS bytes = hk_py_trim();
+    Py_END_ALLOW_THREADS return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *reset_peak(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hk_py_peak_reset();
+    Py_RETURN_NONE;
 }
 
 /* ---- Limits -------------------------------------------------------------------------------------- */
@@ -166,8 +173,8 @@ static PyObject *define(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s", &name)) return NULL;
     hak_label label = hk_py_label_define(name);
     if (label) return PyLong_FromLong(label);
-    PyErr_Format(PyExc_ValueError, "no label '%s': a name has 1 to 63 bytes, and there are %d labels at most", name,
-                 HAK_LABELS_MAX);
+    PyErr_Format(PyExc_ValueError, "no label '%s': a name has 1 to 63 bytes, and there are %d labels at most",
+                 name, HAK_LABELS_MAX);
     return NULL;
 }
 
@@ -179,6 +186,7 @@ static PyMethodDef methods[] = {
     {"labels", labels, METH_NOARGS, NULL},
     {"report", report, METH_NOARGS, NULL},
     {"trim", trim, METH_NOARGS, NULL},
+    {"reset_peak", reset_peak, METH_NOARGS, NULL},
     {"limit", limit, METH_VARARGS, NULL},
     {"define", define, METH_VARARGS, NULL},
     {"sites", hk_py_module_sites, METH_NOARGS, NULL},
@@ -189,8 +197,9 @@ static PyMethodDef methods[] = {
 
 static int add_parts(PyObject *module)
 {
-    return PyModule_AddFunctions(module, hk_py_scope_methods) < 0 ? -1
-           : PyModule_AddIntConstant(module, "TRIM_SIGNAL", HK_PY_TRIM_SIGNAL);
+    return PyModule_AddFunctions(module, hk_py_scope_methods) < 0
+               ? -1
+               : PyModule_AddIntConstant(module, "TRIM_SIGNAL", HK_PY_TRIM_SIGNAL);
 }
 
 static PyModuleDef_Slot slots[] = {

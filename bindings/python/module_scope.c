@@ -10,7 +10,9 @@ static PyObject *variable;
 static hak_label resolve(void)
 {
     PyObject *scope = NULL;
-    if (PyThreadState_Get()->interp != PyInterpreterState_Main() || PyContextVar_Get(variable, Py_None, &scope) < 0) return 0;
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main() ||
+        PyContextVar_Get(variable, Py_None, &scope) < 0)
+        return 0;
     long label = PyTuple_CheckExact(scope) ? PyLong_AsLong(PyTuple_GET_ITEM(scope, 0)) : 0;
     Py_DECREF(scope);
     return (hak_label)label;

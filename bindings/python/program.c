@@ -33,8 +33,9 @@ static bool api_find(void)
     api.none = hk_py_symbol("_Py_NoneStruct");
     return hk_py_function("PyImport_ImportModule", &api.import) &&
            hk_py_function("PyObject_CallMethod", &api.call_method) &&
-           hk_py_function("PyCFunction_NewEx", &api.new_function) && hk_py_function("Py_IncRef", &api.incref) &&
-           hk_py_function("Py_DecRef", &api.decref) && hk_py_function("PyErr_Clear", &api.clear_error) && api.none;
+           hk_py_function("PyCFunction_NewEx", &api.new_function) &&
+           hk_py_function("Py_IncRef", &api.incref) && hk_py_function("Py_DecRef", &api.decref) &&
+           hk_py_function("PyErr_Clear", &api.clear_error) && api.none;
 }
 
 static void *none(void)

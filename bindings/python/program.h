@@ -7,8 +7,8 @@
 
 #include <signal.h>
 
-/* Python is awaited: its main thread gets a first call once it is initialized. Read by the hooks of RAW, where
- * a call passes soon after. */
+/* Python is awaited: its main thread gets a first call once it is initialized. Read by the hooks of RAW,
+ * where a call passes soon after. */
 extern bool hk_py_awaited;
 void hk_py_await(void);
 void hk_py_await_look(void);

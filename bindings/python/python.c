@@ -33,11 +33,14 @@ static int version_of(const char *text)
 
 static bool look(void)
 {
-    if (!(hk_py_function("PyMem_GetAllocator", &python.get_allocator) && hk_py_function("PyMem_SetAllocator", &python.set_allocator) &&
+    if (!(hk_py_function("PyMem_GetAllocator", &python.get_allocator) &&
+          hk_py_function("PyMem_SetAllocator", &python.set_allocator) &&
           hk_py_function("PyObject_GetArenaAllocator", &python.get_arena_allocator) &&
           hk_py_function("PyObject_SetArenaAllocator", &python.set_arena_allocator) &&
-          hk_py_function("PyObject_Malloc", &python.object_malloc) && hk_py_function("Py_IsInitialized", &python.is_initialized) &&
-          hk_py_function("Py_GetVersion", &python.get_version) && hk_py_function("Py_AddPendingCall", &python.add_pending_call)))
+          hk_py_function("PyObject_Malloc", &python.object_malloc) &&
+          hk_py_function("Py_IsInitialized", &python.is_initialized) &&
+          hk_py_function("Py_GetVersion", &python.get_version) &&
+          hk_py_function("Py_AddPendingCall", &python.add_pending_call)))
         return false;
     const char *text = python.get_version();
     python.version = version_of(text);

@@ -156,7 +156,8 @@ void hk_py_report_write(bool gil)
         write_to(fd, "/tmp", gil);
     } else {
         char name[sizeof target + 32];
-        if (expand(name, sizeof name)) write_to(open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), name, gil);
+        if (expand(name, sizeof name))
+            write_to(open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), name, gil);
     }
     errno = saved;
 }

@@ -101,7 +101,8 @@ size_t hk_py_resident_ours(void)
             inside = ours(start, end);
             whole = end - start;
         } else if (inside > 0 && sscanf(line, "Rss: %zu kB", &kib) == 1) {
-            sum += inside == whole ? kib << 10 : (size_t)((double)(kib << 10) * (double)inside / (double)whole);
+            sum +=
+                inside == whole ? kib << 10 : (size_t)((double)(kib << 10) * (double)inside / (double)whole);
             inside = 0;
         }
     }

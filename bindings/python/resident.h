@@ -1,5 +1,5 @@
-/* Which resident memory of the process is hakmem's: the address space that the context has is noted when it is
- * reserved, and looked up in what the kernel tells of each mapping. */
+/* Which resident memory of the process is hakmem's: the address space that the context has is noted when it
+ * is reserved, and looked up in what the kernel tells of each mapping. */
 #ifndef HK_PY_RESIDENT_H
 #define HK_PY_RESIDENT_H
 

@@ -150,6 +150,14 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     return 0;
 }
 
+void hak_ctx_peak_reset(hak_ctx *ctx)
+{
+    ctx = hk_root(ctx);
+    hk_team *team = ctx->team;
+    if (team) atomic_store(&team->peak, atomic_load(&team->live));
+    else hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+}
+
 /* ---- Visiting ------------------------------------------------------------------------------------ */
 
 /* Magazines hold at most 32 blocks, so a scan is as quick as a search. */

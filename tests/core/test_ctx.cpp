@@ -590,6 +590,11 @@ TEST_CASE("peak and failures")
     CHECK(stats.live_bytes == 0);
     CHECK(stats.peak_bytes >= live);
     CHECK(stats.peak_bytes <= live + 32 * 512 * 64);
+    hak_ctx_peak_reset(ctx);
+    CHECK(stats_of(ctx).peak_bytes <= 32 * 512 * 64);
+    blocks = assorted(ctx, 1 * MiB);
+    CHECK(stats_of(ctx).peak_bytes >= stats_of(ctx).live_bytes);
+    CHECK(stats_of(ctx).peak_bytes < live);
     CHECK(stats.failures == 0);
     CHECK(hak_alloc(ctx, (size_t)1 << 50) == nullptr);
     CHECK(stats_of(ctx).failures == 1);

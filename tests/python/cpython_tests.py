@@ -1,5 +1,5 @@
-"""CPython's own tests with hakmem in all domains, installed early: what fails beyond what fails without it must
-be exactly what asserts that pymalloc is active. `--all`: the whole list (half an hour)."""
+"""CPython's own tests with hakmem in all domains, installed early: what fails beyond what fails without it
+must be exactly what asserts that pymalloc is active. `--all`: the whole list (half an hour)."""
 
 import argparse
 import os
@@ -10,12 +10,11 @@ import xml.etree.ElementTree as tree
 
 from support import plain_environment, preloaded
 
-SHORT = "test_gc test_fork1 test_tracemalloc test_dict test_sys".split()
-WHOLE = SHORT + (
-    "test_list test_bytes test_weakref test_json test_capi test_threading test_subprocess test_embed test_import test_cmd_line test_ctypes test_io "
-    "test_unicode test_memoryview test_pickle test_re test_generators test_set test_array test_mmap test_zlib "
-    "test_sqlite3 test_decimal test_xml_etree test_atexit test_audit test_multiprocessing_fork test_asyncio"
-).split()
+SHORT = ["test_gc", "test_fork1", "test_tracemalloc", "test_dict", "test_sys"]
+WHOLE = (
+    SHORT
+    + ["test_list", "test_bytes", "test_weakref", "test_json", "test_capi", "test_threading", "test_subprocess", "test_embed", "test_import", "test_cmd_line", "test_ctypes", "test_io", "test_unicode", "test_memoryview", "test_pickle", "test_re", "test_generators", "test_set", "test_array", "test_mmap", "test_zlib", "test_sqlite3", "test_decimal", "test_xml_etree", "test_atexit", "test_audit", "test_multiprocessing_fork", "test_asyncio"]
+)
 # They assert that the allocator is pymalloc, or that it has blocks.
 EXPECTED = ("test_debugmallocstats", "test_getallocatedblocks", "test_pythonmalloc")
 
@@ -25,7 +24,9 @@ def failures(tests, environment):
     with tempfile.TemporaryDirectory() as folder:
         result = os.path.join(folder, "result.xml")
         command = [sys.executable, "-m", "test", "--junit-xml", result, "--timeout", "300", *tests]
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         if not os.path.exists(result):
             sys.exit(f"no result, status {done.returncode}\n{done.stdout[-5000:]}\n{done.stderr[-5000:]}")
         found = set()
@@ -40,7 +41,9 @@ def main():
     parser.add_argument("--all", action="store_true", help="the whole list")
     parser.add_argument("tests", nargs="*", help="instead of the list")
     args = parser.parse_args()
-    probe = subprocess.run([sys.executable, "-c", "import test.test_gc, test.libregrtest"], capture_output=True)
+    probe = subprocess.run(
+        [sys.executable, "-c", "import test.test_gc, test.libregrtest"], capture_output=True
+    )
     if probe.returncode != 0:
         print("this Python comes without its tests")
         sys.exit(77)
@@ -49,7 +52,9 @@ def main():
     suspicious = {name for name in with_hakmem if not name.endswith(EXPECTED)}
     without = failures(tests, plain_environment()) if suspicious else set()
     expected = with_hakmem - suspicious
-    print(f"{len(tests)} files; expected failures: {sorted(expected)}; also without hakmem: {sorted(suspicious & without)}")
+    print(
+        f"{len(tests)} files; expected failures: {sorted(expected)}; also without hakmem: {sorted(suspicious & without)}"
+    )
     if "test_sys" in tests and not expected:
         sys.exit("the tests that assert that pymalloc is active passed: was hakmem there?")
     if suspicious - without:

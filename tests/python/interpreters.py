@@ -1,11 +1,11 @@
-"""Prints "name path" for the CPythons 3.10 to 3.13 of this machine, one a line; "-" where a version is missing."""
+"""Prints "name path" for the CPythons of this machine, one a line; "-" where a version is missing."""
 
 import glob
 import os
 import subprocess
 import sys
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.13t")
 PLACES = ("/usr/bin/python{0}", "/usr/local/bin/python{0}", "~/.pyenv/versions/{0}.*/bin/python")
 QUESTION = "import sys, sysconfig as s; print(s.get_config_var('LDVERSION'), s.get_config_var('prefix'))"
 

@@ -19,7 +19,9 @@ FREE_THREADED = bool(__import__("sysconfig").get_config_var("Py_GIL_DISABLED"))
 
 def plain_environment(**extra):
     environment = {
-        k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONMALLOC") and not k.startswith("HAKMEM_")
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("LD_PRELOAD", "PYTHONMALLOC") and not k.startswith("HAKMEM_")
     }
     environment.update(extra)
     return environment

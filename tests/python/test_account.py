@@ -34,6 +34,23 @@ class Accounts(ProgramCase):
         self.assertAlmostEqual(found[1], 0, delta=50_000)
         self.assertEqual(found[2:], [True, True])
 
+    def test_the_peak_can_begin_anew(self):
+        found = self.run_code("""
+            import hakmem, json
+            keep = [bytes(1000) for i in range(50_000)]
+            del keep
+            high = hakmem.get_traced_memory()[1]
+            hakmem.reset_peak()
+            low = hakmem.get_traced_memory()[1]
+            keep = [bytes(1000) for i in range(20_000)]
+            del keep
+            print(json.dumps([high, low, hakmem.get_traced_memory()[1]]))
+        """)
+        high, low, middle = found
+        self.assertGreater(high, 50_000_000)
+        self.assertLess(low, 15_000_000)
+        self.assertAlmostEqual(middle - low, 22_000_000, delta=2_000_000)
+
     def test_the_parts_of_resident_memory_sum_to_it(self):
         found = self.run_code("""
             import hakmem, json
@@ -109,9 +126,18 @@ class Labels(ProgramCase):
             keep += list(g())
             print(json.dumps({name: l[1] // 100 for name, l in hakmem.labels().items() if name != "obj"}))
         """)
-        self.assertEqual({k: v for k, v in found.items() if v}, {
-            "outer": 3, "inner": 1, "function": 1, "raises": 1, "generator": 1, **{k: v for k, v in found.items() if k == "mem"},
-            **{k: v for k, v in found.items() if k == "raw" and v}})
+        self.assertEqual(
+            {k: v for k, v in found.items() if v},
+            {
+                "outer": 3,
+                "inner": 1,
+                "function": 1,
+                "raises": 1,
+                "generator": 1,
+                **{k: v for k, v in found.items() if k == "mem"},
+                **{k: v for k, v in found.items() if k == "raw" and v},
+            },
+        )
 
     def test_tasks(self):
         found = self.run_code("""
@@ -221,13 +247,16 @@ class Limits(ProgramCase):
         self.assertLess(found, 100)
 
     def test_a_callback_that_raises_is_reported(self):
-        done = self.python(self.script("""
+        done = self.python(
+            self.script("""
             import hakmem
             def callback(): raise ValueError("no callback")
             hakmem.limit(0, soft=20 << 20, soft_callback=callback)
             keep = [bytes(1000) for i in range(30_000)]
             print(len(keep))
-        """), env=__import__("support").preloaded(all_domains=True))
+        """),
+            env=__import__("support").preloaded(all_domains=True),
+        )
         self.assertEqual(done.stdout, "30000\n")
         self.assertIn("no callback", done.stderr)
 

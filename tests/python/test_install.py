@@ -1,6 +1,5 @@
 """Where hakmem may go in, where it must not, and what the allocator promises to CPython."""
 
-import sys
 import unittest
 
 from support import FREE_THREADED, ProgramCase, needs_module, preloaded
@@ -76,7 +75,12 @@ class Early(ProgramCase):
 
     def test_displaced_is_said(self):
         code = "import hakmem, json; print(json.dumps(hakmem.status()))"
-        for variable in ({"PYTHONMALLOC": "default"}, {"PYTHONMALLOC": "malloc"}, {"PYTHONMALLOC": "debug"}, {"PYTHONDEVMODE": "1"}):
+        for variable in (
+            {"PYTHONMALLOC": "default"},
+            {"PYTHONMALLOC": "malloc"},
+            {"PYTHONMALLOC": "debug"},
+            {"PYTHONDEVMODE": "1"},
+        ):
             status = self.run_code(code, env=preloaded(all_domains=True) | variable)
             self.assertEqual([status[d] for d in ("raw", "mem", "obj")], ["displaced"] * 3, variable)
             self.assertIn("python", status["holder"]["obj"])
@@ -85,7 +89,9 @@ class Early(ProgramCase):
 @unittest.skipIf(FREE_THREADED, "a free-threaded build: late installation is not the way there")
 class Late(ProgramCase):
     def late(self, code, **options):
-        return self.run_code("import hakmem, json\n" + code, env=options.pop("env", None) or {"PATH": "/bin"}, **options)
+        return self.run_code(
+            "import hakmem, json\n" + code, env=options.pop("env", None) or {"PATH": "/bin"}, **options
+        )
 
     def run_code(self, text, env, **options):
         import os
@@ -135,16 +141,21 @@ print(json.dumps([why, states, wrapped]))
 
     def test_refused_with_debug_hooks(self):
         for variable in ({"PYTHONMALLOC": "debug"}, {"PYTHONDEVMODE": "1"}):
-            found = self.late("""
+            found = self.late(
+                """
 try:
     print(json.dumps(hakmem.install("all")))
 except RuntimeError as error:
     print(json.dumps(str(error)))
-""", env=variable)
+""",
+                env=variable,
+            )
             self.assertIn("debug", found)
 
     def test_python_malloc_below(self):
-        found = self.late(f"print(json.dumps(hakmem.install('all')['obj']));{WORK}", env={"PYTHONMALLOC": "malloc"})
+        found = self.late(
+            f"print(json.dumps(hakmem.install('all')['obj']));{WORK}", env={"PYTHONMALLOC": "malloc"}
+        )
         self.assertEqual(found, "replaced")
 
     def test_wrapping_counts_the_outermost_call(self):

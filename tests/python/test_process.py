@@ -14,7 +14,8 @@ from support import ProgramCase, needs_version, preloaded
 class Forks(ProgramCase):
     def test_nested_forks_while_threads_allocate(self):
         """RAW is allocated without the GIL: a child must find the heap usable whatever the others did."""
-        found = self.run_code("""
+        found = self.run_code(
+            """
             import ctypes, json, os, sys, threading
             api = ctypes.CDLL(None)             # without the GIL
             api.PyMem_RawMalloc.restype = ctypes.c_void_p
@@ -43,11 +44,14 @@ class Forks(ProgramCase):
             stop = True
             for t in threads: t.join()
             print(json.dumps(bad))
-        """, timeout=100)
+        """,
+            timeout=100,
+        )
         self.assertEqual(found, 0)
 
     def test_a_fork_from_a_thread_that_is_gone_in_the_child(self):
-        found = self.run_code("""
+        found = self.run_code(
+            """
             import json, os, threading
             keep = []
             def work(): keep.extend(str(i) * 9 for i in range(20_000))
@@ -62,7 +66,9 @@ class Forks(ProgramCase):
                 bad += os.waitpid(pid, 0)[1] != 0
                 t.join(); keep.clear()
             print(json.dumps(bad))
-        """, timeout=100)
+        """,
+            timeout=100,
+        )
         self.assertEqual(found, 0)
 
 
@@ -107,7 +113,8 @@ class Threads(ProgramCase):
 class Interpreters(ProgramCase):
     @needs_version(3, 12)
     def test_own_gil_under_load(self):
-        found = self.run_code("""
+        found = self.run_code(
+            """
             import json, sys, threading
             if sys.version_info >= (3, 13):
                 import _interpreters
@@ -132,7 +139,9 @@ class Interpreters(ProgramCase):
             exec(WORK)
             for t in threads: t.join()
             print(json.dumps(bad))
-        """, timeout=200)
+        """,
+            timeout=200,
+        )
         self.assertEqual(found, [])
 
     @needs_version(3, 12)
@@ -161,7 +170,8 @@ class Interpreters(ProgramCase):
 
 class Modules(ProgramCase):
     def test_a_thousand_imports_leak_nothing(self):
-        found = self.run_code("""
+        found = self.run_code(
+            """
             import gc, json, sys
             def cycle():
                 import hakmem
@@ -175,7 +185,9 @@ class Modules(ProgramCase):
             for i in range(900): cycle()
             gc.collect()
             print(json.dumps(cycle() - first))
-        """, timeout=200)
+        """,
+            timeout=200,
+        )
         self.assertLess(found, 100_000)
 
     def test_classes_and_modules_that_are_dropped(self):
@@ -206,8 +218,15 @@ class Embedding(ProgramCase):
         if not (Path(header) / "Python.h").exists():
             self.skipTest(f"no headers of this Python in {header}")
         program = self.folder / "embed"
-        linking = [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-ldl"]
-        subprocess.run(["cc", "-o", program, Path(__file__).parent / "embed.c", f"-I{header}", *linking], check=True)
+        linking = [
+            f"-L{folder}",
+            f"-Wl,-rpath,{folder}",
+            f"-lpython{sysconfig.get_config_var('LDVERSION')}",
+            "-ldl",
+        ]
+        subprocess.run(
+            ["cc", "-o", program, Path(__file__).parent / "embed.c", f"-I{header}", *linking], check=True
+        )
         environment = preloaded(all_domains=True) | {"PYTHONHOME": sys.base_prefix}
         done = subprocess.run(
             [program, _launch.HOOK, which], env=environment, capture_output=True, text=True, timeout=100

@@ -93,9 +93,11 @@ class Report(ProgramCase):
         self.run_script(self.KEEP, "--all", "--report", "r.json")
         (report,) = self.reports()
         labels, stats = report["labels"], report["stats"]
-        self.assertEqual(sum(l["live_bytes"] for l in labels.values()), stats["live_bytes"])
-        self.assertEqual(sum(l["live_blocks"] for l in labels.values()), stats["live_blocks"])
-        self.assertGreater(labels["obj"]["live_bytes"], 3000 * 1033, "the report is made before Python clears up")
+        self.assertEqual(sum(x["live_bytes"] for x in labels.values()), stats["live_bytes"])
+        self.assertEqual(sum(x["live_blocks"] for x in labels.values()), stats["live_blocks"])
+        self.assertGreater(
+            labels["obj"]["live_bytes"], 3000 * 1033, "the report is made before Python clears up"
+        )
         self.assertEqual(report["status"]["obj"], "replaced")
         self.assertIn("program.py", report["command"][-1])
         shown = self.hakmem("report", "r.json").stdout
@@ -140,7 +142,9 @@ class Report(ProgramCase):
         self.assertIn("/nowhere/r.json", done.stderr)
 
     def test_os_exit_and_threads(self):
-        text = "import os, threading, time; threading.Thread(target=time.sleep, args=(9,)).start(); os._exit(4)"
+        text = (
+            "import os, threading, time; threading.Thread(target=time.sleep, args=(9,)).start(); os._exit(4)"
+        )
         done = self.run_script(text, "--report", "r.json", check=False)
         self.assertEqual(done.returncode, 4)
         self.assertEqual(len(self.reports()), 1)
@@ -207,13 +211,17 @@ class Environment(ProgramCase):
         self.assertEqual(len(self.reports()), 1)
 
     def test_programs_that_are_not_python(self):
-        done = subprocess.run(["/bin/ls", "/"], env=preloaded(report="r.json"), capture_output=True, text=True)
+        done = subprocess.run(
+            ["/bin/ls", "/"], env=preloaded(report="r.json"), capture_output=True, text=True
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.reports(), [])
 
     def test_isolated_interpreters_too(self):
         for flags in (["-I"], ["-E"], ["-S"], ["-I", "-S", "-E"]):
-            self.python(*flags, "-c", "pass", env=preloaded(all_domains=True, report=str(self.folder / "r.json")))
+            self.python(
+                *flags, "-c", "pass", env=preloaded(all_domains=True, report=str(self.folder / "r.json"))
+            )
             (report,) = self.reports()
             self.assertEqual(report["status"]["obj"], "replaced", flags)
             os.remove(self.folder / "r.json")

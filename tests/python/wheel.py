@@ -1,4 +1,4 @@
-"""wheel.py INTERPRETER SOURCE ENVIRONMENT: a virtual environment with hakmem, as `pip install .` builds it."""
+"""wheel.py INTERPRETER SOURCE ENVIRONMENT [LIBRARY...]: a virtual environment with hakmem, by `pip install .`."""
 
 import json
 import os
@@ -14,23 +14,30 @@ def skip(message):
 
 
 def main():
-    interpreter, source, environment = sys.argv[1:]
+    interpreter, source, environment, *libraries = sys.argv[1:]
     if interpreter == "-":
         skip(f"CPython {os.path.basename(environment)} is not on this machine")
     made = subprocess.run([interpreter, "-m", "venv", environment], capture_output=True, text=True)
     if made.returncode != 0:
-        skip(f"{interpreter} makes no virtual environment: {made.stdout or made.stderr} (Debian package: python3-venv)")
+        skip(
+            f"{interpreter} makes no virtual environment: {made.stdout or made.stderr} (Debian package: python3-venv)"
+        )
     python = os.path.join(environment, "bin", "python")
     plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    done = subprocess.run([*pip, "--force-reinstall", "--no-deps", source], env=plain, capture_output=True, text=True)
+    done = subprocess.run(
+        [*pip, "--force-reinstall", "--no-deps", source], env=plain, capture_output=True, text=True
+    )
     if done.returncode != 0:
         if "scikit-build-core" in done.stderr and "No matching distribution" in done.stderr:
             skip("pip reaches no package index: no scikit-build-core to build the wheel with")
         sys.exit(done.stdout + done.stderr)
-    # For the tests with libraries; where there are no wheels, those are skipped.
-    subprocess.run([*pip, "numpy", "pandas", "memray", "--only-binary", ":all:"], env=plain, capture_output=True)
-    done = subprocess.run([python, "-c", CHECK], env=plain, capture_output=True, text=True, check=True, cwd="/")
+    # Where there are no wheels of them, the tests with libraries are skipped.
+    if libraries:
+        subprocess.run([*pip, *libraries, "--only-binary", ":all:"], env=plain, capture_output=True)
+    done = subprocess.run(
+        [python, "-c", CHECK], env=plain, capture_output=True, text=True, check=True, cwd="/"
+    )
     file, state = json.loads(done.stdout)
     assert file.startswith(os.path.realpath(environment)) or file.startswith(environment), file
     assert state == "default", state

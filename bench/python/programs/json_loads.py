@@ -5,7 +5,13 @@ import sys
 
 scale = float(sys.argv[1])
 records = [
-    {"id": i, "name": f"name {i}", "tags": [f"tag{i % 17}", "x", i * 3], "score": i / 7, "inner": {"a": None, "b": True}}
+    {
+        "id": i,
+        "name": f"name {i}",
+        "tags": [f"tag{i % 17}", "x", i * 3],
+        "score": i / 7,
+        "inner": {"a": None, "b": True},
+    }
     for i in range(2000)
 ]
 text = json.dumps(records)

@@ -7,7 +7,11 @@ import sys
 scale = float(sys.argv[1])
 day = datetime.date(2024, 1, 1)
 data = {
-    i: (f"key {i}", [i, i + 1, str(i)], {"when": day + datetime.timedelta(days=i % 500), "set": frozenset((i, i % 7))})
+    i: (
+        f"key {i}",
+        [i, i + 1, str(i)],
+        {"when": day + datetime.timedelta(days=i % 500), "set": frozenset((i, i % 7))},
+    )
     for i in range(3000)
 }
 total = 0

@@ -13,6 +13,10 @@ for _ in range(max(1, int(80 * scale))):
     parts = []
     for item in items:
         cells = "".join(cell.format("odd" if j % 2 else "even", j * item["id"]) for j in range(10))
-        parts.append(row.substitute(id=item["id"], name=html.escape(item["name"]), price=f"{item['price']:.2f}", cells=cells))
+        parts.append(
+            row.substitute(
+                id=item["id"], name=html.escape(item["name"]), price=f"{item['price']:.2f}", cells=cells
+            )
+        )
     total += len("<table>" + "\n".join(parts) + "</table>")
 print(total)

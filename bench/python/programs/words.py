@@ -7,7 +7,7 @@ scale = float(sys.argv[1])
 text = " ".join(f"w{(i * i + 7 * i) % 9973} and{i % 300}" for i in range(int(220_000 * scale) + 10))
 words = text.split()
 counts = collections.Counter(words)
-pairs = collections.Counter(zip(words, words[1:]))
+pairs = collections.Counter(zip(words, words[1:], strict=False))
 index = collections.defaultdict(list)
 for position, word in enumerate(words):
     index[word].append(position)

@@ -83,9 +83,14 @@ def resident() -> str:
 
 
 def get_traced_memory() -> tuple[int, int]:
-    """Live bytes now, and the highest so far."""
+    """Live bytes now, and the highest so far or since reset_peak()."""
     now = _hakmem.stats()
     return now["live_bytes"], now["peak_bytes"]
+
+
+def reset_peak() -> None:
+    """From now on the peak is the highest since this call."""
+    _hakmem.reset_peak()
 
 
 def trim() -> int:

@@ -15,7 +15,9 @@ PATIENCE, CALM = 10.0, 0.3
 
 def check(all_domains):
     """Says what is there; 0 if all of it is hakmem's."""
-    if any(k.startswith("HAKMEM_") for k in os.environ) or _launch.HOOK.name in os.environ.get("LD_PRELOAD", ""):
+    if any(k.startswith("HAKMEM_") for k in os.environ) or _launch.HOOK.name in os.environ.get(
+        "LD_PRELOAD", ""
+    ):
         print("this process was started with the variables of hakmem")
         return explain(_api.status(), os.environ.get("HAKMEM_DOMAINS", "raw") == "all")
     print("this process was started without hakmem; a new one with it:")
@@ -32,7 +34,9 @@ def check(all_domains):
 def explain(status, all_domains):
     """Prints the state of each domain that was asked for; 0 if all are in."""
     if not status["installed"]:
-        print("hakmem is not in: the hook was not loaded before Python began. Is LD_PRELOAD set, and does the file")
+        print(
+            "hakmem is not in: the hook was not loaded before Python began. Is LD_PRELOAD set, and does the file"
+        )
         print(f"{_launch.HOOK} exist where the program runs?")
         return 1
     bad = 0

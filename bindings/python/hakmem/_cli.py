@@ -91,12 +91,15 @@ def options_of_hook(parser, report):
         "--report",
         metavar="FILE",
         default=report,
-        help="report at exit as JSON; %%p is the process's number, '-' text on stderr, '' none" + (" (-)" if report else ""),
+        help="report at exit as JSON; %%p is the process's number, '-' text on stderr, '' none"
+        + (" (-)" if report else ""),
     )
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="python -m hakmem", description="Memory of Python programs under hakmem.")
+    top = argparse.ArgumentParser(
+        prog="python -m hakmem", description="Memory of Python programs under hakmem."
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(function, text, **options):
@@ -104,7 +107,9 @@ def parser():
         command.set_defaults(function=function)
         return command
 
-    command = add(run, "run a program under hakmem", usage="%(prog)s [options] (script | -m module) [argument ...]")
+    command = add(
+        run, "run a program under hakmem", usage="%(prog)s [options] (script | -m module) [argument ...]"
+    )
     options_of_hook(command, "-")
     command.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module")
     command.add_argument("program", nargs=argparse.REMAINDER, metavar="script", help="with its arguments")

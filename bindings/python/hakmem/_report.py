@@ -37,12 +37,16 @@ def resident(stats):
         "metadata": stats["metadata_bytes"],
     }
     untouched = stats["resident_ours_bytes"] - sum(ours.values())
-    return {**ours, "untouched": untouched, "not ours": stats["resident_bytes"] - stats["resident_ours_bytes"]}
+    return {
+        **ours,
+        "untouched": untouched,
+        "not ours": stats["resident_bytes"] - stats["resident_ours_bytes"],
+    }
 
 
 def resident_line(stats):
-    """Live: small blocks in use. Large: blocks above 1 MiB. Cached: free blocks in slabs. Purgeable: pages that
-    belong to nobody now."""
+    """Live: small blocks in use. Large: blocks above 1 MiB. Cached: free blocks in slabs. Purgeable: pages
+    that belong to nobody now."""
     parts = ", ".join(f"{name} {amount(n)}" for name, n in resident(stats).items())
     return f"resident {amount(stats['resident_bytes'])}: {parts}"
 
@@ -57,7 +61,7 @@ def rows(header, lines):
     widths = [max(len(str(line[i])) for line in [header, *lines]) for i in range(len(header))]
 
     def form(line):
-        cells = [str(c).rjust(w) for c, w in zip(line[1:], widths[1:])]
+        cells = [str(c).rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)]
         return "  " + "  ".join([str(line[0]).ljust(widths[0]), *cells]).rstrip()
 
     return [form(header), *map(form, lines)]
@@ -80,7 +84,9 @@ def text(report):
             lines += ["", *table]
     lines.append("")
     for domain, count in report["wrapped"].items():
-        lines.append(f"  {domain}, wrapped: {count['allocations']:,} allocations, {count['bytes']:,} bytes asked for")
+        lines.append(
+            f"  {domain}, wrapped: {count['allocations']:,} allocations, {count['bytes']:,} bytes asked for"
+        )
     lines.append(f"  peak live {amount(stats['peak_bytes'])}, committed {amount(stats['committed_bytes'])}")
     if stats["hard_limit"]:
         lines.append(f"  limit {amount(stats['hard_limit'])}, {stats['failures']:,} allocations refused")

@@ -349,6 +349,8 @@ typedef struct hak_stats {
 } hak_stats;
 /* 0 = ok; -1 = size is not set. Cost: under 1 us, whatever the heap. */
 HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
+/* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
+HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
 /* live_bytes, off by at most what magazines hold. O(1). [any thread] */
 HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
 
