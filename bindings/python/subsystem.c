@@ -35,25 +35,28 @@ static const char helpers[] =
 
 /* Beginnings of names; the longest that fits counts. */
 static const rule prefixes[] = {
-    {HK_PY_UNICODE,
-     "PyUnicode _PyUnicode PyObject_Str PyObject_Repr PyObject_ASCII PyObject_Format unicode ucs1lib_ ucs2lib_ ucs4lib_ asciilib_ resize_compact SubString_ "
-     "formatter fieldname stringlib_ intern_ _Py_GetConstant"},
-    {HK_PY_BYTES,
-     "PyBytes _PyBytes PyObject_Bytes bytes PyByteArray _PyByteArray bytearray _Py_bytes _Py_strhex stringlib_bytes "
-     "striter"},
-    {HK_PY_INT, "PyLong _PyLong PyNumber_Long long_ int_ PyBool bool_ k_mul k_lopsided x_add x_sub x_mul x_div l_mod l_div "
+    {HK_PY_UNICODE, "PyUnicode _PyUnicode PyObject_Str PyObject_Repr PyObject_ASCII PyObject_Format unicode "
+                    "ucs1lib_ ucs2lib_ ucs4lib_ asciilib_ resize_compact SubString_ "
+                    "formatter fieldname stringlib_ intern_ _Py_GetConstant"},
+    {HK_PY_BYTES, "PyBytes _PyBytes PyObject_Bytes bytes PyByteArray _PyByteArray bytearray _Py_bytes "
+                  "_Py_strhex stringlib_bytes "
+                  "striter"},
+    {HK_PY_INT, "PyLong _PyLong PyNumber_Long long_ int_ PyBool bool_ k_mul k_lopsided x_add x_sub x_mul "
+                "x_div l_mod l_div "
                 "_Py_convert_int"},
-    {HK_PY_FLOAT, "PyFloat _PyFloat PyNumber_Float float PyComplex _PyComplex complex_ PyOS_double Balloc _Py_dg_ d2b mult "
+    {HK_PY_FLOAT, "PyFloat _PyFloat PyNumber_Float float PyComplex _PyComplex complex_ PyOS_double Balloc "
+                  "_Py_dg_ d2b mult "
                   "pow5mult sd2b diff lshift PyOS_string_to_double _PyDtoa"},
     {HK_PY_DICT,
-     "PyDict _PyDict PyObject_GenericSetAttr _PyObject_GenericSetAttr PyObject_GenericGetDict dict new_dict new_keys_object clone_combined insertdict insert_to_emptydict "
+     "PyDict _PyDict PyObject_GenericSetAttr _PyObject_GenericSetAttr PyObject_GenericGetDict dict new_dict "
+     "new_keys_object clone_combined insertdict insert_to_emptydict "
      "_PyObject_InitializeDict _PyObjectDict _PyObject_MaterializeManagedDict odict PyODict _odict "
      "make_dict_from make_keys_shared copy_values new_values"},
     {HK_PY_LIST, "PyList _PyList PySequence_List PySequence_Fast PyMapping_ list merge_"},
     {HK_PY_TUPLE, "PyTuple _PyTuple PySequence_Tuple tuple PyStructSequence structseq"},
     {HK_PY_SET, "PySet _PySet PyFrozenSet set_ frozenset make_new_set make_new_frozenset setiter"},
     {HK_PY_INSTANCE,
-     "object_new object_ _PyObject_InitInlineValues init_inline_values _PyObject_StoreInstance "
+     "object_new object_ type_call _PyObject_InitInlineValues init_inline_values _PyObject_StoreInstance "
      "_PyObject_InitState"},
     {HK_PY_TYPE,
      "PyType _PyType type_ mro_ PyDescr descr wrapper PyWrapper mappingproxy PyDictProxy slot_ super_ "
@@ -295,14 +298,13 @@ hk_py_subsystem hk_py_subsystem_of(const char *function, const char *file)
 {
     size_t length = strcspn(function, ".");
     if (search(&helper_index, function, length, true) == HK_PY_HELPER) return HK_PY_HELPER;
-    if (file != NULL) {
-        hk_py_subsystem by_file = search(&file_index, file, strcspn(file, "."), true);
-        if (by_file != HK_PY_CORE && !(by_file == HK_PY_TYPE && strncmp(function, "object_", 7) == 0))
-            return by_file;
-    }
+    hk_py_subsystem by_name = search(&prefix_index, function, length, false);
+    /* in the file of types, but what they make is no type */
+    if (by_name == HK_PY_INSTANCE) return by_name;
+    hk_py_subsystem by_file = file != NULL ? search(&file_index, file, strcspn(file, "."), true) : HK_PY_CORE;
+    if (by_file != HK_PY_CORE) return by_file;
     /* Grammar rules are called after what they parse: `import_from_rule`, `list_rule`. */
-    if (length > 5 && memcmp(function + length - 5, "_rule", 5) == 0) return HK_PY_PARSER;
-    return search(&prefix_index, function, length, false);
+    return length > 5 && memcmp(function + length - 5, "_rule", 5) == 0 ? HK_PY_PARSER : by_name;
 }
 
 static int ends_with(const char *text, const char *end)
