@@ -28,11 +28,12 @@ KINDS = {
     "buffer": ("[memoryview(b'abc') for i in range(1000)]", 150_000),
 }
 PROGRAM = """
-    import collections, io, json, re, weakref, hakmem
+    import collections, gc, io, json, re, weakref, hakmem
     class C:
         __slots__ = ("a", "__weakref__")
     c = C()
     def amounts():
+        gc.collect()
         return {{name: size for name, (size, _) in hakmem.labels().items()}}
     def grown(make):
         make()
