@@ -234,6 +234,7 @@ TEST_CASE("a retired tenant goes with its last block, memory, instance and child
     hak_wasm_dismiss(tenant);
     CHECK(info_of(root).instances == 0);
     hak_wasm_tenant_close(child, HAK_WASM_RETIRE);
+    hak_wasm_host_trim(host);
     CHECK(info_of(root).heap_committed == before);
 }
 
@@ -280,8 +281,67 @@ TEST_CASE("closed in bulk, everything is gone at once", "[tenant]") {
     CHECK(static_cast<char *>(kept)[7] == 7);
     hak_wasm_memory_free(host, kept);
     hak_wasm_tenant_close(other, HAK_WASM_RETIRE);
+    hak_wasm_host_trim(host);
     CHECK(info_of(root).heap_committed == before);
     hak_wasm_tenant_close(root, HAK_WASM_BULK); // not to be closed
+    CHECK(info_of(root).heap_committed == before);
+}
+
+TEST_CASE("a tenant in the context of one before is as new", "[tenant]") {
+    HostOptions host_options;
+    host_options.decay_ns = 1000;
+    Host host(&host_options);
+    hak_wasm_tenant *root = hak_wasm_host_tenant(host);
+    const size_t before = info_of(root).heap_committed;
+    TenantOptions options;
+    options.name = "a name that is longer";
+    options.limits = {64 * KIB, false, WASM_PAGE, 1};
+    hak_wasm_tenant *first = hak_wasm_tenant_new(host, &options);
+    {
+        Scope scope(first, HAK_WASM_WASI);
+        hak_wasm_free(host, hak_wasm_alloc(host, 5000));
+        CHECK(hak_wasm_alloc(host, 100000) == nullptr);
+        hak_wasm_memory_free(host, hak_wasm_memory_new(host, WASM_PAGE));
+        CHECK(hak_wasm_memory_new(host, 2 * WASM_PAGE) == nullptr);
+        CHECK(hak_wasm_admit(first) == 0);
+        CHECK(hak_wasm_admit(first) == -1);
+        hak_wasm_dismiss(first);
+    }
+    hak_wasm_tenant_close(first, HAK_WASM_RETIRE);
+    CHECK(info_of(root).heap_committed > before);
+
+    TenantOptions plain;
+    plain.name = "b";
+    hak_wasm_tenant *second = hak_wasm_tenant_new(host, &plain);
+    CHECK(second == first);
+    CHECK(hak_wasm_tenant_name(second) == std::string("b"));
+    hak_wasm_tenant_info info = info_of(second);
+    CHECK(info.heap_live == 0);
+    CHECK(info.heap_failures == 0);
+    CHECK(info.linear_peak == 0);
+    CHECK(info.linear_refused == 0);
+    CHECK(info.instances_peak == 0);
+    CHECK(info.instances_refused == 0);
+    {
+        Scope scope(second);
+        void *p = hak_wasm_alloc(host, 100000); // the limits are gone, too
+        CHECK(p != nullptr);
+        hak_wasm_free(host, p);
+        CHECK(hak_wasm_admit(second) == 0);
+        CHECK(hak_wasm_admit(second) == 0);
+        hak_wasm_dismiss(second);
+        hak_wasm_dismiss(second);
+    }
+    hak_wasm_tenant_close(second, HAK_WASM_RETIRE);
+    options.limits.heap_bytes = 20 * KIB; // too little to begin with another's pages
+    hak_wasm_tenant *third = hak_wasm_tenant_new(host, &options);
+    CHECK(third != first);
+    CHECK(info_of(third).heap_committed <= 20 * KIB);
+    hak_wasm_tenant_close(third, HAK_WASM_RETIRE);
+
+    hak_wasm_host_tick(host, 10000);
+    CHECK(info_of(root).heap_committed > before);
+    hak_wasm_host_tick(host, 20000);
     CHECK(info_of(root).heap_committed == before);
 }
 

@@ -38,6 +38,15 @@ static void unlock(hak_wasm_tenant *tenant)
     pthread_mutex_unlock(&tenant->lock);
 }
 
+/* Counts a new block, or its failure, and unlocks. */
+static void *counted(hak_wasm_tenant *tenant, void *p)
+{
+    if (p) tenant->blocks++;
+    else tenant->failures++;
+    unlock(tenant);
+    return p;
+}
+
 /* The tenant in whose context p is; NULL = none. A context's name is the first member of its tenant. */
 static hak_wasm_tenant *owner(const hak_wasm_host *host, const void *p)
 {
@@ -48,25 +57,19 @@ static hak_wasm_tenant *owner(const hak_wasm_host *host, const void *p)
 void *hak_wasm_alloc(hak_wasm_host *host, size_t n)
 {
     hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
-    void *p = hak_alloc_cs(lock(tenant), n, (hak_label)current.label, HAK_CALLSITE());
-    unlock(tenant);
-    return p;
+    return counted(tenant, hak_alloc_cs(lock(tenant), n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n)
 {
     hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
-    void *p = hak_calloc_cs(lock(tenant), count, n, (hak_label)current.label, HAK_CALLSITE());
-    unlock(tenant);
-    return p;
+    return counted(tenant, hak_calloc_cs(lock(tenant), count, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n)
 {
     hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
-    void *p = hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE());
-    unlock(tenant);
-    return p;
+    return counted(tenant, hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n)
@@ -75,6 +78,7 @@ void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n)
     hak_wasm_tenant *tenant = owner(host, p);
     if (!tenant) return NULL;
     void *q = hak_realloc(lock(tenant), p, n);
+    tenant->failures += !q;
     unlock(tenant);
     return q;
 }
@@ -84,6 +88,7 @@ void hak_wasm_free(hak_wasm_host *host, void *p)
     hak_wasm_tenant *tenant = p ? owner(host, p) : NULL;
     if (!tenant) return;
     hak_free(lock(tenant), p);
+    tenant->blocks--;
     hk_wasm_tenant_unlock(tenant);
 }
 

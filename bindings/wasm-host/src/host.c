@@ -31,6 +31,7 @@ hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *o)
         return NULL;
     }
     pthread_mutex_init(&host->lock, NULL);
+    hk_wasm_spares_init(host);
     host->decay_ns = o->decay_ns ? o->decay_ns : UINT64_C(1000000000);
     hak_space_options space = HAK_SPACE_OPTIONS_INIT;
     space.idle_ns = host->decay_ns;
@@ -52,14 +53,16 @@ hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *o)
 void hak_wasm_host_delete(hak_wasm_host *host)
 {
     if (!host) return;
+    hk_wasm_spares_drop(host, UINT64_MAX);
     hk_wasm_slots_destroy(&host->slots);
     hak_space_delete(host->space); /* settles the quotas: before tenants */
     while (host->retired) {
         hak_wasm_tenant *tenant = host->retired;
-        host->retired = tenant->retired_next;
+        host->retired = tenant->next;
         hk_wasm_tenant_release(tenant);
     }
     if (host->root) hk_wasm_tenant_release(host->root);
+    hk_wasm_spares_destroy(host);
     pthread_mutex_destroy(&host->lock);
     free(host);
 }
@@ -98,10 +101,12 @@ void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now)
     if (now < at || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
     uint64_t epoch = atomic_fetch_add(&host->slots.epoch, 1);
     hk_wasm_slots_cool(&host->slots, epoch, NULL);
+    hk_wasm_spares_drop(host, epoch);
 }
 
 size_t hak_wasm_host_trim(hak_wasm_host *host)
 {
+    hk_wasm_spares_drop(host, UINT64_MAX); /* to the space, which the trim empties */
     pthread_mutex_lock(&host->root->lock);
     size_t bytes = hak_ctx_trim(host->root->ctx);
     pthread_mutex_unlock(&host->root->lock);

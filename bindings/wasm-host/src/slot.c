@@ -145,8 +145,7 @@ int hk_wasm_slot_detach(hk_wasm_slot *slot)
 
 /* ---- Free slots ---------------------------------------------------------------------------------- */
 
-/* Threads take turns at the shards, once each. */
-static size_t own_shard(void)
+size_t hk_wasm_shard_number(void)
 {
     static _Atomic unsigned threads;
     static _Thread_local unsigned number;
@@ -184,7 +183,7 @@ static hk_wasm_slot *choose(hk_wasm_slots *s, hk_wasm_shard *shard, size_t bytes
 
 static hk_wasm_slot *take_warm(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
 {
-    size_t own = own_shard();
+    size_t own = hk_wasm_shard_number();
     for (size_t i = 0; i < HK_WASM_SHARDS; i++) {
         hk_wasm_shard *shard = &s->shard[(own + i) % HK_WASM_SHARDS];
         if (i == 0) pthread_mutex_lock(&shard->lock);
@@ -289,7 +288,7 @@ void hk_wasm_slot_give(hk_wasm_slots *s, hk_wasm_slot *slot)
     if (!keep && give_cold(s, slot) == 0) return;
     slot->resident = clean(s, slot, size);
     slot->epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed);
-    slot->shard = (uint8_t)own_shard();
+    slot->shard = (uint8_t)hk_wasm_shard_number();
     size_t warm = atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
     if (warm + slot->resident > s->warm_limit) {
         atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);

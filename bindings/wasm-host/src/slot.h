@@ -52,6 +52,9 @@ typedef struct hk_wasm_slots {
     _Atomic uint64_t epoch;
 } hk_wasm_slots;
 
+/* Threads take turns at the shards, once each. */
+size_t hk_wasm_shard_number(void);
+
 int hk_wasm_slots_init(hk_wasm_slots *slots, const hak_wasm_host_options *options);
 void hk_wasm_slots_destroy(hk_wasm_slots *slots);
 

@@ -49,6 +49,7 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info)
     pthread_mutex_lock(&tenant->lock);
     hak_ctx_stats(tenant->ctx, &stats);
     hak_labels_stats(tenant->ctx, labels, HAK_WASM_LABELS);
+    info->heap_failures = tenant->failures;
     pthread_mutex_unlock(&tenant->lock);
     for (size_t i = 0; i < HAK_WASM_LABELS; i++) {
         info->label[i].live_bytes = labels[i].live_bytes;
@@ -58,7 +59,6 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info)
     info->label[HAK_WASM_LINEAR].live_blocks = atomic_load(&tenant->own_memories);
     info->heap_live = stats.live_bytes;
     info->heap_committed = tenant->quota ? hak_quota_used(tenant->quota) : stats.committed_bytes;
-    info->heap_failures = stats.failures;
     return 0;
 }
 

@@ -50,20 +50,15 @@ void hk_wasm_tenant_release(hak_wasm_tenant *tenant)
     free(tenant);
 }
 
-hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *o)
+static hak_wasm_tenant *make(hak_wasm_host *host, hak_wasm_tenant *parent, bool children)
 {
-    static const hak_wasm_tenant_options defaults = HAK_WASM_TENANT_OPTIONS_INIT;
-    if (!o) o = &defaults;
-    hak_wasm_tenant *parent = o->parent ? o->parent : host->root;
-    if (o->size != sizeof *o || (parent && !parent->quota)) return NULL;
     hak_wasm_tenant *tenant = calloc(1, sizeof *tenant);
     if (!tenant) return NULL;
-    if (o->name) strncpy(tenant->name, o->name, sizeof tenant->name - 1);
     tenant->host = host;
     tenant->parent = parent;
     atomic_init(&tenant->refs, 1);
     pthread_mutex_init(&tenant->lock, NULL);
-    bool ok = !o->children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
+    bool ok = !children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
     if (ok) {
         hak_options options = HAK_OPTIONS_INIT;
         options.name = tenant->name;
@@ -76,8 +71,21 @@ hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_
         hk_wasm_tenant_release(tenant);
         return NULL;
     }
-    hak_wasm_tenant_limit(tenant, &o->limits);
     if (parent) atomic_fetch_add_explicit(&parent->refs, 1, memory_order_relaxed);
+    return tenant;
+}
+
+hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *o)
+{
+    static const hak_wasm_tenant_options defaults = HAK_WASM_TENANT_OPTIONS_INIT;
+    if (!o) o = &defaults;
+    hak_wasm_tenant *parent = o->parent ? o->parent : host->root, *tenant = NULL;
+    if (o->size != sizeof *o || (parent && !parent->quota)) return NULL;
+    if (parent && parent == host->root && !o->children) tenant = hk_wasm_spare_take(host, &o->limits);
+    if (!tenant) tenant = make(host, parent, o->children);
+    if (!tenant) return NULL;
+    strncpy(tenant->name, o->name ? o->name : "", sizeof tenant->name - 1);
+    hak_wasm_tenant_limit(tenant, &o->limits);
     return tenant;
 }
 
@@ -90,8 +98,8 @@ void hk_wasm_tenant_unref(hak_wasm_tenant *tenant)
             pthread_mutex_lock(&host->lock);
             hak_wasm_tenant **at = &host->retired;
             while (*at != tenant)
-                at = &(*at)->retired_next;
-            *at = tenant->retired_next;
+                at = &(*at)->next;
+            *at = tenant->next;
             pthread_mutex_unlock(&host->lock);
         }
         hk_wasm_tenant_release(tenant);
@@ -99,13 +107,12 @@ void hk_wasm_tenant_unref(hak_wasm_tenant *tenant)
     }
 }
 
-/* Under the lock. */
-static bool is_empty(const hak_wasm_tenant *tenant)
+size_t hk_wasm_tenant_committed(const hak_wasm_tenant *tenant)
 {
     hak_stats stats;
     stats.size = sizeof stats;
     hak_ctx_stats(tenant->ctx, &stats);
-    return stats.live_blocks == 0;
+    return stats.committed_bytes;
 }
 
 static void destroy_context(hak_wasm_tenant *tenant)
@@ -118,7 +125,7 @@ static void destroy_context(hak_wasm_tenant *tenant)
 
 void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant)
 {
-    if (tenant->closed && tenant->ctx && is_empty(tenant)) destroy_context(tenant);
+    if (tenant->closed && tenant->ctx && tenant->blocks == 0) destroy_context(tenant);
     else pthread_mutex_unlock(&tenant->lock);
 }
 
@@ -138,12 +145,17 @@ void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
             hak_wasm_dismiss(tenant);
     }
     pthread_mutex_lock(&tenant->lock);
+    if (how == HAK_WASM_RETIRE && tenant->blocks == 0 && atomic_load(&tenant->refs) == 1) {
+        pthread_mutex_unlock(&tenant->lock); /* it is the caller's alone */
+        if (hk_wasm_spare_give(tenant)) return;
+        pthread_mutex_lock(&tenant->lock);
+    }
     tenant->closed = true;
-    bool gone = how == HAK_WASM_BULK || is_empty(tenant);
+    bool gone = how == HAK_WASM_BULK || tenant->blocks == 0;
     if (!gone || atomic_load(&tenant->refs) > 1) {
         pthread_mutex_lock(&host->lock);
         tenant->listed = true;
-        tenant->retired_next = host->retired;
+        tenant->next = host->retired;
         host->retired = tenant;
         pthread_mutex_unlock(&host->lock);
     }

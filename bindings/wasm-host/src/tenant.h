@@ -21,12 +21,23 @@ struct hak_wasm_tenant {
     hk_wasm_account account[HK_WASM_ACCOUNTS];
     _Atomic size_t own_bytes, own_memories, own_instances;
     _Atomic size_t refs; /* one for the context, each memory, each instance, each child */
-    hak_wasm_tenant *retired_next;
-    bool listed;          /* among the retired of the host */
-    bool closed;          /* under lock, like the context */
+    hak_wasm_tenant *next; /* retired, or spare */
+    size_t committed; /* while spare, by the last look */
+    unsigned closes;  /* of tenants in this context */
+    uint64_t epoch;   /* of the host when it became spare */
+    bool listed;              /* among the retired of the host */
+    bool closed;              /* under lock, like the rest */
+    size_t blocks;            /* live; the context's own count takes a pass over its magazines */
+    uint64_t failures;
     hak_ctx *ctx;         /* NULL = gone */
     pthread_mutex_t lock; /* contexts are for one thread at a time */
 };
+
+typedef struct hk_wasm_spares {
+    _Alignas(128) pthread_mutex_t lock;
+    hak_wasm_tenant *first;
+    unsigned count;
+} hk_wasm_spares;
 
 struct hak_wasm_host {
     hk_wasm_slots slots;
@@ -37,6 +48,7 @@ struct hak_wasm_host {
     _Atomic size_t image_bytes;
     pthread_mutex_t lock;
     hak_wasm_tenant *retired; /* tenants with survivors, under lock */
+    hk_wasm_spares spare[HK_WASM_SHARDS];
 };
 
 /* The tenant that allocations of this thread are for. */
@@ -47,8 +59,20 @@ void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant);
 /* The tenant's struct alone, for the end of the host. */
 void hk_wasm_tenant_release(hak_wasm_tenant *tenant);
 
+void hk_wasm_spares_init(hak_wasm_host *host);
+void hk_wasm_spares_destroy(hak_wasm_host *host);
+/* Keeps a closed tenant that nobody refers to and whose context is empty; false = it is not kept. */
+bool hk_wasm_spare_give(hak_wasm_tenant *tenant);
+/* A child of the host's tenant, as new but for name and limits. NULL = none that is small enough for these. */
+hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
+/* Ends spares that became so before this epoch. Returns their bytes. */
+size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before);
+
 bool hk_wasm_charge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
 void hk_wasm_uncharge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
+
+/* Committed bytes of its context alone. Under the lock, or with nobody else about. */
+size_t hk_wasm_tenant_committed(const hak_wasm_tenant *tenant);
 
 /* Takes a live memory from its tenant and gives the slot back. */
 void hk_wasm_memory_end(hak_wasm_host *host, hk_wasm_slot *slot);

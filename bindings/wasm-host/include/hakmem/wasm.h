@@ -117,7 +117,8 @@ HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
 /* The host lends time: slots that were free for decay_ns return their pages, idle pages of contexts go
  * back. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
 HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
-/* All pages of free slots back to the operating system, now. Returns the bytes. */
+/* All pages of free slots and of contexts that wait for the next tenant back to the operating system, now. Returns the
+ * bytes. */
 HAK_API size_t hak_wasm_host_trim(hak_wasm_host *host);
 
 typedef struct hak_wasm_host_info {
@@ -158,7 +159,8 @@ typedef enum hak_wasm_close {
                         on the caller's word */
 } hak_wasm_close;
 /* The tenant is not to be used again, and no thread may have it entered. A parent lives on until its
- * children are gone, counting them. */
+ * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own, for up to two
+ * periods of decay: they count in heap_committed of the host's tenant. */
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
