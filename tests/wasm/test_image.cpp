@@ -208,6 +208,33 @@ TEST_CASE("a reset to a larger image is refused over the limit, and changes noth
     CHECK(hak_wasm_image_take(host, p + 1) == nullptr);
 }
 
+TEST_CASE("sizes need not be whole pages", "[image]") {
+    each_method([](Host &host) {
+        const size_t n = 70001;
+        char *p = new_memory(host, n);
+        fill(p, n, 19);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        REQUIRE(image != nullptr);
+        for (size_t larger : {n + 1, n + 3000, n + 20000}) {
+            REQUIRE(hak_wasm_memory_grow(host, p, larger) == 0);
+            CHECK(is_zero(p + n, larger - n));
+            std::memset(p, 0x42, larger);
+            REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+            CHECK(hak_wasm_memory_size(host, p) == n);
+            CHECK(std::memcmp(p, then.data(), n) == 0);
+        }
+        char *adopted = static_cast<char *>(hak_wasm_memory_adopt(host, image));
+        REQUIRE(hak_wasm_memory_grow(host, adopted, n + 5000) == 0);
+        CHECK(is_zero(adopted + n, 5000));
+        hak_wasm_memory_free(host, adopted);
+        hak_wasm_memory_free(host, p);
+        hak_wasm_image_drop(image);
+        char *q = new_memory(host, n + 5000);
+        CHECK(is_zero(q, n + 5000));
+    });
+}
+
 TEST_CASE("an empty memory has an image, too", "[image]") {
     each_method([](Host &host) {
         void *p = hak_wasm_memory_new(host, 0);

@@ -2,10 +2,17 @@
 #include "image.h"
 #include "tenant.h"
 
+#include <string.h>
+
 static hk_wasm_slot *live_at(const hak_wasm_host *host, const void *p)
 {
     hk_wasm_slot *slot = p ? hk_wasm_slot_at(&host->slots, p) : NULL;
     return slot && atomic_load_explicit(&slot->tenant, memory_order_relaxed) ? slot : NULL;
+}
+
+static size_t page_up(size_t n)
+{
+    return (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
 }
 
 static size_t size_of(const hk_wasm_slot *slot)
@@ -29,7 +36,7 @@ static void uncharge(hak_wasm_tenant *tenant, size_t bytes)
 static void set_size(hk_wasm_slot *slot, size_t bytes)
 {
     atomic_store_explicit(&slot->size, bytes, memory_order_relaxed);
-    if (bytes > slot->high) slot->high = (bytes + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    if (bytes > slot->high) slot->high = page_up(bytes);
 }
 
 /* A slot for the current tenant, charged and sized. */
@@ -88,8 +95,10 @@ static int resize(hak_wasm_host *host, hk_wasm_slot *slot, size_t bytes)
             return -1;
         }
     } else if (bytes < size) {
-        hk_wasm_pages_clear(&slots->pages, slot->base + bytes, size - bytes, slots->warm_limit > 0);
-        hk_wasm_slot_open(slots, slot, bytes);
+        size_t edge = page_up(bytes) < size ? page_up(bytes) : size;
+        memset(slot->base + bytes, 0, edge - bytes);
+        hk_wasm_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
+        if (hk_wasm_slot_open(slots, slot, bytes) != 0) return -1;
         uncharge(tenant, size - bytes);
     }
     set_size(slot, bytes);
