@@ -173,7 +173,7 @@ static hak_ctx *heap_new(hak_ctx *root)
     h->root = root;
     heap->labelled = root->labelled;
     heap->heap = h;
-    heap->role = HK_HEAP;
+    __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     heap->packed_quick = false; /* packed units are under the lock */
     return heap;
 }
@@ -222,7 +222,7 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
     hk_lock_drop(&root->team->lock);
 }
 
-HK_RACY uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
+uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
 {
     const hak_ctx *owner = NULL;
     uint32_t kind = UINT32_MAX;
@@ -235,7 +235,8 @@ HK_RACY uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **
         const hk_big *b = hk_big_at((*ctx)->space, p);
         if (b) owner = b->ctx;
     }
-    if (!owner || hk_root(owner) != hk_root(*ctx)) return UINT32_MAX;
+    if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP || hk_root(owner) != hk_root(*ctx))
+        return UINT32_MAX;
     *ctx = owner;
     return kind;
 }

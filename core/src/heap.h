@@ -12,6 +12,7 @@
 #ifndef HK_HEAP_H
 #define HK_HEAP_H
 
+#include "chain.h"
 #include "ctx.h"
 
 enum {
@@ -41,8 +42,8 @@ struct hk_heap {
     } outbox[HK_OUTBOXES];
     hk_batch *spare;
     char apart[64]; /* what other threads write is not on the lines above */
-    _Atomic(hk_batch *) inbox;
-    _Atomic(hk_batch *) empties; /* batches of this heap that come back empty */
+    hk_chain inbox;
+    hk_chain empties; /* batches of this heap that come back empty */
 };
 
 typedef struct hk_slot {
@@ -144,7 +145,7 @@ HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
 }
 
 /* hk_kind_at in all of a shared context: *ctx becomes the heap that owns p, of one look at the map. */
-HK_RACY uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e);
+uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e);
 HK_INLINE uint32_t hk_find(const hak_ctx **ctx, const void *p, hk_extent **e)
 {
     return HK_LIKELY(!(*ctx)->role) ? hk_kind_at(*ctx, p, e) : hk_find_shared(ctx, p, e);

@@ -12,7 +12,7 @@
 enum { BATCH = 59, BYTES = 64 << 10, DEEP = 8 };
 
 struct hk_batch {
-    hk_batch *next;
+    hk_link link;
     hak_ctx *from; /* the heap that it comes back to */
     size_t bytes;
     _Atomic uint32_t deep; /* batches below it in the inbox, about */
@@ -22,13 +22,9 @@ struct hk_batch {
 };
 _Static_assert(sizeof(hk_batch) == 512, "a batch is eight cache lines");
 
-static void push(_Atomic(hk_batch *) *list, hk_batch *b)
+static hk_batch *batch_of(hk_link *link)
 {
-    hk_batch *head = atomic_load_explicit(list, memory_order_relaxed);
-    do {
-        b->next = head;
-    } while (
-        !atomic_compare_exchange_weak_explicit(list, &head, b, memory_order_release, memory_order_relaxed));
+    return (hk_batch *)(void *)link;
 }
 
 static unsigned count_of(const hk_batch *b)
@@ -42,10 +38,10 @@ static unsigned count_of(const hk_batch *b)
 static hk_batch *batch_get(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
-    if (!h->spare) h->spare = atomic_exchange_explicit(&h->empties, NULL, memory_order_acquire);
+    if (!h->spare) h->spare = batch_of(hk_chain_take(&h->empties));
     hk_batch *b = h->spare;
     if (b) {
-        h->spare = b->next;
+        h->spare = batch_of(b->link.next);
     } else {
         hk_heap_lock(heap);
         b = hk_meta_alloc(heap, sizeof *b);
@@ -69,10 +65,10 @@ static void batch_add(hk_batch *b, void *p, size_t size)
 static void deliver(hak_ctx *to, hk_batch *b)
 {
     hk_heap *h = to->heap;
-    hk_batch *below = atomic_load_explicit(&h->inbox, memory_order_relaxed);
+    const hk_batch *below = batch_of(atomic_load_explicit(&h->inbox, memory_order_relaxed));
     uint32_t deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1 : 0;
     atomic_store_explicit(&b->deep, deep, memory_order_relaxed);
-    push(&h->inbox, b);
+    hk_chain_push(&h->inbox, &b->link);
     if (HK_UNLIKELY(deep > DEEP) && hk_heap_try(to)) {
         hk_remote_drain(to);
         hk_heap_unlock(to);
@@ -165,16 +161,14 @@ static void take_home(hak_ctx *heap, hk_batch *b)
     hk_add(&h->in_bytes, b->bytes);
     hk_add(&h->in_blocks, n);
     if (HK_UNLIKELY(moved)) forward(heap, b, moved);
-    else push(&b->from->heap->empties, b);
+    else hk_chain_push(&b->from->heap->empties, &b->link);
 }
 
 void hk_remote_drain(hak_ctx *heap)
 {
-    hk_batch *b = atomic_exchange_explicit(&heap->heap->inbox, NULL, memory_order_acquire);
-    while (b) {
-        hk_batch *next = b->next;
-        take_home(heap, b);
-        b = next;
+    for (hk_link *at = hk_chain_take(&heap->heap->inbox), *next; at; at = next) {
+        next = at->next;
+        take_home(heap, batch_of(at));
     }
 }
 
