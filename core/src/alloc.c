@@ -43,8 +43,11 @@ HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
     uint32_t kind = hk_kind_in_window(ctx, p);
     if (HK_LIKELY(kind < HK_BINS)) {
         hk_bin *bin = hk_bin_of(ctx, kind);
-        if (HK_LIKELY(bin->top < bin->hi)) {
-            *bin->top++ = p;
+        void **top = bin->top;
+        if (HK_LIKELY(top < bin->hi)) {
+            *top = p;
+            atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+            bin->top = top + 1;
             return;
         }
         if (HK_LIKELY(kind < HK_SMALL_CLASSES && !ctx->checked)) {

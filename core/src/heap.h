@@ -7,6 +7,9 @@
  *                          to trim, to read sums, and to drain the inbox of a thread that does not
  *   inbox                  any thread pushes batches of blocks that it freed, lock-free; see remote.h
  *
+ * A child after fork finds what the other threads were at without a lock between any two of their stores: a
+ * magazine is stored to before its end moves.
+ *
  * Threads are told apart by the thread register, which two live threads never share; what a dead thread
  * had is found by the next one with its register. Locks, in this order: walk, team, heap, space. */
 #ifndef HK_HEAP_H
