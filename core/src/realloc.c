@@ -72,7 +72,11 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
                         hak_site site)
 {
     if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
-    if (HK_UNLIKELY(ctx->role == HK_ROOT) && !(ctx = hk_heap_here(ctx))) return NULL;
+    if (HK_UNLIKELY(ctx->role == HK_ROOT)) {
+        hak_ctx *heap = hk_heap_here(ctx);
+        if (!heap) return p && n <= hak_usable_size(ctx, p) ? p : hk_fail(ctx);
+        ctx = heap;
+    }
     size_t size = hak_usable_size(ctx, p);
     if (HK_UNLIKELY(size == 0)) {
         hk_misuse(ctx, p);

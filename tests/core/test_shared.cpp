@@ -505,6 +505,9 @@ TEST_CASE("shared: retire ends with the last block, whoever frees it")
     hak_ctx_retire(ctx);
     CHECK(hak_alloc(ctx, 10) == nullptr);
     run_thread([&] { expect(hak_alloc(ctx, 10) == nullptr, "a block of a retired context"); });
+    void *kept = blocks[0][0].p;
+    CHECK(hak_realloc_sized(ctx, kept, 16, 8) == kept);
+    CHECK(hak_realloc(ctx, kept, 100000) == nullptr);
     for (size_t t = 0; t < 3; t++)
         run_thread([&, t] {
             for (const Block &b : blocks[(t + 1) % 3]) {
