@@ -1,13 +1,17 @@
-/* Provider "off": the domain is the label. */
+/* Provider "off": the domain is the label, in each interpreter. */
+#include "interpreters.h"
 #include "provider.h"
+#include "python.h"
 
 #define HK_PY_HOOKS hk_py_hooks_off
-#define HK_PY_LABEL(domain, n, caller) HK_PY_DOMAIN_LABEL(domain)
+#define HK_PY_LABEL(domain, n, caller) hk_py_domain_label(domain)
 #include "hooks.h"
 
 static const char *start(hak_ctx *ctx)
 {
     (void)ctx;
+    const hk_py_python *python = hk_py_python_find();
+    if (python && python->is_initialized()) hk_py_interpreters_find();
     return NULL;
 }
 

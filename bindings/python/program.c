@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include "interpreters.h"
 #include "report.h"
 
 #include <signal.h>
@@ -78,6 +79,7 @@ static void tell(const char *module, const char *name, method_def *def, int numb
 static int first_call(void *unused)
 {
     (void)unused;
+    hk_py_interpreters_find();
     if (!api_find()) return 0;
     tell("atexit", "register", &exit_def, 0);
     tell("_signal", "signal", &trim_def, HK_PY_TRIM_SIGNAL);

@@ -147,6 +147,54 @@ class Exact(ProgramCase):
         self.assertGreater(report["labels"]["interpreter"]["live_bytes"], 0)
 
 
+class Interpreters(ProgramCase):
+    PROGRAM = r"""
+        import hakmem, json, threading, time
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        code = "import json\nfor k in range(15): json.loads(json.dumps([{'id': i, 'v': [i, str(i)]} for i in range(200)]))"
+        def labels():
+            return {k: v for k, (v, _) in hakmem.labels().items() if "@" in k and v}
+        first = labels()
+        one = interpreters.create()
+        interpreters.run_string(one, "keep = [[i] for i in range(5000)]")
+        then = labels()
+        def work():
+            for i in range(3):
+                more = interpreters.create()
+                interpreters.run_string(more, code)
+                interpreters.destroy(more)
+        threads = [threading.Thread(target=work) for i in range(3)]
+        [t.start() for t in threads]
+        for i in range(5):
+            kept = [str(i) for i in range(10000)]
+        [t.join() for t in threads]
+        time.sleep(0.3)  # threads free their last blocks after join() returns
+        report = hakmem.take_snapshot().report
+        sums = [sum(x["live_bytes"] for x in report["labels"].values()) - report["stats"]["live_bytes"]]
+        if "sites" in report:
+            sums.append(sum(x["live_bytes"] for x in report["sites"]) - report["stats"]["live_bytes"])
+        print(json.dumps([first, then, sums]))
+    """
+
+    def test_domains_of_each_interpreter(self):
+        first, then, sums = self.run_code(self.PROGRAM, env=preloaded(all_domains=True, labels="off"))
+        self.assertEqual(first, {})
+        self.assertGreater(then["obj@1"], 5000 * 64)
+        self.assertGreater(then["mem@1"], 5000 * 16)
+        self.assertEqual({name.partition("@")[2] for name in then}, {"1"})
+        self.assertEqual(sums, [0])
+
+    def test_other_labels_do_not_know_interpreters_but_are_exact(self):
+        for labels in ("native", "site"):
+            with self.subTest(labels):
+                first, then, sums = self.run_code(self.PROGRAM, env=preloaded(all_domains=True, labels=labels))
+                self.assertEqual((first, then), ({}, {}))
+                self.assertEqual(set(sums), {0})
+
+
 class Table(ProgramCase):
     def test_a_report_has_bars_and_fits_into_100_columns(self):
         done = self.run_script(
