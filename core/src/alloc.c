@@ -137,7 +137,7 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label lab
     hk_enter(ctx);
     void *p = alloc_small(ctx, class, label);
     if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p)) p = hk_packed_reuse(ctx, class, label);
+    if (HK_UNLIKELY(!p)) p = hk_packed_last(ctx, class, label);
     hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }

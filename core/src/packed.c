@@ -165,21 +165,27 @@ static unsigned largest_free(const hak_ctx *ctx)
     return some[0] ? 63u - (unsigned)__builtin_clzll(some[0]) : HK_PACKED_CLASSES;
 }
 
-/* A region for a block of `size` bytes: the largest free block, else a new unit. */
-static HK_NOINLINE bool region_next(hak_ctx *ctx, size_t size)
+/* The largest free block becomes the region, if it has `want` bytes. */
+static bool region_again(hak_ctx *ctx, size_t want)
 {
-    enum { LEAST = 256 };
-    size_t want = hk_max(size + 8, LEAST);
     unsigned class = largest_free(ctx);
-    if (class < HK_PACKED_CLASSES && hk_classes[class].size >= want) {
-        char *p = pop(ctx, class);
-        size_t room = size_at(ctx, p);
-        region_close(ctx);
-        region_set(ctx, p, p + room);
-        return true;
-    }
+    if (class >= HK_PACKED_CLASSES || hk_classes[class].size < want) return false;
+    char *p = pop(ctx, class);
+    size_t room = size_at(ctx, p);
+    region_close(ctx);
+    region_set(ctx, p, p + room);
+    return true;
+}
+
+/* A region for a block of `size` bytes: the largest free block, else a new unit. */
+static HK_NOINLINE bool region_next(hak_ctx *ctx, unsigned asks, size_t size)
+{
+    enum { LEAST = 256, UNIT = HK_PACKED_HOT / 3 };
+    if (region_again(ctx, hk_max(size + 8, LEAST))) return true;
     unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
     if (ctx->packed_count >= hk_min(most, HK_PACKED_UNITS)) return false;
+    /* The class that asks for one unit after the other fills them by itself. */
+    if (warm_up(ctx, asks, UNIT)) return false;
     bool zero;
     hk_slab *s = hk_units_take(ctx, 1, HK_KIND_PACKED, &zero);
     if (!s) return false;
@@ -188,7 +194,7 @@ static HK_NOINLINE bool region_next(hak_ctx *ctx, size_t size)
     return true;
 }
 
-HK_NOINLINE void *hk_packed_reuse(hak_ctx *ctx, unsigned class, hak_label label)
+static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1; /* a label byte covers 16 bytes */
     if (class >= HK_PACKED_CLASSES || !ctx->packed_free[class]) return NULL;
@@ -248,15 +254,24 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
         return NULL;
     size_t size = hk_classes[class].size;
     if (ctx->packed_free[class]) {
-        void *again = hk_packed_reuse(ctx, class, label);
+        void *again = reuse(ctx, class, label);
         if (again) return again;
     }
     if (ctx->packed_count > ctx->packed_nursery && warm_up(ctx, class, (size + 63) / 64)) return NULL;
     for (;;) {
         void *p = cut_last(ctx, size, label);
         if (p) return p;
-        if (!region_next(ctx, size)) return NULL;
+        if (!region_next(ctx, class, size)) return NULL;
     }
+}
+
+void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    void *p = reuse(ctx, class, label);
+    if (p || ctx->packed_count == 0 || class >= HK_PACKED_CLASSES) return p;
+    size_t size = hk_max(hk_classes[class].size, 16);
+    p = cut_last(ctx, size, label);
+    return p || !region_again(ctx, size) ? p : cut_last(ctx, size, label);
 }
 
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
@@ -291,6 +306,58 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     unsigned class = hk_class_of(size);
     if (class < HK_PACKED_CLASSES && warm_up(ctx, class, FREED)) ctx->churn = true;
     hk_count_out(ctx, size, 1);
+}
+
+static hk_slab *slab_of(const hak_ctx *ctx, const char *unit)
+{
+    const hk_extent *e = hk_extent_of(ctx->space, unit);
+    return hk_extent_slab(e, ((uintptr_t)unit - e->base) >> HK_UNIT_SHIFT);
+}
+
+static bool any_live(const hak_ctx *ctx, char *unit)
+{
+    for (size_t at = head_of(ctx, unit) + HK_PACKED_TABLES; at < HK_UNIT; at = next_start(ctx, unit, at))
+        if (labels_of(ctx, unit)[at >> 4] != HK_PACKED_FREE) return true;
+    return false;
+}
+
+/* Free blocks side by side become one, and all of them are listed. No region is open. */
+static void gather(hak_ctx *ctx, char *unit)
+{
+    uint64_t *starts = starts_of(ctx, unit);
+    const uint8_t *labels = labels_of(ctx, unit);
+    for (size_t at = head_of(ctx, unit) + HK_PACKED_TABLES, to; at < HK_UNIT; at = to) {
+        to = next_start(ctx, unit, at);
+        if (labels[at >> 4] != HK_PACKED_FREE) continue;
+        while (to < HK_UNIT && labels[to >> 4] == HK_PACKED_FREE) {
+            size_t next = next_start(ctx, unit, to), g = to >> GRANULE_SHIFT;
+            starts[g / 64] &= ~(UINT64_C(1) << (g % 64));
+            to = next;
+        }
+        /* A rest of 8 bytes is too small for a list. */
+        for (size_t n; to - at >= 16; at += n) {
+            n = hk_min(to - at, SIZE_MOST);
+            if (to - at - n == 8) n -= 16;
+            add_free(ctx, unit + at, n);
+        }
+    }
+}
+
+void hk_packed_trim(hak_ctx *ctx)
+{
+    unsigned kept = 0;
+    region_close(ctx);
+    memset(ctx->packed_free, 0, sizeof ctx->packed_free);
+    memset(ctx->packed_some, 0, sizeof ctx->packed_some);
+    for (unsigned i = 0; i < ctx->packed_count; i++) {
+        char *unit = packed_unit(ctx, i);
+        if (unit == (char *)ctx || any_live(ctx, unit)) ctx->packed[kept++] = ctx->packed[i];
+        else hk_units_give(ctx, slab_of(ctx, unit));
+    }
+    ctx->packed_count = (uint8_t)kept;
+    ctx->packed_quick = kept <= ctx->packed_nursery && !ctx->retired;
+    for (unsigned i = 0; i < kept; i++)
+        gather(ctx, packed_unit(ctx, i));
 }
 
 bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *user)

@@ -126,7 +126,8 @@ void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 /* Most of an interpreter's reallocations of small blocks stay in their class. */
 static bool same_class(const hak_ctx *ctx, const void *p, size_t old, size_t n)
 {
-    return p && old <= 1024 && n <= 1024 && hk_class_of(old) == hk_class_of(n) && !ctx->checked;
+    return p && old <= 1024 && n <= 1024 && hk_class_of(old) == hk_class_of(n) && !ctx->checked &&
+           !ctx->slack;
 }
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)

@@ -1,6 +1,7 @@
 #include "space.h"
 
 #include "classes.h"
+#include "mask.h"
 
 /* Address space for a unit and its entries in the arrays of lay_out(): a first guess of how many fit. */
 #define PER_UNIT (HK_UNIT + 4005 + 32 + 4 + 256)
@@ -283,43 +284,6 @@ hak_space *hak_space_new(const hak_space_options *o)
 
 /* ---- Units -------------------------------------------------------------------------------------- */
 
-__extension__ typedef unsigned __int128 row128;
-
-typedef struct mask {
-    uint64_t w[2];
-} mask;
-
-static mask mask_of(unsigned from, unsigned n)
-{
-    row128 row = (n == 128 ? ~(row128)0 : ((row128)1 << n) - 1) << from;
-    mask m = {{(uint64_t)row, (uint64_t)(row >> 64)}};
-    return m;
-}
-
-static unsigned mask_count(const uint64_t w[2])
-{
-    if (!(w[0] | w[1])) return 0;
-    return (unsigned)(__builtin_popcountll(w[0]) + __builtin_popcountll(w[1]));
-}
-
-/* First of n set bits in a row; 128 = none. */
-static unsigned find_row(const uint64_t w[2], unsigned n)
-{
-    if (n == 1) {
-        if (w[0]) return (unsigned)__builtin_ctzll(w[0]);
-        return w[1] ? 64u + (unsigned)__builtin_ctzll(w[1]) : 128u;
-    }
-    row128 x = ((row128)w[1] << 64) | w[0];
-    for (unsigned have = 1; have < n && x;) {
-        unsigned step = n - have < have ? n - have : have;
-        x &= x >> step;
-        have += step;
-    }
-    if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
-    uint64_t high = (uint64_t)(x >> 64);
-    return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
-}
-
 static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
 {
     hk_chunk *chunk = hk_extent_chunk(e, c);
@@ -329,7 +293,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
         if (call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
         if (call_commit(s, hk_extent_bits(e, u), n * 256) != 0) return -1;
     }
-    mask all = mask_of(0, (unsigned)n);
+    hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
     e->chunks_used++;
@@ -358,9 +322,9 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
 {
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t unit = c * HK_CHUNK_UNITS + bit;
-    mask m = mask_of(bit, n);
+    hk_mask m = hk_mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
-    unsigned warm = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : mask_count(dirty);
+    unsigned warm = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
     if (warm < n && e->owned &&
         call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
         return 0;
@@ -386,7 +350,7 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
             w[0] &= chunk->dirty[0];
             w[1] &= chunk->dirty[1];
         }
-        unsigned bit = find_row(w, n);
+        unsigned bit = hk_mask_row(w, n);
         if (bit < 128) return claim(s, e, c, bit, n, entry, zero);
         if (!warm) chunk->longest = (uint8_t)(n - 1);
     }
@@ -430,7 +394,7 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
     if (bit == 0 || bit + more > HK_CHUNK_UNITS) return false;
     hk_lock_take(&s->lock);
     hk_chunk *chunk = hk_extent_chunk(e, c);
-    mask m = mask_of((unsigned)bit, (unsigned)more);
+    hk_mask m = hk_mask_of((unsigned)bit, (unsigned)more);
     if ((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1])
         ok = claim(s, e, c, (unsigned)bit, (unsigned)more, entry, &zero) != 0;
     hk_lock_drop(&s->lock);
@@ -451,7 +415,7 @@ static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
         while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
             from--;
         unsigned n = last - from + 1;
-        mask m = mask_of(from, n);
+        hk_mask m = hk_mask_of(from, n);
         chunk->dirty[0] &= ~m.w[0];
         chunk->dirty[1] &= ~m.w[1];
         call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
@@ -478,10 +442,58 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most)
     return done;
 }
 
+/* Whole pages of [from, to), which hold records of free units. */
+static void give_records(hak_space *s, const void *from, const void *to)
+{
+    uintptr_t first = hk_align_up((uintptr_t)from, HK_PAGE), last = (uintptr_t)to & ~(HK_PAGE - 1);
+    if (first < last) call_decommit(s, (void *)first, last - first);
+}
+
+static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)
+{
+    uintptr_t first = e->base + (from << HK_UNIT_SHIFT), last = e->base + (to << HK_UNIT_SHIFT);
+    for (unsigned a = 0; a < HK_AREAS; a++)
+        give_records(s, &e->labels[a][first >> hk_area_shift[a]], &e->labels[a][last >> hk_area_shift[a]]);
+}
+
+static void give_bits(hak_space *s, hk_extent *e, size_t from, size_t to)
+{
+    give_records(s, hk_extent_bits(e, from), hk_extent_bits(e, to));
+}
+
+/* Chunks at the end in which nothing is in use or resident are closed, and opened anew when they are needed:
+ * slab records, bitmaps and label bytes are then zero again. */
+static void close_chunks(hak_space *s, hk_extent *e)
+{
+    size_t used = e->chunks_used, keep = used, end = hk_min(used * HK_CHUNK_UNITS, e->units);
+    for (; keep > 1; keep--) {
+        hk_chunk *chunk = hk_extent_chunk(e, keep - 1);
+        size_t from = (keep - 1) * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - from);
+        if (hk_mask_count(chunk->free) != n || chunk->dirty[0] | chunk->dirty[1]) break;
+        if (chunk->labels) give_labels(s, e, from, from + n);
+        chunk->free[0] = chunk->free[1] = 0;
+        chunk->longest = 0;
+        chunk->labels = false;
+    }
+    if (keep == used) return;
+    e->chunks_used = (uint32_t)keep;
+    size_t from = keep * HK_CHUNK_UNITS;
+    give_bits(s, e, from, end);
+    give_records(s, hk_extent_slab(e, end - 1), hk_extent_slab(e, from) + 1);
+    /* In the chunk before, too, where nothing has to be committed again. */
+    hk_chunk *last = hk_extent_chunk(e, keep - 1);
+    if (s->os.commit || last->dirty[1]) return;
+    from -= last->dirty[0] ? 64u + (unsigned)__builtin_clzll(last->dirty[0]) : HK_CHUNK_UNITS;
+    give_bits(s, e, from, keep * HK_CHUNK_UNITS);
+    if (last->labels) give_labels(s, e, from, keep * HK_CHUNK_UNITS);
+}
+
 void hk_space_purge(hak_space *s)
 {
     hk_lock_take(&s->lock);
     purge_to(s, 0, SIZE_MAX);
+    for (uint32_t i = 0; i < s->extents; i++)
+        if (hk_extent_number(s, i)->owned) close_chunks(s, hk_extent_number(s, i));
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
     hk_lock_drop(&s->lock);
 }
@@ -498,7 +510,7 @@ static void give(hak_space *s, hk_unit_id id, size_t units, bool holes)
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
                n = hk_min(units, HK_CHUNK_UNITS - bit);
         hk_chunk *chunk = hk_extent_chunk(e, c);
-        mask m = mask_of((unsigned)bit, (unsigned)n);
+        hk_mask m = hk_mask_of((unsigned)bit, (unsigned)n);
         for (unsigned i = 0; i < 2; i++) {
             chunk->free[i] |= m.w[i];
             if (holes) chunk->dirty[i] &= ~m.w[i];
@@ -543,19 +555,6 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
     }
 }
 
-/* The n lowest bits that are set. */
-static mask lowest(const uint64_t w[2], unsigned n)
-{
-    mask m = {{0, 0}};
-    uint64_t rest[2] = {w[0], w[1]};
-    for (unsigned i = 0; n > 0 && (rest[0] | rest[1]); n--) {
-        if (!rest[i]) i = 1;
-        m.w[i] |= rest[i] & -rest[i];
-        rest[i] &= rest[i] - 1;
-    }
-    return m;
-}
-
 /* With the lock held. cold: units that are not resident, from the first chunk that has any. */
 static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_reserve *r)
 {
@@ -565,7 +564,7 @@ static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
         if (!(w[0] | w[1])) continue;
-        mask m = lowest(w, want);
+        hk_mask m = hk_mask_lowest(w, want);
         for (unsigned i = 0; i < 2; i++) {
             chunk->free[i] &= ~m.w[i];
             chunk->dirty[i] |= m.w[i];
@@ -573,7 +572,7 @@ static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_
         }
         r->first = e->first + (uint32_t)(c * HK_CHUNK_UNITS);
         r->cold = cold;
-        unsigned n = mask_count(m.w);
+        unsigned n = hk_mask_count(m.w);
         count_taken(s, n, cold ? 0 : n);
         return true;
     }
@@ -595,7 +594,7 @@ void hk_space_unreserve(hak_space *s, hk_reserve *r)
     hk_lock_take(&s->lock);
     hk_extent *e = hk_extent_of_id(s, r->first);
     hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);
-    unsigned n = mask_count(r->units);
+    unsigned n = hk_mask_count(r->units);
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] |= r->units[i];
         if (r->cold) chunk->dirty[i] &= ~r->units[i];
@@ -673,10 +672,10 @@ int hk_space_labels(hak_space *s, hk_unit_id id)
     hk_extent *e = hk_extent_of_id(s, id);
     size_t c = (id - e->first) / HK_CHUNK_UNITS;
     hk_chunk *chunk = hk_extent_chunk(e, c);
-    if (atomic_load_explicit(&chunk->labels, memory_order_acquire) || !s->os.commit || !e->owned) return 0;
+    if (atomic_load_explicit(&chunk->labels, memory_order_acquire)) return 0;
     hk_lock_take(&s->lock);
     int failed = 0;
-    for (unsigned a = 0; a < HK_AREAS && !failed; a++) {
+    for (unsigned a = 0; s->os.commit && e->owned && a < HK_AREAS && !failed; a++) {
         uintptr_t from = e->base + c * HK_CHUNK;
         uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
         failed = call_commit(s, first, HK_CHUNK >> hk_area_shift[a]);

@@ -34,7 +34,7 @@ typedef struct hk_slab {
 typedef struct hk_chunk {
     uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
     uint8_t longest;            /* at most so many free units in a row */
-    atomic_bool labels;         /* label bytes committed */
+    atomic_bool labels;         /* label bytes committed, and in use perhaps */
 } hk_chunk;
 
 typedef struct hk_extent {
@@ -166,7 +166,7 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes);
 void hk_space_give_all(hak_space *s, hk_unit_id all);
 /* Commits the label bytes of the chunk in which the unit lies. */
 int hk_space_labels(hak_space *s, hk_unit_id id);
-/* Decommits all idle units. */
+/* Decommits all idle units, and the records of chunks at the end that are not used. */
 void hk_space_purge(hak_space *s);
 /* n bytes of fresh pages are about to be used: as much of the idle ones goes back, so that what is resident
  * does not grow by what was kept for others. */

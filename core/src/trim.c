@@ -1,6 +1,7 @@
 /* Giving back: magazines to slabs, empty slabs to the space, holes and idle pages to the OS. */
 #include "big.h"
 #include "heap.h"
+#include "packed.h"
 #include "remote.h"
 #include "slab.h"
 
@@ -34,6 +35,7 @@ static size_t flush(hak_ctx *ctx, bool magazines)
     size_t before = hk_get(&ctx->committed);
     if (magazines) hk_magazines_flush(ctx);
     release_empty(ctx);
+    if (ctx->packed_count) hk_packed_trim(ctx);
     hk_space_unreserve(ctx->space, &ctx->reserve);
     hk_big_purge(ctx);
     return before - hk_get(&ctx->committed);

@@ -1,6 +1,8 @@
 // Giving back: flush, trim down to holes of one page, idle pages by the clock of the test.
 #include "heap.h"
 
+#include <cstdio>
+
 #include <algorithm>
 
 using namespace test;
@@ -276,4 +278,82 @@ TEST_CASE("idle_bytes bounds what is kept warm")
     CHECK(standard <= 32 * MiB + 256 * KiB);
     CHECK(standard > 16 * MiB);
     CHECK(much >= 60 * MiB);
+}
+
+TEST_CASE("trim gives back packed units without live blocks, and what is left serves larger ones")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    const size_t empty = committed_of(ctx);
+    Random random(5);
+    std::vector<std::pair<void *, size_t>> blocks;
+    for (size_t sum = 0; sum < 90 * KiB;) {
+        size_t n = 1 + random.below(600);
+        blocks.push_back({hak_alloc(ctx, n), n});
+        sum += n;
+    }
+    const size_t full = committed_of(ctx);
+    REQUIRE(full >= empty + 90 * KiB);
+    fill(blocks[0].first, blocks[0].second, 1);
+    for (size_t i = 1; i < blocks.size(); i++)
+        hak_free(ctx, blocks[i].first);
+    CHECK(hak_ctx_trim(ctx) > 0);
+    require_sound(ctx);
+    CHECK(committed_of(ctx) <= empty + 24 * KiB);
+    CHECK(filled(blocks[0].first, blocks[0].second, 1));
+    // Small free blocks were joined: larger ones find room without another unit.
+    const size_t before = committed_of(ctx);
+    for (int i = 0; i < 4; i++)
+        REQUIRE(hak_alloc(ctx, 2000) != nullptr);
+    CHECK(committed_of(ctx) == before);
+    hak_free(ctx, blocks[0].first);
+    require_sound(ctx);
+}
+
+static size_t resident()
+{
+    size_t total = 0, pages = 0;
+    FILE *file = std::fopen("/proc/self/statm", "r");
+    if (!file || std::fscanf(file, "%zu %zu", &total, &pages) != 2) pages = 0;
+    if (file) std::fclose(file);
+    return pages * PAGE;
+}
+
+TEST_CASE("trim gives back bitmaps, slab records and label bytes of what is free")
+{
+    const bool labelled = GENERATE(false, true);
+    hak_space *space = hak_space_new(nullptr);
+    REQUIRE(space != nullptr);
+    hak_ctx *ctx = hak_ctx_new(space, nullptr);
+    hak_label label = labelled ? hak_label_define(ctx, "x") : 0;
+    std::vector<void *> blocks(32 * MiB / 16, &space);
+    auto fill_up = [&] {
+        for (void *&p : blocks)
+            p = hak_alloc_cs(ctx, 16, label, 0);
+    };
+    const size_t before = resident();
+    fill_up();
+    const char *reserved = reinterpret_cast<const char *>(addr(blocks.back()) & ~(uintptr_t)(2 * MiB - 1));
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    hak_ctx_trim(ctx);
+    CHECK(stats_of(ctx).live_blocks == 0);
+    CHECK(resident_pages(reserved, 2 * MiB) == 0);
+#ifndef TEST_SLOW_BUILD
+    // Bitmaps and slab records of 32 MiB are 576 KiB, label bytes 2 MiB.
+    CHECK(resident() < before + 256 * KiB);
+#else
+    (void)before;
+#endif
+    // All of it comes back zeroed and is used again.
+    fill_up();
+    require_sound(ctx);
+    size_t counted = 0;
+    std::vector<hak_label_info> infos(2);
+    int n = hak_labels_stats(ctx, infos.data(), infos.size());
+    for (int i = 0; i < n; i++)
+        if (infos[(size_t)i].label == label) counted = infos[(size_t)i].live_blocks;
+    CHECK(counted == blocks.size());
+    hak_ctx_destroy(ctx);
+    hak_space_delete(space);
 }

@@ -256,9 +256,9 @@ void Shadow::reallocate(Heap &h, size_t index)
     b.label = label;
     b.aligned = old.aligned && p == old.p;
     b.id = next_id_++;
-    // A shrink for which there is no other block stays where it is, whatever its alignment.
+    // A block that fits and for which there is no other stays where it is, whatever its alignment.
     bool pressed = h.hard || h.in_group || os_.failed != failed_before_;
-    check_new(h, b, pressed && p == old.p && n <= old.n ? 0 : 1);
+    check_new(h, b, pressed && p == old.p ? 0 : 1);
     add_to_sums(h, b);
 }
 

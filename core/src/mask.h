@@ -1,0 +1,57 @@
+/* Masks with a bit for each unit of a chunk. */
+#ifndef HK_MASK_H
+#define HK_MASK_H
+
+#include "base.h"
+
+__extension__ typedef unsigned __int128 hk_row128;
+
+typedef struct hk_mask {
+    uint64_t w[2];
+} hk_mask;
+
+HK_INLINE hk_mask hk_mask_of(unsigned from, unsigned n)
+{
+    hk_row128 row = (n == 128 ? ~(hk_row128)0 : ((hk_row128)1 << n) - 1) << from;
+    hk_mask m = {{(uint64_t)row, (uint64_t)(row >> 64)}};
+    return m;
+}
+
+HK_INLINE unsigned hk_mask_count(const uint64_t w[2])
+{
+    if (!(w[0] | w[1])) return 0;
+    return (unsigned)(__builtin_popcountll(w[0]) + __builtin_popcountll(w[1]));
+}
+
+/* First of n set bits in a row; 128 = none. */
+HK_INLINE unsigned hk_mask_row(const uint64_t w[2], unsigned n)
+{
+    if (n == 1) {
+        if (w[0]) return (unsigned)__builtin_ctzll(w[0]);
+        return w[1] ? 64u + (unsigned)__builtin_ctzll(w[1]) : 128u;
+    }
+    hk_row128 x = ((hk_row128)w[1] << 64) | w[0];
+    for (unsigned have = 1; have < n && x;) {
+        unsigned step = n - have < have ? n - have : have;
+        x &= x >> step;
+        have += step;
+    }
+    if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
+    uint64_t high = (uint64_t)(x >> 64);
+    return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
+}
+
+/* The n lowest bits that are set. */
+HK_INLINE hk_mask hk_mask_lowest(const uint64_t w[2], unsigned n)
+{
+    hk_mask m = {{0, 0}};
+    uint64_t rest[2] = {w[0], w[1]};
+    for (unsigned i = 0; n > 0 && (rest[0] | rest[1]); n--) {
+        if (!rest[i]) i = 1;
+        m.w[i] |= rest[i] & -rest[i];
+        rest[i] &= rest[i] - 1;
+    }
+    return m;
+}
+
+#endif
