@@ -63,8 +63,8 @@ typedef struct hk_reserve {
 typedef struct hk_big hk_big;
 
 struct hak_space {
-    hk_extent extent; /* the first; first member for the sake of hk_slab_at */
-    hk_extent *more;  /* HK_EXTENTS - 1 further ones */
+    hk_extent extent;         /* the first; first member for the sake of hk_slab_at */
+    hk_extent *more;          /* HK_EXTENTS - 1 further ones */
     _Atomic uint32_t extents; /* grows under the lock; those that it counts are complete */
     hk_lock lock;
     _Atomic uintptr_t forking; /* register of the thread that holds the lock for a fork */
