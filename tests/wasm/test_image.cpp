@@ -9,20 +9,23 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Method {
     hak_wasm_dirty dirty;
     hak_wasm_bounds bounds;
 };
 const Method METHODS[] = {
-    {HAK_WASM_DIRTY_SCAN, HAK_WASM_FLAT},     {HAK_WASM_DIRTY_SCAN, HAK_WASM_GUARD},
-    {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_FLAT},  {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_GUARD},
-    {HAK_WASM_DIRTY_COMPARE, HAK_WASM_FLAT},  {HAK_WASM_DIRTY_COMPARE, HAK_WASM_GUARD},
+    {HAK_WASM_DIRTY_SCAN, HAK_WASM_FLAT},    {HAK_WASM_DIRTY_SCAN, HAK_WASM_GUARD},
+    {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_FLAT}, {HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_GUARD},
+    {HAK_WASM_DIRTY_COMPARE, HAK_WASM_FLAT}, {HAK_WASM_DIRTY_COMPARE, HAK_WASM_GUARD},
 };
 
 // fn(host) for every method that this kernel has.
-template <typename Fn> void each_method(Fn fn) {
+template <typename Fn>
+void each_method(Fn fn)
+{
     for (const Method &m : METHODS) {
         HostOptions options;
         options.dirty = m.dirty;
@@ -41,12 +44,14 @@ template <typename Fn> void each_method(Fn fn) {
 }
 
 // A pattern with pages of zeros in it, so that the file has holes.
-void fill(char *p, size_t n, unsigned seed) {
+void fill(char *p, size_t n, unsigned seed)
+{
     for (size_t i = 0; i < n; i++)
         p[i] = (i / 4096) % 3 == 1 ? 0 : char(i * seed + (i >> 12));
 }
 
-char *new_memory(hak_wasm_host *host, size_t n) {
+char *new_memory(hak_wasm_host *host, size_t n)
+{
     char *p = static_cast<char *>(hak_wasm_memory_new(host, n));
     REQUIRE(p != nullptr);
     return p;
@@ -54,7 +59,8 @@ char *new_memory(hak_wasm_host *host, size_t n) {
 
 } // namespace
 
-TEST_CASE("a reset is byte-equal, a thousand times", "[image]") {
+TEST_CASE("a reset is byte-equal, a thousand times", "[image]")
+{
     each_method([](Host &host) {
         const size_t n = 4 * WASM_PAGE;
         char *p = new_memory(host, n);
@@ -82,7 +88,8 @@ TEST_CASE("a reset is byte-equal, a thousand times", "[image]") {
     });
 }
 
-TEST_CASE("a memory that grew is cut off, and what it grows by again is zero", "[image]") {
+TEST_CASE("a memory that grew is cut off, and what it grows by again is zero", "[image]")
+{
     each_method([](Host &host) {
         char *p = new_memory(host, WASM_PAGE);
         fill(p, WASM_PAGE, 3);
@@ -108,7 +115,8 @@ TEST_CASE("a memory that grew is cut off, and what it grows by again is zero", "
     });
 }
 
-TEST_CASE("other memories take the image on, and slots do not carry anything over", "[image]") {
+TEST_CASE("other memories take the image on, and slots do not carry anything over", "[image]")
+{
     each_method([](Host &host) {
         const size_t n = 3 * WASM_PAGE;
         char *p = new_memory(host, n);
@@ -150,7 +158,8 @@ TEST_CASE("other memories take the image on, and slots do not carry anything ove
     });
 }
 
-TEST_CASE("another image may replace the one before", "[image]") {
+TEST_CASE("another image may replace the one before", "[image]")
+{
     each_method([](Host &host) {
         char *p = new_memory(host, 4 * WASM_PAGE);
         fill(p, 4 * WASM_PAGE, 9);
@@ -183,7 +192,8 @@ TEST_CASE("another image may replace the one before", "[image]") {
     });
 }
 
-TEST_CASE("a reset to a larger image is refused over the limit, and changes nothing", "[image]") {
+TEST_CASE("a reset to a larger image is refused over the limit, and changes nothing", "[image]")
+{
     Host host;
     char *p = new_memory(host, 4 * WASM_PAGE);
     fill(p, 4 * WASM_PAGE, 9);
@@ -208,7 +218,8 @@ TEST_CASE("a reset to a larger image is refused over the limit, and changes noth
     CHECK(hak_wasm_image_take(host, p + 1) == nullptr);
 }
 
-TEST_CASE("sizes need not be whole pages", "[image]") {
+TEST_CASE("sizes need not be whole pages", "[image]")
+{
     each_method([](Host &host) {
         const size_t n = 70001;
         char *p = new_memory(host, n);
@@ -235,7 +246,8 @@ TEST_CASE("sizes need not be whole pages", "[image]") {
     });
 }
 
-TEST_CASE("an empty memory has an image, too", "[image]") {
+TEST_CASE("an empty memory has an image, too", "[image]")
+{
     each_method([](Host &host) {
         void *p = hak_wasm_memory_new(host, 0);
         hak_wasm_image *image = hak_wasm_image_take(host, p);
@@ -250,9 +262,10 @@ TEST_CASE("an empty memory has an image, too", "[image]") {
     });
 }
 
-// A page that the kernel took out (here: paged out to swap if there is any, dropped from the page tables if it is the
-// file's) must be found written to, or found equal.
-TEST_CASE("pages that the kernel paged out are restored and cleared", "[image]") {
+// A page that the kernel took out (here: paged out to swap if there is any, dropped from the page tables if
+// it is the file's) must be found written to, or found equal.
+TEST_CASE("pages that the kernel paged out are restored and cleared", "[image]")
+{
     each_method([](Host &host) {
         const size_t n = 4 * WASM_PAGE;
         char *p = new_memory(host, n);
@@ -273,7 +286,8 @@ TEST_CASE("pages that the kernel paged out are restored and cleared", "[image]")
     });
 }
 
-TEST_CASE("a child process finds its own pages, not its parent's", "[image]") {
+TEST_CASE("a child process finds its own pages, not its parent's", "[image]")
+{
     each_method([](Host &host) {
         const size_t n = 2 * WASM_PAGE;
         char *p = new_memory(host, n);
@@ -298,7 +312,8 @@ TEST_CASE("a child process finds its own pages, not its parent's", "[image]") {
     });
 }
 
-TEST_CASE("untouched pages of an image are not copied", "[image]") {
+TEST_CASE("untouched pages of an image are not copied", "[image]")
+{
     Host host;
     if (host.info().dirty == HAK_WASM_DIRTY_COMPARE) return;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, nullptr);

@@ -7,13 +7,18 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 sigjmp_buf fault_at;
-void on_fault(int) { siglongjmp(fault_at, 1); }
+void on_fault(int)
+{
+    siglongjmp(fault_at, 1);
+}
 
 // Whether reading or writing *p faults.
-bool faults(volatile char *p) {
+bool faults(volatile char *p)
+{
     struct sigaction action = {}, before = {};
     action.sa_handler = on_fault;
     sigaction(SIGSEGV, &action, &before);
@@ -31,7 +36,8 @@ const hak_wasm_bounds BOUNDS[] = {HAK_WASM_FLAT, HAK_WASM_GUARD};
 
 } // namespace
 
-TEST_CASE("a memory is zero, also after somebody else's", "[memory]") {
+TEST_CASE("a memory is zero, also after somebody else's", "[memory]")
+{
     for (hak_wasm_bounds bounds : BOUNDS) {
         for (hak_wasm_dirty method : METHODS) {
             HostOptions options;
@@ -62,7 +68,8 @@ TEST_CASE("a memory is zero, also after somebody else's", "[memory]") {
     }
 }
 
-TEST_CASE("an access past the end faults, also in a slot that was larger before", "[memory]") {
+TEST_CASE("an access past the end faults, also in a slot that was larger before", "[memory]")
+{
     HostOptions options;
     options.bounds = HAK_WASM_GUARD;
     Host host(&options);
@@ -83,7 +90,8 @@ TEST_CASE("an access past the end faults, also in a slot that was larger before"
     hak_wasm_memory_free(host, q);
 }
 
-TEST_CASE("what is not a memory is refused", "[memory]") {
+TEST_CASE("what is not a memory is refused", "[memory]")
+{
     Host host;
     char *p = static_cast<char *>(hak_wasm_memory_new(host, WASM_PAGE));
     int other = 0;
@@ -109,7 +117,8 @@ TEST_CASE("what is not a memory is refused", "[memory]") {
     CHECK(hak_wasm_memory_free(host, empty2) == 0);
 }
 
-TEST_CASE("free slots keep pages within the warm budget, and until they decay", "[memory]") {
+TEST_CASE("free slots keep pages within the warm budget, and until they decay", "[memory]")
+{
     HostOptions options;
     options.warm_bytes = MIB;
     options.decay_ns = 1000;
@@ -143,7 +152,8 @@ TEST_CASE("free slots keep pages within the warm budget, and until they decay", 
     CHECK(host.info().warm_bytes == 0);
 }
 
-TEST_CASE("without a warm budget pages go back at once", "[memory]") {
+TEST_CASE("without a warm budget pages go back at once", "[memory]")
+{
     HostOptions options;
     options.warm_bytes = HAK_NONE;
     Host host(&options);
@@ -156,7 +166,8 @@ TEST_CASE("without a warm budget pages go back at once", "[memory]") {
     CHECK(host.info().warm == 0);
 }
 
-TEST_CASE("the budget counts what a smaller memory leaves of a larger one before", "[memory]") {
+TEST_CASE("the budget counts what a smaller memory leaves of a larger one before", "[memory]")
+{
     Host host;
     void *p = hak_wasm_memory_new(host, 16 * WASM_PAGE);
     std::memset(p, 1, 16 * WASM_PAGE);
@@ -168,7 +179,8 @@ TEST_CASE("the budget counts what a smaller memory leaves of a larger one before
     CHECK(host.info().warm_bytes == 16 * WASM_PAGE);
 }
 
-TEST_CASE("slots come in extents; the size of slots and extents is chosen", "[memory]") {
+TEST_CASE("slots come in extents; the size of slots and extents is chosen", "[memory]")
+{
     HostOptions options;
     options.slot_bytes = 128 * KIB;
     options.extent_bytes = 512 * KIB;
@@ -187,7 +199,8 @@ TEST_CASE("slots come in extents; the size of slots and extents is chosen", "[me
     }
 }
 
-TEST_CASE("broken options are named", "[memory]") {
+TEST_CASE("broken options are named", "[memory]")
+{
     auto refused = [](auto change) {
         HostOptions o;
         change(o);

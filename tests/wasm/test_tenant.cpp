@@ -5,9 +5,11 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-hak_wasm_tenant *child_of(hak_wasm_host *host, hak_wasm_tenant *parent, hak_wasm_limits limits = {}) {
+hak_wasm_tenant *child_of(hak_wasm_host *host, hak_wasm_tenant *parent, hak_wasm_limits limits = {})
+{
     TenantOptions options;
     options.parent = parent;
     options.limits = limits;
@@ -18,7 +20,8 @@ hak_wasm_tenant *child_of(hak_wasm_host *host, hak_wasm_tenant *parent, hak_wasm
 
 } // namespace
 
-TEST_CASE("blocks go to the current tenant and label, scopes nest", "[tenant]") {
+TEST_CASE("blocks go to the current tenant and label, scopes nest", "[tenant]")
+{
     Host host;
     hak_wasm_tenant *a = child_of(host, nullptr), *b = child_of(host, nullptr);
     CHECK(hak_wasm_current().tenant == nullptr);
@@ -61,7 +64,8 @@ TEST_CASE("blocks go to the current tenant and label, scopes nest", "[tenant]") 
     CHECK(info_of(hak_wasm_host_tenant(host)).heap_live == 0);
 }
 
-TEST_CASE("a tenant of another host is not current here", "[tenant]") {
+TEST_CASE("a tenant of another host is not current here", "[tenant]")
+{
     Host host, other;
     hak_wasm_tenant *tenant = child_of(other, nullptr);
     {
@@ -75,7 +79,8 @@ TEST_CASE("a tenant of another host is not current here", "[tenant]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("hard heap limits give NULL, soft ones only refuse instances", "[tenant]") {
+TEST_CASE("hard heap limits give NULL, soft ones only refuse instances", "[tenant]")
+{
     for (bool soft : {false, true}) {
         Host host;
         hak_wasm_tenant *tenant = child_of(host, nullptr, {256 * KIB, soft, 0, 0});
@@ -102,7 +107,8 @@ TEST_CASE("hard heap limits give NULL, soft ones only refuse instances", "[tenan
     }
 }
 
-TEST_CASE("limits of parents and of the host cover all below them", "[tenant]") {
+TEST_CASE("limits of parents and of the host cover all below them", "[tenant]")
+{
     HostOptions options;
     options.limits.linear_bytes = 20 * WASM_PAGE;
     options.limits.instances = 5;
@@ -184,12 +190,14 @@ TEST_CASE("limits of parents and of the host cover all below them", "[tenant]") 
     CHECK(info_of(plan).heap_committed <= 512 * KIB);
     for (void *p : blocks)
         hak_wasm_free(host, p);
-    for (hak_wasm_tenant *tenant : {plan, a, b, c}) // the parent first: it lives on until its children are gone
+    for (hak_wasm_tenant *tenant :
+         {plan, a, b, c}) // the parent first: it lives on until its children are gone
         hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
     CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 0);
 }
 
-TEST_CASE("new limits hold from then on", "[tenant]") {
+TEST_CASE("new limits hold from then on", "[tenant]")
+{
     Host host;
     hak_wasm_tenant *tenant = child_of(host, nullptr);
     Scope scope(tenant);
@@ -206,7 +214,8 @@ TEST_CASE("new limits hold from then on", "[tenant]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a retired tenant goes with its last block, memory, instance and child", "[tenant]") {
+TEST_CASE("a retired tenant goes with its last block, memory, instance and child", "[tenant]")
+{
     Host host;
     hak_wasm_tenant *root = hak_wasm_host_tenant(host);
     size_t before = info_of(root).heap_committed;
@@ -238,7 +247,8 @@ TEST_CASE("a retired tenant goes with its last block, memory, instance and child
     CHECK(info_of(root).heap_committed == before);
 }
 
-TEST_CASE("what survives a retired tenant goes with the host", "[tenant]") {
+TEST_CASE("what survives a retired tenant goes with the host", "[tenant]")
+{
     Host host;
     TenantOptions group;
     group.children = true;
@@ -252,7 +262,8 @@ TEST_CASE("what survives a retired tenant goes with the host", "[tenant]") {
     CHECK(host.info().live == 1);
 }
 
-TEST_CASE("closed in bulk, everything is gone at once", "[tenant]") {
+TEST_CASE("closed in bulk, everything is gone at once", "[tenant]")
+{
     Host host;
     hak_wasm_tenant *root = hak_wasm_host_tenant(host);
     size_t before = info_of(root).heap_committed;
@@ -287,7 +298,8 @@ TEST_CASE("closed in bulk, everything is gone at once", "[tenant]") {
     CHECK(info_of(root).heap_committed == before);
 }
 
-TEST_CASE("a tenant in the context of one before is as new", "[tenant]") {
+TEST_CASE("a tenant in the context of one before is as new", "[tenant]")
+{
     HostOptions host_options;
     host_options.decay_ns = 1000;
     Host host(&host_options);
@@ -345,7 +357,8 @@ TEST_CASE("a tenant in the context of one before is as new", "[tenant]") {
     CHECK(info_of(root).heap_committed == before);
 }
 
-TEST_CASE("names", "[tenant]") {
+TEST_CASE("names", "[tenant]")
+{
     Host host;
     TenantOptions options;
     std::string name(100, 'x');
@@ -364,7 +377,8 @@ TEST_CASE("names", "[tenant]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a tick gives idle pages of contexts back", "[tenant]") {
+TEST_CASE("a tick gives idle pages of contexts back", "[tenant]")
+{
     HostOptions options;
     options.decay_ns = 1000;
     Host host(&options);

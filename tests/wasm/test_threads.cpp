@@ -6,10 +6,13 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // Runs fn(0) and fn(1) at the same time.
-template <typename Fn> void both(Fn fn) {
+template <typename Fn>
+void both(Fn fn)
+{
     std::thread other([&] { fn(1); });
     fn(0);
     other.join();
@@ -18,12 +21,16 @@ template <typename Fn> void both(Fn fn) {
 // Checks of Catch are for one thread.
 struct Verdict {
     std::atomic<int> wrong{0};
-    void check(bool right) { wrong += !right; }
+    void check(bool right)
+    {
+        wrong += !right;
+    }
 };
 
 } // namespace
 
-TEST_CASE("10,000 memories and tenants are made and ended on two threads", "[threads]") {
+TEST_CASE("10,000 memories and tenants are made and ended on two threads", "[threads]")
+{
     for (hak_wasm_bounds bounds : {HAK_WASM_FLAT, HAK_WASM_GUARD}) {
         HostOptions options;
         options.bounds = bounds;
@@ -60,7 +67,8 @@ TEST_CASE("10,000 memories and tenants are made and ended on two threads", "[thr
     }
 }
 
-TEST_CASE("limits hold under two threads of one tenant", "[threads]") {
+TEST_CASE("limits hold under two threads of one tenant", "[threads]")
+{
     Host host;
     TenantOptions options;
     options.limits = {256 * KIB, false, 8 * WASM_PAGE, 3};
@@ -105,7 +113,8 @@ TEST_CASE("limits hold under two threads of one tenant", "[threads]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("blocks and memories may be freed by another thread, after the tenant was closed too", "[threads]") {
+TEST_CASE("blocks and memories may be freed by another thread, after the tenant was closed too", "[threads]")
+{
     Host host;
     Verdict verdict;
     for (int round = 0; round < 200; round++) {
@@ -131,7 +140,8 @@ TEST_CASE("blocks and memories may be freed by another thread, after the tenant 
     CHECK(info_of(hak_wasm_host_tenant(host)).heap_live == 0);
 }
 
-TEST_CASE("an image serves two threads, and statistics are read beside them", "[threads]") {
+TEST_CASE("an image serves two threads, and statistics are read beside them", "[threads]")
+{
     Host host;
     const size_t n = 2 * WASM_PAGE;
     char *p = static_cast<char *>(hak_wasm_memory_new(host, n));

@@ -3,7 +3,8 @@
 
 using namespace test;
 
-TEST_CASE("all memory of a guest's life is the tenant's, by label, and goes with it", "[wamr]") {
+TEST_CASE("all memory of a guest's life is the tenant's, by label, and goes with it", "[wamr]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     {
@@ -43,7 +44,8 @@ TEST_CASE("all memory of a guest's life is the tenant's, by label, and goes with
     CHECK(info_of(hak_wasm_host_tenant(host)).label[HAK_WASM_LINEAR].live_bytes == 0);
 }
 
-TEST_CASE("what the runtime keeps for itself is the host's, and none of it is left", "[wamr]") {
+TEST_CASE("what the runtime keeps for itself is the host's, and none of it is left", "[wamr]")
+{
     Host host;
     RuntimeInitArgs args = {};
     hak_wasm_wamr_args(host, &args);
@@ -55,7 +57,8 @@ TEST_CASE("what the runtime keeps for itself is the host's, and none of it is le
     CHECK(info_of(root).heap_live == 0);
 }
 
-TEST_CASE("accesses past the end trap, also in a slot that was larger before", "[wamr]") {
+TEST_CASE("accesses past the end trap, also in a slot that was larger before", "[wamr]")
+{
     for (hak_wasm_bounds bounds : {HAK_WASM_FLAT, HAK_WASM_GUARD}) {
         HostOptions options;
         options.bounds = bounds;
@@ -94,7 +97,8 @@ TEST_CASE("accesses past the end trap, also in a slot that was larger before", "
     }
 }
 
-TEST_CASE("limits: memory.grow is -1, instances are refused, the neighbour does not notice", "[wamr]") {
+TEST_CASE("limits: memory.grow is -1, instances are refused, the neighbour does not notice", "[wamr]")
+{
     Wamr host;
     TenantOptions options;
     options.limits.linear_bytes = MIB;
@@ -135,7 +139,8 @@ TEST_CASE("limits: memory.grow is -1, instances are refused, the neighbour does 
     CHECK(info_of(small.get()).instances_peak == 2);
 }
 
-TEST_CASE("a limit on the heap fails the load, and the tenant goes on", "[wamr]") {
+TEST_CASE("a limit on the heap fails the load, and the tenant goes on", "[wamr]")
+{
     Wamr host;
     TenantOptions options;
     options.limits.heap_bytes = 64 * KIB;
@@ -152,7 +157,8 @@ TEST_CASE("a limit on the heap fails the load, and the tenant goes on", "[wamr]"
     CHECK(module.module != nullptr);
 }
 
-TEST_CASE("memories of 0, 65,535 and 65,536 pages", "[wamr]") {
+TEST_CASE("memories of 0, 65,535 and 65,536 pages", "[wamr]")
+{
     HostOptions options;
     options.slot_bytes = size_t(4) << 30;
     Wamr host(&options);
@@ -190,12 +196,14 @@ TEST_CASE("memories of 0, 65,535 and 65,536 pages", "[wamr]") {
     CHECK(info_of(tenant.get()).linear_bytes == 0);
 }
 
-TEST_CASE("a tenant closed in bulk takes modules, instances and memories along", "[wamr]") {
+TEST_CASE("a tenant closed in bulk takes modules, instances and memories along", "[wamr]")
+{
     Wamr host;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, nullptr);
     Bytes bytes = read_guest("small");
     char error[128];
-    wasm_module_t module = hak_wasm_wamr_load(tenant, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
+    wasm_module_t module =
+        hak_wasm_wamr_load(tenant, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
     REQUIRE(module != nullptr);
     for (int i = 0; i < 3; i++)
         REQUIRE(hak_wasm_wamr_open(tenant, module, 32768, error, sizeof error) != nullptr);

@@ -3,40 +3,52 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // In front of the adapter's functions: the n-th request fails.
 struct Failing {
     MemAllocOption inner;
     long countdown = -1; // < 0: nothing fails
 
-    bool fails() { return countdown >= 0 && countdown-- == 0; }
+    bool fails()
+    {
+        return countdown >= 0 && countdown-- == 0;
+    }
 };
 
-template <typename Fn> Fn *function(void *p) {
+template <typename Fn>
+Fn *function(void *p)
+{
     Fn *fn;
     std::memcpy(&fn, &p, sizeof fn);
     return fn;
 }
-template <typename Fn> void *object(Fn *fn) {
+template <typename Fn>
+void *object(Fn *fn)
+{
     void *p;
     std::memcpy(&p, &fn, sizeof p);
     return p;
 }
 
-void *allocate(mem_alloc_usage_t usage, void *user, unsigned size) {
+void *allocate(mem_alloc_usage_t usage, void *user, unsigned size)
+{
     auto *f = static_cast<Failing *>(user);
     auto *fn = function<void *(mem_alloc_usage_t, void *, unsigned)>(f->inner.allocator.malloc_func);
     return f->fails() ? nullptr : fn(usage, f->inner.allocator.user_data, size);
 }
 
-void *reallocate(mem_alloc_usage_t usage, bool full, void *user, void *p, unsigned size) {
+void *reallocate(mem_alloc_usage_t usage, bool full, void *user, void *p, unsigned size)
+{
     auto *f = static_cast<Failing *>(user);
-    auto *fn = function<void *(mem_alloc_usage_t, bool, void *, void *, unsigned)>(f->inner.allocator.realloc_func);
+    auto *fn =
+        function<void *(mem_alloc_usage_t, bool, void *, void *, unsigned)>(f->inner.allocator.realloc_func);
     return f->fails() ? nullptr : fn(usage, full, f->inner.allocator.user_data, p, size);
 }
 
-void release(mem_alloc_usage_t usage, void *user, void *p) {
+void release(mem_alloc_usage_t usage, void *user, void *p)
+{
     auto *f = static_cast<Failing *>(user);
     function<void(mem_alloc_usage_t, void *, void *)>(f->inner.allocator.free_func)(
         usage, f->inner.allocator.user_data, p);
@@ -46,7 +58,8 @@ void release(mem_alloc_usage_t usage, void *user, void *p) {
 struct FailingWamr : Host {
     Failing failing;
 
-    FailingWamr() {
+    FailingWamr()
+    {
         RuntimeInitArgs args = {};
         hak_wasm_wamr_args(host, &args);
         failing.inner = args.mem_alloc_option;
@@ -56,14 +69,19 @@ struct FailingWamr : Host {
         args.mem_alloc_option.allocator.user_data = &failing;
         REQUIRE(wasm_runtime_full_init(&args));
     }
-    ~FailingWamr() { wasm_runtime_destroy(); }
+    ~FailingWamr()
+    {
+        wasm_runtime_destroy();
+    }
 };
 
 // A guest's life as far as it goes; whether it went all the way.
-bool live(hak_wasm_tenant *tenant, const Bytes &content, std::vector<const char *> calls) {
+bool live(hak_wasm_tenant *tenant, const Bytes &content, std::vector<const char *> calls)
+{
     Bytes bytes = content;
     char error[128];
-    wasm_module_t module = hak_wasm_wamr_load(tenant, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
+    wasm_module_t module =
+        hak_wasm_wamr_load(tenant, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
     if (module == nullptr) return false;
     bool whole = false;
     hak_wasm_wamr *guest = hak_wasm_wamr_open(tenant, module, 32768, error, sizeof error);
@@ -84,7 +102,8 @@ bool live(hak_wasm_tenant *tenant, const Bytes &content, std::vector<const char 
 }
 
 // Fails the first request, then the second, ... until a life is whole.
-long fail_all(const char *guest, std::vector<const char *> calls) {
+long fail_all(const char *guest, std::vector<const char *> calls)
+{
     FailingWamr host;
     Tenant tenant = new_tenant(host);
     const Bytes content = read_guest(guest);
@@ -116,19 +135,23 @@ long fail_all(const char *guest, std::vector<const char *> calls) {
 
 } // namespace
 
-TEST_CASE("every allocation of a small guest fails once", "[failure]") {
+TEST_CASE("every allocation of a small guest fails once", "[failure]")
+{
     CHECK(fail_all("small", {"init", "handle", "grow", "pages"}) > 500);
 }
 
-TEST_CASE("every allocation of a guest with tables and segments fails once", "[failure]") {
+TEST_CASE("every allocation of a guest with tables and segments fails once", "[failure]")
+{
     CHECK(fail_all("state", {"sum", "change", "sum"}) > 50);
 }
 
-TEST_CASE("every allocation of a guest with files fails once", "[failure]") {
+TEST_CASE("every allocation of a guest with files fails once", "[failure]")
+{
     CHECK(fail_all("files", {"is_open"}) > 50);
 }
 
-TEST_CASE("every limit on the heap fails a life cleanly", "[failure]") {
+TEST_CASE("every limit on the heap fails a life cleanly", "[failure]")
+{
     Wamr host;
     const Bytes content = read_guest("small");
     long failed = 0;

@@ -6,18 +6,28 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Snapshot {
     hak_wasm_wamr_snapshot *snapshot;
-    explicit Snapshot(hak_wasm_wamr *guest) : snapshot(hak_wasm_wamr_take(guest)) {}
+    explicit Snapshot(hak_wasm_wamr *guest) : snapshot(hak_wasm_wamr_take(guest))
+    {
+    }
     Snapshot(const Snapshot &) = delete;
     Snapshot &operator=(const Snapshot &) = delete;
-    ~Snapshot() { hak_wasm_wamr_drop(snapshot); }
-    operator hak_wasm_wamr_snapshot *() const { return snapshot; }
+    ~Snapshot()
+    {
+        hak_wasm_wamr_drop(snapshot);
+    }
+    operator hak_wasm_wamr_snapshot *() const
+    {
+        return snapshot;
+    }
 };
 
-size_t open_files() {
+size_t open_files()
+{
     size_t n = 0;
     DIR *dir = opendir("/proc/self/fd");
     while (readdir(dir))
@@ -28,7 +38,8 @@ size_t open_files() {
 
 } // namespace
 
-TEST_CASE("a thousand requests have the same answer and the same bytes", "[reset]") {
+TEST_CASE("a thousand requests have the same answer and the same bytes", "[reset]")
+{
     for (hak_wasm_dirty method : {HAK_WASM_DIRTY_SCAN, HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_DIRTY_COMPARE}) {
         HostOptions options;
         options.dirty = method;
@@ -68,7 +79,8 @@ TEST_CASE("a thousand requests have the same answer and the same bytes", "[reset
     }
 }
 
-TEST_CASE("globals, tables, dropped segments and the size of the memory are restored", "[reset]") {
+TEST_CASE("globals, tables, dropped segments and the size of the memory are restored", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "state");
@@ -107,7 +119,8 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
     }
 }
 
-TEST_CASE("one snapshot serves all guests of a module", "[reset]") {
+TEST_CASE("one snapshot serves all guests of a module", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "small"), other(tenant.get(), "big");
@@ -128,7 +141,8 @@ TEST_CASE("one snapshot serves all guests of a module", "[reset]") {
     CHECK(stranger.ok());
 }
 
-TEST_CASE("16 MiB are restored by their written pages", "[reset]") {
+TEST_CASE("16 MiB are restored by their written pages", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "big");
@@ -146,7 +160,8 @@ TEST_CASE("16 MiB are restored by their written pages", "[reset]") {
     }
 }
 
-TEST_CASE("a guest that opened a file is instantiated anew, and the file is closed", "[reset]") {
+TEST_CASE("a guest that opened a file is instantiated anew, and the file is closed", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "files");
@@ -188,7 +203,8 @@ TEST_CASE("a guest that opened a file is instantiated anew, and the file is clos
     CHECK(rmdir(place) == 0);
 }
 
-TEST_CASE("tables of the host's references have no snapshot", "[reset]") {
+TEST_CASE("tables of the host's references have no snapshot", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "externs");
@@ -198,7 +214,8 @@ TEST_CASE("tables of the host's references have no snapshot", "[reset]") {
     hak_wasm_wamr_drop(nullptr);
 }
 
-TEST_CASE("a snapshot and its guest end in any order", "[reset]") {
+TEST_CASE("a snapshot and its guest end in any order", "[reset]")
+{
     Wamr host;
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "small");

@@ -6,7 +6,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool SANITIZED = true;
@@ -14,7 +15,8 @@ constexpr bool SANITIZED = true;
 constexpr bool SANITIZED = false;
 #endif
 
-size_t available_memory() {
+size_t available_memory()
+{
     std::ifstream in("/proc/meminfo");
     std::string word;
     while (in >> word) {
@@ -26,14 +28,16 @@ size_t available_memory() {
     return 0;
 }
 
-size_t mappings() {
+size_t mappings()
+{
     std::ifstream in("/proc/self/maps");
     return size_t(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
 }
 
 } // namespace
 
-TEST_CASE("10,000 instances on two threads, each with its own tenant", "[threads]") {
+TEST_CASE("10,000 instances on two threads, each with its own tenant", "[threads]")
+{
     HostOptions options;
     options.warm_bytes = 2 * MIB;
     Wamr host(&options);
@@ -49,7 +53,8 @@ TEST_CASE("10,000 instances on two threads, each with its own tenant", "[threads
             uint32_t argv[1] = {thread};
             bool ok = guest != nullptr;
             if (ok && i % 10 == 0) {
-                ok = hak_wasm_wamr_call(guest, "init", 0, nullptr) && hak_wasm_wamr_call(guest, "handle", 1, argv);
+                ok = hak_wasm_wamr_call(guest, "init", 0, nullptr) &&
+                     hak_wasm_wamr_call(guest, "handle", 1, argv);
                 if (i == 0) answer = argv[0];
                 ok = ok && argv[0] == answer;
             }
@@ -70,7 +75,8 @@ TEST_CASE("10,000 instances on two threads, each with its own tenant", "[threads
     CHECK(info_of(owner.get()).label[HAK_WASM_INSTANCE].live_blocks == 0);
 }
 
-TEST_CASE("40,000 instances live at once, in a few mappings", "[live]") {
+TEST_CASE("40,000 instances live at once, in a few mappings", "[live]")
+{
     if (SANITIZED || available_memory() < 4096 * MIB) {
         WARN("left out: under a sanitizer, or less than 4 GiB of memory available");
         return;

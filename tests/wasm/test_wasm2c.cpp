@@ -10,16 +10,19 @@ extern "C" {
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Wasm2c : Host {
-    static HostOptions guarded() {
+    static HostOptions guarded()
+    {
         HostOptions options;
         options.bounds = HAK_WASM_GUARD;
         options.guard_bytes = size_t(4) << 30;
         return options;
     }
-    explicit Wasm2c(HostOptions options = guarded()) : Host(&options) {
+    explicit Wasm2c(HostOptions options = guarded()) : Host(&options)
+    {
         REQUIRE(hak_wasm_wasm2c_use(host, WASM_RT_MEMCHECK_SIGNAL_HANDLER) == 0);
         wasm_rt_init(); // once in a process: wasm2c cannot begin again after wasm_rt_free
         Z_small_init_module();
@@ -27,7 +30,9 @@ struct Wasm2c : Host {
 };
 
 // What a function trapped with; WASM_RT_TRAP_NONE = it did not.
-template <typename Fn> int trapped(Fn fn) {
+template <typename Fn>
+int trapped(Fn fn)
+{
     int code = wasm_rt_impl_try();
     if (code == 0) fn();
     return code;
@@ -35,7 +40,8 @@ template <typename Fn> int trapped(Fn fn) {
 
 } // namespace
 
-TEST_CASE("a host without guards is refused where guests rely on them", "[wasm2c]") {
+TEST_CASE("a host without guards is refused where guests rely on them", "[wasm2c]")
+{
     Host flat;
     CHECK(hak_wasm_wasm2c_use(flat, true) == -1);
     HostOptions options;
@@ -45,7 +51,8 @@ TEST_CASE("a host without guards is refused where guests rely on them", "[wasm2c
     CHECK(hak_wasm_wasm2c_use(narrow, false) == 0);
 }
 
-TEST_CASE("instances have their memory from the current tenant's host", "[wasm2c]") {
+TEST_CASE("instances have their memory from the current tenant's host", "[wasm2c]")
+{
     Wasm2c host;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, nullptr);
     static Z_small_instance_t guest, other;
@@ -84,7 +91,8 @@ TEST_CASE("instances have their memory from the current tenant's host", "[wasm2c
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("over a limit a guest traps, or its growth fails", "[wasm2c]") {
+TEST_CASE("over a limit a guest traps, or its growth fails", "[wasm2c]")
+{
     Wasm2c host;
     TenantOptions options;
     options.limits.linear_bytes = 4 * WASM_PAGE;
@@ -102,7 +110,8 @@ TEST_CASE("over a limit a guest traps, or its growth fails", "[wasm2c]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a guest is brought back by its image and a copy of its struct", "[wasm2c]") {
+TEST_CASE("a guest is brought back by its image and a copy of its struct", "[wasm2c]")
+{
     Wasm2c host;
     static Z_small_instance_t guest;
     Z_small_instantiate(&guest);

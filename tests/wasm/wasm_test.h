@@ -11,29 +11,42 @@
 #include <unistd.h>
 #include <vector>
 
-namespace test {
+namespace test
+{
 
 struct HostOptions : hak_wasm_host_options {
-    HostOptions() : hak_wasm_host_options(HAK_WASM_HOST_OPTIONS_INIT) {}
+    HostOptions() : hak_wasm_host_options(HAK_WASM_HOST_OPTIONS_INIT)
+    {
+    }
 };
 
 struct TenantOptions : hak_wasm_tenant_options {
-    TenantOptions() : hak_wasm_tenant_options(HAK_WASM_TENANT_OPTIONS_INIT) {}
+    TenantOptions() : hak_wasm_tenant_options(HAK_WASM_TENANT_OPTIONS_INIT)
+    {
+    }
 };
 
 // A host that is deleted at the end.
 struct Host {
     hak_wasm_host *host;
 
-    explicit Host(const hak_wasm_host_options *options = nullptr) : host(hak_wasm_host_new(options)) {
+    explicit Host(const hak_wasm_host_options *options = nullptr) : host(hak_wasm_host_new(options))
+    {
         REQUIRE(host != nullptr);
     }
     Host(const Host &) = delete;
     Host &operator=(const Host &) = delete;
-    ~Host() { hak_wasm_host_delete(host); }
-    operator hak_wasm_host *() const { return host; }
+    ~Host()
+    {
+        hak_wasm_host_delete(host);
+    }
+    operator hak_wasm_host *() const
+    {
+        return host;
+    }
 
-    hak_wasm_host_info info() const {
+    hak_wasm_host_info info() const
+    {
         hak_wasm_host_info i = {};
         i.size = sizeof i;
         REQUIRE(hak_wasm_host_stats(host, &i) == 0);
@@ -41,7 +54,8 @@ struct Host {
     }
 };
 
-inline hak_wasm_tenant_info info_of(hak_wasm_tenant *tenant) {
+inline hak_wasm_tenant_info info_of(hak_wasm_tenant *tenant)
+{
     hak_wasm_tenant_info i = {};
     i.size = sizeof i;
     REQUIRE(hak_wasm_tenant_stats(tenant, &i) == 0);
@@ -51,13 +65,19 @@ inline hak_wasm_tenant_info info_of(hak_wasm_tenant *tenant) {
 struct Scope {
     hak_wasm_scope before;
     explicit Scope(hak_wasm_tenant *tenant, hak_wasm_label label = HAK_WASM_INSTANCE)
-        : before(hak_wasm_enter(tenant, label)) {}
+        : before(hak_wasm_enter(tenant, label))
+    {
+    }
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
-    ~Scope() { hak_wasm_leave(before); }
+    ~Scope()
+    {
+        hak_wasm_leave(before);
+    }
 };
 
-inline bool is_zero(const void *p, size_t n) {
+inline bool is_zero(const void *p, size_t n)
+{
     const char *c = static_cast<const char *>(p);
     return n == 0 || (*c == 0 && std::memcmp(c, c + 1, n - 1) == 0);
 }

@@ -12,8 +12,8 @@ static bool charge_one(hk_wasm_account *a, size_t n)
     } while (!atomic_compare_exchange_weak_explicit(&a->used, &used, used + n, memory_order_relaxed,
                                                     memory_order_relaxed));
     size_t peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
-    while (peak < used + n && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, used + n, memory_order_relaxed,
-                                                                     memory_order_relaxed)) {
+    while (peak < used + n && !atomic_compare_exchange_weak_explicit(
+                                  &a->peak, &peak, used + n, memory_order_relaxed, memory_order_relaxed)) {
     }
     return true;
 }

@@ -69,7 +69,8 @@ void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n)
 void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n)
 {
     hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
-    return counted(tenant, hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
+    return counted(tenant,
+                   hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n)

@@ -9,7 +9,8 @@ const char *hak_wasm_host_options_error(const hak_wasm_host_options *o)
 {
     if (!o) return NULL;
     if (o->size != sizeof *o) return "hak_wasm_host_options.size is not sizeof(hak_wasm_host_options)";
-    if (o->bounds != HAK_WASM_FLAT && o->bounds != HAK_WASM_GUARD) return "bounds: HAK_WASM_FLAT or HAK_WASM_GUARD";
+    if (o->bounds != HAK_WASM_FLAT && o->bounds != HAK_WASM_GUARD)
+        return "bounds: HAK_WASM_FLAT or HAK_WASM_GUARD";
     if (o->slot_bytes && (o->slot_bytes < (size_t)64 << 10 || o->slot_bytes > (size_t)16 << 30))
         return "slot_bytes: 0 (default), or 64 KiB to 16 GiB";
     if (o->guard_bytes > (size_t)8 << 30) return "guard_bytes: up to 8 GiB";

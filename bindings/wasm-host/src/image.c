@@ -80,8 +80,8 @@ int hk_wasm_image_attach(hak_wasm_image *image, hk_wasm_slot *slot)
     size_t size = (image->size + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
     /* An older image may have mapped more than this one does. */
     if (slot->mapped > size && hk_wasm_slot_detach(slot) != 0) return -1;
-    if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, image->file,
-                     0) == MAP_FAILED)
+    if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
+                     image->file, 0) == MAP_FAILED)
         return -1;
     slot->mapped = size;
     atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);

@@ -159,7 +159,8 @@ void hk_wasm_pages_destroy(hk_wasm_pages *pages)
 /* MADV_DONTNEED cannot fail on mappings of our own except where pages are locked; then they are cleared. */
 static void give_back(void *base, size_t n)
 {
-    if (n && madvise(base, (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1), MADV_DONTNEED) != 0) memset(base, 0, n);
+    if (n && madvise(base, (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1), MADV_DONTNEED) != 0)
+        memset(base, 0, n);
 }
 
 size_t hk_wasm_pages_clear(hk_wasm_pages *pages, void *base, size_t n, bool keep)

@@ -267,15 +267,15 @@ static size_t clean(hk_wasm_slots *s, hk_wasm_slot *slot, size_t size)
     if (from) {
         if (s->pages.method == HAK_WASM_DIRTY_COMPARE)
             hk_wasm_pages_clear(&s->pages, slot->base, from, false); /* drops the copies */
-        else
-            resident = hk_wasm_pages_restore(&s->pages, slot->base, slot->image->view, from);
+        else resident = hk_wasm_pages_restore(&s->pages, slot->base, slot->image->view, from);
     }
     if (size > from) {
         resident += hk_wasm_pages_clear(&s->pages, slot->base + from, size - from, true);
         from = size;
     }
     /* zero already, from a larger memory before */
-    if (slot->high > from) resident += hk_wasm_pages_resident(&s->pages, slot->base + from, slot->high - from);
+    if (slot->high > from)
+        resident += hk_wasm_pages_resident(&s->pages, slot->base + from, slot->high - from);
     return resident;
 }
 

@@ -9,14 +9,14 @@ enum { HK_WASM_SHARDS = 16, HK_WASM_EXTENTS = 4096 };
 typedef enum hk_wasm_state { HK_WASM_COLD, HK_WASM_WARM, HK_WASM_LIVE } hk_wasm_state;
 
 typedef struct hk_wasm_slot {
-    _Alignas(128) char *base; /* no cache line shared by two threads' memories */
-    _Atomic size_t size;      /* what the guest sees; statistics read it from other threads */
-    size_t open;              /* readable and writable from base on; guard only */
-    size_t high;              /* pages were touched below this since the slot was cold */
-    size_t mapped;            /* from base on a private mapping of the image's file */
-    size_t resident;          /* while warm */
+    _Alignas(128) char *base;        /* no cache line shared by two threads' memories */
+    _Atomic size_t size;             /* what the guest sees; statistics read it from other threads */
+    size_t open;                     /* readable and writable from base on; guard only */
+    size_t high;                     /* pages were touched below this since the slot was cold */
+    size_t mapped;                   /* from base on a private mapping of the image's file */
+    size_t resident;                 /* while warm */
     hak_wasm_tenant *_Atomic tenant; /* while live */
-    hak_wasm_image *image;    /* attached to; a reference */
+    hak_wasm_image *image;           /* attached to; a reference */
     struct hk_wasm_slot *prev, *next;
     uint64_t epoch; /* of the host when it became warm */
     uint8_t shard;  /* while warm */
@@ -60,8 +60,8 @@ void hk_wasm_slots_destroy(hk_wasm_slots *slots);
 
 /* The slot that begins at p; NULL = none. */
 hk_wasm_slot *hk_wasm_slot_at(const hk_wasm_slots *slots, const void *p);
-/* A free slot with `bytes` readable and writable; it reads as the image if it is attached to this one, else as
- * zero. State LIVE, size 0, no tenant. NULL = no address space. */
+/* A free slot with `bytes` readable and writable; it reads as the image if it is attached to this one, else
+ * as zero. State LIVE, size 0, no tenant. NULL = no address space. */
 hk_wasm_slot *hk_wasm_slot_take(hk_wasm_slots *slots, size_t bytes, const hak_wasm_image *image);
 /* Cleans the slot and keeps it, warm if the budget allows. */
 void hk_wasm_slot_give(hk_wasm_slots *slots, hk_wasm_slot *slot);

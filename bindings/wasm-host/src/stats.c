@@ -33,7 +33,8 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info)
 int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info)
 {
     if (info->size != sizeof *info) return -1;
-    hk_wasm_account *bytes = &tenant->account[HK_WASM_BYTES], *instances = &tenant->account[HK_WASM_INSTANCES];
+    hk_wasm_account *bytes = &tenant->account[HK_WASM_BYTES],
+                    *instances = &tenant->account[HK_WASM_INSTANCES];
     *info = (hak_wasm_tenant_info){
         .size = sizeof *info,
         .linear_bytes = atomic_load(&bytes->used),

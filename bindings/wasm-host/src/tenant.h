@@ -16,18 +16,18 @@ struct hak_wasm_tenant {
     char name[48]; /* first: hak_ctx_name of the context leads back to the tenant */
     hak_wasm_host *host;
     hak_wasm_tenant *parent;
-    hak_quota *quota; /* of those with children */
+    hak_quota *quota;          /* of those with children */
     _Atomic size_t heap_limit; /* hard or soft; 0 = none */
     hk_wasm_account account[HK_WASM_ACCOUNTS];
     _Atomic size_t own_bytes, own_memories, own_instances;
-    _Atomic size_t refs; /* one for the context, each memory, each instance, each child */
+    _Atomic size_t refs;   /* one for the context, each memory, each instance, each child */
     hak_wasm_tenant *next; /* retired, or spare */
-    size_t committed; /* while spare, by the last look */
-    unsigned closes;  /* of tenants in this context */
-    uint64_t epoch;   /* of the host when it became spare */
-    bool listed;              /* among the retired of the host */
-    bool closed;              /* under lock, like the rest */
-    size_t blocks;            /* live; the context's own count takes a pass over its magazines */
+    size_t committed;      /* while spare, by the last look */
+    unsigned closes;       /* of tenants in this context */
+    uint64_t epoch;        /* of the host when it became spare */
+    bool listed;           /* among the retired of the host */
+    bool closed;           /* under lock, like the rest */
+    size_t blocks;         /* live; the context's own count takes a pass over its magazines */
     uint64_t failures;
     hak_ctx *ctx;         /* NULL = gone */
     pthread_mutex_t lock; /* contexts are for one thread at a time */
@@ -63,7 +63,8 @@ void hk_wasm_spares_init(hak_wasm_host *host);
 void hk_wasm_spares_destroy(hak_wasm_host *host);
 /* Keeps a closed tenant that nobody refers to and whose context is empty; false = it is not kept. */
 bool hk_wasm_spare_give(hak_wasm_tenant *tenant);
-/* A child of the host's tenant, as new but for name and limits. NULL = none that is small enough for these. */
+/* A child of the host's tenant, as new but for name and limits. NULL = none that is small enough for these.
+ */
 hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
 /* Ends spares that became so before this epoch. Returns their bytes. */
 size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before);

@@ -27,8 +27,8 @@ uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module);
 uint32_t hk_wasm_wamr_max_pages(wasm_module_t module);
 /* Base of the linear memory; NULL = none. */
 void *hk_wasm_wamr_memory(wasm_module_inst_t instance);
-/* The memory has this many bytes from now on; what they hold is the caller's affair. Another number than before has
- * to be the size of a memory of this module at some time. */
+/* The memory has this many bytes from now on; what they hold is the caller's affair. Another number than
+ * before has to be the size of a memory of this module at some time. */
 void hk_wasm_wamr_set_memory_size(wasm_module_inst_t instance, uint64_t bytes);
 
 /* Whether the state is made of numbers only, so that it can be copied. */
@@ -41,8 +41,8 @@ void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state);
 /* File descriptors: bytes of the table, and the table. */
 size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance);
 void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files);
-/* Whether the instance's descriptors are those of the saved table. `exact` = false leaves out the identity of open files,
- * which no two instances have in common. */
+/* Whether the instance's descriptors are those of the saved table. `exact` = false leaves out the identity of
+ * open files, which no two instances have in common. */
 bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
 
 #endif

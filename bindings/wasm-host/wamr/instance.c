@@ -64,8 +64,8 @@ void hk_wasm_wamr_end(hak_wasm_wamr *guest)
     guest->files = NULL;
 }
 
-hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size, char *error,
-                                  uint32_t error_size)
+hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size,
+                                  char *error, uint32_t error_size)
 {
     if (hak_wasm_admit(tenant) != 0) {
         snprintf(error, error_size, "the tenant is at a limit");

@@ -148,7 +148,8 @@ bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *saved, si
     for (size_t i = 0; i < size / sizeof(file); i++) {
         const file *now = &files_of(table)[i];
         if (exact ? now->object != then[i].object : !now->object != !then[i].object) return false;
-        if (now->object && (now->rights != then[i].rights || now->inheriting != then[i].inheriting)) return false;
+        if (now->object && (now->rights != then[i].rights || now->inheriting != then[i].inheriting))
+            return false;
     }
     return true;
 }

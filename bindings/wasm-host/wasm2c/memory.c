@@ -48,7 +48,8 @@ uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
     uint32_t before = memory->pages;
     uint64_t pages = (uint64_t)before + delta;
     if (delta == 0) return before;
-    if (pages > memory->max_pages || hak_wasm_memory_grow(host_of(memory), memory->data, pages * PAGE_BYTES) != 0)
+    if (pages > memory->max_pages ||
+        hak_wasm_memory_grow(host_of(memory), memory->data, pages * PAGE_BYTES) != 0)
         return UINT32_MAX;
     memory->pages = (uint32_t)pages;
     memory->size = (uint32_t)(pages * PAGE_BYTES);

@@ -94,20 +94,26 @@ typedef struct hak_wasm_host_options {
                                guard; 64 KiB to 16 GiB, rounded up to 64 KiB */
     size_t guard_bytes;     /* address space behind each slot, never accessible. 0 = none flat, 32 MiB guard;
                                up to 8 GiB, rounded up to 64 KiB. The first slot has as much before it */
-    size_t extent_bytes;    /* slots are reserved in extents of about this much. 0 = 256 GiB; at least one slot.
-                               Halved when refused */
-    size_t warm_bytes;      /* resident, zeroed pages kept in free slots, at most. 0 = 64 MiB; HAK_NONE = none */
-    uint64_t decay_ns;      /* slots free for one to two of these go cold at a tick. 0 = 1 s */
+    size_t extent_bytes; /* slots are reserved in extents of about this much. 0 = 256 GiB; at least one slot.
+                            Halved when refused */
+    size_t warm_bytes;   /* resident, zeroed pages kept in free slots, at most. 0 = 64 MiB; HAK_NONE = none */
+    uint64_t decay_ns;   /* slots free for one to two of these go cold at a tick. 0 = 1 s */
     hak_wasm_dirty dirty;   /* anything but the default is refused when it does not work here */
     hak_wasm_limits limits; /* of all tenants together */
 } hak_wasm_host_options;
-#define HAK_WASM_HOST_OPTIONS_INIT \
-    { sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO, { 0, false, 0, 0 } }
+#define HAK_WASM_HOST_OPTIONS_INIT                                                                           \
+    {                                                                                                        \
+        sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO,                    \
+        {                                                                                                    \
+            0, false, 0, 0                                                                                   \
+        }                                                                                                    \
+    }
 
 /* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
  * options NULL = defaults. Reserves no slots yet. */
 HAK_API hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *options);
-/* Every tenant must be closed and every image dropped. Memories and retired tenants that still live go too. */
+/* Every tenant must be closed and every image dropped. Memories and retired tenants that still live go too.
+ */
 HAK_API void hak_wasm_host_delete(hak_wasm_host *host);
 /* What is wrong with the options, in one line; NULL = nothing. */
 HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *options);
@@ -117,8 +123,8 @@ HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
 /* The host lends time: slots that were free for decay_ns return their pages, idle pages of contexts go
  * back. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
 HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
-/* All pages of free slots and of contexts that wait for the next tenant back to the operating system, now. Returns the
- * bytes. */
+/* All pages of free slots and of contexts that wait for the next tenant back to the operating system, now.
+ * Returns the bytes. */
 HAK_API size_t hak_wasm_host_trim(hak_wasm_host *host);
 
 typedef struct hak_wasm_host_info {
@@ -129,7 +135,7 @@ typedef struct hak_wasm_host_info {
     size_t linear_bytes;   /* sizes of live memories */
     size_t reserved_bytes; /* address space of all extents */
     size_t extents;
-    size_t image_bytes; /* sizes of images that exist */
+    size_t image_bytes;   /* sizes of images that exist */
     hak_wasm_dirty dirty; /* what AUTO came to */
 } hak_wasm_host_info;
 /* 0 = ok; -1 = size is not set. */
@@ -145,8 +151,13 @@ typedef struct hak_wasm_tenant_options {
                                 a page. Default false */
     hak_wasm_limits limits;
 } hak_wasm_tenant_options;
-#define HAK_WASM_TENANT_OPTIONS_INIT \
-    { sizeof(hak_wasm_tenant_options), NULL, NULL, false, { 0, false, 0, 0 } }
+#define HAK_WASM_TENANT_OPTIONS_INIT                                                                         \
+    {                                                                                                        \
+        sizeof(hak_wasm_tenant_options), NULL, NULL, false,                                                  \
+        {                                                                                                    \
+            0, false, 0, 0                                                                                   \
+        }                                                                                                    \
+    }
 
 /* NULL = broken options, no memory, or over a limit of a parent. options NULL = defaults. Cost: well under
  * 1 us; one unit (16 KiB) of the heap limits. */
@@ -155,12 +166,12 @@ HAK_API hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm
 typedef enum hak_wasm_close {
     HAK_WASM_RETIRE, /* what is live stays until it is freed, one by one; the last block or memory takes the
                         tenant along. For runtimes that free late, as wasmtime does */
-    HAK_WASM_BULK    /* all blocks and memories are gone at once. The runtime must not touch any of them again:
-                        on the caller's word */
+    HAK_WASM_BULK /* all blocks and memories are gone at once. The runtime must not touch any of them again:
+                     on the caller's word */
 } hak_wasm_close;
 /* The tenant is not to be used again, and no thread may have it entered. A parent lives on until its
- * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own, for up to two
- * periods of decay: they count in heap_committed of the host's tenant. */
+ * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own, for
+ * up to two periods of decay: they count in heap_committed of the host's tenant. */
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
@@ -175,11 +186,11 @@ HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
 typedef struct hak_wasm_tenant_info {
     size_t size; /* sizeof(hak_wasm_tenant_info), set by the caller */
     struct {
-        size_t live_bytes;  /* usable bytes of blocks; for LINEAR sizes of memories */
-        size_t live_blocks; /* blocks, or memories */
-    } label[HAK_WASM_LABELS]; /* of this tenant alone, without children */
-    size_t heap_live;         /* sum of the labels but LINEAR */
-    size_t heap_committed;    /* what heap_bytes limits; with children when it may have any */
+        size_t live_bytes;            /* usable bytes of blocks; for LINEAR sizes of memories */
+        size_t live_blocks;           /* blocks, or memories */
+    } label[HAK_WASM_LABELS];         /* of this tenant alone, without children */
+    size_t heap_live;                 /* sum of the labels but LINEAR */
+    size_t heap_committed;            /* what heap_bytes limits; with children when it may have any */
     size_t linear_bytes, linear_peak; /* with children */
     size_t instances, instances_peak; /* with children */
     uint64_t heap_failures;           /* blocks refused */
@@ -188,8 +199,8 @@ typedef struct hak_wasm_tenant_info {
 } hak_wasm_tenant_info;
 /* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
-/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over all slots
- * and the page tables of its memories; in compare mode the sizes are returned instead. */
+/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over all
+ * slots and the page tables of its memories; in compare mode the sizes are returned instead. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */
@@ -254,8 +265,8 @@ HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
  * are copied back; a memory that is not attached to this image is attached, which replaces all of it.
  * -1 = not a memory, over a limit (a smaller memory grows), or no memory; it is as it was. */
 HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
-/* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost no
- * system call. */
+/* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost
+ * no system call. */
 HAK_API void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image);
 
 #ifdef __cplusplus

@@ -16,12 +16,12 @@
  *       hak_wasm_wamr_reset(guest, fresh);
  *
  *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1 and
- *   WASM_MEM_ALLOC_WITH_USAGE=1, without multiple modules, shared memories and garbage collection: it is, as the
- *   target hakmem_wasm_wamr builds it.
+ *   WASM_MEM_ALLOC_WITH_USAGE=1, without multiple modules, shared memories and garbage collection: it is, as
+ * the target hakmem_wasm_wamr builds it.
  *
  * CONVENTIONS
- *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process, so
- *   one host at a time. Since 0.1 for everything in this file.
+ *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
+ * so one host at a time. Since 0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_WAMR_H
 #define HAKMEM_WASM_WAMR_H
@@ -44,14 +44,14 @@ HAK_API wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes
 
 typedef struct hak_wasm_wamr hak_wasm_wamr;
 /* An instance with an execution environment. NULL with a text in `error` when the tenant may have no more
- * instances, when the module wants 65,536 pages (WAMR asks for 0 bytes then) or more than a slot has, or when there is
- * no memory. Growth ends at 65,535 pages. */
+ * instances, when the module wants 65,536 pages (WAMR asks for 0 bytes then) or more than a slot has, or when
+ * there is no memory. Growth ends at 65,535 pages. */
 HAK_API hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size,
                                           char *error, uint32_t error_size);
 /* NULL is fine. */
 HAK_API void hak_wasm_wamr_close(hak_wasm_wamr *guest);
-/* Calls an exported function; argv as in wasm_runtime_call_wasm. What system interface calls allocate is under
- * label WASI. false = no such function, or a trap: see hak_wasm_wamr_exception. */
+/* Calls an exported function; argv as in wasm_runtime_call_wasm. What system interface calls allocate is
+ * under label WASI. false = no such function, or a trap: see hak_wasm_wamr_exception. */
 HAK_API bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *function, uint32_t argc, uint32_t *argv);
 /* What the last call failed with; NULL = it did not. */
 HAK_API const char *hak_wasm_wamr_exception(hak_wasm_wamr *guest);
@@ -61,15 +61,16 @@ HAK_API wasm_module_inst_t hak_wasm_wamr_instance(hak_wasm_wamr *guest);
 HAK_API wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest);
 
 typedef struct hak_wasm_wamr_snapshot hak_wasm_wamr_snapshot;
-/* Memory, globals, tables and dropped segments as they are now. Serves all guests of the same module and tenant. NULL
- * = no memory, or the module has a table of external references, which belong to one instance. */
+/* Memory, globals, tables and dropped segments as they are now. Serves all guests of the same module and
+ * tenant. NULL = no memory, or the module has a table of external references, which belong to one instance.
+ */
 HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest);
 /* Before the tenant is closed. NULL is fine. */
 HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);
 /* The guest as it was when the snapshot was taken, whatever it did since, traps included.
  * 0 = in place. 1 = re-instantiated first, because it opened, closed or renumbered file descriptors. -1 = not
- * possible: no memory, another module, or descriptors differ from a new instance's in the snapshot itself; only
- * hak_wasm_wamr_close is left then. Positions of open files are not restored. */
+ * possible: no memory, another module, or descriptors differ from a new instance's in the snapshot itself;
+ * only hak_wasm_wamr_close is left then. Positions of open files are not restored. */
 HAK_API int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot);
 
 #ifdef __cplusplus
