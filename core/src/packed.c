@@ -355,7 +355,7 @@ void hk_packed_trim(hak_ctx *ctx)
         else hk_units_give(ctx, slab_of(ctx, unit));
     }
     ctx->packed_count = (uint8_t)kept;
-    ctx->packed_quick = kept <= ctx->packed_nursery && !ctx->retired;
+    ctx->packed_quick = kept <= ctx->packed_nursery && ctx->role == HK_LOCAL && !ctx->retired;
     for (unsigned i = 0; i < kept; i++)
         gather(ctx, packed_unit(ctx, i));
 }
