@@ -48,6 +48,7 @@ static void create(void)
     hak_options options = HAK_OPTIONS_INIT;
     options.name = "python";
     options.shared = true;
+    options.counted = true;
     options.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
     options.phase = 48;

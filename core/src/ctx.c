@@ -405,6 +405,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
     size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
     ctx->phase = (uint8_t)o->phase;
+    ctx->counted = o->counted;
     ctx->packed_nursery = ctx->phase ? 0 : (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 

@@ -55,6 +55,7 @@ struct hak_ctx {
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase, debug;
+    bool counted; /* no frees are taken for a sweep */
     uint8_t big_missed_at;
     size_t grown;      /* bytes by which magazines grew */
     uint64_t flush_ns; /* when magazines of larger blocks were last emptied by a tick */

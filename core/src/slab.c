@@ -318,7 +318,7 @@ static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
         *bin->top++ = p;
         return;
     }
-    if (n >= 16 && is_sweep(bin->top - n / 2, bin->top)) {
+    if (n >= 16 && !ctx->counted && is_sweep(bin->top - n / 2, bin->top)) {
         hk_magazine_flush(ctx, bin, n);
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;

@@ -211,6 +211,27 @@ TEST_CASE("option magazine: how many frees later a double free is noticed")
     CHECK(frees_until_noticed(32) == standard);
 }
 
+TEST_CASE("option counted: frees in the order of addresses are no sweep")
+{
+    for (bool counted : {false, true}) {
+        TestSpace s;
+        hak_options options = ctx_options();
+        options.counted = counted;
+        options.packed_bytes = HAK_NONE;
+        TestCtx ctx(s.space, &options);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 200; i++)
+            blocks.push_back(hak_alloc(ctx, 64));
+        std::sort(blocks.begin(), blocks.end());
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        // A sweep hands out in the order of addresses again; counted, the last one comes first.
+        CHECK((hak_alloc(ctx, 64) == blocks.back()) == counted);
+        CHECK((hak_alloc(ctx, 64) == blocks[198]) == counted);
+        require_sound(ctx);
+    }
+}
+
 TEST_CASE("magazines of larger blocks grow where they swing between empty and full")
 {
     const size_t n = GENERATE((size_t)600, (size_t)9000, (size_t)30000, (size_t)200000);

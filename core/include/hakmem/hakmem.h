@@ -184,8 +184,10 @@ typedef struct hak_options {
                                16, 32 or 48. With 48, objects behind a header of 16 bytes begin on cache lines.
                                Not 0: nothing is packed, and hak_aligned_alloc above 16 takes 16 KiB. Default 0 */
     bool shared;            /* any thread may allocate and free: see "Shared contexts". Default false */
+    bool counted;           /* the runtime counts references: frees in the order of addresses are no sweep of a
+                               collector, and what was freed last is handed out first. Default false */
 } hak_options;
-#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false }
+#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false }
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
