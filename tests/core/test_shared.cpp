@@ -523,9 +523,10 @@ TEST_CASE("shared: retire ends with the last block, whoever frees it")
 TEST_CASE("shared: sums at a quiet point, and never absurd before")
 {
     Shared ctx;
-    std::atomic<bool> stop{false};
     const size_t bound = 256 * MiB;
+    std::mutex looking; // figures are exact when nobody is inside a call
     Beside poll(std::chrono::microseconds(1000), [&] {
+        std::lock_guard<std::mutex> hold(looking);
         hak_stats s{};
         s.size = sizeof s;
         expect(hak_ctx_stats(ctx, &s) == 0, "stats");
@@ -557,6 +558,7 @@ TEST_CASE("shared: sums at a quiet point, and never absurd before")
                 }
             }
             meeting.meet([&] {
+                std::lock_guard<std::mutex> hold(looking);
                 // Blocks in sight of the test, against the accounts.
                 size_t bytes = 0, blocks = 0, colour[4] = {};
                 for (auto &list : passed)
