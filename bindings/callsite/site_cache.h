@@ -38,6 +38,24 @@ static inline uint64_t hk_site_find(hk_site_word *cache, size_t slots, uintptr_t
     return 0;
 }
 
+/* The same, and it changes places with the word at its home if that may stand there too: the allocation path
+ * finds at home what is in use. A word that is lost in a race is unknown once more. */
+static inline uint64_t hk_site_fetch(hk_site_word *cache, size_t slots, uintptr_t pc)
+{
+    size_t home = hk_site_slot(pc, slots);
+    for (size_t i = home; i < home + HK_SITE_PROBES; i++) {
+        uint64_t word = atomic_load_explicit(&cache[i], memory_order_relaxed);
+        if (word >> 16 != pc) continue;
+        uint64_t other = atomic_load_explicit(&cache[home], memory_order_relaxed);
+        if (i != home && i - hk_site_slot((uintptr_t)(other >> 16), slots) < HK_SITE_PROBES) {
+            atomic_store_explicit(&cache[home], word, memory_order_relaxed);
+            atomic_store_explicit(&cache[i], other, memory_order_relaxed);
+        }
+        return word;
+    }
+    return 0;
+}
+
 /* Into the first free slot of the probe sequence; its first slot when all are taken. */
 static inline void hk_site_put(hk_site_word *cache, size_t slots, uintptr_t pc, unsigned info)
 {

@@ -85,7 +85,7 @@ hak_label hk_py_native_find(uintptr_t caller_sp)
 {
     uintptr_t sp = caller_sp;
     for (;;) {
-        uint64_t word = hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, ((const uintptr_t *)sp)[-1]);
+        uint64_t word = hk_site_fetch(hk_py_sites, HK_PY_SITE_SLOTS, ((const uintptr_t *)sp)[-1]);
         if (word == 0) break;
         if (!(word & HK_SITE_CLIMB)) return (hak_label)(word & HK_SITE_INFO);
         sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
