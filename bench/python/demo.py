@@ -34,7 +34,8 @@ try:
 except MemoryError as error:
     n = len(keep)
     del keep
-print(f"MemoryError after {n:,} records; the program goes on, {hakmem.stats()['live_bytes'] / 2**20:.1f} MiB live")
+live = hakmem.stats()["live_bytes"] / 2**20
+print(f"MemoryError after {n:,} records; the program goes on, {live:.1f} MiB live")
 """
 
 

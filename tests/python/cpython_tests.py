@@ -11,10 +11,14 @@ import xml.etree.ElementTree as tree
 from support import plain_environment, preloaded
 
 SHORT = ["test_gc", "test_fork1", "test_tracemalloc", "test_dict", "test_sys"]
-WHOLE = (
-    SHORT
-    + ["test_list", "test_bytes", "test_weakref", "test_json", "test_capi", "test_threading", "test_subprocess", "test_embed", "test_import", "test_cmd_line", "test_ctypes", "test_io", "test_unicode", "test_memoryview", "test_pickle", "test_re", "test_generators", "test_set", "test_array", "test_mmap", "test_zlib", "test_sqlite3", "test_decimal", "test_xml_etree", "test_atexit", "test_audit", "test_multiprocessing_fork", "test_asyncio"]
-)
+WHOLE = [
+    *SHORT,
+    "test_list", "test_bytes", "test_weakref", "test_json", "test_capi", "test_threading",
+    "test_subprocess", "test_embed", "test_import", "test_cmd_line", "test_ctypes", "test_io",
+    "test_unicode", "test_memoryview", "test_pickle", "test_re", "test_generators", "test_set",
+    "test_array", "test_mmap", "test_zlib", "test_sqlite3", "test_decimal", "test_xml_etree",
+    "test_atexit", "test_audit", "test_multiprocessing_fork", "test_asyncio",
+]
 # They assert that the allocator is pymalloc, or that it has blocks.
 EXPECTED = ("test_debugmallocstats", "test_getallocatedblocks", "test_pythonmalloc")
 
@@ -53,7 +57,8 @@ def main():
     without = failures(tests, plain_environment()) if suspicious else set()
     expected = with_hakmem - suspicious
     print(
-        f"{len(tests)} files; expected failures: {sorted(expected)}; also without hakmem: {sorted(suspicious & without)}"
+        f"{len(tests)} files; expected failures: {sorted(expected)}; "
+        f"also without hakmem: {sorted(suspicious & without)}"
     )
     if "test_sys" in tests and not expected:
         sys.exit("the tests that assert that pymalloc is active passed: was hakmem there?")

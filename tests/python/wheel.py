@@ -1,4 +1,4 @@
-"""wheel.py INTERPRETER SOURCE ENVIRONMENT [LIBRARY...]: a virtual environment with hakmem, by `pip install .`."""
+"""wheel.py INTERPRETER SOURCE ENVIRONMENT [LIBRARY...]: a virtual environment with hakmem, by pip."""
 
 import json
 import os
@@ -20,7 +20,8 @@ def main():
     made = subprocess.run([interpreter, "-m", "venv", environment], capture_output=True, text=True)
     if made.returncode != 0:
         skip(
-            f"{interpreter} makes no virtual environment: {made.stdout or made.stderr} (Debian package: python3-venv)"
+            f"{interpreter} makes no virtual environment (Debian package: python3-venv):"
+            f" {made.stdout or made.stderr}"
         )
     python = os.path.join(environment, "bin", "python")
     plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

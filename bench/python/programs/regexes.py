@@ -5,7 +5,8 @@ import sys
 
 scale = float(sys.argv[1])
 lines = [
-    f"2024-03-{i % 28 + 1:02} 12:{i % 60:02}:00 host{i % 9} service[{i}]: user=u{i % 100} took={i % 977}ms url=/a/{i % 50}/b?q={i}"
+    f"2024-03-{i % 28 + 1:02} 12:{i % 60:02}:00 host{i % 9} service[{i}]: "
+    f"user=u{i % 100} took={i % 977}ms url=/a/{i % 50}/b?q={i}"
     for i in range(4000)
 ]
 line = re.compile(r"^(\S+) (\S+) (\w+) (\w+)\[(\d+)\]: user=(\w+) took=(\d+)ms url=(\S+)$")

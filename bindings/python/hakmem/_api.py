@@ -94,7 +94,7 @@ def reset_peak() -> None:
 
 
 def trim() -> int:
-    """Gives unused memory back to the system, single pages between live blocks included. Returns the bytes."""
+    """Gives unused memory back to the system, pages between live blocks included. Returns the bytes."""
     return _hakmem.trim()
 
 

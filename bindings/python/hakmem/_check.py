@@ -34,10 +34,8 @@ def check(all_domains):
 def explain(status, all_domains):
     """Prints the state of each domain that was asked for; 0 if all are in."""
     if not status["installed"]:
-        print(
-            "hakmem is not in: the hook was not loaded before Python began. Is LD_PRELOAD set, and does the file"
-        )
-        print(f"{_launch.HOOK} exist where the program runs?")
+        print("hakmem is not in: the hook was not loaded before Python began. Is LD_PRELOAD set, and is the")
+        print(f"file {_launch.HOOK} there where the program runs?")
         return 1
     bad = 0
     for domain in ("raw", "mem", "obj") if all_domains else ("raw", "arena"):

@@ -73,7 +73,8 @@ def text(report):
     command = " ".join(report["command"])
     lines = [
         f"hakmem {report['hakmem']}: {command if len(command) < 90 else command[:87] + '...'}",
-        f"  Python {report['python'].split()[0]}, process {report['pid']}, {report['cpu_seconds']:.2f} s of CPU, "
+        f"  Python {report['python'].split()[0]}, process {report['pid']}, "
+        f"{report['cpu_seconds']:.2f} s of CPU, "
         f"peak resident {amount(report['peak_resident_bytes'])}",
         f"  domains: {domains_line(status)}",
     ]
