@@ -109,7 +109,7 @@ static void *alloc_small(hak_ctx *ctx, unsigned class, hak_label label)
 
 static bool may_allocate(hak_ctx *ctx)
 {
-    if (HK_UNLIKELY(ctx->pressure)) hk_pressure(ctx);
+    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     return !ctx->retired;
 }
 

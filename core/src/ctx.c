@@ -70,10 +70,12 @@ HK_INLINE bool charge(hak_ctx *ctx, size_t n)
     if (ctx->quota && !hk_quota_charge(ctx->quota, n, &before)) return false;
     hk_set(&ctx->committed, now + n);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) {
-        now = before;
         soft = hk_get(&ctx->heap->root->soft);
+        /* Whichever thread comes first tells it: this one may not come again. */
+        if (soft && before < soft && before + n >= soft) atomic_store(&ctx->heap->root->team->pressure, true);
+    } else if (soft && now < soft && now + n >= soft) {
+        ctx->pressure = true;
     }
-    if (soft && now < soft && now + n >= soft) ctx->pressure = true;
     return true;
 }
 
@@ -94,6 +96,7 @@ void hk_pressure(hak_ctx *ctx)
     hak_ctx *root = hk_root(ctx);
     hk_team *t = root->team;
     ctx->pressure = false;
+    if (t && !atomic_exchange(&t->pressure, false)) return;
     if (t) hk_lock_take(&t->lock);
     hak_pressure_fn *fn = root->on_pressure;
     void *user = root->pressure_user;
@@ -112,6 +115,7 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
     ctx->on_pressure = fn;
     ctx->pressure_user = user;
     ctx->pressure = false;
+    if (ctx->team) atomic_store(&ctx->team->pressure, false);
     if (ctx->team) hk_lock_drop(&ctx->team->lock);
     return 0;
 }

@@ -87,7 +87,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         return hk_fail(ctx);
     }
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, size, old);
-    if (HK_UNLIKELY(ctx->pressure)) hk_pressure(ctx);
+    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     void *q = ctx->retired && n > size ? NULL : resize(ctx, p, size, n);
     if (q) {
         if (!keep && ctx->labelled) hk_relabel(ctx, q, label);
