@@ -139,7 +139,7 @@ def main():
     report(args)
     heading(args.number + 2, "A limit of 64 MiB")
     limit(args)
-    heading(args.number + 3, "450,000 records, of which 450 stay")
+    heading(args.number + 3, f"{3 * args.records:,} records, of which {3 * args.records // 1000} stay")
     burst(args)
 
 
