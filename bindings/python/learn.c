@@ -150,6 +150,22 @@ static bool is_spec(const reading *r, uintptr_t at)
            is_name(r, word(r, at)) && is_slots(r, word(r, at + 3 * WORD));
 }
 
+/* The short look at a type or a module: of no type yet, or of `type`. */
+static bool may_be_object(const reading *r, uintptr_t at, uintptr_t high)
+{
+    if (high - at < TYPE_WORDS * WORD) return false;
+    uintptr_t type = ((const uintptr_t *)at)[1];
+    return (type == 0 || type == r->type_type) && ((const uintptr_t *)at)[2] == 0;
+}
+
+/* The same for a specification: flags are no pointer. */
+static bool may_be_spec(const reading *r, uintptr_t at, uintptr_t high)
+{
+    if (high - at < 4 * WORD) return false;
+    uintptr_t flags = ((const uintptr_t *)at)[2];
+    return flags != 0 && flags <= UINT32_MAX && !pointer(r, flags);
+}
+
 /* PyModuleDef: an empty head of five words, name, text, size, methods, slots, and three functions. */
 static bool is_module(const reading *r, uintptr_t at)
 {
@@ -177,9 +193,10 @@ static void learn_tables(reading *r)
             uintptr_t value = *(const uintptr_t *)at;
             if (value == 0) continue;
             if (value <= UINT32_MAX && !pointer(r, value)) {
+                if (!may_be_object(r, at, r->data[i].high)) continue;
                 if (is_type(r, at)) learn_type(r, at);
                 else if (is_module(r, at)) learn_module(r, at);
-            } else if (pointer(r, value) && is_spec(r, at)) {
+            } else if (pointer(r, value) && may_be_spec(r, at, r->data[i].high) && is_spec(r, at)) {
                 learn_slots(r, word(r, at + 3 * WORD), hk_py_subsystem_of_type((const char *)value));
             }
         }

@@ -10,6 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16, INSTRUCTION_MAX = 6, NEAR = 256 };
 
 typedef struct call {
@@ -61,17 +65,37 @@ static void add_call(survey *s, uintptr_t at, uintptr_t target, size_t *caller)
     if (*caller != to) s->calls[s->call_count++] = (call){(uint32_t)*caller, (uint32_t)to};
 }
 
+/* A bit for each of 16 bytes with which distance_at may be content. */
+static inline unsigned candidates(const uint8_t *p)
+{
+#ifdef __SSE2__
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i even = _mm_and_si128(bytes, _mm_set1_epi8((char)0xfe));
+    __m128i found = _mm_or_si128(_mm_cmpeq_epi8(even, _mm_set1_epi8((char)0xe8)),
+                                 _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x0f)));
+    return (unsigned)_mm_movemask_epi8(found);
+#else
+    (void)p;
+    return 0xffff;
+#endif
+}
+
 /* Calls in n bytes of code that run at `address`; the last bytes are for the next window. */
 static void scan(survey *s, const uint8_t *code, size_t n, uintptr_t address, size_t *caller)
 {
     uintptr_t low = s->starts[0], range = s->starts[s->count - 1] - low;
-    for (size_t i = 0; i + INSTRUCTION_MAX <= n; i++) {
-        size_t skip = distance_at(code + i);
-        if (skip == 0) continue;
-        int32_t distance;
-        memcpy(&distance, code + i + skip, sizeof distance);
-        uintptr_t at = address + i, target = at + skip + 4 + (uintptr_t)(intptr_t)distance;
-        if (target - low <= range) add_call(s, at, target, caller);
+    for (size_t block = 0; block + INSTRUCTION_MAX <= n; block += 16) {
+        unsigned left = block + 16 <= n ? candidates(code + block) : 0xffff;
+        for (; left != 0; left &= left - 1) {
+            size_t i = block + (size_t)__builtin_ctz(left);
+            if (i + INSTRUCTION_MAX > n) break;
+            size_t skip = distance_at(code + i);
+            if (skip == 0) continue;
+            int32_t distance;
+            memcpy(&distance, code + i + skip, sizeof distance);
+            uintptr_t at = address + i, target = at + skip + 4 + (uintptr_t)(intptr_t)distance;
+            if (target - low <= range) add_call(s, at, target, caller);
+        }
     }
 }
 
