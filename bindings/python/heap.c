@@ -59,7 +59,7 @@ static void create(void)
     pages.os = hk_py_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. */
     pages.idle_bytes = 1 << 20;
-    options.big_cache = 1 << 20;
+    options.big_cache = 2 << 20;
     hak_space *space = hak_space_new(&pages);
     context = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;
     if (context) pthread_atfork(before_fork, after_fork, in_child);
