@@ -1,12 +1,14 @@
 /* hakmem. Variants: BENCH_SIZED frees with the size, BENCH_LABELLED gives 12 labels, BENCH_DEBUG checks
- * every free; BENCH_SHARED is a context for all threads, with BENCH_TLS by each thread's heap of it, which a
- * thread-local variable holds. One context for the row, others share its space. */
+ * every free, BENCH_INLINE uses hakmem/inline.h; BENCH_SHARED is a context for all threads, with BENCH_TLS by
+ * each thread's heap of it, which a thread-local variable holds. One context for the row, others share its
+ * space. */
 #ifndef BENCH_ADAPTER_HAK_H
 #define BENCH_ADAPTER_HAK_H
 
 #include "label.h"
 
 #include <hakmem/hakmem.h>
+#include <hakmem/inline.h>
 
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 1
@@ -50,6 +52,8 @@ static inline ba_ctx *ba_ctx_new(void) {
 static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
 #ifdef BENCH_LABELLED
     return hak_alloc_cs(c, n, (hak_label)(1 + label_index(n)), 0);
+#elif defined(BENCH_INLINE)
+    return hak_alloc_inline(c, n, 0);
 #else
     return hak_alloc(c, n);
 #endif
@@ -64,6 +68,9 @@ static inline void *ba_alloc(size_t n) {
 static inline void ba_free(void *p, size_t n) {
 #ifdef BENCH_SIZED
     hak_free_sized(bench_heap, p, n);
+#elif defined(BENCH_INLINE)
+    (void)n;
+    hak_free_inline(bench_heap, p);
 #else
     (void)n;
     hak_free(bench_heap, p);

@@ -44,6 +44,7 @@ def judge(figures):
     cpu = METRICS["random_mixed"][0]
     j.against("random_mixed", "ws400", "hak", ["mimalloc3"], cpu, 1.5, net=True)
     j.against("random_mixed", "ws400", "hak-labels", ["mimalloc3"], cpu, 1.25, net=True)
+    j.against("random_mixed", "ws400", "hak-inline", ["mimalloc3"], cpu, 2, net=True)
     for case in ("ws10k", "ws1M"):
         j.against("random_mixed", case, "hak-labels", None, cpu, 1)
     j.against("random_mixed", "ws1M", "hak", None, RSS, 1)

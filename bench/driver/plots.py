@@ -10,10 +10,10 @@ from .figures import BASELINES, METRICS  # noqa: E402
 matplotlib.rcParams.update({"svg.hashsalt": "hakmem", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 
 COLOURS = {"hak": "#c1121f", "hak-sized": "#e5676f", "hak-labels": "#7b2cbf", "hak-debug": "#b8a1c9",
-           "hak-shared": "#f28482", "hak-shared-tls": "#9d0208",
+           "hak-inline": "#ff6d00", "hak-shared": "#f28482", "hak-shared-tls": "#9d0208",
            "glibc": "#6c757d", "mimalloc3": "#0077b6", "mimalloc2": "#48cae4", "jemalloc": "#2a9d8f",
            "tcmalloc": "#e9a23b", "snmalloc": "#6a994e", "rpmalloc": "#8d5524", "null": "#000000"}
-IN_CURVES = [a for a in COLOURS if a not in ("hak-debug", "hak-sized", "hak-shared", "hak-shared-tls")]
+IN_CURVES = [a for a in COLOURS if a not in ("hak-debug", "hak-sized", "hak-inline", "hak-shared", "hak-shared-tls")]
 
 
 def _save(figure, directory, name):

@@ -4,6 +4,8 @@
  * below: refill from bitmaps (slab.c), packed units (packed.c), runs, big blocks. */
 #include "alloc.h"
 
+#include "hakmem/inline.h"
+
 #include "big.h"
 #include "check.h"
 #include "heap.h"
@@ -12,6 +14,27 @@
 #include "remote.h"
 #include "run.h"
 #include "slab.h"
+
+#define SAME_PLACE(type, field, inline_type, inline_field)                                                   \
+    _Static_assert(offsetof(type, field) == offsetof(inline_type, inline_field), "see hakmem/inline.h")
+SAME_PLACE(hak_ctx, base, hak_inline_ctx, base);
+SAME_PLACE(hak_ctx, units, hak_inline_ctx, units);
+SAME_PLACE(hak_ctx, map, hak_inline_ctx, map);
+SAME_PLACE(hak_ctx, key, hak_inline_ctx, key);
+SAME_PLACE(hak_ctx, bins, hak_inline_ctx, bins);
+SAME_PLACE(hk_bin, top, hak_inline_bin, top);
+SAME_PLACE(hk_bin, lo, hak_inline_bin, lo);
+SAME_PLACE(hk_bin, hi, hak_inline_bin, hi);
+SAME_PLACE(hk_bin, labels, hak_inline_bin, labels);
+SAME_PLACE(hk_bin, shift, hak_inline_bin, shift);
+_Static_assert(sizeof(hk_bin) == sizeof(hak_inline_bin), "see hakmem/inline.h");
+_Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNIT_SHIFT,
+               "see hakmem/inline.h");
+
+int hak_inline_layout(void)
+{
+    return HAK_INLINE_LAYOUT;
+}
 
 HK_INLINE void *pop(hk_bin *bin, hak_label label)
 {

@@ -1,0 +1,99 @@
+/* hakmem, the fast paths as inline functions: for hosts that allocate so often that a call shows.
+ *
+ *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0); folds to a few loads where n and
+ * label are constants hak_free_inline(ctx, p)           as hak_free(ctx, p)
+ *
+ * What they do not find at hand they leave to the functions of the library, so that every context works:
+ * local or shared, with debug checks, limits, labels, retired.
+ *
+ * The price is a layout: HAK_INLINE_LAYOUT numbers what the structs below say of a context, and changes
+ * whenever they do. A host that links the library statically is checked by building it. One that loads it
+ * dynamically compares the number once: hak_inline_layout() == HAK_INLINE_LAYOUT, and calls the functions of
+ * hakmem.h if it differs.
+ * Since 0.1. */
+#ifndef HAKMEM_INLINE_H
+#define HAKMEM_INLINE_H
+
+#include <hakmem/hakmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAK_INLINE_LAYOUT 1
+/* The layout that the library was built with. [any thread] */
+HAK_API int hak_inline_layout(void);
+
+/* A size class of a context. Blocks in [lo, top) are at hand; there is room up to hi. */
+typedef struct hak_inline_bin {
+    void **top, **lo, **hi;
+    uint8_t *labels; /* labels[address >> shift]; NULL = the context has no labels */
+    uint8_t private_a[29];
+    uint8_t shift;
+    uint8_t private_b[2];
+} hak_inline_bin;
+
+/* The beginning of a context. A block's unit of 16 KiB is (address - base) >> 14, below `units`; its map
+ * entry, xor key, is the number of its bin if the context owns it, else HAK_INLINE_BINS or more. */
+typedef struct hak_inline_ctx {
+    uintptr_t base;
+    size_t units;
+    const uint32_t *map;
+    uint32_t key;
+    uint8_t private_a[4];
+    hak_inline_bin *bins;
+} hak_inline_ctx;
+
+enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14 };
+
+/* Number of the bin of blocks of n bytes: 8-byte steps to 512, one for 520, 32-byte steps to 1024. A formula
+ * for sizes known to the compiler, a table for others: its branches would be mispredicted. */
+static const uint8_t hak_inline_table[HAK_INLINE_MOST / 8 + 1] = {
+    0,  0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
+    25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
+    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 65, 65, 66, 66, 66, 66, 67, 67, 67, 67, 68,
+    68, 68, 68, 69, 69, 69, 69, 70, 70, 70, 70, 71, 71, 71, 71, 72, 72, 72, 72, 73, 73, 73, 73, 74, 74, 74,
+    74, 75, 75, 75, 75, 76, 76, 76, 76, 77, 77, 77, 77, 78, 78, 78, 78, 79, 79, 79, 79, 80, 80, 80, 80};
+
+static inline unsigned hak_inline_class(size_t n)
+{
+    if (__builtin_constant_p(n))
+        return n <= 8 ? 0 : n <= 520 ? (unsigned)((n - 1) >> 3) : (unsigned)(65 + ((n - 513) >> 5));
+    return hak_inline_table[(n + 7) >> 3];
+}
+
+static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
+{
+    if (__builtin_expect(n <= HAK_INLINE_MOST, 1)) {
+        hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + hak_inline_class(n);
+        if (__builtin_expect(bin->top > bin->lo, 1)) {
+            void *p = *--bin->top;
+            if (bin->labels) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+            return p;
+        }
+    }
+    return hak_alloc_cs(ctx, n, label, 0);
+}
+
+static inline void hak_free_inline(hak_ctx *ctx, void *p)
+{
+    const hak_inline_ctx *c = (const hak_inline_ctx *)(const void *)ctx;
+    size_t unit = ((uintptr_t)p - c->base) >> HAK_INLINE_UNIT;
+    if (__builtin_expect(unit < c->units, 1)) {
+        uint32_t kind = c->map[unit] ^ c->key;
+        if (__builtin_expect(kind < HAK_INLINE_BINS, 1)) {
+            hak_inline_bin *bin = c->bins + kind;
+            if (__builtin_expect(bin->top < bin->hi, 1)) {
+                *bin->top++ = p;
+                return;
+            }
+        }
+    }
+    hak_free(ctx, p);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
