@@ -14,7 +14,7 @@ struct hk_big {
     hk_big *chain;       /* in the space's hash by address */
     uint64_t idle_since; /* clock of the tick that first saw it cached; 0 = none yet */
     uint8_t label;
-    bool cached;
+    atomic_bool cached; /* read beside the heap that it belongs to, too */
 };
 
 void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);

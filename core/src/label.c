@@ -24,10 +24,11 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
     if (kind < HK_BINS) {
         hk_label_set(e, kind, p, label);
     } else if (kind == HK_KIND_PACKED) {
-        *hk_packed_label(ctx, p) = hk_label_clamp(label);
+        /* Sums of labels may look, from other threads. */
+        __atomic_store_n(hk_packed_label(ctx, p), hk_label_clamp(label), __ATOMIC_RELAXED);
     } else {
         hk_big *b = hk_big_find(ctx, p);
-        if (b) b->label = hk_label_clamp(label);
+        if (b) __atomic_store_n(&b->label, hk_label_clamp(label), __ATOMIC_RELAXED);
     }
 }
 
@@ -200,7 +201,7 @@ static void sum_others(const hak_ctx *ctx, sums *t)
     for (unsigned i = 0; i < ctx->packed_count; i++)
         hk_packed_visit(ctx, i, count_block, t);
     for (const hk_big *b = ctx->bigs; b; b = b->next)
-        count(t, b->label, b->size, 1);
+        count(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
     for (unsigned kind = 0; kind < HK_BINS; kind++)
         discount_magazine(t, kind);
 }

@@ -148,7 +148,7 @@ static void unit_open(hak_ctx *ctx, char *unit)
 {
     memset(starts_of(ctx, unit), 0, BITS);
     ctx->packed[ctx->packed_count++] = (int32_t)((unit - (const char *)ctx) >> HK_UNIT_SHIFT);
-    ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery && ctx->role == HK_LOCAL;
+    if (ctx->role == HK_LOCAL) ctx->packed_quick = ctx->packed_count <= ctx->packed_nursery;
     region_set(ctx, unit + head_of(ctx, unit) + HK_PACKED_TABLES, unit + HK_UNIT);
 }
 
@@ -314,10 +314,16 @@ static hk_slab *slab_of(const hak_ctx *ctx, const char *unit)
     return hk_extent_slab(e, ((uintptr_t)unit - e->base) >> HK_UNIT_SHIFT);
 }
 
+/* A block that keeps its place may get another label meanwhile, from the thread that holds it. */
+static uint8_t label_at(const uint8_t *labels, size_t at)
+{
+    return __atomic_load_n(&labels[at >> 4], __ATOMIC_RELAXED);
+}
+
 static bool any_live(const hak_ctx *ctx, char *unit)
 {
     for (size_t at = head_of(ctx, unit) + HK_PACKED_TABLES; at < HK_UNIT; at = next_start(ctx, unit, at))
-        if (labels_of(ctx, unit)[at >> 4] != HK_PACKED_FREE) return true;
+        if (label_at(labels_of(ctx, unit), at) != HK_PACKED_FREE) return true;
     return false;
 }
 
@@ -328,8 +334,8 @@ static void gather(hak_ctx *ctx, char *unit)
     const uint8_t *labels = labels_of(ctx, unit);
     for (size_t at = head_of(ctx, unit) + HK_PACKED_TABLES, to; at < HK_UNIT; at = to) {
         to = next_start(ctx, unit, at);
-        if (labels[at >> 4] != HK_PACKED_FREE) continue;
-        while (to < HK_UNIT && labels[to >> 4] == HK_PACKED_FREE) {
+        if (label_at(labels, at) != HK_PACKED_FREE) continue;
+        while (to < HK_UNIT && label_at(labels, to) == HK_PACKED_FREE) {
             size_t next = next_start(ctx, unit, to), g = to >> GRANULE_SHIFT;
             starts[g / 64] &= ~(UINT64_C(1) << (g % 64));
             to = next;
@@ -355,7 +361,7 @@ void hk_packed_trim(hak_ctx *ctx)
         else hk_units_give(ctx, slab_of(ctx, unit));
     }
     ctx->packed_count = (uint8_t)kept;
-    ctx->packed_quick = kept <= ctx->packed_nursery && ctx->role == HK_LOCAL && !ctx->retired;
+    if (ctx->role == HK_LOCAL) ctx->packed_quick = kept <= ctx->packed_nursery && !ctx->retired;
     for (unsigned i = 0; i < kept; i++)
         gather(ctx, packed_unit(ctx, i));
 }
@@ -371,8 +377,9 @@ bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *use
             continue;
         }
         size_t next = next_start(ctx, unit, at);
-        if (labels[at >> 4] != HK_PACKED_FREE) {
-            hak_block block = {unit + at, next - at, labels[at >> 4], 0};
+        uint8_t label = label_at(labels, at);
+        if (label != HK_PACKED_FREE) {
+            hak_block block = {unit + at, next - at, label, 0};
             if (!fn(user, &block)) return false;
         }
         at = next;

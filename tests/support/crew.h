@@ -43,6 +43,7 @@ class Crew
     void add(std::function<void()> work)
     {
         threads_.emplace_back([this, work] {
+            pass_stack();
             try {
                 work();
             } catch (const std::exception &e) {
@@ -50,6 +51,7 @@ class Crew
                 if (error_.empty()) error_ = e.what();
                 failed = true;
             }
+            pass_stack();
         });
     }
     // Waits for all; the first failure, "" = none.
@@ -63,6 +65,14 @@ class Crew
     std::atomic<bool> failed{false}; // for loops that wait for each other
 
   private:
+    // A stack, and the thread register with it, goes from a dead thread to a new one under a lock of libc, which
+    // ThreadSanitizer does not see.
+    static void pass_stack()
+    {
+        static std::mutex stacks;
+        std::lock_guard<std::mutex> hold(stacks);
+    }
+
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::string error_;
