@@ -7,37 +7,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "malloc_names.h"
+
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 0
 
 static inline const char *ba_version(void) {
     return JEMALLOC_VERSION;
 }
-static inline void ba_init(void) {
-}
-static inline void ba_thread_begin(size_t lane) {
-    (void)lane;
-}
-static inline void ba_thread_end(void) {
-}
-static inline void *ba_alloc(size_t n) {
-    return malloc(n);
-}
-static inline void ba_free(void *p, size_t n) {
-    (void)n;
-    free(p);
-}
-static inline void *ba_realloc(void *p, size_t old, size_t n) {
-    (void)old;
-    return realloc(p, n);
-}
 static inline void ba_trim(void) {
     char name[40];
     mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
     snprintf(name, sizeof name, "arena.%u.purge", (unsigned)MALLCTL_ARENAS_ALL);
     mallctl(name, NULL, NULL, NULL, 0);
-}
-static inline void ba_tick(void) {
 }
 
 /* An arena is its number plus one, so that NULL still says failure. */

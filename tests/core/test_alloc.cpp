@@ -47,16 +47,6 @@ void check_block(hak_ctx *ctx, void *p, size_t n, bool packed)
     if (!aligned_as_promised(p, n)) FAIL("block of " << n << " (usable " << usable << ") at " << p);
 }
 
-// A context as it comes, one that packs nothing, one that checks everything.
-hak_options variant(int which)
-{
-    hak_options options = ctx_options();
-    if (which == 1) options.packed_bytes = HAK_NONE;
-    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
-    else if (which == 3) options.packed_bytes = 512 * KiB;
-    return options;
-}
-
 } // namespace
 
 TEST_CASE("every size: usable size, alignment, contents")

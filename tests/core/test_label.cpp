@@ -62,15 +62,6 @@ void require_accounts(const hak_ctx *ctx, const Account &account, int labels)
 const size_t MIXED[] = {0,    8,    16,   24,   40,   64,   100,  200,   256,   500,    512,    600,
                         1000, 1500, 2048, 3000, 5000, 8192, 9000, 30000, 70000, 300000, 1500000};
 
-hak_options variant(int which)
-{
-    hak_options options = ctx_options();
-    if (which == 1) options.packed_bytes = HAK_NONE;
-    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
-    else if (which == 3) options.packed_bytes = 512 * KiB;
-    return options;
-}
-
 } // namespace
 
 TEST_CASE("names")

@@ -101,6 +101,18 @@ inline hak_options ctx_options(Errors *errors = nullptr)
     return options;
 }
 
+// Options of a context as it comes (0), one that packs nothing (1), one that checks everything (2), one that
+// packs far more (3), one that poisons (4).
+inline hak_options variant(int which)
+{
+    hak_options options = ctx_options();
+    if (which == 1) options.packed_bytes = HAK_NONE;
+    else if (which == 2) options.debug = HAK_DEBUG_CHECK;
+    else if (which == 3) options.packed_bytes = 512 * KiB;
+    else if (which == 4) options.debug = HAK_DEBUG_POISON;
+    return options;
+}
+
 inline hak_stats stats_of(const hak_ctx *ctx)
 {
     hak_stats stats;

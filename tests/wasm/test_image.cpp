@@ -57,17 +57,30 @@ char *new_memory(hak_wasm_host *host, size_t n)
     return p;
 }
 
+// A memory with a pattern, its bytes at that time, and its image.
+struct Imaged {
+    char *p;
+    std::vector<char> then;
+    hak_wasm_image *image;
+};
+
+Imaged new_imaged(hak_wasm_host *host, size_t n, unsigned seed)
+{
+    char *p = new_memory(host, n);
+    fill(p, n, seed);
+    std::vector<char> then(p, p + n);
+    hak_wasm_image *image = hak_wasm_image_take(host, p);
+    REQUIRE(image != nullptr);
+    return {p, then, image};
+}
+
 } // namespace
 
 TEST_CASE("a reset is byte-equal, a thousand times", "[image]")
 {
     each_method([](Host &host) {
         const size_t n = 4 * WASM_PAGE;
-        char *p = new_memory(host, n);
-        fill(p, n, 7);
-        const std::vector<char> then(p, p + n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
-        REQUIRE(image != nullptr);
+        auto [p, then, image] = new_imaged(host, n, 7);
         CHECK(hak_wasm_image_size(image) == n);
         CHECK(std::equal(then.begin(), then.end(), p));
         unsigned random = 1;
@@ -91,10 +104,7 @@ TEST_CASE("a reset is byte-equal, a thousand times", "[image]")
 TEST_CASE("a memory that grew is cut off, and what it grows by again is zero", "[image]")
 {
     each_method([](Host &host) {
-        char *p = new_memory(host, WASM_PAGE);
-        fill(p, WASM_PAGE, 3);
-        const std::vector<char> then(p, p + WASM_PAGE);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        auto [p, then, image] = new_imaged(host, WASM_PAGE, 3);
         for (int round = 0; round < 3; round++) {
             REQUIRE(hak_wasm_memory_grow(host, p, 9 * WASM_PAGE) == 0);
             CHECK(is_zero(p + WASM_PAGE, 8 * WASM_PAGE));
@@ -119,10 +129,7 @@ TEST_CASE("other memories take the image on, and slots do not carry anything ove
 {
     each_method([](Host &host) {
         const size_t n = 3 * WASM_PAGE;
-        char *p = new_memory(host, n);
-        fill(p, n, 5);
-        const std::vector<char> then(p, p + n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        auto [p, then, image] = new_imaged(host, n, 5);
 
         char *adopted = static_cast<char *>(hak_wasm_memory_adopt(host, image));
         REQUIRE(adopted != nullptr);
@@ -161,14 +168,8 @@ TEST_CASE("other memories take the image on, and slots do not carry anything ove
 TEST_CASE("another image may replace the one before", "[image]")
 {
     each_method([](Host &host) {
-        char *p = new_memory(host, 4 * WASM_PAGE);
-        fill(p, 4 * WASM_PAGE, 9);
-        const std::vector<char> first(p, p + 4 * WASM_PAGE);
-        hak_wasm_image *big = hak_wasm_image_take(host, p);
-        char *q = new_memory(host, WASM_PAGE);
-        fill(q, WASM_PAGE, 11);
-        const std::vector<char> second(q, q + WASM_PAGE);
-        hak_wasm_image *small = hak_wasm_image_take(host, q);
+        auto [p, first, big] = new_imaged(host, 4 * WASM_PAGE, 9);
+        auto [q, second, small] = new_imaged(host, WASM_PAGE, 11);
         for (int i = 0; i < 3; i++) {
             REQUIRE(hak_wasm_memory_reset(host, p, small) == 0);
             CHECK(hak_wasm_memory_size(host, p) == WASM_PAGE);
@@ -222,11 +223,7 @@ TEST_CASE("sizes need not be whole pages", "[image]")
 {
     each_method([](Host &host) {
         const size_t n = 70001;
-        char *p = new_memory(host, n);
-        fill(p, n, 19);
-        const std::vector<char> then(p, p + n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
-        REQUIRE(image != nullptr);
+        auto [p, then, image] = new_imaged(host, n, 19);
         for (size_t larger : {n + 1, n + 3000, n + 20000}) {
             REQUIRE(hak_wasm_memory_grow(host, p, larger) == 0);
             CHECK(is_zero(p + n, larger - n));
@@ -268,10 +265,7 @@ TEST_CASE("pages that the kernel paged out are restored and cleared", "[image]")
 {
     each_method([](Host &host) {
         const size_t n = 4 * WASM_PAGE;
-        char *p = new_memory(host, n);
-        fill(p, n, 13);
-        const std::vector<char> then(p, p + n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        auto [p, then, image] = new_imaged(host, n, 13);
         std::memset(p + 4096, 0x66, 8 * 4096);
         madvise(p, n, MADV_PAGEOUT);
         REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
@@ -290,10 +284,7 @@ TEST_CASE("a child process finds its own pages, not its parent's", "[image]")
 {
     each_method([](Host &host) {
         const size_t n = 2 * WASM_PAGE;
-        char *p = new_memory(host, n);
-        fill(p, n, 17);
-        const std::vector<char> then(p, p + n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        auto [p, then, image] = new_imaged(host, n, 17);
         CHECK(hak_wasm_memory_reset(host, p, image) == 0); // the pagemap is open
         pid_t child = fork();
         if (child == 0) {
