@@ -3,44 +3,58 @@
 import os
 import platform
 import subprocess
-from pathlib import Path
+
+HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 
-def _output(*command, cwd=None):
+def output(*command, cwd=None):
+    """What a command prints, "unknown" where it cannot be had."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return ""
-    return done.stdout.strip()
-
-
-def _field(path, key):
-    for line in Path(path).read_text().splitlines():
-        if line.startswith(key):
-            return line.split(":", 1)[1].strip()
-    return ""
-
-
-def _chosen(path):
-    """The word in brackets of a kernel setting such as "always [madvise] never"."""
-    try:
-        words = Path(path).read_text().split()
-    except OSError:
         return "unknown"
-    return next((w[1:-1] for w in words if w.startswith("[")), " ".join(words))
+    return done.stdout.strip() or "unknown"
+
+
+def first_line(path, prefix=""):
+    """What follows the prefix in the first line that has it, "unknown" where there is none."""
+    try:
+        with open(path) as f:
+            for line in f:
+                if line.startswith(prefix):
+                    return line[len(prefix) :].strip(" \t:\n")
+    except OSError:
+        pass
+    return "unknown"
+
+
+def chosen(setting):
+    """The word in brackets of a kernel setting such as "always [madvise] never"."""
+    return next((w[1:-1] for w in setting.split() if w.startswith("[")), setting)
+
+
+def brief(pinned_to=None):
+    """The part that the tools for runtimes write."""
+    return {
+        "cpu": first_line("/proc/cpuinfo", "model name"),
+        "cpus": os.cpu_count(),
+        **({} if pinned_to is None else {"pinned_to": pinned_to}),
+        "kernel": platform.release(),
+        "thp": first_line(HUGE_PAGES),
+    }
 
 
 def describe(source):
     return {
-        "cpu": _field("/proc/cpuinfo", "model name"),
+        "cpu": first_line("/proc/cpuinfo", "model name"),
         "cpus": os.cpu_count(),
-        "hypervisor": _output("systemd-detect-virt", "--vm") or "unknown",
-        "memory_kib": int(_field("/proc/meminfo", "MemTotal").split()[0]),
+        "hypervisor": output("systemd-detect-virt", "--vm"),
+        "memory_kib": int(first_line("/proc/meminfo", "MemTotal").split()[0]),
         "load_before": round(os.getloadavg()[0], 2),
         "kernel": platform.release(),
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", ""),
-        "transparent_huge_pages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "compiler": _output("cc", "--version").splitlines()[0] if _output("cc", "--version") else "unknown",
+        "transparent_huge_pages": chosen(first_line(HUGE_PAGES)),
+        "compiler": output("cc", "--version").splitlines()[0],
         "libc": " ".join(platform.libc_ver()),
-        "commit": _output("git", "describe", "--always", "--dirty", cwd=source) or "unknown",
+        "commit": output("git", "describe", "--always", "--dirty", cwd=source),
     }

@@ -12,8 +12,9 @@ import tempfile
 from pathlib import Path
 
 import harness
+from driver import tool
 
-ROOT = harness.HERE.parents[1]
+ROOT = tool.ROOT
 LAUNCHERS = {"luajit": "hakluajit", "lua5.4": "haklua5.4"}
 WIDTH = 100
 BAR, BAR_ROOM = 26, 35  # characters for a ratio of 1, and at most
@@ -47,7 +48,7 @@ class Programs:
             e for e, name in LAUNCHERS.items() if (self.binding / name).exists() and self.own(e).exists()
         ]
         if not self.engines:
-            harness.fail(
+            tool.fail(
                 f"neither hakluajit nor haklua5.4 in {self.binding}; run scripts/demo, which builds them"
             )
 
@@ -68,7 +69,7 @@ class Programs:
 def run(command, accepted=(0,), **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode not in accepted:
-        harness.fail(f"{' '.join(map(str, command[:4]))}...: exit status {done.returncode}\n{done.stderr}")
+        tool.fail(f"{' '.join(map(str, command[:4]))}...: exit status {done.returncode}\n{done.stderr}")
     return done
 
 
@@ -76,7 +77,7 @@ def luacheck_command(most):
     """luacheck and up to `most` Lua sources of this machine, as arguments for an interpreter."""
     script = shutil.which("luacheck")
     if not script:
-        harness.fail("luacheck is not installed (Debian package lua-check)")
+        tool.fail("luacheck is not installed (Debian package lua-check)")
     folders = [Path("/usr/share/lua/5.1"), *Path("/usr/share").glob("luajit-*")]
     sources = sorted({p.resolve() for f in folders for p in f.rglob("*.lua")})[:most]
     options = ["--no-config", "--no-cache", "--no-color", "-qqq"]
@@ -99,7 +100,7 @@ def real_program(programs, arguments, sources, repetitions):
     environment = luacheck_environment()
     jobs = [(e, way) for e in programs.engines for way in programs.ways(e)]
     used, verdicts = {job: [] for job in jobs}, set()
-    progress = harness.Progress(repetitions * len(jobs))
+    progress = tool.Progress(repetitions * len(jobs))
     for repetition in range(repetitions):
         # The order turns round, so that no way is always the first.
         for job in jobs[repetition % 3 :] + jobs[: repetition % 3]:
@@ -116,7 +117,7 @@ def real_program(programs, arguments, sources, repetitions):
             verdicts.add(done.stdout)
     progress.end()
     if len(verdicts) != 1:
-        harness.fail("luacheck's output differs between the allocators")
+        tool.fail("luacheck's output differs between the allocators")
     print(f"   Its verdict, the same in all runs: {verdicts.pop().strip()}\n")
     print(f"   {'':<20}{'CPU s':>7}{'ratio':>7}  {'':<{BAR_ROOM}}{'peak MB':>9}{'ratio':>7}")
     for engine in programs.engines:
@@ -202,7 +203,7 @@ def main():
     args = parser.parse_args()
     repetitions, records = (1, 100000) if args.quick else (3, 1000000)
     programs = Programs(args.build)
-    about = harness.description(harness.pin(None), programs.engines, programs.bench)
+    about = harness.description(tool.pin(None), programs.engines, programs.bench)
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]
     print(

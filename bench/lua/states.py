@@ -10,9 +10,9 @@ import json
 import random
 import statistics
 import subprocess
-from pathlib import Path
 
 import harness
+from driver import tool
 
 # measurement: title, allocators, count, columns (key, heading, format)
 MEASUREMENTS = {
@@ -77,35 +77,20 @@ def arguments():
     parser.add_argument(
         "measurements", nargs="*", metavar="measurement", help=", ".join(MEASUREMENTS) + "; default: all"
     )
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=harness.HERE.parents[1] / "build/release/bench/lua",
-        metavar="DIR",
-        help="where the programs were built (build/release/bench/lua)",
-    )
+    tool.add_build(parser, "bench/lua", "the programs were")
     parser.add_argument("--engines", metavar="LIST", help=", ".join(harness.ENGINES) + "; default: all")
     parser.add_argument("-n", type=int, default=5, help="repetitions (5)")
     parser.add_argument(
         "--quick", action="store_true", help="1 repetition with a fiftieth of the states and records"
     )
-    parser.add_argument("--cpu", type=int, help="CPU to run on (the last one)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the tables there as Markdown, between the marks of this tool if the file exists",
-    )
+    tool.add_cpu(parser)
+    tool.add_outputs(parser)
     args = parser.parse_args()
-    for name in args.measurements:
-        if name not in MEASUREMENTS:
-            harness.fail(f"unknown measurement '{name}'; there are {', '.join(MEASUREMENTS)}")
-    args.measurements = args.measurements or list(MEASUREMENTS)
+    args.measurements = tool.known(args.measurements, MEASUREMENTS, "measurement")
     if args.quick:
         args.n = 1
     if args.n < 1:
-        harness.fail("-n must be at least 1")
+        tool.fail("-n must be at least 1")
     return args
 
 
@@ -118,7 +103,7 @@ def collect(args, programs, counts):
         for allocator in MEASUREMENTS[name][1]
     ]
     samples = {}
-    progress = harness.Progress(args.n * len(jobs))
+    progress = tool.Progress(args.n * len(jobs))
     order = random.Random(1)
     for _ in range(args.n):
         for name, engine, allocator in order.sample(jobs, len(jobs)):
@@ -126,7 +111,7 @@ def collect(args, programs, counts):
             command = [str(programs[engine]), name, allocator, str(counts[name])]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
-                harness.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+                tool.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
             by_engine = samples.setdefault(name, {}).setdefault(engine, {})
             by_engine.setdefault(allocator, []).append(json.loads(done.stdout))
     progress.end()
@@ -152,28 +137,28 @@ def tables(args, programs, samples, counts, form):
 def main():
     args = arguments()
     programs = {}
-    for engine in harness.selected(args.engines, harness.ENGINES, "engine"):
-        found = harness.built(args.build, f"lua_states_{engine}")
+    for engine in tool.selected(args.engines, harness.ENGINES, "engine"):
+        found = tool.built(args.build, f"lua_states_{engine}")
         if found:
             programs[engine] = found
         elif args.engines:
-            harness.fail(f"{engine}: no lua_states_{engine} in {args.build}; build it first")
+            tool.fail(f"{engine}: no lua_states_{engine} in {args.build}; build it first")
     if not programs:
-        harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
+        tool.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
     counts = {name: count // 50 if args.quick else count for name, (_, _, count, _) in MEASUREMENTS.items()}
-    about = harness.description(harness.pin(args.cpu), programs, args.build)
+    about = harness.description(tool.pin(args.cpu), programs, args.build)
     samples = collect(args, programs, counts)
-    for title, table in tables(args, programs, samples, counts, harness.plain_table):
+    for title, table in tables(args, programs, samples, counts, tool.plain_table):
         print(f"{title}\n{table}\n")
     if args.markdown:
         parts = [f"{harness.caption(about)} Medians of {args.n}; times are CPU time unless wall is said."]
         parts += [
             f"### {title}\n\n{table}"
-            for title, table in tables(args, programs, samples, counts, harness.markdown_table)
+            for title, table in tables(args, programs, samples, counts, tool.markdown_table)
         ]
-        harness.write_markdown(args.markdown, "\n\n".join(parts))
+        tool.write_markdown(args.markdown, "\n\n".join(parts))
     if args.json:
-        harness.write_json(args.json, about, repetitions=args.n, counts=counts, samples=samples)
+        tool.write_json(args.json, about, repetitions=args.n, counts=counts, samples=samples)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "lua"))
+sys.path[:0] = [str(HERE.parent / "lua"), str(HERE.parent)]
 
-import harness  # noqa: E402
 from demo import bar, heading, paint  # noqa: E402
+from driver import tool  # noqa: E402
 
 INDEX = ROOT / "examples/python/index.py"
 WAYS = {
@@ -54,7 +54,7 @@ def environment(package, settings):
 def run(command, env):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=env)
     if done.returncode != 0:
-        harness.fail(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
+        tool.fail(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
     return done
 
 
@@ -68,7 +68,7 @@ def programs(args, measure):
                 printed.add(run(command, environment(args.package, settings)).stdout)
                 used[way].append(json.load(result))
     if len(printed) != 1:
-        harness.fail(f"different results: {printed}")
+        tool.fail(f"different results: {printed}")
     print(f"  {printed.pop().strip()}\n")
     base = used["plain"]
     print(f"  {'':<24} {'CPU s':>7} {'':>6} {'peak MB':>9}")

@@ -7,12 +7,9 @@ its own in that row.
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import random
-import shlex
 import statistics
 import subprocess
 import sys
@@ -20,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lua"))
-import harness  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+
+from driver import machine, tool  # noqa: E402
 
 # The programs of a runtime: they may differ in how the runtime itself is built.
 RUNTIMES = {"wasmtime": ["wasm_bench_wasmtime"], "wamr": ["wasm_bench_wamr_own", "wasm_bench_wamr"]}
@@ -100,7 +98,7 @@ def sample(program, build, row, variant, count, threads):
         command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, chosen)
     )
     if done.returncode != 0:
-        harness.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+        tool.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)
 
 
@@ -131,7 +129,7 @@ def collect(args, runtime, variants):
     samples = {}
     order = random.Random(args.seed)
     jobs = plan(args, runtime, variants)
-    progress = harness.Progress(args.n * len(jobs))
+    progress = tool.Progress(args.n * len(jobs))
     for _ in range(args.n):
         for key, row, variant in order.sample(jobs, len(jobs)):
             progress.step(f"{runtime} {key} {variant}")
@@ -228,13 +226,7 @@ def arguments():
         description=__doc__.partition("\n\n")[0], epilog="Rows: " + ", ".join(names)
     )
     parser.add_argument("rows", nargs="*", metavar="row", help="default: all")
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=HERE.parents[1] / "build/release/bench/wasm",
-        metavar="DIR",
-        help="where the programs were built (build/release/bench/wasm)",
-    )
+    tool.add_build(parser, "bench/wasm", "the programs were")
     parser.add_argument(
         "--runtimes", metavar="LIST", help=", ".join(RUNTIMES) + "; default: all that are built"
     )
@@ -244,96 +236,68 @@ def arguments():
     parser.add_argument("--live", type=int, default=1000, help="instances of the row 'live' (1000)")
     parser.add_argument("--many", type=int, default=40000, help="instances of the row 'many' (40000)")
     parser.add_argument("--quick", action="store_true", help="one repetition at a twentieth of the work")
-    parser.add_argument("--seed", type=int, default=1, help="of the order (1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the tables there as Markdown, between the marks of this tool if the file exists",
-    )
+    tool.add_seed(parser)
+    tool.add_outputs(parser)
     args = parser.parse_args()
-    for row in args.rows:
-        if row not in names:
-            harness.fail(f"unknown row '{row}'; there are {', '.join(names)}")
-    args.rows = list(args.rows or names)
+    args.rows = tool.known(args.rows, names, "row")
     if args.quick:
         args.n, args.scale, args.live, args.many = 1, 0.05, 100, 1000
     if args.n < 1 or args.scale <= 0 or min(args.live, args.many) < 1:
-        harness.fail("-n, --live and --many must be at least 1 and --scale above 0")
+        tool.fail("-n, --live and --many must be at least 1 and --scale above 0")
     return args
-
-
-def description(versions):
-    return {
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": shlex.join(["bench/wasm/run.py"] + sys.argv[1:]),
-        "machine": {
-            "cpu": harness.first_line("/proc/cpuinfo", "model name"),
-            "cpus": os.cpu_count(),
-            "kernel": platform.release(),
-            "thp": harness.first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
-        },
-        "versions": {
-            "revision": harness.output("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
-            **versions,
-        },
-    }
 
 
 def main():
     args = arguments()
     variants, versions, known = {}, {}, set()
     asked = args.variants.split(",") if args.variants else None
-    for runtime in harness.selected(args.runtimes, RUNTIMES, "runtime"):
-        found = [p for p in (harness.built(args.build, name) for name in RUNTIMES[runtime]) if p]
+    for runtime in tool.selected(args.runtimes, RUNTIMES, "runtime"):
+        found = [p for p in (tool.built(args.build, name) for name in RUNTIMES[runtime]) if p]
         if len(found) < len(RUNTIMES[runtime]):
             if args.runtimes:
-                harness.fail(
+                tool.fail(
                     f"{runtime}: not all of {', '.join(RUNTIMES[runtime])} in {args.build}; build them first"
                 )
             continue
         variants[runtime] = {}
         for program in found:
-            versions[runtime], *names = harness.output(str(program), "--version").splitlines()
+            versions[runtime], *names = machine.output(str(program), "--version").splitlines()
             known.update(names)
             variants[runtime].update({name: program for name in names if asked is None or name in asked})
     if not variants:
-        harness.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
+        tool.fail(f"no programs in {args.build}; build with HAKMEM_BUILD_BENCH=ON or name another --build")
     if asked and not set(asked) <= known:
-        harness.fail(
-            f"unknown variants: {', '.join(set(asked) - known)}; there are {', '.join(sorted(known))}"
-        )
+        tool.fail(f"unknown variants: {', '.join(set(asked) - known)}; there are {', '.join(sorted(known))}")
     for row in list(args.rows):
         if row in ROWS and not (args.build / f"{ROWS[row].guest}.wasm").exists():
             print(f"no {ROWS[row].guest}.wasm in the build, row {row} is left out", file=sys.stderr)
             args.rows.remove(row)
 
-    about = description(versions)
+    about = tool.about(versions)
     parts, results = [], {}
     for runtime in variants:
         samples = collect(args, runtime, variants[runtime])
         met = goals(args, runtime, samples)
         results[runtime] = {"medians": all_figures(samples), "goals": met, "samples": samples}
         print(f"{versions[runtime]}: medians of {args.n}")
-        print(table(samples, variants[runtime], harness.plain_table, args), end="\n\n")
+        print(table(samples, variants[runtime], tool.plain_table, args), end="\n\n")
         for goal in met:
             word = "met   " if goal["met"] else "MISSED"
             print(f"{word} {goal['goal']}: {number(goal['value'])}, goal {number(goal['limit'])}")
         print()
         parts.append(
-            f"### {versions[runtime]}\n\n" + table(samples, variants[runtime], harness.markdown_table, args)
+            f"### {versions[runtime]}\n\n" + table(samples, variants[runtime], tool.markdown_table, args)
         )
     if args.markdown:
-        machine = about["machine"]
+        where = about["machine"]
         caption = (
-            f"`{about['command']}`, {about['date'][:10]}, {about['versions']['revision']}, {machine['cpu']}, "
-            f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}. "
+            f"`{about['command']}`, {about['date'][:10]}, {about['versions']['revision']}, {where['cpu']}, "
+            f"{where['cpus']} CPUs, Linux {where['kernel'].split('-')[0]}. "
             f"Medians of {args.n} repetitions."
         )
-        harness.write_markdown(args.markdown, "\n\n".join([caption, *parts]))
+        tool.write_markdown(args.markdown, "\n\n".join([caption, *parts]))
     if args.json:
-        harness.write_json(args.json, about, repetitions=args.n, scale=args.scale, **results)
+        tool.write_json(args.json, about, repetitions=args.n, scale=args.scale, **results)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Figures(unittest.TestCase):
         s = samples("cycle", "cpu_us", hak=[1.0], own=[2.0])
         s.update({"live": {v: [dict(rss_kb=1, mappings=0, left_mb=3, close_us=1)] for v in ("own", "hak")}})
         args = SimpleNamespace(live=1000, many=5)
-        text = run.table(s, ["own", "hak"], run.harness.markdown_table, args)
+        text = run.table(s, ["own", "hak"], run.tool.markdown_table, args)
         self.assertIn("| create + request + destroy, CPU us | 2.00 | 1.00 | 0.50 |", text)
         self.assertIn("| 1,000 live: resident MiB left after closing | 3.00 | 3.00 | 1.00 |", text)
         self.assertIn("| 1,000 live: mappings each | 0.00 | 0.00 |  |", text)
