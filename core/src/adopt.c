@@ -28,7 +28,7 @@ static void rob(hak_ctx *from, hak_ctx *to)
     if (!hk_bins_make(to)) return;
     from->heap->robbed = true;
     from->heap->thread_id = 0;
-    hk_remote_drain(from);
+    hk_remote_drain(from, false);
     for (hk_unit_id id = from->all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;

@@ -15,7 +15,16 @@ void hk_heap_lock(hak_ctx *heap)
 {
     hk_heap *h = of(heap);
     hk_lock_take(&h->lock);
-    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL)) hk_remote_drain(heap);
+    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL))
+        hk_remote_drain(heap, false);
+}
+
+void hk_heap_enter(hak_ctx *heap)
+{
+    hk_heap *h = of(heap);
+    hk_lock_take(&h->lock);
+    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL))
+        hk_remote_drain(heap, true);
 }
 
 bool hk_heap_try(hak_ctx *heap)
@@ -235,7 +244,8 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
         const hk_big *b = hk_big_at((*ctx)->space, p);
         if (b) owner = b->ctx;
     }
-    if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP || hk_root(owner) != hk_root(*ctx))
+    if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP ||
+        hk_root(owner) != hk_root(*ctx))
         return UINT32_MAX;
     *ctx = owner;
     return kind;

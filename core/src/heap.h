@@ -36,7 +36,7 @@ struct hk_heap {
     uintptr_t thread;   /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
     uint64_t thread_id; /* of the thread that took it */
     size_t published;   /* part of live_bytes that is in the team's sum */
-    hk_counter out_bytes, out_blocks; /* freed here, of other heaps */
+    hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
     bool robbed; /* its magazines may hold blocks of slabs that went over to another heap */
     struct hk_outbox {
@@ -128,13 +128,15 @@ HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
 }
 
 HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
+/* The same by the heap's own thread, whose magazines may take what comes home. */
+HK_NOINLINE void hk_heap_enter(hak_ctx *heap);
 HK_NOINLINE void hk_heap_unlock(hak_ctx *heap);
 bool hk_heap_try(hak_ctx *heap);
 
 /* Around what a heap's own thread does beside its magazines. Free for a local context but for a test. */
 HK_INLINE void hk_enter(hak_ctx *ctx)
 {
-    if (HK_UNLIKELY(ctx->role)) hk_heap_lock(ctx);
+    if (HK_UNLIKELY(ctx->role)) hk_heap_enter(ctx);
 }
 
 HK_INLINE void hk_leave(hak_ctx *ctx)

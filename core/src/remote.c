@@ -14,7 +14,7 @@ enum { BATCH = 59, BYTES = 64 << 10, DEEP = 8 };
 struct hk_batch {
     hk_link link;
     hak_ctx *from; /* the heap that it comes back to */
-    size_t bytes;
+    hk_counter bytes;
     _Atomic uint32_t deep; /* batches below it in the inbox, about */
     _Atomic uint32_t count;
     void *blocks[BATCH];
@@ -49,7 +49,7 @@ static hk_batch *batch_get(hak_ctx *heap)
         if (!b) return NULL;
         b->from = heap;
     }
-    b->bytes = 0;
+    hk_set(&b->bytes, 0);
     atomic_store_explicit(&b->count, 0, memory_order_relaxed);
     return b;
 }
@@ -58,8 +58,15 @@ static void batch_add(hk_batch *b, void *p, size_t size)
 {
     unsigned n = count_of(b);
     b->blocks[n] = p;
-    b->bytes += size;
+    hk_add(&b->bytes, size);
     atomic_store_explicit(&b->count, n + 1, memory_order_release);
+}
+
+/* The blocks of a batch leave its heap. */
+static void count_out(hk_batch *b)
+{
+    hk_add(&b->from->heap->out_bytes, hk_get(&b->bytes));
+    hk_add(&b->from->heap->out_blocks, count_of(b));
 }
 
 static void deliver(hak_ctx *to, hk_batch *b)
@@ -70,7 +77,7 @@ static void deliver(hak_ctx *to, hk_batch *b)
     atomic_store_explicit(&b->deep, deep, memory_order_relaxed);
     hk_chain_push(&h->inbox, &b->link);
     if (HK_UNLIKELY(deep > DEEP) && hk_heap_try(to)) {
-        hk_remote_drain(to);
+        hk_remote_drain(to, false);
         hk_heap_unlock(to);
     }
 }
@@ -82,6 +89,7 @@ static void send(struct hk_outbox *box)
     box->batch = NULL;
     /* A fork between the two must not leave the batch in both places. */
     atomic_signal_fence(memory_order_seq_cst);
+    count_out(b);
     deliver(box->to, b);
 }
 
@@ -91,10 +99,15 @@ void hk_remote_send(hak_ctx *heap)
         send(&heap->heap->outbox[i]);
 }
 
-static void count_out(hak_ctx *heap, size_t size)
+HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
 {
-    hk_add(&heap->heap->out_bytes, size);
-    hk_add(&heap->heap->out_blocks, 1);
+    *bytes = *blocks = 0;
+    for (unsigned i = 0; i < HK_OUTBOXES; i++) {
+        const hk_batch *b = heap->heap->outbox[i].batch;
+        if (!b) continue;
+        *bytes += hk_get(&b->bytes);
+        *blocks += count_of(b);
+    }
 }
 
 HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user)
@@ -141,34 +154,47 @@ static void free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
 /* Blocks whose slabs went over to another heap follow them. */
 static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
 {
-    b->bytes = 0;
+    hk_set(&b->bytes, 0);
     atomic_store_explicit(&b->count, 0, memory_order_relaxed);
     for (unsigned i = 0; i < n; i++) {
         void *p = b->blocks[i];
         batch_add(b, p, hak_usable_size(heap, p));
     }
-    hk_sub(&heap->heap->in_bytes, b->bytes);
+    hk_sub(&heap->heap->in_bytes, hk_get(&b->bytes));
     hk_sub(&heap->heap->in_blocks, n);
     deliver(hk_owner(heap, b->blocks[0]), b);
 }
 
-static void take_home(hak_ctx *heap, hk_batch *b)
+/* Into its magazine, where that has room. By the heap's thread. */
+HK_INLINE bool to_magazine(hak_ctx *heap, void *p)
+{
+    uint32_t kind = hk_kind_in_window(heap, p);
+    if (kind >= HK_SMALL_CLASSES) return false;
+    hk_bin *bin = hk_bin_of(heap, kind);
+    if (bin->top >= bin->hi) return false;
+    *bin->top++ = p;
+    return true;
+}
+
+static void take_home(hak_ctx *heap, hk_batch *b, bool own)
 {
     hk_heap *h = heap->heap;
     unsigned n = count_of(b), moved = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        if (own && to_magazine(heap, b->blocks[i])) continue;
         if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
-    hk_add(&h->in_bytes, b->bytes);
+    }
+    hk_add(&h->in_bytes, hk_get(&b->bytes));
     hk_add(&h->in_blocks, n);
     if (HK_UNLIKELY(moved)) forward(heap, b, moved);
     else hk_chain_push(&b->from->heap->empties, &b->link);
 }
 
-void hk_remote_drain(hak_ctx *heap)
+void hk_remote_drain(hak_ctx *heap, bool own)
 {
     for (hk_link *at = hk_chain_take(&heap->heap->inbox), *next; at; at = next) {
         next = at->next;
-        take_home(heap, batch_of(at));
+        take_home(heap, batch_of(at), own);
     }
 }
 
@@ -188,8 +214,8 @@ static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
         free_direct(heap->heap->root, heap, p, HAK_NONE);
         return;
     }
-    count_out(heap, size);
     batch_add(b, p, size);
+    count_out(b);
     deliver(owner, b);
 }
 
@@ -205,18 +231,25 @@ static void displace(struct hk_outbox *box)
     }
     box->batch = NULL;
     atomic_signal_fence(memory_order_seq_cst);
-    take_home(box->to, b);
+    count_out(b);
+    take_home(box->to, b, false);
     hk_heap_unlock(box->to);
 }
 
-static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
+HK_INLINE struct hk_outbox *box_of(hak_ctx *heap, uint32_t id)
+{
+    return &heap->heap->outbox[(id * 0x9E3779B1u) >> 29];
+}
+_Static_assert(HK_OUTBOXES == 1 << (32 - 29), "box_of takes three bits");
+
+static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
 {
     if (kind >= HK_SMALL_CLASSES && kind != HK_KIND_PACKED) {
         free_whole(heap, owner, p);
         return;
     }
     size_t size = kind == HK_KIND_PACKED ? hk_packed_size(owner, p) : hk_classes[kind].size;
-    struct hk_outbox *box = &heap->heap->outbox[(owner->id * 0x9E3779B1u) >> 29];
+    struct hk_outbox *box = box_of(heap, owner->id);
     if (HK_UNLIKELY(box->to != owner)) {
         displace(box);
         box->to = owner;
@@ -226,12 +259,9 @@ static void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
         free_direct(heap->heap->root, heap, p, HAK_NONE);
         return;
     }
-    count_out(heap, size);
     batch_add(box->batch, p, size);
-    if (count_of(box->batch) == BATCH || box->batch->bytes >= BYTES) send(box);
+    if (count_of(box->batch) == BATCH || hk_get(&box->batch->bytes) >= BYTES) send(box);
 }
-_Static_assert(HK_OUTBOXES == 1 << (32 - 29), "free_remote takes three bits");
-
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
 {
     hk_team *t = root->team;
@@ -249,8 +279,17 @@ void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n)
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
     if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
+        unsigned kind = entry & 255;
+        struct hk_outbox *box = box_of(ctx, id);
+        /* Without a look at the owner, whose lines its thread writes to. */
+        if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch &&
+                      count_of(box->batch) + 1 < BATCH)) {
+            batch_add(box->batch, p, hk_classes[kind].size);
+            if (HK_UNLIKELY(hk_get(&box->batch->bytes) >= BYTES)) send(box);
+            return;
+        }
         if (HK_LIKELY(owner->role == HK_HEAP && owner->heap->root == ctx->heap->root)) {
-            free_remote(ctx, owner, entry & 255, p);
+            free_remote(ctx, owner, kind, p);
             return;
         }
     }

@@ -17,10 +17,12 @@ void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
 /* Frees a block of the heap, whose lock is held, past its magazines: any thread may come here. false = its
  * slab has gone over to another heap. */
 bool hk_remote_home(hak_ctx *heap, void *p);
-/* Takes home what is in the inbox of a heap whose lock is held. */
-void hk_remote_drain(hak_ctx *heap);
+/* Takes home what is in the inbox of a heap whose lock is held. own: the heap is the calling thread's. */
+void hk_remote_drain(hak_ctx *heap, bool own);
 /* Sends off what the heap's outbox holds. By its thread, or for a heap that is nobody's. */
 void hk_remote_send(hak_ctx *heap);
+/* What is in the heap's outbox. */
+HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks);
 /* Calls fn for each block in the heap's outbox: freed, not delivered. */
 HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);
 

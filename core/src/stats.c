@@ -3,6 +3,7 @@
 #include "heap.h"
 #include "label.h"
 #include "packed.h"
+#include "remote.h"
 #include "slab.h"
 
 /* Index of the block that starts at p in its slab; -1 = none. */
@@ -98,8 +99,10 @@ static void add(sums *t, const hak_ctx *ctx)
     t->failures += hk_get(&ctx->failures);
     if (ctx->role != HK_HEAP) return;
     /* Freed, but not yet at home. */
-    t->spare_bytes += hk_get(&ctx->heap->out_bytes) - hk_get(&ctx->heap->in_bytes);
-    t->spare_blocks += hk_get(&ctx->heap->out_blocks) - hk_get(&ctx->heap->in_blocks);
+    size_t held_bytes, held_blocks;
+    hk_remote_held(ctx, &held_bytes, &held_blocks);
+    t->spare_bytes += held_bytes + hk_get(&ctx->heap->out_bytes) - hk_get(&ctx->heap->in_bytes);
+    t->spare_blocks += held_blocks + hk_get(&ctx->heap->out_blocks) - hk_get(&ctx->heap->in_blocks);
 }
 
 static sums sum(const hak_ctx *root)
@@ -118,8 +121,12 @@ size_t hak_ctx_live_bytes(const hak_ctx *ctx)
     const hak_ctx *root = hk_root(ctx);
     if (!root->team) return hk_get(&ctx->live_bytes);
     size_t live = 0;
-    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        size_t held_bytes, held_blocks;
+        hk_remote_held(heap, &held_bytes, &held_blocks);
         live += hk_get(&heap->live_bytes) + hk_get(&heap->heap->in_bytes) - hk_get(&heap->heap->out_bytes);
+        live -= held_bytes;
+    }
     return not_below_zero(live);
 }
 

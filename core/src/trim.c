@@ -47,7 +47,7 @@ bool hk_give_up(hak_ctx *ctx)
     hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps(ctx->heap->root) : NULL;
     for (; other; other = other->heap->next) {
         if (other == ctx || !hk_heap_try(other)) continue;
-        hk_remote_drain(other);
+        hk_remote_drain(other, false);
         done += flush(other, hk_heap_idle(other));
         hk_heap_unlock(other);
     }
@@ -157,7 +157,7 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
     const hak_ctx *mine = root->team ? hk_heap_find(root) : NULL;
     for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next) {
         if (!hk_heap_try(heap)) continue;
-        hk_remote_drain(heap);
+        hk_remote_drain(heap, false);
         hk_big_tick(heap, now_ns);
         if (heap == mine || hk_heap_idle(heap)) flush_larger(heap, now_ns);
         hk_space_unreserve(heap->space, &heap->reserve);
