@@ -69,7 +69,7 @@ struct hk_team {
     hk_lock lock;    /* table, list, labels, pressure */
     hk_lock walk;    /* one walk over all heaps at a time */
     atomic_bool retired;
-    atomic_bool pressure; /* a crossing of the soft limit that nobody has told */
+    atomic_bool pressure;      /* a crossing of the soft limit that nobody has told */
     hak_quota account;         /* committed bytes of root and heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps */
@@ -168,7 +168,8 @@ HK_INLINE hak_ctx *hk_owner(const hak_ctx *ctx, const void *p)
 /* Whether a crossing of the soft limit is to be told. */
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
-    if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->heap->root->team->pressure, memory_order_relaxed);
+    if (ctx->role == HK_HEAP)
+        return atomic_load_explicit(&ctx->heap->root->team->pressure, memory_order_relaxed);
     return ctx->pressure;
 }
 

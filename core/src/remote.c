@@ -165,25 +165,12 @@ static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
     deliver(hk_owner(heap, b->blocks[0]), b);
 }
 
-/* Into its magazine, where that has room. By the heap's thread. */
-HK_INLINE bool to_magazine(hak_ctx *heap, void *p)
-{
-    uint32_t kind = hk_kind_in_window(heap, p);
-    if (kind >= HK_SMALL_CLASSES) return false;
-    hk_bin *bin = hk_bin_of(heap, kind);
-    if (bin->top >= bin->hi) return false;
-    *bin->top++ = p;
-    return true;
-}
-
 static void take_home(hak_ctx *heap, hk_batch *b, bool own)
 {
     hk_heap *h = heap->heap;
-    unsigned n = count_of(b), moved = 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (own && to_magazine(heap, b->blocks[i])) continue;
+    unsigned n = count_of(b), others = hk_slab_free_all(heap, b->blocks, n, own), moved = 0;
+    for (unsigned i = 0; i < others; i++)
         if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
-    }
     hk_add(&h->in_bytes, hk_get(&b->bytes));
     hk_add(&h->in_blocks, n);
     if (HK_UNLIKELY(moved)) forward(heap, b, moved);

@@ -215,6 +215,29 @@ HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
     return i < s->fresh && !(hk_extent_bits(e, s->id - e->first)[i / 64] >> (i % 64) & 1);
 }
 
+unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)
+{
+    unsigned left = 0;
+    size_t bytes = 0, done = 0;
+    for (unsigned i = 0; i < n; i++) {
+        void *p = blocks[i];
+        uint32_t kind = hk_kind_in_window(ctx, p);
+        if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES)) {
+            blocks[left++] = p;
+            continue;
+        }
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (own && bin->top < bin->hi) {
+            *bin->top++ = p;
+        } else if (slab_put(ctx, ctx->extent, kind, p)) {
+            bytes += hk_classes[kind].size;
+            done++;
+        }
+    }
+    hk_count_out(ctx, bytes, done);
+    return left;
+}
+
 void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
 {
     hk_bin *bin = hk_bin_of(ctx, s->kind);

@@ -19,6 +19,9 @@ bool hk_class_open(hak_ctx *ctx, unsigned class);
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 /* A block back to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
+/* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns
+ * these and they have room, else to their bitmaps. Other blocks are moved to the front; returns how many. */
+unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own);
 /* Blocks [0, n) of the bin's magazine back to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 /* A slab that was another heap's, with its units: into the list where it belongs. */
