@@ -1,7 +1,5 @@
 #include "site.h"
 
-#include <pthread.h>
-
 #include "heap.h"
 #include "map.h"
 
