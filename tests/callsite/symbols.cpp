@@ -180,8 +180,10 @@ TEST_CASE("broken files have no symbols, and errno is kept")
 
 TEST_CASE("the image of an address")
 {
+    // A function that no sanitizer puts its own in the place of.
+    const auto function = (uintptr_t)&getpagesize;
     hk_image image;
-    REQUIRE(hk_image_at((uintptr_t)&std::printf, &image));
+    REQUIRE(hk_image_at(function, &image));
     char stem[16];
     hk_image_stem(&image, stem, sizeof stem);
     CHECK(std::string(stem) == "libc");
@@ -189,8 +191,8 @@ TEST_CASE("the image of an address")
     CHECK(std::string(stem) == "li");
     CHECK(image.build_id != nullptr);
     CHECK(image.build_id_size >= 8);
-    CHECK(image.low <= (uintptr_t)&std::printf);
-    CHECK(image.high > (uintptr_t)&std::printf);
+    CHECK(image.low <= function);
+    CHECK(image.high > function);
     hk_image own = own_image();
     hk_image_stem(&own, stem, sizeof stem);
     CHECK(std::string(stem).empty());
