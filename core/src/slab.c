@@ -297,8 +297,9 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     enum { SWINGS = 24, GROWTH_FREE = 1 << 20 };
     if (!(bin->swings & HK_EMPTIED)) return;
     bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
-    if (bin->swings < SWINGS || bin->cap * 2u > ctx->magazine) return;
+    if (bin->swings < SWINGS) return;
     bin->swings = 0;
+    if (bin->cap * 2u > ctx->magazine) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->grown + more > hk_get(&ctx->live_bytes) + GROWTH_FREE) return;
     void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
