@@ -115,7 +115,7 @@ def main():
         "--quick", action="store_true", help="one repetition, 20 files, a tenth of the records"
     )
     args = parser.parse_args()
-    args.package = args.build / "bindings/python"
+    args.package = args.build.resolve() / "bindings/python"
     args.repetitions, args.work, args.records = (1, ["", "20"], 15_000) if args.quick else (3, [], 150_000)
     if args.quick:
         import sysconfig
