@@ -1,7 +1,9 @@
 /* hakmem, the fast paths as inline functions: for hosts that allocate so often that a call shows.
  *
- *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0); folds to a few loads where n and
- * label are constants hak_free_inline(ctx, p)           as hak_free(ctx, p)
+ *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0)
+ *   hak_free_inline(ctx, p)           as hak_free(ctx, p)
+ *
+ * Where n and label are constants, an allocation folds to a few loads.
  *
  * What they do not find at hand they leave to the functions of the library, so that every context works:
  * local or shared, with debug checks, limits, labels, retired.
@@ -83,8 +85,12 @@ static inline void hak_free_inline(hak_ctx *ctx, void *p)
         uint32_t kind = c->map[unit] ^ c->key;
         if (__builtin_expect(kind < HAK_INLINE_BINS, 1)) {
             hak_inline_bin *bin = c->bins + kind;
-            if (__builtin_expect(bin->top < bin->hi, 1)) {
-                *bin->top++ = p;
+            void **top = bin->top;
+            if (__builtin_expect(top < bin->hi, 1)) {
+                *top = p;
+                /* Who forks beside this thread finds a magazine that was stored to before its end moved. */
+                __atomic_signal_fence(__ATOMIC_RELEASE);
+                bin->top = top + 1;
                 return;
             }
         }
