@@ -126,7 +126,7 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
 {
     *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
-    return hk_read(&(*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT]) ^ ctx->key;
+    return hk_extent_entry(*e, p) ^ ctx->key;
 }
 
 size_t hk_label_bytes(unsigned kind, size_t units)
@@ -169,21 +169,16 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-HK_INLINE bool reserve_empty(const hk_reserve *r)
-{
-    return !(r->units[0] | r->units[1]);
-}
-
 /* A context that grows takes single units by the handful: a quarter of what it has. 0 = none. */
 static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
     enum { MOST = 16 };
     hk_reserve *r = &ctx->reserve;
-    if (HK_UNLIKELY(reserve_empty(r))) {
+    if (HK_UNLIKELY(hk_reserve_empty(r))) {
         size_t want = hk_min(hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + 2), MOST);
         if (want < 2) return 0;
         hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
-        if (reserve_empty(r)) return 0;
+        if (hk_reserve_empty(r)) return 0;
     }
     unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
     r->units[w] &= r->units[w] - 1;

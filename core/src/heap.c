@@ -11,20 +11,22 @@ static hk_heap *of(const hak_ctx *heap)
     return heap->heap;
 }
 
-void hk_heap_lock(hak_ctx *heap)
+HK_INLINE void lock(hak_ctx *heap, bool own)
 {
     hk_heap *h = of(heap);
     hk_lock_take(&h->lock);
     if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL))
-        hk_remote_drain(heap, false);
+        hk_remote_drain(heap, own);
+}
+
+void hk_heap_lock(hak_ctx *heap)
+{
+    lock(heap, false);
 }
 
 void hk_heap_enter(hak_ctx *heap)
 {
-    hk_heap *h = of(heap);
-    hk_lock_take(&h->lock);
-    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL))
-        hk_remote_drain(heap, true);
+    lock(heap, true);
 }
 
 bool hk_heap_try(hak_ctx *heap)
@@ -95,7 +97,7 @@ static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
 
 static hk_slot *find(hk_team *team, uintptr_t thread)
 {
-    hk_slot *slot = slots_find(&team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)], thread);
+    hk_slot *slot = slots_find(hk_slot_first(team, thread), thread);
     hk_table *t = slot ? NULL : table_of(team);
     return t ? slots_find(&t->slots[hk_thread_hash(thread) >> t->shift], thread) : slot;
 }
@@ -119,7 +121,7 @@ static bool table_copy(hk_table *to, const hk_table *from)
 static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
 {
     hk_team *team = root->team;
-    if (slots_put(&team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)], thread, heap)) return true;
+    if (slots_put(hk_slot_first(team, thread), thread, heap)) return true;
     hk_table *t = table_of(team);
     unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
     while (!t || !table_put(t, thread, heap)) {
@@ -237,7 +239,7 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
     uint32_t kind = UINT32_MAX;
     *e = hk_extent_of((*ctx)->space, p);
     if (*e) {
-        uint32_t entry = hk_read(&(*e)->map[((uintptr_t)p - (*e)->base) >> HK_UNIT_SHIFT]);
+        uint32_t entry = hk_extent_entry(*e, p);
         if (entry) owner = (const hak_ctx *)(const void *)hk_unit_address((*ctx)->space, entry >> 8);
         kind = entry & 255;
     } else {
@@ -364,11 +366,8 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
     uintptr_t thread = hk_thread_register();
     if (root->team) {
         for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
-            if (of(heap)->thread == thread) {
-                hk_heap_renew(heap);
-            } else {
-                disown(root, heap);
-            }
+            if (of(heap)->thread == thread) hk_heap_renew(heap);
+            else disown(root, heap);
         }
     }
     hak_ctx_fork_parent(root);

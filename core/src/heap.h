@@ -108,6 +108,12 @@ HK_INLINE uint64_t hk_thread_hash(uintptr_t thread)
     return thread * UINT64_C(0x9E3779B97F4A7C15);
 }
 
+/* Where the thread is looked for first. */
+HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
+{
+    return &team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)];
+}
+
 /* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
 HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
 
@@ -115,7 +121,7 @@ HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
 HK_INLINE hak_ctx *hk_heap_quick(hak_ctx *root)
 {
     uintptr_t thread = hk_thread_register();
-    hk_slot *slot = &root->team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)];
+    hk_slot *slot = hk_slot_first(root->team, thread);
     return HK_LIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread)
                ? atomic_load_explicit(&slot->heap, memory_order_relaxed)
                : NULL;

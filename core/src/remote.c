@@ -249,6 +249,7 @@ static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind
     batch_add(box->batch, p, size);
     if (count_of(box->batch) == BATCH || hk_get(&box->batch->bytes) >= BYTES) send(box);
 }
+
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
 {
     hk_team *t = root->team;

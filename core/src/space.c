@@ -590,7 +590,7 @@ void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *
 
 void hk_space_unreserve(hak_space *s, hk_reserve *r)
 {
-    if (!(r->units[0] | r->units[1])) return;
+    if (hk_reserve_empty(r)) return;
     hk_lock_take(&s->lock);
     hk_extent *e = hk_extent_of_id(s, r->first);
     hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);

@@ -109,6 +109,12 @@ hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id);
 /* NULL = the address is in no extent. */
 hk_extent *hk_extent_of(const hak_space *s, const void *p);
 
+/* The map entry of the unit at p, which is in the extent. */
+HK_INLINE uint32_t hk_extent_entry(const hk_extent *e, const void *p)
+{
+    return hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]);
+}
+
 HK_INLINE hk_slab *hk_extent_slab(const hk_extent *e, size_t unit)
 {
     return e->slabs - unit;
@@ -155,6 +161,11 @@ void hk_space_huge(hak_space *s, void *p, size_t n);
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised
  * to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero);
+HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
+{
+    return !(r->units[0] | r->units[1]);
+}
+
 /* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
 void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
 void hk_space_unreserve(hak_space *s, hk_reserve *r);

@@ -65,7 +65,7 @@ hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
     const hk_extent *e = hk_extent_of(space, p);
     const hak_ctx *owner = NULL;
     if (e) {
-        uint32_t id = hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]) >> 8;
+        uint32_t id = hk_extent_entry(e, p) >> 8;
         if (id) owner = (hak_ctx *)(void *)hk_unit_address(space, id);
     } else {
         owner = hk_big_owner((hak_space *)(uintptr_t)space, p);
@@ -84,6 +84,16 @@ static size_t not_below_zero(size_t n)
     return (ptrdiff_t)n < 0 ? 0 : n;
 }
 
+/* What a heap's thread freed of other heaps less what came home to it: summed over the heaps of a context,
+ * what is freed and not yet at home. */
+static void under_way(const hak_ctx *heap, size_t *bytes, size_t *blocks)
+{
+    const hk_heap *h = heap->heap;
+    hk_remote_held(heap, bytes, blocks);
+    *bytes += hk_get(&h->out_bytes) - hk_get(&h->in_bytes);
+    *blocks += hk_get(&h->out_blocks) - hk_get(&h->in_blocks);
+}
+
 static void add(sums *t, const hak_ctx *ctx)
 {
     size_t spare_bytes, spare_blocks;
@@ -98,11 +108,9 @@ static void add(sums *t, const hak_ctx *ctx)
     t->big_blocks += hk_get(&ctx->big_blocks);
     t->failures += hk_get(&ctx->failures);
     if (ctx->role != HK_HEAP) return;
-    /* Freed, but not yet at home. */
-    size_t held_bytes, held_blocks;
-    hk_remote_held(ctx, &held_bytes, &held_blocks);
-    t->spare_bytes += held_bytes + hk_get(&ctx->heap->out_bytes) - hk_get(&ctx->heap->in_bytes);
-    t->spare_blocks += held_blocks + hk_get(&ctx->heap->out_blocks) - hk_get(&ctx->heap->in_blocks);
+    under_way(ctx, &spare_bytes, &spare_blocks);
+    t->spare_bytes += spare_bytes;
+    t->spare_blocks += spare_blocks;
 }
 
 static sums sum(const hak_ctx *root)
@@ -122,10 +130,9 @@ size_t hak_ctx_live_bytes(const hak_ctx *ctx)
     if (!root->team) return hk_get(&ctx->live_bytes);
     size_t live = 0;
     for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
-        size_t held_bytes, held_blocks;
-        hk_remote_held(heap, &held_bytes, &held_blocks);
-        live += hk_get(&heap->live_bytes) + hk_get(&heap->heap->in_bytes) - hk_get(&heap->heap->out_bytes);
-        live -= held_bytes;
+        size_t bytes, blocks;
+        under_way(heap, &bytes, &blocks);
+        live += hk_get(&heap->live_bytes) - bytes;
     }
     return not_below_zero(live);
 }

@@ -21,12 +21,17 @@ static void release_empty(hak_ctx *ctx)
     }
 }
 
-void hk_magazines_flush(hak_ctx *ctx)
+static void flush_from(hak_ctx *ctx, unsigned kind)
 {
-    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+    for (; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
         if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
     }
+}
+
+void hk_magazines_flush(hak_ctx *ctx)
+{
+    flush_from(ctx, 0);
 }
 
 /* magazines: they may be touched, for they are the calling thread's or nobody's. */
@@ -139,9 +144,25 @@ static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns >= ctx->flush_ns && now_ns - ctx->flush_ns < ctx->space->idle_ns) return;
     ctx->flush_ns = now_ns;
-    for (unsigned kind = HK_KIB_CLASSES; kind < HK_BINS; kind++) {
-        hk_bin *bin = hk_bin_of(ctx, kind);
-        if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+    flush_from(ctx, HK_KIB_CLASSES);
+}
+
+/* magazines: as for flush(). */
+static void tick(hak_ctx *ctx, uint64_t now_ns, bool magazines)
+{
+    hk_big_tick(ctx, now_ns);
+    if (magazines) flush_larger(ctx, now_ns);
+    hk_space_unreserve(ctx->space, &ctx->reserve);
+}
+
+static void tick_team(hak_ctx *root, uint64_t now_ns)
+{
+    const hak_ctx *mine = hk_heap_find(root);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        if (!hk_heap_try(heap)) continue;
+        hk_remote_drain(heap, false);
+        tick(heap, now_ns, heap == mine || hk_heap_idle(heap));
+        hk_heap_unlock(heap);
     }
 }
 
@@ -149,19 +170,7 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
     hak_ctx *root = hk_root(ctx);
-    if (!root->team) {
-        hk_big_tick(ctx, now_ns);
-        flush_larger(ctx, now_ns);
-        hk_space_unreserve(ctx->space, &ctx->reserve);
-    }
-    const hak_ctx *mine = root->team ? hk_heap_find(root) : NULL;
-    for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next) {
-        if (!hk_heap_try(heap)) continue;
-        hk_remote_drain(heap, false);
-        hk_big_tick(heap, now_ns);
-        if (heap == mine || hk_heap_idle(heap)) flush_larger(heap, now_ns);
-        hk_space_unreserve(heap->space, &heap->reserve);
-        hk_heap_unlock(heap);
-    }
+    if (root->team) tick_team(root, now_ns);
+    else tick(ctx, now_ns, true);
     hk_space_tick(ctx->space, now_ns);
 }
