@@ -3,11 +3,12 @@
 #include "resident.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 _Thread_local hak_ctx *hk_py_mine;
 _Thread_local void *hk_py_foreign;
 
-static hak_ctx *context;
+static hak_ctx *_Atomic context;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t farewell;
 static const char *const domain_labels[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
@@ -61,8 +62,10 @@ static void create(void)
     pages.idle_bytes = 1 << 20;
     options.big_cache = 2 << 20;
     hak_space *space = hak_space_new(&pages);
-    context = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;
-    if (context) pthread_atfork(before_fork, after_fork, in_child);
+    hak_ctx *ctx = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;
+    if (!ctx) return;
+    pthread_atfork(before_fork, after_fork, in_child);
+    context = ctx;
 }
 
 hak_ctx *hk_py_ctx(void)
@@ -97,7 +100,14 @@ int hk_py_visit(hak_visit_fn *fn, void *user)
 
 bool hk_py_owns(const void *p)
 {
-    return hk_py_ctx() && hak_owns(context, p);
+    hak_ctx *ctx = context;
+    return ctx && hak_owns(ctx, p);
+}
+
+bool hk_py_is_block(const void *p)
+{
+    hak_ctx *ctx = atomic_load_explicit(&context, memory_order_acquire);
+    return ctx && hak_usable_size(ctx, p) > 0;
 }
 
 hak_label hk_py_label_define(const char *name)

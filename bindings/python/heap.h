@@ -10,6 +10,9 @@ extern _Thread_local hak_ctx *hk_py_mine __attribute__((tls_model("initial-exec"
 /* What the last free of this thread could not free, since it is not ours; NULL = all was. */
 extern _Thread_local void *hk_py_foreign __attribute__((tls_model("initial-exec")));
 
+/* Whether p is the start of a block of hakmem's, in use; also before there is a context. */
+bool hk_py_is_block(const void *p);
+
 /* Finds the heap, or without memory for one gives the shared context, which does the same slower. */
 hak_ctx *hk_py_heap_find(void);
 

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const hk_py_provider *const providers[] = {&hk_py_provider_off, &hk_py_provider_native, &hk_py_provider_site};
+static const hk_py_provider *const providers[] = {&hk_py_provider_off, &hk_py_provider_native,
+                                                  &hk_py_provider_site};
 
 const hk_py_provider *hk_py_provider_find(const char *name)
 {

@@ -15,6 +15,9 @@ static void hash_add(hak_space *s, hk_big *b)
     hk_big **at = bucket_of(s, b->p);
     b->chain = *at;
     *at = b;
+    size_t start = (uintptr_t)b->p;
+    if (start < hk_get(&s->big_low)) hk_set(&s->big_low, start);
+    if (start + b->size > hk_get(&s->big_high)) hk_set(&s->big_high, start + b->size);
     hk_lock_drop(&s->lock);
 }
 
@@ -28,13 +31,25 @@ static void hash_remove(hak_space *s, hk_big *b)
     hk_lock_drop(&s->lock);
 }
 
-hk_big *hk_big_at(hak_space *s, const void *p)
+/* Most pointers that are asked for are of others, and far away. */
+static bool may_be_big(const hak_space *s, const void *p)
 {
-    if (!s->big_ready) return NULL;
-    hk_lock_take(&s->lock);
+    return (uintptr_t)p >= hk_get(&s->big_low) && (uintptr_t)p < hk_get(&s->big_high);
+}
+
+static hk_big *chain_find(const hak_space *s, const void *p)
+{
     hk_big *b = *bucket_of(s, p);
     while (b && b->p != p)
         b = b->chain;
+    return b;
+}
+
+hk_big *hk_big_at(hak_space *s, const void *p)
+{
+    if ((uintptr_t)p & (HK_PAGE - 1) || !may_be_big(s, p)) return NULL;
+    hk_lock_take(&s->lock);
+    hk_big *b = chain_find(s, p);
     hk_lock_drop(&s->lock);
     return b;
 }
@@ -47,12 +62,13 @@ hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
 
 hak_ctx *hk_big_owner(hak_space *s, const void *p)
 {
-    hak_ctx *owner = NULL;
-    if (!s->big_ready) return NULL;
+    if (!may_be_big(s, p)) return NULL;
     hk_lock_take(&s->lock);
-    for (unsigned i = 0; i < HK_BIG_BUCKETS && !owner; i++)
-        for (hk_big *b = s->big[i]; b; b = b->chain)
-            if (!b->cached && (size_t)((const char *)p - b->p) < b->size) owner = b->ctx;
+    hk_big *found = chain_find(s, p);
+    for (unsigned i = 0; i < HK_BIG_BUCKETS && !found; i++)
+        for (hk_big *b = s->big[i]; b && !found; b = b->chain)
+            if ((size_t)((const char *)p - b->p) < b->size) found = b;
+    hak_ctx *owner = found && !found->cached ? found->ctx : NULL;
     hk_lock_drop(&s->lock);
     return owner;
 }

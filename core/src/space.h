@@ -84,9 +84,10 @@ struct hak_space {
     uint8_t patience, quiet;   /* periods that units must be idle; that they were so far */
     bool purged;               /* the last period ended with giving back */
     uint64_t tick_ns;
-    hak_ctx *charged;      /* list of the contexts that have a quota */
-    hk_big **big;          /* hash by address of blocks with mappings of their own */
-    atomic_bool big_ready; /* the hash is committed */
+    hak_ctx *charged;             /* list of the contexts that have a quota */
+    hk_big **big;                 /* hash by address of blocks with mappings of their own */
+    atomic_bool big_ready;        /* the hash is committed */
+    hk_counter big_low, big_high; /* all of them, past ones too, lie between */
 };
 
 /* Bytes of a slab to a bit of `released`. */

@@ -110,6 +110,43 @@ class Threads(ProgramCase):
         self.assertLess(found, 2 << 20, "what a thread had goes to the next")
 
 
+class DefaultRaw(ProgramCase):
+    """CPython up to 3.13 swaps RAW for its default allocator for moments, beside running threads: blocks of
+    hakmem come to libc's free and realloc."""
+
+    def test_blocks_that_are_freed_and_moved_in_such_a_moment(self):
+        for all_domains in (False, True):
+            found = self.run_code(
+                """
+                import ctypes, hakmem, json
+                api = ctypes.CDLL(None)
+                for f in api.PyMem_RawMalloc, api.malloc, api.realloc:
+                    f.restype = ctypes.c_void_p
+                api.PyMem_RawMalloc.argtypes = api.malloc.argtypes = [ctypes.c_size_t]
+                api.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+                api.PyMem_RawFree.argtypes = api.free.argtypes = [ctypes.c_void_p]
+                sizes = [10, 600, 40_000, 3_000_000]
+                kept = [api.PyMem_RawMalloc(n) for n in sizes]
+                freed = [api.PyMem_RawMalloc(n) for n in sizes]
+                for p in kept: ctypes.memset(p, 77, 10)
+                live = lambda: hakmem.stats()["live_bytes"]
+                before = live()
+                theirs = api.realloc(api.malloc(5000), 9_000_000)
+                for p in freed: api.free(p)
+                after_free = live() - before
+                moved = [api.realloc(p, 2 * n) for p, n in zip(kept, sizes)]
+                after_move = live() - before
+                same = [ctypes.string_at(p, 10) == bytes([77]) * 10 for p in moved]
+                for p in moved + [theirs]: api.PyMem_RawFree(p)
+                print(json.dumps([same, after_free, after_move, live() - before]))
+            """,
+                all_domains=all_domains,
+            )
+            self.assertEqual(found[0], [True] * 4)
+            for seen, expected in zip(found[1:], (-3_040_610, 0, -6_081_220)):
+                self.assertAlmostEqual(seen, expected, delta=200_000)
+
+
 class Interpreters(ProgramCase):
     @needs_version(3, 12)
     def test_own_gil_under_load(self):

@@ -145,6 +145,10 @@ class Beside
         stop_ = true;
         return crew_.join();
     }
+    bool failed() const
+    {
+        return crew_.failed;
+    }
     std::atomic<uint64_t> calls{0};
 
   private:

@@ -1,0 +1,37 @@
+/* CPython up to 3.13 puts its default allocator into RAW for moments: when it starts, when it ends, and
+ * whenever a subinterpreter starts (_PyMem_SetDefaultAllocator). A block of hakmem that another thread frees
+ * or moves in such a moment comes to libc. The preloaded hook stands before it. */
+#define _GNU_SOURCE
+#include "core.h"
+#include "heap.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static void (*next_free)(void *p);
+static void *(*next_realloc)(void *p, size_t n);
+
+/* Each thread that comes here finds the same. */
+static void find(const char *name, void *function)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+    memcpy(function, &address, sizeof address);
+}
+
+HK_PY_API void free(void *p)
+{
+    if (HK_PY_UNLIKELY(hk_py_is_block(p))) {
+        hk_py_provider_current()->hooks->domains[HK_PY_RAW].free(NULL, p);
+        return;
+    }
+    if (HK_PY_UNLIKELY(!next_free)) find("free", &next_free);
+    next_free(p);
+}
+
+HK_PY_API void *realloc(void *p, size_t n)
+{
+    if (HK_PY_UNLIKELY(hk_py_is_block(p)))
+        return hk_py_provider_current()->hooks->domains[HK_PY_RAW].realloc(NULL, p, n);
+    if (HK_PY_UNLIKELY(!next_realloc)) find("realloc", &next_realloc);
+    return next_realloc(p, n);
+}
