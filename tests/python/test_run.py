@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
+import hakmem
 from support import ProgramCase, plain_environment, preloaded
 
 
@@ -88,6 +90,7 @@ class Run(ProgramCase):
 
 class Report(ProgramCase):
     KEEP = "keep = [bytes(1000) for i in range(3000)]\n"
+    MOVES = "import os; os.makedirs('below', exist_ok=True); os.chdir('below')"
 
     def test_file(self):
         self.run_script(self.KEEP, "--all", "--report", "r.json")
@@ -110,6 +113,19 @@ class Report(ProgramCase):
         self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stdout, "out\n")
         self.assertRegex(done.stderr, r"(?s)^err\nhakmem .*arena.*resident")
+
+    def test_a_program_that_changes_its_folder(self):
+        self.run_script(self.MOVES, "--report", "r.json")
+        self.assertEqual(len(self.reports()), 1)
+
+    def test_the_package_by_a_relative_path(self):
+        (self.folder / "packages").symlink_to(Path(hakmem.__file__).parents[1])
+        relative = plain_environment(PYTHONPATH="none:packages")
+        for text in ("", self.MOVES):
+            done = self.hakmem("run", self.script(text), env=relative)
+            self.assertRegex(done.stderr, "resident .* live ", text)
+        seen = self.run_script("import os; print(os.environ['PYTHONPATH'])", env=relative).stdout
+        self.assertEqual(seen, f"{self.folder}/none:{self.folder}/packages\n")
 
     def test_modules_of_the_folder_do_not_disturb_the_text(self):
         (self.folder / "argparse.py").write_text("raise SystemExit('wrong one')")
@@ -212,7 +228,10 @@ class Environment(ProgramCase):
 
     def test_programs_that_are_not_python(self):
         done = subprocess.run(
-            ["/bin/ls", "/"], env=preloaded(report="r.json"), capture_output=True, text=True
+            ["/bin/ls", "/"],
+            env=preloaded(report=str(self.folder / "r.json")),
+            capture_output=True,
+            text=True,
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.reports(), [])

@@ -31,7 +31,8 @@ def settings(*, all_domains=False, limit=None, labels=None, report=None):
     if labels is not None:
         values["HAKMEM_LABELS"] = labels
     if report is not None:
-        values["HAKMEM_REPORT"] = report
+        # The program may be in another folder when it ends.
+        values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)
     return values
 
 
@@ -42,8 +43,11 @@ def environment(warn, **options):
         if result.pop(name, ""):
             warn(f"{name} is set and would take the allocator back; it is removed for the program")
     result.update(settings(**options))
-    # Who shows the report at the end.
+    # Who shows the report at the end, in a folder of its own: it must find this package from there.
     result["HAKMEM_PYTHON"] = sys.executable
+    if result.get("PYTHONPATH"):
+        entries = result["PYTHONPATH"].split(os.pathsep)
+        result["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries))
     return result
 
 
