@@ -9,10 +9,12 @@
 #define BA_HAS_CTX 0
 #define BA_HAS_BUFFER 0
 
-static inline const char *ba_version(void) {
+static inline const char *ba_version(void)
+{
     return gnu_get_libc_version();
 }
-static inline void ba_trim(void) {
+static inline void ba_trim(void)
+{
     malloc_trim(0);
 }
 

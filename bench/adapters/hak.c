@@ -10,12 +10,13 @@ _Thread_local hak_ctx *bench_heap;
 #endif
 
 #ifdef BENCH_LABELLED
-static const char *const names[BENCH_LABELS] = {
-    "string", "table",    "array",  "hash",   "closure",  "upvalue",
-    "proto",  "userdata", "thread", "buffer", "registry", "other"};
+static const char *const names[BENCH_LABELS] = {"string",  "table",   "array",    "hash",
+                                                "closure", "upvalue", "proto",    "userdata",
+                                                "thread",  "buffer",  "registry", "other"};
 #endif
 
-hak_ctx *bench_hak_ctx(void) {
+hak_ctx *bench_hak_ctx(void)
+{
     hak_options options = HAK_OPTIONS_INIT;
 #ifdef BENCH_LABELLED
     options.labels = names;
@@ -30,7 +31,8 @@ hak_ctx *bench_hak_ctx(void) {
     return hak_ctx_new(bench_space, &options);
 }
 
-void bench_hak_init(void *buffer, size_t size) {
+void bench_hak_init(void *buffer, size_t size)
+{
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     options.buffer = buffer;
     options.buffer_size = size;

@@ -24,32 +24,39 @@ extern _Thread_local hak_ctx *bench_heap;
 void bench_hak_init(void *buffer, size_t size);
 hak_ctx *bench_hak_ctx(void);
 
-static inline const char *ba_version(void) {
+static inline const char *ba_version(void)
+{
     return hak_version();
 }
-static inline void ba_init(void) {
+static inline void ba_init(void)
+{
     bench_hak_init(NULL, 0);
 }
-static inline void ba_init_buffer(void *buffer, size_t size) {
+static inline void ba_init_buffer(void *buffer, size_t size)
+{
     bench_hak_init(buffer, size);
 }
 
-static inline void ba_thread_begin(size_t lane) {
+static inline void ba_thread_begin(size_t lane)
+{
     (void)lane;
 #ifdef BENCH_TLS
     bench_heap = hak_ctx_thread(bench_ctx);
 #endif
 }
-static inline void ba_thread_end(void) {
+static inline void ba_thread_end(void)
+{
     hak_ctx_thread_done(bench_ctx);
 }
 
 typedef hak_ctx ba_ctx;
-static inline ba_ctx *ba_ctx_new(void) {
+static inline ba_ctx *ba_ctx_new(void)
+{
     return bench_hak_ctx();
 }
 /* Labels are numbered from 1 in the order of hak_options.labels. */
-static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
+static inline void *ba_ctx_alloc(ba_ctx *c, size_t n)
+{
 #ifdef BENCH_LABELLED
     return hak_alloc_cs(c, n, (hak_label)(1 + label_index(n)), 0);
 #elif defined(BENCH_INLINE)
@@ -58,14 +65,17 @@ static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
     return hak_alloc(c, n);
 #endif
 }
-static inline void ba_ctx_destroy(ba_ctx *c) {
+static inline void ba_ctx_destroy(ba_ctx *c)
+{
     hak_ctx_destroy(c);
 }
 
-static inline void *ba_alloc(size_t n) {
+static inline void *ba_alloc(size_t n)
+{
     return ba_ctx_alloc(bench_heap, n);
 }
-static inline void ba_free(void *p, size_t n) {
+static inline void ba_free(void *p, size_t n)
+{
 #ifdef BENCH_SIZED
     hak_free_sized(bench_heap, p, n);
 #elif defined(BENCH_INLINE)
@@ -76,7 +86,8 @@ static inline void ba_free(void *p, size_t n) {
     hak_free(bench_heap, p);
 #endif
 }
-static inline void *ba_realloc(void *p, size_t old, size_t n) {
+static inline void *ba_realloc(void *p, size_t old, size_t n)
+{
 #ifdef BENCH_SIZED
     return hak_realloc_sized(bench_heap, p, old, n);
 #else
@@ -84,10 +95,12 @@ static inline void *ba_realloc(void *p, size_t old, size_t n) {
     return hak_realloc(bench_heap, p, n);
 #endif
 }
-static inline void ba_trim(void) {
+static inline void ba_trim(void)
+{
     hak_ctx_trim(bench_ctx);
 }
-static inline void ba_tick(void) {
+static inline void ba_tick(void)
+{
     hak_ctx_tick(bench_ctx, 0);
 }
 

@@ -7,7 +7,8 @@
 
 enum { BENCH_LABELS = 12 };
 
-static inline unsigned label_index(size_t n) {
+static inline unsigned label_index(size_t n)
+{
     return (unsigned)(((uint64_t)((uint32_t)n * 0x9E3779B1u) * BENCH_LABELS) >> 32);
 }
 

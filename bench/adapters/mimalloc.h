@@ -6,10 +6,17 @@
 
 #include <stdio.h>
 
+#define BA_MALLOC mi_malloc
+#define BA_FREE mi_free
+#define BA_REALLOC mi_realloc
+#include "calls.h"
+#include "no_setup.h"
+
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 0
 
-static inline const char *ba_version(void) {
+static inline const char *ba_version(void)
+{
     static char text[20];
     int v = mi_version();
     int wide = v >= 10000; /* 1 + 2 + 2 digits; before, 1 + 1 + 1 */
@@ -17,38 +24,22 @@ static inline const char *ba_version(void) {
              wide ? v % 100 : v % 10);
     return text;
 }
-static inline void ba_init(void) {
-}
-static inline void ba_thread_begin(size_t lane) {
-    (void)lane;
-}
-static inline void ba_thread_end(void) {
-}
-static inline void *ba_alloc(size_t n) {
-    return mi_malloc(n);
-}
-static inline void ba_free(void *p, size_t n) {
-    (void)n;
-    mi_free(p);
-}
-static inline void *ba_realloc(void *p, size_t old, size_t n) {
-    (void)old;
-    return mi_realloc(p, n);
-}
-static inline void ba_trim(void) {
+static inline void ba_trim(void)
+{
     mi_collect(true);
-}
-static inline void ba_tick(void) {
 }
 
 typedef mi_heap_t ba_ctx;
-static inline ba_ctx *ba_ctx_new(void) {
+static inline ba_ctx *ba_ctx_new(void)
+{
     return mi_heap_new();
 }
-static inline void *ba_ctx_alloc(ba_ctx *c, size_t n) {
+static inline void *ba_ctx_alloc(ba_ctx *c, size_t n)
+{
     return mi_heap_malloc(c, n);
 }
-static inline void ba_ctx_destroy(ba_ctx *c) {
+static inline void ba_ctx_destroy(ba_ctx *c)
+{
     mi_heap_destroy(c);
 }
 

@@ -4,37 +4,34 @@
 
 #include <rpmalloc.h>
 
+#define BA_MALLOC rpmalloc
+#define BA_FREE rpfree
+#define BA_REALLOC rprealloc
+#include "calls.h"
+
 #define BA_HAS_CTX 0
 #define BA_HAS_BUFFER 0
 
-static inline const char *ba_version(void) {
+static inline const char *ba_version(void)
+{
     return BENCH_PEER_VERSION;
 }
-static inline void ba_init(void) {
+static inline void ba_init(void)
+{
     rpmalloc_initialize();
 }
-static inline void ba_thread_begin(size_t lane) {
+static inline void ba_thread_begin(size_t lane)
+{
     (void)lane;
     rpmalloc_thread_initialize();
 }
-static inline void ba_thread_end(void) {
+static inline void ba_thread_end(void)
+{
     rpmalloc_thread_finalize(1);
 }
-static inline void *ba_alloc(size_t n) {
-    return rpmalloc(n);
-}
-static inline void ba_free(void *p, size_t n) {
-    (void)n;
-    rpfree(p);
-}
-static inline void *ba_realloc(void *p, size_t old, size_t n) {
-    (void)old;
-    return rprealloc(p, n);
-}
-static inline void ba_trim(void) {
+static inline void ba_trim(void)
+{
     rpmalloc_thread_collect();
-}
-static inline void ba_tick(void) {
 }
 
 #endif

@@ -1,5 +1,6 @@
 """Whole programs under variants of a runtime: CPU time and peak memory against one variant, the base."""
 
+import argparse
 import json
 import random
 import statistics
@@ -10,6 +11,15 @@ from . import tool
 
 # What the runs of a program are compared by: unit and digits of the base's median in a table.
 MEASURES = {"cpu_s": (1, 3), "peak_kb": (1024, 1)}
+
+
+def parser(description, programs):
+    """Of the module's docstring its first line is shown."""
+    made = argparse.ArgumentParser(
+        description=description.partition("\n\n")[0], epilog="Programs: " + ", ".join(programs)
+    )
+    made.add_argument("programs", nargs="*", metavar="program", help="default: all")
+    return made
 
 
 def add_arguments(parser, n, quick, what="tables"):
@@ -44,6 +54,18 @@ def sample(measure, command, environment=None):
             tool.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
         used = json.load(result)
     return done.stdout, {"cpu_s": used["user_s"] + used["sys_s"], "peak_kb": used["peak_kb"]}
+
+
+class Outputs:
+    """What each program printed first: it must be the same in every run."""
+
+    def __init__(self):
+        self.first = {}
+
+    def check(self, program, way, text):
+        expected = self.first.setdefault(program, text)
+        if text != expected:
+            tool.fail(f"{program} {way} printed {text!r}; before {expected!r}")
 
 
 class Comparison:

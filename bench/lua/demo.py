@@ -7,34 +7,15 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import harness
 from driver import tool
+from driver.show import BAR_ROOM, add_build, bar, heading, paint
 
 ROOT = tool.ROOT
 LAUNCHERS = {"luajit": "hakluajit", "lua5.4": "haklua5.4"}
-WIDTH = 100
-BAR, BAR_ROOM = 26, 35  # characters for a ratio of 1, and at most
-COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def paint(code, text):
-    return f"\033[{code}m{text}\033[0m" if COLOUR else text
-
-
-def heading(number, text, note=""):
-    print()
-    print(paint("1", f"{number}  {text}") + (f"{note:>{WIDTH - len(text) - 3}}" if note else ""))
-    print()
-
-
-def bar(ratio):
-    """In eighths of a character."""
-    eighths = min(round(ratio * BAR * 8), BAR_ROOM * 8)
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
 
 class Programs:
@@ -127,10 +108,13 @@ def real_program(programs, arguments, sources, repetitions):
             runs = used[(engine, way)]
             cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
             ratio = statistics.median(
-                (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base)
+                (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"])
+                for r, b in zip(runs, base, strict=True)
             )
             peak = statistics.median(r["peak_kb"] for r in runs)
-            peak_ratio = statistics.median(r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base))
+            peak_ratio = statistics.median(
+                r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base, strict=True)
+            )
             shown = bar(ratio)
             print(
                 f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{BAR_ROOM - len(shown)}}"
@@ -194,9 +178,7 @@ def teardown(programs, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release"
-    )
+    add_build(parser)
     parser.add_argument(
         "--quick", action="store_true", help="one repetition, 30 files, a tenth of the records"
     )

@@ -6,7 +6,6 @@ allocators is shuffled; a figure is the median of the ratios to the runtime's ow
 repetition. What a program prints must be the same under every allocator.
 """
 
-import argparse
 import random
 import sys
 
@@ -27,7 +26,7 @@ BASE = "builtin"
 def collect(args, hosts, variants):
     """samples[engine][program][variant] = list of what the repetitions used."""
     samples = {e: {p: {v: [] for v in variants} for p in args.programs} for e in hosts}
-    printed = {}
+    outputs = compare.Outputs()
     progress = tool.Progress(args.n * len(hosts) * len(args.programs) * len(variants))
     order = random.Random(args.seed)
     for _ in range(args.n):
@@ -40,19 +39,14 @@ def collect(args, hosts, variants):
                 progress.step(f"{engine} {program} {variant}")
                 command = [hosts[engine][host_name], *options, script, args.scale]
                 text, used = compare.sample(args.build / "measure", command)
-                expected = printed.setdefault(program, text)
-                if text != expected:
-                    tool.fail(f"{program} under {engine}, {variant}, printed {text!r}; before {expected!r}")
+                outputs.check(program, f"under {engine}, {variant},", text)
                 samples[engine][program][variant].append(used)
     progress.end()
     return samples
 
 
 def arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="Programs: " + ", ".join(PROGRAMS)
-    )
-    parser.add_argument("programs", nargs="*", metavar="program", help="default: all")
+    parser = compare.parser(__doc__, PROGRAMS)
     tool.add_build(parser, "bench/lua", "the hosts were")
     parser.add_argument(
         "--engines", metavar="LIST", help=", ".join(harness.ENGINES) + "; default: all that are built"

@@ -151,17 +151,25 @@ static const char check_survivors[] = "for i = 1000, ..., 1000 do\n"
                                       "    assert(r.id == i and r.name == 'record ' .. i and r.at[2] == -i)\n"
                                       "end\n";
 
-static void survivors(const maker *m, long count)
+/* A state with that many records, and the time that these took. */
+static lua_State *with_records(const maker *m, long count, double *built)
 {
-    prepare(m);
-    double before = resident_kb();
     lua_State *L = state_new(m);
     luaL_openlibs(L);
     double start = cpu_ms();
     run(L, fill_records, count);
-    double built = cpu_ms() - start, full = resident_kb() - before;
+    *built = cpu_ms() - start;
+    return L;
+}
+
+static void survivors(const maker *m, long count)
+{
+    prepare(m);
+    double built, before = resident_kb();
+    lua_State *L = with_records(m, count, &built);
+    double full = resident_kb() - before;
     run(L, drop_most, count);
-    start = cpu_ms();
+    double start = cpu_ms();
     lua_gc(L, LUA_GCCOLLECT, 0);
     double collected = cpu_ms() - start, after = resident_kb() - before;
     start = cpu_ms();
@@ -179,14 +187,10 @@ static void survivors(const maker *m, long count)
 static void teardown(const maker *m, long count)
 {
     prepare(m);
-    double before = resident_kb();
-    lua_State *L = state_new(m);
-    luaL_openlibs(L);
-    double start = cpu_ms();
-    run(L, fill_records, count);
-    double built = cpu_ms() - start, full = resident_kb() - before;
-    double wall = wall_ms();
-    start = cpu_ms();
+    double built, before = resident_kb();
+    lua_State *L = with_records(m, count, &built);
+    double full = resident_kb() - before;
+    double wall = wall_ms(), start = cpu_ms();
     if (m->drop) {
         if (hak_lua_drop(L) != 0) fail("hak_lua_drop refused");
     } else {

@@ -13,10 +13,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent / "lua"), str(HERE.parent)]
+sys.path.insert(0, str(HERE.parent))
 
-from demo import bar, heading, paint  # noqa: E402
 from driver import tool  # noqa: E402
+from driver.show import add_build, add_number, bar, heading, paint  # noqa: E402
 
 INDEX = ROOT / "examples/python/index.py"
 WAYS = {
@@ -107,10 +107,8 @@ def burst(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release"
-    )
-    parser.add_argument("--number", type=int, default=1, help="of the first heading (1)")
+    add_build(parser)
+    add_number(parser)
     parser.add_argument(
         "--quick", action="store_true", help="one repetition, 20 files, a tenth of the records"
     )

@@ -7,7 +7,6 @@ prints must be the same in every variant. The interpreter is the one that runs t
 import hakmem.
 """
 
-import argparse
 import os
 import platform
 import random
@@ -61,7 +60,7 @@ def sample(measure, variant, program, scale):
 def collect(args, variants):
     """samples[program][variant] = list of what the repetitions used."""
     samples = {p: {v: [] for v in variants} for p in args.programs}
-    printed = {}
+    outputs = compare.Outputs()
     progress = tool.Progress(args.n * len(args.programs) * len(variants))
     order = random.Random(args.seed)
     for _ in range(args.n):
@@ -69,9 +68,7 @@ def collect(args, variants):
             for variant in order.sample(variants, len(variants)):
                 progress.step(f"{program} {variant}")
                 text, used = sample(args.build / "measure", variant, program, args.scale)
-                expected = printed.setdefault(program, text)
-                if text != expected:
-                    tool.fail(f"{program}, {variant}, printed {text!r}; before {expected!r}")
+                outputs.check(program, f"in variant {variant}", text)
                 samples[program][variant].append(used)
     progress.end()
     return samples
@@ -102,10 +99,7 @@ def caption(where):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="Programs: " + ", ".join(PROGRAMS)
-    )
-    parser.add_argument("programs", nargs="*", metavar="program", help="default: all")
+    parser = compare.parser(__doc__, PROGRAMS)
     tool.add_build(parser, "bench/lua", "`measure` was")
     parser.add_argument(
         "--variants", metavar="LIST", help=", ".join(VARIANTS) + f"; default: all; {BASE} is always run"

@@ -3,7 +3,6 @@
 
 import argparse
 import http.client
-import os
 import re
 import statistics
 import subprocess
@@ -13,16 +12,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTH = 100
+sys.path.insert(0, str(ROOT / "bench"))
+
+from driver.show import add_build, add_number, heading, paint  # noqa: E402
+
 MIB = 2**20
-COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 ORDINARY = "JSON.parse(JSON.stringify(Array.from({length: 50}, (_, i) => ({i, square: i * i})))).length"
 WITHOUT_END = "let all = []; for (;;) all.push(new Array(10000).fill(all.length))"
-
-
-def heading(number, text, note):
-    title = f"{number}  {text}"
-    print("\n" + (f"\033[1m{title}\033[0m" if COLOUR else title) + f"{note:>{WIDTH - len(title)}}\n")
 
 
 class Client(threading.Thread):
@@ -65,7 +61,7 @@ def scene(port, tenants, seconds):
 
 
 def show(title, clients, figures):
-    print(f"   \033[4m{title}\033[0m" if COLOUR else f"   {title}")
+    print("   " + paint("4", title))
     for c in clients:
         answer = max(c.answers, key=c.answers.get)
         peak = figures[("linear_peak_bytes", c.tenant)] / MIB
@@ -78,11 +74,9 @@ def show(title, clients, figures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--build", type=Path, default=ROOT / "build/release", metavar="DIR", help="build/release"
-    )
+    add_build(parser)
     parser.add_argument("--seconds", type=float, default=2, help="of each of the two scenes (2)")
-    parser.add_argument("--number", type=int, default=1, help="of the heading (1)")
+    add_number(parser)
     args = parser.parse_args()
     folder = args.build / "examples/wasm-server"
     command = [str(folder / "wasm-server"), str(folder / "quickjs.wasm")]

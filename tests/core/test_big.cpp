@@ -16,6 +16,19 @@ void ballast(hak_ctx *ctx, size_t bytes)
         if (!hak_alloc(ctx, MiB)) FAIL("no ballast");
 }
 
+std::map<const void *, hak_block> visited(const hak_ctx *ctx)
+{
+    std::map<const void *, hak_block> seen;
+    hak_ctx_visit(
+        ctx,
+        [](void *user, const hak_block *block) {
+            (*static_cast<std::map<const void *, hak_block> *>(user))[block->p] = *block;
+            return true;
+        },
+        &seen);
+    return seen;
+}
+
 } // namespace
 
 TEST_CASE("big blocks are counted, and shown with their site")
@@ -33,14 +46,7 @@ TEST_CASE("big blocks are counted, and shown with their site")
     CHECK(stats.big_bytes ==
           hak_usable_size(ctx, big) + hak_usable_size(ctx, aligned) + hak_usable_size(ctx, plain));
     CHECK(addr(aligned) % (64 * KiB) == 0);
-    std::map<const void *, hak_block> seen;
-    hak_ctx_visit(
-        ctx,
-        [](void *user, const hak_block *block) {
-            (*static_cast<std::map<const void *, hak_block> *>(user))[block->p] = *block;
-            return true;
-        },
-        &seen);
+    auto seen = visited(ctx);
     REQUIRE(seen.size() == 5);
     CHECK(seen[small].site == 0);
     CHECK(seen[run].site == 0);
@@ -51,14 +57,7 @@ TEST_CASE("big blocks are counted, and shown with their site")
     CHECK(seen[plain].site == 0);
     CHECK(seen[plain].label == 0);
     big = hak_realloc_cs(ctx, big, 9 * MiB, 0, 0x555);
-    seen.clear();
-    hak_ctx_visit(
-        ctx,
-        [](void *user, const hak_block *block) {
-            (*static_cast<std::map<const void *, hak_block> *>(user))[block->p] = *block;
-            return true;
-        },
-        &seen);
+    seen = visited(ctx);
     CHECK(seen[big].label == 0);
     CHECK(hak_owns(ctx, big));
     CHECK(hak_owns(ctx, static_cast<char *>(big) + 8 * MiB));

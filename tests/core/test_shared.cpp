@@ -74,6 +74,14 @@ void check(const Block &b)
     expect(filled(b.p, std::min<size_t>(b.n, 256), b.id), "a block lost its contents");
 }
 
+// Every block was freed: when those under way are home, nothing is live.
+void require_empty(hak_ctx *ctx)
+{
+    hak_ctx_flush(ctx);
+    require_sound(ctx);
+    CHECK(stats_of(ctx).live_blocks == 0);
+}
+
 void run_thread(const std::function<void()> &work)
 {
     Crew crew;
@@ -108,9 +116,7 @@ TEST_CASE("shared: a block may change threads in every way")
     require_sound(ctx);
     hak_free(ctx, mine.p);
     hak_free_sized(ctx, theirs.p, n);
-    hak_ctx_flush(ctx);
-    require_sound(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
+    require_empty(ctx);
     CHECK(ctx.errors.take() == "");
 }
 
@@ -172,9 +178,7 @@ TEST_CASE("shared: a thread's heap")
         c.n = 5000;
         check(c);
         hak_free(mine, c.p);
-        hak_ctx_flush(ctx);
-        require_sound(ctx);
-        CHECK(stats_of(ctx).live_blocks == 0);
+        require_empty(ctx);
         CHECK(ctx.errors.take() == "");
     }
     SECTION("goodbye, again and again, and without a heap")
@@ -190,9 +194,7 @@ TEST_CASE("shared: a thread's heap")
                 hak_free(ctx, b.p);
             }
         });
-        hak_ctx_flush(ctx);
-        require_sound(ctx);
-        CHECK(stats_of(ctx).live_blocks == 0);
+        require_empty(ctx);
     }
 }
 
@@ -351,9 +353,7 @@ TEST_CASE("shared: one allocates, another frees, and memory stays bounded")
     });
     REQUIRE(crew.join() == "");
     CHECK(most < 16 * MiB);
-    hak_ctx_flush(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
-    require_sound(ctx);
+    require_empty(ctx);
 }
 
 TEST_CASE("shared: the hard limit is never passed, by eight threads neither")
@@ -393,9 +393,7 @@ TEST_CASE("shared: the hard limit is never passed, by eight threads neither")
         if (by_quota) CHECK(hak_quota_peak(quota) <= hard);
         CHECK(hak_quota_peak(quota) > hard * 3 / 4);
         CHECK(hak_quota_used(quota) == stats_of(ctx).committed_bytes);
-        hak_ctx_flush(ctx);
-        CHECK(stats_of(ctx).live_blocks == 0);
-        require_sound(ctx);
+        require_empty(ctx);
         // Nothing of the limit was lost.
         hak_ctx_trim(ctx);
         void *p = hak_alloc(ctx, hard / 2);
@@ -464,9 +462,7 @@ TEST_CASE("shared: any request for pages may fail, under threads")
         REQUIRE(crew.join() == "");
         failures += ctx.space.os.failed;
         ctx.space.os.fail_nth(0);
-        hak_ctx_flush(ctx);
-        require_sound(ctx);
-        CHECK(stats_of(ctx).live_blocks == 0);
+        require_empty(ctx);
         CHECK(ctx.errors.take() == "");
     }
     CHECK(failures > 10);
@@ -489,9 +485,7 @@ TEST_CASE("shared: no memory at all leaves frees working")
     });
     REQUIRE(crew.join() == "");
     ctx.space.os.refuse_all(false);
-    hak_ctx_flush(ctx);
-    require_sound(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
+    require_empty(ctx);
     CHECK(ctx.errors.take() == "");
 }
 
@@ -593,9 +587,7 @@ TEST_CASE("shared: sums at a quiet point, and never absurd before")
     REQUIRE(crew.join() == "");
     REQUIRE(poll.stop() == "");
     CHECK(poll.calls >= 12);
-    hak_ctx_flush(ctx);
-    require_sound(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
+    require_empty(ctx);
 }
 
 #ifndef __SANITIZE_THREAD__ // the sanitizer's own runtime does not survive it
@@ -673,9 +665,7 @@ TEST_CASE("shared: fork beside running threads, 300 times, nested")
     stop = true;
     REQUIRE(crew.join() == "");
     hak_free(ctx, exchange);
-    hak_ctx_flush(ctx);
-    require_sound(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
+    require_empty(ctx);
     hak_ctx_destroy(ctx);
 }
 #endif
