@@ -32,6 +32,7 @@ def positive(kind):
         if not 0 < value < 1e6:
             raise argparse.ArgumentTypeError(f"{text!r}: a number above 0 is wanted")
         return value
+
     return parse
 
 
@@ -48,15 +49,28 @@ def arguments():
     parser.add_argument("--allocators", metavar="A,B", help="only these; default: all that were built")
     parser.add_argument("--reps", type=positive(int), help="repetitions (9; quick: 3)")
     parser.add_argument("--scale", type=positive(float), help=f"length of a sample (1; quick: {QUICK_SCALE})")
-    parser.add_argument("--minutes", type=positive(float),
-                        help=f"length of the soak (2; quick: {QUICK_MINUTES})")
+    parser.add_argument(
+        "--minutes", type=positive(float), help=f"length of the soak (2; quick: {QUICK_MINUTES})"
+    )
     parser.add_argument("--cpu", type=int, help="the CPU to run on (the last one)")
-    parser.add_argument("--syscalls", action=argparse.BooleanOptionalAction, default=True,
-                        help="count system calls by strace in a run of their own")
-    parser.add_argument("--output", type=Path, metavar="DIR",
-                        help="where the results go (a full run: bench/results; else results/ of the build)")
-    parser.add_argument("--report", type=Path, metavar="FILE.json",
-                        help="measure nothing: write table and plots of this run again")
+    parser.add_argument(
+        "--syscalls",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="count system calls by strace in a run of their own",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the results go (a full run: bench/results; else results/ of the build)",
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.json",
+        help="measure nothing: write table and plots of this run again",
+    )
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     return parser, parser.parse_args()
@@ -82,8 +96,9 @@ def build_programs(build, names):
         return {}
     failed = {}
     for name in names:
-        one = subprocess.run(["cmake", "--build", build, "--target", f"bench-{name}"],
-                             capture_output=True, text=True)
+        one = subprocess.run(
+            ["cmake", "--build", build, "--target", f"bench-{name}"], capture_output=True, text=True
+        )
         if one.returncode:
             errors = [line for line in one.stdout.splitlines() if "error" in line or "undefined" in line]
             failed[name] = "does not build: " + (errors[0].strip() if errors else "see the build")
@@ -167,9 +182,12 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))
     if options.cpu is not None and options.cpu not in cpus:
         parser.error(f"--cpu {options.cpu}: allowed are {', '.join(map(str, cpus))}")
-    settings = sampling.Settings(binaries=binaries, cpu=cpus[-1] if options.cpu is None else options.cpu,
-                                 scale=options.scale or (QUICK_SCALE if options.quick else 1),
-                                 minutes=options.minutes or (QUICK_MINUTES if options.quick else 2))
+    settings = sampling.Settings(
+        binaries=binaries,
+        cpu=cpus[-1] if options.cpu is None else options.cpu,
+        scale=options.scale or (QUICK_SCALE if options.quick else 1),
+        minutes=options.minutes or (QUICK_MINUTES if options.quick else 2),
+    )
     missing.update(failed := build_programs(options.build, names))
     names = [n for n in names if n not in failed]
 
@@ -182,13 +200,24 @@ def main():
     if options.syscalls:
         counted = [p for p in plan if any(m is figures.CALLS for m in figures.METRICS[p[0].row])]
         calls = sampling.count_system_calls(settings, counted, 0.02, 0.02) if counted else []
-    run = {"version": 1, "date": started.strftime("%Y-%m-%d %H:%M:%S"),
-           "command": shlex.join(["scripts/bench", *sys.argv[3:]]), "machine": described,
-           "versions": {n: sampling.version_of(binaries, n) for n in names}, "missing": missing,
-           "settings": {"repetitions": options.reps, "scale": settings.scale, "minutes": settings.minutes,
-                        "cpu": settings.cpu},
-           "seconds": round(time.monotonic() - clock), "cases": [dataclasses.asdict(c) for c in cases],
-           "system_calls": calls, "samples": samples}
+    run = {
+        "version": 1,
+        "date": started.strftime("%Y-%m-%d %H:%M:%S"),
+        "command": shlex.join(["scripts/bench", *sys.argv[3:]]),
+        "machine": described,
+        "versions": {n: sampling.version_of(binaries, n) for n in names},
+        "missing": missing,
+        "settings": {
+            "repetitions": options.reps,
+            "scale": settings.scale,
+            "minutes": settings.minutes,
+            "cpu": settings.cpu,
+        },
+        "seconds": round(time.monotonic() - clock),
+        "cases": [dataclasses.asdict(c) for c in cases],
+        "system_calls": calls,
+        "samples": samples,
+    }
     full = not options.quick and not options.rows and not options.allocators
     directory = options.output or (SOURCE / "bench/results" if full else options.build / "results")
     return present(save(run, directory, full))

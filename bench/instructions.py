@@ -33,9 +33,20 @@ FIGURES = {
 
 
 def collected(program, function, work, rounds):
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                           f"--toggle-collect={function}", program, work, str(rounds)],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            f"--toggle-collect={function}",
+            program,
+            work,
+            str(rounds),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:
         sys.exit(f"instructions: {work} failed:\n{done.stderr}")

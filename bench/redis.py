@@ -19,7 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-LIBRARIES = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+LIBRARIES = {
+    "jemalloc": "libjemalloc.so.2",
+    "mimalloc": "libmimalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+}
 TESTS = ("set", "get", "lpush", "mset")
 FOLDERS = [Path(p) for p in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")]
 
@@ -30,7 +34,9 @@ def library(name):
 
 def cpu_seconds(pid):
     """Of all threads, in the scheduler's own resolution."""
-    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    return (
+        sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    )
 
 
 def memory_mib(pid, file, key):
@@ -48,9 +54,24 @@ def sample(server, preload, options, cpus):
         program, sock = Path(folder) / "redis-server", f"{folder}/socket"
         program.symlink_to(server)
         process = subprocess.Popen(
-            [program, "--port", "0", "--unixsocket", sock, "--save", "", "--appendonly", "no", "--dir", folder],
-            env={**os.environ, "LD_PRELOAD": preload}, preexec_fn=pinned(cpus[0]), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
+            [
+                program,
+                "--port",
+                "0",
+                "--unixsocket",
+                sock,
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                folder,
+            ],
+            env={**os.environ, "LD_PRELOAD": preload},
+            preexec_fn=pinned(cpus[0]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             while not os.path.exists(sock):
                 if process.poll() is not None:
@@ -62,9 +83,29 @@ def sample(server, preload, options, cpus):
             for test in TESTS:
                 before = cpu_seconds(process.pid)
                 done = subprocess.run(
-                    ["redis-benchmark", "-s", sock, "-t", test, "-n", str(options.requests), "-P", "16", "-c", "20",
-                     "-r", str(options.keys), "-d", str(options.bytes), "--csv"],
-                    capture_output=True, text=True, check=True, preexec_fn=pinned(cpus[-1]))
+                    [
+                        "redis-benchmark",
+                        "-s",
+                        sock,
+                        "-t",
+                        test,
+                        "-n",
+                        str(options.requests),
+                        "-P",
+                        "16",
+                        "-c",
+                        "20",
+                        "-r",
+                        str(options.keys),
+                        "-d",
+                        str(options.bytes),
+                        "--csv",
+                    ],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    preexec_fn=pinned(cpus[-1]),
+                )
                 rps = float(done.stdout.splitlines()[-1].split('","')[1].strip('"'))
                 used = cpu_seconds(process.pid) - before
                 result[test] = {"rps": rps, "cpu_us": used / options.requests * 1e6}
@@ -91,7 +132,9 @@ def table(samples, names):
         cells = [f"{statistics.median(columns[n]):.4g}" for n in names]
         ratio = "-"
         if "jemalloc" in columns:
-            ratio = f"{statistics.median(a / b for a, b in zip(columns['hakmem'], columns['jemalloc'])):.3f}"
+            ratio = "{:.3f}".format(
+                statistics.median(a / b for a, b in zip(columns["hakmem"], columns["jemalloc"], strict=True))
+            )
         yield f"| {key} | " + " | ".join(cells) + f" | {ratio} |"
 
 

@@ -30,8 +30,7 @@ int main(void)
     static char *table[ROWS];
     for (int i = 0; i < ROWS; i++) {
         table[i] = hak_alloc_cs(ctx, 200, rows, HAK_CALLSITE());
-        if (!table[i] || !hak_alloc_cs(ctx, 24, names, HAK_CALLSITE()))
-            return 1;
+        if (!table[i] || !hak_alloc_cs(ctx, 24, names, HAK_CALLSITE())) return 1;
     }
     for (int i = 0; i < ROWS; i += 2)
         hak_free(ctx, table[i]);

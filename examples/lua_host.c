@@ -28,8 +28,7 @@ static int run(hak_space *space, const char *script)
     hak_lua_limit(L, 0, LIMIT);
 
     int failed = luaL_dofile(L, script);
-    if (failed)
-        fprintf(stderr, "lua_host: %s: %s\n", script, lua_tostring(L, -1));
+    if (failed) fprintf(stderr, "lua_host: %s: %s\n", script, lua_tostring(L, -1));
 
     hak_stats stats = {.size = sizeof stats};
     hak_ctx_stats(hak_lua_context(L), &stats);

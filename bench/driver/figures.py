@@ -13,8 +13,8 @@ LABELLED = "hak-labels"
 class Metric:
     key: str
     title: str
-    net: bool = False      # also published net of the harness's own cost
-    higher: bool = False   # more is better
+    net: bool = False  # also published net of the harness's own cost
+    higher: bool = False  # more is better
     divide: float = 1
 
 
@@ -31,27 +31,49 @@ METRICS = {
     "tiny_hot": [CPU],
     "larson": [CPU, RSS],
     "mid": [CPU, RSS],
-    "battle": [Metric("bytes_per_object", "bytes/object"), Metric("after_free_kib", "KiB after free"),
-               Metric("after_trim_kib", "KiB after trim"), BLOCK_CPU],
+    "battle": [
+        Metric("bytes_per_object", "bytes/object"),
+        Metric("after_free_kib", "KiB after free"),
+        Metric("after_trim_kib", "KiB after trim"),
+        BLOCK_CPU,
+    ],
     "json64K": [BLOCK_CPU, FAULTS, CALLS],
     "mir512K": [BLOCK_CPU, FAULTS, CALLS],
     "vm2M": [BLOCK_CPU, FAULTS, CALLS],
     "mixed": [BLOCK_CPU, FAULTS, CALLS],
-    "fragmentation": [BLOCK_CPU, Metric("peak_ratio", "peak/live"),
-                      Metric("trough_mib", "mean MiB after freeing"), Metric("end_mib", "MiB at the end")],
+    "fragmentation": [
+        BLOCK_CPU,
+        Metric("peak_ratio", "peak/live"),
+        Metric("trough_mib", "mean MiB after freeing"),
+        Metric("end_mib", "MiB at the end"),
+    ],
     "realloc": [CPU, FAULTS],
-    "latency": [Metric("p99_ns", "p99 ns"), Metric("p50_ns", "p50 ns"), Metric("p95_ns", "p95 ns"),
-                Metric("p99_9_ns", "p99.9 ns"), Metric("max_ns", "max us", divide=1000)],
-    "ctx": [Metric("cpu_ns", "us/context", net=True, divide=1000),
-            Metric("kib_per_ctx", "KiB/context"), FAULTS],
+    "latency": [
+        Metric("p99_ns", "p99 ns"),
+        Metric("p50_ns", "p50 ns"),
+        Metric("p95_ns", "p95 ns"),
+        Metric("p99_9_ns", "p99.9 ns"),
+        Metric("max_ns", "max us", divide=1000),
+    ],
+    "ctx": [
+        Metric("cpu_ns", "us/context", net=True, divide=1000),
+        Metric("kib_per_ctx", "KiB/context"),
+        FAULTS,
+    ],
     "startup": [Metric("first_us", "us"), Metric("first_kib", "KiB"), Metric("start_kib", "KiB before main")],
     "larson_threads": [CPU, RSS],
     "mid_threads": [CPU, RSS],
     "xmalloc": [CPU, PEAK],
     "chain": [CPU, PEAK],
     "churn": [Metric("cpu_ns", "us/thread", net=True, divide=1000), PEAK],
-    "soak": [Metric("mops", "M ops/CPU s", higher=True), Metric("cv_percent", "variation %"),
-             Metric("rss_drift_percent", "RSS drift %"), RSS, CALLS, FAULTS],
+    "soak": [
+        Metric("mops", "M ops/CPU s", higher=True),
+        Metric("cv_percent", "variation %"),
+        Metric("rss_drift_percent", "RSS drift %"),
+        RSS,
+        CALLS,
+        FAULTS,
+    ],
 }
 
 
@@ -102,7 +124,7 @@ class Figures:
                 continue
             for key, value in s.items():
                 if isinstance(value, (int, float)) and key != "rep":
-                    self._values[*where, key][s["rep"]] = value
+                    self._values[(*where, key)][s["rep"]] = value
         for c in run["system_calls"]:
             self._values[c["row"], c["case"], c["allocator"], CALLS.key] = {0: c["per_op"]}
 
@@ -129,8 +151,11 @@ class Figures:
 
     def best_peer(self, row, case, metric):
         """The peer with the best median; in the row ctx among those that have contexts."""
-        medians = {a: self.median(row, case, a, metric) for a in self.allocators(row, case)
-                   if is_peer(a) and (row != "ctx" or self.has_contexts(row, case, a))}
+        medians = {
+            a: self.median(row, case, a, metric)
+            for a in self.allocators(row, case)
+            if is_peer(a) and (row != "ctx" or self.has_contexts(row, case, a))
+        }
         medians = {a: v for a, v in medians.items() if v is not None}
         if not medians:
             return None
@@ -140,8 +165,11 @@ class Figures:
         """How many times better than `other`: median over repetitions of the ratio, and its 95 % interval."""
         mine = self.by_rep(row, case, allocator, metric, net)
         theirs = self.by_rep(row, case, other, metric, net)
-        ratios = [(mine[rep] / theirs[rep] if metric.higher else theirs[rep] / mine[rep])
-                  for rep in mine if rep in theirs and mine[rep] > 0 and theirs[rep] > 0]
+        ratios = [
+            (mine[rep] / theirs[rep] if metric.higher else theirs[rep] / mine[rep])
+            for rep in mine
+            if rep in theirs and mine[rep] > 0 and theirs[rep] > 0
+        ]
         return bootstrap(ratios) if ratios else None
 
 

@@ -25,8 +25,11 @@ class Judge:
 
     def against(self, row, case, allocator, others, metric, factor, net=False):
         """allocator is at least `factor` times as good as the best of `others` (None: all peers)."""
-        known = {o: self.figures.median(row, case, o, metric, net)
-                 for o in (others or [self.figures.best_peer(row, case, metric)]) if o}
+        known = {
+            o: self.figures.median(row, case, o, metric, net)
+            for o in (others or [self.figures.best_peer(row, case, metric)])
+            if o
+        }
         known = {o: v for o, v in known.items() if v is not None}
         if not known:
             return
@@ -92,7 +95,11 @@ def _threads(j, cpu):
             j.against("larson_threads", f"{threads}x10000", allocator, ["tcmalloc"], cpu, 1)
             j.against("larson_threads", f"{threads}x1024", allocator, ["mimalloc2", "rpmalloc"], cpu, 1)
             j.against("mid_threads", f"{threads}x256", allocator, ["tcmalloc"], cpu, 1)
-            for row, case in (("larson_threads", "10000"), ("larson_threads", "1024"), ("mid_threads", "256")):
+            for row, case in (
+                ("larson_threads", "10000"),
+                ("larson_threads", "1024"),
+                ("mid_threads", "256"),
+            ):
                 j.against(row, f"{threads}x{case}", allocator, None, RSS, 1)
         j.against("xmalloc", "1to1", allocator, ["rpmalloc"], cpu, 1.5)
         for row, case in (("xmalloc", "1to1"), ("xmalloc", "2to2"), ("chain", "4"), ("churn", "10000")):

@@ -9,11 +9,26 @@ from .figures import BASELINES, METRICS  # noqa: E402
 
 matplotlib.rcParams.update({"svg.hashsalt": "hakmem", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 
-COLOURS = {"hak": "#c1121f", "hak-sized": "#e5676f", "hak-labels": "#7b2cbf", "hak-debug": "#b8a1c9",
-           "hak-inline": "#ff6d00", "hak-shared": "#f28482", "hak-shared-tls": "#9d0208",
-           "glibc": "#6c757d", "mimalloc3": "#0077b6", "mimalloc2": "#48cae4", "jemalloc": "#2a9d8f",
-           "tcmalloc": "#e9a23b", "snmalloc": "#6a994e", "rpmalloc": "#8d5524", "null": "#000000"}
-IN_CURVES = [a for a in COLOURS if a not in ("hak-debug", "hak-sized", "hak-inline", "hak-shared", "hak-shared-tls")]
+COLOURS = {
+    "hak": "#c1121f",
+    "hak-sized": "#e5676f",
+    "hak-labels": "#7b2cbf",
+    "hak-debug": "#b8a1c9",
+    "hak-inline": "#ff6d00",
+    "hak-shared": "#f28482",
+    "hak-shared-tls": "#9d0208",
+    "glibc": "#6c757d",
+    "mimalloc3": "#0077b6",
+    "mimalloc2": "#48cae4",
+    "jemalloc": "#2a9d8f",
+    "tcmalloc": "#e9a23b",
+    "snmalloc": "#6a994e",
+    "rpmalloc": "#8d5524",
+    "null": "#000000",
+}
+IN_CURVES = [
+    a for a in COLOURS if a not in ("hak-debug", "hak-sized", "hak-inline", "hak-shared", "hak-shared-tls")
+]
 
 
 def _save(figure, directory, name):
@@ -27,9 +42,9 @@ def bars(figures, directory):
     cases, columns = figures.cases, 4
     lines = -(-len(cases) // columns)
     figure, axes = pyplot.subplots(lines, columns, figsize=(16, 2.6 * lines), squeeze=False)
-    for axis in axes.flat[len(cases):]:
+    for axis in axes.flat[len(cases) :]:
         axis.set_axis_off()
-    for axis, (row, case) in zip(axes.flat, cases):
+    for axis, (row, case) in zip(axes.flat, cases, strict=False):
         metric = METRICS[row][0]
         known = {a: figures.median(row, case, a, metric) for a in COLOURS if a not in BASELINES}
         known = {a: v for a, v in known.items() if v is not None}
@@ -49,9 +64,15 @@ def _lines(directory, name, title, xlabel, ylabel, series, log=True):
         return
     figure, axis = pyplot.subplots(figsize=(8, 5))
     for allocator, (xs, ys) in series.items():
-        axis.plot(xs, ys, marker="." if len(xs) < 40 else "", label=allocator, color=COLOURS[allocator],
-                  linewidth=2 if allocator.startswith("hak") else 1.2,
-                  linestyle=":" if allocator == "null" else "-")
+        axis.plot(
+            xs,
+            ys,
+            marker="." if len(xs) < 40 else "",
+            label=allocator,
+            color=COLOURS[allocator],
+            linewidth=2 if allocator.startswith("hak") else 1.2,
+            linestyle=":" if allocator == "null" else "-",
+        )
     if log:
         axis.set_xscale("log")
         axis.set_yscale("log")
@@ -68,24 +89,36 @@ def _over_range(figures, row, without=()):
         points = [(size, figures.median(row, case, allocator, metric)) for case, size in sizes]
         points = sorted(p for p in points if p[1] is not None)
         if points:
-            series[allocator] = tuple(zip(*points))
+            series[allocator] = tuple(zip(*points, strict=True))
     return series
 
 
 def _last_sample(samples, row, case, allocator, keys):
-    found = [s for s in samples
-             if (s["row"], s["case"], s["allocator"]) == (row, case, allocator) and keys[0] in s]
+    found = [
+        s for s in samples if (s["row"], s["case"], s["allocator"]) == (row, case, allocator) and keys[0] in s
+    ]
     return [found[-1][k] for k in keys] if found else None
 
 
 def all_plots(run, figures, directory):
     samples = run["samples"]
     bars(figures, directory)
-    _lines(directory, "working-set", "random_mixed: cost against the working set",
-           "slots (half of them full)", "CPU ns per operation", _over_range(figures, "random_mixed"))
-    _lines(directory, "contexts", "ctx: cost against the number of live contexts (20 blocks each)",
-           "contexts alive", "CPU us per context made and destroyed",
-           _over_range(figures, "ctx", ("blocks1000",)))
+    _lines(
+        directory,
+        "working-set",
+        "random_mixed: cost against the working set",
+        "slots (half of them full)",
+        "CPU ns per operation",
+        _over_range(figures, "random_mixed"),
+    )
+    _lines(
+        directory,
+        "contexts",
+        "ctx: cost against the number of live contexts (20 blocks each)",
+        "contexts alive",
+        "CPU us per context made and destroyed",
+        _over_range(figures, "ctx", ("blocks1000",)),
+    )
     latency, soak, filled = {}, {}, {}
     for allocator in IN_CURVES:
         found = _last_sample(samples, "latency", "ws10k", allocator, ["quantiles", "quantile_ns"])
@@ -98,9 +131,16 @@ def all_plots(run, figures, directory):
             soak[allocator] = ([step * (i + 1) for i in range(len(found[0]))], found[0])
         found = _last_sample(samples, "fragmentation", "trim", allocator, ["filled_mib", "trough_series_mib"])
         if found and allocator != "null":
-            steps = [v for pair in zip(*found) for v in pair]
+            steps = [v for pair in zip(*found, strict=True) for v in pair]
             filled[allocator] = ([i / 2 for i in range(len(steps))], steps)
     _lines(directory, "latency", "latency: one operation in N takes at least", "N", "ns", latency)
     _lines(directory, "soak-rss", "soak: resident memory", "seconds", "MiB", soak, log=False)
-    _lines(directory, "fragmentation", "fragmentation: resident memory, filled to 48 MiB (n) and after "
-           "freeing 90 % and a trim (n.5)", "phase", "MiB", filled, log=False)
+    _lines(
+        directory,
+        "fragmentation",
+        "fragmentation: resident memory, filled to 48 MiB (n) and after freeing 90 % and a trim (n.5)",
+        "phase",
+        "MiB",
+        filled,
+        log=False,
+    )

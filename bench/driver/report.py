@@ -33,9 +33,15 @@ def summary(figures, cases):
     """One line a case: hakmem beside the best peer, by the row's first metric."""
     alone = [c for c in cases if c[0] not in THREADED]
     threaded = [c for c in cases if c[0] in THREADED]
-    yield from _summary(figures, alone, ("hak", "hak-sized", "hak-labels"),
-                        (("hak", False), ("hak-labels", False), ("hak", True)))
-    yield from _summary(figures, threaded, SHARED, ((SHARED[0], False), (SHARED[1], False), (SHARED[0], True)))
+    yield from _summary(
+        figures,
+        alone,
+        ("hak", "hak-sized", "hak-labels"),
+        (("hak", False), ("hak-labels", False), ("hak", True)),
+    )
+    yield from _summary(
+        figures, threaded, SHARED, ((SHARED[0], False), (SHARED[1], False), (SHARED[0], True))
+    )
 
 
 def _summary(figures, cases, names, compared):
@@ -43,16 +49,29 @@ def _summary(figures, cases, names, compared):
     for row, case in cases:
         metric = METRICS[row][0]
         best = figures.best_peer(row, case, metric)
-        cells = [f"{row} {case}", metric.title, number(figures.median(row, case, "null", metric)),
-                 f"{best} {number(figures.median(row, case, best, metric))}" if best else "-"]
+        cells = [
+            f"{row} {case}",
+            metric.title,
+            number(figures.median(row, case, "null", metric)),
+            f"{best} {number(figures.median(row, case, best, metric))}" if best else "-",
+        ]
         cells += [number(figures.median(row, case, a, metric)) for a in names]
         for allocator, net in compared:
             known = best and (metric.net or not net)
             cells.append(_advantage(figures, row, case, allocator, best, metric, net) if known else "-")
         rows.append(cells)
     if rows:
-        yield from _table(["row", "unit", "null", "best peer", *names,
-                           *(f"{a} / best{', net' if net else ''}" for a, net in compared)], rows)
+        yield from _table(
+            [
+                "row",
+                "unit",
+                "null",
+                "best peer",
+                *names,
+                *(f"{a} / best{', net' if net else ''}" for a, net in compared),
+            ],
+            rows,
+        )
 
 
 def standing(figures, cases):
@@ -72,8 +91,13 @@ def standing(figures, cases):
 
 def details(figures, row, cases):
     """All allocators of a row: one column a case and metric."""
-    columns = [(case, metric, net) for case in cases for metric in METRICS[row] for net in (False, True)
-               if not net or metric.net]
+    columns = [
+        (case, metric, net)
+        for case in cases
+        for metric in METRICS[row]
+        for net in (False, True)
+        if not net or metric.net
+    ]
     names = list(dict.fromkeys(a for case in cases for a in figures.allocators(row, case)))
     columns = [c for c in columns if any(figures.median(row, c[0], a, c[1], c[2]) is not None for a in names)]
     names.sort(key=lambda a: (a not in BASELINES, is_peer(a), a))
@@ -96,13 +120,13 @@ def details(figures, row, cases):
 NOTES = {
     "battle": "16-byte blocks. After trim: all blocks freed, and the allocator asked to give memory back.",
     "fragmentation": "The case trim asks the allocator after each phase to give memory back, and counts"
-                     " that time; snmalloc has no such call, that of rpmalloc does little.",
+    " that time; snmalloc has no such call, that of rpmalloc does little.",
     "ctx": "Allocators without contexts (glibc, rpmalloc as built here, snmalloc, tcmalloc) free the blocks"
-           " one by one; the best peer is chosen among the others.",
+    " one by one; the best peer is chosen among the others.",
     "startup": "glibc, jemalloc and tcmalloc begin before main: see the last column.",
     "latency": "Single operations, timer subtracted; a virtual machine's counter may advance in steps.",
-    "larson_threads": "N x C: N threads, C chunks each. CPU time of all threads, those that made and ended them"
-                      " included; ten lives a lane.",
+    "larson_threads": "N x C: N threads, C chunks each. CPU time of all threads, with those that made and "
+    "ended them; ten lives a lane.",
     "xmalloc": "Half of the threads allocate, the others free, by batches of 4096.",
     "chain": "Four threads, each frees half of what comes and puts as much in its place; the last frees all.",
     "churn": "Threads that live for 200 blocks and leave 50 to the next; net of making a thread.",
@@ -113,15 +137,19 @@ NOTES = {
 def markdown(run, figures):
     cases = figures.cases
     machine = run["machine"]
-    yield f"Run of {run['date']}: `{run['command']}`, {run['settings']['repetitions']} repetitions, CPU " \
-          f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']}," \
-          f" {machine['cpus']} CPUs ({machine['hypervisor']}), {machine['distribution']}, Linux" \
-          f" {machine['kernel']}, transparent huge pages: {machine['transparent_huge_pages']}," \
-          f" load before the run {machine['load_before']}, {machine['compiler']}, commit {machine['commit']}."
+    yield (
+        f"Run of {run['date']}: `{run['command']}`, {run['settings']['repetitions']} repetitions, CPU "
+        f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']},"
+        f" {machine['cpus']} CPUs ({machine['hypervisor']}), {machine['distribution']}, Linux"
+        f" {machine['kernel']}, transparent huge pages: {machine['transparent_huge_pages']},"
+        f" load before the run {machine['load_before']}, {machine['compiler']}, commit {machine['commit']}."
+    )
     yield ""
-    yield from _table(["allocator", "version"],
-                      [[name, version] for name, version in run["versions"].items()]
-                      + [[name, f"missing: {why}"] for name, why in run["missing"].items()])
+    yield from _table(
+        ["allocator", "version"],
+        [[name, version] for name, version in run["versions"].items()]
+        + [[name, f"missing: {why}"] for name, why in run["missing"].items()],
+    )
     yield "## hakmem beside the best peer\n"
     yield "Ratios above 1: hakmem is better. Median over repetitions of the ratio within one, 95 % interval."
     yield ""
@@ -131,8 +159,10 @@ def markdown(run, figures):
     if verdicts:
         met = sum(1 for v in verdicts if v[3])
         yield f"## Goals: {met} of {len(verdicts)} met\n"
-        yield from _table(["row", "goal", "measured", "met"],
-                          [[*verdict, "yes" if met else "**no**"] for *verdict, met in verdicts])
+        yield from _table(
+            ["row", "goal", "measured", "met"],
+            [[*verdict, "yes" if met else "**no**"] for *verdict, met in verdicts],
+        )
     yield "## All allocators\n"
     yield "Medians; the best peer in bold; net = less the harness's own cost in the same repetition.\n"
     for row in dict.fromkeys(r for r, _ in cases):
@@ -143,9 +173,14 @@ def markdown(run, figures):
 
 
 BEGIN, END = "<!-- run: begin -->", "<!-- run: end -->"
-PLOTS = {"rows": "Every row", "working-set": "Cost against the working set",
-         "contexts": "Cost against live contexts", "latency": "Latency",
-         "soak-rss": "Resident memory over time", "fragmentation": "Fragmentation"}
+PLOTS = {
+    "rows": "Every row",
+    "working-set": "Cost against the working set",
+    "contexts": "Cost against live contexts",
+    "latency": "Latency",
+    "soak-rss": "Resident memory over time",
+    "fragmentation": "Fragmentation",
+}
 
 
 def publish(text, plots, document):
@@ -154,7 +189,10 @@ def publish(text, plots, document):
     if BEGIN not in old or END not in old:
         raise SystemExit(f"bench: {document} lacks the marks {BEGIN} and {END}")
     body = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
-    pictures = "\n".join(f"![{title}]({os.path.relpath(plots / name, document.parent)}.svg)"
-                         for name, title in PLOTS.items() if (plots / f"{name}.svg").exists())
+    pictures = "\n".join(
+        f"![{title}]({os.path.relpath(plots / name, document.parent)}.svg)"
+        for name, title in PLOTS.items()
+        if (plots / f"{name}.svg").exists()
+    )
     before, after = old.split(BEGIN)[0], old.split(END)[1]
     document.write_text(f"{before}{BEGIN}\n{body}\n\n### Plots\n\n{pictures}\n{END}{after}")

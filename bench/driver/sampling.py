@@ -46,18 +46,28 @@ def version_of(binaries, allocator):
 
 
 def _command(settings, allocator, case, scale, minutes):
-    return [f"{settings.binaries}/bench-{allocator}", "--scale", repr(scale), "--minutes", repr(minutes),
-            case.row, case.case]
+    return [
+        f"{settings.binaries}/bench-{allocator}",
+        "--scale",
+        repr(scale),
+        "--minutes",
+        repr(minutes),
+        case.row,
+        case.case,
+    ]
 
 
 def sample(settings, allocator, case):
     """The figures of one process, or {"error": why}. Rows of several threads pin those themselves."""
     cpus = os.sched_getaffinity(0) if case.threads else {settings.cpu}
     try:
-        done = subprocess.run(_command(settings, allocator, case, settings.scale, settings.minutes),
-                              capture_output=True, text=True,
-                              timeout=settings.timeout + settings.minutes * 90,
-                              preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        done = subprocess.run(
+            _command(settings, allocator, case, settings.scale, settings.minutes),
+            capture_output=True,
+            text=True,
+            timeout=settings.timeout + settings.minutes * 90,
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"not done after {settings.timeout:.0f} s"}
     if done.returncode:
@@ -127,8 +137,9 @@ def run_all(settings, plan, seed):
                 figures = sample(settings, allocator, case)
                 if "error" in figures:
                     failed.add((case, allocator))
-                samples.append({"allocator": allocator, "row": case.row, "case": case.case, "rep": rep,
-                                **figures})
+                samples.append(
+                    {"allocator": allocator, "row": case.row, "case": case.case, "rep": rep, **figures}
+                )
                 progress.step(f"{case.name} {allocator}")
     return samples
 
@@ -143,6 +154,13 @@ def count_system_calls(settings, plan, scale, minutes):
             counted = system_calls(settings, allocator, case, scale, minutes) if base else None
             progress.step(f"system calls {case.name} {allocator}")
             if counted:
-                result.append({"allocator": allocator, "row": case.row, "case": case.case,
-                               "per_op": max(0, counted[0] - base[0]) / counted[1], "ops": counted[1]})
+                result.append(
+                    {
+                        "allocator": allocator,
+                        "row": case.row,
+                        "case": case.case,
+                        "per_op": max(0, counted[0] - base[0]) / counted[1],
+                        "ops": counted[1],
+                    }
+                )
     return result

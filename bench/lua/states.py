@@ -129,8 +129,9 @@ def tables(args, programs, samples, counts, form):
                     [f"{harness.ENGINES[engine]}: {NAMES[allocator]}"]
                     + [format(statistics.median(r[key] for r in runs), spec) for key, _, spec in columns]
                 )
-        yield title.format(count=f"{counts[name]:,}"), form(
-            [""] + [heading for _, heading, _ in columns], rows
+        yield (
+            title.format(count=f"{counts[name]:,}"),
+            form([""] + [heading for _, heading, _ in columns], rows),
         )
 
 

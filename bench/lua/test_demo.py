@@ -65,7 +65,7 @@ class Demo(unittest.TestCase):
         dropped = [float(ms) for ms in re.findall(r"hak_lua_drop +\d+ +([\d.]+)", part)]
         self.assertTrue(closed)
         self.assertEqual(len(closed), len(dropped))
-        for close, drop in zip(closed, dropped):
+        for close, drop in zip(closed, dropped, strict=True):
             self.assertLess(drop, close / 3)
 
 

@@ -5,7 +5,8 @@
 
 enum { SIZE = 16 };
 
-static void battle(const bench_case *c, const bench_settings *s) {
+static void battle(const bench_case *c, const bench_settings *s)
+{
     (void)s;
     size_t n = c->a;
     void **blocks = bench_table(n * sizeof *blocks);
@@ -18,7 +19,8 @@ static void battle(const bench_case *c, const bench_settings *s) {
         touch(blocks[i], i);
     }
     double peak = (double)resident_bytes();
-    for (size_t i = 0; i < n; i++) ba_free(blocks[i], SIZE);
+    for (size_t i = 0; i < n; i++)
+        ba_free(blocks[i], SIZE);
     timer_stop(&t, n * 2);
     double freed = (double)resident_bytes();
     ba_trim();
@@ -29,8 +31,8 @@ static void battle(const bench_case *c, const bench_settings *s) {
 }
 
 static const bench_case cases[] = {
-    {"100K", 100000, 0, false},  {"500K", 500000, 0, false},  {"1M", 1000000, 0, false},
-    {"2M", 2000000, 0, false},   {"5M", 5000000, 0, false},   {NULL, 0, 0, false},
+    {"100K", 100000, 0, false}, {"500K", 500000, 0, false}, {"1M", 1000000, 0, false},
+    {"2M", 2000000, 0, false},  {"5M", 5000000, 0, false},  {NULL, 0, 0, false},
 };
 
 const bench_row rows_battle[] = {{"battle", cases, battle}, {NULL, NULL, NULL}};

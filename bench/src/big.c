@@ -3,7 +3,8 @@
 #include "harness.h"
 #include BENCH_ADAPTER
 
-static void request_loop(size_t n, size_t count) {
+static void request_loop(size_t n, size_t count)
+{
     for (size_t i = 0; i < count; i++) {
         char *p = ba_alloc(n);
         touch_pages(p, n);
@@ -12,7 +13,8 @@ static void request_loop(size_t n, size_t count) {
     }
 }
 
-static void single(const bench_case *c, const bench_settings *s) {
+static void single(const bench_case *c, const bench_settings *s)
+{
     ba_init();
     request_loop(c->a, 100);
     size_t count = scaled(s, c->b);
@@ -29,7 +31,8 @@ typedef struct held {
     bench_rng rng;
 } held;
 
-static void mixed_loop(held *h, size_t count) {
+static void mixed_loop(held *h, size_t count)
+{
     static const size_t sizes[] = {64 * KIB, 512 * KIB, 2 * MIB};
     for (size_t i = 0; i < count; i++) {
         uint64_t x = rng_next(&h->rng);
@@ -42,7 +45,8 @@ static void mixed_loop(held *h, size_t count) {
     }
 }
 
-static void mixed(const bench_case *c, const bench_settings *s) {
+static void mixed(const bench_case *c, const bench_settings *s)
+{
     held h = {{NULL}, {0}, 3};
     ba_init();
     mixed_loop(&h, 1000);

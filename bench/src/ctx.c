@@ -12,14 +12,17 @@ static unsigned short sizes[TABLE];
 
 #if BA_HAS_CTX
 typedef ba_ctx *one;
-static one one_new(void **blocks, size_t count, size_t at) {
+static one one_new(void **blocks, size_t count, size_t at)
+{
     (void)blocks;
     ba_ctx *c = ba_ctx_new();
     if (!c) bench_fail("no more contexts");
-    for (size_t i = 0; i < count; i++) touch(ba_ctx_alloc(c, sizes[(at + i) % TABLE]), i);
+    for (size_t i = 0; i < count; i++)
+        touch(ba_ctx_alloc(c, sizes[(at + i) % TABLE]), i);
     return c;
 }
-static void one_destroy(one c, void **blocks, size_t count, size_t at) {
+static void one_destroy(one c, void **blocks, size_t count, size_t at)
+{
     (void)blocks;
     (void)count;
     (void)at;
@@ -27,26 +30,31 @@ static void one_destroy(one c, void **blocks, size_t count, size_t at) {
 }
 #else
 typedef void **one;
-static one one_new(void **blocks, size_t count, size_t at) {
+static one one_new(void **blocks, size_t count, size_t at)
+{
     for (size_t i = 0; i < count; i++) {
         blocks[i] = ba_alloc(sizes[(at + i) % TABLE]);
         touch(blocks[i], i);
     }
     return blocks;
 }
-static void one_destroy(one c, void **blocks, size_t count, size_t at) {
+static void one_destroy(one c, void **blocks, size_t count, size_t at)
+{
     (void)blocks;
-    for (size_t i = 0; i < count; i++) ba_free(c[i], sizes[(at + i) % TABLE]);
+    for (size_t i = 0; i < count; i++)
+        ba_free(c[i], sizes[(at + i) % TABLE]);
 }
 #endif
 
-static void ctx(const bench_case *c, const bench_settings *s) {
+static void ctx(const bench_case *c, const bench_settings *s)
+{
     size_t live = c->a, count = c->b;
     one *all = bench_table(live * sizeof *all);
     size_t *at = bench_table(live * sizeof *at);
     void **blocks = bench_table(live * count * sizeof *blocks);
     bench_rng r = 17;
-    for (size_t i = 0; i < TABLE; i++) sizes[i] = (unsigned short)rng_range(rng_next(&r), 16, 512);
+    for (size_t i = 0; i < TABLE; i++)
+        sizes[i] = (unsigned short)rng_range(rng_next(&r), 16, 512);
     ba_init();
     double before = (double)resident_bytes();
     put("has_ctx", BA_HAS_CTX);
@@ -71,9 +79,10 @@ static void ctx(const bench_case *c, const bench_settings *s) {
 }
 
 static const bench_case cases[] = {
-    {"blocks20", 1, 20, false},       {"blocks1000", 1, 1000, false}, {"live10000", 10000, 20, false},
-    {"live10", 10, 20, true},         {"live100", 100, 20, true},     {"live1000", 1000, 20, true},
-    {"live50000", 50000, 20, true},   {NULL, 0, 0, false},
+    {"blocks20", 1, 20, false},      {"blocks1000", 1, 1000, false},
+    {"live10000", 10000, 20, false}, {"live10", 10, 20, true},
+    {"live100", 100, 20, true},      {"live1000", 1000, 20, true},
+    {"live50000", 50000, 20, true},  {NULL, 0, 0, false},
 };
 
 const bench_row rows_ctx[] = {{"ctx", cases, ctx}, {NULL, NULL, NULL}};

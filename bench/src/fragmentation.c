@@ -9,10 +9,11 @@ enum { PHASES = 8, SLOTS = 3 << 20 };
 
 static const struct {
     size_t lo, hi;
-} sizes[PHASES] = {
-    {16, 1024}, {32, 2048}, {64, 4096}, {128, 8192}, {256, 16384}, {512, 32768}, {16, 32768}, {16, 1024}};
+} sizes[PHASES] = {{16, 1024},   {32, 2048},   {64, 4096},  {128, 8192},
+                   {256, 16384}, {512, 32768}, {16, 32768}, {16, 1024}};
 
-static void shuffle(bench_slot *slots, size_t count, bench_rng *r) {
+static void shuffle(bench_slot *slots, size_t count, bench_rng *r)
+{
     for (size_t i = count; i > 1; i--) {
         size_t j = rng_index(rng_next(r), i);
         bench_slot t = slots[i - 1];
@@ -21,7 +22,8 @@ static void shuffle(bench_slot *slots, size_t count, bench_rng *r) {
     }
 }
 
-static void fragmentation(const bench_case *c, const bench_settings *s) {
+static void fragmentation(const bench_case *c, const bench_settings *s)
+{
     (void)s;
     size_t live_target = c->a * MIB, live = 0, count = 0, ops = 0;
     bench_slot *slots = bench_table(SLOTS * sizeof *slots);
@@ -34,7 +36,8 @@ static void fragmentation(const bench_case *c, const bench_settings *s) {
         while (live < live_target && count < SLOTS) {
             size_t n = rng_range(rng_next(&r), sizes[phase].lo, sizes[phase].hi);
             char *p = ba_alloc(n);
-            for (size_t at = 0; at < n; at += 4096) p[at] = 1;
+            for (size_t at = 0; at < n; at += 4096)
+                p[at] = 1;
             p[n - 1] = 1;
             slots[count++] = slot_make(p, n);
             live += n;
@@ -57,7 +60,8 @@ static void fragmentation(const bench_case *c, const bench_settings *s) {
         if (filled[phase] > worst) worst = filled[phase];
         lowest += trough[phase] / PHASES;
     }
-    for (size_t i = 0; i < count; i++) ba_free(slot_ptr(slots[i]), slot_size(slots[i]));
+    for (size_t i = 0; i < count; i++)
+        ba_free(slot_ptr(slots[i]), slot_size(slots[i]));
     ba_trim();
     put("cpu_ns", (double)spent / (double)ops);
     put("peak_ratio", worst / (double)c->a);

@@ -15,7 +15,7 @@ typedef struct bench_settings {
     double minutes; /* length of the soak */
 } bench_settings;
 
-/* One configuration of a row; a and b mean what the row says (in rows_threads, b is the number of threads). */
+/* One configuration of a row; a and b mean what the row says (in rows_threads, b is the number of threads) */
 typedef struct bench_case {
     const char *name;
     size_t a, b;
@@ -36,16 +36,19 @@ extern const bench_row rows_small[], rows_larson[], rows_battle[], rows_big[], r
 
 typedef uint64_t bench_rng;
 
-static inline uint64_t rng_next(bench_rng *r) {
+static inline uint64_t rng_next(bench_rng *r)
+{
     *r = *r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return *r;
 }
 /* 0..n-1 from the upper 32 bits. */
-static inline size_t rng_index(uint64_t x, size_t n) {
+static inline size_t rng_index(uint64_t x, size_t n)
+{
     return (size_t)(((x >> 32) * n) >> 32);
 }
 /* lo..hi from bits 16 to 31, so that one step serves an index and a size. */
-static inline size_t rng_range(uint64_t x, size_t lo, size_t hi) {
+static inline size_t rng_range(uint64_t x, size_t lo, size_t hi)
+{
     return lo + ((((x >> 16) & 0xffff) * (hi - lo + 1)) >> 16);
 }
 
@@ -53,18 +56,22 @@ static inline size_t rng_range(uint64_t x, size_t lo, size_t hi) {
 
 typedef uint64_t bench_slot;
 
-static inline bench_slot slot_make(void *p, size_t n) {
+static inline bench_slot slot_make(void *p, size_t n)
+{
     return (uint64_t)(uintptr_t)p | (uint64_t)n << 48;
 }
-static inline void *slot_ptr(bench_slot s) {
+static inline void *slot_ptr(bench_slot s)
+{
     return (void *)(uintptr_t)(s << 16 >> 16);
 }
-static inline size_t slot_size(bench_slot s) {
+static inline size_t slot_size(bench_slot s)
+{
     return (size_t)(s >> 48);
 }
 
 /* A program that uses its block: the first word is written. */
-static inline void touch(void *p, size_t value) {
+static inline void touch(void *p, size_t value)
+{
     *(volatile uint64_t *)p = value;
 }
 void touch_pages(void *p, size_t n);

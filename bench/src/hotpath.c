@@ -12,30 +12,39 @@ enum { SMALL = 64, RUN = 20 * 1024, BATCH = 8, SLOTS = 400, FILL = 4000 };
 static hak_ctx *ctx;
 static hak_label label;
 
-static void pairs(size_t n, size_t rounds) {
+static void pairs(size_t n, size_t rounds)
+{
     void *p[BATCH];
     for (; rounds; rounds--) {
-        for (int i = 0; i < BATCH; i++) p[i] = hak_alloc(ctx, n);
-        for (int i = BATCH; i--;) hak_free(ctx, p[i]);
+        for (int i = 0; i < BATCH; i++)
+            p[i] = hak_alloc(ctx, n);
+        for (int i = BATCH; i--;)
+            hak_free(ctx, p[i]);
     }
 }
 
-static void labelled(size_t n, size_t rounds) {
+static void labelled(size_t n, size_t rounds)
+{
     void *p[BATCH];
     for (; rounds; rounds--) {
-        for (int i = 0; i < BATCH; i++) p[i] = hak_alloc_cs(ctx, n, label, HAK_CALLSITE());
-        for (int i = BATCH; i--;) hak_free_sized(ctx, p[i], n);
+        for (int i = 0; i < BATCH; i++)
+            p[i] = hak_alloc_cs(ctx, n, label, HAK_CALLSITE());
+        for (int i = BATCH; i--;)
+            hak_free_sized(ctx, p[i], n);
     }
 }
 
-static void resize(size_t n, size_t rounds) {
+static void resize(size_t n, size_t rounds)
+{
     void *p = hak_alloc(ctx, n);
     for (; rounds; rounds--)
-        for (size_t i = 0; i < BATCH; i++) p = hak_realloc(ctx, p, n - i % 2);
+        for (size_t i = 0; i < BATCH; i++)
+            p = hak_realloc(ctx, p, n - i % 2);
     hak_free(ctx, p);
 }
 
-static void mix(size_t n, size_t rounds) {
+static void mix(size_t n, size_t rounds)
+{
     (void)n;
     static void *slots[SLOTS];
     uint64_t r = 1;
@@ -56,12 +65,17 @@ static const struct {
     void (*run)(size_t n, size_t rounds);
     size_t n;
 } works[] = {
-    {"pairs-small", pairs, SMALL},   {"pairs-run", pairs, RUN},   {"labelled-small", labelled, SMALL},
-    {"labelled-run", labelled, RUN}, {"resize-small", resize, SMALL}, {"resize-run", resize, RUN},
+    {"pairs-small", pairs, SMALL},
+    {"pairs-run", pairs, RUN},
+    {"labelled-small", labelled, SMALL},
+    {"labelled-run", labelled, RUN},
+    {"resize-small", resize, SMALL},
+    {"resize-run", resize, RUN},
     {"mix", mix, 0},
 };
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     if (argc != 3) {
         fprintf(stderr, "usage: hotpath WORK ROUNDS\n");
         return 2;

@@ -14,7 +14,8 @@ typedef struct lane {
 
 enum { LANES_MOST = 64 };
 
-static void pin_to(size_t index) {
+static void pin_to(size_t index)
+{
     static cpu_set_t allowed;
     if (!CPU_COUNT(&allowed)) pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed);
     size_t nth = index % (unsigned)CPU_COUNT(&allowed);
@@ -28,7 +29,8 @@ static void pin_to(size_t index) {
         }
 }
 
-static void *lane_main(void *at) {
+static void *lane_main(void *at)
+{
     lane *l = at;
     ba_thread_begin(l->index);
     if (l->prepare) l->prepare(l->shared, l->index);
@@ -39,7 +41,8 @@ static void *lane_main(void *at) {
     return NULL;
 }
 
-void lanes_run(size_t count, lane_fn *prepare, lane_fn *work, void *shared, uint64_t ops) {
+void lanes_run(size_t count, lane_fn *prepare, lane_fn *work, void *shared, uint64_t ops)
+{
     lane lanes[LANES_MOST];
     pthread_barrier_t start;
     if (count > LANES_MOST || pthread_barrier_init(&start, NULL, (unsigned)count + 1)) bench_fail("lanes");
@@ -51,7 +54,8 @@ void lanes_run(size_t count, lane_fn *prepare, lane_fn *work, void *shared, uint
     bench_timer t;
     pthread_barrier_wait(&start);
     timer_start(&t);
-    for (size_t i = 0; i < count; i++) pthread_join(lanes[i].thread, NULL);
+    for (size_t i = 0; i < count; i++)
+        pthread_join(lanes[i].thread, NULL);
     timer_stop(&t, ops);
     pthread_barrier_destroy(&start);
 }
@@ -62,7 +66,8 @@ typedef struct short_life {
     size_t lane;
 } short_life;
 
-static void *short_main(void *at) {
+static void *short_main(void *at)
+{
     short_life *s = at;
     ba_thread_begin(s->lane);
     s->fn(s->shared, s->lane);
@@ -70,7 +75,8 @@ static void *short_main(void *at) {
     return NULL;
 }
 
-void lane_thread(lane_fn *fn, void *shared, size_t at) {
+void lane_thread(lane_fn *fn, void *shared, size_t at)
+{
     short_life s = {fn, shared, at};
     pthread_t thread;
     if (pthread_create(&thread, NULL, short_main, &s)) bench_fail("cannot make a thread");
@@ -84,14 +90,16 @@ struct pipe {
     size_t first, used;
 };
 
-pipe *pipe_new(void) {
+pipe *pipe_new(void)
+{
     pipe *p = bench_table(sizeof *p);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->filled, NULL);
     return p;
 }
 
-void pipe_put(pipe *p, bench_batch *b) {
+void pipe_put(pipe *p, bench_batch *b)
+{
     pthread_mutex_lock(&p->lock);
     if (p->used == PIPE_MOST) bench_fail("a pipe is full");
     p->batches[(p->first + p->used++) % PIPE_MOST] = b;
@@ -99,9 +107,11 @@ void pipe_put(pipe *p, bench_batch *b) {
     pthread_cond_signal(&p->filled);
 }
 
-bench_batch *pipe_get(pipe *p) {
+bench_batch *pipe_get(pipe *p)
+{
     pthread_mutex_lock(&p->lock);
-    while (!p->used) pthread_cond_wait(&p->filled, &p->lock);
+    while (!p->used)
+        pthread_cond_wait(&p->filled, &p->lock);
     bench_batch *b = p->batches[p->first++ % PIPE_MOST];
     p->used--;
     pthread_mutex_unlock(&p->lock);

@@ -1,7 +1,8 @@
 /* larson by one thread, which lives on. With threads that die: threads.c. */
 #include "larson.h"
 
-static void larson_row(const bench_case *c, const bench_settings *s) {
+static void larson_row(const bench_case *c, const bench_settings *s)
+{
     larson l = {bench_table(c->a * sizeof(bench_slot)), c->a, 11};
     size_t before = resident_bytes();
     ba_init();

@@ -14,18 +14,22 @@ typedef struct larson {
 
 enum { LARSON_LO = 8, LARSON_HI = 1024, LARSON_TICK_EVERY = 1 << 13 };
 
-static bench_slot larson_chunk(uint64_t x) {
+static bench_slot larson_chunk(uint64_t x)
+{
     size_t n = rng_range(x, LARSON_LO, LARSON_HI);
     void *p = ba_alloc(n);
     touch(p, n);
     return slot_make(p, n);
 }
 
-static void larson_fill(larson *l) {
-    for (size_t i = 0; i < l->count; i++) l->chunks[i] = larson_chunk(rng_next(&l->rng));
+static void larson_fill(larson *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        l->chunks[i] = larson_chunk(rng_next(&l->rng));
 }
 
-static void larson_round(larson *l, size_t pairs) {
+static void larson_round(larson *l, size_t pairs)
+{
     bench_rng r = l->rng;
     for (size_t i = 0; i < pairs; i++) {
         uint64_t x = rng_next(&r);

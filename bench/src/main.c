@@ -10,12 +10,12 @@
 #include <string.h>
 
 static const bench_row *const all_rows[] = {
-    rows_small,   rows_larson,  rows_battle, rows_big,     rows_fragmentation,
-    rows_realloc, rows_latency, rows_ctx,    rows_startup, rows_soak,
-    rows_threads,
+    rows_small,   rows_larson, rows_battle,  rows_big,  rows_fragmentation, rows_realloc,
+    rows_latency, rows_ctx,    rows_startup, rows_soak, rows_threads,
 };
 
-static void list(void) {
+static void list(void)
+{
     const char *sep = "";
     printf("[");
     for (size_t g = 0; g < sizeof all_rows / sizeof *all_rows; g++)
@@ -28,7 +28,8 @@ static void list(void) {
     printf("]\n");
 }
 
-static double positive(const char *option, const char *text) {
+static double positive(const char *option, const char *text)
+{
     char *end;
     errno = 0;
     double v = strtod(text, &end);
@@ -39,7 +40,8 @@ static double positive(const char *option, const char *text) {
     return v;
 }
 
-static const bench_row *find_row(const char *name) {
+static const bench_row *find_row(const char *name)
+{
     for (size_t g = 0; g < sizeof all_rows / sizeof *all_rows; g++)
         for (const bench_row *r = all_rows[g]; r->name; r++)
             if (!strcmp(r->name, name)) return r;
@@ -47,14 +49,16 @@ static const bench_row *find_row(const char *name) {
     exit(2);
 }
 
-static const bench_case *find_case(const bench_row *row, const char *name) {
+static const bench_case *find_case(const bench_row *row, const char *name)
+{
     for (const bench_case *c = row->cases; c->name; c++)
         if (!strcmp(c->name, name)) return c;
     fprintf(stderr, "bench: row %s has no case %s; see --list\n", row->name, name);
     exit(2);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     /* A static buffer: stdio must not be the first to allocate. */
     static char buffer[1 << 12];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);

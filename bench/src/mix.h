@@ -14,7 +14,8 @@ typedef struct mix {
     bench_rng rng;
 } mix;
 
-static void mix_run(mix *m, size_t ops) {
+static void mix_run(mix *m, size_t ops)
+{
     bench_rng r = m->rng;
     while (ops) {
         size_t batch = ops < MIX_TICK_EVERY ? ops : MIX_TICK_EVERY;

@@ -11,7 +11,8 @@ typedef struct growth {
     size_t first, last, step; /* step 0: by half */
 } growth;
 
-static void grow(growth *g, size_t count) {
+static void grow(growth *g, size_t count)
+{
     for (size_t i = 0; i < count; i++) {
         size_t b = i % BUFFERS, old = g->n[b], n = g->step ? old + g->step : old + old / 2;
         if (n > g->last) {
@@ -23,13 +24,15 @@ static void grow(growth *g, size_t count) {
             g->p[b] = ba_realloc(g->p[b], old, n);
         }
         g->n[b] = n;
-        for (size_t at = old; at < n; at += 4096) *(volatile char *)(g->p[b] + at) = 1;
+        for (size_t at = old; at < n; at += 4096)
+            *(volatile char *)(g->p[b] + at) = 1;
         *(volatile char *)(g->p[b] + n - 1) = 1;
         if (i % 1024 == 0) ba_tick();
     }
 }
 
-static void realloc_row(const bench_case *c, const bench_settings *s) {
+static void realloc_row(const bench_case *c, const bench_settings *s)
+{
     growth g = {{NULL}, {0}, c->a ? 64 : 16, c->a ? 16 * KIB : MIB, c->a};
     ba_init();
     for (size_t b = 0; b < BUFFERS; b++) {

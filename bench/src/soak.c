@@ -13,13 +13,15 @@ typedef struct soak_slot {
     size_t n;
 } soak_slot;
 
-static size_t soak_size(uint64_t x) {
+static size_t soak_size(uint64_t x)
+{
     if (x >> 52 == 0) return rng_range(x, 64 * KIB, MIB);
     size_t base = (size_t)16 << ((x >> 40) % 10);
     return base + rng_range(x, 0, base - 1);
 }
 
-static void soak_batch(soak_slot *slots, bench_rng *r) {
+static void soak_batch(soak_slot *slots, bench_rng *r)
+{
     for (int i = 0; i < BATCH; i++) {
         uint64_t x = rng_next(r);
         soak_slot *s = &slots[rng_index(x, SLOTS)];
@@ -35,19 +37,23 @@ static void soak_batch(soak_slot *slots, bench_rng *r) {
     ba_tick();
 }
 
-static double mean(const double *v, size_t from, size_t to) {
+static double mean(const double *v, size_t from, size_t to)
+{
     double sum = 0;
-    for (size_t i = from; i < to; i++) sum += v[i];
+    for (size_t i = from; i < to; i++)
+        sum += v[i];
     return sum / (double)(to - from);
 }
 
-static void soak(const bench_case *c, const bench_settings *s) {
+static void soak(const bench_case *c, const bench_settings *s)
+{
     static double rate[WINDOWS], rss[WINDOWS];
     soak_slot *slots = bench_table(SLOTS * sizeof *slots);
     double before = (double)resident_bytes();
     bench_rng r = c->a;
     ba_init();
-    for (int i = 0; i < 50; i++) soak_batch(slots, &r);
+    for (int i = 0; i < 50; i++)
+        soak_batch(slots, &r);
     uint64_t window = (uint64_t)(s->minutes * 60e9 / WINDOWS), ops = 0;
     bench_timer t;
     timer_start(&t);
@@ -65,7 +71,8 @@ static void soak(const bench_case *c, const bench_settings *s) {
     }
     timer_stop(&t, ops);
     double rate_mean = mean(rate, 0, WINDOWS), squares = 0;
-    for (size_t w = 0; w < WINDOWS; w++) squares += (rate[w] - rate_mean) * (rate[w] - rate_mean);
+    for (size_t w = 0; w < WINDOWS; w++)
+        squares += (rate[w] - rate_mean) * (rate[w] - rate_mean);
     double early = mean(rss, WINDOWS / 4, WINDOWS / 2), late = mean(rss, WINDOWS * 3 / 4, WINDOWS);
     put("mops", rate_mean);
     put("cv_percent", sqrt(squares / WINDOWS) / rate_mean * 100);

@@ -8,7 +8,8 @@
 
 enum { BUFFER = 256 * 1024 };
 
-static void startup(const bench_case *c, const bench_settings *s) {
+static void startup(const bench_case *c, const bench_settings *s)
+{
     (void)s;
     /* Both calls once before, so that their own first pages are not counted. */
     resident_bytes();

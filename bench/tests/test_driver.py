@@ -16,18 +16,36 @@ OPS = figures.METRICS["soak"][0]
 
 def run_of(values, **more):
     """A run of random_mixed ws400 from {allocator: [cpu_ns of each repetition]}; None = a failed sample."""
-    samples = [{"allocator": a, "row": "random_mixed", "case": "ws400", "rep": rep,
-                **({"cpu_ns": v} if v is not None else {"error": "out of memory"})}
-               for a, list_ in values.items() for rep, v in enumerate(list_)]
+    samples = [
+        {
+            "allocator": a,
+            "row": "random_mixed",
+            "case": "ws400",
+            "rep": rep,
+            **({"cpu_ns": v} if v is not None else {"error": "out of memory"}),
+        }
+        for a, list_ in values.items()
+        for rep, v in enumerate(list_)
+    ]
     cases = [{"row": "random_mixed", "case": "ws400", "a": 400, "curve": False}]
     return {"samples": samples, "cases": cases, "system_calls": [], **more}
 
 
 class FiguresTest(unittest.TestCase):
     def setUp(self):
-        self.figures = figures.Figures(run_of({
-            "null": [5, 50, 5], "null-labels": [6, 6, 6], "hak": [7, 52, 7], "hak-labels": [9, 9, 9],
-            "mimalloc3": [8, 54, 9], "tcmalloc": [30, 30, None], "glibc": [None, None, None]}))
+        self.figures = figures.Figures(
+            run_of(
+                {
+                    "null": [5, 50, 5],
+                    "null-labels": [6, 6, 6],
+                    "hak": [7, 52, 7],
+                    "hak-labels": [9, 9, 9],
+                    "mimalloc3": [8, 54, 9],
+                    "tcmalloc": [30, 30, None],
+                    "glibc": [None, None, None],
+                }
+            )
+        )
 
     def median(self, allocator, net=False):
         return self.figures.median("random_mixed", "ws400", allocator, CPU, net)
@@ -43,8 +61,10 @@ class FiguresTest(unittest.TestCase):
     def test_failed_samples_do_not_count(self):
         self.assertEqual(self.median("tcmalloc"), 30)
         self.assertIsNone(self.median("glibc"))
-        self.assertEqual(self.figures.errors("random_mixed"),
-                         [("ws400", "tcmalloc", "out of memory"), ("ws400", "glibc", "out of memory")])
+        self.assertEqual(
+            self.figures.errors("random_mixed"),
+            [("ws400", "tcmalloc", "out of memory"), ("ws400", "glibc", "out of memory")],
+        )
 
     def test_best_peer_is_neither_null_nor_hakmem(self):
         self.assertEqual(self.figures.best_peer("random_mixed", "ws400", CPU), "mimalloc3")
@@ -55,8 +75,10 @@ class FiguresTest(unittest.TestCase):
 
     def test_more_is_better_turns_the_ratio(self):
         run = run_of({})
-        run["samples"] = [{"allocator": a, "row": "soak", "case": "steady", "rep": 0, "mops": v}
-                          for a, v in (("hak", 30), ("glibc", 10), ("jemalloc", 15))]
+        run["samples"] = [
+            {"allocator": a, "row": "soak", "case": "steady", "rep": 0, "mops": v}
+            for a, v in (("hak", 30), ("glibc", 10), ("jemalloc", 15))
+        ]
         found = figures.Figures(run)
         self.assertEqual(found.best_peer("soak", "steady", OPS), "jemalloc")
         self.assertEqual(found.advantage("soak", "steady", "hak", "jemalloc", OPS)[0], 2)
@@ -92,14 +114,16 @@ class SamplingTest(unittest.TestCase):
             sampling.run_all(None, [(case, list("abcdefgh"), 4)], seed=1)
         finally:
             sampling.sample = real
-        rounds = [seen[i:i + 8] for i in range(0, 32, 8)]
+        rounds = [seen[i : i + 8] for i in range(0, 32, 8)]
         self.assertTrue(all(sorted(r) == sorted(rounds[0]) for r in rounds))
         self.assertGreater(len({tuple(r) for r in rounds}), 1)
 
     def test_what_failed_is_not_tried_again(self):
         seen = []
-        real, sampling.sample = sampling.sample, lambda _, allocator, case: seen.append(allocator) or (
-            {"error": "x"} if allocator == "a" else {})
+        real, sampling.sample = (
+            sampling.sample,
+            lambda _, allocator, case: seen.append(allocator) or ({"error": "x"} if allocator == "a" else {}),
+        )
         try:
             sampling.run_all(None, [(sampling.Case("ctx", "b", False, 1), ["a", "b"], 3)], seed=1)
         finally:

@@ -19,8 +19,9 @@ PROGRAMS = ""
 
 
 def run(allocator, *arguments):
-    return subprocess.run([f"{PROGRAMS}/bench-{allocator}", *arguments], capture_output=True, text=True,
-                          timeout=60)
+    return subprocess.run(
+        [f"{PROGRAMS}/bench-{allocator}", *arguments], capture_output=True, text=True, timeout=60
+    )
 
 
 def figures_of(allocator, *arguments):
@@ -49,8 +50,10 @@ class ProgramsTest(unittest.TestCase):
         self.assertLess(figures_of("null", "battle", "100K")["bytes_per_object"], 4)
 
     def test_scale(self):
-        short, long_ = (figures_of("null", "--scale", scale, "tiny_hot", "batch100")["ops"]
-                        for scale in ("0.001", "0.002"))
+        short, long_ = (
+            figures_of("null", "--scale", scale, "tiny_hot", "batch100")["ops"]
+            for scale in ("0.001", "0.002")
+        )
         self.assertEqual(2 * short, long_)
 
     def test_minutes(self):
@@ -68,9 +71,14 @@ class ProgramsTest(unittest.TestCase):
         self.assertLess(calls, 10)  # two clocks, two accounts
 
     def test_bad_arguments_get_one_line(self):
-        for arguments in (["--scale", "-1", "mid", "slots256"], ["--scale", "x", "mid", "slots256"], ["mid"],
-                          ["no_such_row", "x"], ["mid", "no_such_case"],
-                          ["--minutes", "0", "soak", "steady"]):
+        for arguments in (
+            ["--scale", "-1", "mid", "slots256"],
+            ["--scale", "x", "mid", "slots256"],
+            ["mid"],
+            ["no_such_row", "x"],
+            ["mid", "no_such_case"],
+            ["--minutes", "0", "soak", "steady"],
+        ):
             with self.subTest(arguments=arguments):
                 done = run("null", *arguments)
                 self.assertEqual(done.returncode, 2)

@@ -1,7 +1,7 @@
 /* Every interleaving of a small history of core/src/chain.h, spurious failures of the compare-and-swap
- * included: two threads push, the second one twice with a link that came back empty, the owner takes and sends
- * the links back. Each operation on a head is one step; threads are coroutines; the schedule is a list of
- * choices that is counted through like a number. Sequentially consistent: what weaker orders do is left to
+ * included: two threads push, the second one twice with a link that came back empty, the owner takes and
+ * sends the links back. Each operation on a head is one step; threads are coroutines; the schedule is a list
+ * of choices that is counted through like a number. Sequentially consistent: what weaker orders do is left to
  * ThreadSanitizer. */
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 
 #include <hakmem/hakmem.h>
 
-int main() {
+int main()
+{
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
-    if (!ctx)
-        return 1;
+    if (!ctx) return 1;
     void *p = hak_alloc(ctx, 100);
     const bool ok = p && hak_owns(ctx, p) && hak_usable_size(ctx, p) >= 100;
     hak_free(ctx, p);

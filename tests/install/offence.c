@@ -11,4 +11,6 @@ static __thread int offence_static_tls KEEP = 1;
 /* Position-independent code has to relocate it at load time: not read-only on disk. */
 static const char *const offence_relocated[] KEEP = {"a", "b"};
 void offence_name(void);
-void offence_name(void) {}
+void offence_name(void)
+{
+}

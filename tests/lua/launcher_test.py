@@ -2,6 +2,7 @@
 
 What they share with the interpreter is compared with the interpreter itself, command line by command line.
 """
+
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import unittest
 PROGRAM = sys.argv.pop(1)
 NAME = os.path.basename(PROGRAM)
 LUAJIT = NAME == "hakluajit"
-ORIGINAL = NAME[len("hak"):]
+ORIGINAL = NAME[len("hak") :]
 SKIP = 77
 
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
@@ -35,8 +36,15 @@ class Case(unittest.TestCase):
     def start(self, program, args, stdin="", env=None):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
         clean.update(env or {})
-        return subprocess.run([program, *args], input=stdin, capture_output=True, text=True, cwd=self.dir,
-                              env=clean, timeout=120)
+        return subprocess.run(
+            [program, *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.dir,
+            env=clean,
+            timeout=120,
+        )
 
     def run_hak(self, *args, **more):
         return self.start(PROGRAM, args, **more)
@@ -50,7 +58,7 @@ class Interpreter(Case):
 
         def plain(text):
             text = text.replace(PROGRAM, "PROGRAM").replace(NAME, "PROGRAM")
-            text = re.sub(r"\b%s\b" % re.escape(ORIGINAL), "PROGRAM", text)
+            text = re.sub(rf"\b{re.escape(ORIGINAL)}\b", "PROGRAM", text)
             return re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
 
         self.assertEqual(plain(ours.stdout), plain(theirs.stdout))
@@ -59,15 +67,18 @@ class Interpreter(Case):
         return ours
 
     def test_chunks(self):
-        self.assertEqual(self.same("-e", "print(1)", "-eprint(2)", "-e", "x = 3", "-e", "print(x)").stdout,
-                         "1\n2\n3\n")
+        self.assertEqual(
+            self.same("-e", "print(1)", "-eprint(2)", "-e", "x = 3", "-e", "print(x)").stdout, "1\n2\n3\n"
+        )
 
     def test_chunk_before_script(self):
         self.write("a.lua", "print(x, ...)")
         self.assertEqual(self.same("-e", "x = 5", "a.lua", "-e", "y").stdout, "5\t-e\ty\n")
 
     def test_arguments(self):
-        self.write("a.lua", "for i = -9, 9 do if arg[i] then print(i, arg[i]) end end print(select('#', ...), ...)")
+        self.write(
+            "a.lua", "for i = -9, 9 do if arg[i] then print(i, arg[i]) end end print(select('#', ...), ...)"
+        )
         self.same("a.lua", "one", "", "--hak-report", "-v")
         self.same("-e", "x = 1", "a.lua")
         self.same("--", "a.lua", "-x")
@@ -94,7 +105,9 @@ class Interpreter(Case):
             done = self.start(program, ["-i", "-e", "x = 1"], stdin=text)
             return [line for line in re.sub(r"(^|\n)(>+ ?)+", r"\1", done.stdout).split("\n") if line], done
 
-        text = "print(x)\nx = 5\n=x + 1\nfor i = 1, 2 do\nprint(i)\nend\nerror('bad')\nx = = 1\nprint('end')\n"
+        text = (
+            "print(x)\nx = 5\n=x + 1\nfor i = 1, 2 do\nprint(i)\nend\nerror('bad')\nx = = 1\nprint('end')\n"
+        )
         ours, done = results(PROGRAM, text)
         for line in ("1", "6", "2", "end"):
             self.assertIn(line, ours)
@@ -118,13 +131,26 @@ class Interpreter(Case):
         self.same("syntax.lua")
         self.same("runtime.lua")
         self.same("nosuch.lua")
-        for value in ("'text'", "{}", "nil", "setmetatable({}, { __tostring = function() return 'object' end })"):
-            self.same("-e", "error(%s)" % value)
+        for value in (
+            "'text'",
+            "{}",
+            "nil",
+            "setmetatable({}, { __tostring = function() return 'object' end })",
+        ):
+            self.same("-e", f"error({value})")
         self.same("-e", "print(1)", "-e", "error('stop')", "-e", "print(2)")
 
     def test_exit_status(self):
-        for code in ("os.exit()", "os.exit(0)", "os.exit(7)", "os.exit(true)", "os.exit(false)",
-                     "os.exit(3, true)", "os.exit(true, true)", "os.exit('x')"):
+        for code in (
+            "os.exit()",
+            "os.exit(0)",
+            "os.exit(7)",
+            "os.exit(true)",
+            "os.exit(false)",
+            "os.exit(3, true)",
+            "os.exit(true, true)",
+            "os.exit('x')",
+        ):
             self.same("-e", "io.write('before ') " + code)
 
     def test_collector(self):
@@ -135,8 +161,10 @@ class Interpreter(Case):
     @unittest.skipIf(LUAJIT, "of lua5.4")
     def test_warnings(self):
         self.assertEqual(self.same("-W", "-e", "warn('one', ' two')").stderr, "Lua warning: one two\n")
-        self.assertEqual(self.same("-e", "warn('one') warn('@on') warn('two') warn('@off') warn('three')").stderr,
-                         "Lua warning: two\n")
+        self.assertEqual(
+            self.same("-e", "warn('one') warn('@on') warn('two') warn('@off') warn('three')").stderr,
+            "Lua warning: two\n",
+        )
 
     @unittest.skipUnless(LUAJIT, "of luajit")
     def test_jit_commands(self):
@@ -181,19 +209,34 @@ class Options(Case):
         self.assertIn("'-l' needs an argument", self.error("-l"))
         for option in ("--hak-", "--hak-reports", "--hak-limit", "--hak-labels", "--hak-nosuch=1"):
             message = self.error(option, "-e", "print(1)")
-            self.assertIn("unrecognized option '%s'" % option, message)
+            self.assertIn(f"unrecognized option '{option}'", message)
             self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off", message)
-        for size in ("", "-1", "abc", "64m", "64MB", "1.5M", "0x10", " 5", "99999999999999999999", "9999999999G"):
+        for size in (
+            "",
+            "-1",
+            "abc",
+            "64m",
+            "64MB",
+            "1.5M",
+            "0x10",
+            " 5",
+            "99999999999999999999",
+            "9999999999G",
+        ):
             self.assertIn("bytes expected, such as 65536, 512K, 64M or 2G", self.error("--hak-limit=" + size))
         for value in ("", "yes", "ON", "offf"):
             self.assertIn("on or off expected", self.error("--hak-labels=" + value))
         self.assertIn("the name of a file expected", self.error("--hak-report="))
-        self.assertIn("No such file or directory", self.error("--hak-report=/nosuch/dir/file", "-e", "print(1)"))
+        self.assertIn(
+            "No such file or directory", self.error("--hak-report=/nosuch/dir/file", "-e", "print(1)")
+        )
 
     def test_options_are_not_shown_to_the_program(self):
-        self.write("a.lua", "local n = 0 for _ in pairs(arg) do n = n + 1 end print(n, arg[0], arg[1], arg[-1])")
+        self.write(
+            "a.lua", "local n = 0 for _ in pairs(arg) do n = n + 1 end print(n, arg[0], arg[1], arg[-1])"
+        )
         done = self.run_hak("--hak-limit=64M", "--hak-labels=off", "a.lua", "--hak-report")
-        self.assertEqual(done.stdout, "3\ta.lua\t--hak-report\t%s\n" % PROGRAM)
+        self.assertEqual(done.stdout, f"3\ta.lua\t--hak-report\t{PROGRAM}\n")
         self.assertEqual(done.stderr, "")
 
     def rows(self, text):
@@ -209,8 +252,10 @@ class Options(Case):
         for line in text.splitlines():
             self.assertLessEqual(len(line), 100)
         rows = self.rows(text)
-        total = {k: rows.pop(k) for k in ("live", "cached", "metadata", "committed", "released", "peak live",
-                                          "process resident")}
+        total = {
+            k: rows.pop(k)
+            for k in ("live", "cached", "metadata", "committed", "released", "peak live", "process resident")
+        }
         for name in ("soft limit", "hard limit", "not ours"):
             rows.pop(name, None)
         self.assertEqual(total["live"] + total["cached"] + total["metadata"], total["committed"])
@@ -227,11 +272,15 @@ class Options(Case):
         return rows
 
     def test_report(self):
-        done = self.run_hak("--hak-report", "-e", "t = {} for i = 1, 100000 do t[i] = { i } end io.write('out')")
+        done = self.run_hak(
+            "--hak-report", "-e", "t = {} for i = 1, 100000 do t[i] = { i } end io.write('out')"
+        )
         self.assertEqual(done.stdout, "out")
         rows = self.check_report(done.stderr)
         self.assertGreater(rows["table"], 100000 * 16)
-        self.check_report(self.run_hak("--hak-report", "--hak-labels=off", "-e", "x = 1").stderr, labels=False)
+        self.check_report(
+            self.run_hak("--hak-report", "--hak-labels=off", "-e", "x = 1").stderr, labels=False
+        )
         self.check_report(self.run_hak("--hak-labels=on", "--hak-report", "-e", "x = 1").stderr)
         self.assertEqual(self.run_hak("-e", "x = 1").stderr, "")
 
@@ -243,8 +292,15 @@ class Options(Case):
             self.check_report(f.read())
 
     def test_report_at_every_end(self):
-        ends = {"return": 0, "os.exit()": 0, "os.exit(7)": 7, "os.exit(9, true)": 9, "error('stop')": 1,
-                "syntax error": 1, "coroutine.wrap(function() os.exit(5) end)()": 5}
+        ends = {
+            "return": 0,
+            "os.exit()": 0,
+            "os.exit(7)": 7,
+            "os.exit(9, true)": 9,
+            "error('stop')": 1,
+            "syntax error": 1,
+            "coroutine.wrap(function() os.exit(5) end)()": 5,
+        }
         if LUAJIT:
             ends["require('ffi').cdef('void exit(int);') require('ffi').C.exit(4)"] = 4
         for code, status in ends.items():
@@ -265,33 +321,42 @@ class Options(Case):
         self.assertEqual(done.stderr.split("\n")[0], NAME + ": not enough memory")
         for limit in ("0", "1G", "1000000K", "1000000000"):
             self.assertEqual(self.run_hak("--hak-limit=" + limit, "-e", grow).stdout, "done\n")
-        caught = "print(pcall(function() %s end)) collectgarbage() print(#string.rep('x', 100000))" % grow
-        self.assertEqual(self.run_hak("--hak-limit=8M", "-e", caught).stdout,
-                         "false\tnot enough memory\n100000\n")
+        caught = f"print(pcall(function() {grow} end)) collectgarbage() print(#string.rep('x', 100000))"
+        self.assertEqual(
+            self.run_hak("--hak-limit=8M", "-e", caught).stdout, "false\tnot enough memory\n100000\n"
+        )
         garbage = "local x for i = 1, 3e6 do x = { i } end print('done')"
         self.assertEqual(self.run_hak("--hak-limit=2M", "-e", garbage).stdout, "done\n")
         self.assertEqual(self.run_hak("--hak-limit=2M", "--hak-labels=off", "-e", garbage).stdout, "done\n")
-        self.assertRegex(self.run_hak("--hak-limit=3M", "--hak-report", "-e", "x = 1").stderr,
-                         r"hard limit +%d " % (3 << 20))
+        self.assertRegex(
+            self.run_hak("--hak-limit=3M", "--hak-report", "-e", "x = 1").stderr,
+            rf"hard limit +{3 << 20} ",
+        )
 
     def test_closing_under_a_limit(self):
-        code = ("local function final() print(#string.rep('x', 30000000)) end " +
-                ("keep = newproxy(true) getmetatable(keep).__gc = final " if LUAJIT else
-                 "keep = setmetatable({}, { __gc = final }) "))
+        code = "local function final() print(#string.rep('x', 30000000)) end " + (
+            "keep = newproxy(true) getmetatable(keep).__gc = final "
+            if LUAJIT
+            else "keep = setmetatable({}, { __gc = final }) "
+        )
         for end in ("", "os.exit(0, true)"):
             done = self.run_hak("--hak-limit=4M", "-e", code + end)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "30000000\n", ""))
 
     def test_module_is_there(self):
-        code = ("local h = require('hakmem') local l, total = h.labels() local sum = 0 "
-                "for _, v in pairs(l) do sum = sum + v.live_bytes end print(sum == total, total > 10000)")
+        code = (
+            "local h = require('hakmem') local l, total = h.labels() local sum = 0 "
+            "for _, v in pairs(l) do sum = sum + v.live_bytes end print(sum == total, total > 10000)"
+        )
         self.assertEqual(self.run_hak("-e", code, env={"LUA_CPATH": ""}).stdout, "true\ttrue\n")
         done = self.run_hak("-lhakmem", "-e", "require('hakmem').report()")
         self.check_report(done.stderr)
 
     def test_labels_of_the_program(self):
-        code = ("local h = require('hakmem') t = h.label('records', function() local t = {} "
-                "for i = 1, 5000 do t[i] = { i } end return t end) ")
+        code = (
+            "local h = require('hakmem') t = h.label('records', function() local t = {} "
+            "for i = 1, 5000 do t[i] = { i } end return t end) "
+        )
         rows = self.check_report(self.run_hak("--hak-report", "-e", code).stderr)
         self.assertGreater(rows["records"], 5000 * 16)
         done = self.run_hak("--hak-report", "--hak-labels=off", "-e", code)

@@ -20,20 +20,22 @@ extern "C" {
 #define LUA_OK 0
 #endif
 
-namespace test {
+namespace test
+{
 
 // The result of a chunk as text; its error message when it fails.
-inline std::string run(lua_State *L, const std::string &code) {
+inline std::string run(lua_State *L, const std::string &code)
+{
     int top = lua_gettop(L);
-    if (luaL_loadstring(L, code.c_str()) == LUA_OK)
-        lua_pcall(L, 0, 1, 0);
+    if (luaL_loadstring(L, code.c_str()) == LUA_OK) lua_pcall(L, 0, 1, 0);
     const char *text = lua_isboolean(L, -1) ? (lua_toboolean(L, -1) ? "true" : "false") : lua_tostring(L, -1);
     std::string result = text ? text : luaL_typename(L, -1);
     lua_settop(L, top);
     return result;
 }
 
-inline std::string run_file(lua_State *L, const char *name) {
+inline std::string run_file(lua_State *L, const char *name)
+{
     return run(L, std::string("return dofile('") + PROGRAMS + name + "')");
 }
 
@@ -41,7 +43,8 @@ inline std::string run_file(lua_State *L, const char *name) {
 constexpr const char *WHOLE_RESULT = "5343743";
 
 // luaL_openlibs that may fail.
-inline int open_libraries(lua_State *L) {
+inline int open_libraries(lua_State *L)
+{
     lua_pushcfunction(L, [](lua_State *state) {
         luaL_openlibs(state);
         return 0;
@@ -54,29 +57,44 @@ struct Counted {
     hak_quota *quota = hak_quota_new(nullptr, 0);
     hak_options options = HAK_OPTIONS_INIT;
 
-    Counted() { options.quota = quota; }
+    Counted()
+    {
+        options.quota = quota;
+    }
     Counted(const Counted &) = delete;
     Counted &operator=(const Counted &) = delete;
-    ~Counted() { hak_quota_delete(quota); }
-    size_t used() const { return hak_quota_used(quota); }
+    ~Counted()
+    {
+        hak_quota_delete(quota);
+    }
+    size_t used() const
+    {
+        return hak_quota_used(quota);
+    }
 };
 
-inline hak_stats stats_of(const hak_ctx *ctx) {
+inline hak_stats stats_of(const hak_ctx *ctx)
+{
     hak_stats s = {};
     s.size = sizeof s;
     REQUIRE(hak_ctx_stats(ctx, &s) == 0);
     return s;
 }
-inline hak_stats stats_of(lua_State *L) { return stats_of(hak_lua_context(L)); }
-inline size_t live_blocks(const hak_ctx *ctx) { return stats_of(ctx).live_blocks; }
+inline hak_stats stats_of(lua_State *L)
+{
+    return stats_of(hak_lua_context(L));
+}
+inline size_t live_blocks(const hak_ctx *ctx)
+{
+    return stats_of(ctx).live_blocks;
+}
 
-inline size_t resident() {
+inline size_t resident()
+{
     size_t pages = 0;
     FILE *f = std::fopen("/proc/self/statm", "r");
-    if (f == nullptr || std::fscanf(f, "%*u %zu", &pages) != 1)
-        pages = 0;
-    if (f != nullptr)
-        std::fclose(f);
+    if (f == nullptr || std::fscanf(f, "%*u %zu", &pages) != 1) pages = 0;
+    if (f != nullptr) std::fclose(f);
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 

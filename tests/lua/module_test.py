@@ -1,4 +1,5 @@
 """The module in an interpreter of the system: module_test.py INTERPRETER DIRECTORY [LD_PRELOAD]"""
+
 import os
 import shutil
 import subprocess
@@ -12,8 +13,23 @@ SKIP = 77
 WHOLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "whole.lua")
 WHOLE_RESULT = "5343743"
 
-FIELDS = ("live_bytes live_blocks peak_bytes committed_bytes metadata_bytes cached_bytes released_bytes "
-          "reserved_bytes idle_bytes big_bytes big_blocks soft_limit hard_limit failures os_calls").split()
+FIELDS = [
+    "live_bytes",
+    "live_blocks",
+    "peak_bytes",
+    "committed_bytes",
+    "metadata_bytes",
+    "cached_bytes",
+    "released_bytes",
+    "reserved_bytes",
+    "idle_bytes",
+    "big_bytes",
+    "big_blocks",
+    "soft_limit",
+    "hard_limit",
+    "failures",
+    "os_calls",
+]
 
 
 class Module(unittest.TestCase):
@@ -29,8 +45,9 @@ class Module(unittest.TestCase):
         path = os.path.join(self.dir, "script.lua")
         with open(path, "w") as f:
             f.write(code)
-        return subprocess.run([INTERPRETER, *args, path], capture_output=True, text=True, cwd=self.dir, env=env,
-                              timeout=120)
+        return subprocess.run(
+            [INTERPRETER, *args, path], capture_output=True, text=True, cwd=self.dir, env=env, timeout=120
+        )
 
     def check(self, code, expected, *args):
         done = self.start(code, *args)
@@ -44,12 +61,13 @@ class Module(unittest.TestCase):
         return done.stderr.split("\n")[0]
 
     def test_whole_program(self):
-        self.check("require('hakmem') print(dofile(%r))" % WHOLE, WHOLE_RESULT)
-        self.check("print(dofile(%r))" % WHOLE, WHOLE_RESULT, "-lhakmem")
+        self.check(f"require('hakmem') print(dofile({WHOLE!r}))", WHOLE_RESULT)
+        self.check(f"print(dofile({WHOLE!r}))", WHOLE_RESULT, "-lhakmem")
 
     def test_adoption_moves_the_memory(self):
         # What is made before stays with the old allocator, until it grows; what comes after is hakmem's.
-        self.check("""
+        self.check(
+            """
             local old, grows = {}, {}
             for i = 1, 20000 do old[i] = { 'record ' .. i } end
             local h = require('hakmem')
@@ -60,26 +78,35 @@ class Module(unittest.TestCase):
             for i = 1, 40000 do assert(old[i][1] == 'record ' .. i) end
             old = nil collectgarbage() collectgarbage()
             assert(h.stats().live_bytes < first + 1000000)
-            print('ok')""", "ok")
+            print('ok')""",
+            "ok",
+        )
 
     def test_require_from_a_coroutine(self):
-        self.check("""
+        self.check(
+            f"""
             local h = coroutine.wrap(function() return require('hakmem') end)()
             collectgarbage() collectgarbage()
             h.limit(h.stats().committed_bytes + 8000000)
-            local x for i = 1, 500000 do x = { i } end
-            print(dofile(%r))""" % WHOLE, WHOLE_RESULT)
+            local x for i = 1, 500000 do x = {{ i }} end
+            print(dofile({WHOLE!r}))""",
+            WHOLE_RESULT,
+        )
 
     def test_require_twice(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local before = h.stats().live_bytes
             package.loaded.hakmem = nil
             local again = require('hakmem')
-            print(again ~= h, again.stats().live_bytes >= before)""", "true\ttrue")
+            print(again ~= h, again.stats().live_bytes >= before)""",
+            "true\ttrue",
+        )
 
     def test_stats(self):
-        self.check("""
+        self.check(
+            """
             local s = require('hakmem').stats()
             local names = {}
             for name, value in pairs(s) do
@@ -88,10 +115,13 @@ class Module(unittest.TestCase):
             end
             assert(s.committed_bytes == s.live_bytes + s.cached_bytes + s.metadata_bytes)
             table.sort(names)
-            print(table.concat(names, ' '))""", " ".join(sorted(FIELDS)))
+            print(table.concat(names, ' '))""",
+            " ".join(sorted(FIELDS)),
+        )
 
     def test_labels_sum_to_live_bytes(self):
-        self.check("""
+        self.check(
+            """
             if jit then jit.off() end
             local h = require('hakmem')
             local keep = {}
@@ -108,10 +138,13 @@ class Module(unittest.TestCase):
             end
             local l = h.labels()
             assert(l.string.live_blocks >= 1000 and l.closure.live_blocks >= 20000 and l.table.live_blocks >= 20000)
-            print('ok')""", "ok")
+            print('ok')""",
+            "ok",
+        )
 
     def test_labels_switch(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             collectgarbage() collectgarbage('stop')
             h.labels(false)
@@ -122,10 +155,13 @@ class Module(unittest.TestCase):
             local tables = h.labels().table.live_blocks
             local b = {} for i = 1, 1000 do b[i] = {} end
             print(after - before >= 1000, h.labels().unlabelled.live_blocks - after < 100,
-                  h.labels().table.live_blocks - tables >= 1000)""", "true\ttrue\ttrue")
+                  h.labels().table.live_blocks - tables >= 1000)""",
+            "true\ttrue\ttrue",
+        )
 
     def test_label(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local list, second = h.label('records', function(n, m)
                 local t = {}
@@ -149,10 +185,13 @@ class Module(unittest.TestCase):
             local l = h.labels()
             assert(l.outer.live_blocks >= 500 and l.outer.live_blocks < 1000, l.outer.live_blocks)
             -- a callable object
-            print((h.label('x', setmetatable({}, { __call = function(_, a) return a + 1 end }), 41)))""", "42")
+            print((h.label('x', setmetatable({}, { __call = function(_, a) return a + 1 end }), 41)))""",
+            "42",
+        )
 
     def test_limit(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local limit = h.stats().committed_bytes + 2000000
             h.limit(limit)
@@ -167,14 +206,19 @@ class Module(unittest.TestCase):
             h.limit(0)
             assert(h.stats().hard_limit == 0)
             t = {} for i = 1, 200000 do t[i] = { i } end
-            print('ok')""", "ok")
+            print('ok')""",
+            "ok",
+        )
 
     def test_trim(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local t = {} for i = 1, 200000 do t[i] = { i } end
             t = nil
-            print(h.trim() > 4000000, h.stats().live_bytes < 1000000)""", "true\ttrue")
+            print(h.trim() > 4000000, h.stats().live_bytes < 1000000)""",
+            "true\ttrue",
+        )
 
     def test_report(self):
         done = self.start("local h = require('hakmem') h.report() h.report('report.txt') print('end')")
@@ -189,28 +233,33 @@ class Module(unittest.TestCase):
 
     def test_bad_arguments(self):
         for call, expected in (
-                ("h.limit()", "bad argument #1 to 'limit' (number expected, got no value)"),
-                ("h.limit(-1)", "bad argument #1 to 'limit' (a whole number of bytes expected, 0 = no limit)"),
-                ("h.limit(1.5)", "a whole number of bytes expected"),
-                ("h.limit(0/0)", "a whole number of bytes expected"),
-                ("h.limit(1/0)", "a whole number of bytes expected"),
-                ("h.limit(2^63)", "a whole number of bytes expected"),
-                ("h.limit('64M')", "number expected, got string"),
-                ("h.label()", "bad argument #1 to 'label' (string expected, got no value)"),
-                ("h.label('', print)", "bad argument #1 to 'label' (a name of 1 to 63 bytes expected)"),
-                ("h.label(('x'):rep(64), print)", "a name of 1 to 63 bytes expected"),
-                ("h.label('a\\0b', print)", "a name of 1 to 63 bytes expected"),
-                ("h.label('x')", "bad argument #2 to 'label' (a function expected)"),
-                ("h.label('x', {})", "bad argument #2 to 'label' (a function expected)"),
-                ("h.labels(1)", "bad argument #1 to 'labels' (boolean expected, got number)"),
-                ("h.report({})", "bad argument #1 to 'report' (string expected, got table)"),
-                ("h.report('/nosuch/file')", "hakmem.report: cannot write to '/nosuch/file': No such file"),
-                ("for i = 1, 300 do h.label('label ' .. i, print, i) end", "hakmem.label: no room for label 'label ")):
+            ("h.limit()", "bad argument #1 to 'limit' (number expected, got no value)"),
+            ("h.limit(-1)", "bad argument #1 to 'limit' (a whole number of bytes expected, 0 = no limit)"),
+            ("h.limit(1.5)", "a whole number of bytes expected"),
+            ("h.limit(0/0)", "a whole number of bytes expected"),
+            ("h.limit(1/0)", "a whole number of bytes expected"),
+            ("h.limit(2^63)", "a whole number of bytes expected"),
+            ("h.limit('64M')", "number expected, got string"),
+            ("h.label()", "bad argument #1 to 'label' (string expected, got no value)"),
+            ("h.label('', print)", "bad argument #1 to 'label' (a name of 1 to 63 bytes expected)"),
+            ("h.label(('x'):rep(64), print)", "a name of 1 to 63 bytes expected"),
+            ("h.label('a\\0b', print)", "a name of 1 to 63 bytes expected"),
+            ("h.label('x')", "bad argument #2 to 'label' (a function expected)"),
+            ("h.label('x', {})", "bad argument #2 to 'label' (a function expected)"),
+            ("h.labels(1)", "bad argument #1 to 'labels' (boolean expected, got number)"),
+            ("h.report({})", "bad argument #1 to 'report' (string expected, got table)"),
+            ("h.report('/nosuch/file')", "hakmem.report: cannot write to '/nosuch/file': No such file"),
+            (
+                "for i = 1, 300 do h.label('label ' .. i, print, i) end",
+                "hakmem.label: no room for label 'label ",
+            ),
+        ):
             with self.subTest(call):
                 self.assertIn(expected, self.error(call))
 
     def test_the_longest_name_and_all_labels(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local name = ('n'):rep(63)
             keep = h.label(name, function() return {} end)
@@ -221,10 +270,13 @@ class Module(unittest.TestCase):
             local l, total = h.labels()
             local bytes, count = 0, 0
             for _, v in pairs(l) do bytes = bytes + v.live_bytes count = count + 1 end
-            print(bytes == total, count, n > 200)""", "true\t254\ttrue")
+            print(bytes == total, count, n > 200)""",
+            "true\t254\ttrue",
+        )
 
     def test_memory_falls_after_a_trim(self):
-        self.check("""
+        self.check(
+            """
             local h = require('hakmem')
             local function resident()
                 local f = io.open('/proc/self/statm')
@@ -236,17 +288,22 @@ class Module(unittest.TestCase):
             local full = resident()
             t = nil
             h.trim()
-            print(full - resident() > 10000000)""", "true")
+            print(full - resident() > 10000000)""",
+            "true",
+        )
 
     def test_c_modules_and_files_at_the_end(self):
         # lua_close unloads modules and runs finalizers while it still frees through hakmem.
-        self.check("""
+        self.check(
+            """
             require('hakmem')
             local f = io.open('out.txt', 'w')
             f:write('written')
             keep = f
             co = coroutine.wrap(function() coroutine.yield(f) end) co()
-            print('ok')""", "ok")
+            print('ok')""",
+            "ok",
+        )
         with open(os.path.join(self.dir, "out.txt")) as f:
             self.assertEqual(f.read(), "written")
 

@@ -5,7 +5,8 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // hak_lua_alloc between the engine and the context, with all that it is given and returns.
 struct Checker {
@@ -13,7 +14,8 @@ struct Checker {
     std::unordered_map<void *, size_t> blocks;
     size_t calls = 0, wrong_sizes = 0, unknown = 0, failed_shrinks = 0, blocks_for_nothing = 0;
 
-    static void *alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+    static void *alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+    {
         Checker *c = static_cast<Checker *>(ud);
         c->calls++;
         if (ptr != nullptr) {
@@ -24,10 +26,8 @@ struct Checker {
         void *p = hak_lua_alloc(c->ctx, ptr, osize, nsize);
         c->blocks_for_nothing += nsize == 0 && p != nullptr;
         c->failed_shrinks += ptr != nullptr && nsize != 0 && nsize <= osize && p == nullptr;
-        if (ptr != nullptr && (nsize == 0 || p != nullptr))
-            c->blocks.erase(ptr);
-        if (p != nullptr)
-            c->blocks[p] = nsize;
+        if (ptr != nullptr && (nsize == 0 || p != nullptr)) c->blocks.erase(ptr);
+        if (p != nullptr) c->blocks[p] = nsize;
         return p;
     }
 };
@@ -35,7 +35,8 @@ struct Checker {
 struct Misuse {
     size_t reports = 0;
     std::string last;
-    static void record(void *user, hak_error error, const void *, const char *what) {
+    static void record(void *user, hak_error error, const void *, const char *what)
+    {
         Misuse *m = static_cast<Misuse *>(user);
         m->reports++;
         m->last = std::string(hak_error_name(error)) + ": " + (what ? what : "");
@@ -44,7 +45,8 @@ struct Misuse {
 
 } // namespace
 
-TEST_CASE("sizes are exact over a whole program") {
+TEST_CASE("sizes are exact over a whole program")
+{
     Checker checker{};
     checker.ctx = hak_ctx_new(nullptr, nullptr);
     lua_State *L = lua_newstate(Checker::alloc, &checker);
@@ -65,7 +67,8 @@ TEST_CASE("sizes are exact over a whole program") {
 }
 
 // The core checks the size of every free and resize itself here, and that nothing writes to freed blocks.
-TEST_CASE("no misuse in a checking context, with and without labels") {
+TEST_CASE("no misuse in a checking context, with and without labels")
+{
     bool labels = GENERATE(false, true);
     Misuse misuse;
     hak_options options = HAK_OPTIONS_INIT;
@@ -82,7 +85,8 @@ TEST_CASE("no misuse in a checking context, with and without labels") {
     CHECK(misuse.reports == 0);
 }
 
-TEST_CASE("hak_lua_alloc by hand") {
+TEST_CASE("hak_lua_alloc by hand")
+{
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
     CHECK(hak_lua_alloc(ctx, nullptr, 0, 0) == nullptr);
     CHECK(hak_lua_alloc(ctx, nullptr, 5, 0) == nullptr); // a type tag in place of the size

@@ -4,15 +4,17 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-const char *const PROGRAM = "local t = {} for i = 1, 5000 do t[i] = { i, 'n' .. i } end "
-                            "local s = string.rep('abc', 100000) "
-                            "local co = coroutine.wrap(function() for i = 1, 10 do coroutine.yield(i) end end) "
-                            "for i = 1, 10 do co() end "
-                            "local f = (loadstring or load)('return function(...) return select(\"#\", ...) end') "
-                            "t = nil collectgarbage() "
-                            "return #s + f()(1, 2, 3)";
+const char *const PROGRAM =
+    "local t = {} for i = 1, 5000 do t[i] = { i, 'n' .. i } end "
+    "local s = string.rep('abc', 100000) "
+    "local co = coroutine.wrap(function() for i = 1, 10 do coroutine.yield(i) end end) "
+    "for i = 1, 10 do co() end "
+    "local f = (loadstring or load)('return function(...) return select(\"#\", ...) end') "
+    "t = nil collectgarbage() "
+    "return #s + f()(1, 2, 3)";
 
 // A table before the one of a FakeOs, which checks that pages are used and returned by the rules.
 struct FailingOs {
@@ -21,7 +23,8 @@ struct FailingOs {
     uint64_t requests = 0, fail_at = 0, failed = 0;
     bool from_then_on = false;
 
-    FailingOs() {
+    FailingOs()
+    {
         table.user = this;
         table.reserve = [](void *user, size_t n, size_t align, uintptr_t below) -> void * {
             FailingOs *os = static_cast<FailingOs *>(user);
@@ -50,7 +53,8 @@ struct FailingOs {
         };
     }
 
-    bool refused() {
+    bool refused()
+    {
         requests++;
         bool refuse = from_then_on ? requests >= fail_at : requests == fail_at;
         failed += refuse;
@@ -61,25 +65,25 @@ struct FailingOs {
 enum Outcome { NO_SPACE, NO_STATE, NO_LIBRARIES, NO_MEMORY, DONE, OUTCOMES };
 
 // help: ends the shortage.
-template <class Help> Outcome run_program(lua_State *L, Help help) {
-    if (open_libraries(L) != LUA_OK)
-        return NO_LIBRARIES;
+template <class Help>
+Outcome run_program(lua_State *L, Help help)
+{
+    if (open_libraries(L) != LUA_OK) return NO_LIBRARIES;
     std::string result = run(L, PROGRAM);
-    if (result == "300003")
-        return DONE;
+    if (result == "300003") return DONE;
     CHECK(result.find("not enough memory") != std::string::npos);
     help();
     CHECK(run(L, "collectgarbage() return 'on'") == "on");
     return NO_MEMORY;
 }
 
-Outcome attempt(FailingOs &os, bool labels) {
+Outcome attempt(FailingOs &os, bool labels)
+{
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     options.os = &os.table;
     options.reserve = 256 * MiB;
     hak_space *space = hak_space_new(&options);
-    if (space == nullptr)
-        return NO_SPACE;
+    if (space == nullptr) return NO_SPACE;
     Outcome outcome = NO_STATE;
     {
         Counted counted;
@@ -97,14 +101,16 @@ Outcome attempt(FailingOs &os, bool labels) {
 
 } // namespace
 
-TEST_CASE("requests for pages fail") {
+TEST_CASE("requests for pages fail")
+{
     bool labels = GENERATE(false, true);
     bool from_then_on = GENERATE(false, true);
     unsigned outcomes[OUTCOMES] = {};
     bool done = false;
     for (uint64_t n = 1; !done; n++) {
         REQUIRE(n < 10000);
-        INFO("request " << n << (from_then_on ? " and all later ones fail" : " fails") << (labels ? ", labels" : ""));
+        INFO("request " << n << (from_then_on ? " and all later ones fail" : " fails")
+                        << (labels ? ", labels" : ""));
         FailingOs os;
         os.fail_at = n;
         os.from_then_on = from_then_on;
@@ -115,12 +121,12 @@ TEST_CASE("requests for pages fail") {
         CHECK((!done || outcome == DONE));
     }
     CHECK(outcomes[NO_SPACE] > 0);
-    if (from_then_on)
-        CHECK(outcomes[NO_MEMORY] > 5);
+    if (from_then_on) CHECK(outcomes[NO_MEMORY] > 5);
 }
 
 // A limit at every height instead: all places fail, not only those where pages are asked for.
-TEST_CASE("no height of a limit breaks a state") {
+TEST_CASE("no height of a limit breaks a state")
+{
     unsigned outcomes[OUTCOMES] = {};
     for (size_t limit = 4 * KiB; outcomes[DONE] < 5; limit += limit < 128 * KiB ? KiB : 32 * KiB) {
         INFO("limit " << limit);

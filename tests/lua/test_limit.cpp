@@ -3,19 +3,30 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct State {
     lua_State *L = hak_lua_newstate(nullptr);
-    State() {
+    State()
+    {
         REQUIRE(L != nullptr);
         luaL_openlibs(L);
     }
     State(const State &) = delete;
     State &operator=(const State &) = delete;
-    ~State() { lua_close(L); }
-    operator lua_State *() const { return L; }
-    size_t committed() const { return stats_of(L).committed_bytes; }
+    ~State()
+    {
+        lua_close(L);
+    }
+    operator lua_State *() const
+    {
+        return L;
+    }
+    size_t committed() const
+    {
+        return stats_of(L).committed_bytes;
+    }
 };
 
 // About 1 MB live, then 200 rounds of garbage of about 100 KB.
@@ -26,7 +37,8 @@ const char *const ROUNDS = "local keep = {} for i = 1, 12000 do keep[i] = { i, '
 
 } // namespace
 
-TEST_CASE("over the limit there is an error that can be caught, and the state goes on") {
+TEST_CASE("over the limit there is an error that can be caught, and the state goes on")
+{
     State L;
     size_t limit = L.committed() + (2 << 20);
     REQUIRE(hak_lua_limit(L, 0, limit) == 0);
@@ -45,7 +57,8 @@ TEST_CASE("over the limit there is an error that can be caught, and the state go
     CHECK(run_file(L, "whole.lua") == WHOLE_RESULT);
 }
 
-TEST_CASE("an error in Lua's own pcall leaves the program running") {
+TEST_CASE("an error in Lua's own pcall leaves the program running")
+{
     State L;
     REQUIRE(hak_lua_limit(L, 0, L.committed() + (1 << 20)) == 0);
     CHECK(run(L, "local ok, e = pcall(function() local t = {} while true do t[#t + 1] = { #t } end end) "
@@ -53,23 +66,25 @@ TEST_CASE("an error in Lua's own pcall leaves the program running") {
                  "return tostring(ok) .. ': ' .. e") == "false: not enough memory");
 }
 
-TEST_CASE("garbage does not count against the limit") {
+TEST_CASE("garbage does not count against the limit")
+{
     bool labels = GENERATE(false, true);
     size_t needed;
     {
         State L;
         size_t start = L.committed();
-        run(L, "keep = {} for i = 1, 12000 do keep[i] = { i, 'k' .. i } end collectgarbage() collectgarbage()");
+        run(L,
+            "keep = {} for i = 1, 12000 do keep[i] = { i, 'k' .. i } end collectgarbage() collectgarbage()");
         needed = L.committed() - start;
     }
     State L;
-    if (labels)
-        REQUIRE(hak_lua_labels(L, true) == 0);
+    if (labels) REQUIRE(hak_lua_labels(L, true) == 0);
     REQUIRE(hak_lua_limit(L, 0, L.committed() + needed + needed / 2) == 0);
     CHECK(run(L, ROUNDS) == "12000");
 }
 
-TEST_CASE("a program's own pace of collection is back when memory is no longer short") {
+TEST_CASE("a program's own pace of collection is back when memory is no longer short")
+{
     State L;
     int pace = lua_gc(L, LUA_GCSETSTEPMUL, 321);
     (void)pace;
@@ -83,12 +98,12 @@ TEST_CASE("a program's own pace of collection is back when memory is no longer s
     CHECK(lua_gc(L, LUA_GCSETSTEPMUL, 321) == Approx(321).margin(4));
 }
 
-TEST_CASE("from the soft limit on the collector is hurried") {
+TEST_CASE("from the soft limit on the collector is hurried")
+{
     auto peak_with = [](size_t soft) {
         State L;
         run(L, "collectgarbage('setpause', 1000)"); // by itself it would wait for 10 times the live size
-        if (soft != 0)
-            REQUIRE(hak_lua_limit(L, L.committed() + soft, 0) == 0);
+        if (soft != 0) REQUIRE(hak_lua_limit(L, L.committed() + soft, 0) == 0);
         CHECK(run(L, ROUNDS) == "12000");
         return stats_of(L).peak_bytes;
     };
@@ -97,7 +112,8 @@ TEST_CASE("from the soft limit on the collector is hurried") {
     CHECK(hurried < idle / 2);
 }
 
-TEST_CASE("a finalizer may allocate while the state is closed under a limit") {
+TEST_CASE("a finalizer may allocate while the state is closed under a limit")
+{
     static bool allocated;
     allocated = false;
     lua_State *L = hak_lua_newstate(nullptr);
@@ -113,17 +129,20 @@ TEST_CASE("a finalizer may allocate while the state is closed under a limit") {
     lua_setmetatable(L, -2);
     lua_setglobal(L, "object");
     REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + (1 << 20)) == 0);
-    SECTION("with hak_lua_close") {
+    SECTION("with hak_lua_close")
+    {
         CHECK(hak_lua_close(L) == 0);
         CHECK(allocated);
     }
-    SECTION("with lua_close the finalizer fails, and all the rest is done") {
+    SECTION("with lua_close the finalizer fails, and all the rest is done")
+    {
         lua_close(L);
         CHECK(!allocated);
     }
 }
 
-TEST_CASE("a soft limit above the hard one is refused") {
+TEST_CASE("a soft limit above the hard one is refused")
+{
     State L;
     REQUIRE(hak_lua_limit(L, 0, 64 << 20) == 0);
     CHECK(hak_lua_limit(L, 2 << 20, 1 << 20) == -1);
@@ -134,21 +153,19 @@ TEST_CASE("a soft limit above the hard one is refused") {
 }
 
 // Prints the figures of docs/lua.md.
-TEST_CASE("the smallest limit under which a program runs", "[.figures]") {
+TEST_CASE("the smallest limit under which a program runs", "[.figures]")
+{
     auto smallest = [](bool hurried) {
         for (size_t limit = 1 << 20;; limit += 50 << 10) {
             State L;
-            if (hurried)
-                REQUIRE(hak_lua_limit(L, 0, limit) == 0);
-            else
-                REQUIRE(hak_limit(hak_lua_context(L), 0, limit, nullptr, nullptr) == 0);
-            if (run(L, ROUNDS) == "12000")
-                return limit >> 10;
+            if (hurried) REQUIRE(hak_lua_limit(L, 0, limit) == 0);
+            else REQUIRE(hak_limit(hak_lua_context(L), 0, limit, nullptr, nullptr) == 0);
+            if (run(L, ROUNDS) == "12000") return limit >> 10;
         }
     };
     State L;
     run(L, "keep = {} for i = 1, 12000 do keep[i] = { i, 'k' .. i } end collectgarbage() collectgarbage()");
     hak_ctx_flush(hak_lua_context(L));
-    std::printf("live data alone %zu KiB, hard limit alone %zu KiB, hak_lua_limit %zu KiB\n", L.committed() >> 10,
-                smallest(false), smallest(true));
+    std::printf("live data alone %zu KiB, hard limit alone %zu KiB, hak_lua_limit %zu KiB\n",
+                L.committed() >> 10, smallest(false), smallest(true));
 }

@@ -7,7 +7,8 @@
 
 using namespace test;
 
-TEST_CASE("a state takes its context with it") {
+TEST_CASE("a state takes its context with it")
+{
     Counted counted;
     lua_State *L = hak_lua_newstate(&counted.options);
     REQUIRE(L != nullptr);
@@ -18,13 +19,16 @@ TEST_CASE("a state takes its context with it") {
     CHECK(counted.used() == 0);
 }
 
-TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leaves that empty") {
+TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leaves that empty")
+{
     Counted counted;
-    SECTION("own context") {
+    SECTION("own context")
+    {
         lua_State *L = hak_lua_newstate(&counted.options);
         CHECK(hak_lua_close(L) == 0);
     }
-    SECTION("the caller's, with limit and labels") {
+    SECTION("the caller's, with limit and labels")
+    {
         hak_ctx *ctx = hak_ctx_new(nullptr, &counted.options);
         lua_State *L = lua_newstate(hak_lua_alloc, ctx);
         luaL_openlibs(L);
@@ -39,7 +43,8 @@ TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leave
     CHECK(counted.used() == 0);
 }
 
-TEST_CASE("states of one space are apart") {
+TEST_CASE("states of one space are apart")
+{
     hak_space *space = hak_space_new(nullptr);
     Counted counted;
     lua_State *states[20];
@@ -61,7 +66,8 @@ TEST_CASE("states of one space are apart") {
     hak_space_delete(space);
 }
 
-TEST_CASE("a state with another allocator is not ours") {
+TEST_CASE("a state with another allocator is not ours")
+{
     lua_State *L = luaL_newstate();
     CHECK(hak_lua_context(L) == nullptr);
     CHECK(hak_lua_limit(L, 0, 1 << 20) == -1);
@@ -74,7 +80,8 @@ TEST_CASE("a state with another allocator is not ours") {
     lua_close(L);
 }
 
-TEST_CASE("broken options make no state") {
+TEST_CASE("broken options make no state")
+{
     hak_options options = HAK_OPTIONS_INIT;
     options.magazine = 1000;
     REQUIRE(hak_options_error(&options) != nullptr);
@@ -82,7 +89,8 @@ TEST_CASE("broken options make no state") {
     CHECK(hak_lua_newstate_labelled(nullptr, &options) == nullptr);
 }
 
-TEST_CASE("labels are switched with the allocator") {
+TEST_CASE("labels are switched with the allocator")
+{
     lua_State *L = hak_lua_newstate(nullptr);
     luaL_openlibs(L);
     auto unlabelled = [L] {
@@ -109,7 +117,8 @@ TEST_CASE("labels are switched with the allocator") {
     lua_close(L);
 }
 
-TEST_CASE("trim collects and gives back") {
+TEST_CASE("trim collects and gives back")
+{
     lua_State *L = hak_lua_newstate(nullptr);
     luaL_openlibs(L);
     run(L, "t = {} for i = 1, 200000 do t[i] = { i } end t = nil");
@@ -120,7 +129,8 @@ TEST_CASE("trim collects and gives back") {
     lua_close(L);
 }
 
-namespace {
+namespace
+{
 
 // Machine code, errors through C, coroutines, a big string: what a drop leaves behind if it leaves anything.
 const char *const BUSY = "local function f(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end "
@@ -130,16 +140,15 @@ const char *const BUSY = "local function f(n) local s = 0 for i = 1, n do s = s 
                          "co = coroutine.wrap(function() coroutine.yield(1) end) co() "
                          "return #t";
 
-size_t growth_of_loop(int count, void (*end)(lua_State *), hak_space *space, const hak_options *options) {
+size_t growth_of_loop(int count, void (*end)(lua_State *), hak_space *space, const hak_options *options)
+{
     size_t start = 0;
     for (int i = 0; i < count; i++) {
         lua_State *L = hak_lua_newstate_in(space, options);
         luaL_openlibs(L);
-        if (run(L, BUSY) != "50")
-            FAIL("the program failed");
+        if (run(L, BUSY) != "50") FAIL("the program failed");
         end(L);
-        if (i == 99)
-            start = resident();
+        if (i == 99) start = resident();
     }
     size_t now = resident();
     return now > start ? now - start : 0;
@@ -147,20 +156,25 @@ size_t growth_of_loop(int count, void (*end)(lua_State *), hak_space *space, con
 
 } // namespace
 
-TEST_CASE("a thousand dropped states leave nothing") {
+TEST_CASE("a thousand dropped states leave nothing")
+{
     Counted counted;
     size_t growth = 0;
     auto drop = [](lua_State *L) { REQUIRE(hak_lua_drop(L) == 0); };
-    SECTION("each in a space of its own") {
+    SECTION("each in a space of its own")
+    {
         growth = growth_of_loop(1000, drop, nullptr, &counted.options);
     }
-    SECTION("in one space") {
+    SECTION("in one space")
+    {
         hak_space *space = hak_space_new(nullptr);
         growth = growth_of_loop(1000, drop, space, &counted.options);
         hak_space_delete(space);
     }
-    SECTION("closed") {
-        growth = growth_of_loop(300, [](lua_State *L) { lua_close(L); }, nullptr, &counted.options);
+    SECTION("closed")
+    {
+        growth = growth_of_loop(
+            300, [](lua_State *L) { lua_close(L); }, nullptr, &counted.options);
     }
     CHECK(counted.used() == 0);
 #ifndef __SANITIZE_ADDRESS__ // keeps what is freed
@@ -168,7 +182,8 @@ TEST_CASE("a thousand dropped states leave nothing") {
 #endif
 }
 
-TEST_CASE("drop runs no finalizer") {
+TEST_CASE("drop runs no finalizer")
+{
     lua_State *L = hak_lua_newstate(nullptr);
     luaL_openlibs(L);
     static int finalized;
@@ -178,17 +193,20 @@ TEST_CASE("drop runs no finalizer") {
     lua_pushcfunction(L, [](lua_State *) { return 0 * ++finalized; });
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    SECTION("drop") {
+    SECTION("drop")
+    {
         CHECK(hak_lua_drop(L) == 0);
         CHECK(finalized == 0);
     }
-    SECTION("close") {
+    SECTION("close")
+    {
         CHECK(hak_lua_close(L) == 0);
         CHECK(finalized == 1);
     }
 }
 
-TEST_CASE("drop takes the caller's context") {
+TEST_CASE("drop takes the caller's context")
+{
     Counted counted;
     hak_ctx *ctx = hak_ctx_new(nullptr, &counted.options);
     lua_State *L = lua_newstate(hak_lua_alloc, ctx);
@@ -198,14 +216,16 @@ TEST_CASE("drop takes the caller's context") {
     CHECK(counted.used() == 0);
 }
 
-extern "C" void *fail_unprotected(void *) {
+extern "C" void *fail_unprotected(void *)
+{
     lua_State *L = hak_lua_newstate(nullptr);
     lua_pushstring(L, "this one");
     lua_error(L);
     return nullptr;
 }
 
-TEST_CASE("an error outside pcall tells what it was before it ends the process") {
+TEST_CASE("an error outside pcall tells what it was before it ends the process")
+{
     int fds[2];
     REQUIRE(pipe(fds) == 0);
     pid_t child = fork();

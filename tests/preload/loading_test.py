@@ -1,14 +1,15 @@
 """Calls before the shim's start and after its end, and modules that come by dlopen."""
+
 import os
-import unittest
 
 from shim import HELPERS, SHIM, Case, main, reports
 
 
 class Loading(Case):
     def test_module_in_a_program_without_cxx_library(self):
-        plain, [report] = self.both([os.path.join(HELPERS, "preload_plain"),
-                                     os.path.join(HELPERS, "libpreload_module.so")])
+        plain, [report] = self.both(
+            [os.path.join(HELPERS, "preload_plain"), os.path.join(HELPERS, "libpreload_module.so")]
+        )
         self.assertEqual(plain.stdout, "early\n" + 3 * "module 1\n")
         self.assertGreater(report["live"], 0)
 

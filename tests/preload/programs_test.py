@@ -1,6 +1,6 @@
 """Programs that others wrote, with and without the shim: the same output."""
+
 import os
-import unittest
 
 from shim import PYTHON, Case, main
 
@@ -135,16 +135,21 @@ class Programs(Case):
 
     def test_git(self):
         self.need("git", "tar")
-        who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER")
-               for key, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", "2026-01-01T00:00:00Z"))}
+        who = {
+            f"GIT_{role}_{key}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for key, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", "2026-01-01T00:00:00Z"))
+        }
         _, found = self.both(["bash", self.path("script", GIT)], **who)
         self.assertGreater(len(found), 30)
 
     def test_gcc(self):
         self.need("gcc", "g++")
         source = self.path("program.cpp", CXX)
-        script = (f"g++ -std=c++17 -O1 -pthread -S {source} -o program.s && g++ -pthread program.s -o program"
-                  " && ./program && sha256sum program.s program")
+        script = (
+            f"g++ -std=c++17 -O1 -pthread -S {source} -o program.s && g++ -pthread program.s -o program"
+            " && ./program && sha256sum program.s program"
+        )
         _, found = self.both(["bash", "-c", script])
         self.assertGreater(max(r["peak"] for r in found), 8 << 20)  # the compiler itself
 

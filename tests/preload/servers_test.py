@@ -1,4 +1,5 @@
 """Servers under the shim: redis with its benchmark, nginx with several workers."""
+
 import http.client
 import os
 import shutil
@@ -7,12 +8,14 @@ import socket
 import subprocess
 import threading
 import time
-import unittest
 
 from shim import Case, main, reports
 
-REDIS_SCRIPT = "".join(f"SET key:{i} {'v' * (1 + i % 300)}\nLPUSH list:{i % 7} {i}\nHSET hash:{i % 5} f{i} {i}\n"
-                       f"ZADD zset {i * 7919 % 1009} m{i}\n" for i in range(2000))
+REDIS_SCRIPT = "".join(
+    f"SET key:{i} {'v' * (1 + i % 300)}\nLPUSH list:{i % 7} {i}\nHSET hash:{i % 5} f{i} {i}\n"
+    f"ZADD zset {i * 7919 % 1009} m{i}\n"
+    for i in range(2000)
+)
 REDIS_SCRIPT += "DEBUG DIGEST\nLRANGE list:3 0 5\nZRANGE zset 0 3 WITHSCORES\nDBSIZE\nBGSAVE\n"
 
 NGINX = """
@@ -30,8 +33,9 @@ http {{
 class Server(Case):
     def serve(self, command, socket_path, settings):
         with open(self.path("output"), "w") as output:
-            process = subprocess.Popen(command, env=self.environment(settings), cwd=self.dir, stdout=output,
-                                       stderr=output)
+            process = subprocess.Popen(
+                command, env=self.environment(settings), cwd=self.dir, stdout=output, stderr=output
+            )
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
         for _ in range(300):
             if os.path.exists(socket_path):
@@ -54,12 +58,44 @@ class Redis(Server):
     def scenario(self, settings):
         """All that is the same in every run; the benchmark in the middle is for the load."""
         sock, dump = self.path("socket"), self.path("dump.rdb")
-        process = self.serve([self.path("redis-server"), "--port", "0", "--unixsocket", sock, "--save", "",
-                              "--io-threads", "2", "--enable-debug-command", "local", "--dir", self.dir],
-                             sock, settings)
+        process = self.serve(
+            [
+                self.path("redis-server"),
+                "--port",
+                "0",
+                "--unixsocket",
+                sock,
+                "--save",
+                "",
+                "--io-threads",
+                "2",
+                "--enable-debug-command",
+                "local",
+                "--dir",
+                self.dir,
+            ],
+            sock,
+            settings,
+        )
         output = self.cli(REDIS_SCRIPT)
-        done = self.start(["redis-benchmark", "-s", sock, "-n", "20000", "-P", "16", "-r", "5000", "-d", "100",
-                           "-t", "set,get,lpush,mset", "-q"])
+        done = self.start(
+            [
+                "redis-benchmark",
+                "-s",
+                sock,
+                "-n",
+                "20000",
+                "-P",
+                "16",
+                "-r",
+                "5000",
+                "-d",
+                "100",
+                "-t",
+                "set,get,lpush,mset",
+                "-q",
+            ]
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("requests per second"), 4, done.stdout[-500:])
         for _ in range(200):  # the snapshot is made by a forked child
@@ -106,8 +142,11 @@ class Nginx(Server):
             self.path(f"www/file{i}", f"line of {i}\n" * (i * 500))
         user = "user root;" if os.geteuid() == 0 else ""
         config = self.path("nginx.conf", NGINX.format(dir=self.dir, user=user))
-        process = self.serve(["nginx", "-c", config, "-p", self.dir, "-e", self.path("error.log")],
-                             self.path("http"), f"report={self.path('report')},name=server")
+        process = self.serve(
+            ["nginx", "-c", config, "-p", self.dir, "-e", self.path("error.log")],
+            self.path("http"),
+            f"report={self.path('report')},name=server",
+        )
         wrong = []
 
         def client():
@@ -115,6 +154,7 @@ class Nginx(Server):
                 body = self.get(f"/file{i % 20}", i % 2)
                 if i % 2 == 0 and body != f"line of {i % 20}\n".encode() * (i % 20 * 500):
                     wrong.append(i)
+
         threads = [threading.Thread(target=client) for _ in range(6)]
         for thread in threads:
             thread.start()

@@ -1,7 +1,7 @@
 """HAKMEM=key=value,...: what each key does, and what is said about bad ones."""
+
 import os
 import signal
-import unittest
 
 from shim import PYTHON, Case, main, reports
 
@@ -37,17 +37,26 @@ class Settings(Case):
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("1\n", "", 0))
 
     def test_bad_settings_are_told_and_left_out(self):
-        for item, expected in [("limit=", "bytes expected"), ("limit=12Q", "bytes expected"),
-                               ("limit=0", "bytes expected"), ("limit=-5", "bytes expected"),
-                               ("limit=99999999999G", "bytes expected"), ("limit=5MM", "bytes expected"),
-                               ("limit=M", "bytes expected"), ("limit", "bytes expected"),
-                               ("trim=x", "seconds expected"), ("trim=0", "seconds expected"),
-                               ("trim=1.5", "seconds expected"), ("trim=86401", "seconds expected"),
-                               ("report=", "stderr or the name of a file expected"),
-                               ("name=", "1 to 63 bytes expected"),
-                               ("name=" + "x" * 64, "1 to 63 bytes expected"),
-                               ("color=blue", "there are limit=SIZE"), ("=", "there are limit=SIZE"),
-                               ("report=" + "x" * 5000, "too long")]:
+        for item, expected in [
+            ("limit=", "bytes expected"),
+            ("limit=12Q", "bytes expected"),
+            ("limit=0", "bytes expected"),
+            ("limit=-5", "bytes expected"),
+            ("limit=99999999999G", "bytes expected"),
+            ("limit=5MM", "bytes expected"),
+            ("limit=M", "bytes expected"),
+            ("limit", "bytes expected"),
+            ("trim=x", "seconds expected"),
+            ("trim=0", "seconds expected"),
+            ("trim=1.5", "seconds expected"),
+            ("trim=86401", "seconds expected"),
+            ("report=", "stderr or the name of a file expected"),
+            ("name=", "1 to 63 bytes expected"),
+            ("name=" + "x" * 64, "1 to 63 bytes expected"),
+            ("color=blue", "there are limit=SIZE"),
+            ("=", "there are limit=SIZE"),
+            ("report=" + "x" * 5000, "too long"),
+        ]:
             with self.subTest(item=item[:30]):
                 done = self.python(f"{item},,limit=1G,", "print(1)")
                 self.assertEqual((done.stdout, done.returncode), ("1\n", 0))
@@ -83,9 +92,11 @@ class Settings(Case):
             self.assertEqual(len(reports(done.stderr)), 1, done.stderr)
 
     def test_report_is_not_written_over_what_the_program_opened(self):
-        program = ("import os\n"
-                   "os.closerange(3, 1024)\n"
-                   "for i in range(250): os.open('secret', os.O_RDWR | os.O_CREAT)")
+        program = (
+            "import os\n"
+            "os.closerange(3, 1024)\n"
+            "for i in range(250): os.open('secret', os.O_RDWR | os.O_CREAT)"
+        )
         done = self.python("report=stderr", program)
         self.assertEqual(os.path.getsize(self.path("secret")), 0)
         self.assertEqual(done.returncode, 0)
@@ -100,9 +111,12 @@ class Settings(Case):
         self.assertEqual([r["name"] for r in found], ["some name"] * 2)
 
     def test_report_counts_threads(self):
-        done = self.python("report=stderr", "import threading\n"
-                           "for i in range(20):\n"
-                           "    t = threading.Thread(target=lambda: bytearray(5000)); t.start(); t.join()")
+        done = self.python(
+            "report=stderr",
+            "import threading\n"
+            "for i in range(20):\n"
+            "    t = threading.Thread(target=lambda: bytearray(5000)); t.start(); t.join()",
+        )
         [report] = reports(done.stderr)
         self.assertEqual(report["threads"], 21)
 
@@ -111,9 +125,11 @@ class Settings(Case):
         self.assertEqual(self.python("trim=1", BREATHING).stdout, "True\n")
 
     def test_trim_leaves_signals_to_the_program(self):
-        program = ("import os, signal, time\n"
-                   "signal.signal(signal.SIGUSR1, lambda *a: print('signal', flush=True))\n"
-                   "time.sleep(0.1); os.kill(os.getpid(), signal.SIGUSR1)")
+        program = (
+            "import os, signal, time\n"
+            "signal.signal(signal.SIGUSR1, lambda *a: print('signal', flush=True))\n"
+            "time.sleep(0.1); os.kill(os.getpid(), signal.SIGUSR1)"
+        )
         self.assertEqual(self.python("trim=1", program).stdout, "signal\n")
         self.assertEqual(self.python("trim=1", "import os; os.abort()").returncode, -signal.SIGABRT)
 

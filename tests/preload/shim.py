@@ -2,6 +2,7 @@
 
 A test is called with the shim and the folder of the helper programs as its first two arguments.
 """
+
 import os
 import re
 import shutil
@@ -20,8 +21,14 @@ ROW = re.compile(r"^  (\w+) +(\d+)", re.M)
 def reports(text):
     """One dictionary a report: name, process, and the figures by their names."""
     parts = HEAD.split(text)[1:]
-    return [{"name": parts[i], "process": int(parts[i + 1]),
-             **{key: int(value) for key, value in ROW.findall(parts[i + 2])}} for i in range(0, len(parts), 3)]
+    return [
+        {
+            "name": parts[i],
+            "process": int(parts[i + 1]),
+            **{key: int(value) for key, value in ROW.findall(parts[i + 2])},
+        }
+        for i in range(0, len(parts), 3)
+    ]
 
 
 class Case(unittest.TestCase):
@@ -52,8 +59,15 @@ class Case(unittest.TestCase):
         return env
 
     def start(self, command, settings=None, stdin="", cwd=None, **env):
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120,
-                              cwd=cwd or self.dir, env={**self.environment(settings), **env})
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=cwd or self.dir,
+            env={**self.environment(settings), **env},
+        )
 
     def both(self, command, stdin="", prepare=None, **env):
         """The same with and without the shim: same output, same status. Returns the reports."""

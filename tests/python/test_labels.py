@@ -59,7 +59,10 @@ class Kinds(ProgramCase):
                 self.assertLess(grown["core"], core * sum(grown.values()) + 20_000, grown)
 
     def test_extensions_by_the_name_of_their_library(self):
-        for module, code in (("_decimal", "decimal.Decimal(i)"), ("_elementtree", "ElementTree.Element('a')")):
+        for module, code in (
+            ("_decimal", "decimal.Decimal(i)"),
+            ("_elementtree", "ElementTree.Element('a')"),
+        ):
             spec = importlib.util.find_spec(module)
             with self.subTest(module):
                 if spec is None or not spec.has_location or not spec.origin.endswith(".so"):
@@ -143,7 +146,9 @@ class Exact(ProgramCase):
         path = self.folder / "report.json"
         self.run_script("x = [str(i) for i in range(100000)]", "--labels", "native", "--report", str(path))
         (report,) = self.reports()
-        self.assertEqual(sum(a["live_bytes"] for a in report["labels"].values()), report["stats"]["live_bytes"])
+        self.assertEqual(
+            sum(a["live_bytes"] for a in report["labels"].values()), report["stats"]["live_bytes"]
+        )
         self.assertGreater(report["labels"]["arena"]["live_bytes"], 4 << 20)
         self.assertGreater(report["labels"]["interpreter"]["live_bytes"], 0)
 
@@ -191,7 +196,9 @@ class Interpreters(ProgramCase):
     def test_other_labels_do_not_know_interpreters_but_are_exact(self):
         for labels in ("native", "site"):
             with self.subTest(labels):
-                first, then, sums = self.run_code(self.PROGRAM, env=preloaded(all_domains=True, labels=labels))
+                first, then, sums = self.run_code(
+                    self.PROGRAM, env=preloaded(all_domains=True, labels=labels)
+                )
                 self.assertEqual((first, then), ({}, {}))
                 self.assertEqual(set(sums), {0})
 

@@ -143,7 +143,7 @@ class DefaultRaw(ProgramCase):
                 all_domains=all_domains,
             )
             self.assertEqual(found[0], [True] * 4)
-            for seen, expected in zip(found[1:], (-3_040_610, 0, -6_081_220)):
+            for seen, expected in zip(found[1:], (-3_040_610, 0, -6_081_220), strict=True):
                 self.assertAlmostEqual(seen, expected, delta=200_000)
 
 

@@ -65,8 +65,8 @@ class Crew
     std::atomic<bool> failed{false}; // for loops that wait for each other
 
   private:
-    // A stack, and the thread register with it, goes from a dead thread to a new one under a lock of libc, which
-    // ThreadSanitizer does not see.
+    // A stack, and the thread register with it, goes from a dead thread to a new one under a lock of libc,
+    // which ThreadSanitizer does not see.
     static void pass_stack()
     {
         static std::mutex stacks;

@@ -6,7 +6,8 @@
 
 using namespace test;
 
-TEST_CASE("instances have memories of the host", "[wasmtime]") {
+TEST_CASE("instances have memories of the host", "[wasmtime]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     TenantOptions options;
@@ -32,7 +33,8 @@ TEST_CASE("instances have memories of the host", "[wasmtime]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a slot shows nothing of the guest before", "[wasmtime]") {
+TEST_CASE("a slot shows nothing of the guest before", "[wasmtime]")
+{
     Runtime runtime;
     Module large(runtime, GUEST);
     Module small(runtime, R"((module (memory (export "memory") 1)
@@ -54,7 +56,8 @@ TEST_CASE("a slot shows nothing of the guest before", "[wasmtime]") {
     }
 }
 
-TEST_CASE("over a limit the guest sees -1, its neighbour nothing", "[wasmtime]") {
+TEST_CASE("over a limit the guest sees -1, its neighbour nothing", "[wasmtime]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     TenantOptions options;
@@ -86,14 +89,17 @@ TEST_CASE("over a limit the guest sees -1, its neighbour nothing", "[wasmtime]")
     hak_wasm_tenant_close(neighbour, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("what cannot work is refused with a message", "[wasmtime]") {
+TEST_CASE("what cannot work is refused with a message", "[wasmtime]")
+{
     wasmtime_error_t *error;
-    SECTION("a host without guards") {
+    SECTION("a host without guards")
+    {
         Host host;
         CHECK(hak_wasmtime_engine_new(host, wasm_config_new(), &error) == nullptr);
         CHECK(text_of(error).find("HAK_WASM_GUARD") != std::string::npos);
     }
-    SECTION("the pooling strategy") {
+    SECTION("the pooling strategy")
+    {
         HostOptions options = guarded();
         Host host(&options);
         wasm_config_t *config = wasm_config_new();
@@ -104,20 +110,22 @@ TEST_CASE("what cannot work is refused with a message", "[wasmtime]") {
         CHECK(hak_wasmtime_engine_new(host, config, &error) == nullptr);
         CHECK(text_of(error).find("pooling strategy") != std::string::npos);
     }
-    SECTION("a module that is none, one with an import that is not there, one whose start traps") {
+    SECTION("a module that is none, one with an import that is not there, one whose start traps")
+    {
         Runtime runtime;
         const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 10, 99};
         for (size_t n = 0; n <= sizeof bytes; n++) {
             if (n == 8) continue; // an empty module
-            CHECK(hak_wasmtime_module_new(hak_wasm_host_tenant(runtime.host), runtime.engine, runtime.linker, bytes,
-                                          n, &error) == nullptr);
+            CHECK(hak_wasmtime_module_new(hak_wasm_host_tenant(runtime.host), runtime.engine, runtime.linker,
+                                          bytes, n, &error) == nullptr);
             CHECK(text_of(error) != "");
         }
         wasm_byte_vec_t binary;
         const std::string text = R"((module (import "env" "absent" (func))))";
         require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
         CHECK(hak_wasmtime_module_new(hak_wasm_host_tenant(runtime.host), runtime.engine, runtime.linker,
-                                      reinterpret_cast<uint8_t *>(binary.data), binary.size, &error) == nullptr);
+                                      reinterpret_cast<uint8_t *>(binary.data), binary.size,
+                                      &error) == nullptr);
         CHECK(text_of(error).find("absent") != std::string::npos);
         wasm_byte_vec_delete(&binary);
 
@@ -128,7 +136,8 @@ TEST_CASE("what cannot work is refused with a message", "[wasmtime]") {
     }
 }
 
-TEST_CASE("a configuration with copy-on-write images does not reach wasmtime's panic", "[wasmtime]") {
+TEST_CASE("a configuration with copy-on-write images does not reach wasmtime's panic", "[wasmtime]")
+{
     wasm_config_t *config = wasm_config_new();
     wasmtime_config_memory_init_cow_set(config, true);
     Runtime runtime(guarded(), config);
@@ -137,7 +146,8 @@ TEST_CASE("a configuration with copy-on-write images does not reach wasmtime's p
     CHECK(guest.call("load", 1024) == 0x74696e69); // "init"
 }
 
-TEST_CASE("smaller slots and guards than wasmtime's own", "[wasmtime]") {
+TEST_CASE("smaller slots and guards than wasmtime's own", "[wasmtime]")
+{
     HostOptions options = guarded();
     options.slot_bytes = 4 * WASM_PAGE;
     options.guard_bytes = WASM_PAGE;
@@ -152,11 +162,13 @@ TEST_CASE("smaller slots and guards than wasmtime's own", "[wasmtime]") {
     CHECK(guest.call("grow", 1) == -1);
 }
 
-TEST_CASE("a store is prepared before the guest's first instruction", "[wasmtime]") {
+TEST_CASE("a store is prepared before the guest's first instruction", "[wasmtime]")
+{
     wasm_config_t *config = wasm_config_new();
     wasmtime_config_epoch_interruption_set(config, true);
     Runtime runtime(guarded(), config);
-    Module module(runtime, R"((module (memory (export "memory") 1) (func $start (loop $l (br_if $l (i32.const 0))))
+    Module module(runtime,
+                  R"((module (memory (export "memory") 1) (func $start (loop $l (br_if $l (i32.const 0))))
         (start $start)))");
     hak_wasm_tenant *tenant = hak_wasm_host_tenant(runtime.host);
     Instance late(tenant, module); // the deadline of a new store is now
@@ -178,7 +190,8 @@ TEST_CASE("a store is prepared before the guest's first instruction", "[wasmtime
     hak_wasmtime_instance_close(instance);
 }
 
-TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasmtime]") {
+TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasmtime]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     TenantOptions options;
@@ -188,7 +201,8 @@ TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasm
     {
         Scope scope(tenant, HAK_WASM_NATIVE);
         for (size_t n : {4 * KIB, 16 * size_t(1)}) {
-            while (void *p = hak_wasm_alloc(runtime.host, n)) blocks.push_back(p);
+            while (void *p = hak_wasm_alloc(runtime.host, n))
+                blocks.push_back(p);
         }
     }
     const std::string text = "(module (memory 1))";
@@ -206,7 +220,8 @@ TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasm
     }
     CHECK(info_of(tenant).instances == 0);
     CHECK(info_of(tenant).linear_bytes == 0);
-    for (void *p : blocks) hak_wasm_free(runtime.host, p);
+    for (void *p : blocks)
+        hak_wasm_free(runtime.host, p);
     CHECK(info_of(tenant).heap_live == 0);
     {
         Instance guest(tenant, module);
@@ -216,7 +231,8 @@ TEST_CASE("a tenant whose heap is full gets errors, and nothing is left", "[wasm
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtime]") {
+TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtime]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     struct Thread {
@@ -237,7 +253,8 @@ TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtim
                 t.made++;
                 wasmtime_context_t *context = hak_wasmtime_instance_context(instance);
                 wasmtime_extern_t memory;
-                wasmtime_instance_export_get(context, hak_wasmtime_instance_get(instance), "memory", 6, &memory);
+                wasmtime_instance_export_get(context, hak_wasmtime_instance_get(instance), "memory", 6,
+                                             &memory);
                 char *p = reinterpret_cast<char *>(wasmtime_memory_data(context, &memory.of.memory));
                 uint64_t before;
                 wasmtime_error_t *first = wasmtime_memory_grow(context, &memory.of.memory, 1, &before);

@@ -5,19 +5,25 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 // Lives as long as the process, as hak_wasmtime_hook_heap asks.
-Runtime &hooked() {
+Runtime &hooked()
+{
     static Runtime *runtime = new Runtime(guarded(), wasm_config_new(), true);
     return *runtime;
 }
 
-size_t live(hak_wasm_tenant *tenant, hak_wasm_label label) { return info_of(tenant).label[label].live_bytes; }
+size_t live(hak_wasm_tenant *tenant, hak_wasm_label label)
+{
+    return info_of(tenant).label[label].live_bytes;
+}
 
 } // namespace
 
-TEST_CASE("what wasmtime allocates is the tenant's, by label", "[heap]") {
+TEST_CASE("what wasmtime allocates is the tenant's, by label", "[heap]")
+{
     Runtime &runtime = hooked();
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
     {
@@ -35,7 +41,8 @@ TEST_CASE("what wasmtime allocates is the tenant's, by label", "[heap]") {
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("no other code of the process is hooked", "[heap]") {
+TEST_CASE("no other code of the process is hooked", "[heap]")
+{
     Runtime &runtime = hooked();
     Scope scope(hak_wasm_host_tenant(runtime.host));
     void *p = std::malloc(1000);
@@ -46,7 +53,8 @@ TEST_CASE("no other code of the process is hooked", "[heap]") {
     CHECK(hak_wasmtime_hook_heap(other) == -1);
 }
 
-TEST_CASE("blocks that outlive their tenant keep it until they are freed", "[heap]") {
+TEST_CASE("blocks that outlive their tenant keep it until they are freed", "[heap]")
+{
     Runtime &runtime = hooked();
     hak_wasm_tenant *root = hak_wasm_host_tenant(runtime.host);
     Module module(runtime, GUEST);
@@ -67,7 +75,8 @@ TEST_CASE("blocks that outlive their tenant keep it until they are freed", "[hea
     CHECK(info_of(root).heap_committed <= before + 16 * 64 * KIB);
 }
 
-TEST_CASE("a soft limit of the heap stops new instances, not wasmtime", "[heap]") {
+TEST_CASE("a soft limit of the heap stops new instances, not wasmtime", "[heap]")
+{
     Runtime &runtime = hooked();
     Module module(runtime, GUEST);
     TenantOptions options;
@@ -79,20 +88,23 @@ TEST_CASE("a soft limit of the heap stops new instances, not wasmtime", "[heap]"
     while (message.empty() && guests.size() < 10000) {
         wasmtime_error_t *error;
         wasm_trap_t *trap;
-        hak_wasmtime_instance *guest = hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &error, &trap);
+        hak_wasmtime_instance *guest =
+            hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &error, &trap);
         message = text_of(error);
         if (guest) guests.push_back(guest);
     }
     CHECK(guests.size() > 1);
     CHECK(message.find("limit of instances or of heap") != std::string::npos);
-    for (auto *guest : guests) hak_wasmtime_instance_close(guest);
+    for (auto *guest : guests)
+        hak_wasmtime_instance_close(guest);
     Instance again(tenant, module);
     CHECK(again.error == "");
     again.close();
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("past a hard limit of the heap the host pays, and wasmtime goes on", "[heap]") {
+TEST_CASE("past a hard limit of the heap the host pays, and wasmtime goes on", "[heap]")
+{
     Runtime &runtime = hooked();
     TenantOptions options;
     options.limits.heap_bytes = 32 * KIB;
@@ -107,27 +119,31 @@ TEST_CASE("past a hard limit of the heap the host pays, and wasmtime goes on", "
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("two threads with tenants of their own, blocks freed by the other", "[heap]") {
+TEST_CASE("two threads with tenants of their own, blocks freed by the other", "[heap]")
+{
     Runtime &runtime = hooked();
     Module module(runtime, GUEST);
     std::vector<hak_wasmtime_instance *> guests[2];
     hak_wasm_tenant *tenants[2];
-    for (auto &tenant : tenants) tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    for (auto &tenant : tenants)
+        tenant = hak_wasm_tenant_new(runtime.host, nullptr);
     for (int round = 0; round < 20; round++) {
         std::thread threads[2];
         for (int t = 0; t < 2; t++) {
             threads[t] = std::thread([&, t] {
-                for (auto *guest : guests[t]) hak_wasmtime_instance_close(guest);
+                for (auto *guest : guests[t])
+                    hak_wasmtime_instance_close(guest);
                 guests[t].clear();
                 for (int i = 0; i < 50; i++) {
                     wasmtime_error_t *error;
                     wasm_trap_t *trap;
-                    guests[t].push_back(
-                        hak_wasmtime_instance_new(tenants[t], module.module, nullptr, nullptr, &error, &trap));
+                    guests[t].push_back(hak_wasmtime_instance_new(tenants[t], module.module, nullptr, nullptr,
+                                                                  &error, &trap));
                 }
             });
         }
-        for (auto &thread : threads) thread.join();
+        for (auto &thread : threads)
+            thread.join();
         std::swap(guests[0], guests[1]);
     }
     for (auto &list : guests) {

@@ -11,9 +11,11 @@ extern "C" {
 
 using namespace test;
 
-namespace {
+namespace
+{
 
-std::string binary_of(const std::string &text) {
+std::string binary_of(const std::string &text)
+{
     wasm_byte_vec_t binary;
     require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
     std::string bytes(binary.data, binary.size);
@@ -22,7 +24,8 @@ std::string binary_of(const std::string &text) {
 }
 
 // Reads an exact copy, so that a sanitizer sees a read past the end.
-hk_module read(const std::string &bytes) {
+hk_module read(const std::string &bytes)
+{
     std::vector<uint8_t> copy(bytes.begin(), bytes.end());
     copy.shrink_to_fit();
     hk_module module;
@@ -30,18 +33,21 @@ hk_module read(const std::string &bytes) {
     return module;
 }
 
-std::string section(uint8_t id, const std::string &content) {
+std::string section(uint8_t id, const std::string &content)
+{
     return std::string(1, char(id)) + char(content.size()) + content; // up to 127 bytes
 }
 
 } // namespace
 
-TEST_CASE("a copy is the module with more exports, and valid", "[module]") {
+TEST_CASE("a copy is the module with more exports, and valid", "[module]")
+{
     Runtime runtime;
     for (const char *text : {
              "(module (memory 1))",
              "(module (memory 1) (global (mut i32) (i32.const 5)))",
-             "(module (memory 1) (global (mut i64) (i64.const -5)) (export \"x\" (memory 0)) (data (i32.const 0) \"x\"))",
+             "(module (memory 1) (global (mut i64) (i64.const -5)) (export \"x\" (memory 0)) (data "
+             "(i32.const 0) \"x\"))",
              "(module (memory 1) (func $f) (start $f))",
              "(module (tag) (memory 1) (table 1 funcref) (elem (i32.const 0) $f) (func $f))",
              GUEST,
@@ -60,10 +66,12 @@ TEST_CASE("a copy is the module with more exports, and valid", "[module]") {
     }
 }
 
-TEST_CASE("more exports than one byte can count", "[module]") {
+TEST_CASE("more exports than one byte can count", "[module]")
+{
     Runtime runtime;
     std::string text = "(module (memory 1)";
-    for (int i = 0; i < 300; i++) text += "(global (mut i32) (i32.const " + std::to_string(i) + "))";
+    for (int i = 0; i < 300; i++)
+        text += "(global (mut i32) (i32.const " + std::to_string(i) + "))";
     hk_module module = read(binary_of(text + ")"));
     REQUIRE(module.bytes != nullptr);
     CHECK(module.globals == 300);
@@ -71,17 +79,20 @@ TEST_CASE("more exports than one byte can count", "[module]") {
     std::free(module.bytes);
 }
 
-TEST_CASE("a section that is there twice is not counted twice", "[module]") {
+TEST_CASE("a section that is there twice is not counted twice", "[module]")
+{
     const std::string header("\0asm\1\0\0\0", 8), memory = section(5, std::string("\1\0\1", 3));
     const std::string global("\x7f\1\x41\0\x0b", 5);
     std::string many;
-    for (int i = 0; i < 20; i++) many += global;
+    for (int i = 0; i < 20; i++)
+        many += global;
     hk_module module = read(header + memory + section(6, char(20) + many) + section(6, char(1) + global));
     CHECK(module.bytes == nullptr);
     CHECK(module.refused != nullptr);
 }
 
-TEST_CASE("no bytes break the reader", "[module]") {
+TEST_CASE("no bytes break the reader", "[module]")
+{
     const std::string good = binary_of(GUEST);
     for (size_t n = 0; n < good.size(); n++) {
         hk_module module = read(good.substr(0, n));
@@ -93,8 +104,10 @@ TEST_CASE("no bytes break the reader", "[module]") {
     size_t refused = 0, rounds = 20000;
     for (size_t i = 0; i < rounds; i++) {
         std::string bytes = good;
-        for (unsigned changes = 1 + random() % 4; changes > 0; changes--) bytes[8 + random() % (bytes.size() - 8)] = char(random());
-        if (random() % 4 == 0) bytes.insert(8 + random() % (bytes.size() - 8), bytes.substr(random() % bytes.size(), 20));
+        for (unsigned changes = 1 + random() % 4; changes > 0; changes--)
+            bytes[8 + random() % (bytes.size() - 8)] = char(random());
+        if (random() % 4 == 0)
+            bytes.insert(8 + random() % (bytes.size() - 8), bytes.substr(random() % bytes.size(), 20));
         hk_module module = read(bytes);
         if (module.refused != nullptr) {
             refused++;

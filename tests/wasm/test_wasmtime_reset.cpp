@@ -5,20 +5,27 @@
 
 using namespace test;
 
-namespace {
+namespace
+{
 
 struct Image {
     const char *why;
     hak_wasmtime_image *image;
-    explicit Image(Instance &instance) : image(hak_wasmtime_image_take(instance.instance, &why)) {}
+    explicit Image(Instance &instance) : image(hak_wasmtime_image_take(instance.instance, &why))
+    {
+    }
     Image(const Image &) = delete;
     Image &operator=(const Image &) = delete;
-    ~Image() { hak_wasmtime_image_drop(image); }
+    ~Image()
+    {
+        hak_wasmtime_image_drop(image);
+    }
 };
 
 } // namespace
 
-TEST_CASE("a reset brings memory and all globals back", "[reset]") {
+TEST_CASE("a reset brings memory and all globals back", "[reset]")
+{
     for (hak_wasm_dirty method : {HAK_WASM_DIRTY_AUTO, HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_DIRTY_COMPARE}) {
         HostOptions options = guarded();
         options.dirty = method;
@@ -42,7 +49,8 @@ TEST_CASE("a reset brings memory and all globals back", "[reset]") {
     }
 }
 
-TEST_CASE("a reset after a trap restores what the trap left behind", "[reset]") {
+TEST_CASE("a reset after a trap restores what the trap left behind", "[reset]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     Instance guest(hak_wasm_host_tenant(runtime.host), module);
@@ -62,7 +70,8 @@ TEST_CASE("a reset after a trap restores what the trap left behind", "[reset]") 
     }
 }
 
-TEST_CASE("another instance takes the image over", "[reset]") {
+TEST_CASE("another instance takes the image over", "[reset]")
+{
     Runtime runtime;
     Module module(runtime, GUEST);
     hak_wasm_tenant *one = hak_wasm_tenant_new(runtime.host, nullptr);
@@ -96,17 +105,20 @@ TEST_CASE("another instance takes the image over", "[reset]") {
     hak_wasm_tenant_close(two, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a reset is refused where the runtime cannot go back", "[reset]") {
+TEST_CASE("a reset is refused where the runtime cannot go back", "[reset]")
+{
     Runtime runtime;
     Module module(runtime, GUEST), same(runtime, GUEST);
-    Instance guest(hak_wasm_host_tenant(runtime.host), module), other(hak_wasm_host_tenant(runtime.host), same);
+    Instance guest(hak_wasm_host_tenant(runtime.host), module),
+        other(hak_wasm_host_tenant(runtime.host), same);
     Image image(guest);
     CHECK(hak_wasmtime_reset(other.instance, image.image) == -1);
     guest.call("grow", 1);
     CHECK(hak_wasmtime_reset(guest.instance, image.image) == -1);
 }
 
-TEST_CASE("which modules can be reset", "[reset]") {
+TEST_CASE("which modules can be reset", "[reset]")
+{
     wasm_config_t *config = wasm_config_new();
     wasmtime_config_wasm_threads_set(config, true);
     wasmtime_config_shared_memory_set(config, true);
@@ -114,9 +126,8 @@ TEST_CASE("which modules can be reset", "[reset]") {
     wasm_functype_t *type = wasm_functype_new_0_0();
     require_none(wasmtime_linker_define_func(
         runtime.linker, "env", 3, "f", 1, type,
-        [](void *, wasmtime_caller_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *, size_t) -> wasm_trap_t * {
-            return nullptr;
-        },
+        [](void *, wasmtime_caller_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *,
+           size_t) -> wasm_trap_t * { return nullptr; },
         nullptr, nullptr));
     wasm_functype_delete(type);
 
@@ -132,10 +143,11 @@ TEST_CASE("which modules can be reset", "[reset]") {
         {"", m + "(data $d \"x\") (func (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))"},
         {"", m + "(func (memory.copy (i32.const 0) (i32.const 8) (i32.const 8))"
                  "(memory.fill (i32.const 0) (i32.const 8) (i32.const 8)))"},
-        {"", m + "(func (param i32 f32 f64) (block (loop (br_table 0 1 0 (local.get 0)))) (drop (f64.const 0x0b))"
-                 "(drop (f32.const 11)) (if (local.get 0) (then (return)) (else (nop)))"
-                 "(drop (select (result i32) (i32.const 1) (i32.const -1) (local.get 0)))"
-                 "(drop (i32.trunc_sat_f32_s (local.get 1))) (drop (ref.is_null (ref.null func))))"},
+        {"",
+         m + "(func (param i32 f32 f64) (block (loop (br_table 0 1 0 (local.get 0)))) (drop (f64.const 0x0b))"
+             "(drop (f32.const 11)) (if (local.get 0) (then (return)) (else (nop)))"
+             "(drop (select (result i32) (i32.const 1) (i32.const -1) (local.get 0)))"
+             "(drop (i32.trunc_sat_f32_s (local.get 1))) (drop (ref.is_null (ref.null func))))"},
         {"", m + "(func (param v128) (v128.store8_lane offset=300 3 (i32.const 0) (local.get 0))"
                  "(drop (i8x16.shuffle 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 (local.get 0) (local.get 0)))"
                  "(drop (i32x4.relaxed_trunc_f32x4_s (v128.const i64x2 11 11))))"},
@@ -161,7 +173,8 @@ TEST_CASE("which modules can be reset", "[reset]") {
     }
 }
 
-TEST_CASE("an image of a module that cannot be reset is refused with the reason", "[reset]") {
+TEST_CASE("an image of a module that cannot be reset is refused with the reason", "[reset]")
+{
     Runtime runtime;
     Module module(runtime, R"((module (memory (export "memory") 1) (memory 1)))");
     Instance guest(hak_wasm_host_tenant(runtime.host), module);

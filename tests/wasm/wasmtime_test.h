@@ -7,9 +7,11 @@
 
 #include <string>
 
-namespace test {
+namespace test
+{
 
-inline std::string text_of(wasmtime_error_t *error) {
+inline std::string text_of(wasmtime_error_t *error)
+{
     if (error == nullptr) return "";
     wasm_name_t message;
     wasmtime_error_message(error, &message);
@@ -19,12 +21,14 @@ inline std::string text_of(wasmtime_error_t *error) {
     return text;
 }
 
-inline void require_none(wasmtime_error_t *error) {
+inline void require_none(wasmtime_error_t *error)
+{
     INFO(text_of(error));
     REQUIRE(error == nullptr);
 }
 
-inline HostOptions guarded() {
+inline HostOptions guarded()
+{
     HostOptions options;
     options.bounds = HAK_WASM_GUARD;
     return options;
@@ -38,7 +42,8 @@ struct Runtime {
 
     explicit Runtime(const HostOptions &options = guarded(), wasm_config_t *config = wasm_config_new(),
                      bool hook = false)
-        : host(hak_wasm_host_new(&options)) {
+        : host(hak_wasm_host_new(&options))
+    {
         REQUIRE(host != nullptr);
         if (hook) REQUIRE(hak_wasmtime_hook_heap(host) == 0);
         wasmtime_error_t *error;
@@ -48,14 +53,16 @@ struct Runtime {
     }
     Runtime(const Runtime &) = delete;
     Runtime &operator=(const Runtime &) = delete;
-    void end_engine() {
+    void end_engine()
+    {
         if (engine != nullptr) {
             wasmtime_linker_delete(linker);
             wasm_engine_delete(engine);
         }
         engine = nullptr;
     }
-    ~Runtime() {
+    ~Runtime()
+    {
         end_engine();
         hak_wasm_host_delete(host);
     }
@@ -64,20 +71,25 @@ struct Runtime {
 struct Module {
     hak_wasmtime_module *module;
 
-    Module(Runtime &runtime, const std::string &text, hak_wasm_tenant *tenant = nullptr) {
+    Module(Runtime &runtime, const std::string &text, hak_wasm_tenant *tenant = nullptr)
+    {
         wasm_byte_vec_t binary;
         require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
         wasmtime_error_t *error;
         module = hak_wasmtime_module_new(tenant ? tenant : hak_wasm_host_tenant(runtime.host), runtime.engine,
-                                         runtime.linker, reinterpret_cast<uint8_t *>(binary.data), binary.size,
-                                         &error);
+                                         runtime.linker, reinterpret_cast<uint8_t *>(binary.data),
+                                         binary.size, &error);
         require_none(error);
         wasm_byte_vec_delete(&binary);
     }
     Module(const Module &) = delete;
     Module &operator=(const Module &) = delete;
-    ~Module() { hak_wasmtime_module_delete(module); }
-    std::string refused() const {
+    ~Module()
+    {
+        hak_wasmtime_module_delete(module);
+    }
+    std::string refused() const
+    {
         const char *why = hak_wasmtime_module_refused(module);
         return why ? why : "";
     }
@@ -87,7 +99,8 @@ struct Instance {
     hak_wasmtime_instance *instance = nullptr;
     std::string error; // of the creation
 
-    Instance(hak_wasm_tenant *tenant, const Module &module) {
+    Instance(hak_wasm_tenant *tenant, const Module &module)
+    {
         wasmtime_error_t *e;
         wasm_trap_t *trap;
         instance = hak_wasmtime_instance_new(tenant, module.module, nullptr, nullptr, &e, &trap);
@@ -96,19 +109,26 @@ struct Instance {
     }
     Instance(const Instance &) = delete;
     Instance &operator=(const Instance &) = delete;
-    ~Instance() { close(); }
-    void close() {
+    ~Instance()
+    {
+        close();
+    }
+    void close()
+    {
         hak_wasmtime_instance_close(instance);
         instance = nullptr;
     }
-    wasmtime_extern_t get(const char *name) {
+    wasmtime_extern_t get(const char *name)
+    {
         wasmtime_extern_t item;
         REQUIRE(wasmtime_instance_export_get(hak_wasmtime_instance_context(instance),
-                                             hak_wasmtime_instance_get(instance), name, std::strlen(name), &item));
+                                             hak_wasmtime_instance_get(instance), name, std::strlen(name),
+                                             &item));
         return item;
     }
     // Whether the call came back; with up to one argument and one result, both i32.
-    bool try_call(const char *name, int32_t argument, int32_t *result) {
+    bool try_call(const char *name, int32_t argument, int32_t *result)
+    {
         wasmtime_extern_t item = get(name);
         wasm_functype_t *type = wasmtime_func_type(hak_wasmtime_instance_context(instance), &item.of.func);
         size_t parameters = wasm_functype_params(type)->size, results = wasm_functype_results(type)->size;
@@ -123,22 +143,32 @@ struct Instance {
         wasm_trap_delete(trap);
         return false;
     }
-    int32_t call(const char *name, int32_t argument = 0) {
+    int32_t call(const char *name, int32_t argument = 0)
+    {
         int32_t result = 0;
         INFO(name);
         REQUIRE(try_call(name, argument, &result));
         return result;
     }
-    bool traps(const char *name, int32_t argument = 0) { return !try_call(name, argument, nullptr); }
-    char *memory() {
-        wasmtime_extern_t item = get("memory");
-        return reinterpret_cast<char *>(wasmtime_memory_data(hak_wasmtime_instance_context(instance), &item.of.memory));
+    bool traps(const char *name, int32_t argument = 0)
+    {
+        return !try_call(name, argument, nullptr);
     }
-    size_t size() {
+    char *memory()
+    {
+        wasmtime_extern_t item = get("memory");
+        return reinterpret_cast<char *>(
+            wasmtime_memory_data(hak_wasmtime_instance_context(instance), &item.of.memory));
+    }
+    size_t size()
+    {
         wasmtime_extern_t item = get("memory");
         return wasmtime_memory_data_size(hak_wasmtime_instance_context(instance), &item.of.memory);
     }
-    std::string bytes() { return std::string(memory(), size()); }
+    std::string bytes()
+    {
+        return std::string(memory(), size());
+    }
 };
 
 // A guest with all kinds of state that a reset covers.

@@ -14,20 +14,19 @@
 static lua_State *reported; /* the state that is to be reported when the process exits; NULL = none */
 static FILE *report_out;
 
-static void report(void) {
+static void report(void)
+{
     lua_State *L = reported;
     reported = NULL;
-    if (L == NULL)
-        return;
+    if (L == NULL) return;
     fflush(stdout);
-    if (hak_lua_report(L, report_out) != 0)
-        fputs(PROGRAM ": cannot write the report\n", stderr);
+    if (hak_lua_report(L, report_out) != 0) fputs(PROGRAM ": cannot write the report\n", stderr);
 }
 
 /* In place of os.exit, which may close the state before the process exits. */
-static int exit_with_report(lua_State *L) {
-    if (!lua_isboolean(L, 1))
-        luaL_optinteger(L, 1, 0);
+static int exit_with_report(lua_State *L)
+{
+    if (!lua_isboolean(L, 1)) luaL_optinteger(L, 1, 0);
     report();
     hak_lua_limit(L, 0, 0);
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -36,7 +35,8 @@ static int exit_with_report(lua_State *L) {
     return 0;
 }
 
-static void open_libraries(lua_State *L, const hk_options *o) {
+static void open_libraries(lua_State *L, const hk_options *o)
+{
     if (o->ignore_env) {
         lua_pushboolean(L, 1);
         lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
@@ -58,25 +58,26 @@ static void open_libraries(lua_State *L, const hk_options *o) {
 #endif
 }
 
-static int protected_main(lua_State *L) {
+static int protected_main(lua_State *L)
+{
     const hk_options *o = lua_touserdata(L, 1);
     open_libraries(L, o);
-    if (o->limit != 0 && hak_lua_limit(L, 0, o->limit) != 0)
-        return luaL_error(L, "no memory for the limit");
+    if (o->limit != 0 && hak_lua_limit(L, 0, o->limit) != 0) return luaL_error(L, "no memory for the limit");
     lua_pushboolean(L, hk_run_program(L, o));
     return 1;
 }
 
-static int fail(const char *what, const char *why) {
+static int fail(const char *what, const char *why)
+{
     fprintf(stderr, PROGRAM ": %s%s%s\n", what, why != NULL ? ": " : "", why != NULL ? why : "");
     return EXIT_FAILURE;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     hk_options o;
     char message[512];
-    if (!hk_options_parse(&o, argc, argv, message, sizeof message))
-        return fail(message, NULL);
+    if (!hk_options_parse(&o, argc, argv, message, sizeof message)) return fail(message, NULL);
     report_out = stderr;
     if (o.report_file != NULL && (report_out = fopen(o.report_file, "w")) == NULL)
         return fail(o.report_file, strerror(errno));
@@ -84,12 +85,10 @@ int main(int argc, char **argv) {
     hak_options options = HAK_OPTIONS_INIT;
     options.name = o.script < o.argc && !o.from_stdin ? o.argv[o.script] : PROGRAM;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
-    if (L == NULL)
-        return fail("cannot create a state: out of memory", NULL);
+    if (L == NULL) return fail("cannot create a state: out of memory", NULL);
     if (o.report) {
         reported = L;
-        if (atexit(report) != 0)
-            return fail("cannot register the report", NULL);
+        if (atexit(report) != 0) return fail("cannot register the report", NULL);
     }
     lua_pushcfunction(L, protected_main);
     lua_pushlightuserdata(L, &o);

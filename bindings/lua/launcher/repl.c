@@ -11,7 +11,8 @@
 #endif
 #define LINE_MAX_BYTES 1024
 
-static void print_prompt(lua_State *L, bool first) {
+static void print_prompt(lua_State *L, bool first)
+{
     lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2");
     const char *prompt = lua_tostring(L, -1);
     fputs(prompt != NULL ? prompt : first ? "> " : ">> ", stdout);
@@ -20,7 +21,8 @@ static void print_prompt(lua_State *L, bool first) {
 }
 
 /* Pushes a line of any length, without its end; false = end of the input. */
-static bool read_line(lua_State *L, bool first) {
+static bool read_line(lua_State *L, bool first)
+{
     char part[LINE_MAX_BYTES];
     bool any = false;
     print_prompt(L, first);
@@ -31,30 +33,28 @@ static bool read_line(lua_State *L, bool first) {
         lua_pushlstring(L, part, whole ? n - 1 : n);
         lua_concat(L, 2);
         any = true;
-        if (whole)
-            break;
+        if (whole) break;
     }
-    if (!any)
-        lua_pop(L, 1);
+    if (!any) lua_pop(L, 1);
     return any;
 }
 
 /* A chunk that only needs more lines has its syntax error at <eof>. */
-static bool is_incomplete(lua_State *L, int status) {
-    if (status != LUA_ERRSYNTAX)
-        return false;
+static bool is_incomplete(lua_State *L, int status)
+{
+    if (status != LUA_ERRSYNTAX) return false;
     size_t n;
     const char *message = lua_tolstring(L, -1, &n);
-    const char *ends[] = { "<eof>", "'<eof>'" };
+    const char *ends[] = {"<eof>", "'<eof>'"};
     for (int i = 0; i < 2; i++) {
         size_t m = strlen(ends[i]);
-        if (n >= m && memcmp(message + n - m, ends[i], m) == 0)
-            return true;
+        if (n >= m && memcmp(message + n - m, ends[i], m) == 0) return true;
     }
     return false;
 }
 
-static int load(lua_State *L) {
+static int load(lua_State *L)
+{
     size_t n;
     const char *text = lua_tolstring(L, -1, &n);
     return luaL_loadbuffer(L, text, n, "=stdin");
@@ -62,7 +62,8 @@ static int load(lua_State *L) {
 
 /* Pushes the line at the top as an expression, compiled; LuaJIT has only `= expression`. Else pushes
  * something that is not a function. */
-static int load_expression(lua_State *L) {
+static int load_expression(lua_State *L)
+{
     const char *line = lua_tostring(L, -1);
     bool marked = *line == '=';
 #ifdef HK_LUA_LUAJIT
@@ -78,13 +79,13 @@ static int load_expression(lua_State *L) {
 }
 
 /* Replaces the line at the top, and more lines if needed, by a chunk or by a message. */
-static int load_line(lua_State *L) {
+static int load_line(lua_State *L)
+{
     int status = load_expression(L);
     while (status != LUA_OK) {
         lua_pop(L, 1);
         status = load(L);
-        if (!is_incomplete(L, status))
-            break;
+        if (!is_incomplete(L, status)) break;
         lua_pushvalue(L, -2);
         if (!read_line(L, false)) {
             lua_pop(L, 1);
@@ -99,23 +100,22 @@ static int load_line(lua_State *L) {
     return status;
 }
 
-static void print_results(lua_State *L) {
+static void print_results(lua_State *L)
+{
     int n = lua_gettop(L);
-    if (n == 0)
-        return;
+    if (n == 0) return;
     lua_getglobal(L, "print");
     lua_insert(L, 1);
     hk_print_error(L, lua_pcall(L, n, 0, 0));
 }
 
-void hk_repl(lua_State *L) {
+void hk_repl(lua_State *L)
+{
     lua_settop(L, 0);
     while (read_line(L, true)) {
         int status = load_line(L);
-        if (status != LUA_OK)
-            hk_print_error(L, status);
-        else if (hk_run(L, 0, LUA_MULTRET) == LUA_OK)
-            print_results(L);
+        if (status != LUA_OK) hk_print_error(L, status);
+        else if (hk_run(L, 0, LUA_MULTRET) == LUA_OK) print_results(L);
         lua_settop(L, 0);
     }
     putchar('\n');

@@ -19,19 +19,22 @@
 
 static lua_State *interrupted; /* the state that Ctrl-C stops */
 
-static void raise_interrupt(lua_State *L, lua_Debug *ar) {
+static void raise_interrupt(lua_State *L, lua_Debug *ar)
+{
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
     luaL_error(L, "interrupted!");
 }
 
-static void on_interrupt(int signal_number) {
+static void on_interrupt(int signal_number)
+{
     signal(signal_number, SIG_DFL); /* a second one ends the process */
     lua_sethook(interrupted, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
 }
 
 /* As each interpreter does it: LuaJIT leaves objects without text alone, 5.4 those with text. */
-static int traceback(lua_State *L) {
+static int traceback(lua_State *L)
+{
     const char *message = lua_tostring(L, 1);
     bool has_text = message != NULL || (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1));
 #ifdef HK_LUA_LUAJIT
@@ -41,16 +44,15 @@ static int traceback(lua_State *L) {
     }
     message = lua_tostring(L, -1);
 #else
-    if (message == NULL && has_text)
-        return 1;
-    if (message == NULL)
-        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    if (message == NULL && has_text) return 1;
+    if (message == NULL) message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
 #endif
     luaL_traceback(L, L, message, 1);
     return 1;
 }
 
-int hk_run(lua_State *L, int arguments, int results) {
+int hk_run(lua_State *L, int arguments, int results)
+{
     int base = lua_gettop(L) - arguments;
     lua_pushcfunction(L, traceback);
     lua_insert(L, base);
@@ -62,7 +64,8 @@ int hk_run(lua_State *L, int arguments, int results) {
     return hk_print_error(L, status);
 }
 
-int hk_print_error(lua_State *L, int status) {
+int hk_print_error(lua_State *L, int status)
+{
     if (status != LUA_OK) {
         const char *message = lua_tostring(L, -1);
         fflush(stdout);
@@ -73,41 +76,42 @@ int hk_print_error(lua_State *L, int status) {
     return status;
 }
 
-static bool run_loaded(lua_State *L, int status, int arguments) {
+static bool run_loaded(lua_State *L, int status, int arguments)
+{
     return (status == LUA_OK ? hk_run(L, arguments, 0) : hk_print_error(L, status)) == LUA_OK;
 }
 
-static bool run_string(lua_State *L, const char *text, const char *name) {
+static bool run_string(lua_State *L, const char *text, const char *name)
+{
     return run_loaded(L, luaL_loadbuffer(L, text, strlen(text), name), 0);
 }
 
-static bool run_file(lua_State *L, const char *name) {
+static bool run_file(lua_State *L, const char *name)
+{
     return run_loaded(L, luaL_loadfile(L, name), 0);
 }
 
 /* The value is a chunk, or @ and the name of a file. */
-static bool run_environment(lua_State *L) {
+static bool run_environment(lua_State *L)
+{
     const char *name = "LUA_INIT";
     const char *text = NULL;
 #if LUA_VERSION_NUM >= 504
     name = "LUA_INIT_5_4";
     text = getenv(name);
-    if (text == NULL)
-        name = "LUA_INIT";
+    if (text == NULL) name = "LUA_INIT";
 #endif
-    if (text == NULL)
-        text = getenv(name);
-    if (text == NULL)
-        return true;
-    if (*text == '@')
-        return run_file(L, text + 1);
+    if (text == NULL) text = getenv(name);
+    if (text == NULL) return true;
+    if (*text == '@') return run_file(L, text + 1);
     char chunk_name[32];
     snprintf(chunk_name, sizeof chunk_name, "=%s", name);
     return run_string(L, text, chunk_name);
 }
 
 #ifdef HK_LUA_LUAJIT
-static bool require_library(lua_State *L, const char *name) {
+static bool require_library(lua_State *L, const char *name)
+{
     lua_getglobal(L, "require");
     lua_pushstring(L, name);
     return hk_run(L, 1, 0) == LUA_OK;
@@ -115,15 +119,15 @@ static bool require_library(lua_State *L, const char *name) {
 
 /* `chunk` turns text into a function and its arguments; that is called from C, so that its errors name no
  * place. */
-static bool run_command(lua_State *L, const char *chunk, const char *text) {
+static bool run_command(lua_State *L, const char *chunk, const char *text)
+{
     int base = lua_gettop(L);
     int status = luaL_loadbuffer(L, chunk, strlen(chunk), "=" PROGRAM);
     if (status == LUA_OK) {
         lua_pushstring(L, text);
         status = lua_pcall(L, 1, LUA_MULTRET, 0);
     }
-    if (status == LUA_OK)
-        status = lua_pcall(L, lua_gettop(L) - base - 1, 0, 0);
+    if (status == LUA_OK) status = lua_pcall(L, lua_gettop(L) - base - 1, 0, 0);
     return hk_print_error(L, status) == LUA_OK;
 }
 
@@ -140,19 +144,18 @@ static const char jit_command[] =
     "local list = {}\n"
     "for option in options:gmatch('[^,]+') do list[#list + 1] = option end\n"
     "return run, unpack(list)";
-static const char jit_optimize[] =
-    "local list = {}\n"
-    "for option in (...):gmatch('[^,]+') do list[#list + 1] = option end\n"
-    "return require('jit.opt').start, unpack(list)";
+static const char jit_optimize[] = "local list = {}\n"
+                                   "for option in (...):gmatch('[^,]+') do list[#list + 1] = option end\n"
+                                   "return require('jit.opt').start, unpack(list)";
 static const char print_jit_status[] =
     "local s = { jit.status() }\n"
     "print('JIT: ' .. (s[1] and 'ON' or 'OFF') .. ' ' .. table.concat(s, ' ', 2))";
 
-static bool run_bytecode(lua_State *L, const hk_options *o) {
+static bool run_bytecode(lua_State *L, const hk_options *o)
+{
     const char *open = "return require('jit.bcsave').start";
     int status = luaL_loadbuffer(L, open, strlen(open), "=" PROGRAM);
-    if (status != LUA_OK || (status = hk_run(L, 0, 1)) != LUA_OK)
-        return false;
+    if (status != LUA_OK || (status = hk_run(L, 0, 1)) != LUA_OK) return false;
     int arguments = 0;
     luaL_checkstack(L, o->argc + 1, "too many arguments");
     if (o->argv[o->bytecode][2] != '\0') { /* -bl is -l */
@@ -165,13 +168,13 @@ static bool run_bytecode(lua_State *L, const hk_options *o) {
 }
 #else
 /* mod is stored in the global mod, without what follows a hyphen; g=mod in g. */
-static bool require_library(lua_State *L, const char *text) {
+static bool require_library(lua_State *L, const char *text)
+{
     const char *equals = strchr(text, '=');
     const char *name = equals != NULL ? equals + 1 : text;
     lua_getglobal(L, "require");
     lua_pushstring(L, name);
-    if (hk_run(L, 1, 1) != LUA_OK)
-        return false;
+    if (hk_run(L, 1, 1) != LUA_OK) return false;
     size_t length = equals != NULL ? (size_t)(equals - text) : strcspn(name, "-");
     lua_pushglobaltable(L);
     lua_pushlstring(L, text, length);
@@ -182,21 +185,30 @@ static bool require_library(lua_State *L, const char *text) {
 }
 #endif
 
-static bool run_action(lua_State *L, const hk_action *action) {
+static bool run_action(lua_State *L, const hk_action *action)
+{
     switch (action->option) {
-    case 'e': return run_string(L, action->text, "=(command line)");
-    case 'l': return require_library(L, action->text);
+    case 'e':
+        return run_string(L, action->text, "=(command line)");
+    case 'l':
+        return require_library(L, action->text);
 #ifdef HK_LUA_LUAJIT
-    case 'j': return run_command(L, jit_command, action->text);
-    case 'O': return run_command(L, jit_optimize, action->text);
+    case 'j':
+        return run_command(L, jit_command, action->text);
+    case 'O':
+        return run_command(L, jit_optimize, action->text);
 #else
-    case 'W': lua_warning(L, "@on", 0); return true;
+    case 'W':
+        lua_warning(L, "@on", 0);
+        return true;
 #endif
-    default: return false;
+    default:
+        return false;
     }
 }
 
-static void make_arg_table(lua_State *L, const hk_options *o) {
+static void make_arg_table(lua_State *L, const hk_options *o)
+{
     int script = o->script < o->argc ? o->script : 0;
     lua_createtable(L, o->argc - script, script + 1);
     for (int i = 0; i < o->argc; i++) {
@@ -206,7 +218,8 @@ static void make_arg_table(lua_State *L, const hk_options *o) {
     lua_setglobal(L, "arg");
 }
 
-static bool run_script(lua_State *L, const hk_options *o) {
+static bool run_script(lua_State *L, const hk_options *o)
+{
     int arguments = o->argc - o->script - 1;
     int status = luaL_loadfile(L, o->from_stdin ? NULL : o->argv[o->script]);
     if (status == LUA_OK) {
@@ -217,7 +230,8 @@ static bool run_script(lua_State *L, const hk_options *o) {
     return run_loaded(L, status, arguments);
 }
 
-static void print_version(void) {
+static void print_version(void)
+{
 #ifdef HK_LUA_LUAJIT
     puts(LUAJIT_VERSION " -- " LUAJIT_COPYRIGHT ". " LUAJIT_URL);
 #else
@@ -226,29 +240,26 @@ static void print_version(void) {
     fflush(stdout);
 }
 
-static void repl(lua_State *L) {
+static void repl(lua_State *L)
+{
 #ifdef HK_LUA_LUAJIT
     run_string(L, print_jit_status, "=" PROGRAM);
 #endif
     hk_repl(L);
 }
 
-bool hk_run_program(lua_State *L, const hk_options *o) {
-    if (o->version)
-        print_version();
+bool hk_run_program(lua_State *L, const hk_options *o)
+{
+    if (o->version) print_version();
     make_arg_table(L, o);
-    if (!o->ignore_env && !run_environment(L))
-        return false;
+    if (!o->ignore_env && !run_environment(L)) return false;
     for (int i = 0; i < o->action_count; i++)
-        if (!run_action(L, &o->actions[i]))
-            return false;
+        if (!run_action(L, &o->actions[i])) return false;
 #ifdef HK_LUA_LUAJIT
-    if (o->bytecode != 0)
-        return run_bytecode(L, o);
+    if (o->bytecode != 0) return run_bytecode(L, o);
 #endif
     bool has_script = o->script < o->argc;
-    if (has_script && !run_script(L, o))
-        return false;
+    if (has_script && !run_script(L, o)) return false;
     if (o->interactive) {
         repl(L);
     } else if (!has_script && !o->has_chunk && !o->version) {

@@ -10,7 +10,8 @@
 static const char anchor_key = 0;
 
 /* LuaJIT without GC64 has 32-bit pointers, and its own allocator keeps below 2^32. */
-static bool has_32_bit_pointers(lua_State *L) {
+static bool has_32_bit_pointers(lua_State *L)
+{
     lua_getglobal(L, "jit");
     bool is_luajit = lua_istable(L, -1);
     lua_pop(L, 1);
@@ -18,11 +19,11 @@ static bool has_32_bit_pointers(lua_State *L) {
 }
 #endif
 
-const char *hk_lua_adopt(lua_State *L) {
+const char *hk_lua_adopt(lua_State *L)
+{
     lua_State *main = hk_lua_main_thread(L);
 #if LUA_VERSION_NUM == 501
-    if (has_32_bit_pointers(L))
-        return "this LuaJIT is built without GC64 and cannot use memory above 4 GiB";
+    if (has_32_bit_pointers(L)) return "this LuaJIT is built without GC64 and cannot use memory above 4 GiB";
     if (main == NULL) {
         lua_pushlightuserdata(L, (void *)(uintptr_t)&anchor_key);
         lua_pushthread(L);

@@ -11,64 +11,61 @@
 #define LOOK_PART 64
 #define LOOK_LEAST 1024
 
-static int64_t look_distance(const hk_lua_state *st) {
+static int64_t look_distance(const hk_lua_state *st)
+{
     size_t d = (st->hard != 0 ? st->hard : st->soft) / LOOK_PART;
-    if (d > (size_t)INT64_MAX)
-        d = (size_t)INT64_MAX;
+    if (d > (size_t)INT64_MAX) d = (size_t)INT64_MAX;
     return d < LOOK_LEAST ? LOOK_LEAST : (int64_t)d;
 }
 
 /* Free blocks in slabs can serve the next allocation, or not, if they are of other sizes: half counts. */
-static bool is_short(const hk_lua_state *st) {
-    hak_stats s = { .size = sizeof s };
+static bool is_short(const hk_lua_state *st)
+{
+    hak_stats s = {.size = sizeof s};
     hak_ctx_stats(st->ctx, &s);
     return s.committed_bytes - s.cached_bytes / 2 >= st->soft;
 }
 
-static void hurry(hk_lua_state *st) {
+static void hurry(hk_lua_state *st)
+{
 #if LUA_VERSION_NUM == 501
     int before = lua_gc(st->main, LUA_GCSETSTEPMUL, HURRIED_STEPMUL);
-    if (!st->hurried)
-        st->stepmul = before;
+    if (!st->hurried) st->stepmul = before;
 #endif
     st->hurried = true;
     lua_gc(st->main, LUA_GCRESTART, 0);
 }
 
-static void relax(hk_lua_state *st) {
-    if (!st->hurried)
-        return;
+static void relax(hk_lua_state *st)
+{
+    if (!st->hurried) return;
     st->hurried = false;
 #if LUA_VERSION_NUM == 501
     lua_gc(st->main, LUA_GCSETSTEPMUL, st->stepmul);
 #endif
 }
 
-void hk_lua_check_pressure(hk_lua_state *st) {
+void hk_lua_check_pressure(hk_lua_state *st)
+{
     if (st->soft == 0) {
         st->until_check = INT64_MAX;
         return;
     }
     st->until_check = look_distance(st);
-    if (is_short(st))
-        hurry(st);
-    else
-        relax(st);
+    if (is_short(st)) hurry(st);
+    else relax(st);
 }
 
-int hak_lua_limit(lua_State *L, size_t soft, size_t hard) {
+int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
+{
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL || (hard != 0 && soft > hard))
-        return -1;
+    if (ctx == NULL || (hard != 0 && soft > hard)) return -1;
 #if LUA_VERSION_NUM == 501
-    if (soft == 0)
-        soft = hard / 100 * SOFT_PERCENT;
+    if (soft == 0) soft = hard / 100 * SOFT_PERCENT;
 #endif
     hk_lua_state *st = soft != 0 ? hk_lua_state_attach(L) : hk_lua_state_of(L);
-    if (soft != 0 && st == NULL)
-        return -1;
-    if (hak_limit(ctx, soft, hard, NULL, NULL) != 0)
-        return -1;
+    if (soft != 0 && st == NULL) return -1;
+    if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st != NULL) {
         relax(st);
         st->soft = soft;

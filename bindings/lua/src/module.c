@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-static void push_count(lua_State *L, uint64_t n) {
+static void push_count(lua_State *L, uint64_t n)
+{
 #if LUA_VERSION_NUM >= 503
     lua_pushinteger(L, (lua_Integer)n);
 #else
@@ -17,29 +18,37 @@ static void push_count(lua_State *L, uint64_t n) {
 #endif
 }
 
-static hak_ctx *check_context(lua_State *L) {
+static hak_ctx *check_context(lua_State *L)
+{
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL)
-        luaL_error(L, "hakmem: the allocator of this state was replaced by another one");
+    if (ctx == NULL) luaL_error(L, "hakmem: the allocator of this state was replaced by another one");
     return ctx;
 }
 
 /* stats(): the numbers are those from before its table. */
-static int module_stats(lua_State *L) {
-    hak_stats s = { .size = sizeof s };
+static int module_stats(lua_State *L)
+{
+    hak_stats s = {.size = sizeof s};
     hak_ctx_stats(check_context(L), &s);
     const struct {
         const char *name;
         uint64_t value;
     } fields[] = {
-        { "live_bytes", s.live_bytes },         { "live_blocks", s.live_blocks },
-        { "peak_bytes", s.peak_bytes },         { "committed_bytes", s.committed_bytes },
-        { "metadata_bytes", s.metadata_bytes }, { "cached_bytes", s.cached_bytes },
-        { "released_bytes", s.released_bytes }, { "reserved_bytes", s.reserved_bytes },
-        { "idle_bytes", s.idle_bytes },         { "big_bytes", s.big_bytes },
-        { "big_blocks", s.big_blocks },         { "soft_limit", s.soft_limit },
-        { "hard_limit", s.hard_limit },         { "failures", s.failures },
-        { "os_calls", s.os_calls },
+        {"live_bytes", s.live_bytes},
+        {"live_blocks", s.live_blocks},
+        {"peak_bytes", s.peak_bytes},
+        {"committed_bytes", s.committed_bytes},
+        {"metadata_bytes", s.metadata_bytes},
+        {"cached_bytes", s.cached_bytes},
+        {"released_bytes", s.released_bytes},
+        {"reserved_bytes", s.reserved_bytes},
+        {"idle_bytes", s.idle_bytes},
+        {"big_bytes", s.big_bytes},
+        {"big_blocks", s.big_blocks},
+        {"soft_limit", s.soft_limit},
+        {"hard_limit", s.hard_limit},
+        {"failures", s.failures},
+        {"os_calls", s.os_calls},
     };
     const int count = (int)(sizeof fields / sizeof fields[0]);
     lua_createtable(L, 0, count);
@@ -51,7 +60,8 @@ static int module_stats(lua_State *L) {
 }
 
 /* Pushes the result of labels(), all zero, and above it the table of each label. */
-static void push_empty_labels(lua_State *L, const hk_lua_snapshot *snap, int index[]) {
+static void push_empty_labels(lua_State *L, const hk_lua_snapshot *snap, int index[])
+{
     luaL_checkstack(L, snap->count + 4, "too many labels");
     lua_createtable(L, 0, snap->count);
     const int result = lua_gettop(L);
@@ -69,7 +79,8 @@ static void push_empty_labels(lua_State *L, const hk_lua_snapshot *snap, int ind
 
 /* labels() -> table, live bytes. All tables are made before the numbers are taken, so that they are in
  * them, and nothing is allocated from then until the return. labels(on) switches. */
-static int module_labels(lua_State *L) {
+static int module_labels(lua_State *L)
+{
     hak_ctx *ctx = check_context(L);
     if (!lua_isnoneornil(L, 1)) {
         luaL_checktype(L, 1, LUA_TBOOLEAN);
@@ -101,7 +112,8 @@ static int module_labels(lua_State *L) {
     return 2;
 }
 
-static int module_limit(lua_State *L) {
+static int module_limit(lua_State *L)
+{
     check_context(L);
     lua_Number n = luaL_checknumber(L, 1);
     if (!(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
@@ -111,14 +123,16 @@ static int module_limit(lua_State *L) {
     return 0;
 }
 
-static int module_trim(lua_State *L) {
+static int module_trim(lua_State *L)
+{
     check_context(L);
     push_count(L, hak_lua_trim(L));
     return 1;
 }
 
 /* label(name, fn, ...) -> results of fn(...) */
-static int module_label(lua_State *L) {
+static int module_label(lua_State *L)
+{
     hak_ctx *ctx = check_context(L);
     size_t length;
     const char *name = luaL_checklstring(L, 1, &length);
@@ -141,35 +155,32 @@ static int module_label(lua_State *L) {
     st->scope = label;
     int failed = lua_pcall(L, arguments, LUA_MULTRET, 0);
     st->scope = outer;
-    if (failed)
-        return lua_error(L);
+    if (failed) return lua_error(L);
     return lua_gettop(L) - 1;
 }
 
-static int module_report(lua_State *L) {
+static int module_report(lua_State *L)
+{
     check_context(L);
     const char *path = luaL_optstring(L, 1, NULL);
     FILE *out = path != NULL ? fopen(path, "w") : stderr;
-    if (out == NULL)
-        return luaL_error(L, "hakmem.report: cannot write to '%s': %s", path, strerror(errno));
+    if (out == NULL) return luaL_error(L, "hakmem.report: cannot write to '%s': %s", path, strerror(errno));
     int failed = hak_lua_report(L, out);
-    if (path != NULL && fclose(out) != 0)
-        failed = -1;
-    if (failed)
-        return luaL_error(L, "hakmem.report: cannot write to '%s'", path != NULL ? path : "stderr");
+    if (path != NULL && fclose(out) != 0) failed = -1;
+    if (failed) return luaL_error(L, "hakmem.report: cannot write to '%s'", path != NULL ? path : "stderr");
     return 0;
 }
 
-int luaopen_hakmem(lua_State *L) {
+int luaopen_hakmem(lua_State *L)
+{
     static const luaL_Reg functions[] = {
-        { "stats", module_stats }, { "labels", module_labels }, { "limit", module_limit },
-        { "trim", module_trim },   { "label", module_label },   { "report", module_report },
+        {"stats", module_stats}, {"labels", module_labels}, {"limit", module_limit},
+        {"trim", module_trim},   {"label", module_label},   {"report", module_report},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
     if (hak_lua_context(L) == NULL) {
         const char *trouble = hk_lua_adopt(L);
-        if (trouble != NULL)
-            return luaL_error(L, "hakmem: %s", trouble);
+        if (trouble != NULL) return luaL_error(L, "hakmem: %s", trouble);
     }
     lua_createtable(L, 0, count + 1);
     for (int i = 0; i < count; i++) {

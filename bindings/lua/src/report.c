@@ -7,7 +7,8 @@
 
 #define BAR_WIDTH 36
 
-static void label_rows(FILE *out, const hk_lua_snapshot *snap) {
+static void label_rows(FILE *out, const hk_lua_snapshot *snap)
+{
     const size_t total = snap->stats.live_bytes;
     const size_t largest = snap->count > 0 ? snap->labels[0].live_bytes : 0;
     char bar[BAR_WIDTH + 1];
@@ -16,24 +17,25 @@ static void label_rows(FILE *out, const hk_lua_snapshot *snap) {
     fprintf(out, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
     for (int i = 0; i < snap->count; i++) {
         const hak_label_info *l = &snap->labels[i];
-        if (l->live_blocks == 0)
-            continue;
+        if (l->live_blocks == 0) continue;
         int width = (int)((double)l->live_bytes / (double)largest * BAR_WIDTH + 0.5);
         fprintf(out, "  %-22.22s %14zu %11zu %5.1f %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks,
                 100.0 * (double)l->live_bytes / (double)total, width > 0 ? "  " : "", width, bar);
     }
 }
 
-static void total_row(FILE *out, const char *name, size_t bytes, const char *what) {
+static void total_row(FILE *out, const char *name, size_t bytes, const char *what)
+{
     fprintf(out, "  %-22s %14zu %11.2f MiB  %s\n", name, bytes, (double)bytes / (1 << 20), what);
 }
 
-static void limit_row(FILE *out, const char *name, size_t bytes) {
-    if (bytes != 0)
-        total_row(out, name, bytes, "of committed bytes");
+static void limit_row(FILE *out, const char *name, size_t bytes)
+{
+    if (bytes != 0) total_row(out, name, bytes, "of committed bytes");
 }
 
-static void total_rows(FILE *out, const hk_lua_snapshot *snap) {
+static void total_rows(FILE *out, const hk_lua_snapshot *snap)
+{
     const hak_stats *s = &snap->stats;
     size_t rss = hk_lua_process_rss();
     size_t ours = s->committed_bytes - s->released_bytes + s->idle_bytes;
@@ -51,10 +53,10 @@ static void total_rows(FILE *out, const hk_lua_snapshot *snap) {
     }
 }
 
-int hak_lua_report(lua_State *L, FILE *out) {
+int hak_lua_report(lua_State *L, FILE *out)
+{
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL)
-        return -1;
+    if (ctx == NULL) return -1;
     const hk_lua_state *st = hk_lua_state_of(L);
     hk_lua_snapshot snap;
     hk_lua_snapshot_take(&snap, ctx);

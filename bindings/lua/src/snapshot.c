@@ -5,34 +5,32 @@
 #include <string.h>
 #include <unistd.h>
 
-static int larger_first(const void *a, const void *b) {
+static int larger_first(const void *a, const void *b)
+{
     const hak_label_info *x = a, *y = b;
-    if (x->live_bytes != y->live_bytes)
-        return x->live_bytes < y->live_bytes ? 1 : -1;
+    if (x->live_bytes != y->live_bytes) return x->live_bytes < y->live_bytes ? 1 : -1;
     return (int)x->label - (int)y->label;
 }
 
-void hk_lua_snapshot_take(hk_lua_snapshot *snap, const hak_ctx *ctx) {
+void hk_lua_snapshot_take(hk_lua_snapshot *snap, const hak_ctx *ctx)
+{
     const int room = (int)(sizeof snap->labels / sizeof snap->labels[0]);
     memset(&snap->stats, 0, sizeof snap->stats);
     snap->stats.size = sizeof snap->stats;
     hak_ctx_stats(ctx, &snap->stats);
     snap->count = hak_labels_stats(ctx, snap->labels, (size_t)room);
-    if (snap->count > room)
-        snap->count = room;
+    if (snap->count > room) snap->count = room;
     for (int i = 0; i < snap->count; i++)
-        if (snap->labels[i].label == 0)
-            snap->labels[i].name = HK_LUA_NO_LABEL;
+        if (snap->labels[i].label == 0) snap->labels[i].name = HK_LUA_NO_LABEL;
     qsort(snap->labels, (size_t)snap->count, sizeof snap->labels[0], larger_first);
 }
 
-size_t hk_lua_process_rss(void) {
+size_t hk_lua_process_rss(void)
+{
     FILE *f = fopen("/proc/self/statm", "r");
-    if (f == NULL)
-        return 0;
+    if (f == NULL) return 0;
     size_t pages = 0;
-    if (fscanf(f, "%*u %zu", &pages) != 1)
-        pages = 0;
+    if (fscanf(f, "%*u %zu", &pages) != 1) pages = 0;
     fclose(f);
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }

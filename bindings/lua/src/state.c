@@ -16,20 +16,22 @@
 #define LUA_EXTRASPACE 0 /* 5.1 */
 #endif
 
-hk_lua_state *hk_lua_state_of(lua_State *L) {
+hk_lua_state *hk_lua_state_of(lua_State *L)
+{
     void *ud;
     return hk_lua_alloc_has_state(lua_getallocf(L, &ud)) ? ud : NULL;
 }
 
-hak_ctx *hak_lua_context(lua_State *L) {
+hak_ctx *hak_lua_context(lua_State *L)
+{
     void *ud;
     lua_Alloc f = lua_getallocf(L, &ud);
-    if (f == hak_lua_alloc)
-        return ud;
+    if (f == hak_lua_alloc) return ud;
     return hk_lua_alloc_has_state(f) ? ((hk_lua_state *)ud)->ctx : NULL;
 }
 
-lua_State *hk_lua_main_thread(lua_State *L) {
+lua_State *hk_lua_main_thread(lua_State *L)
+{
 #ifdef LUA_RIDX_MAINTHREAD
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     lua_State *main = lua_tothread(L, -1);
@@ -42,37 +44,36 @@ lua_State *hk_lua_main_thread(lua_State *L) {
 #endif
 }
 
-void *hk_lua_last_block(lua_State *main) {
+void *hk_lua_last_block(lua_State *main)
+{
     return (char *)main - LUA_EXTRASPACE;
 }
 
-hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main) {
+hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main)
+{
     hk_lua_state *st = hak_calloc(ctx, 1, sizeof *st);
-    if (st == NULL)
-        return NULL;
+    if (st == NULL) return NULL;
     st->ctx = ctx;
     st->main = main;
     st->until_check = INT64_MAX;
-    if (main != NULL)
-        st->last = hk_lua_last_block(main);
+    if (main != NULL) st->last = hk_lua_last_block(main);
     return st;
 }
 
-hk_lua_state *hk_lua_state_attach(lua_State *L) {
+hk_lua_state *hk_lua_state_attach(lua_State *L)
+{
     hk_lua_state *st = hk_lua_state_of(L);
     hak_ctx *ctx = hak_lua_context(L);
-    if (st != NULL || ctx == NULL)
-        return st;
+    if (st != NULL || ctx == NULL) return st;
     lua_State *main = hk_lua_main_thread(L);
-    if (main == NULL)
-        return NULL;
+    if (main == NULL) return NULL;
     st = hk_lua_state_new(ctx, main);
-    if (st != NULL)
-        lua_setallocf(L, hk_lua_alloc_for(st), st);
+    if (st != NULL) lua_setallocf(L, hk_lua_alloc_for(st), st);
     return st;
 }
 
-static int panic(lua_State *L) {
+static int panic(lua_State *L)
+{
     const char *message = lua_tostring(L, -1);
     fprintf(stderr, "PANIC: unprotected error in call to Lua API (%s)\n",
             message != NULL ? message : "error object is not a string");
@@ -81,26 +82,26 @@ static int panic(lua_State *L) {
 
 #if LUA_VERSION_NUM >= 504
 /* Off until "@on", as in the standard library. A message may come in pieces. */
-static void warn(void *ud, const char *message, int to_continue) {
+static void warn(void *ud, const char *message, int to_continue)
+{
     hk_lua_state *st = ud;
     if (!st->warn_continues && !to_continue && message[0] == '@') {
-        if (strcmp(message, "@on") == 0)
-            st->warn_on = true;
-        else if (strcmp(message, "@off") == 0)
-            st->warn_on = false;
+        if (strcmp(message, "@on") == 0) st->warn_on = true;
+        else if (strcmp(message, "@off") == 0) st->warn_on = false;
         return;
     }
     if (st->warn_on)
-        fprintf(stderr, "%s%s%s", st->warn_continues ? "" : "Lua warning: ", message, to_continue ? "" : "\n");
+        fprintf(stderr, "%s%s%s", st->warn_continues ? "" : "Lua warning: ", message,
+                to_continue ? "" : "\n");
     st->warn_continues = to_continue != 0;
 }
 #endif
 
 /* A Lua state for a context with its hk_lua_state; NULL leaves both as they are. */
-static lua_State *open_state(hk_lua_state *st) {
+static lua_State *open_state(hk_lua_state *st)
+{
     lua_State *L = lua_newstate(hk_lua_alloc_for(st), st);
-    if (L == NULL)
-        return NULL;
+    if (L == NULL) return NULL;
     st->main = L;
     st->last = hk_lua_last_block(L);
     st->owns_ctx = true;
@@ -111,20 +112,22 @@ static lua_State *open_state(hk_lua_state *st) {
     return L;
 }
 
-lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options) {
+lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options)
+{
     hak_ctx *ctx = hak_ctx_new(space, options);
     hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
     lua_State *L = st != NULL ? open_state(st) : NULL;
-    if (L == NULL)
-        hak_ctx_destroy(ctx);
+    if (L == NULL) hak_ctx_destroy(ctx);
     return L;
 }
 
-lua_State *hak_lua_newstate(const hak_options *options) {
+lua_State *hak_lua_newstate(const hak_options *options)
+{
     return hak_lua_newstate_in(NULL, options);
 }
 
-lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options) {
+lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options)
+{
     hak_ctx *ctx = hak_ctx_new(space, options);
     hk_lua_labels *labels = ctx != NULL ? hk_lua_labels_new(ctx) : NULL;
     hk_lua_state *st = labels != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
@@ -137,21 +140,19 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
         st->scope = 0;
     }
     if (L == NULL) {
-        if (labels != NULL)
-            hk_lua_labels_delete(labels);
+        if (labels != NULL) hk_lua_labels_delete(labels);
         hak_ctx_destroy(ctx);
     }
     return L;
 }
 
-int hak_lua_labels(lua_State *L, bool on) {
+int hak_lua_labels(lua_State *L, bool on)
+{
     hk_lua_state *st = on ? hk_lua_state_attach(L) : hk_lua_state_of(L);
-    if (st == NULL)
-        return on || hak_lua_context(L) == NULL ? -1 : 0;
+    if (st == NULL) return on || hak_lua_context(L) == NULL ? -1 : 0;
     if (on && st->labels == NULL) {
         st->labels = hk_lua_labels_new(st->ctx);
-        if (st->labels == NULL)
-            return -1;
+        if (st->labels == NULL) return -1;
     } else if (!on && st->labels != NULL) {
         hk_lua_labels_delete(st->labels);
         st->labels = NULL;
@@ -160,31 +161,31 @@ int hak_lua_labels(lua_State *L, bool on) {
     return 0;
 }
 
-size_t hak_lua_trim(lua_State *L) {
+size_t hak_lua_trim(lua_State *L)
+{
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL)
-        return 0;
+    if (ctx == NULL) return 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
     return hak_ctx_trim(ctx);
 }
 
-int hak_lua_close(lua_State *L) {
-    if (hak_lua_limit(L, 0, 0) != 0)
-        return -1;
+int hak_lua_close(lua_State *L)
+{
+    if (hak_lua_limit(L, 0, 0) != 0) return -1;
     lua_close(L);
     return 0;
 }
 
-int hak_lua_drop(lua_State *L) {
+int hak_lua_drop(lua_State *L)
+{
     hk_lua_state *st = hk_lua_state_of(L);
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL || (st != NULL && st->old_alloc != NULL))
-        return -1;
+    if (ctx == NULL || (st != NULL && st->old_alloc != NULL)) return -1;
 #ifdef HK_LUA_LUAJIT
-    luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH); /* machine code is mapped outside the context */
+    luaJIT_setmode(L, 0,
+                   LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH); /* machine code is mapped outside the context */
 #endif
-    if (st != NULL && st->labels != NULL)
-        hk_lua_labels_delete(st->labels);
+    if (st != NULL && st->labels != NULL) hk_lua_labels_delete(st->labels);
     hak_ctx_destroy(ctx);
     return 0;
 }

@@ -34,28 +34,26 @@ void hk_lua_free_last(hk_lua_state *st, void *ptr, size_t osize);
 void *hk_lua_migrate(hk_lua_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
 
 /* A block that was there before the state was adopted. */
-static inline bool hk_lua_is_foreign(const hk_lua_state *st, const void *ptr) {
+static inline bool hk_lua_is_foreign(const hk_lua_state *st, const void *ptr)
+{
     return st->old_alloc != NULL && !hak_owns(st->ctx, ptr);
 }
 
 /* nsize == 0, whatever ptr is. `st` may be gone afterwards. */
-static inline void *hk_lua_free(hk_lua_state *st, void *ptr, size_t osize) {
-    if (ptr == NULL)
-        return NULL;
-    if (ptr == st->last)
-        hk_lua_free_last(st, ptr, osize);
-    else if (hk_lua_is_foreign(st, ptr))
-        st->old_alloc(st->old_ud, ptr, osize, 0);
-    else
-        hak_free_sized(st->ctx, ptr, osize);
+static inline void *hk_lua_free(hk_lua_state *st, void *ptr, size_t osize)
+{
+    if (ptr == NULL) return NULL;
+    if (ptr == st->last) hk_lua_free_last(st, ptr, osize);
+    else if (hk_lua_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
+    else hak_free_sized(st->ctx, ptr, osize);
     return NULL;
 }
 
 /* Before every growth by `bytes`: the collector is hurried when memory gets short. */
-static inline void hk_lua_grow(hk_lua_state *st, size_t bytes) {
+static inline void hk_lua_grow(hk_lua_state *st, size_t bytes)
+{
     st->until_check -= (int64_t)bytes;
-    if (__builtin_expect(st->until_check < 0, 0))
-        hk_lua_check_pressure(st);
+    if (__builtin_expect(st->until_check < 0, 0)) hk_lua_check_pressure(st);
 }
 
 /* The order in a lua_Alloc with a hk_lua_state:

@@ -38,8 +38,7 @@ void *malloc(size_t n)
 {
     hak_ctx *heap = hk_thread_heap;
     size_t room = rounded(n);
-    if (HK_UNLIKELY(room == 0 || heap == NULL))
-        return malloc_slow(n);
+    if (HK_UNLIKELY(room == 0 || heap == NULL)) return malloc_slow(n);
     return checked(hak_alloc(heap, room));
 }
 

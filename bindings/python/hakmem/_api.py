@@ -120,7 +120,7 @@ def limit(
 
 def census(top: int | None = None) -> dict[type | None, tuple[int, int]]:
     """Live objects by type: how many, and the bytes of their blocks, the largest first. None: blocks that
-    are no objects (the items of lists, the tables of dictionaries, text of C code). Nothing runs meanwhile."""
+    are no objects (items of lists, tables of dictionaries, text of C code). No Python code runs meanwhile."""
     found = sorted(_hakmem.census().items(), key=lambda item: -item[1][1])
     return dict(found[:top])
 

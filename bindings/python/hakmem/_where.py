@@ -17,8 +17,8 @@ def site_key(site, key_type):
 
 
 def groups(report, key_type):
-    """Live bytes and blocks by "label", or by "lineno", "filename" or "function" of the Python code that asked
-    for them; None if the report has no such thing."""
+    """Live bytes and blocks by "label", or by "lineno", "filename" or "function" of the Python code that
+    asked for them; None if the report has no such thing."""
     if key_type == "label":
         return {name: (label["live_bytes"], label["live_blocks"]) for name, label in report["labels"].items()}
     if key_type not in ("lineno", "filename", "function") or "sites" not in report:

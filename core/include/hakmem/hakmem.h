@@ -87,7 +87,7 @@ typedef enum hak_error {
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
     HAK_E_USE_AFTER_FREE, /* HAK_DEBUG_POISON: a free block was written to */
-    HAK_E_CORRUPT      /* hak_ctx_check: the heap contradicts itself */
+    HAK_E_CORRUPT         /* hak_ctx_check: the heap contradicts itself */
 } hak_error;
 
 /* Called on the thread of the failing call, inside it; must not call into the same context. */
@@ -133,23 +133,26 @@ HAK_API void hak_os_default(hak_os *os);
 /* ---- Spaces -------------------------------------------------------------------------------------- */
 
 typedef struct hak_space_options {
-    size_t size;          /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
-    const hak_os *os;     /* NULL = the operating system. Copied. */
-    uintptr_t max_address;/* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;       /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
-                             4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
-                             extents at most */
-    void *buffer;         /* memory of the caller in which the space begins; zero-filled; stays the
-                             caller's. NULL = none. A quarter of it is kept for label bytes */
-    size_t buffer_size;   /* at least 128 KiB */
-    bool buffer_only;     /* never ask the OS: the buffer is all there is. Default false */
-    size_t idle_bytes;    /* recycled pages kept warm without asking, if half of what is in use is less.
-                             0 = 32 MiB; HAK_NONE = none */
-    uint64_t idle_ns;     /* period of hak_ctx_tick: what is idle for one to two of them goes back. 0 = 1 s */
-    size_t huge_from;     /* committed bytes of a context from which its new chunks and big blocks are
-                             advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
+    size_t size;           /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
+    const hak_os *os;      /* NULL = the operating system. Copied. */
+    uintptr_t max_address; /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
+    size_t reserve;        /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
+                              4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
+                              extents at most */
+    void *buffer;          /* memory of the caller in which the space begins; zero-filled; stays the
+                              caller's. NULL = none. A quarter of it is kept for label bytes */
+    size_t buffer_size;    /* at least 128 KiB */
+    bool buffer_only;      /* never ask the OS: the buffer is all there is. Default false */
+    size_t idle_bytes;     /* recycled pages kept warm without asking, if half of what is in use is less.
+                              0 = 32 MiB; HAK_NONE = none */
+    uint64_t idle_ns; /* period of hak_ctx_tick: what is idle for one or two of them goes back. 0 = 1 s */
+    size_t huge_from; /* committed bytes of a context from which its new chunks and big blocks are
+                         advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
 } hak_space_options;
-#define HAK_SPACE_OPTIONS_INIT { sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0 }
+#define HAK_SPACE_OPTIONS_INIT                                                                               \
+    {                                                                                                        \
+        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0                                       \
+    }
 
 /* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
  * options NULL = defaults. Cost: one reservation, about 10 us. */
@@ -163,7 +166,7 @@ HAK_API const char *hak_space_options_error(const hak_space_options *options);
 
 enum {
     HAK_DEBUG_CHECK = 1,  /* every free is checked at once; magazines are closed (about 3x slower) */
-    HAK_DEBUG_POISON = 2, /* implies CHECK: new blocks are filled with 0xCD, freed ones with 0xDD and verified on reuse */
+    HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
     HAK_DEBUG_ABORT = 4   /* abort() after on_error */
 };
 
@@ -173,21 +176,25 @@ typedef struct hak_options {
     hak_quota *quota;       /* the group whose limit counts too. NULL = none */
     hak_error_fn *on_error; /* NULL = misuse is ignored silently */
     void *error_user;
-    unsigned debug;         /* HAK_DEBUG_*; default 0 */
-    unsigned magazine;      /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
-    size_t packed_bytes;    /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to 512 KiB */
-    size_t big_cache;       /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. Begins at
-                               4 MiB or a quarter of what is live, and grows when a block is missed */
+    unsigned debug;      /* HAK_DEBUG_*; default 0 */
+    unsigned magazine;   /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
+    size_t packed_bytes; /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to
+                            512 KiB */
+    size_t big_cache;    /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. Begins at
+                            4 MiB or a quarter of what is live, and grows when a block is missed */
     const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: saves defining */
     size_t label_count;        /* them in each of many contexts. Default none; at most HAK_LABELS_MAX */
-    unsigned phase;         /* where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB: 0,
-                               16, 32 or 48. With 48, objects behind a header of 16 bytes begin on cache lines.
-                               Not 0: nothing is packed, and hak_aligned_alloc above 16 takes 16 KiB. Default 0 */
-    bool shared;            /* any thread may allocate and free: see "Shared contexts". Default false */
-    bool counted;           /* the runtime counts references: frees in the order of addresses are no sweep of a
-                               collector, and what was freed last is handed out first. Default false */
+    unsigned phase; /* where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB: 0,
+                       16, 32 or 48. With 48, objects behind a header of 16 bytes begin on cache lines.
+                       Not 0: nothing is packed, and hak_aligned_alloc above 16 takes 16 KiB. Default 0 */
+    bool shared;    /* any thread may allocate and free: see "Shared contexts". Default false */
+    bool counted;   /* the runtime counts references: frees in the order of addresses are no sweep of a
+                       collector, and what was freed last is handed out first. Default false */
 } hak_options;
-#define HAK_OPTIONS_INIT { sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false }
+#define HAK_OPTIONS_INIT                                                                                     \
+    {                                                                                                        \
+        sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false                    \
+    }
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
@@ -207,18 +214,20 @@ HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
 
 /* A context with hak_options.shared is used by all threads at once, through the same functions. Each thread
  * gets a heap of its own in it on first use (16 KiB and what it allocates), found by the thread register. A
- * block may be freed by any thread; it goes home by batches of 62, so a thread that goes idle can hold back
- * 61 blocks a heap until it frees again, says goodbye or is dead. Limits and labels are exact over all threads.
+ * block may be freed by any thread; it goes home by batches of 59, so a thread that goes idle can hold back
+ * 58 blocks a heap until it frees again, says goodbye or is dead. Limits and labels are exact over all
+ * threads.
+ *
  * What differs from a local context:
- *   labels      given by hak_options.labels, or the first one is defined before the first allocation
- *   on_error    runs with a heap's lock held, on any thread: it must not call into the context
- *   hak_limit's callback runs on the thread that crossed the soft limit
- *   stats, label stats, live_bytes, flush, trim, tick, owns, usable_size   any thread, beside all others; exact
- *               when no other thread is inside a call. Magazines of other threads are left alone
- *   visit, check  no other thread may be inside a call of the context
- *   destroy     no other thread may be inside a call; what is under way between threads is freed, too
- *   retire      no other thread may be inside a call meanwhile; afterwards any thread may free, one at a time
- *   peak_bytes  within 64 KiB a thread */
+ *  - labels: given by hak_options.labels, or the first one is defined before the first allocation
+ *  - on_error: runs with a heap's lock held, on any thread; it must not call into the context
+ *  - the callback of hak_limit: runs on the thread that crossed the soft limit
+ *  - stats, label stats, live_bytes, owns, usable_size, flush, trim, tick: any thread, beside all others.
+ *    Sums are exact when no other thread is inside a call. Magazines of other threads are left alone
+ *  - visit, check: no other thread may be inside a call of the context
+ *  - destroy: no other thread may be inside a call; what is under way between threads is freed, too
+ *  - retire: no other thread may be inside a call meanwhile; afterwards any thread may free, one at a time
+ *  - peak_bytes: within 64 KiB a thread */
 
 /* The calling thread's heap in a shared context: a context for this thread alone, with the speed of a local
  * one, whose blocks are those of the shared context. For hosts that have a thread-local variable to keep it
@@ -263,7 +272,8 @@ HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label labe
 HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
 /* The block takes this label, also when it stays in place; without _cs it keeps its own. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
+                                   hak_site site);
 /* site: the place that frees, kept for profiles. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
@@ -333,8 +343,8 @@ HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
 typedef struct hak_stats {
-    size_t size;            /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields */
-    size_t live_bytes;      /* bytes of live blocks, as hak_usable_size tells them */
+    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields */
+    size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
     size_t live_blocks;
     size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
     size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
@@ -346,8 +356,8 @@ typedef struct hak_stats {
     size_t big_bytes;       /* part of live_bytes in mappings of their own */
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
-    uint64_t failures;      /* allocations that were NULL for want of memory or by a limit */
-    uint64_t os_calls;      /* calls of the OS table by the context's space so far */
+    uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
+    uint64_t os_calls;             /* calls of the OS table by the context's space so far */
 } hak_stats;
 /* 0 = ok; -1 = size is not set. Cost: under 1 us, whatever the heap. */
 HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);

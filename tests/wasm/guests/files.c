@@ -3,7 +3,8 @@
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
 
-/* Creates a file in the first directory that the host opened for it; returns the descriptor, or minus the error. */
+/* Creates a file in the first directory that the host opened for it; returns the descriptor, or minus the
+ * error. */
 int EXPORT(open_file)(void)
 {
     __wasi_fd_t fd;
