@@ -1,5 +1,5 @@
-/* The calls of an allocator that is told no sizes. Before it, an adapter names them: BA_MALLOC, BA_FREE,
- * BA_REALLOC. */
+/* For allocators whose free takes no size. An adapter defines BA_MALLOC, BA_FREE and BA_REALLOC, then
+ * includes this. */
 #ifndef BENCH_ADAPTER_CALLS_H
 #define BENCH_ADAPTER_CALLS_H
 

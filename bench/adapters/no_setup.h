@@ -1,4 +1,4 @@
-/* For allocators that need no word at the start, nor from a thread. */
+/* For allocators without a call for the start of the program and for threads that begin and end. */
 #ifndef BENCH_ADAPTER_NO_SETUP_H
 #define BENCH_ADAPTER_NO_SETUP_H
 

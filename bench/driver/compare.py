@@ -14,7 +14,7 @@ MEASURES = {"cpu_s": (1, 3), "peak_kb": (1024, 1)}
 
 
 def parser(description, programs):
-    """Of the module's docstring its first line is shown."""
+    """`description` is the docstring of the tool, whose first paragraph is shown."""
     made = argparse.ArgumentParser(
         description=description.partition("\n\n")[0], epilog="Programs: " + ", ".join(programs)
     )

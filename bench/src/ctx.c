@@ -5,7 +5,7 @@
 #include BENCH_ADAPTER
 
 enum { TABLE = 4096, RSS_CHECK_EVERY = 128 };
-/* Allocators that need more for the contexts of one case are reported, not run into the wall. */
+/* An allocator that needs more for one case fails it, before the machine is out of memory. */
 #define RSS_MAX (4 * KIB * MIB)
 
 static unsigned short sizes[TABLE];

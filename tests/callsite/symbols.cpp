@@ -180,7 +180,7 @@ TEST_CASE("broken files have no symbols, and errno is kept")
 
 TEST_CASE("the image of an address")
 {
-    // A function that no sanitizer puts its own in the place of.
+    // A function that no sanitizer replaces.
     const auto function = (uintptr_t)&getpagesize;
     hk_image image;
     REQUIRE(hk_image_at(function, &image));

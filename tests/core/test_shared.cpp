@@ -315,7 +315,7 @@ TEST_CASE("shared: destroy with a million blocks on their way home")
     CHECK(stats_of(ctx).live_blocks == 0);
     CHECK(label_totals(ctx).blocks == 0);
     hak_ctx_destroy(ctx);
-    // A shared context again, in what came back.
+    // The units that came back serve a shared context again.
     ctx = hak_ctx_new(space.space, &options);
     REQUIRE(ctx != nullptr);
     Block b = make(ctx, 100, 1);
@@ -420,7 +420,7 @@ TEST_CASE("shared: the soft limit is told once a crossing")
                     hak_free(c, hak_alloc(c, 100)); // it may allocate and free
                 },
                 &seen) == 0);
-    // The thread that crosses it ends with that; another one tells.
+    // The callback comes at the start of a next slow path: that of a thread which comes after this one.
     run_thread([&] {
         while (committed_of(ctx) < 4 * MiB)
             expect(hak_alloc(ctx, 700) != nullptr, "no memory");

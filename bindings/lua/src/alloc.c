@@ -9,7 +9,7 @@
 void *hak_lua_alloc(void *ctx, void *ptr, size_t osize, size_t nsize)
 {
     if (nsize == 0) {
-        /* up to 46 % of PUC's calls are (NULL, 0) */
+        /* first: PUC Lua calls with (NULL, 0) very often */
         if (ptr != NULL) hak_free_sized(ctx, ptr, osize);
         return NULL;
     }

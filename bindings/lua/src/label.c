@@ -56,8 +56,7 @@ typedef struct origin {
 
 #ifdef HK_CFI_WALK
 
-/* Up from lua_Alloc to the first function that is no helper: one frame or two on average, with about ten
- * instructions and two loads each. */
+/* Up from lua_Alloc to the first function that is no helper: one frame or two on average. */
 static inline origin find(const hk_lua_labels *labels, uintptr_t sp)
 {
     for (;;) {

@@ -7,7 +7,7 @@
 _Thread_local hak_ctx *hk_thread_heap __attribute__((tls_model("initial-exec")));
 char hk_heap_name[HK_NAME_SIZE];
 
-/* Where this thread is with its goodbye. */
+/* HK_ENDING: the key's destructor ran once; HK_GONE: this thread has no heap any more. */
 typedef enum { HK_NEW, HK_ENDING, HK_GONE } hk_stage;
 static _Thread_local hk_stage stage __attribute__((tls_model("initial-exec")));
 

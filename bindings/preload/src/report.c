@@ -30,7 +30,7 @@ void hk_report_open(const char *file)
     fstat(kept, &kept_stat);
 }
 
-/* The descriptor, if it still is what it was: programs close and reuse numbers that they do not know. */
+/* The descriptor, if it still is the same file: a program may have closed the number and opened another. */
 static int kept_descriptor(void)
 {
     struct stat now;

@@ -1,9 +1,9 @@
-/* Closed tenants whose contexts are empty, for the next ones: a context that is warm costs a tenth of a new
- * one. */
+/* Closed tenants whose contexts are empty, for the next ones: a context that is warm costs far less than a
+ * new one. */
 #include "tenant.h"
 
-/* What a spare may hold on to, how many there are for each group of threads, and at which closes of a context
- * it is looked at closely, if it does not look large at once. */
+/* Bytes that a spare may hold on to; spares for each group of threads; every so many closes of a context its
+ * committed bytes are counted, also when it does not look large. */
 enum { SPARE_BYTES = 1 << 20, SPARES = 32, LOOK_EVERY = 16 };
 
 void hk_wasm_spares_init(hak_wasm_host *host)

@@ -63,8 +63,7 @@ void hk_wasm_spares_init(hak_wasm_host *host);
 void hk_wasm_spares_destroy(hak_wasm_host *host);
 /* Keeps a closed tenant that nobody refers to and whose context is empty; false = it is not kept. */
 bool hk_wasm_spare_give(hak_wasm_tenant *tenant);
-/* A child of the host's tenant, as new but for name and limits. NULL = none that is small enough for these.
- */
+/* A child of the host's tenant, as new but for name and limits. NULL = none is small enough for these. */
 hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
 /* Ends spares that became so before this epoch. Returns their bytes. */
 size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before);

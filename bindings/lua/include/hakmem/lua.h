@@ -12,7 +12,7 @@
  *   the lua.h of that runtime before, or have it on the include path.
  *   A lua_State and its context belong to one thread at a time, as in Lua itself.
  *   "A state under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
- *   int functions return 0, or -1 when L is not under hakmem or for the reason that is written there.
+ *   int functions return 0; -1 when L is not under hakmem, or for the reasons given with the function.
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
  *   Since 0.1 for everything in this file.
@@ -65,8 +65,8 @@ HAK_API int hak_lua_labels(lua_State *L, bool on);
  * the errors of __gc metamethods where lua_gc does (not on 5.4). 0 also when L is not under hakmem. */
 HAK_API size_t hak_lua_trim(lua_State *L);
 
-/* Labels with their live bytes, blocks and share, then what is committed, for what, and what of the
- * process is not in the context. At most 100 columns. -1 also when writing fails. */
+/* Labels with their live bytes, blocks and share; then the committed bytes by use, and what of the resident
+ * bytes of the process is not in the context. At most 100 columns. -1 also when writing fails. */
 HAK_API int hak_lua_report(lua_State *L, FILE *out);
 
 /* lua_close without limits, so that no finalizer fails for want of memory. States made by

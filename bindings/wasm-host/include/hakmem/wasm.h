@@ -112,8 +112,7 @@ typedef struct hak_wasm_host_options {
 /* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
  * options NULL = defaults. Reserves no slots yet. */
 HAK_API hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *options);
-/* Every tenant must be closed and every image dropped. Memories and retired tenants that still live go too.
- */
+/* Every tenant must be closed and every image dropped. Memories and retired tenants that live go with it. */
 HAK_API void hak_wasm_host_delete(hak_wasm_host *host);
 /* What is wrong with the options, in one line; NULL = nothing. */
 HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *options);
