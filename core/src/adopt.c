@@ -5,6 +5,7 @@
 #include "heap.h"
 #include "remote.h"
 #include "slab.h"
+#include "stock.h"
 
 enum { LOOKS = 16 }; /* questions to the OS for each new heap */
 
@@ -29,6 +30,7 @@ static void rob(hak_ctx *from, hak_ctx *to)
     from->heap->robbed = true;
     from->heap->thread_id = 0;
     hk_remote_drain(from, false);
+    hk_stock_flush(from);
     for (hk_unit_id id = from->all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;

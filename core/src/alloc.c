@@ -14,6 +14,7 @@
 #include "remote.h"
 #include "run.h"
 #include "slab.h"
+#include "stock.h"
 
 #define SAME_PLACE(type, field, inline_type, inline_field)                                                   \
     _Static_assert(offsetof(type, field) == offsetof(inline_type, inline_field), "see hakmem/inline.h")
@@ -100,13 +101,6 @@ void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
 
-/* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
-static unsigned refill_of(const hk_bin *bin)
-{
-    unsigned n = bin->closed ? bin->cap : (bin->cap + 1u) / 2;
-    return n ? n : 1;
-}
-
 static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, class);
@@ -115,7 +109,7 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
         bin = hk_bin_of(ctx, class);
     }
     if (HK_UNLIKELY(ctx->checked)) return hk_check_alloc(ctx, bin, label);
-    if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, refill_of(bin))) return NULL;
+    if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
     void *p = *--bin->top;
     if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
     return p;
@@ -157,7 +151,10 @@ static HK_NOINLINE void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label,
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
-    hk_enter(ctx);
+    if (HK_UNLIKELY(ctx->role)) {
+        hk_heap_enter(ctx);
+        hk_stock_refill(ctx, class);
+    }
     void *p = alloc_small(ctx, class, label);
     if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, class, label);
     if (HK_UNLIKELY(!p)) p = hk_packed_last(ctx, class, label);

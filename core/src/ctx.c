@@ -6,6 +6,7 @@
 #include "packed.h"
 #include "run.h"
 #include "slab.h"
+#include "stock.h"
 
 _Static_assert(sizeof(hak_ctx) <= 1024, "20 blocks and their context fit two pages");
 
@@ -217,6 +218,9 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
     if (!units_charge(ctx, kind, units)) return NULL;
     hak_space *space = ctx->space;
+    if (HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META &&
+        (units > 1 || hk_reserve_empty(&ctx->reserve)) && hk_get(&space->idle_units) < units)
+        hk_stock_recall(ctx);
     hk_unit_id id = units == 1 ? take_reserved(ctx, ctx->key | kind, zero) : 0;
     /* What is set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);

@@ -3,6 +3,7 @@
 #include "big.h"
 #include "remote.h"
 #include "slab.h"
+#include "stock.h"
 
 /* ---- Locks ---------------------------------------------------------------------------------------- */
 
@@ -304,6 +305,7 @@ void hk_team_settle(hak_ctx *root)
     /* What they sent each other. */
     for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
+        hk_stock_flush(heap);
         hk_heap_unlock(heap);
     }
 }

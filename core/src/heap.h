@@ -20,6 +20,7 @@
 
 enum {
     HK_OUTBOXES = 8,
+    HK_PILES = 128,
     HK_PROBES = 8,
     HK_FIRST_BITS = 6,
     HK_FIRST = 1 << HK_FIRST_BITS,
@@ -43,8 +44,11 @@ struct hk_heap {
         hak_ctx *to;
         hk_batch *batch;
     } outbox[HK_OUTBOXES];
+    struct hk_pile *piles; /* HK_PILES, by owner and class; NULL until a class has many blocks to send */
     hk_batch *spare;
-    char apart[64]; /* what other threads write is not on the lines above */
+    _Atomic(struct hk_stock *) stock; /* see stock.h; NULL until batches of one class come */
+    hak_ctx *asked;                   /* for its stock, the last time when this one grew */
+    char apart[64];                   /* what other threads write is not on the lines above */
     hk_chain inbox;
     hk_chain empties; /* batches of this heap that come back empty */
 };

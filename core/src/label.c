@@ -4,6 +4,7 @@
 #include "packed.h"
 #include "remote.h"
 #include "slab.h"
+#include "stock.h"
 
 hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 {
@@ -214,6 +215,7 @@ static void sum_team(hak_ctx *root, sums *t)
         hk_heap_walk(heap, count_owned, t);
         hk_heap_lock(heap);
         sum_others(heap, t);
+        hk_stock_each(heap, discount, t);
         hk_heap_unlock(heap);
         hk_remote_each(heap, discount, t);
     }

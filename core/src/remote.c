@@ -6,31 +6,20 @@
 #include "packed.h"
 #include "run.h"
 #include "slab.h"
+#include "stock.h"
 
-/* A batch goes off when it has BATCH blocks or BYTES. DEEP: so many batches in an inbox say that its thread
- * does not come by: whoever pushes drains it. */
-enum { BATCH = 59, BYTES = 64 << 10, DEEP = 8 };
+/* A mixed batch goes off when it has HK_BATCH blocks or BYTES, one of a class with PILE_BYTES. OPENS: so many
+ * frees of a class went by mixed batches before it gets one of its own, in the place of another class. DEEP:
+ * so many batches in an inbox say that its thread does not come by: whoever pushes drains it. */
+enum { BYTES = 64 << 10, PILE_BYTES = 32 << 10, OPENS = 4, DEEP = 8 };
 
-struct hk_batch {
-    hk_link link;
-    hak_ctx *from; /* the heap that it comes back to */
-    hk_counter bytes;
-    _Atomic uint32_t deep; /* batches below it in the inbox, about */
-    _Atomic uint32_t count;
-    void *blocks[BATCH];
-    uint64_t unused;
-};
-_Static_assert(sizeof(hk_batch) == 512, "a batch is eight cache lines");
-
-static hk_batch *batch_of(hk_link *link)
-{
-    return (hk_batch *)(void *)link;
-}
-
-static unsigned count_of(const hk_batch *b)
-{
-    return atomic_load_explicit(&b->count, memory_order_relaxed);
-}
+/* Blocks of one owner and class that are to be sent, at the end of the batch's first `room` places. */
+typedef struct hk_pile {
+    uint32_t entry; /* the owner's id and the class, as in the map */
+    _Atomic uint8_t left;
+    uint8_t room, misses;
+    hk_batch *batch; /* where some are left; else NULL */
+} hk_pile;
 
 /* ---- Sending -------------------------------------------------------------------------------------- */
 
@@ -38,10 +27,11 @@ static unsigned count_of(const hk_batch *b)
 static hk_batch *batch_get(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
-    if (!h->spare) h->spare = batch_of(hk_chain_take(&h->empties));
+    if (!h->spare) h->spare = hk_batch_of(hk_chain_take(&h->empties));
     hk_batch *b = h->spare;
     if (b) {
-        h->spare = batch_of(b->link.next);
+        h->spare = hk_batch_of(b->link.next);
+        __builtin_prefetch(h->spare, 1);
     } else {
         hk_heap_lock(heap);
         b = hk_meta_alloc(heap, sizeof *b);
@@ -51,12 +41,13 @@ static hk_batch *batch_get(hak_ctx *heap)
     }
     hk_set(&b->bytes, 0);
     atomic_store_explicit(&b->count, 0, memory_order_relaxed);
+    b->kind = HK_MIXED;
     return b;
 }
 
 static void batch_add(hk_batch *b, void *p, size_t size)
 {
-    unsigned n = count_of(b);
+    unsigned n = hk_batch_count(b);
     b->blocks[n] = p;
     hk_add(&b->bytes, size);
     atomic_store_explicit(&b->count, n + 1, memory_order_release);
@@ -66,13 +57,13 @@ static void batch_add(hk_batch *b, void *p, size_t size)
 static void count_out(hk_batch *b)
 {
     hk_add(&b->from->heap->out_bytes, hk_get(&b->bytes));
-    hk_add(&b->from->heap->out_blocks, count_of(b));
+    hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
 static void deliver(hak_ctx *to, hk_batch *b)
 {
     hk_heap *h = to->heap;
-    const hk_batch *below = batch_of(atomic_load_explicit(&h->inbox, memory_order_relaxed));
+    const hk_batch *below = hk_batch_of(atomic_load_explicit(&h->inbox, memory_order_relaxed));
     uint32_t deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1 : 0;
     atomic_store_explicit(&b->deep, deep, memory_order_relaxed);
     hk_chain_push(&h->inbox, &b->link);
@@ -85,7 +76,7 @@ static void deliver(hak_ctx *to, hk_batch *b)
 static void send(struct hk_outbox *box)
 {
     hk_batch *b = box->batch;
-    if (!b || count_of(b) == 0) return;
+    if (!b || hk_batch_count(b) == 0) return;
     box->batch = NULL;
     /* A fork between the two must not leave the batch in both places. */
     atomic_signal_fence(memory_order_seq_cst);
@@ -93,10 +84,40 @@ static void send(struct hk_outbox *box)
     deliver(box->to, b);
 }
 
+static unsigned pile_left(const hk_pile *pile)
+{
+    return atomic_load_explicit(&pile->left, memory_order_relaxed);
+}
+
+HK_INLINE void pile_set(hk_pile *pile, unsigned left)
+{
+    atomic_store_explicit(&pile->left, (uint8_t)left, memory_order_release);
+}
+
+static HK_NOINLINE void send_pile(const hak_ctx *heap, hk_pile *pile)
+{
+    hk_batch *b = pile->batch;
+    unsigned left = pile_left(pile), n = pile->room - left;
+    if (!b || n == 0) return;
+    if (left) memmove(b->blocks, b->blocks + left, n * sizeof(void *));
+    hk_set(&b->bytes, n * hk_classes[b->kind].size);
+    atomic_store_explicit(&b->count, n, memory_order_relaxed);
+    pile->batch = NULL;
+    pile->misses = 0;
+    pile_set(pile, 0);
+    /* A fork between the two must not leave the batch in both places. */
+    atomic_signal_fence(memory_order_seq_cst);
+    count_out(b);
+    deliver((hak_ctx *)(void *)hk_extent_address(heap->extent, pile->entry >> 8), b);
+}
+
 void hk_remote_send(hak_ctx *heap)
 {
+    hk_heap *h = heap->heap;
     for (unsigned i = 0; i < HK_OUTBOXES; i++)
-        send(&heap->heap->outbox[i]);
+        send(&h->outbox[i]);
+    for (unsigned i = 0; h->piles && i < HK_PILES; i++)
+        send_pile(heap, &h->piles[i]);
 }
 
 HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
@@ -106,7 +127,14 @@ HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
         const hk_batch *b = heap->heap->outbox[i].batch;
         if (!b) continue;
         *bytes += hk_get(&b->bytes);
-        *blocks += count_of(b);
+        *blocks += hk_batch_count(b);
+    }
+    const hk_pile *piles = heap->heap->piles;
+    for (unsigned i = 0; piles && i < HK_PILES; i++) {
+        if (!piles[i].batch) continue;
+        size_t n = piles[i].room - pile_left(&piles[i]);
+        *bytes += n * hk_classes[piles[i].entry & 255].size;
+        *blocks += n;
     }
 }
 
@@ -114,7 +142,13 @@ HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p)
 {
     for (unsigned i = 0; i < HK_OUTBOXES; i++) {
         const hk_batch *b = heap->heap->outbox[i].batch;
-        for (unsigned k = 0, n = b ? count_of(b) : 0; k < n; k++)
+        for (unsigned k = 0, n = b ? hk_batch_count(b) : 0; k < n; k++)
+            fn(user, b->blocks[k]);
+    }
+    const hk_pile *piles = heap->heap->piles;
+    for (unsigned i = 0; piles && i < HK_PILES; i++) {
+        const hk_batch *b = piles[i].batch;
+        for (unsigned k = b ? pile_left(&piles[i]) : HK_BATCH; k < piles[i].room; k++)
             fn(user, b->blocks[k]);
     }
 }
@@ -165,10 +199,10 @@ static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
     deliver(hk_owner(heap, b->blocks[0]), b);
 }
 
-static void take_home(hak_ctx *heap, hk_batch *b, bool own)
+void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
 {
     hk_heap *h = heap->heap;
-    unsigned n = count_of(b), others = hk_slab_free_all(heap, b->blocks, n, own), moved = 0;
+    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own), moved = 0;
     for (unsigned i = 0; i < others; i++)
         if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
     hk_add(&h->in_bytes, hk_get(&b->bytes));
@@ -181,7 +215,8 @@ void hk_remote_drain(hak_ctx *heap, bool own)
 {
     for (hk_link *at = hk_chain_take(&heap->heap->inbox), *next; at; at = next) {
         next = at->next;
-        take_home(heap, batch_of(at), own);
+        __builtin_prefetch(next, 1);
+        if (!hk_stock_put(heap, hk_batch_of(at))) hk_remote_unpack(heap, hk_batch_of(at), own);
     }
 }
 
@@ -211,15 +246,15 @@ static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
 static void displace(struct hk_outbox *box)
 {
     hk_batch *b = box->batch;
-    if (!b || count_of(b) == 0) return;
-    if (count_of(b) > BATCH / 2 || !hk_heap_try(box->to)) {
+    if (!b || hk_batch_count(b) == 0) return;
+    if (hk_batch_count(b) > HK_BATCH / 2 || !hk_heap_try(box->to)) {
         send(box);
         return;
     }
     box->batch = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     count_out(b);
-    take_home(box->to, b, false);
+    hk_remote_unpack(box->to, b, false);
     hk_heap_unlock(box->to);
 }
 
@@ -229,12 +264,62 @@ HK_INLINE struct hk_outbox *box_of(hak_ctx *heap, uint32_t id)
 }
 _Static_assert(HK_OUTBOXES == 1 << (32 - 29), "box_of takes three bits");
 
-static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind, void *p)
+/* Without two of 90 classes of one owner in one place. */
+HK_INLINE unsigned pile_index(uint32_t entry)
 {
+    return (entry * 0x9E3779B1u) >> 25;
+}
+_Static_assert(HK_PILES == 1 << (32 - 25), "pile_index takes seven bits");
+
+static bool piles_make(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (h->piles) return true;
+    hk_heap_lock(heap);
+    hk_pile *piles = hk_meta_alloc(heap, HK_PILES * sizeof *piles);
+    hk_heap_unlock(heap);
+    if (!piles) return false;
+    memset(piles, 0, HK_PILES * sizeof *piles);
+    h->piles = piles;
+    return true;
+}
+
+static void pile_add(hak_ctx *heap, hk_pile *pile, unsigned left, void *p)
+{
+    pile->batch->blocks[--left] = p;
+    pile_set(pile, left);
+    if (HK_UNLIKELY(left == 0)) send_pile(heap, pile);
+}
+
+/* Classes with few blocks to send share a batch. false = this one does, or there is no memory. */
+static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, void *p)
+{
+    unsigned class = entry & 255;
+    if (class >= HK_STOCK_CLASSES || owner->extent != heap->extent || !piles_make(heap)) return false;
+    hk_pile *pile = &heap->heap->piles[pile_index(entry)];
+    if (pile->entry != entry) {
+        if (++pile->misses < OPENS) return false;
+        send_pile(heap, pile);
+        pile->entry = entry;
+    }
+    hk_batch *b = batch_get(heap);
+    if (!b) return false;
+    b->kind = class;
+    pile->room = (uint8_t)hk_min(PILE_BYTES / hk_classes[class].size, HK_BATCH);
+    pile_set(pile, pile->room);
+    pile->batch = b;
+    pile_add(heap, pile, pile->room, p);
+    return true;
+}
+
+static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entry, void *p)
+{
+    unsigned kind = entry & 255;
     if (kind >= HK_SMALL_CLASSES && kind != HK_KIND_PACKED) {
         free_whole(heap, owner, p);
         return;
     }
+    if (free_to_pile(heap, owner, entry, p)) return;
     size_t size = kind == HK_KIND_PACKED ? hk_packed_size(owner, p) : hk_classes[kind].size;
     struct hk_outbox *box = box_of(heap, owner->id);
     if (HK_UNLIKELY(box->to != owner)) {
@@ -247,7 +332,7 @@ static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, unsigned kind
         return;
     }
     batch_add(box->batch, p, size);
-    if (count_of(box->batch) == BATCH || hk_get(&box->batch->bytes) >= BYTES) send(box);
+    if (hk_batch_count(box->batch) == HK_BATCH || hk_get(&box->batch->bytes) >= BYTES) send(box);
 }
 
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
@@ -260,28 +345,36 @@ void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
     if (over) hak_ctx_destroy(root);
 }
 
-void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n)
+static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
 {
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
     if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
-        unsigned kind = entry & 255;
-        struct hk_outbox *box = box_of(ctx, id);
-        /* Without a look at the owner, whose lines its thread writes to. */
-        if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch &&
-                      count_of(box->batch) + 1 < BATCH)) {
-            batch_add(box->batch, p, hk_classes[kind].size);
-            if (HK_UNLIKELY(hk_get(&box->batch->bytes) >= BYTES)) send(box);
-            return;
-        }
         if (HK_LIKELY(owner->role == HK_HEAP && owner->heap->root == ctx->heap->root)) {
-            free_remote(ctx, owner, kind, p);
+            free_remote(ctx, owner, entry, p);
             return;
         }
     }
     hak_ctx *owner = hk_owner(ctx, p);
     if (owner == ctx || ctx->checked) free_direct(ctx->heap->root, ctx, p, n);
     else free_whole(ctx, owner, p);
+}
+
+/* Most go to a pile that there is, without a look at the owner, whose lines its thread writes to. */
+void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    hk_pile *piles = ctx->heap->piles;
+    if (HK_LIKELY(unit < ctx->units && piles && !ctx->checked)) {
+        uint32_t entry = hk_read(&ctx->map[unit]);
+        hk_pile *pile = &piles[pile_index(entry)];
+        unsigned left = pile_left(pile);
+        if (HK_LIKELY(pile->entry == entry && left)) {
+            pile_add(ctx, pile, left, p);
+            return;
+        }
+    }
+    free_elsewhere(ctx, p, n);
 }

@@ -9,6 +9,29 @@
 
 #include "heap.h"
 
+enum { HK_BATCH = 123, HK_MIXED = 255 };
+
+struct hk_batch {
+    hk_link link;
+    hak_ctx *from; /* the heap that it comes back to */
+    hk_counter bytes;
+    _Atomic uint32_t deep; /* batches below it in the inbox, about */
+    _Atomic uint32_t count;
+    void *blocks[HK_BATCH];
+    uint64_t kind; /* class of all its blocks, in slabs of the owner's window; or HK_MIXED */
+};
+_Static_assert(sizeof(hk_batch) == 1024, "a batch is sixteen cache lines");
+
+HK_INLINE hk_batch *hk_batch_of(hk_link *link)
+{
+    return (hk_batch *)(void *)link;
+}
+
+HK_INLINE unsigned hk_batch_count(const hk_batch *b)
+{
+    return atomic_load_explicit(&b->count, memory_order_relaxed);
+}
+
 /* A free that the fast path of the calling thread's heap could not do. n: the size that a sized free told,
  * or HAK_NONE. */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n);
@@ -19,6 +42,8 @@ void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
 bool hk_remote_home(hak_ctx *heap, void *p);
 /* Takes home what is in the inbox of a heap whose lock is held. own: the heap is the calling thread's. */
 void hk_remote_drain(hak_ctx *heap, bool own);
+/* Takes home the blocks of a batch; the heap's lock is held. own: as above. */
+void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own);
 /* Sends off what the heap's outbox holds. By its thread, or for a heap that is nobody's. */
 void hk_remote_send(hak_ctx *heap);
 /* What is in the heap's outbox. */

@@ -39,6 +39,13 @@ void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
 
+/* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
+HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
+{
+    unsigned n = bin->closed ? bin->cap : (bin->cap + 1u) / 2;
+    return n ? n : 1;
+}
+
 HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
 {
     return hk_extent_address(e, slab->id);

@@ -4,6 +4,7 @@
 #include "packed.h"
 #include "remote.h"
 #include "slab.h"
+#include "stock.h"
 
 static void release_empty(hak_ctx *ctx)
 {
@@ -39,6 +40,7 @@ static size_t flush(hak_ctx *ctx, bool magazines)
 {
     size_t before = hk_get(&ctx->committed);
     if (magazines) hk_magazines_flush(ctx);
+    if (ctx->role == HK_HEAP) hk_stock_flush(ctx);
     release_empty(ctx);
     if (ctx->packed_count) hk_packed_trim(ctx);
     hk_space_unreserve(ctx->space, &ctx->reserve);
@@ -139,12 +141,13 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->returned_bytes) - before;
 }
 
-/* Larger blocks wait in magazines for one period at most. */
+/* Larger blocks wait in magazines for one period at most, others in stock. */
 static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns >= ctx->flush_ns && now_ns - ctx->flush_ns < ctx->space->idle_ns) return;
     ctx->flush_ns = now_ns;
     flush_from(ctx, HK_KIB_CLASSES);
+    if (ctx->role == HK_HEAP) hk_stock_flush(ctx);
 }
 
 /* magazines: as for flush(). */

@@ -151,7 +151,8 @@ namespace
 {
 
 // Blocks of a unit and more go home one at a time; smaller ones by batches, which are full with 64 KiB.
-constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, BLOCKS = 6;
+// Of 2 KiB, a batch of one class has 16; the first four go by a mixed one.
+constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BEFORE = 4 + 14;
 // How far apart two preemptions may be; all in a release build.
 constexpr uint64_t WINDOW = EFFORT > 1 ? UINT64_MAX / 2 : 12;
 const char *const LABELS[] = {"x"};
@@ -175,6 +176,7 @@ struct History {
     std::function<void(State &, int)> act;
     size_t freed; // of the blocks made before
     size_t size = N;
+    size_t before = 0; // so many more blocks are made by each and freed by the other before
 };
 
 const History HISTORIES[] = {
@@ -213,6 +215,43 @@ const History HISTORIES[] = {
              else if (i == 0) hak_ctx_thread_done(s.ctx);
      },
      4, SMALL},
+    {"a batch of one class leaves while the other allocates",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 3; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+             else s.make(0, CLASS);
+     },
+     3, CLASS, BEFORE},
+    {"a batch of one class leaves while the other empties its stock",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 3; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+             else if (i == 1) s.make(0, CLASS);
+             else hak_ctx_flush(s.ctx);
+     },
+     3, CLASS, BEFORE},
+    {"batches of one class leave both ways, and come back empty",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 4; i++) {
+             if (i < 2) hak_free(s.ctx, s.block[1 - me][i]);
+             else s.make(me, CLASS);
+         }
+     },
+     4, CLASS, BEFORE},
+    {"sums of labels beside a batch of one class",
+     [](State &s, int me) {
+         if (me) {
+             for (size_t i = 0; i < 3; i++)
+                 hak_free(s.ctx, s.block[0][i]);
+         } else {
+             s.make(0, CLASS);
+             hak_label_info infos[2];
+             hak_labels_stats(s.ctx, infos, 2);
+             /* A whole batch may be under way. */
+             expect(infos[1].live_blocks <= 2 * BLOCKS + 1 + 16, "a label beside a batch");
+         }
+     },
+     3, CLASS, BEFORE},
     {"both free what the other made",
      [](State &s, int me) {
          hak_free(s.ctx, s.block[1 - me][0]);
@@ -311,12 +350,22 @@ uint64_t explore(hak_space *space, const History &history, int first, uint64_t a
     options.shared = true;
     options.labels = LABELS;
     options.label_count = 1;
+    if (history.before) options.packed_bytes = HAK_NONE;
     State s{};
     s.ctx = hak_ctx_new(space, &options);
     REQUIRE(s.ctx != nullptr);
     scheduler->alone([&](int me) {
         for (void *&p : s.block[me])
             p = hak_alloc_cs(s.ctx, history.size, 1, 0);
+    });
+    std::vector<void *> before[2];
+    scheduler->alone([&](int me) {
+        for (size_t i = 0; i < history.before; i++)
+            before[me].push_back(hak_alloc_cs(s.ctx, history.size, 1, 0));
+    });
+    scheduler->alone([&](int me) {
+        for (void *p : before[1 - me])
+            hak_free(s.ctx, p);
     });
     std::string error = scheduler->run([&](int me) { history.act(s, me); }, first, a, b);
     const uint64_t steps = scheduler->steps;

@@ -1,0 +1,133 @@
+#include "stock.h"
+
+#include "remote.h"
+#include "slab.h"
+
+enum { FIRST_MOST = 4, FREE_BYTES = 1 << 20 };
+
+static hk_stock *seen(const hak_ctx *heap)
+{
+    return atomic_load_explicit(&heap->heap->stock, memory_order_acquire);
+}
+
+static hk_stock *stock_of(hak_ctx *heap)
+{
+    hk_stock *t = seen(heap);
+    if (t) return t;
+    t = hk_meta_alloc(heap, sizeof *t);
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++)
+        t->shelves[class].most = FIRST_MOST;
+    atomic_store_explicit(&heap->heap->stock, t, memory_order_release);
+    return t;
+}
+
+/* All together at most seven eighths of what is out of bitmaps, and FREE_BYTES. Blocks of slabs that went
+ * over to another heap, and those that are checked one by one, cannot be handed out from here. */
+bool hk_stock_put(hak_ctx *heap, hk_batch *b)
+{
+    if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || heap->checked || !heap->magazine) return false;
+    hk_stock *t = stock_of(heap);
+    if (!t) return false;
+    struct hk_shelf *shelf = &t->shelves[b->kind];
+    if (shelf->held == shelf->most) {
+        shelf->over = true;
+        return false;
+    }
+    size_t more = hk_get(&b->bytes);
+    size_t live = hk_get(&heap->live_bytes);
+    if (hk_get(&t->bytes) + more > live - live / 8 + FREE_BYTES) return false;
+    hk_add(&t->bytes, more);
+    shelf->held++;
+    b->link.next = shelf->batches;
+    shelf->batches = &b->link;
+    return true;
+}
+
+/* A class that is short of blocks after it had too many keeps more next time. */
+static void grow(struct hk_shelf *shelf)
+{
+    if (shelf->over && shelf->most < UINT16_MAX / 2) shelf->most = (uint16_t)(shelf->most * 2);
+    shelf->over = false;
+}
+
+void hk_stock_refill(hak_ctx *heap, unsigned class)
+{
+    hk_stock *t = seen(heap);
+    hk_bin *bin = hk_bin_of(heap, class);
+    if (!t || class >= HK_STOCK_CLASSES || bin->top != bin->lo) return;
+    struct hk_shelf *shelf = &t->shelves[class];
+    if (!shelf->batches) {
+        grow(shelf);
+        return;
+    }
+    /* A magazine that was not full since it was empty: the thread frees less than it allocates. */
+    bool all = bin->swings & HK_EMPTIED;
+    bin->swings |= HK_EMPTIED;
+    if (all) hk_magazine_grow(heap, bin);
+    bin->swings |= HK_EMPTIED;
+    hk_batch *b = hk_batch_of(shelf->batches);
+    unsigned count = hk_batch_count(b), n = all ? bin->cap : hk_refill_of(bin);
+    if (n > count) n = count;
+    count -= n;
+    memcpy(bin->slots, b->blocks + count, n * sizeof(void *));
+    bin->lo = bin->slots;
+    bin->top = bin->slots + n;
+    size_t bytes = n * hk_classes[class].size;
+    hk_sub(&t->bytes, bytes);
+    hk_add(&heap->heap->in_bytes, bytes);
+    hk_add(&heap->heap->in_blocks, n);
+    hk_sub(&b->bytes, bytes);
+    atomic_store_explicit(&b->count, count, memory_order_relaxed);
+    if (count) return;
+    shelf->batches = b->link.next;
+    shelf->held--;
+    hk_chain_push(&b->from->heap->empties, &b->link);
+}
+
+void hk_stock_flush(hak_ctx *heap)
+{
+    hk_stock *t = seen(heap);
+    if (!t || hk_get(&t->bytes) == 0) return;
+    hk_set(&t->bytes, 0);
+    for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++) {
+        struct hk_shelf *shelf = &t->shelves[class];
+        hk_link *at = shelf->batches;
+        shelf->batches = NULL;
+        shelf->held = 0;
+        for (hk_link *next; at; at = next) {
+            next = at->next;
+            hk_remote_unpack(heap, hk_batch_of(at), false);
+        }
+    }
+}
+
+void hk_stock_recall(hak_ctx *heap)
+{
+    enum { LOOKS = 8, LEAST = 256 << 10 };
+    hk_heap *h = heap->heap;
+    for (unsigned i = 0; i < LOOKS; i++) {
+        hak_ctx *other = h->asked ? h->asked->heap->next : NULL;
+        h->asked = other = other ? other : hk_heaps(h->root);
+        hk_stock *t = other ? seen(other) : NULL;
+        if (!t || hk_get(&t->bytes) < LEAST || (other != heap && !hk_heap_try(other))) continue;
+        for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++)
+            t->shelves[class].most = FIRST_MOST;
+        hk_stock_flush(other);
+        if (other != heap) hk_heap_unlock(other);
+        return;
+    }
+}
+
+void hk_stock_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user)
+{
+    const hk_stock *t = seen(heap);
+    if (!t || hk_get(&t->bytes) == 0) return;
+    for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++)
+        for (hk_link *at = t->shelves[class].batches; at; at = at->next) {
+            const hk_batch *b = hk_batch_of(at);
+            for (unsigned k = 0, n = hk_batch_count(b); k < n; k++)
+                fn(user, b->blocks[k]);
+        }
+}

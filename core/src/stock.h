@@ -1,0 +1,32 @@
+/* Batches of one class that came home: kept whole, under the heap's lock, until an empty magazine of the
+ * class takes their pointers, so that a block which another thread frees does not see a bitmap. For the
+ * accounts they are under way, until they are in a magazine or a bitmap. */
+#ifndef HK_STOCK_H
+#define HK_STOCK_H
+
+#include "heap.h"
+
+/* Classes of up to 2 KiB. */
+enum { HK_STOCK_CLASSES = 90 };
+
+typedef struct hk_stock {
+    hk_counter bytes;
+    struct hk_shelf {
+        hk_link *batches;
+        uint16_t held, most; /* batches */
+        bool over;           /* there was no room since it grew */
+    } shelves[HK_STOCK_CLASSES];
+} hk_stock;
+
+/* A batch comes home; the heap's lock is held. false = not of one class, or there is enough. */
+bool hk_stock_put(hak_ctx *heap, hk_batch *b);
+/* Fills the magazine of a class, if it is empty and there are blocks. By the heap's thread. */
+void hk_stock_refill(hak_ctx *heap, unsigned class);
+/* All of it to the slabs. */
+void hk_stock_flush(hak_ctx *heap);
+/* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its stock. */
+void hk_stock_recall(hak_ctx *heap);
+/* Calls fn for each block. */
+void hk_stock_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);
+
+#endif

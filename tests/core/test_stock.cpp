@@ -1,0 +1,224 @@
+// Batches of one class that other threads freed: kept at home for the next allocations, counted as free all
+// the while, and given up where memory is wanted. Random histories are in test_shared_stress.cpp.
+#include "crew.h"
+#include "heap.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace test;
+
+namespace
+{
+
+const char *const LABELS[] = {"red", "green"};
+
+struct Shared {
+    TestSpace space;
+    Errors errors;
+    hak_ctx *ctx;
+    Shared()
+    {
+        hak_options options = ctx_options(&errors);
+        options.shared = true;
+        options.labels = LABELS;
+        options.label_count = 2;
+        options.packed_bytes = HAK_NONE;
+        ctx = hak_ctx_new(space.space, &options);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Shared()
+    {
+        CHECK(errors.take() == "");
+        hak_ctx_destroy(ctx);
+    }
+    operator hak_ctx *() const
+    {
+        return ctx;
+    }
+};
+
+void run_thread(const std::function<void()> &work)
+{
+    Crew crew;
+    crew.add(work);
+    REQUIRE(crew.join() == "");
+}
+
+std::vector<void *> allocate(hak_ctx *ctx, size_t n, size_t count)
+{
+    std::vector<void *> blocks(count);
+    for (void *&p : blocks) {
+        p = hak_alloc_cs(ctx, n, 1, 0);
+        expect(p != nullptr, "no memory");
+        fill(p, std::min<size_t>(n, 64), (unsigned)(addr(p) >> 4));
+    }
+    return blocks;
+}
+
+void release(hak_ctx *ctx, const std::vector<void *> &blocks, size_t n)
+{
+    for (void *p : blocks) {
+        expect(filled(p, std::min<size_t>(n, 64), (unsigned)(addr(p) >> 4)), "a block lost its contents");
+        hak_free(ctx, p);
+    }
+}
+
+void require_empty(hak_ctx *ctx)
+{
+    CHECK(stats_of(ctx).live_blocks == 0);
+    CHECK(hak_ctx_live_bytes(ctx) <= stats_of(ctx).cached_bytes);
+    CHECK(label_totals(ctx).blocks == 0);
+}
+
+} // namespace
+
+TEST_CASE("stock: what another thread freed is handed out again, and counts as free before")
+{
+    Shared ctx;
+    const size_t n = GENERATE((size_t)24, (size_t)1000, (size_t)2048),
+                 count = std::min<size_t>(100 * KiB / n, 400);
+    CAPTURE(n);
+    std::vector<void *> first = allocate(ctx, n, count);
+    run_thread([&] {
+        release(ctx, first, n);
+        hak_ctx_thread_done(ctx);
+    });
+    require_empty(ctx);
+    const size_t committed = committed_of(ctx);
+    std::vector<void *> again = allocate(ctx, n, 1);
+    // No slab is empty for the owner, who has looked.
+    CHECK(committed_of(ctx) == committed);
+    for (void *p : allocate(ctx, n, count - 1))
+        again.push_back(p);
+    CHECK(committed_of(ctx) == committed);
+    const std::set<void *> before(first.begin(), first.end());
+    // All but what was in the magazine.
+    CHECK(std::count_if(again.begin(), again.end(), [&](void *p) { return before.count(p); }) >
+          (int)count * 3 / 4);
+    CHECK(stats_of(ctx).live_blocks == count);
+    release(ctx, again, n);
+    hak_ctx_flush(ctx);
+    require_empty(ctx);
+    CHECK(committed_of(ctx) + count * n / 2 < committed);
+    require_sound(ctx);
+}
+
+TEST_CASE("stock: labels, visits and checks see what is freed as free, flush takes it")
+{
+    Shared ctx;
+    std::vector<void *> mine = allocate(ctx, 100, 1000), kept = allocate(ctx, 100, 10);
+    run_thread([&] {
+        release(ctx, mine, 100);
+        hak_ctx_thread_done(ctx);
+    });
+    kept.push_back(hak_alloc_cs(ctx, 40, 2, 0)); // looks into the inbox
+    hak_label_info infos[3];
+    REQUIRE(hak_labels_stats(ctx, infos, 3) == 3);
+    CHECK(infos[1].live_blocks == 10);
+    CHECK(infos[2].live_blocks == 1);
+    const size_t committed = committed_of(ctx);
+    CHECK(visit_totals(ctx).blocks == 11);
+    require_sound(ctx);
+    hak_ctx_flush(ctx);
+    CHECK(committed_of(ctx) < committed);
+    for (void *p : kept)
+        hak_free(ctx, p);
+    require_empty(ctx);
+}
+
+TEST_CASE("stock: a tick empties it after a period")
+{
+    Shared ctx;
+    std::vector<void *> mine = allocate(ctx, 500, 200);
+    hak_ctx_tick(ctx, 10000000000u);
+    run_thread([&] {
+        release(ctx, mine, 500);
+        hak_ctx_thread_done(ctx);
+    });
+    const size_t before = committed_of(ctx);
+    hak_ctx_tick(ctx, 10000000001u); // the first one to look
+    CHECK(committed_of(ctx) == before);
+    hak_ctx_tick(ctx, 20000000000u);
+    CHECK(committed_of(ctx) + 48 * KiB < before);
+    require_empty(ctx);
+}
+
+TEST_CASE("stock: a heap that grows gets what others keep")
+{
+    Shared ctx;
+    // Classes in plenty, each with a little.
+    std::vector<std::vector<void *>> mine;
+    for (size_t n = 256; n <= 1024; n += 16)
+        mine.push_back(allocate(ctx, n, 100 * KiB / n));
+    const size_t full = committed_of(ctx);
+    run_thread([&] {
+        for (size_t i = 0; i < mine.size(); i++)
+            release(ctx, mine[i], 256 + 16 * i);
+        hak_ctx_thread_done(ctx);
+    });
+    hak_free(ctx, hak_alloc(ctx, 2000));
+    const size_t kept = committed_of(ctx);
+    REQUIRE(kept > full / 2);
+    run_thread([&] {
+        std::vector<void *> theirs = allocate(ctx, 128, full / 128);
+        expect(committed_of(ctx) < kept + full * 3 / 4, "what another heap keeps was not used");
+        release(ctx, theirs, 128);
+    });
+    hak_ctx_flush(ctx);
+    require_empty(ctx);
+    require_sound(ctx);
+}
+
+TEST_CASE("stock: blocks of many owners and classes, by turns")
+{
+    Shared ctx;
+    enum { OWNERS = 4, CLASSES = 100, EACH = 40 };
+    std::vector<std::vector<void *>> made[OWNERS];
+    Meeting meeting(OWNERS + 1);
+    Crew crew(OWNERS, [&](size_t t) {
+        for (size_t c = 0; c < CLASSES; c++)
+            made[t].push_back(allocate(ctx, 20 * (c + 1), EACH));
+        meeting.meet();
+        meeting.meet();
+        for (size_t c = 0; c < CLASSES; c++)
+            release(ctx, allocate(ctx, 20 * (c + 1), EACH), 20 * (c + 1));
+        hak_ctx_thread_done(ctx);
+    });
+    meeting.meet();
+    for (size_t i = 0; i < EACH; i++)
+        for (size_t c = 0; c < CLASSES; c++)
+            for (auto &owner : made)
+                hak_free(ctx, owner[c][i]);
+    CHECK(stats_of(ctx).live_blocks == 0);
+    CHECK(label_totals(ctx).blocks == 0);
+    meeting.meet();
+    REQUIRE(crew.join() == "");
+    hak_ctx_flush(ctx);
+    require_empty(ctx);
+    require_sound(ctx);
+}
+
+TEST_CASE("stock: blocks of a dead thread, kept there or under way, follow its slabs")
+{
+    Shared ctx;
+    std::vector<void *> early, late;
+    // With stacks of their own, so that no thread gets the register of the dead one.
+    Meeting meeting(2);
+    Crew holder;
+    holder.add([&] {
+        early = allocate(ctx, 64, 400), late = allocate(ctx, 64, 30);
+        meeting.meet();
+        meeting.meet();
+    });
+    meeting.meet();
+    release(ctx, early, 64);
+    release(ctx, late, 64);
+    meeting.meet();
+    REQUIRE(holder.join() == "");
+    for (int i = 0; i < 3; i++)
+        run_thread([&] { release(ctx, allocate(ctx, 64, 500), 64); });
+    hak_ctx_flush(ctx);
+    require_empty(ctx);
+    require_sound(ctx);
+}
