@@ -11,10 +11,15 @@
 static void (*next_free)(void *p);
 static void *(*next_realloc)(void *p, size_t n);
 
+/* dlsym begins by freeing the text of the last error. volatile: the compiler takes dlsym for a leaf. */
+static _Thread_local volatile bool finding;
+
 /* Each thread that comes here finds the same. */
-static void find(const char *name, void *function)
+static __attribute__((noinline, cold)) void find(const char *name, void *function)
 {
+    finding = true;
     void *address = dlsym(RTLD_NEXT, name);
+    finding = false;
     memcpy(function, &address, sizeof address);
 }
 
@@ -24,7 +29,10 @@ HK_PY_API void free(void *p)
         hk_py_provider_current()->hooks->domains[HK_PY_RAW].free(NULL, p);
         return;
     }
-    if (HK_PY_UNLIKELY(!next_free)) find("free", &next_free);
+    if (HK_PY_UNLIKELY(!next_free)) {
+        if (finding) return; /* that text is lost */
+        find("free", &next_free);
+    }
     next_free(p);
 }
 
