@@ -306,6 +306,8 @@ static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, vo
     if (!b) return false;
     b->kind = class;
     pile->room = (uint8_t)hk_min(PILE_BYTES / hk_classes[class].size, HK_BATCH);
+    for (unsigned i = 0; i < pile->room; i += 8)
+        __builtin_prefetch(&b->blocks[i], 1);
     pile_set(pile, pile->room);
     pile->batch = b;
     pile_add(heap, pile, pile->room, p);

@@ -80,6 +80,9 @@ void hk_stock_refill(hak_ctx *heap, unsigned class)
     hk_add(&heap->heap->in_blocks, n);
     hk_sub(&b->bytes, bytes);
     atomic_store_explicit(&b->count, count, memory_order_relaxed);
+    /* What the next refill takes; other threads wrote it. */
+    for (unsigned i = 0; i < n && i < count; i += 8)
+        __builtin_prefetch(&b->blocks[count - 1 - i]);
     if (count) return;
     shelf->batches = b->link.next;
     shelf->held--;
