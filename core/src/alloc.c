@@ -307,10 +307,10 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
 {
-    if (!p) return;
-    if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
-    else if (ctx->role == HK_ROOT) free_in_heap(ctx, p, n);
-    else hk_free_from_heap(ctx, p, n);
+    if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n);
+    else if (!p) return;
+    else if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
+    else free_in_heap(ctx, p, n);
 }
 
 void hak_space_free(hak_space *space, void *p)

@@ -64,8 +64,8 @@ static void deliver(hak_ctx *to, hk_batch *b)
 {
     hk_heap *h = to->heap;
     const hk_batch *below = hk_batch_of(atomic_load_explicit(&h->inbox, memory_order_relaxed));
-    uint32_t deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1 : 0;
-    atomic_store_explicit(&b->deep, deep, memory_order_relaxed);
+    unsigned deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1u : 0;
+    atomic_store_explicit(&b->deep, (uint16_t)deep, memory_order_relaxed);
     hk_chain_push(&h->inbox, &b->link);
     if (HK_UNLIKELY(deep > DEEP) && hk_heap_try(to)) {
         hk_remote_drain(to, false);
@@ -304,7 +304,7 @@ static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, vo
     }
     hk_batch *b = batch_get(heap);
     if (!b) return false;
-    b->kind = class;
+    b->kind = (uint16_t) class;
     pile->room = (uint8_t)hk_min(PILE_BYTES / hk_classes[class].size, HK_BATCH);
     for (unsigned i = 0; i < pile->room; i += 8)
         __builtin_prefetch(&b->blocks[i], 1);
@@ -347,11 +347,23 @@ void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
     if (over) hak_ctx_destroy(root);
 }
 
+/* A block of the calling thread's heap. false = its units went over to another one meanwhile. */
+static bool free_own(hak_ctx *heap, void *p, size_t n, const uint32_t *entry)
+{
+    hk_heap_enter(heap);
+    bool own = hk_read(entry) >> 8 == heap->id;
+    if (own) hk_free_here(heap, p, n);
+    hk_heap_unlock(heap);
+    return own;
+}
+
 static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
 {
+    if (!p) return;
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
+    if (id == ctx->id && !ctx->checked && free_own(ctx, p, n, &e->map[unit])) return;
     if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         if (HK_LIKELY(owner->role == HK_HEAP && owner->heap->root == ctx->heap->root)) {

@@ -9,16 +9,16 @@
 
 #include "heap.h"
 
-enum { HK_BATCH = 123, HK_MIXED = 255 };
+enum { HK_BATCH = 124, HK_MIXED = 255 };
 
 struct hk_batch {
     hk_link link;
     hak_ctx *from; /* the heap that it comes back to */
     hk_counter bytes;
-    _Atomic uint32_t deep; /* batches below it in the inbox, about */
+    _Atomic uint16_t deep; /* batches below it in the inbox, about */
+    uint16_t kind;         /* class of all its blocks, in slabs of the owner's window; or HK_MIXED */
     _Atomic uint32_t count;
     void *blocks[HK_BATCH];
-    uint64_t kind; /* class of all its blocks, in slabs of the owner's window; or HK_MIXED */
 };
 _Static_assert(sizeof(hk_batch) == 1024, "a batch is sixteen cache lines");
 
@@ -32,8 +32,8 @@ HK_INLINE unsigned hk_batch_count(const hk_batch *b)
     return atomic_load_explicit(&b->count, memory_order_relaxed);
 }
 
-/* A free that the fast path of the calling thread's heap could not do. n: the size that a sized free told,
- * or HAK_NONE. */
+/* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
+ * free told, or HAK_NONE. */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n);
 /* The last frees after retire, and those of a thread that could get no heap. */
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
