@@ -59,7 +59,7 @@ static void create(void)
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
     pages.os = hk_py_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. */
-    pages.idle_bytes = 1 << 20;
+    pages.idle_bytes = 4 << 20;
     options.big_cache = 2 << 20;
     hak_space *space = hak_space_new(&pages);
     hak_ctx *ctx = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;

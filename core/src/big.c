@@ -143,39 +143,11 @@ static void record_drop(hak_ctx *ctx, hk_big *b)
     ctx->spare = b;
 }
 
-static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
-{
-    hak_space *s = ctx->space;
-    hk_big *b = s->buffer_only ? NULL : record_new(ctx);
-    if (!b) return NULL;
-    if (!atomic_load(&s->big_ready)) {
-        if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {
-            record_drop(ctx, b);
-            return NULL;
-        }
-        atomic_store(&s->big_ready, true);
-    }
-    if (hk_charge(ctx, size)) {
-        hk_space_make_room(s, size);
-        bool huge = size >= 2 * HK_CHUNK && hk_space_wants_huge(s, hk_get(&ctx->committed));
-        b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
-        if (b->p && huge) hk_space_huge(s, b->p, size);
-        if (b->p) {
-            b->size = size;
-            b->ctx = ctx;
-            return b;
-        }
-        hk_uncharge(ctx, size);
-    }
-    record_drop(ctx, b);
-    return NULL;
-}
-
 /* What the cache may hold follows the heap, and grows when a block is asked for that it gave up lately. */
 static size_t cache_limit(const hak_ctx *ctx)
 {
     size_t live = hk_get(&ctx->live_bytes) / 4;
-    return hk_min(ctx->big_cache, hk_max(hk_max(live, (size_t)4 << 20), ctx->big_wish));
+    return hk_min(ctx->big_cache, hk_max(hk_max(live, ctx->big_cache / 4), ctx->big_wish));
 }
 
 static void note_given_up(hak_ctx *ctx, size_t size)
@@ -191,26 +163,6 @@ static void note_asked(hak_ctx *ctx, size_t size)
         ctx->big_wish = hk_min(cache_limit(ctx) + size, ctx->big_cache);
         return;
     }
-}
-
-void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
-{
-    size_t size = hk_align_up(hk_max(n, HK_PAGE), HK_PAGE);
-    align = hk_max(align, HK_PAGE);
-    hk_big *b = take_cached(ctx, align, size, site);
-    *zero = !b;
-    if (!b) {
-        note_asked(ctx, size);
-        b = map_new(ctx, align, size);
-        if (!b) return NULL;
-        hash_add(ctx->space, b);
-    }
-    b->cached = false;
-    b->site = site;
-    b->label = hk_label_clamp(label);
-    list_add(&ctx->bigs, b);
-    account(ctx, b);
-    return b->p;
 }
 
 static void unmap(hak_ctx *ctx, hk_big *b)
@@ -236,6 +188,68 @@ static hk_big *oldest_cached(const hak_ctx *ctx)
     return b;
 }
 
+void hk_big_yield(hak_ctx *ctx, size_t n)
+{
+    ctx->big_grown += n;
+    while (hk_get(&ctx->cached_bytes) > ctx->big_wish) {
+        size_t size = oldest_cached(ctx)->size;
+        if (size > ctx->big_grown) return;
+        ctx->big_grown -= size;
+        note_given_up(ctx, size);
+        give_up(ctx, oldest_cached(ctx));
+    }
+    ctx->big_grown = 0;
+}
+
+static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
+{
+    hak_space *s = ctx->space;
+    hk_big *b = s->buffer_only ? NULL : record_new(ctx);
+    if (!b) return NULL;
+    if (!atomic_load(&s->big_ready)) {
+        if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {
+            record_drop(ctx, b);
+            return NULL;
+        }
+        atomic_store(&s->big_ready, true);
+    }
+    hk_big_yield(ctx, size);
+    if (hk_charge(ctx, size)) {
+        hk_space_make_room(s, size);
+        bool huge = size >= 2 * HK_CHUNK && hk_space_wants_huge(s, hk_get(&ctx->committed));
+        b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
+        if (b->p && huge) hk_space_huge(s, b->p, size);
+        if (b->p) {
+            b->size = size;
+            b->ctx = ctx;
+            return b;
+        }
+        hk_uncharge(ctx, size);
+    }
+    record_drop(ctx, b);
+    return NULL;
+}
+
+void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    size_t size = hk_align_up(hk_max(n, HK_PAGE), HK_PAGE);
+    align = hk_max(align, HK_PAGE);
+    hk_big *b = take_cached(ctx, align, size, site);
+    *zero = !b;
+    if (!b) {
+        note_asked(ctx, size);
+        b = map_new(ctx, align, size);
+        if (!b) return NULL;
+        hash_add(ctx->space, b);
+    }
+    b->cached = false;
+    b->site = site;
+    b->label = hk_label_clamp(label);
+    list_add(&ctx->bigs, b);
+    account(ctx, b);
+    return b->p;
+}
+
 void hk_big_free(hak_ctx *ctx, hk_big *b)
 {
     list_remove(&ctx->bigs, b);
@@ -248,7 +262,7 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
     b->idle_since = 0;
     list_add(&ctx->cached, b);
     hk_add(&ctx->cached_bytes, b->size);
-    size_t keep = hk_max(cache_limit(ctx), b->size);
+    size_t keep = cache_limit(ctx);
     while (hk_get(&ctx->cached_bytes) > keep) {
         note_given_up(ctx, oldest_cached(ctx)->size);
         give_up(ctx, oldest_cached(ctx));

@@ -29,6 +29,9 @@ hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
+/* The heap is about to grow by n bytes: what it keeps idle goes first, but for what is known to be asked for
+ * again. */
+void hk_big_yield(hak_ctx *ctx, size_t n);
 /* Unmaps all cached blocks; returns bytes. */
 size_t hk_big_purge(hak_ctx *ctx);
 /* Unmaps what was cached for longer than the space's idle_ns. */

@@ -235,6 +235,7 @@ hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
         units_uncharge(ctx, kind, units);
         return NULL;
     }
+    if (*zero && ctx->cached) hk_big_yield(ctx, units << HK_UNIT_SHIFT);
     hk_slab *s = hk_slab_at(space, id);
     *s = (hk_slab){.id = id, .kind = (uint8_t)kind, .units = (uint8_t)units};
     set_heads(s, 1, units);

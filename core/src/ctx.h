@@ -80,6 +80,7 @@ struct hak_ctx {
     hk_counter big_bytes, big_blocks, cached_bytes;
     size_t big_cache, big_wish;       /* limit of the cache; what misses say it should be */
     size_t big_missed[HK_BIG_MISSED]; /* sizes given up lately */
+    size_t big_grown;                 /* bytes that the heap grew by and the cache did not yield yet */
 
     char *packed_at, *packed_end; /* where the next packed blocks are cut from */
     uint64_t *packed_starts;      /* tables of the unit in which that is */

@@ -254,7 +254,7 @@ hak_space *hak_space_new(const hak_space_options *o)
     else hak_os_default(&boot.os);
     boot.below = o->max_address ? o->max_address : HK_POINTERS_BELOW;
     boot.reserve = o->reserve ? o->reserve : (size_t)64 << 30;
-    boot.idle_limit = o->idle_bytes == HAK_NONE ? HAK_NONE : o->idle_bytes ? o->idle_bytes : (size_t)32 << 20;
+    boot.idle_limit = o->idle_bytes;
     boot.huge_from = o->huge_from ? o->huge_from : (size_t)64 << 20;
     boot.idle_ns = o->idle_ns ? o->idle_ns : 1000000000u;
     boot.buffer_only = o->buffer_only;
@@ -524,11 +524,13 @@ static void give(hak_space *s, hk_unit_id id, size_t units, bool holes)
 }
 
 /* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
+#define IDLE_LEAST ((size_t)32 << 20)
+
 static void keep_idle(hak_space *s)
 {
     size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
-    size_t keep =
-        s->idle_limit == HAK_NONE ? 0 : hk_max(s->idle_limit, (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2);
+    size_t half = (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2;
+    size_t keep = s->idle_limit == HAK_NONE ? 0 : s->idle_limit ? s->idle_limit : hk_max(IDLE_LEAST, half);
     if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
 }

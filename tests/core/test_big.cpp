@@ -156,6 +156,50 @@ TEST_CASE("big_cache bounds what is kept")
     CHECK(kept(40 * MiB, &os_kept) > standard);
 }
 
+TEST_CASE("a block is kept once it is asked for again")
+{
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.big_cache = 4 * MiB;
+    TestCtx ctx(s.space, &options);
+    const size_t n = 2 * MiB + 64 * KiB;
+    auto calls = [&] {
+        uint64_t before = s.os.counts.calls();
+        void *p = hak_alloc(ctx, n);
+        REQUIRE(p != nullptr);
+        hak_free(ctx, p);
+        return s.os.counts.calls() - before;
+    };
+    CHECK(calls() > 0);
+    CHECK(calls() > 0);
+    for (int i = 0; i < 5; i++)
+        CHECK(calls() == 0);
+}
+
+TEST_CASE("a growing heap takes from the cache first, but not what is asked for again")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    auto fill_up = [&](size_t bytes, size_t n) {
+        for (; bytes > n; bytes -= n)
+            if (!hak_alloc(ctx, n)) FAIL("no block");
+    };
+    const size_t n = GENERATE((size_t)200, 40 * KiB, 5 * MiB);
+    CAPTURE(n);
+    auto use = [&] { hak_free(ctx, hak_alloc_cs(ctx, 3 * MiB, 0, 0x7)); };
+    use();
+    CHECK(stats_of(ctx).cached_bytes >= 3 * MiB);
+    fill_up(16 * MiB, n);
+    CHECK(stats_of(ctx).cached_bytes < 3 * MiB);
+    for (int i = 0; i < 3; i++)
+        use();
+    fill_up(16 * MiB, n);
+    uint64_t calls = s.os.counts.calls();
+    use();
+    CHECK(s.os.counts.calls() == calls);
+    require_sound(ctx);
+}
+
 TEST_CASE("without a cache a freed big block is unmapped, and freeing it again is noticed")
 {
     TestSpace s;

@@ -143,8 +143,8 @@ typedef struct hak_space_options {
                               caller's. NULL = none. A quarter of it is kept for label bytes */
     size_t buffer_size;    /* at least 128 KiB */
     bool buffer_only;      /* never ask the OS: the buffer is all there is. Default false */
-    size_t idle_bytes;     /* recycled pages kept warm without asking, if half of what is in use is less.
-                              0 = 32 MiB; HAK_NONE = none */
+    size_t idle_bytes;     /* recycled pages kept warm without asking, at most. 0 = 32 MiB, or half of
+                              what is in use if that is more; HAK_NONE = none */
     uint64_t idle_ns; /* period of hak_ctx_tick: what is idle for one or two of them goes back. 0 = 1 s */
     size_t huge_from; /* committed bytes of a context from which its new chunks and big blocks are
                          advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
@@ -180,8 +180,9 @@ typedef struct hak_options {
     unsigned magazine;   /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
     size_t packed_bytes; /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to
                             512 KiB */
-    size_t big_cache;    /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. Begins at
-                            4 MiB or a quarter of what is live, and grows when a block is missed */
+    size_t big_cache;    /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. A quarter
+                            of it, or of what is live if that is more; all of it for sizes that are asked
+                            for again. A growing heap takes from it first */
     const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: saves defining */
     size_t label_count;        /* them in each of many contexts. Default none; at most HAK_LABELS_MAX */
     unsigned phase; /* where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB: 0,
