@@ -79,7 +79,7 @@ HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
             return;
         }
     }
-    hk_free_slow(ctx, p, n);
+    hk_free_slow(ctx, p, n, kind);
 }
 
 void hak_free(hak_ctx *ctx, void *p)
@@ -305,9 +305,9 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
     if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
 }
 
-void hk_free_slow(hak_ctx *ctx, void *p, size_t n)
+void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
-    if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n);
+    if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
     else if (!p) return;
     else if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
     else free_in_heap(ctx, p, n);

@@ -5,8 +5,8 @@
 #include "ctx.h"
 
 HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
-/* n: the size that a sized free told, or HAK_NONE. */
-HK_NOINLINE void hk_free_slow(hak_ctx *ctx, void *p, size_t n);
+/* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
+HK_NOINLINE void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
 /* What it comes to for a context that may be used as it is: local, or a heap whose lock is held. */
 void hk_free_here(hak_ctx *ctx, void *p, size_t n);
 /* Blocks above 32 KiB, or of large alignment. *zero tells whether the block reads as zero. */

@@ -185,9 +185,11 @@ static void free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
     }
 }
 
-/* Blocks whose slabs went over to another heap follow them. */
+/* Blocks whose slabs went over to another heap follow them: the first one leads, for all may not be of one
+ * heap. */
 static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
 {
+    b->kind = HK_MIXED;
     hk_set(&b->bytes, 0);
     atomic_store_explicit(&b->count, 0, memory_order_relaxed);
     for (unsigned i = 0; i < n; i++) {
@@ -377,12 +379,11 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
 }
 
 /* Most go to a pile that there is, without a look at the owner, whose lines its thread writes to. */
-void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n)
+void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
-    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     hk_pile *piles = ctx->heap->piles;
-    if (HK_LIKELY(unit < ctx->units && piles && !ctx->checked)) {
-        uint32_t entry = hk_read(&ctx->map[unit]);
+    if (HK_LIKELY(piles && !ctx->checked)) {
+        uint32_t entry = kind ^ ctx->key; /* outside of the window none that a pile has */
         hk_pile *pile = &piles[pile_index(entry)];
         unsigned left = pile_left(pile);
         if (HK_LIKELY(pile->entry == entry && left)) {

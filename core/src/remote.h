@@ -33,8 +33,8 @@ HK_INLINE unsigned hk_batch_count(const hk_batch *b)
 }
 
 /* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
- * free told, or HAK_NONE. */
-void hk_free_from_heap(hak_ctx *heap, void *p, size_t n);
+ * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
+void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
 /* The last frees after retire, and those of a thread that could get no heap. */
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n);
 /* Frees a block of the heap, whose lock is held, past its magazines: any thread may come here. false = its
