@@ -75,8 +75,8 @@ static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *by
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_id(f->ctx->space, s->id);
     char *start = hk_slab_start(e, s);
-    unsigned out = 0, most = hk_slab_capacity(f->ctx, s->kind);
-    if (s->fresh > most || s->units != c->units) {
+    unsigned out = 0, most = hk_slab_capacity(f->ctx, s);
+    if (s->fresh > most || (s->units != c->units && s->units != c->few)) {
         fault(f, start, "slab: more blocks than its class has");
         return;
     }
@@ -86,7 +86,7 @@ static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *by
     bool current = f->ctx->bins[s->kind].slab == s;
     if (current != (s->trigger == HK_TRIGGER_NEVER))
         fault(f, start, "slab: current, but not its bin's, or the reverse");
-    if (s->trigger == 0 && s->used == most) fault(f, start, "slab: full, but listed as partial");
+    if (s->trigger == 0 && s->used == most && most > 1) fault(f, start, "slab: full, but listed as partial");
     *blocks += out;
     *bytes += (size_t)out * c->size;
 }

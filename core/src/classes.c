@@ -2,19 +2,26 @@
 
 #define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
 #define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
-/* At least four blocks a slab, eight up to 8 KiB; a unit more where that loses less at its end. */
+/* A large heap: four blocks a slab, eight up to 8 KiB; a unit more or less where that loses less at its end.
+ */
 #define UNITS(s)                                                                                             \
     ((s) <= 1152    ? 1                                                                                      \
      : (s) <= 2048  ? ((s) == 1792 || (s) == 2048 ? 1 : 2)                                                   \
      : (s) <= 4096  ? ((s) == 2112 || (s) == 2304 || (s) == 3584 || (s) == 3840 || (s) == 4096 ? 2 : 3)      \
-     : (s) <= 16384 ? 4                                                                                      \
-                    : 8)
+     : (s) <= 16384 ? ((s) == 11264   ? 7                                                                    \
+                       : (s) == 13312 ? 5                                                                    \
+                                      : 4)                                                                   \
+                    : ((s) == 22528   ? 7                                                                    \
+                       : (s) == 26624 ? 5                                                                    \
+                                      : 8))
+/* A small heap: the fewest units that lose at most an eighth. */
+#define FITS(s, units) ((units)*16384 % (s)*8 <= (units)*16384)
+#define FEW(s) (FITS(s, 1) ? 1 : FITS(s, 2) ? 2 : FITS(s, 3) ? 3 : FITS(s, 4) ? 4 : FITS(s, 5) ? 5 : 8)
 #define MAGAZINE(s)                                                                                          \
     ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
 #define CLASS(s)                                                                                             \
     {                                                                                                        \
-        (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), UNITS(s) * 16384 / (s), UNITS(s), SHIFT(s), AREA(s),   \
-            MAGAZINE(s)                                                                                      \
+        (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), FEW(s), UNITS(s), SHIFT(s), AREA(s), MAGAZINE(s)       \
     }
 #define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
 #define CLASS16(s, d)                                                                                        \

@@ -19,8 +19,8 @@ enum {
 typedef struct hk_class {
     uint32_t reciprocal; /* ceil(2^32 / size): exact for offsets below 128 KiB */
     uint16_t size;
-    uint16_t blocks;  /* in a slab */
-    uint8_t units;    /* of a slab */
+    uint8_t few;      /* units of a slab in a small heap */
+    uint8_t units;    /* ... and in one where they are no matter */
     uint8_t shift;    /* log2 of the bytes that share a label byte; at most the size */
     uint8_t area;     /* which label area has that shift */
     uint8_t magazine; /* blocks kept at hand, at most */

@@ -170,13 +170,15 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-/* A context that grows takes single units by the handful: a quarter of what it has. 0 = none. */
+/* A context that grows takes single units by the handful: a part of what it has, a larger one where other
+ * heaps want the lock too. 0 = none. */
 static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
     enum { MOST = 16 };
     hk_reserve *r = &ctx->reserve;
     if (HK_UNLIKELY(hk_reserve_empty(r))) {
-        size_t want = hk_min(hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + 2), MOST);
+        unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
+        size_t want = hk_min(hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + part_shift), MOST);
         if (want < 2) return 0;
         hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
         if (hk_reserve_empty(r)) return 0;
@@ -214,18 +216,18 @@ static void all_add(hak_ctx *ctx, hk_slab *s)
     ctx->all = s->id;
 }
 
-hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
+hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
 {
     if (!units_charge(ctx, kind, units)) return NULL;
     hak_space *space = ctx->space;
-    if (HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META &&
+    if (HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_WARM &&
         (units > 1 || hk_reserve_empty(&ctx->reserve)) && hk_get(&space->idle_units) < units)
         hk_stock_recall(ctx);
-    hk_unit_id id = units == 1 ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_reserved(ctx, ctx->key | kind, zero) : 0;
     /* What is set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);
     if (!id)
-        id = hk_space_take(space, ctx->extent, units, ctx->key | kind,
+        id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
                            hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
     if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
         hk_space_give(space, id, units, false);
@@ -275,6 +277,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
         s->released = 0;
     }
     units_uncharge(ctx, s->kind, s->units);
+    ctx->gave = true;
     hk_space_give(space, s->id, s->units, holes);
 }
 
@@ -430,7 +433,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     hk_unit_id id = 0;
     size_t ignored;
     if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META, &ignored)) {
-        id = hk_space_take(space, NULL, 1, 0, false, &zero);
+        id = hk_space_take(space, NULL, 1, 0, HK_WANT_WARM, false, &zero);
         if (!id || id >> HK_ID_BITS) {
             if (id) hk_space_give(space, id, 1, false);
             hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);

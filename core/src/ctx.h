@@ -52,6 +52,7 @@ struct hak_ctx {
     hk_reserve reserve;
     bool own_space, retired, labelled, slack, pressure;
     bool churn;                           /* a class got hot by frees, not by growth */
+    bool gave;                            /* units went back */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase, debug;
@@ -142,7 +143,11 @@ bool hk_give_up(hak_ctx *ctx);
 HK_COLD void hk_pressure(hak_ctx *ctx);
 
 /* Units for the context, charged, recorded (id, kind, units) and in its list. NULL = failed. */
-hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero);
+hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
+HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
+{
+    return hk_units_take_as(ctx, units, kind, HK_WANT_WARM, zero);
+}
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
 /* Units of slabs and runs go over to another heap of the same shared context, both locks held. */
 void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);

@@ -68,13 +68,20 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
     s->cursor = (uint8_t)((skip + 63) / 64);
 }
 
+/* What a slab of a class holds in vain should be small beside the heap: units of freed blocks are resident
+ * whether they are used or not. */
+static size_t units_of(const hak_ctx *ctx, const hk_class *c)
+{
+    enum { PART_SHIFT = 6 };
+    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + PART_SHIFT) >= c->units ? c->units : c->few;
+}
+
 static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 {
     hk_slab *old = bin->slab;
-    const hk_class *c = &hk_classes[bin->kind];
     if (old) {
         bin->slab = NULL;
-        unsigned most = hk_slab_capacity(ctx, bin->kind);
+        unsigned most = hk_slab_capacity(ctx, old);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else list_append(ctx, bin, old);
     }
@@ -85,7 +92,10 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         return true;
     }
     bool zero;
-    hk_slab *s = hk_units_take(ctx, c->units, bin->kind, &zero);
+    /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
+     * A young context takes what others left, though. */
+    hk_want want = bin->heat == 0 && ctx->gave ? HK_WANT_COLD : HK_WANT_WARM;
+    hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
     if (!s) return false;
     s->fresh = 0;
     slab_use(bin, s);
@@ -132,7 +142,7 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         if (!want) break;
         k++;
     }
-    unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, bin->kind);
+    unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
     if (want && fresh < most) {
         unsigned n = want < most - fresh ? want : most - fresh;
         char *p = start + fresh * size;
@@ -167,11 +177,19 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
     }
 }
 
+/* A slab of one block is never partial. */
+static bool listed(const hak_ctx *ctx, const hk_slab *s)
+{
+    return s->trigger == 0 && hk_slab_capacity(ctx, s) > 1;
+}
+
 static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (s->trigger == 0) {
+    if (listed(ctx, s)) {
         hk_slab_unlist(ctx, bin, s);
+        hk_units_give(ctx, s);
+    } else if (s->used == 0) {
         hk_units_give(ctx, s);
     } else {
         list_append(ctx, bin, s);
@@ -242,12 +260,12 @@ void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
 {
     hk_bin *bin = hk_bin_of(ctx, s->kind);
     if (bin->slab == s) bin->slab = NULL;
-    else if (s->trigger == 0) hk_slab_unlist(ctx, bin, s);
+    else if (listed(ctx, s)) hk_slab_unlist(ctx, bin, s);
 }
 
 void hk_slab_adopt(hak_ctx *ctx, hk_slab *s)
 {
-    unsigned most = hk_slab_capacity(ctx, s->kind);
+    unsigned most = hk_slab_capacity(ctx, s);
     if (s->used == 0) hk_units_give(ctx, s);
     else if (s->used < most) list_append(ctx, hk_bin_of(ctx, s->kind), s);
     else s->trigger = (uint16_t)(most - 1);

@@ -4,6 +4,7 @@
  *   current   refills of its bin come from it; trigger = never
  *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
  *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
+ * One of a single block is current or full, and its free gives it back.
  * so a free does one decrement and one comparison. */
 #ifndef HK_SLAB_H
 #define HK_SLAB_H
@@ -62,15 +63,11 @@ HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_s
     return hk_extent_address(e, slab->id) + hk_slab_phase(ctx, slab->kind);
 }
 
-/* Blocks of a slab: fewer where the phase takes the room of the last ones. */
-HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, unsigned kind)
+/* Blocks of a slab. */
+HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, const hk_slab *slab)
 {
-    const hk_class *c = &hk_classes[kind];
-    size_t rest = ((size_t)c->units << HK_UNIT_SHIFT) - (size_t)c->blocks * c->size;
-    unsigned blocks = c->blocks;
-    for (size_t phase = hk_slab_phase(ctx, kind); phase > rest; rest += c->size)
-        blocks--;
-    return blocks;
+    size_t room = ((size_t)slab->units << HK_UNIT_SHIFT) - hk_slab_phase(ctx, slab->kind);
+    return (unsigned)((uint64_t)room * hk_classes[slab->kind].reciprocal >> 32);
 }
 
 #endif

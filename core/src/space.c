@@ -339,7 +339,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
     return e->first + (uint32_t)unit;
 }
 
-static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, bool warm, bool huge,
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want, bool huge,
                           bool *zero)
 {
     size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
@@ -347,41 +347,44 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
         hk_chunk *chunk = hk_extent_chunk(e, c);
         if (chunk->longest < n) continue;
         uint64_t w[2] = {chunk->free[0], chunk->free[1]};
-        if (warm) {
-            w[0] &= chunk->dirty[0];
-            w[1] &= chunk->dirty[1];
+        uint64_t flip = want == HK_WANT_COLD ? ~UINT64_C(0) : 0;
+        if (want != HK_WANT_ANY) {
+            w[0] &= chunk->dirty[0] ^ flip;
+            w[1] &= chunk->dirty[1] ^ flip;
         }
         unsigned bit = hk_mask_row(w, n);
         if (bit < 128) return claim(s, e, c, bit, n, entry, zero);
-        if (!warm) chunk->longest = (uint8_t)(n - 1);
+        if (want == HK_WANT_ANY) chunk->longest = (uint8_t)(n - 1);
     }
-    if (warm || e->chunks_used == chunks) return 0;
+    if (want != HK_WANT_ANY || e->chunks_used == chunks) return 0;
     size_t c = e->chunks_used;
     if (chunk_open(s, e, c, huge) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
     return claim(s, e, c, 0, n, entry, zero);
 }
 
-static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, bool warm, bool huge,
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, hk_want want, bool huge,
                            bool *zero)
 {
-    hk_unit_id id = near ? take_in(s, near, n, entry, warm, huge, zero) : 0;
+    hk_unit_id id = near ? take_in(s, near, n, entry, want, huge, zero) : 0;
     for (uint32_t i = s->extents; !id && i > 0; i--) {
         hk_extent *e = hk_extent_number(s, i - 1);
-        if (e != near) id = take_in(s, e, n, entry, warm, huge, zero);
+        if (e != near) id = take_in(s, e, n, entry, want, huge, zero);
     }
     return id;
 }
 
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero)
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
+                         bool *zero)
 {
     unsigned n = (unsigned)units;
     hk_unit_id id = 0;
     hk_lock_take(&s->lock);
-    if (hk_get(&s->idle_units) >= n) id = take_any(s, near, n, entry, true, huge, zero);
-    if (!id) id = take_any(s, near, n, entry, false, huge, zero);
+    if (want == HK_WANT_COLD || (want == HK_WANT_WARM && hk_get(&s->idle_units) >= n))
+        id = take_any(s, near, n, entry, want, huge, zero);
+    if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, huge, zero);
     if (!id) {
         hk_extent *e = add_extent(s);
-        if (e) id = take_in(s, e, n, entry, false, huge, zero);
+        if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, huge, zero);
     }
     hk_lock_drop(&s->lock);
     return id;

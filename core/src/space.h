@@ -158,10 +158,14 @@ void hk_space_decommit(hak_space *s, void *p, size_t n);
 /* Whether new memory of a context with so much committed should be huge pages; advises them. */
 bool hk_space_wants_huge(const hak_space *s, size_t committed);
 void hk_space_huge(hak_space *s, void *p, size_t n);
-/* `units` (1 to 128) units in a row, committed; 0 = none. Warm ones first. `near` is an extent to prefer, or
+/* HK_WANT_WARM: units that are resident rather than others; HK_WANT_COLD: rather ones that are not. */
+typedef enum hk_want { HK_WANT_ANY, HK_WANT_WARM, HK_WANT_COLD } hk_want;
+
+/* `units` (1 to 128) units in a row, committed; 0 = none. `near` is an extent to prefer, or
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised
  * to be huge pages. */
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, bool huge, bool *zero);
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
+                         bool *zero);
 HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
 {
     return !(r->units[0] | r->units[1]);

@@ -267,3 +267,38 @@ TEST_CASE("small blocks cost little more than their bytes")
         CHECK((double)committed_of(ctx) <= 8.0 * MiB * (n <= 512 ? 1.04 : 1.08));
     }
 }
+
+TEST_CASE("a class of one block holds little more than it")
+{
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    for (size_t n = 1280; n <= 32 * KiB; n += n / 8)
+        REQUIRE(hak_alloc(ctx, n) != nullptr);
+    hak_stats stats = stats_of(ctx);
+    CHECK(stats.live_blocks > 20);
+    CHECK(stats.committed_bytes - stats.metadata_bytes < 4 * stats.live_bytes);
+}
+
+TEST_CASE("the first slab of a class is of units that were not in use before")
+{
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 2 * MiB / 64; i++)
+        blocks.push_back(hak_alloc(ctx, 64));
+    for (void *p : blocks)
+        std::memset(p, 1, 64);
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    hak_ctx_flush(ctx);
+    for (size_t n = 528; n <= 1024; n += 32) {
+        void *p = hak_alloc(ctx, n);
+        REQUIRE(p != nullptr);
+        std::memset(p, 1, n);
+        CHECK(resident_pages(reinterpret_cast<void *>(addr(p) & ~(uintptr_t)(16 * KiB - 1)), 16 * KiB) == 1);
+    }
+}
