@@ -201,6 +201,11 @@ void hk_big_yield(hak_ctx *ctx, size_t n)
     ctx->big_grown = 0;
 }
 
+static bool wants_huge(const hak_ctx *ctx, size_t size)
+{
+    return size >= 2 * HK_CHUNK && hk_space_wants_huge(ctx->space, hk_get(&ctx->committed));
+}
+
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
 {
     hak_space *s = ctx->space;
@@ -216,7 +221,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     hk_big_yield(ctx, size);
     if (hk_charge(ctx, size)) {
         hk_space_make_room(s, size);
-        bool huge = size >= 2 * HK_CHUNK && hk_space_wants_huge(s, hk_get(&ctx->committed));
+        bool huge = wants_huge(ctx, size);
         b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
         if (b->p && huge) hk_space_huge(s, b->p, size);
         if (b->p) {
@@ -300,6 +305,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     hash_remove(ctx->space, b);
     char *p = hk_space_remap(ctx->space, b->p, old, size);
     if (p) {
+        if (size > old && wants_huge(ctx, size)) hk_space_huge(ctx->space, p, size);
         discount(ctx, b);
         b->p = p;
         b->size = size;

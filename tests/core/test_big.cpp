@@ -200,6 +200,24 @@ TEST_CASE("a growing heap takes from the cache first, but not what is asked for 
     require_sound(ctx);
 }
 
+TEST_CASE("a block that grows to many megabytes is advised to be huge pages")
+{
+    TestSpace s([](hak_space_options &options) { options.huge_from = 8 * MiB; });
+    TestCtx ctx(s.space);
+    void *p = hak_alloc(ctx, 2 * MiB);
+    p = hak_realloc(ctx, p, 3 * MiB);
+    REQUIRE(p != nullptr);
+    CHECK(s.os.counts.huge == 0);
+    ballast(ctx, 6 * MiB);
+    uint64_t before = s.os.counts.huge;
+    p = hak_realloc(ctx, p, 6 * MiB);
+    REQUIRE(p != nullptr);
+    CHECK(s.os.counts.huge == before + 1);
+    p = hak_realloc(ctx, p, 5 * MiB);
+    CHECK(s.os.counts.huge == before + 1);
+    hak_free(ctx, p);
+}
+
 TEST_CASE("without a cache a freed big block is unmapped, and freeing it again is noticed")
 {
     TestSpace s;
