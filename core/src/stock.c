@@ -116,6 +116,14 @@ void hk_stock_flush(hak_ctx *heap)
     }
 }
 
+void hk_stock_tick(hak_ctx *heap, uint64_t now_ns)
+{
+    hk_stock *t = seen(heap);
+    if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < heap->space->idle_ns)) return;
+    if (t->since_ns) hk_stock_flush(heap);
+    t->since_ns = now_ns;
+}
+
 void hk_stock_recall(hak_ctx *heap)
 {
     enum { LOOKS = 8, LEAST = 256 << 10 };

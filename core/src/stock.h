@@ -11,6 +11,7 @@ enum { HK_STOCK_CLASSES = 90 };
 
 typedef struct hk_stock {
     hk_counter bytes;
+    uint64_t since_ns; /* when a tick emptied it, or first saw it */
     struct hk_shelf {
         hk_link *batches;
         uint16_t held, most; /* batches */
@@ -24,6 +25,8 @@ bool hk_stock_put(hak_ctx *heap, hk_batch *b);
 void hk_stock_refill(hak_ctx *heap, unsigned class);
 /* All of it to the slabs. */
 void hk_stock_flush(hak_ctx *heap);
+/* The same at the end of a period. */
+void hk_stock_tick(hak_ctx *heap, uint64_t now_ns);
 /* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its stock. */
 void hk_stock_recall(hak_ctx *heap);
 /* Calls fn for each block. */

@@ -141,13 +141,12 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->returned_bytes) - before;
 }
 
-/* Larger blocks wait in magazines for one period at most, others in stock. */
+/* Larger blocks wait in magazines for one period at most. */
 static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns >= ctx->flush_ns && now_ns - ctx->flush_ns < ctx->space->idle_ns) return;
     ctx->flush_ns = now_ns;
     flush_from(ctx, HK_KIB_CLASSES);
-    if (ctx->role == HK_HEAP) hk_stock_flush(ctx);
 }
 
 /* magazines: as for flush(). */
@@ -164,6 +163,7 @@ static void tick_team(hak_ctx *root, uint64_t now_ns)
     for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
         if (!hk_heap_try(heap)) continue;
         hk_remote_drain(heap, false);
+        hk_stock_tick(heap, now_ns);
         tick(heap, now_ns, heap == mine || hk_heap_idle(heap));
         hk_heap_unlock(heap);
     }

@@ -127,19 +127,25 @@ TEST_CASE("stock: labels, visits and checks see what is freed as free, flush tak
     require_empty(ctx);
 }
 
-TEST_CASE("stock: a tick empties it after a period")
+TEST_CASE("stock: a tick of any thread empties it after a period")
 {
+    const bool other = GENERATE(false, true);
+    CAPTURE(other);
     Shared ctx;
+    const auto tick = [&](uint64_t now) {
+        if (other) run_thread([&] { hak_ctx_tick(ctx, now); });
+        else hak_ctx_tick(ctx, now);
+    };
     std::vector<void *> mine = allocate(ctx, 500, 200);
-    hak_ctx_tick(ctx, 10000000000u);
     run_thread([&] {
         release(ctx, mine, 500);
         hak_ctx_thread_done(ctx);
     });
     const size_t before = committed_of(ctx);
-    hak_ctx_tick(ctx, 10000000001u); // the first one to look
-    CHECK(committed_of(ctx) == before);
-    hak_ctx_tick(ctx, 20000000000u);
+    tick(10000000000u); // the first one to look
+    tick(10000000001u);
+    CHECK(committed_of(ctx) >= before);
+    tick(20000000000u);
     CHECK(committed_of(ctx) + 48 * KiB < before);
     require_empty(ctx);
 }
