@@ -45,6 +45,7 @@ struct hk_heap {
         hk_batch *batch;
     } outbox[HK_OUTBOXES];
     struct hk_pile *piles; /* HK_PILES, by owner and class; NULL until a class has many blocks to send */
+    uint8_t open_piles, mixed_sent;
     hk_batch *spare;
     _Atomic(struct hk_stock *) stock; /* see stock.h; NULL until batches of one class come */
     hak_ctx *asked;                   /* for its stock, the last time when this one grew */

@@ -9,9 +9,11 @@
 #include "stock.h"
 
 /* A mixed batch goes off when it has HK_BATCH blocks or BYTES, one of a class with PILE_BYTES. OPENS: so many
- * frees of a class went by mixed batches before it gets one of its own, in the place of another class. DEEP:
- * so many batches in an inbox say that its thread does not come by: whoever pushes drains it. */
-enum { BYTES = 64 << 10, PILE_BYTES = 32 << 10, OPENS = 4, DEEP = 8 };
+ * frees of a class went by mixed batches before it gets a pile of its own. MOST_OPEN: a thread that frees
+ * many classes of others would keep much in piles, and its batches of one class would be late; after AGAIN
+ * mixed batches other classes may be the busy ones. DEEP: so many batches in an inbox say that its thread
+ * does not come by: whoever pushes drains it. */
+enum { BYTES = 64 << 10, PILE_BYTES = 32 << 10, OPENS = 32, MOST_OPEN = 24, AGAIN = 64, DEEP = 8 };
 
 /* Blocks of one owner and class that are to be sent, at the end of the batch's first `room` places. */
 typedef struct hk_pile {
@@ -111,13 +113,23 @@ static HK_NOINLINE void send_pile(const hak_ctx *heap, hk_pile *pile)
     deliver((hak_ctx *)(void *)hk_extent_address(heap->extent, pile->entry >> 8), b);
 }
 
-void hk_remote_send(hak_ctx *heap)
+/* Sends the piles off; none belongs to a class. */
+static void close_piles(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
-    for (unsigned i = 0; i < HK_OUTBOXES; i++)
-        send(&h->outbox[i]);
-    for (unsigned i = 0; h->piles && i < HK_PILES; i++)
+    for (unsigned i = 0; h->piles && i < HK_PILES; i++) {
         send_pile(heap, &h->piles[i]);
+        h->piles[i].entry = 0;
+        h->piles[i].misses = 0;
+    }
+    h->open_piles = h->mixed_sent = 0;
+}
+
+void hk_remote_send(hak_ctx *heap)
+{
+    for (unsigned i = 0; i < HK_OUTBOXES; i++)
+        send(&heap->heap->outbox[i]);
+    close_piles(heap);
 }
 
 HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
@@ -293,14 +305,25 @@ static void pile_add(hak_ctx *heap, hk_pile *pile, unsigned left, void *p)
     if (HK_UNLIKELY(left == 0)) send_pile(heap, pile);
 }
 
+/* Whether the class is to have a batch of its own, now that one more block is freed. */
+static bool pile_due(hak_ctx *heap, uint32_t entry)
+{
+    hk_heap *h = heap->heap;
+    if ((entry & 255) >= HK_STOCK_CLASSES || !h->piles) return false;
+    hk_pile *pile = &h->piles[pile_index(entry)];
+    if (pile->entry == entry) return true;
+    if (pile->misses < OPENS) pile->misses++;
+    return pile->misses == OPENS && (pile->entry || h->open_piles < MOST_OPEN);
+}
+
 /* Classes with few blocks to send share a batch. false = this one does, or there is no memory. */
 static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, void *p)
 {
     unsigned class = entry & 255;
-    if (class >= HK_STOCK_CLASSES || owner->extent != heap->extent || !piles_make(heap)) return false;
+    if (owner->extent != heap->extent || !piles_make(heap) || !pile_due(heap, entry)) return false;
     hk_pile *pile = &heap->heap->piles[pile_index(entry)];
     if (pile->entry != entry) {
-        if (++pile->misses < OPENS) return false;
+        if (!pile->entry) heap->heap->open_piles++;
         send_pile(heap, pile);
         pile->entry = entry;
     }
@@ -314,6 +337,13 @@ static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, vo
     pile->batch = b;
     pile_add(heap, pile, pile->room, p);
     return true;
+}
+
+HK_INLINE void send_if_full(hak_ctx *heap, struct hk_outbox *box)
+{
+    if (HK_LIKELY(hk_batch_count(box->batch) < HK_BATCH && hk_get(&box->batch->bytes) < BYTES)) return;
+    send(box);
+    if (++heap->heap->mixed_sent == AGAIN) close_piles(heap);
 }
 
 static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entry, void *p)
@@ -336,7 +366,7 @@ static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entr
         return;
     }
     batch_add(box->batch, p, size);
-    if (hk_batch_count(box->batch) == HK_BATCH || hk_get(&box->batch->bytes) >= BYTES) send(box);
+    send_if_full(heap, box);
 }
 
 void hk_free_without_heap(hak_ctx *root, void *p, size_t n)
@@ -368,6 +398,14 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     if (id == ctx->id && !ctx->checked && free_own(ctx, p, n, &e->map[unit])) return;
     if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
+        unsigned kind = entry & 255;
+        struct hk_outbox *box = box_of(ctx, id);
+        /* Without a look at the owner, whose lines its thread writes to. */
+        if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch && !pile_due(ctx, entry))) {
+            batch_add(box->batch, p, hk_classes[kind].size);
+            send_if_full(ctx, box);
+            return;
+        }
         if (HK_LIKELY(owner->role == HK_HEAP && owner->heap->root == ctx->heap->root)) {
             free_remote(ctx, owner, entry, p);
             return;

@@ -3,7 +3,7 @@
 #include "remote.h"
 #include "slab.h"
 
-enum { FIRST_MOST = 4, FREE_BYTES = 1 << 20 };
+enum { FREE_BYTES = 1 << 20 };
 
 static hk_stock *seen(const hak_ctx *heap)
 {
@@ -17,8 +17,6 @@ static hk_stock *stock_of(hak_ctx *heap)
     t = hk_meta_alloc(heap, sizeof *t);
     if (!t) return NULL;
     memset(t, 0, sizeof *t);
-    for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++)
-        t->shelves[class].most = FIRST_MOST;
     atomic_store_explicit(&heap->heap->stock, t, memory_order_release);
     return t;
 }
@@ -45,10 +43,12 @@ bool hk_stock_put(hak_ctx *heap, hk_batch *b)
     return true;
 }
 
-/* A class that is short of blocks after it had too many keeps more next time. */
+/* A class that is short of blocks after it had too many keeps more next time. So nothing is kept for a thread
+ * that does not allocate. */
 static void grow(struct hk_shelf *shelf)
 {
-    if (shelf->over && shelf->most < UINT16_MAX / 2) shelf->most = (uint16_t)(shelf->most * 2);
+    if (shelf->over && shelf->most < UINT16_MAX / 2)
+        shelf->most = (uint16_t)(shelf->most ? shelf->most * 2 : 1);
     shelf->over = false;
 }
 
@@ -108,7 +108,7 @@ void hk_stock_flush(hak_ctx *heap)
         struct hk_shelf *shelf = &t->shelves[class];
         hk_link *at = shelf->batches;
         shelf->batches = NULL;
-        shelf->held = 0;
+        shelf->held = shelf->most = 0;
         for (hk_link *next; at; at = next) {
             next = at->next;
             hk_remote_unpack(heap, hk_batch_of(at), false);
@@ -133,8 +133,6 @@ void hk_stock_recall(hak_ctx *heap)
         h->asked = other = other ? other : hk_heaps(h->root);
         hk_stock *t = other ? seen(other) : NULL;
         if (!t || hk_get(&t->bytes) < LEAST || (other != heap && !hk_heap_try(other))) continue;
-        for (unsigned class = 0; class < HK_STOCK_CLASSES; class ++)
-            t->shelves[class].most = FIRST_MOST;
         hk_stock_flush(other);
         if (other != heap) hk_heap_unlock(other);
         return;

@@ -151,8 +151,8 @@ namespace
 {
 
 // Blocks of a unit and more go home one at a time; smaller ones by batches, which are full with 64 KiB.
-// Of 2 KiB, a batch of one class has 16; the first four go by a mixed one.
-constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BEFORE = 4 + 14;
+// Of 2 KiB, a batch of one class has 16; the first 31 go by a mixed one.
+constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BEFORE = 31 + 14;
 // How far apart two preemptions may be; all in a release build.
 constexpr uint64_t WINDOW = EFFORT > 1 ? UINT64_MAX / 2 : 12;
 const char *const LABELS[] = {"x"};

@@ -64,6 +64,18 @@ void release(hak_ctx *ctx, const std::vector<void *> &blocks, size_t n)
     }
 }
 
+// What one thread allocates another one frees, until the class is known to need a stock.
+void teach(hak_ctx *ctx, size_t n, size_t count)
+{
+    for (int i = 0; i < 10; i++) {
+        std::vector<void *> blocks = allocate(ctx, n, count);
+        run_thread([&] {
+            release(ctx, blocks, n);
+            hak_ctx_thread_done(ctx);
+        });
+    }
+}
+
 void require_empty(hak_ctx *ctx)
 {
     CHECK(stats_of(ctx).live_blocks == 0);
@@ -76,9 +88,9 @@ void require_empty(hak_ctx *ctx)
 TEST_CASE("stock: what another thread freed is handed out again, and counts as free before")
 {
     Shared ctx;
-    const size_t n = GENERATE((size_t)24, (size_t)1000, (size_t)2048),
-                 count = std::min<size_t>(100 * KiB / n, 400);
+    const size_t n = GENERATE((size_t)24, (size_t)1000, (size_t)2048), count = 300;
     CAPTURE(n);
+    teach(ctx, n, count);
     std::vector<void *> first = allocate(ctx, n, count);
     run_thread([&] {
         release(ctx, first, n);
@@ -91,7 +103,7 @@ TEST_CASE("stock: what another thread freed is handed out again, and counts as f
     CHECK(committed_of(ctx) == committed);
     for (void *p : allocate(ctx, n, count - 1))
         again.push_back(p);
-    CHECK(committed_of(ctx) == committed);
+    CHECK(committed_of(ctx) <= committed + 64 * KiB); // the first few went to bitmaps
     const std::set<void *> before(first.begin(), first.end());
     // All but what was in the magazine.
     CHECK(std::count_if(again.begin(), again.end(), [&](void *p) { return before.count(p); }) >
@@ -107,6 +119,7 @@ TEST_CASE("stock: what another thread freed is handed out again, and counts as f
 TEST_CASE("stock: labels, visits and checks see what is freed as free, flush takes it")
 {
     Shared ctx;
+    teach(ctx, 100, 1000);
     std::vector<void *> mine = allocate(ctx, 100, 1000), kept = allocate(ctx, 100, 10);
     run_thread([&] {
         release(ctx, mine, 100);
@@ -136,7 +149,8 @@ TEST_CASE("stock: a tick of any thread empties it after a period")
         if (other) run_thread([&] { hak_ctx_tick(ctx, now); });
         else hak_ctx_tick(ctx, now);
     };
-    std::vector<void *> mine = allocate(ctx, 500, 200);
+    teach(ctx, 500, 300);
+    std::vector<void *> mine = allocate(ctx, 500, 300);
     run_thread([&] {
         release(ctx, mine, 500);
         hak_ctx_thread_done(ctx);
@@ -153,17 +167,14 @@ TEST_CASE("stock: a tick of any thread empties it after a period")
 TEST_CASE("stock: a heap that grows gets what others keep")
 {
     Shared ctx;
-    // Classes in plenty, each with a little.
-    std::vector<std::vector<void *>> mine;
-    for (size_t n = 256; n <= 1024; n += 16)
-        mine.push_back(allocate(ctx, n, 100 * KiB / n));
+    teach(ctx, 1000, 1500);
+    const std::vector<void *> mine = allocate(ctx, 1000, 1500);
     const size_t full = committed_of(ctx);
     run_thread([&] {
-        for (size_t i = 0; i < mine.size(); i++)
-            release(ctx, mine[i], 256 + 16 * i);
+        release(ctx, mine, 1000);
         hak_ctx_thread_done(ctx);
     });
-    hak_free(ctx, hak_alloc(ctx, 2000));
+    hak_ctx_tick(ctx, 10000000000u); // the first one to look
     const size_t kept = committed_of(ctx);
     REQUIRE(kept > full / 2);
     run_thread([&] {
@@ -179,7 +190,7 @@ TEST_CASE("stock: a heap that grows gets what others keep")
 TEST_CASE("stock: blocks of many owners and classes, by turns")
 {
     Shared ctx;
-    enum { OWNERS = 4, CLASSES = 100, EACH = 40 };
+    enum { OWNERS = 4, CLASSES = 100, EACH = 60 };
     std::vector<std::vector<void *>> made[OWNERS];
     Meeting meeting(OWNERS + 1);
     Crew crew(OWNERS, [&](size_t t) {
