@@ -108,7 +108,8 @@ void hk_stock_flush(hak_ctx *heap)
         struct hk_shelf *shelf = &t->shelves[class];
         hk_link *at = shelf->batches;
         shelf->batches = NULL;
-        shelf->held = shelf->most = 0;
+        shelf->held = 0;
+        shelf->most /= 2;
         for (hk_link *next; at; at = next) {
             next = at->next;
             hk_remote_unpack(heap, hk_batch_of(at), false);
