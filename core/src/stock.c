@@ -66,7 +66,8 @@ void hk_stock_refill(hak_ctx *heap, unsigned class)
 {
     hk_stock *t = seen(heap);
     hk_bin *bin = hk_bin_of(heap, class);
-    if (!t || class >= HK_STOCK_CLASSES || bin->top != bin->lo) return;
+    /* Without slots: batches of slabs that were taken over, of a class that this heap packs. */
+    if (!t || class >= HK_STOCK_CLASSES || !bin->slots || bin->top != bin->lo) return;
     struct hk_shelf *shelf = &t->shelves[class];
     if (!shelf->batches) {
         grow(shelf);
