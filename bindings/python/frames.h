@@ -17,6 +17,7 @@ typedef struct hk_py_layout {
     uint16_t code_body;              /* the instructions; 0 = frames count them instead */
     uint16_t code_stamp;             /* 8 bytes that tell a code object from a dead one at the same address */
     uint16_t text_ascii, text_other; /* in a str: the characters */
+    uint16_t name_hash;              /* in the str of a name: its hash; 0 = code_stamp alone tells */
 } hk_py_layout;
 
 /* Layout is NULL until frames can be read. */

@@ -174,12 +174,12 @@ class Sites(ProgramCase):
             r"""
             import hakmem, json
             wrong = {}
-            for i in range(3000):
+            for i in range(12000):
                 names = {}
-                exec(compile("\n" * (i % 50) + f"def f{i:04}(): return object()", f"{i:04}.py", "exec"), names)
-                o = names[f"f{i:04}"]()
+                exec(compile("\n" * (i % 50) + f"def f{i:05}(): return object()", f"{i:05}.py", "exec"), names)
+                o = names[f"f{i:05}"]()
                 site = hakmem.site_of(o)
-                if (site.filename, site.function, site.lineno) != (f"{i:04}.py", f"f{i:04}", i % 50 + 1):
+                if (site.filename, site.function, site.lineno) != (f"{i:05}.py", f"f{i:05}", i % 50 + 1):
                     wrong[i] = site
             print(json.dumps([len(wrong), list(wrong.items())[:3]]))
             """,
