@@ -3,7 +3,6 @@
 #include "resident.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 _Thread_local hak_ctx *hk_py_mine;
 _Thread_local void *hk_py_foreign;
@@ -106,7 +105,7 @@ bool hk_py_owns(const void *p)
 
 bool hk_py_is_block(const void *p)
 {
-    hak_ctx *ctx = atomic_load_explicit(&context, memory_order_acquire);
+    hak_ctx *ctx = context;
     return ctx && hak_usable_size(ctx, p) > 0;
 }
 

@@ -37,9 +37,10 @@ HK_PY_INLINE uint32_t hk_py_site_now(void)
     hk_py_place place = hk_py_place_of(at, frame);
     /* A dead code object's address comes back with another stamp, name or file: bodies of modules have the
      * first two alike. So may the address of the name, with another hash. */
-    uint64_t stamp = hk_py_load64(place.code, at->code_stamp) ^ hk_py_load64(place.code, at->code_name) ^
+    const void *name = hk_py_load(place.code, at->code_name);
+    uint64_t stamp = hk_py_load64(place.code, at->code_stamp) ^ (uintptr_t)name ^
                      hk_py_load64(place.code, at->code_file) >> 3;
-    if (at->name_hash != 0) stamp ^= hk_py_load64(hk_py_load(place.code, at->code_name), at->name_hash);
+    if (at->name_hash != 0) stamp ^= hk_py_load64(name, at->name_hash);
     uint64_t hash = place.instruction * UINT64_C(0x9e3779b97f4a7c15) ^ stamp * UINT64_C(0xd6e8feb86659fd93);
     uint64_t word = atomic_load_explicit(&hk_py_places[hk_py_place_slot(hash)], memory_order_relaxed);
     if (HK_PY_LIKELY((word ^ hash) <= HK_PY_SITE_NUMBER && word != 0))

@@ -150,11 +150,6 @@ static size_t cache_limit(const hak_ctx *ctx)
     return hk_min(ctx->big_cache, hk_max(hk_max(live, ctx->big_cache / 4), ctx->big_wish));
 }
 
-static void note_given_up(hak_ctx *ctx, size_t size)
-{
-    ctx->big_missed[ctx->big_missed_at++ % HK_BIG_MISSED] = size;
-}
-
 static void note_asked(hak_ctx *ctx, size_t size)
 {
     for (unsigned i = 0; i < HK_BIG_MISSED; i++) {
@@ -188,15 +183,21 @@ static hk_big *oldest_cached(const hak_ctx *ctx)
     return b;
 }
 
+/* It is remembered, in case it is asked for again. */
+static void give_up_noted(hak_ctx *ctx, hk_big *b)
+{
+    ctx->big_missed[ctx->big_missed_at++ % HK_BIG_MISSED] = b->size;
+    give_up(ctx, b);
+}
+
 void hk_big_yield(hak_ctx *ctx, size_t n)
 {
     ctx->big_grown += n;
     while (hk_get(&ctx->cached_bytes) > ctx->big_wish) {
-        size_t size = oldest_cached(ctx)->size;
-        if (size > ctx->big_grown) return;
-        ctx->big_grown -= size;
-        note_given_up(ctx, size);
-        give_up(ctx, oldest_cached(ctx));
+        hk_big *oldest = oldest_cached(ctx);
+        if (oldest->size > ctx->big_grown) return;
+        ctx->big_grown -= oldest->size;
+        give_up_noted(ctx, oldest);
     }
     ctx->big_grown = 0;
 }
@@ -268,10 +269,8 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
     list_add(&ctx->cached, b);
     hk_add(&ctx->cached_bytes, b->size);
     size_t keep = cache_limit(ctx);
-    while (hk_get(&ctx->cached_bytes) > keep) {
-        note_given_up(ctx, oldest_cached(ctx)->size);
-        give_up(ctx, oldest_cached(ctx));
-    }
+    while (hk_get(&ctx->cached_bytes) > keep)
+        give_up_noted(ctx, oldest_cached(ctx));
 }
 
 size_t hk_big_purge(hak_ctx *ctx)

@@ -186,14 +186,12 @@ static bool listed(const hak_ctx *ctx, const hk_slab *s)
 static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (listed(ctx, s)) {
-        hk_slab_unlist(ctx, bin, s);
-        hk_units_give(ctx, s);
-    } else if (s->used == 0) {
-        hk_units_give(ctx, s);
-    } else {
+    if (s->used > 0) {
         list_append(ctx, bin, s);
+        return;
     }
+    if (listed(ctx, s)) hk_slab_unlist(ctx, bin, s);
+    hk_units_give(ctx, s);
 }
 
 /* Reciprocal multiply, bit, counter; 1 = done, 0 = misuse. Block memory is not touched, live blocks are not
