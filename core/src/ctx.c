@@ -302,10 +302,23 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
     return true;
 }
 
+/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one. */
+enum { BINS_AT = HK_PAGE / 2 };
+_Static_assert(BINS_AT + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins fit into a unit");
+
+static bool meta_room(const hak_ctx *ctx, size_t n)
+{
+    return (size_t)(ctx->meta_end - ctx->meta) >= n;
+}
+
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 {
     n = hk_align_up(n, 16);
-    if ((size_t)(ctx->meta_end - ctx->meta) < n) {
+    if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins) {
+        ctx->meta = (char *)(ctx->bins + HK_BINS);
+        ctx->meta_end = (char *)ctx->bins - BINS_AT + HK_UNIT;
+    }
+    if (!meta_room(ctx, n)) {
         bool zero;
         hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
         if (!s) return NULL;
@@ -317,22 +330,18 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
     return p;
 }
 
-_Static_assert(HK_PAGE + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins and a page of magazines share a unit");
-
 bool hk_bins_make(hak_ctx *ctx)
 {
     if (ctx->bins != no_bins) return true;
     bool zero;
     hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
     if (!s) return false;
-    /* Bins of small classes fill one page, and the page before it is for their magazines: a small heap
-     * touches these two. */
     char *unit = hk_unit_address(ctx->space, s->id);
-    ctx->bins = (hk_bin *)(void *)(unit + HK_PAGE);
+    ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
-    if (ctx->meta_end - ctx->meta < (ptrdiff_t)HK_PAGE) {
+    if (!meta_room(ctx, BINS_AT)) {
         ctx->meta = unit;
-        ctx->meta_end = unit + HK_PAGE;
+        ctx->meta_end = unit + BINS_AT;
     }
     return true;
 }

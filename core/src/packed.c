@@ -180,7 +180,7 @@ static bool region_again(hak_ctx *ctx, size_t want)
 /* A region for a block of `size` bytes: the largest free block, else a new unit. */
 static HK_NOINLINE bool region_next(hak_ctx *ctx, unsigned asks, size_t size)
 {
-    enum { LEAST = 256, UNIT = HK_PACKED_HOT / 3 };
+    enum { LEAST = 256, UNIT = HK_PACKED_HOT / 4 };
     if (region_again(ctx, hk_max(size + 8, LEAST))) return true;
     unsigned most = size <= OPEN_MAX ? ctx->packed_nursery + COLD_UNITS : ctx->packed_nursery;
     if (ctx->packed_count >= hk_min(most, HK_PACKED_UNITS)) return false;
