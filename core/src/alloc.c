@@ -44,7 +44,7 @@ HK_INLINE void *pop(hk_bin *bin, hak_label label)
     return p;
 }
 
-void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+HK_INLINE void *alloc_fast(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(n <= 1024)) {
         hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
@@ -53,13 +53,14 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     return hk_alloc_slow(ctx, n, label, site);
 }
 
+void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    return alloc_fast(ctx, n, label, site);
+}
+
 void *hak_alloc(hak_ctx *ctx, size_t n)
 {
-    if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
-        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, 0);
-    }
-    return hk_alloc_slow(ctx, n, 0, 0);
+    return alloc_fast(ctx, n, 0, 0);
 }
 
 HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
@@ -141,11 +142,7 @@ static HK_NOINLINE void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label,
 {
     hak_ctx *heap = hk_heap_quick(root);
     if (HK_UNLIKELY(!heap)) return alloc_in_new_heap(root, n, label, site);
-    if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(heap, hk_class_table[(n + 7) >> 3]);
-        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
-    }
-    return hk_alloc_slow(heap, n, label, site);
+    return alloc_fast(heap, n, label, site);
 }
 
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
@@ -164,6 +161,10 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label lab
 
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
+    if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_kind_above(n));
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
+    }
     if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_in_heap(ctx, n, label, site);
     if (HK_LIKELY(n <= 1024)) {
         unsigned class = hk_class_table[(n + 7) >> 3];
@@ -174,9 +175,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    unsigned class = hk_class_of(n);
-    hk_bin *bin = hk_bin_of(ctx, class);
-    return bin->top > bin->lo ? pop(bin, label) : alloc_class(ctx, class, label);
+    return alloc_class(ctx, hk_class_of(n), label);
 }
 
 static HK_COLD void *absurd(hak_ctx *ctx)

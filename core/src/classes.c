@@ -45,3 +45,41 @@ const uint8_t hk_class_table[129] = {
     0,  SEQ16(0),  SEQ16(16), SEQ16(32), SEQ16(48),  64,         65,         65,
     65, SAME4(66), SAME4(67), SAME4(68), SAME16(69), SAME16(73), SAME16(77),
 };
+
+#define SAME7(c) SAME4(c), (c), (c), (c)
+#define SAME8(c) SAME4(c), SAME4(c)
+#define SAME15(c) SAME8(c), SAME7(c)
+#define ALIKE16(c) SAME8(c), SAME8(c)
+#define ALIKE32(c) ALIKE16(c), ALIKE16(c)
+
+const uint8_t hk_class_table_above[513] = {
+    ALIKE16(0),   0,
+    81,           82,
+    83,           83,
+    84,           84,
+    85,           85,
+    86,           86,
+    87,           87,
+    88,           88,
+    89,           89,
+    90,           91,
+    91,           91,
+    SAME4(92),    SAME4(93),
+    SAME4(94),    SAME4(95),
+    SAME4(96),    SAME4(97),
+    SAME4(98),    99,
+    SAME7(100),   SAME8(101),
+    SAME8(102),   SAME8(103),
+    SAME8(104),   SAME8(105),
+    SAME8(106),   SAME8(107),
+    108,          SAME15(109),
+    ALIKE16(110), ALIKE16(111),
+    ALIKE16(112), ALIKE16(113),
+    ALIKE16(114), ALIKE16(115),
+    ALIKE16(116), 117,
+    ALIKE16(118), SAME15(118),
+    ALIKE32(119), ALIKE32(120),
+    ALIKE32(121), ALIKE32(122),
+    ALIKE32(123), ALIKE32(124),
+    ALIKE32(125),
+};

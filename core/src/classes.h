@@ -29,13 +29,12 @@ typedef struct hk_class {
 HK_HIDDEN extern const hk_class hk_classes[HK_SMALL_CLASSES];
 /* Class of a size up to 1024, by (size + 7) / 8. */
 HK_HIDDEN extern const uint8_t hk_class_table[129];
+/* Class of a size above 1024 and up to 32 KiB, by (size + 63) / 64. */
+HK_HIDDEN extern const uint8_t hk_class_table_above[513];
 
 HK_INLINE unsigned hk_class_of(size_t n)
 {
-    if (HK_LIKELY(n <= 1024)) return hk_class_table[(n + 7) >> 3];
-    unsigned log = hk_log2(n - 1), class = 81u + (log - 10u) * 9u; /* 2^10 to 2^14 */
-    size_t above = n - 1 - ((size_t)1 << log);
-    return above < 64 ? class : class + 1u + (unsigned)(above >> (log - 3));
+    return HK_LIKELY(n <= 1024) ? hk_class_table[(n + 7) >> 3] : hk_class_table_above[(n + 63) >> 6];
 }
 
 /* Label areas, by the log2 of the bytes that share a byte. */
@@ -55,6 +54,13 @@ HK_INLINE unsigned hk_run_units(unsigned run_class)
     if (run_class < 16) return run_class + 1;
     unsigned octave = (run_class - 16) / 8, step = (run_class - 16) % 8;
     return (16u << octave) + (step + 1) * (2u << octave);
+}
+
+/* Of a block above 1 KiB and up to 1 MiB. */
+HK_INLINE unsigned hk_kind_above(size_t n)
+{
+    if (n <= HK_SMALL_MAX) return hk_class_table_above[(n + 63) >> 6];
+    return HK_SMALL_CLASSES + hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 
 HK_INLINE size_t hk_kind_size(unsigned kind)

@@ -31,6 +31,17 @@ typedef struct hk_team hk_team;
 typedef struct hk_heap hk_heap;
 
 struct hak_ctx {
+    /* Cold. The context begins a page, as many blocks do: stores to those would hold up loads of this line,
+     * for processors tell the two apart by the offset in the page first. */
+    hak_quota *quota;
+    hak_pressure_fn *on_pressure;
+    void *pressure_user;
+    hak_error_fn *on_error;
+    void *error_user;
+    const char *name;
+    hk_counter failures;
+    const char *const *given_names; /* of labels 1 to given_count, the caller's */
+
     /* What the fast paths read. */
     uintptr_t base; /* of the extent whose blocks go through magazines */
     size_t units;
@@ -62,17 +73,9 @@ struct hak_ctx {
     uint64_t flush_ns; /* when magazines of larger blocks were last emptied by a tick */
     hk_counter committed, metadata, peak, released;
     hk_counter soft, hard;
-    hak_pressure_fn *on_pressure;
-    void *pressure_user;
-    hak_quota *quota;
-    hak_error_fn *on_error;
-    void *error_user;
-    const char *name;
-    hk_counter failures;
 
-    char *meta, *meta_end;          /* where the context's own data are bumped from */
-    const char *const *given_names; /* of labels 1 to given_count, the caller's */
-    const char **label_names;       /* of those defined later */
+    char *meta, *meta_end;    /* where the context's own data are bumped from */
+    const char **label_names; /* of labels defined later than the given ones */
     uint16_t given_count, label_room;
     _Atomic uint32_t label_count;
     hak_ctx *charged_next, *charged_prev; /* in the space's list of contexts with a quota */

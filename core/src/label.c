@@ -52,9 +52,10 @@ static bool labels_on(hak_ctx *ctx)
         memset(hk_label_byte(e, s->kind, hk_slab_start(e, s)), 0, hk_label_bytes(s->kind, s->units));
     }
     ctx->labelled = true;
-    for (unsigned class = 0; class < HK_SMALL_CLASSES; class ++) {
-        hk_bin *bin = hk_bin_of(ctx, class);
-        if (bin->slots) bin->labels = ctx->extent->labels[hk_classes[class].area];
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (bin->slots)
+            bin->labels = ctx->extent->labels[kind < HK_SMALL_CLASSES ? hk_classes[kind].area : HK_AREA_RUN];
     }
     return true;
 }

@@ -29,6 +29,8 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
     bin->hi = slots + cap;
     bin->cap = (uint8_t)cap;
     bin->kind = (uint8_t)kind;
+    bin->shift = HK_UNIT_SHIFT;
+    if (ctx->labelled) bin->labels = ctx->extent->labels[HK_AREA_RUN];
 }
 
 static hk_slab *slab_of(hk_extent *e, const void *p)

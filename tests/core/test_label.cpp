@@ -257,6 +257,38 @@ TEST_CASE("labels may come when blocks exist already")
     require_accounts(ctx, account, 2);
 }
 
+TEST_CASE("blocks above 1 KiB that are at hand take a label, whether it came before their magazine or after")
+{
+    const bool before = GENERATE(true, false);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_label a = before ? hak_label_define(ctx, "a") : hak_label(0);
+    for (size_t n :
+         {size_t(1025), size_t(5000), size_t(32768), size_t(32769), size_t(64 * 1024), size_t(MiB)}) {
+        CAPTURE(before, n);
+        // Its class gets a magazine.
+        for (int i = 0; i < 40; i++)
+            hak_free(ctx, hak_alloc(ctx, n));
+    }
+    if (!before) a = hak_label_define(ctx, "a");
+    REQUIRE(a != 0);
+    for (size_t n :
+         {size_t(1025), size_t(5000), size_t(32768), size_t(32769), size_t(64 * 1024), size_t(MiB)}) {
+        CAPTURE(before, n);
+        void *p = hak_alloc_cs(ctx, n, a, 0);
+        CHECK(hak_usable_size(ctx, p) >= n);
+        CHECK(hak_label_of(ctx, p) == a);
+        hak_free(ctx, p);
+        void *q = hak_alloc(ctx, n);
+        CHECK(q == p);
+        CHECK(hak_label_of(ctx, q) == 0);
+        hak_free(ctx, q);
+    }
+    hak_label_info info{};
+    CHECK(hak_label_stats(ctx, a, &info) == 0);
+    CHECK(info.live_bytes == 0);
+}
+
 TEST_CASE("an undefined label is booked somewhere, and the sums stay exact")
 {
     int which = GENERATE(0, 1, 2);

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define HAK_INLINE_LAYOUT 1
+#define HAK_INLINE_LAYOUT 2
 /* The layout that the library was built with. [any thread] */
 HAK_API int hak_inline_layout(void);
 
@@ -38,11 +38,12 @@ typedef struct hak_inline_bin {
 /* The beginning of a context. A block's unit of 16 KiB is (address - base) >> 14, below `units`; its map
  * entry, xor key, is the number of its bin if the context owns it, else HAK_INLINE_BINS or more. */
 typedef struct hak_inline_ctx {
+    uint8_t private_a[64];
     uintptr_t base;
     size_t units;
     const uint32_t *map;
     uint32_t key;
-    uint8_t private_a[4];
+    uint8_t private_b[4];
     hak_inline_bin *bins;
 } hak_inline_ctx;
 
