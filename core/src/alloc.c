@@ -193,7 +193,11 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     if (n > HK_SIZE_MOST) return absurd(ctx);
-    if (ctx->role == HK_ROOT && !(ctx = hk_heap_here(ctx))) return NULL;
+    if (ctx->role == HK_ROOT) {
+        hak_ctx *heap = hk_heap_here(ctx);
+        if (!heap) return hk_fail(ctx);
+        ctx = heap;
+    }
     if (!may_allocate(ctx)) return hk_fail(ctx);
     hk_enter(ctx);
     void *p = alloc_large(ctx, align, n, label, site, zero);
@@ -251,7 +255,11 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
         bool zero;
         return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, &zero);
     }
-    if (ctx->role == HK_ROOT && !(ctx = hk_heap_here(ctx))) return NULL;
+    if (ctx->role == HK_ROOT) {
+        hak_ctx *heap = hk_heap_here(ctx);
+        if (!heap) return hk_fail(ctx);
+        ctx = heap;
+    }
     if (!may_allocate(ctx)) return hk_fail(ctx);
     unsigned class = aligned_class(align, n);
     hk_enter(ctx);

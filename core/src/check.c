@@ -13,14 +13,16 @@ static bool still_poisoned(const unsigned char *p, size_t n)
 
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
-    const hk_slab *before = bin->slab;
-    uint32_t fresh = before ? before->fresh : 0;
+    const hk_slab *before = bin->slab, *next = bin->first ? hk_slab_at(ctx->space, bin->first) : NULL;
+    uint32_t fresh = before ? before->fresh : 0, next_fresh = next ? next->fresh : 0;
     if (!hk_slab_refill(ctx, bin, 1)) return NULL;
     unsigned char *p = *--bin->top;
     size_t size = hk_classes[bin->kind].size;
     if (ctx->debug & HAK_DEBUG_POISON) {
         /* A block that was not handed out before holds whatever its pages held. */
-        bool reused = bin->slab == before && before->fresh == fresh;
+        bool reused = bin->slab == before ? before->fresh == fresh
+                      : bin->slab == next ? next->fresh == next_fresh
+                                          : false;
         if (reused && !still_poisoned(p, size))
             hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
         memset(p, HK_POISON_NEW, size);

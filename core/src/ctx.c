@@ -59,7 +59,7 @@ const char *hak_version(void)
 
 void *hk_fail(hak_ctx *ctx)
 {
-    hk_add(&ctx->failures, 1);
+    atomic_fetch_add_explicit(&ctx->failures, 1, memory_order_relaxed);
     return NULL;
 }
 
@@ -230,7 +230,7 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
                            hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
     if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
-        hk_space_give(space, id, units, false);
+        hk_space_give(space, id, units, 0);
         id = 0;
     }
     if (!id) {
@@ -266,19 +266,14 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
 {
-    hak_space *space = ctx->space;
     all_remove(ctx, s);
-    bool holes = s->released != 0;
+    size_t holes = hk_slab_released(s);
     wipe(ctx, s);
-    if (holes) {
-        size_t n = hk_slab_released(s);
-        hk_sub(&ctx->released, n);
-        hk_sub(&space->returned_bytes, n); /* the whole slab is about to be counted */
-        s->released = 0;
-    }
+    hk_sub(&ctx->released, holes);
+    s->released = 0;
     units_uncharge(ctx, s->kind, s->units);
     ctx->gave = true;
-    hk_space_give(space, s->id, s->units, holes);
+    hk_space_give(ctx->space, s->id, s->units, holes);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
@@ -286,7 +281,7 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
     size_t less = s->units - units;
     s->units = (uint8_t)units;
     units_uncharge(ctx, s->kind, less);
-    hk_space_give(ctx->space, s->id + (uint32_t)units, less, false);
+    hk_space_give(ctx->space, s->id + (uint32_t)units, less, 0);
 }
 
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
@@ -444,7 +439,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META, &ignored)) {
         id = hk_space_take(space, NULL, 1, 0, HK_WANT_WARM, false, &zero);
         if (!id || id >> HK_ID_BITS) {
-            if (id) hk_space_give(space, id, 1, false);
+            if (id) hk_space_give(space, id, 1, 0);
             hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);
             id = 0;
         }
@@ -504,7 +499,7 @@ void hak_ctx_destroy(hak_ctx *ctx)
     hk_space_unreserve(space, &ctx->reserve);
     hk_unit_id id = ctx->id;
     hk_space_give_all(space, ctx->all);
-    hk_space_give(space, id, 1, false);
+    hk_space_give(space, id, 1, 0);
 }
 
 void hak_space_delete(hak_space *space)

@@ -338,22 +338,49 @@ void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *use
 
 /* ---- Fork ----------------------------------------------------------------------------------------- */
 
+/* The lock of a space is held over a fork for any number of contexts. It comes last: before the locks of
+ * another context are taken it is dropped. Returns for how many contexts it was held. */
+static unsigned space_pause(hak_space *s, uintptr_t thread)
+{
+    if (atomic_load(&s->forking) != thread) return 0;
+    unsigned held = s->forks;
+    atomic_store(&s->forking, 0);
+    hk_lock_drop(&s->lock);
+    return held;
+}
+
+static void space_hold(hak_space *s, uintptr_t thread, unsigned held)
+{
+    hk_lock_take(&s->lock);
+    atomic_store(&s->forking, thread);
+    s->forks = held + 1;
+}
+
+static void space_done(hak_space *s)
+{
+    if (--s->forks > 0) return;
+    atomic_store(&s->forking, 0);
+    hk_lock_drop(&s->lock);
+}
+
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
 {
     hak_ctx *root = hk_root(ctx);
+    uintptr_t thread = hk_thread_register();
+    unsigned held = space_pause(root->space, thread);
     if (root->team) {
         hk_lock_take(&root->team->walk);
         hk_lock_take(&root->team->lock);
         for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
             hk_lock_take(&of(heap)->lock);
     }
-    hk_space_fork_prepare(root->space, hk_thread_register());
+    space_hold(root->space, thread, held);
 }
 
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
 {
     hak_ctx *root = hk_root(ctx);
-    hk_space_fork_done(root->space);
+    space_done(root->space);
     if (!root->team) return;
     for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
         hk_lock_drop(&of(heap)->lock);

@@ -49,10 +49,20 @@ static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
     return start;
 }
 
+/* What the kernel keeps is cleared by hand: locked pages, and parts of pages where these are larger than
+ * HK_PAGE, for it would round up to what belongs to others. */
 static void os_decommit(void *user, void *p, size_t n)
 {
     (void)user;
-    madvise(p, n, MADV_DONTNEED);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
+    char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
+    if (from >= to || madvise(from, (size_t)(to - from), MADV_DONTNEED) != 0) {
+        memset(at, 0, n);
+        return;
+    }
+    memset(at, 0, (size_t)(from - at));
+    memset(to, 0, (size_t)(end - to));
 }
 
 static void os_release(void *user, void *p, size_t n)
@@ -64,7 +74,7 @@ static void os_release(void *user, void *p, size_t n)
 static void *os_remap(void *user, void *p, size_t old_n, size_t n, uintptr_t below)
 {
     (void)user;
-    void *q = mremap(p, old_n, n, 0);
+    void *q = below && (uintptr_t)p + n > below ? MAP_FAILED : mremap(p, old_n, n, 0);
     if (q != MAP_FAILED) return q;
     if (!below || below >= HK_POINTERS_BELOW) {
         q = mremap(p, old_n, n, MREMAP_MAYMOVE);

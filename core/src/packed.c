@@ -379,7 +379,7 @@ bool hk_packed_visit(const hak_ctx *ctx, unsigned i, hak_visit_fn *fn, void *use
         size_t next = next_start(ctx, unit, at);
         uint8_t label = label_at(labels, at);
         if (label != HK_PACKED_FREE) {
-            hak_block block = {unit + at, next - at, label, 0};
+            hak_block block = {unit + at, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;
         }
         at = next;

@@ -94,9 +94,11 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         return q;
     }
     if (keep) label = ctx->labelled ? hak_label_of(ctx, p) : 0;
-    size_t want = with_room(ctx, size, n);
+    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures);
     q = hak_alloc_cs(ctx, want, label, site);
     if (!q && want > n) q = hak_alloc_cs(ctx, n, label, site);
+    /* One at most, and none where the caller sees no NULL. */
+    if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
     if (!q) {
         if (n > size) return NULL;
         ctx->slack = true; /* from now on a told size may be smaller than its block's class */

@@ -88,10 +88,17 @@ bool hk_space_wants_huge(const hak_space *s, size_t committed)
     return s->os.huge && s->huge_from != HAK_NONE && committed >= s->huge_from;
 }
 
-void hk_space_huge(hak_space *s, void *p, size_t n)
+static void call_huge(hak_space *s, void *p, size_t n)
 {
     hk_add(&s->os_calls, 1);
     s->os.huge(s->os.user, p, n);
+}
+
+void hk_space_huge(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    call_huge(s, p, n);
+    hk_lock_drop(&s->lock);
 }
 
 /* ---- Extents ------------------------------------------------------------------------------------ */
@@ -298,7 +305,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
     e->chunks_used++;
-    if (e->owned && huge) hk_space_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+    if (e->owned && huge) call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }
 
@@ -503,12 +510,13 @@ void hk_space_purge(hak_space *s)
 }
 
 /* With the lock held. */
-static void give(hak_space *s, hk_unit_id id, size_t units, bool holes)
+static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
 {
     hk_extent *e = hk_extent_of_id(s, id);
     size_t unit = id - e->first;
     set_map(e, unit, units, 0);
     if (holes) call_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
+    hk_sub(&s->returned_bytes, holes); /* they were counted before */
     hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
@@ -538,7 +546,7 @@ static void keep_idle(hak_space *s)
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
 }
 
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes)
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
 {
     hk_lock_take(&s->lock);
     give(s, id, units, holes);
@@ -553,7 +561,7 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
         hk_lock_take(&s->lock);
         for (unsigned i = 0; all && i < BATCH; i++) {
             const hk_slab *slab = hk_slab_at(s, all);
-            give(s, all, slab->units, slab->released != 0);
+            give(s, all, slab->units, hk_slab_released(slab));
             all = slab->all_next;
         }
         keep_idle(s);
@@ -654,22 +662,6 @@ void hk_space_make_room(hak_space *s, size_t n)
     size_t idle = hk_get(&s->idle_units);
     purge_to(s, idle - hk_min(idle, units), units);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
-    hk_lock_drop(&s->lock);
-}
-
-void hk_space_fork_prepare(hak_space *s, uintptr_t thread)
-{
-    if (atomic_load(&s->forking) != thread) {
-        hk_lock_take(&s->lock);
-        atomic_store(&s->forking, thread);
-    }
-    s->forks++;
-}
-
-void hk_space_fork_done(hak_space *s)
-{
-    if (--s->forks > 0) return;
-    atomic_store(&s->forking, 0);
     hk_lock_drop(&s->lock);
 }
 

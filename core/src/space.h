@@ -176,8 +176,8 @@ void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *
 void hk_space_unreserve(hak_space *s, hk_reserve *r);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
-/* holes: some of their pages are decommitted. Bitmaps of what is given are zero. */
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units, bool holes);
+/* holes: bytes of them that are decommitted. Bitmaps of what is given are zero. */
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units, size_t holes);
 /* Everything in the list that begins with `all`, of a context that ends. */
 void hk_space_give_all(hak_space *s, hk_unit_id all);
 /* Commits the label bytes of the chunk in which the unit lies. */
@@ -187,9 +187,6 @@ void hk_space_purge(hak_space *s);
 /* n bytes of fresh pages are about to be used: as much of the idle ones goes back, so that what is resident
  * does not grow by what was kept for others. */
 void hk_space_make_room(hak_space *s, size_t n);
-/* The lock held over a fork, for any number of contexts of the space. */
-void hk_space_fork_prepare(hak_space *s, uintptr_t thread);
-void hk_space_fork_done(hak_space *s);
 /* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 

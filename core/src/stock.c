@@ -22,10 +22,10 @@ static hk_stock *stock_of(hak_ctx *heap)
 }
 
 /* All together at most seven eighths of what is out of bitmaps, and FREE_BYTES. Blocks of slabs that went
- * over to another heap, and those that are checked one by one, cannot be handed out from here. */
+ * over to another heap cannot be handed out from here, and a heap without magazines takes none. */
 bool hk_stock_put(hak_ctx *heap, hk_batch *b)
 {
-    if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || heap->checked || !heap->magazine) return false;
+    if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || heap->debug || !heap->magazine) return false;
     hk_stock *t = stock_of(heap);
     if (!t) return false;
     struct hk_shelf *shelf = &t->shelves[b->kind];

@@ -321,6 +321,23 @@ TEST_CASE("HAK_DEBUG_POISON: a write after free is found on reuse")
     CHECK(c.errors.take() == "");
 }
 
+TEST_CASE("HAK_DEBUG_POISON: a write after free is found in a slab that was full")
+{
+    const size_t n = GENERATE((size_t)500, (size_t)3000);
+    Checked c(HAK_DEBUG_POISON, HAK_NONE);
+    std::vector<char *> blocks;
+    for (int i = 0; i < 200; i++)
+        blocks.push_back(static_cast<char *>(hak_alloc(c.ctx, n)));
+    char *p = blocks[3];
+    hak_free(c.ctx, p);
+    p[n / 2] = 7;
+    bool reused = false;
+    for (int i = 0; i < 1000 && !reused; i++)
+        reused = hak_alloc(c.ctx, n) == p;
+    REQUIRE(reused);
+    c.require_one(HAK_E_USE_AFTER_FREE, p);
+}
+
 TEST_CASE("HAK_DEBUG_ABORT aborts after the callback")
 {
     auto status_of = [](unsigned debug) {

@@ -320,6 +320,25 @@ TEST_CASE("an undefined label is booked somewhere, and the sums stay exact")
     CHECK(hak_label_of(ctx, nullptr) == 0);
 }
 
+TEST_CASE("a visit tells labels that nobody defined as 0")
+{
+    size_t packed = GENERATE((size_t)0, HAK_NONE);
+    TestSpace space;
+    hak_options options = ctx_options();
+    options.packed_bytes = packed;
+    TestCtx ctx(space.space, &options);
+    REQUIRE(hak_label_define(ctx, "one") == 1);
+    for (size_t n : {(size_t)24, (size_t)700, (size_t)40 * KiB, 2 * MiB})
+        REQUIRE(hak_alloc_cs(ctx, n, 200, 0) != nullptr);
+    hak_ctx_visit(
+        ctx,
+        [](void *, const hak_block *block) {
+            CHECK(block->label == 0);
+            return true;
+        },
+        nullptr);
+}
+
 TEST_CASE("a visit can be stopped")
 {
     TestSpace s;

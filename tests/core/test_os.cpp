@@ -1,5 +1,6 @@
 // The table of the operating system (hak_os_default), the fake one of the tests, and how a space copes
 // with tables that lack optional entries.
+#include "crew.h"
 #include "heap.h"
 
 #include <sys/resource.h>
@@ -88,6 +89,48 @@ TEST_CASE("default commit keeps pages in use, decommit clears them")
     os.release(os.user, p, n);
 }
 
+TEST_CASE("default decommit clears what the kernel does not take back, and nothing else")
+{
+    hak_os os = default_os();
+    const size_t n = 64 * KiB;
+    char *p = static_cast<char *>(os.reserve(os.user, n, PAGE, 0));
+    REQUIRE(p != nullptr);
+    fill(p, n, 1);
+    // As with mlockall() in the host: MADV_DONTNEED is refused.
+    REQUIRE(mlock(p + 4 * PAGE, PAGE) == 0);
+    os.decommit(os.user, p + 2 * PAGE, 4 * PAGE);
+    CHECK(all_bytes(p + 2 * PAGE, 4 * PAGE, 0));
+    munlock(p + 4 * PAGE, PAGE);
+    // Parts of a page, as where pages of the machine are larger than those of hakmem.
+    fill(p, n, 1);
+    std::vector<char> before(p, p + n);
+    os.decommit(os.user, p + 100, 3 * PAGE);
+    CHECK(all_bytes(p + 100, 3 * PAGE, 0));
+    CHECK(std::memcmp(p, before.data(), 100) == 0);
+    CHECK(std::memcmp(p + 100 + 3 * PAGE, before.data() + 100 + 3 * PAGE, n - 100 - 3 * PAGE) == 0);
+    os.decommit(os.user, p + 8 * PAGE + 8, 16);
+    CHECK(all_bytes(p + 8 * PAGE + 8, 16, 0));
+    CHECK(std::memcmp(p + 8 * PAGE, before.data() + 8 * PAGE, 8) == 0);
+    CHECK(std::memcmp(p + 8 * PAGE + 24, before.data() + 8 * PAGE + 24, PAGE - 24) == 0);
+    os.release(os.user, p, n);
+}
+
+TEST_CASE("default remap stays below its bound, where there is room behind the block, too")
+{
+    hak_os os = default_os();
+    const size_t n = MiB;
+    const uintptr_t low = (uintptr_t)1 << 31;
+    char *p = static_cast<char *>(os.reserve(os.user, 4 * n, PAGE, low));
+    REQUIRE(p != nullptr);
+    os.release(os.user, p + n, 3 * n);
+    fill(p, n, 3);
+    const uintptr_t below = addr(p) + n + n / 2;
+    char *q = static_cast<char *>(os.remap(os.user, p, n, 2 * n, below));
+    if (q) CHECK(addr(q) + 2 * n <= below);
+    CHECK(filled(q ? q : p, n, 3));
+    os.release(os.user, q ? q : p, q ? 2 * n : n);
+}
+
 TEST_CASE("default remap keeps the contents")
 {
     hak_os os = default_os();
@@ -143,6 +186,74 @@ TEST_CASE("the fake OS enforces its rules")
     CHECK(os.committed() == 0);
     t->release(t->user, p, MiB - PAGE);
     CHECK(os.close() != "");
+}
+
+namespace
+{
+
+// A table whose functions count calls that overlap.
+struct Alone {
+    hak_os real = default_os();
+    std::atomic<bool> inside{false};
+    std::atomic<unsigned> overlaps{0};
+
+    struct Call {
+        Alone *a;
+        explicit Call(void *user) : a(static_cast<Alone *>(user))
+        {
+            if (a->inside.exchange(true)) a->overlaps++;
+            std::this_thread::yield();
+        }
+        ~Call()
+        {
+            a->inside = false;
+        }
+    };
+
+    hak_os table()
+    {
+        hak_os os = real;
+        os.user = this;
+        os.reserve = [](void *u, size_t n, size_t align, uintptr_t below) {
+            Call call(u);
+            return call.a->real.reserve(nullptr, n, align, below);
+        };
+        os.release = [](void *u, void *p, size_t n) {
+            Call call(u);
+            call.a->real.release(nullptr, p, n);
+        };
+        os.huge = [](void *u, void *, size_t) { Call call(u); };
+        os.decommit = [](void *u, void *p, size_t n) {
+            Call call(u);
+            call.a->real.decommit(nullptr, p, n);
+        };
+        return os;
+    }
+};
+
+} // namespace
+
+TEST_CASE("functions of the table that concern pages are called one at a time")
+{
+    Alone alone;
+    hak_os os = alone.table();
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.os = &os;
+    options.huge_from = 1;
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    Crew crew(3, [&](size_t) {
+        hak_options ctx_opts = HAK_OPTIONS_INIT;
+        ctx_opts.big_cache = HAK_NONE;
+        hak_ctx *ctx = hak_ctx_new(space, &ctx_opts);
+        expect(ctx != nullptr, "no context");
+        for (int i = 0; i < 300; i++)
+            hak_free(ctx, hak_alloc(ctx, 8 * MiB));
+        hak_ctx_destroy(ctx);
+    });
+    CHECK(crew.join() == "");
+    CHECK(alone.overlaps == 0);
+    hak_space_delete(space);
 }
 
 TEST_CASE("optional entries may be missing")

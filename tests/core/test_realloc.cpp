@@ -236,3 +236,26 @@ TEST_CASE("many blocks grow side by side")
     }
     require_sound(ctx);
 }
+
+TEST_CASE("realloc without memory counts one failure, and none where the block stays")
+{
+    TestSpace space;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(space.space, &options);
+    void *p = hak_alloc(ctx, 2000), *large = hak_alloc(ctx, 300 * KiB);
+    REQUIRE((p && large));
+    space.os.refuse_all(true);
+    while (hak_alloc(ctx, 2100)) {
+    }
+    while (hak_alloc(ctx, 2300)) {
+    }
+    while (hak_alloc(ctx, 100)) {
+    }
+    const uint64_t before = stats_of(ctx).failures;
+    CHECK(hak_realloc(ctx, p, 2100) == nullptr);
+    CHECK(stats_of(ctx).failures == before + 1);
+    CHECK(hak_realloc(ctx, p, 100) == p);
+    CHECK(stats_of(ctx).failures == before + 1);
+    space.os.refuse_all(false);
+}

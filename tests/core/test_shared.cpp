@@ -590,6 +590,28 @@ TEST_CASE("shared: sums at a quiet point, and never absurd before")
     require_empty(ctx);
 }
 
+TEST_CASE("shared: every failed allocation is counted, that of a thread without a heap, too")
+{
+    Shared ctx;
+    hak_free(ctx, hak_alloc(ctx, 100));
+    const uint64_t before = stats_of(ctx).failures;
+    ctx.space.os.refuse_all(true);
+    std::atomic<size_t> expected{0};
+    Crew crew(4, [&](size_t) {
+        for (size_t i = 0; i < 2000; i++) {
+            void *p = i % 3 == 0   ? hak_alloc(ctx, 4 * MiB)
+                      : i % 3 == 1 ? hak_aligned_alloc(ctx, 2 * MiB, 100)
+                                   : hak_calloc(ctx, 3, MiB);
+            expect(p == nullptr, "memory from nowhere");
+            expected++;
+        }
+    });
+    REQUIRE(crew.join() == "");
+    ctx.space.os.refuse_all(false);
+    CHECK(stats_of(ctx).failures - before == expected);
+    CHECK(ctx.errors.take() == "");
+}
+
 #ifndef __SANITIZE_THREAD__ // the sanitizer's own runtime does not survive it
 namespace
 {

@@ -1,4 +1,5 @@
 // Spaces: options, address ranges, buffers of the caller, extents, refused reservations, threads.
+#include "crew.h"
 #include "heap.h"
 
 #include <sys/resource.h>
@@ -430,4 +431,40 @@ TEST_CASE("a space serves contexts of several threads")
     watcher.join();
     require_sound(watched);
     CHECK(hak_ctx_live_bytes(watched) <= stats_of(watched).live_bytes + 64 * 64);
+}
+
+TEST_CASE("two shared contexts of one space are made ready for a fork, one after the other")
+{
+    hak_options options = ctx_options();
+    options.shared = true;
+    hak_space *space = hak_space_new(nullptr);
+    REQUIRE(space != nullptr);
+    hak_ctx *a = hak_ctx_new(space, &options), *b = hak_ctx_new(space, &options);
+    hak_ctx *local = hak_ctx_new(space, nullptr);
+    REQUIRE((a && b && local));
+    std::atomic<bool> stop{false};
+    Crew crew(2, [&](size_t t) {
+        while (!stop) {
+            // Units of the space, with the lock of a heap held.
+            hak_ctx *ctx = t ? b : a;
+            hak_free(ctx, hak_alloc(ctx, 300 * KiB));
+            hak_ctx_flush(ctx);
+        }
+    });
+    for (int i = 0; i < 50; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        hak_ctx_fork_prepare(a);
+        // Now the other threads come to the space, with their heaps' locks.
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        hak_ctx_fork_prepare(local);
+        hak_ctx_fork_prepare(b);
+        hak_ctx_fork_parent(b);
+        hak_ctx_fork_parent(local);
+        hak_ctx_fork_parent(a);
+    }
+    stop = true;
+    REQUIRE(crew.join() == "");
+    CHECK(stats_of(a).live_blocks == 0);
+    CHECK(stats_of(b).live_blocks == 0);
+    hak_space_delete(space);
 }

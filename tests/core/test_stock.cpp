@@ -239,3 +239,21 @@ TEST_CASE("stock: blocks of a dead thread, kept there or under way, follow its s
     require_empty(ctx);
     require_sound(ctx);
 }
+
+TEST_CASE("stock: HAK_DEBUG_ABORT alone, which has no magazines")
+{
+    TestSpace space;
+    hak_options options = ctx_options();
+    options.shared = true;
+    options.packed_bytes = HAK_NONE;
+    options.debug = HAK_DEBUG_ABORT;
+    TestCtx ctx(space.space, &options);
+    for (int i = 0; i < 100; i++)
+        teach(ctx, 64, 300);
+    // What is written for a magazine without room must not be in the next record.
+    void *big = hak_alloc(ctx, 2 * MiB), *small = hak_alloc(ctx, 64);
+    CHECK(hak_usable_size(ctx, big) == 2 * MiB);
+    hak_free(ctx, small);
+    hak_free(ctx, big);
+    require_sound(ctx);
+}

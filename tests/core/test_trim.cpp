@@ -1,4 +1,5 @@
 // Giving back: flush, trim down to holes of one page, idle pages by the clock of the test.
+#include "crew.h"
 #include "heap.h"
 
 #include <cstdio>
@@ -361,5 +362,34 @@ TEST_CASE("trim gives back bitmaps, slab records and label bytes of what is free
         if (infos[(size_t)i].label == label) counted = infos[(size_t)i].live_blocks;
     CHECK(counted == blocks.size());
     hak_ctx_destroy(ctx);
+    hak_space_delete(space);
+}
+
+TEST_CASE("what trim gives back is never absurd, whatever others do")
+{
+    hak_space *space = hak_space_new(nullptr);
+    REQUIRE(space != nullptr);
+    std::atomic<int> busy{2};
+    Crew crew(3, [&](size_t t) {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        expect(ctx != nullptr, "no context");
+        // One has nothing to give.
+        while (t == 0 && busy > 0)
+            expect(hak_ctx_trim(ctx) < 1 * GiB, "an absurd number of bytes");
+        for (int round = 0; t && round < 200; round++) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 400; i++)
+                blocks.push_back(hak_alloc(ctx, 1000));
+            for (size_t i = 0; i < blocks.size(); i++)
+                if (i % 50) hak_free(ctx, blocks[i]);
+            expect(hak_ctx_trim(ctx) < 1 * GiB, "an absurd number of bytes");
+            for (size_t i = 0; i < blocks.size(); i += 50)
+                hak_free(ctx, blocks[i]);
+            expect(hak_ctx_trim(ctx) < 1 * GiB, "an absurd number of bytes");
+        }
+        if (t) busy--;
+        hak_ctx_destroy(ctx);
+    });
+    CHECK(crew.join() == "");
     hak_space_delete(space);
 }

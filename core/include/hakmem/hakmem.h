@@ -102,8 +102,9 @@ HAK_API const char *hak_version(void);
 /* ---- Pages of the operating system --------------------------------------------------------------- */
 
 /* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
- * `user`. They are called with a lock of the space held and must not call into hakmem. Memory from
- * reserve reads as zero once committed, and again after decommit + commit. */
+ * `user`, and must not call into hakmem. Those that concern pages, reserve to huge, are called one at a time,
+ * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
+ * and again after decommit + commit. */
 typedef struct hak_os {
     size_t size; /* sizeof(hak_os) */
     void *user;
