@@ -82,6 +82,18 @@ class Interpreter(Case):
         self.same("a.lua", "one", "", "--hak-report", "-v")
         self.same("-e", "x = 1", "a.lua")
         self.same("--", "a.lua", "-x")
+        self.same("-e", "for i = -9, 9 do if arg[i] then print(i, arg[i]) end end", "-v")
+        self.same(stdin="for i = -9, 9 do if arg[i] then print(i, arg[i]) end end")
+
+    def test_options_that_look_like_arguments(self):
+        for option in ("-e", "-l"):
+            for value in ("--comment", "-x"):
+                original, ours = (self.start(p, [option, value]) for p in (ORIGINAL, PROGRAM))
+                self.assertEqual(ours.returncode, original.returncode, (option, value))
+                if LUAJIT:
+                    self.same(option, value)
+        original, ours = (self.start(p, ["-Ex", "-e", "print(1)"]) for p in (ORIGINAL, PROGRAM))
+        self.assertEqual((ours.stdout, ours.returncode), (original.stdout, original.returncode))
 
     def test_stdin(self):
         self.same(stdin="print('from stdin', ...)")
@@ -111,15 +123,25 @@ class Interpreter(Case):
         ours, done = results(PROGRAM, text)
         for line in ("1", "6", "2", "end"):
             self.assertIn(line, ours)
+        self.assertEqual(done.stderr.split("\n")[0], "stdin:1: bad")
         self.assertIn("stdin:1: bad\nstack traceback:", done.stderr)
         self.assertIn("unexpected symbol near '='", done.stderr)
         self.assertEqual(done.returncode, 0)
+
+        # The end of the input inside of a chunk. (Some lua5.4 print "(null)".)
+        if LUAJIT:
+            self.same("-i", stdin="print(1)\nprint(\n")
+        # Errors of lines do not name the program.
+        text = "error('a')\nerror({})\nx = = 1\n"
+        ours, theirs = (self.start(p, ["-i"], stdin=text) for p in (PROGRAM, ORIGINAL))
+        self.assertEqual(re.sub("0x[0-9a-f]+", "", ours.stderr), re.sub("0x[0-9a-f]+", "", theirs.stderr))
 
     def test_environment(self):
         name = "LUA_INIT" if LUAJIT else "LUA_INIT_5_4"
         self.write("init.lua", "print('init file')")
         for value in ("print('init')", "@init.lua", "@nosuch.lua", "error('in init')", "syntax error"):
             self.same("-e", "print('main')", env={"LUA_INIT": value})
+            self.same("-v", "-e", "print('main')", env={"LUA_INIT": value})
             self.same("-e", "print('main')", env={name: value, "LUA_INIT": value + " "})
             self.same("-E", "-e", "print('main')", env={name: value})
         self.same("-E", "-e", "print(package.path)", env={"LUA_PATH": "./nowhere"})

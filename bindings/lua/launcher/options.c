@@ -10,10 +10,12 @@
 
 #ifdef HK_LUA_LUAJIT
 #define FLAGS "ivE"
-#define WITH_TEXT "elj" /* -e chunk or -echunk */
+#define FLAGS_WITH_TAIL "E" /* what follows is not looked at */
+#define WITH_TEXT "elj"     /* -e chunk or -echunk */
 #define OPTIONS "-e -l -b -j -O -i -v -E -- -"
 #else
 #define FLAGS "ivEW"
+#define FLAGS_WITH_TAIL ""
 #define WITH_TEXT "el"
 #define OPTIONS "-e -l -i -v -E -W -- -"
 #endif
@@ -97,17 +99,25 @@ static void set_flag(hk_options *o, char flag)
     else o->actions[o->action_count++] = (hk_action){flag, ""};
 }
 
+static bool is_argument(const char *text)
+{
+#ifdef HK_LUA_LUAJIT
+    return text != NULL;
+#else
+    return text != NULL && *text != '-';
+#endif
+}
+
 /* One option; *i is its index in args, and that of its last word afterwards. */
 static bool parse_option(hk_options *o, char **args, int *i, char *message, size_t size)
 {
     const char *arg = args[*i], *text = arg + 2;
-    if (strchr(FLAGS, arg[1]) != NULL && *text == '\0') {
+    if (strchr(FLAGS, arg[1]) != NULL && (*text == '\0' || strchr(FLAGS_WITH_TAIL, arg[1]) != NULL)) {
         set_flag(o, arg[1]);
     } else if (strchr(WITH_TEXT, arg[1]) != NULL) {
         if (*text == '\0') {
             text = args[*i + 1];
-            if (text == NULL || (*text == '-' && arg[1] != 'e'))
-                return fail(message, size, "'%s' needs an argument", arg);
+            if (!is_argument(text)) return fail(message, size, "'%s' needs an argument", arg);
             o->argv[o->argc++] = args[++*i];
         }
         if (arg[1] == 'e') o->has_chunk = true;

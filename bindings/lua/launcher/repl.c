@@ -78,6 +78,13 @@ static int load_expression(lua_State *L)
     return status;
 }
 
+/* What becomes of a chunk that the end of the input cuts off: LuaJIT says nothing and ends. */
+#ifdef HK_LUA_LUAJIT
+#define CUT_OFF (-1)
+#else
+#define CUT_OFF LUA_ERRSYNTAX
+#endif
+
 /* Replaces the line at the top, and more lines if needed, by a chunk or by a message. */
 static int load_line(lua_State *L)
 {
@@ -89,6 +96,7 @@ static int load_line(lua_State *L)
         lua_pushvalue(L, -2);
         if (!read_line(L, false)) {
             lua_pop(L, 1);
+            status = CUT_OFF;
             break;
         }
         lua_pushliteral(L, "\n");
@@ -114,6 +122,7 @@ void hk_repl(lua_State *L)
     lua_settop(L, 0);
     while (read_line(L, true)) {
         int status = load_line(L);
+        if (status < 0) break;
         if (status != LUA_OK) hk_print_error(L, status);
         else if (hk_run(L, 0, LUA_MULTRET) == LUA_OK) print_results(L);
         lua_settop(L, 0);

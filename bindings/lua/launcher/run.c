@@ -17,7 +17,8 @@
 #define LUA_OK 0
 #endif
 
-static lua_State *interrupted; /* the state that Ctrl-C stops */
+static lua_State *interrupted;                  /* the state that Ctrl-C stops */
+static const char *error_prefix = PROGRAM ": "; /* none in interactive mode */
 
 static void raise_interrupt(lua_State *L, lua_Debug *ar)
 {
@@ -70,7 +71,8 @@ int hk_print_error(lua_State *L, int status)
         const char *message = lua_tostring(L, -1);
         fflush(stdout);
         if (message != NULL || !lua_isnil(L, -1)) /* error(nil) is silent in LuaJIT */
-            fprintf(stderr, PROGRAM ": %s\n", message != NULL ? message : "(error object is not a string)");
+            fprintf(stderr, "%s%s\n", error_prefix,
+                    message != NULL ? message : "(error object is not a string)");
         lua_pop(L, 1);
     }
     return status;
@@ -209,7 +211,10 @@ static bool run_action(lua_State *L, const hk_action *action)
 
 static void make_arg_table(lua_State *L, const hk_options *o)
 {
-    int script = o->script < o->argc ? o->script : 0;
+    int script = o->script;
+#ifndef HK_LUA_LUAJIT
+    if (script == o->argc) script = 0; /* without a script arg[0] is the program; LuaJIT has it below */
+#endif
     lua_createtable(L, o->argc - script, script + 1);
     for (int i = 0; i < o->argc; i++) {
         lua_pushstring(L, o->argv[i]);
@@ -245,14 +250,23 @@ static void repl(lua_State *L)
 #ifdef HK_LUA_LUAJIT
     run_string(L, print_jit_status, "=" PROGRAM);
 #endif
+    const char *before = error_prefix;
+    error_prefix = "";
     hk_repl(L);
+    error_prefix = before;
 }
 
 bool hk_run_program(lua_State *L, const hk_options *o)
 {
+#ifdef HK_LUA_LUAJIT
+    make_arg_table(L, o);
+    if (!o->ignore_env && !run_environment(L)) return false;
+    if (o->version) print_version();
+#else
     if (o->version) print_version();
     make_arg_table(L, o);
     if (!o->ignore_env && !run_environment(L)) return false;
+#endif
     for (int i = 0; i < o->action_count; i++)
         if (!run_action(L, &o->actions[i])) return false;
 #ifdef HK_LUA_LUAJIT
