@@ -298,7 +298,7 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
 }
 
 /* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one. */
-enum { BINS_AT = HK_PAGE / 2 };
+enum { BINS_AT = HK_PAGE / 2, NOT_FIRST = 64 /* bytes: see hak_ctx */ };
 _Static_assert(BINS_AT + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins fit into a unit");
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
@@ -317,8 +317,9 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
         bool zero;
         hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
         if (!s) return NULL;
-        ctx->meta = hk_unit_address(ctx->space, s->id);
-        ctx->meta_end = ctx->meta + HK_UNIT;
+        char *unit = hk_unit_address(ctx->space, s->id);
+        ctx->meta = unit + NOT_FIRST;
+        ctx->meta_end = unit + HK_UNIT;
     }
     void *p = ctx->meta;
     ctx->meta += n;
@@ -334,8 +335,8 @@ bool hk_bins_make(hak_ctx *ctx)
     char *unit = hk_unit_address(ctx->space, s->id);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
-    if (!meta_room(ctx, BINS_AT)) {
-        ctx->meta = unit;
+    if (!meta_room(ctx, BINS_AT - NOT_FIRST)) {
+        ctx->meta = unit + NOT_FIRST;
         ctx->meta_end = unit + BINS_AT;
     }
     return true;
