@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "frames.h"
 
-#include "lines.h"
 #include "python.h"
 
 #include <dlfcn.h>
@@ -9,13 +8,14 @@
 
 /* As the headers of each version say (Include/internal/pycore_frame.h and others). */
 static const hk_py_layout layouts[] = {
-    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 40, 48, 72, 24},
-    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 72, 48, 72, 24},
-    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 92, 40, 56, 24},
-    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 92, 40, 56, 0},
+    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72},
+    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72},
+    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56},
+    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56},
 };
 
-enum { OB_TYPE = 8, OB_SIZE = 16, STR_LENGTH = 16, STR_STATE = 32, BYTES_DATA = 32 };
+enum { OB_TYPE = 8, OB_SIZE = 16, TYPE_DEALLOC = 48, STR_LENGTH = 16, STR_STATE = 32, BYTES_DATA = 32 };
+enum { CODE_3_10_BYTES = 48 }; /* the instructions, a bytes object */
 enum { STR_COMPACT = 1 << 5, STR_ASCII = 1 << 6 };
 
 hk_py_frames hk_py_frames_ready;
@@ -24,9 +24,12 @@ static const hk_py_layout *layout;
 static void *(*thread_state)(void);
 static const void *code_type, *unicode_type, *bytes_type;
 static const char *state = "waiting";
+static void (*code_dies)(const void *code);
+static void (*dealloc_code)(void *code);
 
-const char *hk_py_frames_start(void)
+const char *hk_py_frames_start(void (*dies)(const void *code))
 {
+    code_dies = dies;
     const hk_py_python *python = hk_py_python_find();
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts && python; i++)
         if (layouts[i].version == python->version) layout = &layouts[i];
@@ -47,9 +50,41 @@ static bool is(const void *object, const void *type)
     return object && hk_py_load(object, OB_TYPE) == type;
 }
 
-bool hk_py_place_valid(const hk_py_place *place)
+bool hk_py_place_of(const void *frame, hk_py_place *place)
 {
+    place->code = hk_py_load(frame, layout->frame_code);
+    uint64_t instruction = hk_py_load64(frame, layout->frame_instruction);
+    place->offset = layout->code_body != 0
+                        ? (intptr_t)((uintptr_t)instruction - (uintptr_t)place->code - layout->code_body)
+                        : 2 * (intptr_t)(int32_t)instruction;
     return is(place->code, code_type);
+}
+
+const void *hk_py_frame_caller(const void *frame)
+{
+    return hk_py_load(frame, layout->frame_previous);
+}
+
+size_t hk_py_code_units(const void *code)
+{
+    if (layout->code_body != 0) return (size_t)hk_py_load64(code, OB_SIZE);
+    return (size_t)hk_py_load64(hk_py_load(code, CODE_3_10_BYTES), OB_SIZE) / 2;
+}
+
+static void watched_dealloc(void *code)
+{
+    code_dies(code);
+    dealloc_code(code);
+}
+
+/* The address of a code object may be that of another one next. */
+static void watch_code(void)
+{
+    void (**slot)(void *) = (void (**)(void *))((uintptr_t)code_type + TYPE_DEALLOC);
+    void (*dealloc)(void *) = *slot;
+    if (dealloc == watched_dealloc) return;
+    dealloc_code = dealloc;
+    *slot = watched_dealloc;
 }
 
 /* Whether the first frame seen looks as the layout says. */
@@ -105,12 +140,38 @@ static intptr_t thread_offset(const void *thread)
     return s.found != 0 && self - s.found <= STATIC_MAX ? (intptr_t)(s.found - self) : 0;
 }
 
+/* Before 3.12 it is in the runtime, and the function that tells it is `mov address, %rax; ret`, or has
+ * `mov offset(%rax), %rax` between them. */
+static const void *const volatile *thread_address(const void *thread)
+{
+    static const uint8_t load[] = {0x48, 0x8b, 0x05}, load_more[] = {0x48, 0x8b, 0x80}, ret = 0xc3;
+    const uint8_t *code;
+    int32_t distance;
+    memcpy(&code, &thread_state, sizeof code);
+    if (memcmp(code, load, sizeof load) != 0) return NULL;
+    memcpy(&distance, code + 3, sizeof distance);
+    code += 7;
+    const char *at = (const char *)code + distance;
+    if (memcmp(code, load_more, sizeof load_more) == 0) {
+        memcpy(&distance, code + 3, sizeof distance);
+        at = (const char *)hk_py_load(at, 0) + distance;
+        code += 7;
+    }
+    return *code == ret && hk_py_load(at, 0) == thread ? (const void *const volatile *)at : NULL;
+}
+
 #else
 
 static intptr_t thread_offset(const void *thread)
 {
     (void)thread;
     return 0;
+}
+
+static const void *const volatile *thread_address(const void *thread)
+{
+    (void)thread;
+    return NULL;
 }
 
 #endif
@@ -121,15 +182,17 @@ void hk_py_frames_prepare(void)
     if (!layout || !python->is_initialized()) return;
     const void *thread = thread_state(), *frame = thread ? hk_py_frame_of(layout, thread) : NULL;
     if (!frame) return;
-    hk_py_place place = hk_py_place_of(layout, frame);
-    if (!hk_py_place_valid(&place) || !plausible(&place)) {
+    hk_py_place place;
+    if (!hk_py_place_of(frame, &place) || !plausible(&place)) {
         state = "frames of this CPython are not as expected";
         layout = NULL;
         return;
     }
+    watch_code();
     state = "ready";
     hk_py_frames_ready.thread_state = thread_state;
-    hk_py_frames_ready.thread_offset = thread_offset(thread);
+    if (python->version >= 0x030c) hk_py_frames_ready.thread_offset = thread_offset(thread);
+    else hk_py_frames_ready.thread_address = thread_address(thread);
     __atomic_store_n(&hk_py_frames_ready.layout, layout, __ATOMIC_RELEASE);
 }
 
@@ -176,16 +239,13 @@ size_t hk_py_place_name(const hk_py_place *place, char *text, size_t size)
     return file + put_text(hk_py_load(place->code, layout->code_name), text + file, size - file);
 }
 
-int hk_py_place_line(const hk_py_place *place)
+int hk_py_place_line(const hk_py_place *place, hk_py_line_walk *walk)
 {
     int first;
     memcpy(&first, place->code + layout->code_first_line, sizeof first);
     const char *table = hk_py_load(place->code, layout->code_lines);
     size_t size = (size_t)hk_py_load64(table, OB_SIZE);
     const uint8_t *lines = (const uint8_t *)table + BYTES_DATA;
-    if (layout->code_body == 0)
-        return hk_py_line_3_10(lines, size, first,
-                               2 * (intptr_t)(int32_t)(place->instruction - (uintptr_t)place->code));
-    return hk_py_line_3_11(lines, size, first,
-                           (intptr_t)(place->instruction - (uintptr_t)place->code - layout->code_body));
+    return layout->code_body != 0 ? hk_py_line_3_11(lines, size, first, place->offset, walk)
+                                  : hk_py_line_3_10(lines, size, first, place->offset, walk);
 }

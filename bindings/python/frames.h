@@ -4,6 +4,7 @@
 #define HK_PY_FRAMES_H
 
 #include "core.h"
+#include "lines.h"
 
 #include <string.h>
 
@@ -15,22 +16,22 @@ typedef struct hk_py_layout {
     uint16_t frame_code, frame_instruction, frame_previous;
     uint16_t code_first_line, code_file, code_name, code_lines;
     uint16_t code_body;              /* the instructions; 0 = frames count them instead */
-    uint16_t code_stamp;             /* 8 bytes that tell a code object from a dead one at the same address */
     uint16_t text_ascii, text_other; /* in a str: the characters */
-    uint16_t name_hash;              /* in the str of a name: its hash; 0 = code_stamp alone tells */
 } hk_py_layout;
 
-/* Layout is NULL until frames can be read. */
+/* Layout is NULL until frames can be read. Where the state of the running thread is: in thread-local memory,
+ * or at an address; 0 and NULL = only the function knows. */
 typedef struct hk_py_frames {
     const hk_py_layout *layout;
-    intptr_t thread_offset; /* of the thread state in thread-local memory; 0 = ask the function */
+    intptr_t thread_offset;
+    const void *const volatile *thread_address;
     void *(*thread_state)(void);
 } hk_py_frames;
 
 /* An instruction of a code object. */
 typedef struct hk_py_place {
     const char *code;
-    uintptr_t instruction; /* its address; in 3.10 that of the code object plus its number */
+    intptr_t offset; /* of the instruction, in bytes from the first one; negative before it */
 } hk_py_place;
 
 extern hk_py_frames hk_py_frames_ready;
@@ -39,8 +40,9 @@ extern hk_py_frames hk_py_frames_ready;
 #define HK_PY_THREAD_REGISTER 1
 #endif
 
-/* NULL = frames will be readable once Python is initialized; else why not. */
-const char *hk_py_frames_start(void);
+/* NULL = frames will be readable once Python is initialized; else why not. `dies` is called for each code
+ * object before it is gone, with the GIL held. */
+const char *hk_py_frames_start(void (*dies)(const void *code));
 /* To be called while hk_py_frames_ready is not set, with the GIL held. */
 void hk_py_frames_prepare(void);
 /* What became of it: "ready", "waiting", or why frames cannot be read. */
@@ -60,26 +62,33 @@ HK_PY_INLINE uint64_t hk_py_load64(const void *p, size_t offset)
     return value;
 }
 
-/* The place in a frame, which need not be that of Python code (hk_py_place_valid). */
-HK_PY_INLINE hk_py_place hk_py_place_of(const hk_py_layout *at, const void *frame)
+/* What stands for an instruction as long as its code object lives: its address, or a hash of 48 bits where
+ * frames count them. Even. */
+HK_PY_INLINE uint64_t hk_py_number_key(const void *code, uint32_t number)
 {
-    hk_py_place place = {hk_py_load(frame, at->frame_code), 0};
-    uint64_t instruction = hk_py_load64(frame, at->frame_instruction);
-    place.instruction =
-        at->code_body != 0 ? (uintptr_t)instruction : (uintptr_t)place.code + (uint32_t)instruction;
-    return place;
+    return ((uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15) + number * UINT64_C(0xd6e8feb86659fd93)) >>
+           17 << 1;
 }
 
-HK_PY_INLINE const void *hk_py_thread_state(void)
+HK_PY_INLINE uint64_t hk_py_frame_key(const hk_py_layout *at, const void *frame)
+{
+    uint64_t instruction = hk_py_load64(frame, at->frame_instruction);
+    if (HK_PY_LIKELY(at->code_body != 0)) return instruction;
+    return hk_py_number_key(hk_py_load(frame, at->frame_code), (uint32_t)instruction);
+}
+
+/* false = the function is to be asked. */
+HK_PY_INLINE bool hk_py_thread_now(const void **thread)
 {
 #ifdef HK_PY_THREAD_REGISTER
-    if (HK_PY_LIKELY(hk_py_frames_ready.thread_offset != 0)) {
-        const void *state;
-        __asm__("movq %%fs:(%1), %0" : "=r"(state) : "r"(hk_py_frames_ready.thread_offset));
-        return state;
+    if (hk_py_frames_ready.thread_offset != 0) {
+        __asm__("movq %%fs:(%1), %0" : "=r"(*thread) : "r"(hk_py_frames_ready.thread_offset));
+        return true;
     }
 #endif
-    return hk_py_frames_ready.thread_state();
+    if (HK_PY_UNLIKELY(!hk_py_frames_ready.thread_address)) return false;
+    *thread = *hk_py_frames_ready.thread_address;
+    return true;
 }
 
 HK_PY_INLINE const void *hk_py_frame_of(const hk_py_layout *at, const void *thread)
@@ -90,18 +99,16 @@ HK_PY_INLINE const void *hk_py_frame_of(const hk_py_layout *at, const void *thre
     return frame;
 }
 
-/* The frame that runs in this thread; NULL = none. Needs hk_py_frames_ready, and the GIL. */
-HK_PY_INLINE const void *hk_py_frame_now(void)
-{
-    const void *thread = hk_py_thread_state();
-    return HK_PY_LIKELY(thread != NULL) ? hk_py_frame_of(hk_py_frames_ready.layout, thread) : NULL;
-}
-
-/* Whether the place is in Python code. */
-bool hk_py_place_valid(const hk_py_place *place);
+/* The place in a frame; false = the frame is not of Python code. */
+bool hk_py_place_of(const void *frame, hk_py_place *place);
+/* The frame that called; NULL = none. */
+const void *hk_py_frame_caller(const void *frame);
+/* How many instructions a code object has, of 2 bytes each. */
+size_t hk_py_code_units(const void *code);
 
 /* "file" 0 "function" 0 as UTF-8, cut where it does not fit into `size`; the length with both zeros. */
 size_t hk_py_place_name(const hk_py_place *place, char *text, size_t size);
-int hk_py_place_line(const hk_py_place *place);
+/* walk: for places of the same code object; zero at first. */
+int hk_py_place_line(const hk_py_place *place, hk_py_line_walk *walk);
 
 #endif

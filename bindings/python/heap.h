@@ -27,7 +27,7 @@ HK_PY_INLINE hak_ctx *hk_py_heap(void)
  * refuses more before it calls an allocator. */
 HK_PY_INLINE size_t hk_py_round(size_t n)
 {
-    return n ? (n + 15) & ~(size_t)15 : 16;
+    return (n + (n == 0) + 15) & ~(size_t)15;
 }
 
 #endif

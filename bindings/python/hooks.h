@@ -1,10 +1,15 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
- *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, n, caller)    hak_label of a block of n bytes; caller: the code that called PyMem_*
- * or PyObject_*, which jump to the hook as their last act HK_PY_ROUND(n)                    optional: the
- * bytes to ask for, a multiple of 16 HK_PY_PLACED(domain, p, n, caller)  optional: after a block was made,
- * moved or resized (p is not NULL)
+ *   HK_PY_HOOKS                        the name of the hk_py_hooks to define
+ *   HK_PY_LABEL(domain, where)         hak_label of a block if that is known at once, else 0
+ *   HK_PY_LABEL_FIND(domain, where, fp)  however long it takes
+ *   HK_PY_WHERE()                      optional: the stack pointer of the code that called PyMem_* or
+ * PyObject_*, which jump to the hook as their last act, and HK_PY_WHERE_FP(where)              its frame
+ * pointer, in the hook HK_PY_ROUND(n)                     optional: the bytes to ask for, a multiple of 16
+ *   HK_PY_MARK(domain)                 optional: what to leave in the block if that is known at once, else a
+ *                                      negative number
+ *   HK_PY_MARK_FIND(domain)            however long it takes
+ *   HK_PY_PLACED(p, n, mark)           after a block was made, moved or resized (p is not NULL)
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
  * come with that of another allocator. */
@@ -13,57 +18,71 @@
 #include "program.h"
 #include "scope.h"
 
+#ifndef HK_PY_WHERE
+#define HK_PY_WHERE() 0
+#define HK_PY_WHERE_FP(where) 0
+#endif
 #ifndef HK_PY_ROUND
 #define HK_PY_ROUND(n) hk_py_round(n)
 #endif
-#ifndef HK_PY_PLACED
-#define HK_PY_PLACED(domain, p, n, caller) ((void)0)
+#ifndef HK_PY_MARK
+#define HK_PY_MARK(domain) 0
+#define HK_PY_MARK_FIND(domain) 0
+#define HK_PY_PLACED(p, n, mark) ((void)(mark))
 #endif
 
-/* With a scope of the program, or in a thread that has no heap yet. */
-static __attribute__((noinline, cold)) void *hk_py_allocate_rarely(size_t n, hak_label label,
-                                                                   const void *caller)
+/* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
+static __attribute__((noinline)) void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t where,
+                                                             uintptr_t fp, const void *caller)
 {
-    hak_label scope = hk_py_scope_label();
-    return hak_alloc_cs(hk_py_heap(), n, scope ? scope : label, (hak_site)caller);
-}
-
-HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, const void *caller)
-{
-    if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) hk_py_await_look();
-    hak_label label = HK_PY_LABEL(domain, n, caller);
-    hak_ctx *heap = hk_py_mine;
-    void *p;
+    if (domain == HK_PY_RAW && hk_py_awaited) hk_py_await_look();
     /* RAW is called without the GIL too, where nobody can be asked for a scope. */
-    if (HK_PY_UNLIKELY(!heap || (domain != HK_PY_RAW && hk_py_scoped)))
-        p = domain == HK_PY_RAW ? hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller)
-                                : hk_py_allocate_rarely(HK_PY_ROUND(n), label, caller);
-    else p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
-    if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, n, caller);
+    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
+    if (!label) label = HK_PY_LABEL_FIND(domain, where, fp);
+    void *p = hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller);
+    if (p) HK_PY_PLACED(p, n, HK_PY_MARK_FIND(domain));
     return p;
 }
 
-HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size_t n, const void *caller)
+/* All that is slow is a jump at the end: the hook has no registers to save. */
+HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, uintptr_t where, const void *caller)
+{
+    hak_label label = HK_PY_LABEL(domain, where);
+    if (HK_PY_UNLIKELY(!label)) return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
+    int mark = HK_PY_MARK(domain);
+    if (HK_PY_UNLIKELY(mark < 0))
+        return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
+    hak_ctx *heap = hk_py_mine;
+    if (HK_PY_UNLIKELY(!heap || (domain == HK_PY_RAW ? hk_py_awaited : hk_py_scoped)))
+        return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
+    void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
+    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, n, mark);
+    return p;
+}
+
+HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size_t n, uintptr_t where,
+                                         const void *caller)
 {
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
     hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
-    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, total, caller);
+    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, where);
+    if (HK_PY_UNLIKELY(!label)) label = HK_PY_LABEL_FIND(domain, where, HK_PY_WHERE_FP(where));
     hak_ctx *heap = hk_py_heap();
     void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);
-    if (HK_PY_LIKELY(p)) HK_PY_PLACED(domain, p, total, caller);
+    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, total, HK_PY_MARK_FIND(domain));
     return p;
 }
 
 /* A block keeps its label. */
-HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, const void *caller)
+HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, uintptr_t where, const void *caller)
 {
-    if (!p) return hk_py_allocate(domain, n, caller);
+    if (!p) return hk_py_allocate(domain, n, where, caller);
     hak_ctx *heap = hk_py_heap();
     bool ours = hak_owns(heap, p);
     void *q = ours ? hak_realloc(heap, p, HK_PY_ROUND(n)) : NULL;
     if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
-    if (HK_PY_LIKELY(q)) HK_PY_PLACED(domain, q, n, caller);
+    if (HK_PY_LIKELY(q)) HK_PY_PLACED(q, n, HK_PY_MARK_FIND(domain));
     return q;
 }
 
@@ -77,17 +96,17 @@ HK_PY_INLINE void hk_py_release(hk_py_domain domain, void *p)
     static void *name##_malloc(void *ctx, size_t n)                                                          \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_allocate(domain, n, __builtin_return_address(0));                                       \
+        return hk_py_allocate(domain, n, HK_PY_WHERE(), __builtin_return_address(0));                        \
     }                                                                                                        \
     static void *name##_calloc(void *ctx, size_t count, size_t n)                                            \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_allocate_zeroed(domain, count, n, __builtin_return_address(0));                         \
+        return hk_py_allocate_zeroed(domain, count, n, HK_PY_WHERE(), __builtin_return_address(0));          \
     }                                                                                                        \
     static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_resize(domain, p, n, __builtin_return_address(0));                                      \
+        return hk_py_resize(domain, p, n, HK_PY_WHERE(), __builtin_return_address(0));                       \
     }                                                                                                        \
     static void name##_free(void *ctx, void *p)                                                              \
     {                                                                                                        \

@@ -4,7 +4,8 @@
 #include "python.h"
 
 #define HK_PY_HOOKS hk_py_hooks_off
-#define HK_PY_LABEL(domain, n, caller) hk_py_domain_label(domain)
+#define HK_PY_LABEL(domain, where) ((void)(where), hk_py_domain_label(domain))
+#define HK_PY_LABEL_FIND(domain, where, fp) ((void)(fp), HK_PY_LABEL(domain, where))
 #include "hooks.h"
 
 static const char *start(hak_ctx *ctx)

@@ -1,16 +1,22 @@
 #include "lines.h"
 
-/* Pairs of bytes: how far the range goes, and the step to its line; -128 = it has none. */
-int hk_py_line_3_10(const uint8_t *table, size_t size, int first, intptr_t offset)
+static hk_py_line_walk from(const hk_py_line_walk *walk, intptr_t offset)
 {
-    intptr_t end = 0;
-    int line = first;
+    return offset >= walk->reached ? *walk : (hk_py_line_walk){0};
+}
+
+/* Pairs of bytes: how far the range goes, and the step to its line; -128 = it has none. */
+int hk_py_line_3_10(const uint8_t *table, size_t size, int first, intptr_t offset, hk_py_line_walk *walk)
+{
     if (offset < 0) return first;
-    for (size_t i = 0; i + 1 < size; i += 2) {
-        int step = (int8_t)table[i + 1];
-        if (step != -128) line += step;
-        end += table[i];
-        if (offset < end) return step != -128 ? line : 0;
+    for (hk_py_line_walk w = from(walk, offset); w.at + 1 < size; w.at += 2) {
+        int step = (int8_t)table[w.at + 1], line = w.line + (step != -128 ? step : 0);
+        if (offset < w.reached + table[w.at]) {
+            *walk = w;
+            return step != -128 ? first + line : 0;
+        }
+        w.reached += table[w.at];
+        w.line = line;
     }
     return first;
 }
@@ -28,22 +34,26 @@ static int signed_number(const uint8_t *p, const uint8_t *end)
 }
 
 /* Entries begin with a byte that has bit 7: 4 bits of form, 3 bits of length in code units. */
-int hk_py_line_3_11(const uint8_t *table, size_t size, int first, intptr_t offset)
+int hk_py_line_3_11(const uint8_t *table, size_t size, int first, intptr_t offset, hk_py_line_walk *walk)
 {
     enum { NO_COLUMNS = 13, LONG = 14, NONE = 15, ONE_LINE = 10 };
-    const uint8_t *p = table, *end = table + size;
-    intptr_t reached = 0;
-    int line = first;
     if (offset < 0) return first;
-    while (p < end) {
+    for (hk_py_line_walk w = from(walk, offset); w.at < size;) {
+        const uint8_t *p = table + w.at, *end = table + size;
         unsigned form = *p >> 3 & 15;
-        reached += 2 * ((*p & 7) + 1);
+        int line = w.line;
         if (form == NO_COLUMNS || form == LONG) line += signed_number(p + 1, end);
         else if (form >= ONE_LINE && form < NO_COLUMNS) line += (int)form - ONE_LINE;
-        if (offset < reached) return form != NONE ? line : 0;
+        intptr_t next = w.reached + 2 * ((*p & 7) + 1);
+        if (offset < next) {
+            *walk = w;
+            return form != NONE ? first + line : 0;
+        }
+        w.reached = next;
+        w.line = line;
         do
-            p++;
-        while (p < end && !(*p & 0x80));
+            w.at++;
+        while (w.at < size && !(table[w.at] & 0x80));
     }
     return first;
 }

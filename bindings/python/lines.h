@@ -5,9 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where a search in a table ended, so that the next one, for a place behind it, goes on from there; zero = at
+ * the beginning. */
+typedef struct hk_py_line_walk {
+    size_t at;
+    intptr_t reached; /* the offset of the entry at `at` */
+    int line;         /* before it, less the first */
+} hk_py_line_walk;
+
 /* `first` where the offset is before the code or nowhere; 0 = a place without a line. */
-int hk_py_line_3_10(const uint8_t *table, size_t size, int first, intptr_t offset);
+int hk_py_line_3_10(const uint8_t *table, size_t size, int first, intptr_t offset, hk_py_line_walk *walk);
 /* 3.11 and later: the table also has columns. */
-int hk_py_line_3_11(const uint8_t *table, size_t size, int first, intptr_t offset);
+int hk_py_line_3_11(const uint8_t *table, size_t size, int first, intptr_t offset, hk_py_line_walk *walk);
 
 #endif

@@ -64,9 +64,8 @@ static unsigned information(uintptr_t pc, const hk_cfi_frame *frame)
 }
 
 /* Reads unwind tables from the hook on, to know the frame pointer at the address that is new. */
-static hak_label resolve(uintptr_t sp)
+static hak_label resolve(hk_cfi_frame frame)
 {
-    hk_cfi_frame frame = hk_cfi_caller(sp);
     for (int i = 0; i < FRAMES_MAX; i++) {
         unsigned info = (unsigned)(hk_site_find(hk_py_sites, HK_PY_SITE_SLOTS, frame.pc) & HK_SITE_INFO);
         if (info == 0) {
@@ -81,9 +80,9 @@ static hak_label resolve(uintptr_t sp)
     return labels[HK_PY_CORE];
 }
 
-hak_label hk_py_native_find(uintptr_t caller_sp)
+hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
 {
-    uintptr_t sp = caller_sp;
+    const hk_cfi_frame first = {((const uintptr_t *)sp)[-1], sp, fp};
     for (;;) {
         uint64_t word = hk_site_fetch(hk_py_sites, HK_PY_SITE_SLOTS, ((const uintptr_t *)sp)[-1]);
         if (word == 0) break;
@@ -91,7 +90,7 @@ hak_label hk_py_native_find(uintptr_t caller_sp)
         sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
     }
     int error = errno;
-    hak_label label = resolve(caller_sp);
+    hak_label label = resolve(first);
     errno = error;
     return label;
 }

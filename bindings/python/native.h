@@ -19,20 +19,25 @@ hk_symbols_source hk_py_native_source(void);
 enum { HK_PY_SITE_SLOTS = 4096 };
 extern hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
 
-/* The label for a block; sp: HK_CFI_CALLER_SP of the hook. Keeps errno, locks nothing but what
- * dl_iterate_phdr locks. */
-hak_label hk_py_native_find(uintptr_t sp);
+/* In a hook, where sp is HK_CFI_CALLER_SP: the frame pointer of its caller. */
+#define HK_PY_CALLER_FP(sp) (((const uintptr_t *)(sp))[-2])
+
+/* The label for a block. Keeps errno, locks nothing but what dl_iterate_phdr locks. */
+hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp);
 
 /* Up from the hook to the first function that is no helper: with about ten instructions and two loads for
- * each of one to three frames. */
-HK_PY_INLINE hak_label hk_py_native_label(uintptr_t caller_sp)
+ * each of one to three frames. 0 = not known at once. */
+HK_PY_INLINE hak_label hk_py_native_label(uintptr_t sp)
 {
-    uintptr_t sp = caller_sp;
     for (;;) {
         uintptr_t pc = ((const uintptr_t *)sp)[-1];
         uint64_t word = hk_site_home(hk_py_sites, HK_PY_SITE_SLOTS, pc);
-        if (HK_PY_UNLIKELY(word >> 16 != pc)) return hk_py_native_find(caller_sp);
-        if (HK_PY_LIKELY(!(word & HK_SITE_CLIMB))) return (hak_label)(word & HK_SITE_INFO);
+        if (HK_PY_UNLIKELY(word >> 16 != pc)) return 0;
+        if (HK_PY_LIKELY(!(word & HK_SITE_CLIMB))) {
+            hak_label label = (hak_label)(word & HK_SITE_INFO);
+            if (label == 0) __builtin_unreachable(); /* none of that is remembered */
+            return label;
+        }
         sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
     }
 }
@@ -40,10 +45,16 @@ HK_PY_INLINE hak_label hk_py_native_label(uintptr_t caller_sp)
 #else
 
 #define HK_CFI_CALLER_SP() 0
+#define HK_PY_CALLER_FP(sp) (sp)
 
-HK_PY_INLINE hak_label hk_py_native_label(uintptr_t caller_sp)
+HK_PY_INLINE hak_label hk_py_native_label(uintptr_t sp)
 {
-    return (hak_label)caller_sp;
+    return (hak_label)sp;
+}
+
+HK_PY_INLINE hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
+{
+    return (hak_label)(sp | fp);
 }
 
 #endif

@@ -3,22 +3,22 @@
 #include "heap.h"
 #include "map.h"
 
-#include <errno.h>
 #include <pthread.h>
 
-enum {
-    SITES_MAX = 1 << 20,
-    TEXT_BYTES = 32 << 20,
-    NAME_MAX_BYTES = 1024,
-    CALLERS_MAX = 4 /* frames of no Python code on top of one that is */
-};
-
-_Atomic uint64_t hk_py_places[HK_PY_PLACES];
+enum { SITES_MAX = 1 << HK_PY_NUMBER_BITS, TEXT_BYTES = 32 << 20, NAME_MAX_BYTES = 1024, CODES = 256 };
 
 typedef struct site {
     uint32_t text; /* where its file and function stand in texts */
     int line;
 } site;
+
+/* What is known of a code object that lives. */
+typedef struct code {
+    const char *object;
+    uint64_t name_hash;
+    uint32_t text; /* as of its sites; 0 = there was no room */
+    hk_py_line_walk walk;
+} code;
 
 /* All below: written with the mutex held; what is below site_count and text_size is never changed. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -27,6 +27,7 @@ static char *texts;
 static size_t text_size;
 static _Atomic size_t site_count;
 static hk_py_map site_numbers, text_places;
+static code codes[CODES];
 
 static void before_fork(void)
 {
@@ -54,21 +55,6 @@ static bool sizes_exact(hak_ctx *ctx)
     return exact;
 }
 
-const char *hk_py_site_start(hak_ctx *ctx)
-{
-    const char *unable = hk_py_frames_start();
-    if (unable) return unable;
-    if (sites) return NULL;
-    if (!sizes_exact(ctx)) return "small blocks are not as large as asked for (debug options?)";
-    texts = hk_py_pages(TEXT_BYTES);
-    sites = hk_py_pages(SITES_MAX * sizeof *sites);
-    if (!texts || !sites) return "no memory for sites";
-    text_size = 2; /* the names of number 0 */
-    atomic_store(&site_count, 1);
-    pthread_atfork(before_fork, after_fork, in_child);
-    return NULL;
-}
-
 /* Where the text stands; 0 when there is no room. */
 static uint32_t text_of(const char *name, size_t size, uint64_t hash)
 {
@@ -81,71 +67,65 @@ static uint32_t text_of(const char *name, size_t size, uint64_t hash)
     return at;
 }
 
-static uint32_t number_of(const hk_py_place *place)
+static code *slot_of_code(const void *object)
 {
+    return &codes[((uintptr_t)object >> 4 ^ (uintptr_t)object >> 12) % CODES];
+}
+
+static void code_dies(const void *object)
+{
+    pthread_mutex_lock(&mutex);
+    code *known = slot_of_code(object);
+    if (known->object == object) known->object = NULL;
+    pthread_mutex_unlock(&mutex);
+    hk_py_places_forget(object);
+}
+
+static code *code_of(const hk_py_place *place)
+{
+    code *known = slot_of_code(place->code);
+    if (known->object == place->code) return known;
     char name[NAME_MAX_BYTES];
     size_t size = hk_py_place_name(place, name, sizeof name);
-    int line = hk_py_place_line(place);
-    uint64_t name_hash = hk_py_hash(name, size, 0), hash = hk_py_hash(&line, sizeof line, name_hash);
-    uint32_t number = 0;
-    pthread_mutex_lock(&mutex);
+    uint64_t hash = hk_py_hash(name, size, 0);
+    *known = (code){.object = place->code, .name_hash = hash, .text = text_of(name, size, hash)};
+    return known;
+}
+
+static uint32_t number_of(const code *in, int line)
+{
+    uint64_t hash = hk_py_hash(&line, sizeof line, in->name_hash);
     const uint32_t *known = hk_py_map_find(&site_numbers, hash);
+    if (known) return *known;
     size_t count = atomic_load_explicit(&site_count, memory_order_relaxed);
-    if (known) {
-        number = *known;
-    } else if (count < SITES_MAX) {
-        uint32_t text = text_of(name, size, name_hash);
-        if (text != 0 && hk_py_map_add(&site_numbers, hash, (uint32_t)count)) {
-            sites[count] = (site){text, line};
-            number = (uint32_t)count;
-            atomic_store_explicit(&site_count, count + 1, memory_order_release);
-        }
-    }
+    if (count == SITES_MAX || in->text == 0 || !hk_py_map_add(&site_numbers, hash, (uint32_t)count)) return 0;
+    sites[count] = (site){in->text, line};
+    atomic_store_explicit(&site_count, count + 1, memory_order_release);
+    return (uint32_t)count;
+}
+
+uint32_t hk_py_site_number(const hk_py_place *place)
+{
+    pthread_mutex_lock(&mutex);
+    code *in = code_of(place);
+    uint32_t number = number_of(in, hk_py_place_line(place, &in->walk));
     pthread_mutex_unlock(&mutex);
     return number;
 }
 
-/* The first frame of Python code, from this one on. */
-static bool find_place(const void *frame, hk_py_place *place)
+const char *hk_py_site_start(hak_ctx *ctx)
 {
-    const hk_py_layout *at = hk_py_frames_ready.layout;
-    for (int i = 0; i < CALLERS_MAX && frame; i++) {
-        *place = hk_py_place_of(at, frame);
-        if (hk_py_place_valid(place)) return true;
-        frame = hk_py_load(frame, at->frame_previous);
-    }
-    return false;
-}
-
-/* Into a free slot of the group, else into its own. */
-static void remember(uint64_t hash, uint32_t number)
-{
-    uint64_t word = (hash & ~HK_PY_SITE_NUMBER) | number;
-    size_t slot = hk_py_place_slot(hash);
-    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
-        uint64_t expected = 0;
-        if (atomic_compare_exchange_strong(&hk_py_places[slot ^ i], &expected, word)) return;
-    }
-    atomic_store(&hk_py_places[slot], word);
-}
-
-uint32_t hk_py_site_find(const void *frame, uint64_t hash)
-{
-    size_t slot = hk_py_place_slot(hash);
-    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
-        uint64_t word = atomic_load_explicit(&hk_py_places[slot ^ i], memory_order_relaxed);
-        if (word == 0 || (word ^ hash) > HK_PY_SITE_NUMBER) continue;
-        /* those that are in use move to their own slots; a word lost in a race is found again */
-        uint64_t other = atomic_exchange_explicit(&hk_py_places[slot], word, memory_order_relaxed);
-        if (i != 0) atomic_store_explicit(&hk_py_places[slot ^ i], other, memory_order_relaxed);
-        return (uint32_t)(word & HK_PY_SITE_NUMBER);
-    }
-    int error = errno;
-    hk_py_place place;
-    uint32_t number = find_place(frame, &place) ? number_of(&place) : 0;
-    remember(hash, number);
-    errno = error;
-    return number;
+    const char *unable = hk_py_frames_start(code_dies);
+    if (unable) return unable;
+    if (sites) return NULL;
+    if (!sizes_exact(ctx)) return "small blocks are not as large as asked for (debug options?)";
+    texts = hk_py_pages(TEXT_BYTES);
+    sites = hk_py_pages(SITES_MAX * sizeof *sites);
+    if (!texts || !sites) return "no memory for sites";
+    text_size = 2; /* the names of number 0 */
+    atomic_store(&site_count, 1);
+    pthread_atfork(before_fork, after_fork, in_child);
+    return NULL;
 }
 
 void hk_py_site_mark_large(void *p, hk_py_site_mark mark)

@@ -1,0 +1,97 @@
+#include "places.h"
+
+#include "site.h"
+
+#include <errno.h>
+
+enum { CALLERS_MAX = 4 /* frames of no Python code on top of one that is */ };
+
+_Atomic uint64_t hk_py_places[HK_PY_PLACES];
+
+static bool is_of(uint64_t word, uint64_t key)
+{
+    return (word ^ hk_py_place_word(key)) >> HK_PY_NUMBER_BITS == 0;
+}
+
+/* Into a free slot of the group, else into its own. */
+static void remember(uint64_t key, uint32_t number)
+{
+    uint64_t word = hk_py_place_word(key) | number;
+    size_t slot = hk_py_place_slot(key);
+    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&hk_py_places[slot ^ i], &expected, word)) return;
+    }
+    atomic_store(&hk_py_places[slot], word);
+}
+
+/* A frame of no Python code may have another caller next time: nothing is remembered of it. */
+static uint32_t resolve(const void *frame, uint64_t key)
+{
+    hk_py_place place;
+    if (hk_py_place_of(frame, &place)) {
+        uint32_t number = hk_py_site_number(&place);
+        remember(key, number);
+        return number;
+    }
+    for (int i = 1; i < CALLERS_MAX && (frame = hk_py_frame_caller(frame)); i++)
+        if (hk_py_place_of(frame, &place)) return hk_py_site_number(&place);
+    return 0;
+}
+
+static uint32_t find(const void *frame, uint64_t key)
+{
+    size_t slot = hk_py_place_slot(key);
+    for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
+        uint64_t word = atomic_load_explicit(&hk_py_places[slot ^ i], memory_order_relaxed);
+        if (!is_of(word, key)) continue;
+        /* those that are in use move to their own slots; a word lost in a race is found again */
+        uint64_t other = atomic_exchange_explicit(&hk_py_places[slot], word, memory_order_relaxed);
+        if (i != 0) atomic_store_explicit(&hk_py_places[slot ^ i], other, memory_order_relaxed);
+        return (uint32_t)(word ^ hk_py_place_word(key));
+    }
+    int error = errno;
+    uint32_t number = resolve(frame, key);
+    errno = error;
+    return number;
+}
+
+int hk_py_place_find(void)
+{
+    const hk_py_layout *at = hk_py_frames_ready.layout;
+    if (!at) {
+        hk_py_frames_prepare();
+        return 0;
+    }
+    const void *thread = hk_py_frames_ready.thread_state();
+    const void *frame = thread ? hk_py_frame_of(at, thread) : NULL;
+    return frame ? (int)find(frame, hk_py_frame_key(at, frame)) : 0;
+}
+
+/* Keys from low to high, in the groups of their slots. */
+static void forget(uint64_t low, uint64_t high)
+{
+    uint64_t mask = HK_PY_PLACES_GROUP - 1, first = low >> 1 & ~mask, last = high >> 1 | mask;
+    if (last - first >= HK_PY_PLACES) last = first + HK_PY_PLACES - 1;
+    uint64_t from = hk_py_place_word(low), words = hk_py_place_word(high - low + 2);
+    for (uint64_t slot = first; slot <= last; slot++) {
+        _Atomic uint64_t *place = &hk_py_places[slot & (HK_PY_PLACES - 1)];
+        if (atomic_load_explicit(place, memory_order_relaxed) - from < words)
+            atomic_store_explicit(place, 0, memory_order_relaxed);
+    }
+}
+
+void hk_py_places_forget(const void *code)
+{
+    const hk_py_layout *at = hk_py_frames_ready.layout;
+    if (!at) return;
+    size_t units = hk_py_code_units(code);
+    if (at->code_body != 0) {
+        forget((uintptr_t)code, (uintptr_t)code + at->code_body + 2 * units);
+        return;
+    }
+    for (size_t i = 0; i <= units; i++) {
+        uint64_t key = hk_py_number_key(code, (uint32_t)i - 1); /* -1: before the first */
+        forget(key, key);
+    }
+}
