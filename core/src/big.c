@@ -1,6 +1,7 @@
 #include "big.h"
 
 #include "label.h"
+#include "run.h"
 
 static hk_big **bucket_of(const hak_space *s, const void *p)
 {
@@ -221,6 +222,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     }
     hk_big_yield(ctx, size);
     if (hk_charge(ctx, size)) {
+        hk_runs_flush(ctx);
         hk_space_make_room(s, size);
         bool huge = wants_huge(ctx, size);
         b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
@@ -300,7 +302,10 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     size_t size = hk_align_up(n, HK_PAGE), old = b->size;
     if (size == old) return b->p;
     if (size > old && !hk_charge(ctx, size - old)) return NULL;
-    if (size > old) hk_space_make_room(ctx->space, size - old);
+    if (size > old) {
+        hk_runs_flush(ctx);
+        hk_space_make_room(ctx->space, size - old);
+    }
     hash_remove(ctx->space, b);
     char *p = hk_space_remap(ctx->space, b->p, old, size);
     if (p) {

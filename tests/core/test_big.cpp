@@ -200,6 +200,38 @@ TEST_CASE("a growing heap takes from the cache first, but not what is asked for 
     require_sound(ctx);
 }
 
+TEST_CASE("freed runs that are kept at hand serve before fresh pages do")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    void *big = hak_alloc(ctx, 2 * MiB);
+    void *held = hak_alloc(ctx, 400 * KiB);
+    for (unsigned i = 0; i < 64; i++) // hot: the next one freed is kept
+        hak_free(ctx, hak_alloc(ctx, 300 * KiB));
+    CHECK(stats_of(ctx).cached_bytes >= 300 * KiB);
+    size_t kept = stats_of(ctx).committed_bytes, grew = 0;
+    SECTION("a new big block")
+    {
+        void *p = hak_alloc(ctx, 3 * MiB);
+        grew = hak_usable_size(ctx, p);
+    }
+    SECTION("a big block that grows")
+    {
+        grew = hak_usable_size(ctx, big);
+        big = hak_realloc(ctx, big, 4 * MiB);
+        grew = hak_usable_size(ctx, big) - grew;
+    }
+    SECTION("a run of another length")
+    {
+        void *p = hak_alloc(ctx, 700 * KiB);
+        grew = hak_usable_size(ctx, p);
+    }
+    REQUIRE(big);
+    REQUIRE(held);
+    CHECK(stats_of(ctx).cached_bytes < 300 * KiB);
+    CHECK(stats_of(ctx).committed_bytes < kept + grew - 290 * KiB);
+}
+
 TEST_CASE("a block that grows to many megabytes is advised to be huge pages")
 {
     TestSpace s([](hak_space_options &options) { options.huge_from = 8 * MiB; });
