@@ -45,7 +45,7 @@ static bool size_fits(size_t size, size_t n)
 
 void hk_check_size(hak_ctx *ctx, const void *p, size_t size, size_t told)
 {
-    if (told != HAK_NONE && (told > size || (!ctx->slack && !size_fits(size, told))))
+    if (told != HAK_NONE && (told > size || (!hk_root(ctx)->slack && !size_fits(size, told))))
         hk_error(ctx, HAK_E_SIZE, p, "the size told is not that of the block");
 }
 

@@ -396,6 +396,8 @@ const char *hak_options_error(const hak_options *o)
     if (o->phase % 16 || o->phase > 48) return "phase: 0, 16, 32 or 48";
     if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";
     if (o->label_count && !o->labels) return "label_count without labels";
+    for (size_t i = 0; i < o->label_count; i++)
+        if (!o->labels[i]) return "labels: a name is NULL";
     return NULL;
 }
 

@@ -61,10 +61,11 @@ struct hak_ctx {
     hk_unit_id id;
     hk_unit_id all; /* list of everything owned but unit `id` */
     hk_reserve reserve;
-    bool own_space, retired, labelled, slack, pressure;
-    bool churn;                           /* a class got hot by frees, not by growth */
-    bool gave;                            /* units went back */
-    bool runs_kept;                       /* a class of runs has a magazine */
+    bool own_space, retired, labelled, pressure;
+    atomic_bool slack; /* a shrink stayed in its block: a told size may be smaller than the class */
+    bool churn;        /* a class got hot by frees, not by growth */
+    bool gave;         /* units went back */
+    bool runs_kept;    /* a class of runs has a magazine */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase, debug;

@@ -74,7 +74,11 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
     if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
     if (HK_UNLIKELY(ctx->role == HK_ROOT)) {
         hak_ctx *heap = hk_heap_here(ctx);
-        if (!heap) return p && n <= hak_usable_size(ctx, p) ? p : hk_fail(ctx);
+        if (!heap) {
+            if (n > hak_usable_size(ctx, p)) return hk_fail(ctx);
+            ctx->slack = true;
+            return p;
+        }
         ctx = heap;
     }
     size_t size = hak_usable_size(ctx, p);
@@ -101,7 +105,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
     if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
     if (!q) {
         if (n > size) return NULL;
-        ctx->slack = true; /* from now on a told size may be smaller than its block's class */
+        /* Blocks of any heap may be freed by any other, which looks at the root's. */
+        ctx->slack = hk_root(ctx)->slack = true;
         if (!keep && ctx->labelled) hk_relabel(ctx, p, label);
         return p;
     }
@@ -129,7 +134,7 @@ void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 static bool same_class(const hak_ctx *ctx, const void *p, size_t old, size_t n)
 {
     return p && old <= 1024 && n <= 1024 && hk_class_of(old) == hk_class_of(n) && !ctx->checked &&
-           !ctx->slack;
+           !atomic_load_explicit(&ctx->slack, memory_order_relaxed);
 }
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)

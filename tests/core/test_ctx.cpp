@@ -80,6 +80,11 @@ TEST_CASE("context options: what is refused, with a reason in one line")
         SECTION("missing")
         {
         }
+        SECTION("a name is missing")
+        {
+            options.labels = names;
+            options.label_count = 2;
+        }
         SECTION("too many")
         {
             options.labels = names;

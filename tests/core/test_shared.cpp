@@ -691,3 +691,22 @@ TEST_CASE("shared: fork beside running threads, 300 times, nested")
     hak_ctx_destroy(ctx);
 }
 #endif
+
+TEST_CASE("shared: a block that a shrink could not move is freed with its size by another thread")
+{
+    Shared shared([](hak_options &o) { o.debug = HAK_DEBUG_CHECK; });
+    void *large = nullptr, *p = nullptr;
+    Crew crew(1, [&](size_t) {
+        large = hak_alloc(shared, 1000);
+        hak_limit(shared, 0, committed_of(shared), nullptr, nullptr);
+        shared.space.os.refuse_all(true);
+        p = hak_realloc(shared, large, 40);
+        shared.space.os.refuse_all(false);
+    });
+    REQUIRE(crew.join() == "");
+    REQUIRE((large && p == large));
+    REQUIRE(hak_usable_size(shared, p) >= 1000);
+    hak_free_sized(shared, p, 40);
+    CHECK(shared.errors.take() == "");
+    CHECK(stats_of(shared).live_blocks == 0);
+}
