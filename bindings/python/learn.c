@@ -3,6 +3,7 @@
 
 #include "cfi.h"
 #include "learn_calls.h"
+#include "map.h"
 
 #ifdef HK_CFI_WALK
 
@@ -19,8 +20,10 @@ typedef struct range {
 
 /* The parts of the image that can be read. */
 typedef struct reading {
-    hk_py_learnt *learnt;
     const hk_image *core;
+    const hk_py_functions *functions;
+    const hk_py_words *words;
+    unsigned char *found; /* in tables: a subsystem of each function, or HK_PY_UNKNOWN */
     uintptr_t type_type;
     range data[RANGES_MAX], text[RANGES_MAX], all[2 * RANGES_MAX];
     size_t data_count, text_count, all_count;
@@ -75,11 +78,10 @@ static bool is_name(const reading *r, uintptr_t at)
 /* A function that is in tables of two parts is of none. */
 static void book(reading *r, uintptr_t function, hk_py_subsystem subsystem)
 {
-    if (!in(r->text, r->text_count, function, 1) || hk_cfi_function(function + 1) != function) return;
-    hk_py_map *map = &r->learnt->subsystems;
-    const uint32_t *known = hk_py_map_find(map, function);
-    if (!known) hk_py_map_add(map, function, (uint32_t)subsystem);
-    else if (*known != (uint32_t)subsystem) *(uint32_t *)(uintptr_t)known = HK_PY_CORE;
+    size_t i = hk_py_functions_number(r->functions, function);
+    if (i == r->functions->count) return;
+    if (r->found[i] == HK_PY_UNKNOWN) r->found[i] = (unsigned char)subsystem;
+    else if (r->found[i] != subsystem) r->found[i] = HK_PY_CORE;
 }
 
 /* A table of entries of `words` words that ends with one whose first is 0. */
@@ -109,7 +111,8 @@ static bool is_type(const reading *r, uintptr_t at)
 
 static void learn_type(reading *r, uintptr_t at)
 {
-    hk_py_subsystem subsystem = hk_py_subsystem_of_type((const char *)word(r, at + TYPE_NAME * WORD));
+    hk_py_subsystem subsystem =
+        hk_py_subsystem_of_type(r->words, (const char *)word(r, at + TYPE_NAME * WORD));
     for (size_t i = TYPE_SIZE; i < TYPE_WORDS; i++)
         book(r, word(r, at + i * WORD), subsystem);
     for (size_t s = 0; s < sizeof suites / sizeof *suites; s++) {
@@ -178,7 +181,7 @@ static bool is_module(const reading *r, uintptr_t at)
 
 static void learn_module(reading *r, uintptr_t at)
 {
-    hk_py_subsystem subsystem = hk_py_subsystem_of_type((const char *)word(r, at + 5 * WORD));
+    hk_py_subsystem subsystem = hk_py_subsystem_of_type(r->words, (const char *)word(r, at + 5 * WORD));
     book_table(r, word(r, at + 8 * WORD), METHOD_WORDS, subsystem);
     uintptr_t slots = word(r, at + 9 * WORD);
     if (is_slots(r, slots)) learn_slots(r, slots, subsystem);
@@ -197,51 +200,34 @@ static void learn_tables(reading *r)
                 if (is_type(r, at)) learn_type(r, at);
                 else if (is_module(r, at)) learn_module(r, at);
             } else if (pointer(r, value) && may_be_spec(r, at, r->data[i].high) && is_spec(r, at)) {
-                learn_slots(r, word(r, at + 3 * WORD), hk_py_subsystem_of_type((const char *)value));
+                learn_slots(r, word(r, at + 3 * WORD),
+                            hk_py_subsystem_of_type(r->words, (const char *)value));
             }
         }
     }
 }
 
-/* Names go before tables. */
-static unsigned char known_of(const reading *r, const hk_symbols *symbols, uintptr_t start)
+void hk_py_learn(const hk_image *core, const hk_py_functions *functions, const hk_py_words *words,
+                 unsigned char *subsystems, const void *type_type)
 {
-    hk_symbol symbol;
-    if (hk_symbols_find(symbols, start, &symbol))
-        return (unsigned char)hk_py_subsystem_of(symbol.name, symbol.file);
-    const uint32_t *learnt = hk_py_map_find(&r->learnt->subsystems, start);
-    return learnt ? (unsigned char)*learnt : HK_PY_UNKNOWN;
-}
-
-static void learn_calls(reading *r, const hk_symbols *symbols)
-{
-    size_t count = hk_cfi_functions(r->text[0].low + 1, NULL, 0), bytes = count * (sizeof(uintptr_t) + 2);
-    uintptr_t *starts = count > 0 ? hk_py_pages(bytes) : NULL;
-    if (!starts) return;
-    unsigned char *found = (unsigned char *)(starts + count), *before = found + count;
-    hk_cfi_functions(r->text[0].low + 1, starts, count);
-    for (size_t i = 0; i < count; i++)
-        before[i] = known_of(r, symbols, starts[i]);
-    memcpy(found, before, count);
-    hk_py_learn_calls(r->core, starts, found, count);
-    for (size_t i = 0; i < count; i++)
-        if (before[i] == HK_PY_UNKNOWN && found[i] != HK_PY_UNKNOWN)
-            hk_py_map_add(&r->learnt->subsystems, starts[i], found[i]);
-    munmap(starts, bytes);
-}
-
-void hk_py_learn(hk_py_learnt *learnt, const hk_image *core, const hk_symbols *symbols, const void *type_type)
-{
-    reading r = {.learnt = learnt, .core = core, .type_type = (uintptr_t)type_type};
+    size_t count = functions->count;
+    unsigned char *found = hk_py_pages(count);
+    if (found == NULL) return;
+    memset(found, HK_PY_UNKNOWN, count);
+    reading r = {.core = core,
+                 .functions = functions,
+                 .words = words,
+                 .found = found,
+                 .type_type = (uintptr_t)type_type};
     dl_iterate_phdr(find_ranges, &r);
     learn_tables(&r);
-    if (r.text_count > 0) learn_calls(&r, symbols);
-}
-
-hk_py_subsystem hk_py_learnt_find(const hk_py_learnt *learnt, uintptr_t function)
-{
-    const uint32_t *known = hk_py_map_find(&learnt->subsystems, function);
-    return known ? (hk_py_subsystem)*known : HK_PY_CORE;
+    /* names go before tables */
+    for (size_t i = 0; i < count; i++)
+        if (subsystems[i] != HK_PY_UNKNOWN) found[i] = subsystems[i];
+    hk_py_learn_calls(core, functions, found);
+    for (size_t i = 0; i < count; i++)
+        if (subsystems[i] == HK_PY_UNKNOWN && found[i] != HK_PY_CORE) subsystems[i] = found[i];
+    munmap(found, count);
 }
 
 #endif

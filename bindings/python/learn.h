@@ -3,19 +3,13 @@
 #ifndef HK_PY_LEARN_H
 #define HK_PY_LEARN_H
 
+#include "functions.h"
 #include "image.h"
-#include "map.h"
-#include "subsystem.h"
-#include "symbols.h"
 
-typedef struct hk_py_learnt {
-    hk_py_map subsystems; /* by address of the function */
-} hk_py_learnt;
-
-/* Reads the data of CPython's image, where it is before Python starts. type_type: address of PyType_Type. */
-void hk_py_learn(hk_py_learnt *learnt, const hk_image *core, const hk_symbols *symbols,
-                 const void *type_type);
-/* CORE = not known. */
-hk_py_subsystem hk_py_learnt_find(const hk_py_learnt *learnt, uintptr_t function);
+/* `subsystems` has an hk_py_subsystem for each function that has a name, and HK_PY_UNKNOWN for the others,
+ * for which it gets what is found. Reads the data of CPython's image, where it is before Python starts.
+ * type_type: address of PyType_Type. */
+void hk_py_learn(const hk_image *core, const hk_py_functions *functions, const hk_py_words *words,
+                 unsigned char *subsystems, const void *type_type);
 
 #endif

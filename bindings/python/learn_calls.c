@@ -14,39 +14,19 @@
 #include <emmintrin.h>
 #endif
 
-enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16, INSTRUCTION_MAX = 6, NEAR = 256 };
+enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16, INSTRUCTION_MAX = 6 };
 
 typedef struct call {
     uint32_t from, to; /* numbers of functions */
 } call;
 
 typedef struct survey {
-    const uintptr_t *starts;
-    size_t count;
+    const hk_py_functions *functions;
     unsigned char *subsystems;
     call *calls; /* to unknown functions; CALLS_MAX, and as many again to sort them */
     size_t call_count;
     uint32_t *first; /* of the calls to each function once they are sorted; count + 1 */
-    uint32_t *near;  /* the first function at or behind every NEAR bytes */
 } survey;
-
-/* Number of the function that begins there; count = none does. */
-static size_t number_of(const survey *s, uintptr_t start)
-{
-    size_t i = s->near[(start - s->starts[0]) / NEAR];
-    while (s->starts[i] < start)
-        i++;
-    return s->starts[i] == start ? i : s->count;
-}
-
-static void fill_near(survey *s, size_t near_count)
-{
-    for (size_t i = 0, k = 0; i < near_count; i++) {
-        while (k + 1 < s->count && s->starts[k] < s->starts[0] + i * NEAR)
-            k++;
-        s->near[i] = (uint32_t)k;
-    }
-}
 
 /* Bytes before the distance in a call, a jump or a conditional jump (to a part of the function that seldom
  * runs); 0 = not one. Bytes in the middle of another instruction hardly ever point to a function's start. */
@@ -58,9 +38,10 @@ static inline size_t distance_at(const uint8_t *p)
 
 static void add_call(survey *s, uintptr_t at, uintptr_t target, size_t *caller)
 {
-    size_t to = number_of(s, target);
-    if (to == s->count || s->subsystems[to] != HK_PY_UNKNOWN || s->call_count == CALLS_MAX) return;
-    while (*caller + 1 < s->count && s->starts[*caller + 1] <= at)
+    const hk_py_functions *f = s->functions;
+    size_t to = hk_py_functions_number(f, target);
+    if (to == f->count || s->subsystems[to] != HK_PY_UNKNOWN || s->call_count == CALLS_MAX) return;
+    while (*caller + 1 < f->count && f->starts[*caller + 1] <= at)
         ++*caller;
     if (*caller != to) s->calls[s->call_count++] = (call){(uint32_t)*caller, (uint32_t)to};
 }
@@ -83,7 +64,6 @@ static inline unsigned candidates(const uint8_t *p)
 /* Calls in n bytes of code that run at `address`; the last bytes are for the next window. */
 static void scan(survey *s, const uint8_t *code, size_t n, uintptr_t address, size_t *caller)
 {
-    uintptr_t low = s->starts[0], range = s->starts[s->count - 1] - low;
     for (size_t block = 0; block + INSTRUCTION_MAX <= n; block += 16) {
         unsigned left = block + 16 <= n ? candidates(code + block) : 0xffff;
         for (; left != 0; left &= left - 1) {
@@ -93,8 +73,8 @@ static void scan(survey *s, const uint8_t *code, size_t n, uintptr_t address, si
             if (skip == 0) continue;
             int32_t distance;
             memcpy(&distance, code + i + skip, sizeof distance);
-            uintptr_t at = address + i, target = at + skip + 4 + (uintptr_t)(intptr_t)distance;
-            if (target - low <= range) add_call(s, at, target, caller);
+            uintptr_t at = address + i;
+            add_call(s, at, at + skip + 4 + (uintptr_t)(intptr_t)distance, caller);
         }
     }
 }
@@ -132,14 +112,15 @@ static void sort_calls(survey *s)
     call *sorted = s->calls + CALLS_MAX;
     for (size_t i = 0; i < s->call_count; i++)
         s->first[s->calls[i].to + 1]++;
-    for (size_t i = 0; i < s->count; i++)
+    size_t count = s->functions->count;
+    for (size_t i = 0; i < count; i++)
         s->first[i + 1] += s->first[i];
     for (size_t i = s->call_count; i-- > 0;)
         sorted[--s->first[s->calls[i].to + 1]] = s->calls[i];
     /* now first[i + 1] is where those of i begin */
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < count; i++)
         s->first[i] = s->first[i + 1];
-    s->first[s->count] = (uint32_t)s->call_count;
+    s->first[count] = (uint32_t)s->call_count;
 }
 
 /* The part to which most callers belong, if that is 2 in 5 of those that belong to one: link-time
@@ -167,7 +148,7 @@ static unsigned char decide(const survey *s, size_t function)
 static bool pass(survey *s)
 {
     bool changed = false;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->functions->count; i++) {
         if (s->subsystems[i] != HK_PY_UNKNOWN || s->first[i] == s->first[i + 1]) continue;
         s->subsystems[i] = decide(s, i);
         changed |= s->subsystems[i] != HK_PY_UNKNOWN;
@@ -175,15 +156,12 @@ static bool pass(survey *s)
     return changed;
 }
 
-bool hk_py_learn_calls(const hk_image *core, const uintptr_t *starts, unsigned char *subsystems, size_t count)
+bool hk_py_learn_calls(const hk_image *core, const hk_py_functions *functions, unsigned char *subsystems)
 {
-    size_t near_count = count > 0 ? (starts[count - 1] - starts[0]) / NEAR + 1 : 0;
-    size_t bytes = 2 * CALLS_MAX * sizeof(call) + (count + 1 + near_count) * sizeof(uint32_t);
-    survey s = {starts, count, subsystems, count > 0 ? hk_py_pages(bytes) : NULL, 0, NULL, NULL};
+    size_t bytes = 2 * CALLS_MAX * sizeof(call) + (functions->count + 1) * sizeof(uint32_t);
+    survey s = {functions, subsystems, functions->count > 0 ? hk_py_pages(bytes) : NULL, 0, NULL};
     if (!s.calls) return false;
     s.first = (uint32_t *)(s.calls + 2 * CALLS_MAX);
-    s.near = s.first + count + 1;
-    fill_near(&s, near_count);
     bool ok = find_calls(&s, core);
     if (ok) sort_calls(&s);
     for (int i = 0; ok && i < PASSES_MAX && pass(&s); i++)

@@ -1,13 +1,15 @@
 #define _GNU_SOURCE
 #include "native.h"
 
+#include "functions.h"
 #include "learn.h"
+#include "map.h"
 #include "python.h"
 #include "subsystem.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
+#include <string.h>
 
 #ifdef HK_CFI_WALK
 
@@ -15,10 +17,10 @@ hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
 
 enum { FRAMES_MAX = 12, STEM_MAX = 40 };
 
-/* The image with CPython in it, and the names of its functions. */
+/* The image with CPython in it, and a subsystem for each of its functions, or HK_PY_UNKNOWN. */
 static hk_image core;
-static hk_symbols symbols;
-static hk_py_learnt learnt; /* where there are few names */
+static unsigned char *subsystems;
+static hk_symbols_source source;
 static hak_label labels[HK_PY_SUBSYSTEM_COUNT];
 
 /* A library other than CPython's, by name. The program may be a mere launcher of a libpython. */
@@ -40,13 +42,10 @@ static answer judge(uintptr_t pc, hak_label *label)
         if (hk_image_at(pc, &image)) *label = label_of_image(&image);
         return LABEL;
     }
-    uintptr_t start = hk_cfi_function(pc);
-    hk_symbol symbol;
-    bool named = start != 0 && hk_symbols_find(&symbols, start, &symbol);
-    hk_py_subsystem subsystem =
-        named ? hk_py_subsystem_of(symbol.name, symbol.file) : hk_py_learnt_find(&learnt, start);
+    size_t function = subsystems != NULL ? hk_cfi_function_number(pc) : SIZE_MAX;
+    unsigned char subsystem = function != SIZE_MAX ? subsystems[function] : HK_PY_UNKNOWN;
+    if (subsystem == HK_PY_UNKNOWN) return NAMELESS;
     if (subsystem == HK_PY_HELPER) return HELPER;
-    if (!named && subsystem == HK_PY_CORE) return NAMELESS;
     *label = labels[subsystem];
     return LABEL;
 }
@@ -95,6 +94,44 @@ hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
     return label;
 }
 
+/* While functions are classified. */
+typedef struct classes {
+    hk_py_functions functions;
+    hk_py_words *words;
+    const char *file; /* of the function before, and what it says */
+    hk_py_subsystem by_file;
+} classes;
+
+/* By the first name that a function has. */
+static void visit_symbol(void *user, uintptr_t start, const char *name, const char *file)
+{
+    classes *c = user;
+    size_t i = hk_py_functions_number(&c->functions, start);
+    if (i == c->functions.count || subsystems[i] != HK_PY_UNKNOWN) return;
+    if (file != c->file) {
+        c->file = file;
+        c->by_file = file != NULL ? hk_py_subsystem_of_file(c->words, file) : HK_PY_CORE;
+    }
+    subsystems[i] = (unsigned char)hk_py_subsystem_of(c->words, name, c->by_file);
+}
+
+/* All functions at once: a byte for each is less than the pages of names that single look-ups would keep. */
+static void classify(void)
+{
+    classes c = {.words = hk_py_words_open()};
+    if (c.words == NULL) return;
+    hk_py_functions_open(&c.functions, (uintptr_t)hk_py_python_find()->object_malloc + 1);
+    subsystems = c.functions.count > 0 ? hk_py_pages(c.functions.count) : NULL;
+    if (subsystems != NULL) {
+        memset(subsystems, HK_PY_UNKNOWN, c.functions.count);
+        source = hk_symbols_read(&core, "/usr/lib/debug", visit_symbol, &c);
+        if (source <= HK_SYMBOLS_DYNSYM)
+            hk_py_learn(&core, &c.functions, c.words, subsystems, dlsym(RTLD_DEFAULT, "PyType_Type"));
+    }
+    hk_py_functions_close(&c.functions);
+    hk_py_words_close(c.words);
+}
+
 const char *hk_py_native_start(hak_ctx *ctx)
 {
     const hk_py_python *python = hk_py_python_find();
@@ -103,16 +140,14 @@ const char *hk_py_native_start(hak_ctx *ctx)
         labels[i] = hak_label_define(ctx, hk_py_subsystem_name((hk_py_subsystem)i));
         if (labels[i] == 0) return "no memory for labels";
     }
-    /* without a file of names there is still which library it was */
-    if (symbols.source == HK_SYMBOLS_NONE) hk_symbols_open(&symbols, &core, "/usr/lib/debug");
-    if (symbols.source <= HK_SYMBOLS_DYNSYM && learnt.subsystems.count == 0)
-        hk_py_learn(&learnt, &core, &symbols, dlsym(RTLD_DEFAULT, "PyType_Type"));
+    /* without functions there is still which library it was */
+    if (subsystems == NULL) classify();
     return NULL;
 }
 
 hk_symbols_source hk_py_native_source(void)
 {
-    return symbols.source;
+    return source;
 }
 
 #else

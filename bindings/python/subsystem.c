@@ -1,10 +1,13 @@
+#define _GNU_SOURCE
 #include "subsystem.h"
 
-#include <pthread.h>
+#include "map.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char *const names[] = {
 #define NAME(name, text) text,
@@ -222,71 +225,112 @@ static const rule types[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The words of a table by their first byte, since there are some hundred and thousands of names to look up.
- */
-enum { WORDS_MAX = 640, FIRST_BYTES = 128 };
+/* The words of a table by their first letters, since there are some hundred and thousands of names to look
+ * up. Four letters, or three: nearly all names begin with Py or _Py. */
+enum { LETTERS = 4, HEADS = 512 };
 
 typedef struct word {
     const char *text;
+    uint32_t letters;
+    uint16_t next; /* with the same head; 0 = none */
     uint8_t length, subsystem;
 } word;
 
-typedef struct index_of_words {
-    uint16_t first[FIRST_BYTES + 1]; /* where the words of each byte begin */
-    word words[WORDS_MAX];
-} index_of_words;
+typedef struct table {
+    uint16_t heads[HEADS]; /* numbers of words */
+} table;
 
-static index_of_words prefix_index, file_index, type_index, helper_index;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+struct hk_py_words {
+    table functions, files, types;
+    size_t count;
+    word words[]; /* from 1 on */
+};
 
 static const rule helper_rules[] = {{HK_PY_HELPER, helpers}};
 
-static void each_word(const rule *rules, size_t count, index_of_words *index, uint16_t *places)
+static uint32_t letters_of(const char *text, size_t length)
 {
+    uint32_t letters = 0;
+    memcpy(&letters, text, length < LETTERS ? length : LETTERS);
+    return letters;
+}
+
+static size_t head_of(uint32_t letters)
+{
+    return (letters * UINT32_C(0x9e3779b1)) >> 23;
+}
+
+/* Counts the words, and adds them where there is a table. */
+static size_t each_word(const rule *rules, size_t count, hk_py_words *words, table *to)
+{
+    size_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         for (const char *text = rules[i].words; *text != 0;) {
             size_t length = strcspn(text, " ");
-            unsigned byte = (unsigned char)text[0];
-            if (length > 0 && index != NULL)
-                index->words[places[byte]] = (word){text, (uint8_t)length, (uint8_t)rules[i].subsystem};
-            places[byte] = (uint16_t)(places[byte] + (length > 0));
+            if (length > 0 && to != NULL) {
+                uint32_t letters = letters_of(text, length);
+                uint16_t *head = &to->heads[head_of(letters)];
+                word new = {text, letters, *head, (uint8_t)length, (uint8_t)rules[i].subsystem};
+                words->words[++words->count] = new;
+                *head = (uint16_t)words->count;
+            }
+            sum += length > 0;
             text += length + (text[length] == ' ');
         }
     }
+    return sum;
 }
 
-static void make_index(index_of_words *index, const rule *rules, size_t count)
+static size_t fill(hk_py_words *words)
 {
-    uint16_t places[FIRST_BYTES] = {0};
-    each_word(rules, count, NULL, places);
-    for (size_t i = 0; i < FIRST_BYTES; i++) {
-        index->first[i + 1] = (uint16_t)(index->first[i] + places[i]);
-        places[i] = index->first[i];
+    return each_word(prefixes, COUNT(prefixes), words, words != NULL ? &words->functions : NULL) +
+           each_word(helper_rules, COUNT(helper_rules), words, words != NULL ? &words->functions : NULL) +
+           each_word(files, COUNT(files), words, words != NULL ? &words->files : NULL) +
+           each_word(types, COUNT(types), words, words != NULL ? &words->types : NULL);
+}
+
+hk_py_words *hk_py_words_open(void)
+{
+    hk_py_words *words = hk_py_pages(sizeof *words + (fill(NULL) + 1) * sizeof *words->words);
+    if (words != NULL) fill(words);
+    return words;
+}
+
+void hk_py_words_close(hk_py_words *words)
+{
+    munmap(words, sizeof *words + (words->count + 1) * sizeof *words->words);
+}
+
+static bool begins(const char *name, const word *w)
+{
+    for (size_t i = 0; i < w->length; i++)
+        if (name[i] != w->text[i]) return false;
+    return true;
+}
+
+static hk_py_subsystem search_whole(const hk_py_words *words, const table *in, const char *name,
+                                    size_t length)
+{
+    uint32_t letters = letters_of(name, length);
+    for (unsigned i = in->heads[head_of(letters)]; i != 0; i = words->words[i].next) {
+        const word *w = &words->words[i];
+        if (w->letters == letters && w->length == length && begins(name, w))
+            return (hk_py_subsystem)w->subsystem;
     }
-    if (index->first[FIRST_BYTES] <= WORDS_MAX) each_word(rules, count, index, places);
-    else memset(index->first, 0, sizeof index->first);
+    return HK_PY_CORE;
 }
 
-static void make_indexes(void)
+/* By the longest word with which the name begins; a helper's is the whole name. */
+static hk_py_subsystem search_beginning(const hk_py_words *words, const char *name)
 {
-    make_index(&prefix_index, prefixes, COUNT(prefixes));
-    make_index(&file_index, files, COUNT(files));
-    make_index(&type_index, types, COUNT(types));
-    make_index(&helper_index, helper_rules, COUNT(helper_rules));
-}
-
-/* By the longest word with which the name begins; `whole`: that is the name. */
-static hk_py_subsystem search(const index_of_words *index, const char *name, size_t length, bool whole)
-{
-    pthread_once(&once, make_indexes);
+    size_t length = strnlen(name, LETTERS), best = 0;
     hk_py_subsystem found = HK_PY_CORE;
-    size_t best = 0;
-    unsigned byte = (unsigned char)name[0];
-    if (byte >= FIRST_BYTES) return found;
-    for (size_t i = index->first[byte]; i < index->first[byte + 1]; i++) {
-        const word *w = &index->words[i];
-        if (w->length > best && w->length <= length && (!whole || w->length == length) &&
-            memcmp(w->text, name, w->length) == 0) {
+    for (size_t n = length; n >= LETTERS - 1 && best == 0; n--) {
+        uint32_t letters = letters_of(name, n);
+        for (unsigned i = words->functions.heads[head_of(letters)]; i != 0; i = words->words[i].next) {
+            const word *w = &words->words[i];
+            if (w->letters != letters || w->length <= best || !begins(name, w)) continue;
+            if (w->subsystem == HK_PY_HELPER && name[w->length] != 0 && name[w->length] != '.') continue;
             best = w->length;
             found = (hk_py_subsystem)w->subsystem;
         }
@@ -294,16 +338,19 @@ static hk_py_subsystem search(const index_of_words *index, const char *name, siz
     return found;
 }
 
-hk_py_subsystem hk_py_subsystem_of(const char *function, const char *file)
+hk_py_subsystem hk_py_subsystem_of_file(const hk_py_words *words, const char *file)
 {
-    size_t length = strcspn(function, ".");
-    if (search(&helper_index, function, length, true) == HK_PY_HELPER) return HK_PY_HELPER;
-    hk_py_subsystem by_name = search(&prefix_index, function, length, false);
+    return search_whole(words, &words->files, file, strcspn(file, "."));
+}
+
+hk_py_subsystem hk_py_subsystem_of(const hk_py_words *words, const char *function, hk_py_subsystem by_file)
+{
+    hk_py_subsystem by_name = search_beginning(words, function);
     /* in the file of types, but what they make is no type */
-    if (by_name == HK_PY_INSTANCE) return by_name;
-    hk_py_subsystem by_file = file != NULL ? search(&file_index, file, strcspn(file, "."), true) : HK_PY_CORE;
+    if (by_name == HK_PY_HELPER || by_name == HK_PY_INSTANCE) return by_name;
     if (by_file != HK_PY_CORE) return by_file;
     /* Grammar rules are called after what they parse: `import_from_rule`, `list_rule`. */
+    size_t length = (size_t)(strchrnul(function, '.') - function);
     return length > 5 && memcmp(function + length - 5, "_rule", 5) == 0 ? HK_PY_PARSER : by_name;
 }
 
@@ -313,10 +360,10 @@ static int ends_with(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-hk_py_subsystem hk_py_subsystem_of_type(const char *type)
+hk_py_subsystem hk_py_subsystem_of_type(const hk_py_words *words, const char *type)
 {
     if (ends_with(type, "Error") || ends_with(type, "Exception") || ends_with(type, "Warning"))
         return HK_PY_EXCEPTION;
-    hk_py_subsystem whole = search(&type_index, type, strlen(type), true);
-    return whole != HK_PY_CORE ? whole : search(&type_index, type, strcspn(type, "."), true);
+    hk_py_subsystem whole = search_whole(words, &words->types, type, strlen(type));
+    return whole != HK_PY_CORE ? whole : search_whole(words, &words->types, type, strcspn(type, "."));
 }

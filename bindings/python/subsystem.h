@@ -49,11 +49,20 @@ typedef enum hk_py_subsystem {
 
 const char *hk_py_subsystem_name(hk_py_subsystem subsystem);
 
-/* By the name of a function of CPython, as the compiler left it (`pad.constprop.0`), and its source file
- * (NULL = not known). CORE for what is in no table: the interpreter loop, calls, arguments. */
-hk_py_subsystem hk_py_subsystem_of(const char *function, const char *file);
+/* The names that are known, for a look at many; NULL = no memory. */
+typedef struct hk_py_words hk_py_words;
+hk_py_words *hk_py_words_open(void);
+void hk_py_words_close(hk_py_words *words);
+
+/* By the source file: `listobject.c`. CORE = says nothing. */
+hk_py_subsystem hk_py_subsystem_of_file(const hk_py_words *words, const char *file);
+
+/* By the name of a function of CPython, as the compiler left it (`pad.constprop.0`), and what its source file
+ * says (CORE where that is not known). CORE for what is in no table: the interpreter loop, calls, arguments.
+ */
+hk_py_subsystem hk_py_subsystem_of(const hk_py_words *words, const char *function, hk_py_subsystem by_file);
 
 /* By the name of a type or module: `list_iterator`, `collections.deque`, `_io`. */
-hk_py_subsystem hk_py_subsystem_of_type(const char *type);
+hk_py_subsystem hk_py_subsystem_of_type(const hk_py_words *words, const char *type);
 
 #endif

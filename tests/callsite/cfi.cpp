@@ -92,6 +92,8 @@ TEST_CASE("rules are those that elfutils reads")
         Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
         if (cfi != nullptr) {
             uintptr_t function = 0;
+            std::vector<uintptr_t> starts(hk_cfi_functions(image.low + 1, nullptr, 0));
+            hk_cfi_functions(image.low + 1, starts.data(), starts.size());
             // Return addresses; a prime step meets all kinds of places in reasonable time.
             for (uintptr_t pc = image.low + 1; pc < image.high; pc += 7) {
                 hk_cfi_rule expected = {}, got = {};
@@ -111,6 +113,9 @@ TEST_CASE("rules are those that elfutils reads")
                 uintptr_t start = hk_cfi_function(pc);
                 if (exists && (start == 0 || start >= pc || start < function))
                     FAIL("the function of " << std::hex << pc - image.bias);
+                size_t number = hk_cfi_function_number(pc);
+                if (start != 0 && (number >= starts.size() || starts[number] != start))
+                    FAIL("the number of the function of " << std::hex << pc - image.bias);
                 functions += start != function;
                 function = start;
             }
@@ -131,6 +136,7 @@ TEST_CASE("addresses outside of images have neither rule nor function")
     for (uintptr_t pc : {(uintptr_t)1, (uintptr_t)data, ~(uintptr_t)0}) {
         CHECK_FALSE(hk_cfi_in_image(pc));
         CHECK(hk_cfi_function(pc) == 0);
+        CHECK(hk_cfi_function_number(pc) == SIZE_MAX);
         CHECK_FALSE(hk_cfi_rule_at(pc, &rule));
     }
     CHECK(hk_cfi_in_image((uintptr_t)&std::strlen + 1));

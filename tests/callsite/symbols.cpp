@@ -80,48 +80,59 @@ void remove_copy(const std::string &path)
     REQUIRE(std::system(("rm -r " + path.substr(0, path.rfind('/'))).c_str()) == 0);
 }
 
-std::string name_at(const hk_symbols &symbols, uintptr_t start)
-{
-    hk_symbol found;
-    return hk_symbols_find(&symbols, start, &found) ? found.name : "";
-}
+// What hk_symbols_read visits, of several at one place the first.
+struct Symbols {
+    hk_symbols_source source;
+    std::map<uintptr_t, std::string> names, files;
+
+    Symbols(const hk_image &image, const char *debug_root)
+    {
+        source = hk_symbols_read(&image, debug_root, visit, this);
+    }
+
+    static void visit(void *user, uintptr_t start, const char *name, const char *file)
+    {
+        auto *self = static_cast<Symbols *>(user);
+        if (self->names.emplace(start, name).second && file != nullptr) self->files[start] = file;
+    }
+
+    std::string name_at(uintptr_t start) const
+    {
+        auto found = names.find(start);
+        return found != names.end() ? found->second : "";
+    }
+};
 
 TEST_CASE("every function of .symtab has the name that elfutils gives it")
 {
     hk_image image = own_image();
-    hk_symbols symbols;
-    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+    Symbols symbols(image, "/nonexistent");
     REQUIRE(symbols.source == HK_SYMBOLS_SYMTAB);
     auto expected = expected_names("/proc/self/exe", image.bias);
     REQUIRE(expected.size() > 100);
     size_t wrong = 0;
     for (auto &entry : expected) {
         auto range = expected.equal_range(entry.first);
-        std::string name = name_at(symbols, entry.first);
+        std::string name = symbols.name_at(entry.first);
         bool known = false;
         for (auto i = range.first; i != range.second; i++)
             known = known || i->second == name;
         wrong += !known;
     }
     CHECK(wrong == 0);
-    CHECK(name_at(symbols, (uintptr_t)&hk_test_exported + 1).empty());
-    CHECK(name_at(symbols, image.low).empty());
-    hk_symbols_close(&symbols);
+    CHECK(symbols.name_at((uintptr_t)&hk_test_exported + 1).empty());
+    CHECK(symbols.name_at(image.low).empty());
 }
 
 TEST_CASE("a local function has its source file, an exported one has none")
 {
     hk_image image = own_image();
-    hk_symbols symbols;
-    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
-    hk_symbol found;
+    Symbols symbols(image, "/nonexistent");
     CHECK(local_to_this_file(1) != 0);
-    REQUIRE(hk_symbols_find(&symbols, (uintptr_t)&local_to_this_file, &found));
-    REQUIRE(found.file != nullptr);
-    CHECK(std::string(found.file) == "symbols.cpp");
-    REQUIRE(hk_symbols_find(&symbols, (uintptr_t)&hk_test_exported, &found));
-    CHECK(found.file == nullptr);
-    hk_symbols_close(&symbols);
+    REQUIRE(symbols.files.count((uintptr_t)&local_to_this_file) == 1);
+    CHECK(symbols.files[(uintptr_t)&local_to_this_file] == "symbols.cpp");
+    CHECK(symbols.name_at((uintptr_t)&hk_test_exported) == "hk_test_exported");
+    CHECK(symbols.files.count((uintptr_t)&hk_test_exported) == 0);
 }
 
 TEST_CASE("a stripped program keeps the names that it exports")
@@ -129,12 +140,10 @@ TEST_CASE("a stripped program keeps the names that it exports")
     std::string path = changed_copy("stripped", "strip");
     hk_image image = own_image();
     image.path = path.c_str();
-    hk_symbols symbols;
-    REQUIRE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+    Symbols symbols(image, "/nonexistent");
     CHECK(symbols.source == HK_SYMBOLS_DYNSYM);
-    CHECK(name_at(symbols, (uintptr_t)&hk_test_exported) == "hk_test_exported");
-    CHECK(name_at(symbols, (uintptr_t)&local_to_this_file).empty());
-    hk_symbols_close(&symbols);
+    CHECK(symbols.name_at((uintptr_t)&hk_test_exported) == "hk_test_exported");
+    CHECK(symbols.name_at((uintptr_t)&local_to_this_file).empty());
     remove_copy(path);
 }
 
@@ -151,11 +160,9 @@ TEST_CASE("a stripped program takes the names of its debug package")
     image.path = stripped.c_str();
     image.build_id = id;
     image.build_id_size = sizeof id;
-    hk_symbols symbols;
-    REQUIRE(hk_symbols_open(&symbols, &image, root.c_str()));
+    Symbols symbols(image, root.c_str());
     CHECK(symbols.source == HK_SYMBOLS_DEBUG);
-    CHECK(name_at(symbols, (uintptr_t)&local_to_this_file).find("local_to_this_file") != std::string::npos);
-    hk_symbols_close(&symbols);
+    CHECK(symbols.name_at((uintptr_t)&local_to_this_file).find("local_to_this_file") != std::string::npos);
     remove_copy(stripped);
     remove_copy(debug);
 }
@@ -163,17 +170,15 @@ TEST_CASE("a stripped program takes the names of its debug package")
 TEST_CASE("broken files have no symbols, and errno is kept")
 {
     hk_image image = own_image();
-    hk_symbols symbols;
-    hk_symbol found;
     for (const char *command : {"truncate -s 100", "truncate -s 0", "truncate -s 9000", "rm"}) {
         std::string path = changed_copy("broken", command);
         image.path = path.c_str();
         image.build_id = nullptr;
         errno = 77;
-        CHECK_FALSE(hk_symbols_open(&symbols, &image, "/nonexistent"));
+        Symbols symbols(image, "/nonexistent");
+        CHECK(symbols.source == HK_SYMBOLS_NONE);
         CHECK(errno == 77);
-        CHECK_FALSE(hk_symbols_find(&symbols, (uintptr_t)&hk_test_exported, &found));
-        hk_symbols_close(&symbols);
+        CHECK(symbols.names.empty());
         remove_copy(path);
     }
 }

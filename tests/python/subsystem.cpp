@@ -11,15 +11,22 @@ extern "C" {
 namespace
 {
 
+const hk_py_words *words()
+{
+    static const hk_py_words *all = hk_py_words_open();
+    return all;
+}
+
 std::string by_name(const char *function, const char *file = nullptr)
 {
-    hk_py_subsystem found = hk_py_subsystem_of(function, file);
+    hk_py_subsystem by_file = file != nullptr ? hk_py_subsystem_of_file(words(), file) : HK_PY_CORE;
+    hk_py_subsystem found = hk_py_subsystem_of(words(), function, by_file);
     return found == HK_PY_HELPER ? "(helper)" : hk_py_subsystem_name(found);
 }
 
 std::string by_type(const char *type)
 {
-    return hk_py_subsystem_name(hk_py_subsystem_of_type(type));
+    return hk_py_subsystem_name(hk_py_subsystem_of_type(words(), type));
 }
 
 TEST_CASE("the longest beginning of a name decides")

@@ -49,6 +49,25 @@ def native(**options):
     return preloaded(all_domains=True, labels="native", **options)
 
 
+MAPPED = """
+    import json
+    sizes = {}
+    for line in open("/proc/self/maps"):
+        fields = line.split()
+        if len(fields) > 5 and fields[5][0] == "/":
+            low, high = (int(x, 16) for x in fields[0].split("-"))
+            sizes[fields[5]] = sizes.get(fields[5], 0) + high - low
+    print(json.dumps(sizes))
+"""
+
+
+class Memory(ProgramCase):
+    def test_the_file_of_the_names_is_not_kept(self):
+        for labels in "native", "site":
+            mapped = self.run_code(MAPPED, env=preloaded(all_domains=True, labels=labels))
+            self.assertEqual(mapped, self.run_code(MAPPED, env=preloaded(all_domains=True)))
+
+
 class Kinds(ProgramCase):
     def test_each_kind_grows_under_its_label(self):
         for label, (code, least) in KINDS.items():
