@@ -6,7 +6,7 @@ endif()
 
 foreach(name ${HAKMEM_LUA_RUNTIMES})
     set(test test_lua_label_${name})
-    add_executable(${test} label/kinds.cpp label/real.cpp)
+    add_executable(${test} label/kinds.cpp label/real.cpp label/crowd.c)
     target_include_directories(${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/bindings/lua/src
         ${PROJECT_SOURCE_DIR}/bindings/callsite)
     target_compile_definitions(${test} PRIVATE PROGRAMS="${CMAKE_CURRENT_SOURCE_DIR}/programs/")

@@ -2,9 +2,11 @@
 #include "label_test.h"
 
 extern "C" {
+#include "crowd.h"
 #include "state.h"
 }
 
+#include <atomic>
 #include <thread>
 
 using namespace test;
@@ -69,34 +71,75 @@ TEST_CASE("a state that is collected gives its labels back")
     }
 }
 
-TEST_CASE("states of several threads learn once and agree")
+// Live blocks by label after MIXED in a new state; none when it failed. Blocks, not bytes: in a small heap a
+// block may have a gap of 8 bytes behind it, which depends on what was allocated before. Without strings: 5.3
+// keeps those of its API by the address of the text, which may be on the stack.
+static Bytes blocks_of_mixed()
 {
-    std::vector<Bytes> bytes(4);
-    std::vector<std::thread> threads;
-    for (Bytes &b : bytes) {
-        threads.emplace_back([&b] {
-            lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
-            if (L == nullptr) return;
-            luaL_openlibs(L);
-            run(L, "if jit then jit.off() end");
-            if (run(L, MIXED) == "true") {
-                hak_label_info infos[64];
-                int n = hak_labels_stats(hak_lua_context(L), infos, 64);
-                for (int i = 0; i < n; i++)
-                    b[infos[i].name] = (long long)infos[i].live_bytes;
-            }
-            lua_close(L);
-        });
+    Bytes blocks;
+    lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
+    if (L == nullptr) return blocks;
+    luaL_openlibs(L);
+    run(L, "if jit then jit.off() end");
+    if (run(L, MIXED) == "true") {
+        hak_label_info infos[64];
+        int n = hak_labels_stats(hak_lua_context(L), infos, 64);
+        for (int i = 0; i < n; i++)
+            blocks[infos[i].name] = (long long)infos[i].live_blocks;
+        blocks.erase("string");
     }
+    lua_close(L);
+    return blocks;
+}
+
+static std::vector<Bytes> blocks_of_threads(size_t count)
+{
+    std::vector<Bytes> blocks(count);
+    std::vector<std::thread> threads;
+    for (Bytes &b : blocks)
+        threads.emplace_back([&b] { b = blocks_of_mixed(); });
     for (std::thread &t : threads)
         t.join();
-    for (const Bytes &b : bytes) {
+    return blocks;
+}
+
+TEST_CASE("states of several threads learn once and agree")
+{
+    std::vector<Bytes> blocks = blocks_of_threads(4);
+    for (const Bytes &b : blocks) {
         REQUIRE(!b.empty());
         CHECK(b.at("other") == 0);
-        CHECK(b.at("closure") >= 3000 * 32);
-        CHECK(b.at("closure") == bytes[0].at("closure"));
-        CHECK(b.at("upvalue") == bytes[0].at("upvalue"));
+        CHECK(b.at("closure") >= 3000);
+        CHECK(b == blocks[0]);
     }
+}
+
+TEST_CASE("labels are the same when return addresses collide")
+{
+    Bytes expected = blocks_of_mixed();
+    REQUIRE(!expected.empty());
+    for (size_t step : {1, 2, 3}) {
+        test_crowd_sites(step);
+        CHECK(blocks_of_mixed() == expected);
+    }
+}
+
+TEST_CASE("labels are the same when what is known is thrown out by others all the time")
+{
+    Bytes expected = blocks_of_mixed();
+    REQUIRE(!expected.empty());
+    std::atomic<bool> done = false;
+    std::thread other([&done] {
+        for (size_t step = 1; !done; step = step % 5 + 1) {
+            test_crowd_sites(step);
+            std::this_thread::yield();
+        }
+    });
+    std::vector<Bytes> blocks = blocks_of_threads(3);
+    done = true;
+    other.join();
+    for (const Bytes &b : blocks)
+        CHECK(b == expected);
 }
 
 TEST_CASE("a scope goes before the kind")
