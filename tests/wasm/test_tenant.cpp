@@ -1,7 +1,9 @@
 // Tenants: accounts, limits and their parents, scopes, closing.
 #include "wasm_test.h"
 
+#include <cstring>
 #include <string>
+#include <vector>
 
 using namespace test;
 
@@ -260,6 +262,67 @@ TEST_CASE("what survives a retired tenant goes with the host", "[tenant]")
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
     hak_wasm_tenant_close(child, HAK_WASM_RETIRE);
     CHECK(host.info().live == 1);
+}
+
+TEST_CASE("frees that are none do not end a retired tenant", "[tenant]")
+{
+    // At first a context sees them at once; behind magazines only when they are emptied.
+    size_t blocks = GENERATE(3, 20000);
+    bool spares = GENERATE(false, true);
+    HostOptions options;
+    if (!spares) options.warm_bytes = HAK_NONE;
+    Host host(&options);
+    hak_wasm_tenant *tenant = child_of(host, nullptr);
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    std::vector<char *> p;
+    for (size_t i = 0; i < blocks; i++)
+        p.push_back(static_cast<char *>(hak_wasm_alloc(host, 64)));
+    hak_wasm_leave(before);
+    SECTION("a block that is freed twice")
+    {
+        for (size_t i = 2; i < p.size(); i++)
+            hak_wasm_free(host, p[i]);
+        hak_wasm_free(host, p[1]);
+        hak_wasm_free(host, p[1]);
+    }
+    SECTION("a pointer into a block")
+    {
+        for (size_t i = 1; i < p.size(); i++)
+            hak_wasm_free(host, p[i]);
+        hak_wasm_free(host, p[0] + 16);
+    }
+    SECTION("a block that is freed twice, the other one after the end")
+    {
+        for (size_t i = 2; i < p.size(); i++)
+            hak_wasm_free(host, p[i]);
+        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+        tenant = nullptr;
+        hak_wasm_free(host, p[1]);
+        hak_wasm_free(host, p[1]);
+    }
+    memset(p[0], 7, 64);
+    if (tenant) hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    hak_wasm_host_trim(host);
+    CHECK(hak_wasm_usable_size(host, p[0]) == 64);
+    CHECK(p[0][63] == 7);
+    hak_wasm_free(host, p[0]);
+    CHECK_FALSE(hak_wasm_owns(host, p[0]));
+}
+
+TEST_CASE("a tenant without blocks goes, whatever was freed too often", "[tenant]")
+{
+    HostOptions options;
+    options.warm_bytes = HAK_NONE;
+    Host host(&options);
+    hak_wasm_tenant *tenant = child_of(host, nullptr);
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    void *p = hak_wasm_alloc(host, 64);
+    hak_wasm_leave(before);
+    hak_wasm_free(host, p);
+    hak_wasm_free(host, p);
+    REQUIRE(hak_wasm_owns(host, p));
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    CHECK_FALSE(hak_wasm_owns(host, p));
 }
 
 TEST_CASE("closed in bulk, everything is gone at once", "[tenant]")

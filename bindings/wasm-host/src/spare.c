@@ -58,13 +58,6 @@ hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *
     return tenant;
 }
 
-static void destroy(hak_wasm_tenant *tenant)
-{
-    hak_ctx_destroy(tenant->ctx);
-    tenant->ctx = NULL;
-    hk_wasm_tenant_unref(tenant);
-}
-
 size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before)
 {
     size_t bytes = 0;
@@ -87,8 +80,8 @@ size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before)
         while (out) {
             hak_wasm_tenant *tenant = out;
             out = tenant->next;
-            bytes += tenant->committed;
-            destroy(tenant);
+            size_t committed = tenant->committed;
+            if (hk_wasm_tenant_end(tenant)) bytes += committed;
         }
     }
     return bytes;

@@ -123,9 +123,27 @@ static void destroy_context(hak_wasm_tenant *tenant)
     hk_wasm_tenant_unref(tenant);
 }
 
+static bool seems_empty(const hak_wasm_tenant *tenant)
+{
+    return (ptrdiff_t)tenant->blocks <= 0;
+}
+
+/* Exact, and makes the count so. The context drops frees of what is free already, or is no block; the count
+ * does not know, and may be too low. A flush, since magazines hide such frees. */
+static bool is_empty(hak_wasm_tenant *tenant)
+{
+    if (!seems_empty(tenant)) return false;
+    hak_stats stats;
+    stats.size = sizeof stats;
+    hak_ctx_flush(tenant->ctx);
+    hak_ctx_stats(tenant->ctx, &stats);
+    tenant->blocks = stats.live_blocks;
+    return stats.live_blocks == 0;
+}
+
 void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant)
 {
-    if (tenant->closed && tenant->ctx && tenant->blocks == 0) destroy_context(tenant);
+    if (tenant->closed && tenant->ctx && is_empty(tenant)) destroy_context(tenant);
     else pthread_mutex_unlock(&tenant->lock);
 }
 
@@ -133,6 +151,30 @@ static void end_memory_of(void *user, hk_wasm_slot *slot)
 {
     hak_wasm_tenant *tenant = user;
     if (atomic_load(&slot->tenant) == tenant) hk_wasm_memory_end(tenant->host, slot);
+}
+
+/* Destroys the context, or leaves that to its last block. Takes the lock over. */
+static bool end(hak_wasm_tenant *tenant, bool whatever_lives)
+{
+    hak_wasm_host *host = tenant->host;
+    tenant->closed = true;
+    bool gone = whatever_lives || is_empty(tenant);
+    if (!gone || atomic_load(&tenant->refs) > 1) {
+        pthread_mutex_lock(&host->lock);
+        tenant->listed = true;
+        tenant->next = host->retired;
+        host->retired = tenant;
+        pthread_mutex_unlock(&host->lock);
+    }
+    if (gone) destroy_context(tenant);
+    else pthread_mutex_unlock(&tenant->lock);
+    return gone;
+}
+
+bool hk_wasm_tenant_end(hak_wasm_tenant *tenant)
+{
+    pthread_mutex_lock(&tenant->lock);
+    return end(tenant, false);
 }
 
 void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
@@ -145,22 +187,12 @@ void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
             hak_wasm_dismiss(tenant);
     }
     pthread_mutex_lock(&tenant->lock);
-    if (how == HAK_WASM_RETIRE && tenant->blocks == 0 && atomic_load(&tenant->refs) == 1) {
+    if (how == HAK_WASM_RETIRE && seems_empty(tenant) && atomic_load(&tenant->refs) == 1) {
         pthread_mutex_unlock(&tenant->lock); /* it is the caller's alone */
         if (hk_wasm_spare_give(tenant)) return;
         pthread_mutex_lock(&tenant->lock);
     }
-    tenant->closed = true;
-    bool gone = how == HAK_WASM_BULK || tenant->blocks == 0;
-    if (!gone || atomic_load(&tenant->refs) > 1) {
-        pthread_mutex_lock(&host->lock);
-        tenant->listed = true;
-        tenant->next = host->retired;
-        host->retired = tenant;
-        pthread_mutex_unlock(&host->lock);
-    }
-    if (gone) destroy_context(tenant);
-    else pthread_mutex_unlock(&tenant->lock);
+    end(tenant, how == HAK_WASM_BULK);
 }
 
 /* Whether the heap of the tenant or of a parent is at its limit, hard or soft. */

@@ -27,7 +27,7 @@ struct hak_wasm_tenant {
     uint64_t epoch;        /* of the host when it became spare */
     bool listed;           /* among the retired of the host */
     bool closed;           /* under lock, like the rest */
-    size_t blocks;         /* live; the context's own count takes a pass over its magazines */
+    size_t blocks;         /* live, or fewer: frees that the context drops are counted too */
     uint64_t failures;
     hak_ctx *ctx;         /* NULL = gone */
     pthread_mutex_t lock; /* contexts are for one thread at a time */
@@ -56,12 +56,14 @@ hak_wasm_tenant *hk_wasm_tenant_current(hak_wasm_host *host);
 void hk_wasm_tenant_unref(hak_wasm_tenant *tenant);
 /* Unlocks after blocks were freed: a closed tenant goes with its last one. */
 void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant);
+/* For one that nobody refers to. False: a block of its lives after all, the last one takes it along. */
+bool hk_wasm_tenant_end(hak_wasm_tenant *tenant);
 /* The tenant's struct alone, for the end of the host. */
 void hk_wasm_tenant_release(hak_wasm_tenant *tenant);
 
 void hk_wasm_spares_init(hak_wasm_host *host);
 void hk_wasm_spares_destroy(hak_wasm_host *host);
-/* Keeps a closed tenant that nobody refers to and whose context is empty; false = it is not kept. */
+/* Keeps a closed tenant that nobody refers to and whose context seems to be empty; false = it is not kept. */
 bool hk_wasm_spare_give(hak_wasm_tenant *tenant);
 /* A child of the host's tenant, as new but for name and limits. NULL = none is small enough for these. */
 hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
