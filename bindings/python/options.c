@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,11 +15,13 @@ static bool bad(const char *name, const char *value)
 static bool size_of(const char *text, size_t *out)
 {
     char *end;
+    errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
     static const char units[] = "KMGT";
     const char *unit = *end ? strchr(units, *end) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (end == text || *text == '-' || (*end && (!unit || end[1])) || n > SIZE_MAX >> shift) return false;
+    if (*text < '0' || *text > '9' || errno != 0 || (*end && (!unit || end[1])) || n > SIZE_MAX >> shift)
+        return false;
     *out = (size_t)n << shift;
     return true;
 }

@@ -38,7 +38,11 @@ static void in_child(void)
 
 void hk_py_report_plan(const char *name, bool first)
 {
-    if (strlen(name) >= sizeof target || (!strstr(name, "%p") && !first)) return;
+    if (!strstr(name, "%p") && !first) return;
+    if (strlen(name) >= sizeof target) {
+        fprintf(stderr, "hakmem: no report in %.60s...: the name is too long\n", name);
+        return;
+    }
     strcpy(target, name);
     owner = getpid();
     pthread_atfork(NULL, NULL, in_child);
@@ -125,10 +129,11 @@ void hk_py_report_json(FILE *out, bool gil)
     hk_py_command_json(out);
     fputs(",\"python\":", out);
     hk_py_json_string(out, python ? python->get_version() : "");
-    fprintf(out, ",\"cpu_seconds\":%.6f,\"peak_resident_bytes\":%lld",
-            (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-            (long long)usage.ru_maxrss * 1024);
+    /* Not %f: the program's locale may have a decimal comma. */
+    long long microseconds = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000LL +
+                             usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+    fprintf(out, ",\"cpu_seconds\":%lld.%06lld,\"peak_resident_bytes\":%lld", microseconds / 1000000,
+            microseconds % 1000000, (long long)usage.ru_maxrss * 1024);
     status_json(out, gil);
     stats_json(out);
     labels_json(out);

@@ -1,7 +1,10 @@
 """python -m hakmem: programs keep their behaviour, reports come out."""
 
+import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +72,23 @@ class Run(ProgramCase):
                 done = self.hakmem(*arguments, check=False)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(word, done.stderr)
+
+    def test_sizes_that_are_none(self):
+        for size in ("64Q", "-5", "", "+5", " 5", "1.5", "K", "5k", "\u0663", "18446744073709551616", "16777216T"):
+            with self.subTest(size):
+                done = self.hakmem("run", f"--limit={size}", "x.py", check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"'{size}' is", done.stderr.splitlines()[-1])
+        done = self.run_script("print(1)", "--limit", "18446744073709551615")
+        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
+
+    def test_a_folder_that_cannot_be_preloaded(self):
+        folder = self.folder / "with space"
+        shutil.copytree(Path(hakmem.__file__).parent, folder / "hakmem")
+        for command in (["run", "x.py"], ["env"], ["check"]):
+            done = self.hakmem(*command, env=plain_environment(PYTHONPATH=str(folder)), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, r"^hakmem: .*/with space/.* LD_PRELOAD .*\n$")
 
     def test_what_is_preloaded_already_stays(self):
         text = "import os; print(os.environ['LD_PRELOAD'].split(':')[1:])"
@@ -151,6 +171,79 @@ class Report(ProgramCase):
         done = self.hakmem("report", "x.json", check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("x.json", done.stderr)
+
+    def test_broken_reports(self):
+        self.run_script("", "--report", "whole.json")
+        whole = json.loads((self.folder / "whole.json").read_text())
+        broken = ["", "{", "[]", "[" * 100_000, '{"schema": 1}', "\0\xff", "1" * 5000]
+        for key in ("command", "python", "labels", "stats", "status", "wrapped", "cpu_seconds"):
+            broken += [json.dumps({k: v for k, v in whole.items() if k != key}), json.dumps(whole | {key: [5]})]
+        broken.append(json.dumps(whole | {"labels": {"raw": {"live_bytes": 5}}}))
+        broken.append(json.dumps(whole | {"stats": whole["stats"] | {"live_bytes": 10**400}}))
+        broken.append(json.dumps(whole | {"sites": [{"file": "x.py"}]}))
+        for text in broken:
+            (self.folder / "broken.json").write_text(text)
+            for command in (["report", "broken.json"], ["diff", "whole.json", "broken.json"]):
+                with self.subTest(text[:60]):
+                    done = self.hakmem(*command, check=False)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertRegex(done.stderr, r"^hakmem: broken.json: [^\n]*\n$")
+
+    def test_output_that_cannot_be_written(self):
+        self.run_script("", "--report", "r.json")
+        for redirection, status, words in (
+            (">/dev/full", 2, "hakmem: .*No space left.*\n"),
+            (">&-", 2, "hakmem: standard output is closed\n"),
+            ("2>&- >&-", 2, ""),
+            (">/dev/full 2>&-", 2, ""),
+            ("| true", 0, ""),
+        ):
+            with self.subTest(redirection):
+                shell = f"sleep 0.2; {shlex.quote(sys.executable)} -m hakmem report r.json"
+                done = subprocess.run(
+                    ["sh", "-c", f"({shell}) {redirection}"],
+                    cwd=self.folder,
+                    env=plain_environment(),
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual((done.returncode, done.stdout), (status, ""))
+                self.assertRegex(done.stderr, f"^{words}$")
+        shell = f"{shlex.quote(sys.executable)} -m hakmem report nothing 2>&-"
+        done = subprocess.run(
+            ["sh", "-c", shell], cwd=self.folder, env=plain_environment(), capture_output=True, text=True
+        )
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
+    def test_names_that_the_terminal_cannot_show(self):
+        script = self.script("print(2)", "\xe9.py")
+        self.hakmem("run", "--report", "r.json", script)
+        done = self.hakmem("report", "r.json", env=plain_environment(PYTHONIOENCODING="ascii"))
+        self.assertIn("\\xe9.py", done.stdout)
+
+    def test_the_programs_locale_may_have_a_decimal_comma(self):
+        (self.folder / "comma.src").write_text(
+            'LC_NUMERIC\ndecimal_point ","\nthousands_sep ""\ngrouping -1\nEND LC_NUMERIC\n'
+        )
+        if shutil.which("localedef"):
+            # Of all other categories it says that they are not there.
+            command = ["localedef", "-c", "-i", "comma.src", "-f", "UTF-8", str(self.folder / "comma.UTF-8")]
+            subprocess.run(command, cwd=self.folder, capture_output=True)
+        if not (self.folder / "comma.UTF-8").exists():
+            self.skipTest("no localedef, or no character maps (Debian package: locales)")
+        text = """
+            import hakmem, locale
+            locale.setlocale(locale.LC_NUMERIC, "comma.UTF-8")
+            print(locale.localeconv()["decimal_point"], hakmem.take_snapshot().report["cpu_seconds"] > 0)
+        """
+        environment = plain_environment(LOCPATH=str(self.folder))
+        self.assertEqual(self.run_script(text, "--report", "r.json", env=environment).stdout, ", True\n")
+        self.assertEqual(len(self.reports()), 1)
+
+    def test_a_name_that_is_too_long(self):
+        done = self.run_script("print(5)", "--report", "x/" * 2500)
+        self.assertEqual(done.stdout, "5\n")
+        self.assertRegex(done.stderr, r"^hakmem: no report in .*: the name is too long\n$")
 
     def test_a_place_that_cannot_be_written(self):
         done = self.run_script("print(5)", "--report", "/nowhere/r.json")
@@ -251,6 +344,10 @@ class Environment(ProgramCase):
             self.assertEqual(done.stdout, "1\n")
             self.assertIn("hakmem", done.stderr)
             self.assertIn("-5x", done.stderr)
+        for size in ("-5", " -5", "+5", "18446744073709551616", "16777216T"):
+            done = self.python("-c", "print(1)", env=preloaded() | {"HAKMEM_LIMIT": size})
+            self.assertEqual(done.stdout, "1\n")
+            self.assertEqual(done.stderr, f"hakmem: HAKMEM_LIMIT={size}: not understood, hakmem stays out\n")
 
     def test_limit(self):
         text = """
@@ -275,6 +372,12 @@ class Check(ProgramCase):
         self.assertRegex(done.stdout, "(?s)raw: replaced.*mem: replaced.*obj: (replaced|wrapped)")
         done = self.hakmem("check", env=preloaded())
         self.assertIn("this process was started with", done.stdout)
+
+    def test_start_up_files_that_print(self):
+        (self.folder / "sitecustomize.py").write_text("print('noise')")
+        path = os.pathsep.join([str(self.folder), str(Path(hakmem.__file__).parents[1])])
+        done = self.hakmem("check", env=plain_environment(PYTHONPATH=path))
+        self.assertIn("raw: replaced", done.stdout)
 
     def test_displaced(self):
         for variable in ({"PYTHONMALLOC": "malloc"}, {"PYTHONMALLOC": "debug"}, {"PYTHONDEVMODE": "1"}):

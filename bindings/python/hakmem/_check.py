@@ -28,7 +28,8 @@ def check(all_domains):
     if done.returncode != 0:
         print(f"it ended with status {done.returncode}")
         return 1
-    return explain(json.loads(done.stdout), all_domains)
+    # What start-up files print comes before.
+    return explain(json.loads(done.stdout.splitlines()[-1]), all_domains)
 
 
 def explain(status, all_domains):

@@ -1,6 +1,7 @@
 """python -m hakmem: programs under hakmem, and their reports."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
@@ -10,7 +11,9 @@ from hakmem._snapshot import Snapshot
 
 
 def warn(message):
-    print(f"hakmem: {message}", file=sys.stderr)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f"hakmem: {message}", file=sys.stderr)
 
 
 def fail(message):
@@ -125,6 +128,28 @@ def parser():
     return top
 
 
+def call(args):
+    try:
+        args.function(args)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
 def main(arguments=None):
     args = parser().parse_args(arguments)
-    args.function(args)
+    why = _launch.unusable() if args.function in (run, env, check) else None
+    if why:
+        fail(why)
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(errors="backslashreplace")
+    elif args.function is not run:
+        fail("standard output is closed")
+    try:
+        call(args)
+    except OSError as error:
+        # What is still to be written must not fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            warn(error)
+        sys.exit(2)

@@ -14,10 +14,20 @@ DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 
 def size(text):
     """Bytes: 1000, 64K, 512M, 2G."""
-    match = re.fullmatch(r"(\d+)([KMGT]?)", text)
+    match = re.fullmatch(r"([0-9]{1,20})([KMGT]?)", text)
     if not match:
         raise ValueError(f"'{text}' is no size; it is a number of bytes, or one with K, M, G or T")
-    return int(match[1]) << 10 * (" KMGT".index(match[2]) if match[2] else 0)
+    value = int(match[1]) << 10 * (" KMGT".index(match[2]) if match[2] else 0)
+    if value >= 1 << 64:
+        raise ValueError(f"'{text}' is more than addresses reach")
+    return value
+
+
+def unusable():
+    """Why the hook cannot be preloaded, in a line; None if it can."""
+    if re.search("[ :$]", str(HOOK)):
+        return f"{HOOK}: LD_PRELOAD takes no path with a space, ':' or '$'; install hakmem elsewhere"
+    return None
 
 
 def settings(*, all_domains=False, limit=None, labels=None, report=None):

@@ -5,6 +5,34 @@ import json
 from hakmem import _where
 
 SCHEMA = 1
+AMOUNTS = {"live_bytes": int, "live_blocks": int}
+STATS = """live_bytes big_bytes cached_bytes released_bytes idle_bytes metadata_bytes resident_bytes
+    resident_ours_bytes peak_bytes committed_bytes hard_limit failures"""
+# What is read of a report. `...` stands for any key.
+SHAPE = {
+    "hakmem": str,
+    "python": str,
+    "command": [str],
+    "pid": int,
+    "cpu_seconds": float,
+    "peak_resident_bytes": int,
+    "status": dict.fromkeys(("raw", "mem", "obj", "arena", "why"), str),
+    "stats": dict.fromkeys(STATS.split(), int),
+    "labels": {...: AMOUNTS},
+    "wrapped": {...: {"allocations": int, "bytes": int}},
+}
+SITES = [{"file": str, "line": int, "function": str, **AMOUNTS}]
+
+
+def has_shape(value, shape):
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(has_shape(v, shape[0]) for v in value)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return False
+        keys = value if ... in shape else shape
+        return all(k in value and has_shape(value[k], shape.get(k, shape.get(...))) for k in keys)
+    return isinstance(value, shape) and (shape is not int or abs(value) < 1 << 64)
 
 
 def load(path):
@@ -12,10 +40,12 @@ def load(path):
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             report = json.load(file)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a report of hakmem ({error})") from None
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         raise ValueError(f"{path}: not a report of hakmem, or of another version")
+    if not has_shape(report, SHAPE) or not has_shape(report.get("sites", []), SITES):
+        raise ValueError(f"{path}: a report of hakmem, but parts of it are not there")
     return report
 
 
@@ -73,7 +103,7 @@ def text(report):
     command = " ".join(report["command"])
     lines = [
         f"hakmem {report['hakmem']}: {command if len(command) < 90 else command[:87] + '...'}",
-        f"  Python {report['python'].split()[0]}, process {report['pid']}, "
+        f"  Python {report['python'].partition(' ')[0]}, process {report['pid']}, "
         f"{report['cpu_seconds']:.2f} s of CPU, "
         f"peak resident {amount(report['peak_resident_bytes'])}",
         f"  domains: {domains_line(status)}",
