@@ -198,6 +198,47 @@ TEST_CASE("limits of parents and of the host cover all below them", "[tenant]")
     CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 0);
 }
 
+TEST_CASE("what is refused is in no account", "[tenant]")
+{
+    Host host;
+    TenantOptions group;
+    group.children = true;
+    group.limits.linear_bytes = 10 << 16;
+    group.limits.instances = 1;
+    hak_wasm_tenant *parent = hak_wasm_tenant_new(host, &group), *tenant = child_of(host, parent);
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    void *memory = hak_wasm_memory_new(host, 1 << 16);
+    for (size_t bytes : {(size_t)11 << 16, hak_wasm_slot_bytes(host) + 1, SIZE_MAX - 4095, SIZE_MAX}) {
+        CHECK(hak_wasm_memory_new(host, bytes) == nullptr);
+        CHECK(hak_wasm_memory_grow(host, memory, bytes) == -1);
+    }
+    hak_wasm_leave(before);
+    REQUIRE(hak_wasm_admit(tenant) == 0);
+    CHECK(hak_wasm_admit(tenant) == -1);
+    for (hak_wasm_tenant *t : {tenant, parent}) {
+        CHECK(info_of(t).linear_bytes == 1 << 16);
+        CHECK(info_of(t).linear_peak == 1 << 16);
+        CHECK(info_of(t).instances_peak == 1);
+    }
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_peak == 1 << 16);
+    // nobody has a limit that it could be over
+    for (size_t bytes : {hak_wasm_slot_bytes(host) + 1, SIZE_MAX - 4095, SIZE_MAX})
+        CHECK(hak_wasm_memory_new(host, bytes) == nullptr);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_peak == 1 << 16);
+    hak_wasm_dismiss(tenant);
+    hak_wasm_memory_free(host, memory);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(parent, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a parent is of the same host", "[tenant]")
+{
+    Host host, other;
+    TenantOptions options;
+    options.parent = hak_wasm_host_tenant(other);
+    CHECK(hak_wasm_tenant_new(host, &options) == nullptr);
+}
+
 TEST_CASE("new limits hold from then on", "[tenant]")
 {
     Host host;

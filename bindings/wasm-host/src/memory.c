@@ -43,7 +43,7 @@ static void set_size(hk_wasm_slot *slot, size_t bytes)
 static hk_wasm_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image)
 {
     hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
-    if (!charge(tenant, bytes)) return NULL;
+    if (bytes > host->slots.slot_bytes || !charge(tenant, bytes)) return NULL;
     hk_wasm_slot *slot = hk_wasm_slot_take(&host->slots, bytes, image);
     if (!slot) {
         uncharge(tenant, bytes);

@@ -246,7 +246,6 @@ static int give_cold(hk_wasm_slots *s, hk_wasm_slot *slot)
 hk_wasm_slot *hk_wasm_slot_take(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
 {
     bytes = page_up(bytes);
-    if (bytes > s->slot_bytes) return NULL;
     hk_wasm_slot *slot = take_warm(s, bytes, image);
     if (!slot) slot = take_cold(s);
     if (!slot) {

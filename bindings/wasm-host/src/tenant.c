@@ -80,7 +80,7 @@ hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_
     static const hak_wasm_tenant_options defaults = HAK_WASM_TENANT_OPTIONS_INIT;
     if (!o) o = &defaults;
     hak_wasm_tenant *parent = o->parent ? o->parent : host->root, *tenant = NULL;
-    if (o->size != sizeof *o || (parent && !parent->quota)) return NULL;
+    if (o->size != sizeof *o || (parent && (!parent->quota || parent->host != host))) return NULL;
     if (parent && parent == host->root && !o->children) tenant = hk_wasm_spare_take(host, &o->limits);
     if (!tenant) tenant = make(host, parent, o->children);
     if (!tenant) return NULL;
