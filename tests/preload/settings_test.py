@@ -110,6 +110,24 @@ class Settings(Case):
             found = reports(file.read())
         self.assertEqual([r["name"] for r in found], ["some name"] * 2)
 
+    def test_a_file_that_cannot_be_written(self):
+        for name, why in (("/nowhere/x", "No such file"), (".", "Is a directory"), ("/dev/full", "No space left")):
+            done = self.python(f"report={name}", "print(1)")
+            self.assertEqual((done.stdout, done.returncode), ("1\n", 0))
+            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM: no report in .*{name}: {why}[^\n]*\n$")
+        # Not into a file of the program that has the number of standard error.
+        program = "import os; os.close(2); os.open('own', os.O_RDWR | os.O_CREAT)"
+        self.python("report=/nowhere/x", program)
+        self.assertEqual(os.path.getsize(self.path("own")), 0)
+
+    def test_a_bad_setting_leaves_the_one_before(self):
+        done = self.python("report=stderr,limit=30M,report=,limit=,name=a,name=", "print(1)")
+        [report] = reports(done.stderr)
+        self.assertEqual((report["name"], report["limit"]), ("a", 30 << 20))
+        self.assertEqual(done.stderr.count("left out"), 3)
+        self.python("report=stderr,report=here.txt", "pass")
+        self.assertTrue(os.path.exists(self.path("here.txt")))
+
     def test_report_counts_threads(self):
         done = self.python(
             "report=stderr",

@@ -2,6 +2,7 @@
 
 #include "heap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,11 +24,11 @@ typedef struct text {
 void hk_report_open(const char *file)
 {
     path = file;
-    if (*file != '\0') return;
-    /* Out of the way of programs that count on low numbers. */
-    kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH_FD);
+    /* Out of the way of programs that count on low numbers. Beside a file it is only for errors, and no
+     * reason to keep a pipe open. */
+    if (*file == '\0') kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH_FD);
     if (kept < 0) kept = STDERR_FILENO;
-    fstat(kept, &kept_stat);
+    if (fstat(kept, &kept_stat) != 0) kept = -1;
 }
 
 /* The descriptor, if it still is the same file: a program may have closed the number and opened another. */
@@ -74,12 +75,24 @@ static void compose(text *t)
         (unsigned long long)s.failures);
 }
 
+static bool write_all(int fd, const text *t)
+{
+    return fd >= 0 && write(fd, t->bytes, t->used) == (ssize_t)t->used;
+}
+
 void hk_report_write(void)
 {
     text t = {.used = 0};
     compose(&t);
-    int fd = *path != '\0' ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : kept_descriptor();
-    if (fd < 0) return;
-    (void)!write(fd, t.bytes, t.used);
-    if (fd != kept) close(fd);
+    if (*path == '\0') {
+        write_all(kept_descriptor(), &t);
+        return;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (!write_all(fd, &t)) {
+        text why = {.used = 0};
+        add(&why, "hakmem: HAKMEM: no report in %.1000s: %s\n", path, strerror(errno));
+        write_all(kept_descriptor(), &why);
+    }
+    if (fd >= 0) close(fd);
 }

@@ -29,16 +29,14 @@ static bool number(const char *text, bool units, size_t *out)
 /* The file by a name that still holds when the program has changed its directory. */
 static bool report_to(hk_settings *s, const char *value)
 {
+    static char folder[PATH_MAX];
+    bool relative = value[0] != '/', to_stderr = strcmp(value, "stderr") == 0;
+    folder[0] = '\0';
+    if (value[0] == '\0' || (!to_stderr && relative && getcwd(folder, sizeof folder) == NULL)) return false;
+    if (strlen(folder) + relative + strlen(value) >= sizeof s->file) return false;
     s->file[0] = '\0';
-    if (strcmp(value, "stderr") == 0) return true;
-    size_t used = 0;
-    if (value[0] != '/') {
-        if (getcwd(s->file, sizeof s->file) == NULL) return false;
-        used = strlen(s->file);
-        s->file[used++] = '/';
-    }
-    if (value[0] == '\0' || used + strlen(value) >= sizeof s->file) return false;
-    strcpy(s->file + used, value);
+    if (!to_stderr) snprintf(s->file, sizeof s->file, "%s%s%s", folder, relative ? "/" : "", value);
+    s->report = true;
     return true;
 }
 
@@ -53,10 +51,8 @@ static const char *take(hk_settings *s, const char *key, const char *value)
         s->trim = (unsigned)seconds;
         return NULL;
     }
-    if (strcmp(key, "report") == 0) {
-        s->report = report_to(s, value);
-        return s->report ? NULL : "stderr or the name of a file expected";
-    }
+    if (strcmp(key, "report") == 0)
+        return report_to(s, value) ? NULL : "stderr or the name of a file expected";
     if (strcmp(key, "name") == 0) {
         if (value[0] == '\0' || strlen(value) >= sizeof s->name) return "1 to 63 bytes expected";
         strcpy(s->name, value);
