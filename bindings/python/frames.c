@@ -201,9 +201,12 @@ const char *hk_py_frames_state(void)
     return state;
 }
 
+/* A byte of a file name that is no UTF-8 is DC80 to DCFF in a str; any other surrogate is no character. */
 static size_t put_utf8(uint32_t c, char *out)
 {
-    if (c < 0x80) {
+    bool byte = c >= 0xdc80 && c <= 0xdcff;
+    if (c >= 0xd800 && c <= 0xdfff && !byte) c = 0xfffd;
+    if (c < 0x80 || byte) {
         out[0] = (char)c;
         return 1;
     }

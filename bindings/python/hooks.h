@@ -9,7 +9,8 @@
  *   HK_PY_MARK(domain)                 optional: what to leave in the block if that is known at once, else a
  *                                      negative number
  *   HK_PY_MARK_FIND(domain)            however long it takes
- *   HK_PY_PLACED(p, n, mark)           after a block was made, moved or resized (p is not NULL)
+ *   HK_PY_PLACED(p, n, mark)           after a block was made (p is not NULL)
+ *   HK_PY_RESIZED(p, mark)             after it was moved or resized; it may be larger than a new one would be
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
  * come with that of another allocator. */
@@ -29,6 +30,7 @@
 #define HK_PY_MARK(domain) 0
 #define HK_PY_MARK_FIND(domain) 0
 #define HK_PY_PLACED(p, n, mark) ((void)(mark))
+#define HK_PY_RESIZED(p, mark) ((void)(mark))
 #endif
 
 /* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
@@ -82,7 +84,7 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, uintptr_
     bool ours = hak_owns(heap, p);
     void *q = ours ? hak_realloc(heap, p, HK_PY_ROUND(n)) : NULL;
     if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
-    if (HK_PY_LIKELY(q)) HK_PY_PLACED(q, n, HK_PY_MARK_FIND(domain));
+    if (HK_PY_LIKELY(q)) HK_PY_RESIZED(q, HK_PY_MARK_FIND(domain));
     return q;
 }
 

@@ -2,14 +2,19 @@
 
 #include "site.h"
 
+static PyObject *name_of(const hk_py_site_info *site)
+{
+    return PyUnicode_DecodeUTF8(site->function, (Py_ssize_t)strlen(site->function), "replace");
+}
+
 static PyObject *sites_list(const hk_py_site_info *sites, size_t count)
 {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < count; i++) {
         if (sites[i].live_blocks == 0) continue;
         PyObject *entry =
-            Py_BuildValue("Nsinn", PyUnicode_DecodeFSDefault(sites[i].file), sites[i].function, sites[i].line,
-                          (Py_ssize_t)sites[i].live_blocks, (Py_ssize_t)sites[i].live_bytes);
+            Py_BuildValue("NNinn", PyUnicode_DecodeFSDefault(sites[i].file), name_of(&sites[i]),
+                          sites[i].line, (Py_ssize_t)sites[i].live_blocks, (Py_ssize_t)sites[i].live_bytes);
         if (!entry || PyList_Append(list, entry) < 0) Py_CLEAR(list);
         Py_XDECREF(entry);
     }
@@ -35,6 +40,6 @@ PyObject *hk_py_module_site_of(PyObject *module, PyObject *object)
     hk_py_site_info site;
     const char *block = (const char *)object - hk_py_module_head(Py_TYPE(object));
     if (!hk_py_site_of(block, &site)) Py_RETURN_NONE;
-    return Py_BuildValue("Nsin", PyUnicode_DecodeFSDefault(site.file), site.function, site.line,
+    return Py_BuildValue("NNin", PyUnicode_DecodeFSDefault(site.file), name_of(&site), site.line,
                          (Py_ssize_t)site.live_bytes);
 }

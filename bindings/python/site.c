@@ -128,7 +128,7 @@ const char *hk_py_site_start(hak_ctx *ctx)
     return NULL;
 }
 
-void hk_py_site_mark_large(void *p, hk_py_site_mark mark)
+void hk_py_site_mark_end(void *p, hk_py_site_mark mark)
 {
     size_t size = hak_usable_size(hk_py_heap(), p);
     memcpy((char *)p + size - sizeof mark, &mark, sizeof mark);

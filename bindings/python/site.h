@@ -12,7 +12,7 @@ const char *hk_py_site_start(hak_ctx *ctx);
 uint32_t hk_py_site_number(const hk_py_place *place);
 
 typedef uint32_t hk_py_site_mark;
-/* Up to here, blocks are as large as asked for, so that their end is known without a look-up. */
+/* Up to here, new blocks are as large as asked for, so that their end is known without a look-up. */
 enum { HK_PY_SITE_SMALL = 512 };
 
 /* Bytes to ask for: n and the mark, a multiple of 16. */
@@ -21,14 +21,15 @@ HK_PY_INLINE size_t hk_py_site_round(size_t n)
     return (n + sizeof(hk_py_site_mark) + 15) & ~(size_t)15;
 }
 
-void hk_py_site_mark_large(void *p, hk_py_site_mark mark);
+/* Wherever the block ends. */
+void hk_py_site_mark_end(void *p, hk_py_site_mark mark);
 
-/* p: a block of hk_py_site_round(n) bytes. */
+/* p: a new block of hk_py_site_round(n) bytes. */
 HK_PY_INLINE void hk_py_site_put(void *p, size_t n, hk_py_site_mark mark)
 {
     size_t size = hk_py_site_round(n);
     if (HK_PY_LIKELY(size <= HK_PY_SITE_SMALL)) memcpy((char *)p + size - sizeof mark, &mark, sizeof mark);
-    else hk_py_site_mark_large(p, mark);
+    else hk_py_site_mark_end(p, mark);
 }
 
 typedef struct hk_py_site_info {

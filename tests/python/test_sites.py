@@ -241,6 +241,57 @@ class Sites(ProgramCase):
         )
         self.assertEqual(found, [None, "there is nothing by 'lineno' in this snapshot"])
 
+    def test_a_block_that_is_resized_takes_the_line(self):
+        """Of blocks that stay where they are, too, and of those that the core keeps in a larger one."""
+        found = self.run_code(
+            """
+            import ctypes, hakmem, json
+            api = ctypes.PyDLL(None)
+            new, resize = api.PyObject_Malloc, api.PyObject_Realloc
+            new.restype = resize.restype = ctypes.c_void_p
+            new.argtypes, resize.argtypes = [ctypes.c_size_t], [ctypes.c_void_p, ctypes.c_size_t]
+            sizes = (20, 60, 100, 250, 300, 430, 460, 490, 508, 509, 520, 560, 600, 900, 1000, 1100, 5000)
+            steps = [(a, b) for a in sizes for b in sizes] * 10
+            blocks = [0] * len(steps)
+            def make():
+                for i, step in enumerate(steps): blocks[i] = new(step[0])
+            def change():
+                for i, step in enumerate(steps): blocks[i] = resize(blocks[i], step[1])
+            def count():
+                return {s.key.rpartition(":")[2]: s.count for s in hakmem.take_snapshot().statistics("function")}
+            make()
+            before = count()
+            change()
+            after = count()
+            print(json.dumps([len(steps), before["make"], after.get("make", 0), after["change"]]))
+            """,
+            env=sites(),
+        )
+        steps, made, left, changed = found
+        self.assertGreaterEqual(made, steps)
+        self.assertLess(left, 50)
+        self.assertGreaterEqual(changed, steps)
+
+    def test_names_that_are_no_text(self):
+        """File names of other encodings; functions may be called anything."""
+        found = self.run_code(
+            r"""
+            import hakmem, json
+            names = {}
+            exec(compile("def f(): return object()", "caf\udce9.py", "exec"), names)
+            f = names["f"]
+            field = "co_qualname" if hasattr(f.__code__, "co_qualname") else "co_name"
+            f.__code__ = f.__code__.replace(**{field: "f\ud800"})
+            o = f()
+            site = hakmem.site_of(o)
+            listed = [s for s in hakmem._api._hakmem.sites() if s[0].startswith("caf")]
+            lines = [s.key for s in hakmem.take_snapshot().statistics("lineno") if s.key.startswith("caf")]
+            print(json.dumps([site.filename, site.function, len(listed) > 0, lines]))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(found, ["caf\udce9.py", "f\ufffd", True, ["caf\ufffd.py:1"]])
+
     def test_an_exec_in_a_loop_makes_no_new_sites(self):
         found = self.run_code(
             """
