@@ -216,8 +216,9 @@ class Report(ProgramCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
 
     def test_names_that_the_terminal_cannot_show(self):
-        script = self.script("print(2)", "\xe9.py")
-        self.hakmem("run", "--report", "r.json", script)
+        self.run_script("print(2)", "--report", "r.json")
+        path = self.folder / "r.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"command": ["\xe9.py"]}))
         done = self.hakmem("report", "r.json", env=plain_environment(PYTHONIOENCODING="ascii"))
         self.assertIn("\\xe9.py", done.stdout)
 
