@@ -108,7 +108,14 @@ static int install(const hk_py_python *python, bool all, hk_py_mode mode, const 
             domain_names[other]);
         if (mode == HK_PY_REPLACE) return -1;
     }
-    hk_py_state state = other >= 0 || mode == HK_PY_WRAP ? HK_PY_WRAPPED : HK_PY_REPLACED;
+    bool torn = late && python->free_threading && !(installed && (all_domains || !all));
+    if (torn && other < 0 && mode != HK_PY_WRAP) {
+        refuse(
+            "free-threaded CPython: other threads would take a block from the new allocator and free it by "
+            "the old one; `python -m hakmem run` and `env` put hakmem in before there are threads");
+        if (mode == HK_PY_REPLACE) return -1;
+    }
+    hk_py_state state = other >= 0 || torn || mode == HK_PY_WRAP ? HK_PY_WRAPPED : HK_PY_REPLACED;
     put_domain(python, HK_PY_RAW, state);
     if (all) {
         put_domain(python, HK_PY_MEM, state);
@@ -143,14 +150,15 @@ int hakmem_python_install(bool all)
     return hk_py_install(all, HK_PY_REPLACE, hk_py_provider_off.name);
 }
 
-/* Ours is not on top: does a block still come from us? */
+/* Ours is not on top: does an allocation still come to us? */
 static hk_py_state below(const hk_py_python *python, int d, const hk_py_allocator *now, bool gil)
 {
-    if (put[d] == HK_PY_WRAPPED || builtin(python, now) || !gil) return HK_PY_DISPLACED;
+    if (builtin(python, now) || !gil) return HK_PY_DISPLACED;
+    unsigned calls = hk_py_wrap_calls();
     void *p = now->malloc(now->ctx, 1);
-    bool from_us = p && hk_py_owns(p);
+    bool by_us = put[d] == HK_PY_WRAPPED ? hk_py_wrap_calls() != calls : p && hk_py_owns(p);
     now->free(now->ctx, p);
-    return from_us ? HK_PY_COVERED : HK_PY_DISPLACED;
+    return by_us ? HK_PY_COVERED : HK_PY_DISPLACED;
 }
 
 static void name_of(const void *code, char *out, size_t size)

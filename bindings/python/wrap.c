@@ -11,10 +11,12 @@ typedef struct counter {
 static counter counters[3];
 /* pymalloc passes blocks above 512 bytes on to RAW: only the outermost call is the program's. */
 static _Thread_local unsigned depth;
+static _Thread_local unsigned calls;
 
 static void count(hk_py_domain domain, size_t n)
 {
     if (depth) return;
+    calls++;
     atomic_fetch_add_explicit(&counters[domain].allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters[domain].bytes, n, memory_order_relaxed);
 }
@@ -89,6 +91,11 @@ const hk_py_allocator hk_py_wrappers[3] = {
     {NULL, mem_malloc, mem_calloc, mem_realloc, mem_free},
     {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
 };
+
+unsigned hk_py_wrap_calls(void)
+{
+    return calls;
+}
 
 void hk_py_wrap_counts(hk_py_domain domain, hk_py_wrap_count *out)
 {

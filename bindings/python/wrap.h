@@ -9,6 +9,8 @@ typedef struct hk_py_wrap_count {
 } hk_py_wrap_count;
 
 extern const hk_py_allocator hk_py_wrappers[3];
+/* How many allocations of this thread came to any of them: whether a hook on top passes them on. */
+unsigned hk_py_wrap_calls(void);
 HK_PY_API void hk_py_wrap_counts(hk_py_domain domain, hk_py_wrap_count *out);
 
 #endif

@@ -15,6 +15,8 @@ from hakmem import _launch
 
 HERE = Path(__file__).parent
 FREE_THREADED = bool(__import__("sysconfig").get_config_var("Py_GIL_DISABLED"))
+OBJ = "wrapped" if FREE_THREADED else "replaced"
+needs_objects = unittest.skipIf(FREE_THREADED, "a free-threaded build keeps objects in its own heap")
 
 
 def plain_environment(**extra):

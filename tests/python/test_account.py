@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import ProgramCase, needs_module
+from support import ProgramCase, needs_module, needs_objects
 
 
 class Accounts(ProgramCase):
@@ -20,6 +20,7 @@ class Accounts(ProgramCase):
         """)
         self.assertEqual(found, 0)
 
+    @needs_objects
     def test_live_follows_the_program(self):
         found = self.run_code("""
             import hakmem, json
@@ -34,6 +35,7 @@ class Accounts(ProgramCase):
         self.assertAlmostEqual(found[1], 0, delta=50_000)
         self.assertEqual(found[2:], [True, True])
 
+    @needs_objects
     def test_the_peak_can_begin_anew(self):
         found = self.run_code("""
             import hakmem, json
@@ -51,6 +53,7 @@ class Accounts(ProgramCase):
         self.assertLess(low, 15_000_000)
         self.assertAlmostEqual(middle - low, 22_000_000, delta=2_000_000)
 
+    @needs_objects
     def test_the_parts_of_resident_memory_sum_to_it(self):
         found = self.run_code("""
             import hakmem, json
@@ -68,6 +71,7 @@ class Accounts(ProgramCase):
         self.assertGreater(found[3], -15 << 20)
         self.assertIn("large 18.0", found[4])
 
+    @needs_objects
     def test_snapshots(self):
         found = self.run_code("""
             import hakmem, json
@@ -94,6 +98,7 @@ class Accounts(ProgramCase):
 
 
 class Labels(ProgramCase):
+    @needs_objects
     def test_scopes(self):
         found = self.run_code("""
             import hakmem, json, threading
@@ -139,6 +144,7 @@ class Labels(ProgramCase):
             },
         )
 
+    @needs_objects
     def test_tasks(self):
         found = self.run_code("""
             import asyncio, hakmem, json
@@ -203,6 +209,7 @@ class Limits(ProgramCase):
         """)
         self.assertEqual(found, [5, 60 << 20, True, 0])
 
+    @needs_objects
     def test_committed_memory_never_passes_the_limit(self):
         found = self.run_code("""
             import hakmem, json
@@ -219,6 +226,7 @@ class Limits(ProgramCase):
         self.assertGreater(found, 0.95)
         self.assertLessEqual(found, 1)
 
+    @needs_objects
     def test_the_soft_limit_calls_the_program(self):
         found = self.run_code("""
             import gc, hakmem, json, threading
@@ -235,6 +243,7 @@ class Limits(ProgramCase):
         """)
         self.assertEqual(found, [True, True, True])
 
+    @needs_objects
     def test_the_soft_limit_alone_collects(self):
         found = self.run_code("""
             import gc, hakmem, json
@@ -246,6 +255,7 @@ class Limits(ProgramCase):
         """)
         self.assertLess(found, 100)
 
+    @needs_objects
     def test_a_callback_that_raises_is_reported(self):
         done = self.python(
             self.script("""
@@ -295,6 +305,7 @@ BURST = """
 
 
 class Trimming(ProgramCase):
+    @needs_objects
     def test_after_a_burst(self):
         before, after, returned, name, same, live = self.run_code(BURST.replace("{{", "{").replace("}}", "}"))
         self.assertGreater(before - after, 10)

@@ -3,9 +3,10 @@
 import sys
 import unittest
 
-from support import ProgramCase, preloaded
+from support import ProgramCase, needs_objects, preloaded
 
 
+@needs_objects
 class Census(ProgramCase):
     def test_counts_are_exact(self):
         for labels in ("off", "native", "site"):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from support import ProgramCase, preloaded
+from support import ProgramCase, needs_objects, preloaded
 
 OBJECTS = 4000
 BLOCKS = 2 * OBJECTS  # the object and the number of the loop
@@ -14,6 +14,7 @@ ROUNDS = 40  # the start of the interpreter differs by half a million from run t
 
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
+@needs_objects
 class Cost(ProgramCase):
     def instructions(self, labels, rounds):
         code = f"def f():\n for i in range({rounds}): [object() for i in range({OBJECTS})]\nf()"

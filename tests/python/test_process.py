@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from hakmem import _launch
-from support import ProgramCase, needs_version, preloaded
+from support import FREE_THREADED, ProgramCase, needs_version, preloaded
 
 
 class Forks(ProgramCase):
@@ -193,11 +193,11 @@ class Interpreters(ProgramCase):
             import sys; sys.path[:0] = {{sys.path!r}}
             import hakmem, os
             with hakmem.label("inside"):
-                keep = [bytes(1000) for i in range(1000)]
+                keep = [[0] * 125 for i in range(1000)]
             os.write({{w}}, hakmem.status()["obj"].encode())
             '''.replace("\\n            ", "\\n"))
             with hakmem.label("main"):
-                keep = [bytes(1000) for i in range(1000)]
+                keep = [[0] * 125 for i in range(1000)]
             print(json.dumps([str(failed), os.read(r, 99).decode(), hakmem.labels()["main"][1]]))
         """)
         self.assertEqual(found[0], "None")
@@ -225,7 +225,8 @@ class Modules(ProgramCase):
         """,
             timeout=200,
         )
-        self.assertLess(found, 100_000)
+        # Without the GIL some of what was dropped is freed later, by whom it belongs to.
+        self.assertLess(found, 300_000 if FREE_THREADED else 100_000)
 
     def test_classes_and_modules_that_are_dropped(self):
         found = self.run_code("""

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import unittest
 
-from support import HERE, ProgramCase, compiler, preloaded
+from support import HERE, ProgramCase, compiler, needs_objects, preloaded
 
 
 def sites(**options):
     return preloaded(all_domains=True, labels="site", **options)
 
 
+@needs_objects
 class Lines(ProgramCase):
     def test_every_line_of_a_long_function(self):
         """One object a line; distances between lines of all sizes, forwards and, in loops, backwards."""
@@ -103,6 +104,7 @@ class Lines(ProgramCase):
         self.assertEqual(found, [[True, function, 2]] * 5)
 
 
+@needs_objects
 class Sites(ProgramCase):
     def test_sites_sum_to_live(self):
         wrong, count = self.run_code(
