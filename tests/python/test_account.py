@@ -255,6 +255,21 @@ class Limits(ProgramCase):
         """)
         self.assertLess(found, 100)
 
+    def test_limits_that_are_none(self):
+        found = self.run_code("""
+            import hakmem, json
+            errors = []
+            for hard, options in ((-5, {}), (1 << 70, {}), ("5M", {}), (10, {"soft": 20}), (1 << 30, {"soft": -1}),
+                                  (1 << 30, {"soft_callback": 5})):
+                try:
+                    hakmem.limit(hard, **options)
+                except Exception as error:
+                    errors.append(type(error).__name__)
+            print(json.dumps([errors, hakmem.stats()["hard_limit"], hakmem.stats()["soft_limit"]]))
+        """)
+        names = ["ValueError", "OverflowError", "TypeError", "ValueError", "ValueError", "TypeError"]
+        self.assertEqual(found, [names, 0, 0])
+
     @needs_objects
     def test_a_callback_that_raises_is_reported(self):
         done = self.python(

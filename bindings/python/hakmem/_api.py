@@ -111,6 +111,8 @@ def limit(
 
     When `soft` is crossed upwards (default: 4/5 of hard, if there is a callback), soft_callback() runs soon
     in the main thread; without one, unreachable objects are collected and memory is trimmed."""
+    if soft_callback is not None and not callable(soft_callback):
+        raise TypeError("soft_callback is called without arguments; this is no function")
     hard = hard or 0
     if soft is None:
         soft = hard // 5 * 4 if soft_callback else 0
