@@ -7,18 +7,36 @@
 #include "slab.h"
 #include "stock.h"
 
-enum { LOOKS = 16 }; /* questions to the OS for each new heap */
+enum {
+    LOOKS = 16,       /* questions to the OS for each new heap */
+    AWAY_NS = 1000000 /* a thread that waits for a processor is mostly back by then */
+};
+
+/* The magazines of `from` may hold blocks of what it gives, which is seen to when its thread comes back. */
+static void note_robbed(hak_ctx *from)
+{
+    hk_heap *h = from->heap;
+    h->robbed = h->gave = true;
+    if (!h->away) h->away = 1;
+}
+
+/* A slab or a run, with both locks held; the slab is in no bin then. */
+static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
+{
+    bool small = s->kind < HK_SMALL_CLASSES;
+    size_t blocks = s->used, bytes = small ? blocks * hk_classes[s->kind].size : hk_kind_size(s->kind);
+    if (small) hk_slab_leave(from, s);
+    hk_units_move(from, to, s);
+    hk_count_out(from, bytes, blocks);
+    hk_count_in(to, bytes, blocks);
+}
 
 /* false = no memory for the class of the slab. */
 static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
     if (small && !hk_bin_of(to, s->kind)->slots && !hk_class_open(to, s->kind)) return false;
-    size_t blocks = s->used, bytes = small ? blocks * hk_classes[s->kind].size : hk_kind_size(s->kind);
-    if (small) hk_slab_leave(from, s);
-    hk_units_move(from, to, s);
-    hk_count_out(from, bytes, blocks);
-    hk_count_in(to, bytes, blocks);
+    hand_over(from, to, s);
     if (small) hk_slab_adopt(to, s);
     return true;
 }
@@ -27,10 +45,10 @@ static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 static void rob(hak_ctx *from, hak_ctx *to)
 {
     if (!hk_bins_make(to)) return;
-    from->heap->robbed = true;
     from->heap->thread_id = 0;
     hk_remote_drain(from, false);
     hk_stock_flush(from);
+    note_robbed(from);
     for (hk_unit_id id = from->all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;
@@ -72,17 +90,81 @@ void hk_heap_rob(hak_ctx *heap)
     hk_lock_drop(&t->lock);
 }
 
-void hk_heap_return(hak_ctx *heap, void *p)
+/* A free block goes on to the heap that has its slab: through the block itself, so that no memory is needed.
+ */
+static void push_stray(hak_ctx *owner, void *p)
 {
-    for (;;) {
-        hak_ctx *owner = hk_owner(heap, p);
-        if (owner == heap) {
-            hk_remote_home(heap, p);
-            return;
-        }
-        hk_heap_lock(owner);
-        bool home = hk_remote_home(owner, p);
-        hk_heap_unlock(owner);
-        if (home) return;
+    hk_chain_push(&owner->heap->strays, p);
+}
+
+void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
+{
+    hk_add(&heap->heap->out_bytes, hk_kind_size(kind));
+    hk_add(&heap->heap->out_blocks, 1);
+    push_stray(hk_owner(heap, p), p);
+}
+
+void hk_heap_forward(hak_ctx *heap, void *p)
+{
+    const hak_ctx *owner = heap;
+    hk_extent *e;
+    uint32_t kind = hk_find(&owner, p, &e);
+    if (kind >= HK_BINS) {
+        hk_misuse(heap, p);
+        return;
     }
+    hk_sub(&heap->heap->in_bytes, hk_kind_size(kind));
+    hk_sub(&heap->heap->in_blocks, 1);
+    push_stray((hak_ctx *)(uintptr_t)owner, p);
+}
+
+void hk_heap_strays(hak_ctx *heap)
+{
+    for (hk_link *at = hk_chain_take(&heap->heap->strays), *next; at; at = next) {
+        next = at->next;
+        const hak_ctx *owner = heap;
+        hk_extent *e;
+        hk_add(&heap->heap->in_bytes, hk_kind_size(hk_find(&owner, at, &e)));
+        hk_add(&heap->heap->in_blocks, 1);
+        if (!hk_remote_home(heap, at)) hk_heap_forward(heap, at);
+    }
+}
+
+/* Whether its thread, if there is one, does not come by: others bring home its blocks, and have for a while.
+ */
+static bool away(const hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (hk_heap_idle(heap)) return true;
+    if (h->away <= hk_get(&heap->live_bytes) / 32 + (32 << 10)) return false;
+    uint64_t now = heap->space->os.clock(heap->space->os.user);
+    if (!h->away_ns) h->away_ns = now;
+    return now - h->away_ns >= AWAY_NS;
+}
+
+/* The class's oldest slab with free blocks, out of its bin. */
+static hk_slab *take_slab(hak_ctx *heap, unsigned class)
+{
+    const hk_bin *bin = hk_bin_of(heap, class);
+    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : bin->slab;
+    return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
+}
+
+hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class)
+{
+    hak_ctx *from = heap->heap->sent_to;
+    if (!from || from == heap || from->checked || !hk_heap_try(from)) return NULL;
+    hk_remote_drain(from, false);
+    hk_slab *s = NULL;
+    if (away(from)) {
+        /* First: it may empty slabs, which are gone then. */
+        hk_stock_flush(from);
+        s = take_slab(from, class);
+    }
+    if (s) {
+        note_robbed(from);
+        hand_over(from, heap, s);
+    }
+    hk_heap_unlock(from);
+    return s;
 }

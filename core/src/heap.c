@@ -12,12 +12,27 @@ static hk_heap *of(const hak_ctx *heap)
     return heap->heap;
 }
 
+/* Whether anything is to be taken home. */
+HK_INLINE bool awaited(const hk_heap *h)
+{
+    return (uintptr_t)atomic_load_explicit(&h->inbox, memory_order_relaxed) |
+           (uintptr_t)atomic_load_explicit(&h->strays, memory_order_relaxed);
+}
+
+static HK_NOINLINE void come_back(hak_ctx *heap)
+{
+    of(heap)->away = of(heap)->away_ns = 0;
+    if (!of(heap)->robbed) return;
+    hk_magazines_sift(heap);
+    of(heap)->robbed = false;
+}
+
 HK_INLINE void lock(hak_ctx *heap, bool own)
 {
     hk_heap *h = of(heap);
     hk_lock_take(&h->lock);
-    if (HK_UNLIKELY(atomic_load_explicit(&h->inbox, memory_order_relaxed) != NULL))
-        hk_remote_drain(heap, own);
+    if (own && HK_UNLIKELY(h->away)) come_back(heap);
+    if (HK_UNLIKELY(awaited(h))) hk_remote_drain(heap, own);
 }
 
 void hk_heap_lock(hak_ctx *heap)
@@ -294,6 +309,14 @@ void hk_team_retire(hak_ctx *root)
     hak_ctx_flush(root);
 }
 
+void hk_team_gather(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_heap_unlock(heap);
+    }
+}
+
 void hk_team_settle(hak_ctx *root)
 {
     for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
@@ -302,7 +325,8 @@ void hk_team_settle(hak_ctx *root)
         hk_magazines_flush(heap);
         hk_heap_unlock(heap);
     }
-    /* What they sent each other. */
+    /* What they sent each other, and from there to those who have the slabs by now. */
+    hk_team_gather(root);
     for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
         hk_stock_flush(heap);

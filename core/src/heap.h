@@ -39,7 +39,11 @@ struct hk_heap {
     size_t published;   /* part of live_bytes that is in the team's sum */
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
-    bool robbed; /* its magazines may hold blocks of slabs that went over to another heap */
+    size_t away;                      /* bytes that others brought home since its thread was here */
+    uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
+    bool gave;        /* slabs of it went over to another heap */
+    bool robbed;      /* its magazines may hold blocks of such slabs */
+    hak_ctx *sent_to; /* the last one that blocks went to */
     struct hk_outbox {
         hak_ctx *to;
         hk_batch *batch;
@@ -52,6 +56,7 @@ struct hk_heap {
     char apart[64];                   /* what other threads write is not on the lines above */
     hk_chain inbox;
     hk_chain empties; /* batches of this heap that come back empty */
+    hk_chain strays;  /* blocks out of magazines of heaps that had them before */
 };
 
 typedef struct hk_slot {
@@ -200,9 +205,15 @@ HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
 
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
-/* A block out of a robbed heap's magazines, back to the heap that has its slab; the lock of the one is held.
- * Only the magazines of older heaps hold blocks of younger ones, so that the locks have an order. */
-void hk_heap_return(hak_ctx *heap, void *p);
+/* A block of a kind out of a robbed heap's magazines, on to the heap that has its slab. */
+void hk_heap_return(hak_ctx *heap, unsigned kind, void *p);
+/* The same for one that came home to a heap that has not its slab any more. */
+void hk_heap_forward(hak_ctx *heap, void *p);
+/* What others returned to the heap, whose lock is held. */
+void hk_heap_strays(hak_ctx *heap);
+/* A slab of the class, with free blocks, of a heap whose thread is away and whose blocks this one's thread
+ * frees. NULL = none. */
+hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class);
 /* Takes over slabs and runs of threads that died without a word. The heap is new. */
 void hk_heap_rob(hak_ctx *heap);
 
@@ -210,6 +221,8 @@ void hk_heap_rob(hak_ctx *heap);
  * walk at a time: with the team's walk lock held. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
+/* Takes home what is in inboxes; what goes on from there is in the strays of its heap. */
+void hk_team_gather(hak_ctx *root);
 /* Brings home everything that is under way and in magazines. No other thread is inside a call. */
 void hk_team_settle(hak_ctx *root);
 /* Whether there is no live block, after hk_team_settle. */

@@ -211,6 +211,7 @@ static void sum_others(const hak_ctx *ctx, sums *t)
 static void sum_team(hak_ctx *root, sums *t)
 {
     hk_lock_take(&root->team->walk);
+    hk_team_gather(root);
     for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
         t->ctx = heap;
         hk_heap_walk(heap, count_owned, t);

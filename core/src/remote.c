@@ -75,6 +75,14 @@ static void deliver(hak_ctx *to, hk_batch *b)
     }
 }
 
+/* From the calling thread's heap, or one that is nobody's. */
+static void send_batch(hak_ctx *to, hk_batch *b)
+{
+    count_out(b);
+    b->from->heap->sent_to = to;
+    deliver(to, b);
+}
+
 static void send(struct hk_outbox *box)
 {
     hk_batch *b = box->batch;
@@ -82,8 +90,7 @@ static void send(struct hk_outbox *box)
     box->batch = NULL;
     /* A fork between the two must not leave the batch in both places. */
     atomic_signal_fence(memory_order_seq_cst);
-    count_out(b);
-    deliver(box->to, b);
+    send_batch(box->to, b);
 }
 
 static unsigned pile_left(const hk_pile *pile)
@@ -109,8 +116,7 @@ static HK_NOINLINE void send_pile(const hak_ctx *heap, hk_pile *pile)
     pile_set(pile, 0);
     /* A fork between the two must not leave the batch in both places. */
     atomic_signal_fence(memory_order_seq_cst);
-    count_out(b);
-    deliver((hak_ctx *)(void *)hk_extent_address(heap->extent, pile->entry >> 8), b);
+    send_batch((hak_ctx *)(void *)hk_extent_address(heap->extent, pile->entry >> 8), b);
 }
 
 /* Sends the piles off; none belongs to a class. */
@@ -197,39 +203,25 @@ static void free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
     }
 }
 
-/* Blocks whose slabs went over to another heap follow them: the first one leads, for all may not be of one
- * heap. */
-static void forward(hak_ctx *heap, hk_batch *b, unsigned n)
-{
-    b->kind = HK_MIXED;
-    hk_set(&b->bytes, 0);
-    atomic_store_explicit(&b->count, 0, memory_order_relaxed);
-    for (unsigned i = 0; i < n; i++) {
-        void *p = b->blocks[i];
-        batch_add(b, p, hak_usable_size(heap, p));
-    }
-    hk_sub(&heap->heap->in_bytes, hk_get(&b->bytes));
-    hk_sub(&heap->heap->in_blocks, n);
-    deliver(hk_owner(heap, b->blocks[0]), b);
-}
-
 void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
 {
     hk_heap *h = heap->heap;
-    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own), moved = 0;
-    for (unsigned i = 0; i < others; i++)
-        if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) b->blocks[moved++] = b->blocks[i];
+    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own);
     hk_add(&h->in_bytes, hk_get(&b->bytes));
     hk_add(&h->in_blocks, n);
-    if (HK_UNLIKELY(moved)) forward(heap, b, moved);
-    else hk_chain_push(&b->from->heap->empties, &b->link);
+    for (unsigned i = 0; i < others; i++)
+        if (HK_UNLIKELY(!hk_remote_home(heap, b->blocks[i]))) hk_heap_forward(heap, b->blocks[i]);
+    hk_chain_push(&b->from->heap->empties, &b->link);
 }
 
 void hk_remote_drain(hak_ctx *heap, bool own)
 {
+    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed) != NULL))
+        hk_heap_strays(heap);
     for (hk_link *at = hk_chain_take(&heap->heap->inbox), *next; at; at = next) {
         next = at->next;
         __builtin_prefetch(next, 1);
+        if (!own) heap->heap->away += hk_get(&hk_batch_of(at)->bytes);
         if (!hk_stock_put(heap, hk_batch_of(at))) hk_remote_unpack(heap, hk_batch_of(at), own);
     }
 }
@@ -251,8 +243,7 @@ static void free_whole(hak_ctx *heap, hak_ctx *owner, void *p)
         return;
     }
     batch_add(b, p, size);
-    count_out(b);
-    deliver(owner, b);
+    send_batch(owner, b);
 }
 
 /* Another heap needs the outbox. Few blocks are freed where they belong, if nobody is at work there: where
@@ -268,6 +259,7 @@ static void displace(struct hk_outbox *box)
     box->batch = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     count_out(b);
+    box->to->heap->away += hk_get(&b->bytes);
     hk_remote_unpack(box->to, b, false);
     hk_heap_unlock(box->to);
 }

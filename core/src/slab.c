@@ -91,6 +91,10 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         slab_use(bin, s);
         return true;
     }
+    if (HK_UNLIKELY(ctx->role) && (old = hk_heap_inherit(ctx, bin->kind))) {
+        slab_use(bin, old);
+        return true;
+    }
     bool zero;
     /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
      * A young context takes what others left, though. */
@@ -280,11 +284,19 @@ static size_t return_foreign(hak_ctx *ctx, hk_bin *bin, size_t n)
     size_t kept = 0, all = (size_t)(bin->top - bin->lo);
     for (size_t i = 0; i < n; i++) {
         if (hk_kind_in_window(ctx, bin->lo[i]) == bin->kind) bin->lo[kept++] = bin->lo[i];
-        else hk_heap_return(ctx, bin->lo[i]);
+        else hk_heap_return(ctx, bin->kind, bin->lo[i]);
     }
     memmove(bin->lo + kept, bin->lo + n, (all - n) * sizeof(void *));
     bin->top -= n - kept;
     return kept;
+}
+
+void hk_magazines_sift(hak_ctx *ctx)
+{
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (bin->top != bin->lo) return_foreign(ctx, bin, (size_t)(bin->top - bin->lo));
+    }
 }
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
@@ -375,7 +387,8 @@ static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     hk_enter(ctx);
-    if (robbed(ctx) && hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, p);
+    /* Its slab may have gone over to another heap a moment ago. */
+    if (HK_UNLIKELY(ctx->role) && hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, bin->kind, p);
     else overflow(ctx, bin, p);
     hk_leave(ctx);
 }

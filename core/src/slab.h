@@ -29,6 +29,8 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 void hk_slab_adopt(hak_ctx *ctx, hk_slab *slab);
 /* A slab leaves its bin. */
 void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
+/* Blocks in magazines whose slabs went over to another heap follow them. */
+void hk_magazines_sift(hak_ctx *ctx);
 /* All of a context's magazines. */
 void hk_magazines_flush(hak_ctx *ctx);
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */

@@ -21,11 +21,20 @@ static hk_stock *stock_of(hak_ctx *heap)
     return t;
 }
 
+/* Some may be of slabs that went over to another heap since they were sent. */
+static bool all_here(const hak_ctx *heap, const hk_batch *b)
+{
+    for (unsigned i = 0, n = hk_batch_count(b); i < n; i++)
+        if (hk_kind_in_window(heap, b->blocks[i]) != b->kind) return false;
+    return true;
+}
+
 /* All together at most seven eighths of what is out of bitmaps, and FREE_BYTES. Blocks of slabs that went
  * over to another heap cannot be handed out from here, and a heap without magazines takes none. */
 bool hk_stock_put(hak_ctx *heap, hk_batch *b)
 {
     if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || heap->debug || !heap->magazine) return false;
+    if (HK_UNLIKELY(heap->heap->gave) && !all_here(heap, b)) return false;
     hk_stock *t = stock_of(heap);
     if (!t) return false;
     struct hk_shelf *shelf = &t->shelves[b->kind];

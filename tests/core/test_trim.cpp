@@ -179,7 +179,7 @@ TEST_CASE("idle pages stay until idle_ns have passed, then go")
     s.os.now = 3600 * 1000 * MS;
     auto tick = [&](uint64_t forward) {
         s.os.now += forward;
-        hak_ctx_tick(ctx, own_clock ? 0 : s.os.now);
+        hak_ctx_tick(ctx, own_clock ? 0 : s.os.now.load());
     };
     tick(0);
     hak_ctx *heavy = hak_ctx_new(s.space, nullptr);

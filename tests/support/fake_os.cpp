@@ -62,7 +62,7 @@ const hak_os *FakeOs::table()
     };
     table_.clock = [](void *u) {
         __atomic_fetch_add(&self(u)->counts.clock, 1, __ATOMIC_RELAXED); /* threads ask without a lock */
-        return self(u)->now;
+        return self(u)->now.load();
     };
     return &table_;
 }

@@ -5,6 +5,7 @@
 
 #include <hakmem/hakmem.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -82,8 +83,8 @@ class FakeOs
     std::string close();
 
     OsCounts counts;
-    uint64_t failed = 0; // requests refused by order of the test
-    uint64_t now = 1;    // the clock, in nanoseconds
+    uint64_t failed = 0;          // requests refused by order of the test
+    std::atomic<uint64_t> now{1}; // the clock, in nanoseconds
     size_t largest_reserve = 0;
 
   private:

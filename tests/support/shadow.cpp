@@ -320,7 +320,7 @@ void Shadow::rare(Heap &h)
     case 3:
     case 4:
         os_.now += below(200) * 1000000;
-        hak_ctx_tick(h.ctx, below(2) ? os_.now : 0);
+        hak_ctx_tick(h.ctx, below(2) ? os_.now.load() : 0);
         break;
     case 5:
     case 6: {
