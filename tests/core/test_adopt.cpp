@@ -1,6 +1,5 @@
 // Slabs that change heaps: a thread that frees what a sleeping or dead one made goes on with its slabs.
-#include "crew.h"
-#include "heap.h"
+#include "shared.h"
 
 #include <condition_variable>
 #include <deque>
@@ -8,66 +7,7 @@
 
 using namespace test;
 
-namespace
-{
-
 constexpr uint64_t STEP = 1000; // nanoseconds of the clock for each block
-
-struct Shared {
-    TestSpace space;
-    Errors errors;
-    hak_ctx *ctx;
-    Shared()
-    {
-        hak_options options = ctx_options(&errors);
-        options.shared = true;
-        ctx = hak_ctx_new(space.space, &options);
-        REQUIRE(ctx != nullptr);
-    }
-    ~Shared()
-    {
-        hak_ctx_destroy(ctx);
-    }
-    operator hak_ctx *() const
-    {
-        return ctx;
-    }
-};
-
-struct Block {
-    void *p;
-    size_t n;
-    unsigned id;
-};
-
-Block make(hak_ctx *ctx, size_t n, unsigned id)
-{
-    Block b{hak_alloc(ctx, n), n, id};
-    expect(b.p != nullptr, "no memory");
-    fill(b.p, n, id);
-    return b;
-}
-
-void check(const Block &b)
-{
-    expect(filled(b.p, b.n, b.id), "a block lost its contents");
-}
-
-void require_empty(hak_ctx *ctx)
-{
-    hak_ctx_flush(ctx);
-    require_sound(ctx);
-    CHECK(stats_of(ctx).live_blocks == 0);
-}
-
-void run_thread(const std::function<void()> &work)
-{
-    Crew crew;
-    crew.add(work);
-    REQUIRE(crew.join() == "");
-}
-
-} // namespace
 
 TEST_CASE("adopt: who frees the blocks of a sleeping thread gets its slabs, and the sleeper wakes up sound")
 {

@@ -1,0 +1,88 @@
+// What the tests of shared contexts have in common: a context with labels, blocks that carry their contents,
+// a piece of work on a thread of its own.
+#pragma once
+
+#include "crew.h"
+#include "heap.h"
+
+#include <algorithm>
+
+namespace test
+{
+
+inline const char *const LABELS[] = {"red", "green", "blue"};
+
+inline hak_options shared_options(Errors *errors = nullptr)
+{
+    hak_options options = ctx_options(errors);
+    options.shared = true;
+    options.labels = LABELS;
+    options.label_count = 3;
+    return options;
+}
+
+struct Shared {
+    TestSpace space;
+    Errors errors;
+    hak_options options = shared_options(&errors);
+    hak_ctx *ctx;
+    explicit Shared(const std::function<void(hak_options &)> &change = {})
+    {
+        if (change) change(options);
+        ctx = hak_ctx_new(space.space, &options);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Shared()
+    {
+        hak_ctx_destroy(ctx);
+    }
+    operator hak_ctx *() const
+    {
+        return ctx;
+    }
+};
+
+// A size of each kind of block: packed or small, middle, run, with a mapping of its own.
+inline size_t some_size(Random &random)
+{
+    size_t kind = random.below(1000);
+    if (kind < 850) return 1 + random.below(1024);
+    if (kind < 980) return 1 + random.below(32 * KiB);
+    if (kind < 998) return 1 + random.below(300 * KiB);
+    return MiB + random.below(2 * MiB);
+}
+
+struct Block {
+    void *p;
+    size_t n;
+    unsigned id;
+};
+
+inline Block make(hak_ctx *ctx, size_t n, unsigned id)
+{
+    Block b{hak_alloc_cs(ctx, n, (hak_label)(id % 4), 0), n, id};
+    if (b.p) fill(b.p, std::min<size_t>(n, 256), id);
+    return b;
+}
+
+inline void check(const Block &b)
+{
+    expect(filled(b.p, std::min<size_t>(b.n, 256), b.id), "a block lost its contents");
+}
+
+// Every block was freed: when those under way are home, nothing is live.
+inline void require_empty(hak_ctx *ctx)
+{
+    hak_ctx_flush(ctx);
+    require_sound(ctx);
+    CHECK(stats_of(ctx).live_blocks == 0);
+}
+
+inline void run_thread(const std::function<void()> &work)
+{
+    Crew crew;
+    crew.add(work);
+    REQUIRE(crew.join() == "");
+}
+
+} // namespace test
