@@ -329,3 +329,26 @@ TEST_CASE("untouched pages of an image are not copied", "[image]")
     CHECK(hak_wasm_tenant_resident(tenant) == 0);
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
+
+TEST_CASE("locked pages do not keep what was written", "[image]")
+{
+    each_method([](Host &host) {
+        const size_t n = 256 << 10;
+        Imaged m = new_imaged(host, n, 3);
+        char *other = new_memory(host, n);
+        REQUIRE(hak_wasm_memory_reset(host, other, m.image) == 0);
+        // As with mlockall() in the host.
+        if (mlock(other, n) != 0) {
+            WARN("no page may be locked here");
+            return;
+        }
+        std::memset(other, 7, n);
+        hak_wasm_memory_free(host, other);
+        char *next = static_cast<char *>(hak_wasm_memory_adopt(host, m.image));
+        REQUIRE(next != nullptr);
+        CHECK(std::memcmp(next, m.then.data(), n) == 0);
+        hak_wasm_memory_free(host, next);
+        hak_wasm_memory_free(host, m.p);
+        hak_wasm_image_drop(m.image);
+    });
+}

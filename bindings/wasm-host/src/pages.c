@@ -9,6 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 /* Headers of Linux before 6.7 do not have these. */
 #ifndef PAGEMAP_SCAN
 struct pm_scan_arg {
@@ -156,10 +160,12 @@ void hk_wasm_pages_destroy(hk_wasm_pages *pages)
     pthread_mutex_destroy(&pages->lock);
 }
 
-/* MADV_DONTNEED cannot fail on mappings of our own except where pages are locked; then they are cleared. */
+/* MADV_DONTNEED fails on mappings of our own where pages are locked, as by mlockall(). Linux before 5.18 has
+ * nothing for these; then they are cleared. */
 static void give_back(void *base, size_t n)
 {
-    if (n && madvise(base, (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1), MADV_DONTNEED) != 0)
+    size_t whole = (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    if (n && madvise(base, whole, MADV_DONTNEED) != 0 && madvise(base, whole, MADV_DONTNEED_LOCKED) != 0)
         memset(base, 0, n);
 }
 
