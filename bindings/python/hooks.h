@@ -1,16 +1,19 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
- *   HK_PY_HOOKS                        the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, where)         hak_label of a block if that is known at once, else 0
- *   HK_PY_LABEL_FIND(domain, where, fp)  however long it takes
- *   HK_PY_WHERE()                      optional: the stack pointer of the code that called PyMem_* or
- * PyObject_*, which jump to the hook as their last act, and HK_PY_WHERE_FP(where)              its frame
- * pointer, in the hook HK_PY_ROUND(n)                     optional: the bytes to ask for, a multiple of 16
- *   HK_PY_MARK(domain)                 optional: what to leave in the block if that is known at once, else a
- *                                      negative number
- *   HK_PY_MARK_FIND(domain)            however long it takes
- *   HK_PY_PLACED(p, n, mark)           after a block was made (p is not NULL)
- *   HK_PY_RESIZED(p, mark)             after it was moved or resized; it may be larger than a new one would be
+ *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
+ *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else 0
+ *   HK_PY_LABEL_FIND(domain, where, fp)  the same, however long it takes
+ *
+ * and, if it has a use for them,
+ *
+ *   HK_PY_WHERE()                     the stack pointer of the code that called PyMem_* or PyObject_*, which
+ *                                     jump to the hook as their last act
+ *   HK_PY_WHERE_FP(where)             the frame pointer of that code, while the hook has not changed it
+ *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
+ *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
+ *   HK_PY_MARK_FIND(domain)           however long it takes
+ *   HK_PY_PLACED(p, n, mark)          after a block was made (p is not NULL)
+ *   HK_PY_RESIZED(p, mark)            after it was moved or resized; it may be larger than a new one would be
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
  * come with that of another allocator. */

@@ -11,10 +11,6 @@
 #include <sys/mman.h>
 
 #define HK_PY_HOOKS hk_py_hooks_site
-#define HK_PY_WHERE() HK_CFI_CALLER_SP()
-#define HK_PY_WHERE_FP(where) HK_PY_CALLER_FP(where)
-#define HK_PY_LABEL(domain, where) ((void)(domain), hk_py_native_label(where))
-#define HK_PY_LABEL_FIND(domain, where, fp) ((void)(domain), hk_py_native_find(where, fp))
 #define HK_PY_ROUND(n) hk_py_site_round(n)
 #define HK_PY_MARK(domain) ((domain) != HK_PY_RAW ? hk_py_place_now() : 0)
 #define HK_PY_MARK_FIND(domain) ((domain) != HK_PY_RAW ? hk_py_place_find() : 0)

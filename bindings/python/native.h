@@ -58,4 +58,11 @@ HK_PY_INLINE hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
 }
 
 #endif
+
+/* For hooks.h: the labels of blocks are these. */
+#define HK_PY_WHERE() HK_CFI_CALLER_SP()
+#define HK_PY_WHERE_FP(where) HK_PY_CALLER_FP(where)
+#define HK_PY_LABEL(domain, where) ((void)(domain), hk_py_native_label(where))
+#define HK_PY_LABEL_FIND(domain, where, fp) ((void)(domain), hk_py_native_find(where, fp))
+
 #endif

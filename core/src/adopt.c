@@ -90,8 +90,7 @@ void hk_heap_rob(hak_ctx *heap)
     hk_lock_drop(&t->lock);
 }
 
-/* A free block goes on to the heap that has its slab: through the block itself, so that no memory is needed.
- */
+/* A free block goes on to the heap that has its slab: through the block itself, without further memory. */
 static void push_stray(hak_ctx *owner, void *p)
 {
     hk_chain_push(&owner->heap->strays, p);
@@ -130,8 +129,7 @@ void hk_heap_strays(hak_ctx *heap)
     }
 }
 
-/* Whether its thread, if there is one, does not come by: others bring home its blocks, and have for a while.
- */
+/* Whether its thread, if there is one, does not come by: others have brought home its blocks for a while. */
 static bool away(const hak_ctx *heap)
 {
     hk_heap *h = heap->heap;

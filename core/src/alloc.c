@@ -131,6 +131,13 @@ static bool may_allocate(hak_ctx *ctx)
     return !ctx->retired;
 }
 
+/* Where the calling thread allocates: the context, or its heap of a shared one. NULL = it cannot. */
+HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
+{
+    if (ctx->role == HK_ROOT) ctx = hk_heap_here(ctx);
+    return ctx && may_allocate(ctx) ? ctx : NULL;
+}
+
 /* For a shared context: on with its heap of this thread. */
 static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
 {
@@ -193,19 +200,15 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     if (n > HK_SIZE_MOST) return absurd(ctx);
-    if (ctx->role == HK_ROOT) {
-        hak_ctx *heap = hk_heap_here(ctx);
-        if (!heap) return hk_fail(ctx);
-        ctx = heap;
-    }
-    if (!may_allocate(ctx)) return hk_fail(ctx);
-    hk_enter(ctx);
-    void *p = alloc_large(ctx, align, n, label, site, zero);
-    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_large(ctx, align, n, label, site, zero);
-    hk_leave(ctx);
+    hak_ctx *heap = heap_for(ctx);
+    if (!heap) return hk_fail(ctx);
+    hk_enter(heap);
+    void *p = alloc_large(heap, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, n, label, site, zero);
+    hk_leave(heap);
     if (!p) return hk_fail(ctx);
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_POISON)) {
-        memset(p, HK_POISON_NEW, hak_usable_size(ctx, p));
+    if (HK_UNLIKELY(heap->debug & HAK_DEBUG_POISON)) {
+        memset(p, HK_POISON_NEW, hak_usable_size(heap, p));
         *zero = false;
     }
     return p;
@@ -255,17 +258,13 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
         bool zero;
         return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, &zero);
     }
-    if (ctx->role == HK_ROOT) {
-        hak_ctx *heap = hk_heap_here(ctx);
-        if (!heap) return hk_fail(ctx);
-        ctx = heap;
-    }
-    if (!may_allocate(ctx)) return hk_fail(ctx);
+    hak_ctx *heap = heap_for(ctx);
+    if (!heap) return hk_fail(ctx);
     unsigned class = aligned_class(align, n);
-    hk_enter(ctx);
-    void *p = alloc_in_slab(ctx, class, label);
-    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_in_slab(ctx, class, label);
-    hk_leave(ctx);
+    hk_enter(heap);
+    void *p = alloc_in_slab(heap, class, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, class, label);
+    hk_leave(heap);
     return p ? p : hk_fail(ctx);
 }
 

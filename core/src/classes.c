@@ -2,8 +2,7 @@
 
 #define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
 #define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
-/* A large heap: four blocks a slab, eight up to 8 KiB; a unit more or less where that loses less at its end.
- */
+/* A large heap: four blocks a slab, eight up to 8 KiB; a unit more or less where less is lost at its end. */
 #define UNITS(s)                                                                                             \
     ((s) <= 1152    ? 1                                                                                      \
      : (s) <= 2048  ? ((s) == 1792 || (s) == 2048 ? 1 : 2)                                                   \
@@ -39,47 +38,33 @@ const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
 #define SEQ4(c) (c), (c) + 1, (c) + 2, (c) + 3
 #define SEQ16(c) SEQ4(c), SEQ4((c) + 4), SEQ4((c) + 8), SEQ4((c) + 12)
 #define SAME4(c) (c), (c), (c), (c)
-#define SAME16(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
+#define FOUR4(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
 
 const uint8_t hk_class_table[129] = {
-    0,  SEQ16(0),  SEQ16(16), SEQ16(32), SEQ16(48),  64,         65,         65,
-    65, SAME4(66), SAME4(67), SAME4(68), SAME16(69), SAME16(73), SAME16(77),
+    0,  SEQ16(0),  SEQ16(16), SEQ16(32), SEQ16(48), 64,        65,        65,
+    65, SAME4(66), SAME4(67), SAME4(68), FOUR4(69), FOUR4(73), FOUR4(77),
 };
 
-#define SAME7(c) SAME4(c), (c), (c), (c)
+#define SAME1(c) (c)
+#define SAME2(c) (c), (c)
+#define SAME3(c) SAME2(c), (c)
+#define SAME7(c) SAME4(c), SAME3(c)
 #define SAME8(c) SAME4(c), SAME4(c)
 #define SAME15(c) SAME8(c), SAME7(c)
-#define ALIKE16(c) SAME8(c), SAME8(c)
-#define ALIKE32(c) ALIKE16(c), ALIKE16(c)
+#define SAME16(c) SAME8(c), SAME8(c)
+#define SAME31(c) SAME16(c), SAME15(c)
+#define SAME32(c) SAME16(c), SAME16(c)
+/* A doubling: the class just above the power of two, the rest of the first step, seven whole steps. */
+#define DOUBLING(c, rest, step)                                                                              \
+    (c), rest((c) + 1), step((c) + 2), step((c) + 3), step((c) + 4), step((c) + 5), step((c) + 6),           \
+        step((c) + 7), step((c) + 8)
 
 const uint8_t hk_class_table_above[513] = {
-    ALIKE16(0),   0,
-    81,           82,
-    83,           83,
-    84,           84,
-    85,           85,
-    86,           86,
-    87,           87,
-    88,           88,
-    89,           89,
-    90,           91,
-    91,           91,
-    SAME4(92),    SAME4(93),
-    SAME4(94),    SAME4(95),
-    SAME4(96),    SAME4(97),
-    SAME4(98),    99,
-    SAME7(100),   SAME8(101),
-    SAME8(102),   SAME8(103),
-    SAME8(104),   SAME8(105),
-    SAME8(106),   SAME8(107),
-    108,          SAME15(109),
-    ALIKE16(110), ALIKE16(111),
-    ALIKE16(112), ALIKE16(113),
-    ALIKE16(114), ALIKE16(115),
-    ALIKE16(116), 117,
-    ALIKE16(118), SAME15(118),
-    ALIKE32(119), ALIKE32(120),
-    ALIKE32(121), ALIKE32(122),
-    ALIKE32(123), ALIKE32(124),
-    ALIKE32(125),
+    SAME16(0),
+    0,
+    DOUBLING(81, SAME1, SAME2),
+    DOUBLING(90, SAME3, SAME4),
+    DOUBLING(99, SAME7, SAME8),
+    DOUBLING(108, SAME15, SAME16),
+    DOUBLING(117, SAME31, SAME32),
 };

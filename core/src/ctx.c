@@ -191,8 +191,7 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
     return id;
 }
 
-/* The bitmap of a slab that goes back. Free units have no bit set, so that fresh blocks need no look at it.
- */
+/* The bitmap of a slab that goes back. Free units have no bit set: fresh blocks need no look at it. */
 static void wipe(hak_ctx *ctx, const hk_slab *s)
 {
     if (s->kind >= HK_SMALL_CLASSES || s->used == s->fresh) return;
@@ -416,7 +415,8 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->on_error = o->on_error;
     ctx->error_user = o->error_user;
     ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
-    ctx->magazine = (uint8_t)(o->magazine == 0 ? 32 : o->magazine == 1 ? 0 : o->magazine);
+    /* A check sees each call. */
+    ctx->magazine = (uint8_t)(ctx->debug || o->magazine == 1 ? 0 : o->magazine ? o->magazine : 32);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
     size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
     ctx->phase = (uint8_t)o->phase;

@@ -29,7 +29,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     if (!hk_bins_make(ctx)) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
     const hk_class *c = &hk_classes[class];
-    unsigned cap = ctx->debug ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
+    unsigned cap = (unsigned)hk_min(c->magazine, ctx->magazine);
     /* One slot at least, for refills. */
     void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
     if (!slots) return false;

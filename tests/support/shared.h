@@ -58,16 +58,19 @@ struct Block {
     unsigned id;
 };
 
+// So much of a block carries its contents: all of it but for the large.
+inline constexpr size_t FILLED = 4 * KiB;
+
 inline Block make(hak_ctx *ctx, size_t n, unsigned id)
 {
     Block b{hak_alloc_cs(ctx, n, (hak_label)(id % 4), 0), n, id};
-    if (b.p) fill(b.p, std::min<size_t>(n, 256), id);
+    if (b.p) fill(b.p, std::min(n, FILLED), id);
     return b;
 }
 
 inline void check(const Block &b)
 {
-    expect(filled(b.p, std::min<size_t>(b.n, 256), b.id), "a block lost its contents");
+    expect(filled(b.p, std::min(b.n, FILLED), b.id), "a block lost its contents");
 }
 
 // Every block was freed: when those under way are home, nothing is live.
