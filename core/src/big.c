@@ -232,7 +232,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
             b->ctx = ctx;
             return b;
         }
-        hk_uncharge(ctx, size);
+        hk_refund(ctx, size);
     }
     record_drop(ctx, b);
     return NULL;
@@ -317,7 +317,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     }
     hash_add(ctx->space, b);
     if (p && size < old) hk_uncharge(ctx, old - size);
-    if (!p && size > old) hk_uncharge(ctx, size - old);
+    if (!p && size > old) hk_refund(ctx, size - old);
     return p;
 }
 

@@ -92,6 +92,12 @@ void hk_uncharge(hak_ctx *ctx, size_t n)
     hk_quota_uncharge(ctx->quota, n);
 }
 
+void hk_refund(hak_ctx *ctx, size_t n)
+{
+    hk_sub(&ctx->committed, n);
+    hk_quota_refund(ctx->quota, n);
+}
+
 void hk_pressure(hak_ctx *ctx)
 {
     hak_ctx *root = hk_root(ctx);
@@ -161,6 +167,13 @@ HK_INLINE void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
 {
     size_t beside = overhead(ctx, kind, units);
     hk_uncharge(ctx, (units << HK_UNIT_SHIFT) + beside);
+    hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
+}
+
+HK_INLINE void units_refund(hak_ctx *ctx, unsigned kind, size_t units)
+{
+    size_t beside = overhead(ctx, kind, units);
+    hk_refund(ctx, (units << HK_UNIT_SHIFT) + beside);
     hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
 }
 
@@ -234,7 +247,7 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
         id = 0;
     }
     if (!id) {
-        units_uncharge(ctx, kind, units);
+        units_refund(ctx, kind, units);
         return NULL;
     }
     if (*zero && ctx->cached) hk_big_yield(ctx, units << HK_UNIT_SHIFT);
@@ -289,7 +302,7 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
     size_t more = units - s->units;
     if (!units_charge(ctx, s->kind, more)) return false;
     if (!hk_space_extend(ctx->space, s->id, s->units, more, ctx->key | s->kind)) {
-        units_uncharge(ctx, s->kind, more);
+        units_refund(ctx, s->kind, more);
         return false;
     }
     set_heads(s, s->units, units);

@@ -141,6 +141,8 @@ HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 /* Accounts of committed bytes: limit, quota, pressure. charge gives up caches before it refuses. */
 bool hk_charge(hak_ctx *ctx, size_t n);
 void hk_uncharge(hak_ctx *ctx, size_t n);
+/* The pages were not to be had. */
+void hk_refund(hak_ctx *ctx, size_t n);
 /* Caches and empty slabs, so that a failed allocation may be tried again; those of the other heaps of a
  * shared context too, where nobody is at work. false = there was nothing. */
 bool hk_give_up(hak_ctx *ctx);

@@ -27,7 +27,7 @@ size_t hak_quota_used(const hak_quota *q)
 
 size_t hak_quota_peak(const hak_quota *q)
 {
-    return atomic_load(&q->peak);
+    return hk_max(atomic_load(&q->peak), atomic_load(&q->used));
 }
 
 void hak_quota_set(hak_quota *q, size_t hard)
@@ -42,9 +42,6 @@ static bool charge_one(hak_quota *q, size_t n, size_t *before)
         if (hard && (used >= hard || n > hard - used)) return false;
     } while (!atomic_compare_exchange_weak(&q->used, &used, used + n));
     *before = used;
-    size_t peak = atomic_load(&q->peak);
-    while (peak < used + n && !atomic_compare_exchange_weak(&q->peak, &peak, used + n)) {
-    }
     return true;
 }
 
@@ -56,12 +53,22 @@ bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
     if (!q) return true;
     if (!hk_quota_charge(q->parent, n, &ignored)) return false;
     if (charge_one(q, n, before)) return true;
-    hk_quota_uncharge(q->parent, n);
+    hk_quota_refund(q->parent, n);
     return false;
 }
 
-void hk_quota_uncharge(hak_quota *q, size_t n)
+void hk_quota_refund(hak_quota *q, size_t n)
 {
     for (; q; q = q->parent)
         atomic_fetch_sub(&q->used, n);
+}
+
+/* A peak is noted when it is over: what is refused after it was charged is in none. */
+void hk_quota_uncharge(hak_quota *q, size_t n)
+{
+    for (; q; q = q->parent) {
+        size_t used = atomic_fetch_sub(&q->used, n), peak = atomic_load(&q->peak);
+        while (peak < used && !atomic_compare_exchange_weak(&q->peak, &peak, used)) {
+        }
+    }
 }

@@ -6,12 +6,15 @@
 
 struct hak_quota {
     hak_quota *parent;
-    _Atomic size_t used, peak, hard;
+    _Atomic size_t used, hard;
+    _Atomic size_t peak; /* before `used` fell last */
 };
 
 /* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the
  * group had used until then. */
 bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
 void hk_quota_uncharge(hak_quota *q, size_t n);
+/* Of what came to nothing: it was in no peak. */
+void hk_quota_refund(hak_quota *q, size_t n);
 
 #endif

@@ -273,6 +273,38 @@ TEST_CASE("a quota counts exactly what its contexts committed")
     hak_quota_delete(nullptr);
 }
 
+TEST_CASE("what is refused is in no quota's peak")
+{
+    TestSpace s;
+    hak_quota *host = hak_quota_new(nullptr, 0), *tenant = hak_quota_new(host, 64 * MiB);
+    REQUIRE((host && tenant));
+    hak_options options = ctx_options();
+    options.quota = tenant;
+    {
+        TestCtx c(s.space, &options);
+        void *p = hak_alloc(c, 2 * MiB);
+        REQUIRE(p != nullptr);
+        size_t most = hak_quota_used(host);
+        auto unmoved = [&] {
+            CHECK(hak_quota_used(host) <= most);
+            CHECK(hak_quota_peak(tenant) <= most);
+            CHECK(hak_quota_peak(host) <= most);
+        };
+        CHECK(hak_alloc(c, 100 * MiB) == nullptr); // by the limit of the child
+        unmoved();
+        s.os.refuse_all(true);
+        CHECK(hak_alloc(c, 32 * MiB) == nullptr); // by the system
+        CHECK(hak_realloc(c, p, 32 * MiB) == nullptr);
+        CHECK(hak_alloc(c, 512 * KiB) == nullptr);
+        s.os.refuse_all(false);
+        unmoved();
+        hak_free(c, p);
+        CHECK(hak_quota_peak(host) == most);
+    }
+    hak_quota_delete(tenant);
+    hak_quota_delete(host);
+}
+
 TEST_CASE("quota trees: every level holds")
 {
     TestSpace s;
