@@ -77,7 +77,13 @@ static void compose(text *t)
 
 static bool write_all(int fd, const text *t)
 {
-    return fd >= 0 && write(fd, t->bytes, t->used) == (ssize_t)t->used;
+    /* The rest once more after a short write, to learn why. */
+    for (size_t done = 0; done < t->used;) {
+        ssize_t n = fd >= 0 ? write(fd, t->bytes + done, t->used - done) : -1;
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
 }
 
 void hk_report_write(void)
