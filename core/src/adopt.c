@@ -9,7 +9,7 @@
 
 enum {
     LOOKS = 16,       /* questions to the OS for each new heap */
-    AWAY_NS = 1000000 /* a thread that waits for a processor is mostly back by then */
+    AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
 };
 
 /* The magazines of `from` may hold blocks of what it gives, which is seen to when its thread comes back. */
@@ -137,7 +137,7 @@ static bool away(const hak_ctx *heap)
     if (h->away <= hk_get(&heap->live_bytes) / 32 + (32 << 10)) return false;
     uint64_t now = heap->space->os.clock(heap->space->os.user);
     if (!h->away_ns) h->away_ns = now;
-    return now - h->away_ns >= AWAY_NS;
+    return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
 }
 
 /* The class's oldest slab with free blocks, out of its bin. */
@@ -148,10 +148,9 @@ static hk_slab *take_slab(hak_ctx *heap, unsigned class)
     return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
 }
 
-hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class)
+static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
 {
-    hak_ctx *from = heap->heap->sent_to;
-    if (!from || from == heap || from->checked || !hk_heap_try(from)) return NULL;
+    if (from == heap || from->checked || !hk_heap_try(from)) return NULL;
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
     if (away(from)) {
@@ -164,5 +163,15 @@ hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class)
         hand_over(from, heap, s);
     }
     hk_heap_unlock(from);
+    return s;
+}
+
+hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class)
+{
+    enum { ASKS = 4 };
+    hk_heap *h = heap->heap;
+    hk_slab *s = h->sent_to ? take_from(h->sent_to, heap, class) : NULL;
+    for (unsigned i = 0; !s && i < ASKS; i++)
+        s = take_from(hk_heap_after(heap), heap, class);
     return s;
 }

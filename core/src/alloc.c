@@ -145,11 +145,10 @@ static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label la
     return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
 }
 
-static HK_NOINLINE void *alloc_in_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
+static HK_NOINLINE void *alloc_in_heap(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
-    hak_ctx *heap = hk_heap_quick(root);
-    if (HK_UNLIKELY(!heap)) return alloc_in_new_heap(root, n, label, site);
-    return alloc_fast(heap, n, label, site);
+    if (HK_UNLIKELY(!hk_heap_quick(&ctx))) return alloc_in_new_heap(ctx, n, label, site);
+    return alloc_fast(ctx, n, label, site);
 }
 
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
@@ -293,20 +292,21 @@ void hk_free_here(hak_ctx *ctx, void *p, size_t n)
 
 static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
 {
+    if (!p) return;
     hak_ctx *heap = hk_heap_here(root);
     if (heap) free_fast(heap, p, n);
     else hk_free_without_heap(root, p, n);
 }
 
-static HK_NOINLINE void free_in_heap(hak_ctx *root, void *p, size_t n)
+static HK_NOINLINE void free_in_heap(hak_ctx *ctx, void *p, size_t n)
 {
-    hak_ctx *heap = hk_heap_quick(root);
-    if (HK_LIKELY(heap != NULL)) free_fast(heap, p, n);
-    else free_in_new_heap(root, p, n);
+    if (HK_LIKELY(hk_heap_quick(&ctx))) free_fast(ctx, p, n);
+    else free_in_new_heap(ctx, p, n);
 }
 
 static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 {
+    if (!p) return;
     hk_free_here(ctx, p, n);
     if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
 }
@@ -314,7 +314,6 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
-    else if (!p) return;
     else if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
     else free_in_heap(ctx, p, n);
 }

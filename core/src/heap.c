@@ -19,12 +19,15 @@ HK_INLINE bool awaited(const hk_heap *h)
            (uintptr_t)atomic_load_explicit(&h->strays, memory_order_relaxed);
 }
 
+enum { PATIENCE_MOST = 6 };
+
 static HK_NOINLINE void come_back(hak_ctx *heap)
 {
     of(heap)->away = of(heap)->away_ns = 0;
     if (!of(heap)->robbed) return;
     hk_magazines_sift(heap);
     of(heap)->robbed = false;
+    if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
 }
 
 HK_INLINE void lock(hak_ctx *heap, bool own)

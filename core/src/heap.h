@@ -37,10 +37,12 @@ struct hk_heap {
     uintptr_t thread;   /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
     uint64_t thread_id; /* of the thread that took it */
     size_t published;   /* part of live_bytes that is in the team's sum */
+    unsigned packed_live, packed_most; /* packed blocks; most of them since packed units last went back */
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
     size_t away;                      /* bytes that others brought home since its thread was here */
     uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
+    uint8_t patience; /* how often slabs were taken from it and its thread came back */
     bool gave;        /* slabs of it went over to another heap */
     bool robbed;      /* its magazines may hold blocks of such slabs */
     hak_ctx *sent_to; /* the last one that blocks went to */
@@ -52,7 +54,7 @@ struct hk_heap {
     uint8_t open_piles, mixed_sent;
     hk_batch *spare;
     _Atomic(struct hk_stock *) stock; /* see stock.h; NULL until batches of one class come */
-    hak_ctx *asked;                   /* for its stock, the last time when this one grew */
+    hak_ctx *asked;                   /* for its stock or a slab, the last time when this one grew */
     char apart[64];                   /* what other threads write is not on the lines above */
     hk_chain inbox;
     hk_chain empties; /* batches of this heap that come back empty */
@@ -127,20 +129,21 @@ HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
 /* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
 HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
 
-/* The calling thread's heap if it is where it is looked for first. */
-HK_INLINE hak_ctx *hk_heap_quick(hak_ctx *root)
+/* Makes *ctx, a root, the calling thread's heap if that is where it is looked for first. A slot with a thread
+ * has a heap. */
+HK_INLINE bool hk_heap_quick(hak_ctx **ctx)
 {
     uintptr_t thread = hk_thread_register();
-    hk_slot *slot = hk_slot_first(root->team, thread);
-    return HK_LIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread)
-               ? atomic_load_explicit(&slot->heap, memory_order_relaxed)
-               : NULL;
+    hk_slot *slot = hk_slot_first((*ctx)->team, thread);
+    if (HK_UNLIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)) return false;
+    *ctx = atomic_load_explicit(&slot->heap, memory_order_relaxed);
+    return true;
 }
 
 HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
 {
-    hak_ctx *heap = hk_heap_quick(root);
-    return HK_LIKELY(heap != NULL) ? heap : hk_heap_claim(root, hk_thread_register());
+    hak_ctx *ctx = root;
+    return HK_LIKELY(hk_heap_quick(&ctx)) ? ctx : hk_heap_claim(root, hk_thread_register());
 }
 
 HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
@@ -195,6 +198,14 @@ HK_INLINE hak_ctx *hk_heaps(const hak_ctx *root)
     return atomic_load_explicit(&root->team->heaps, memory_order_acquire);
 }
 
+/* The next one that the heap, which is about to grow, asks for what it could use instead. */
+HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    hak_ctx *other = h->asked ? h->asked->heap->next : NULL;
+    return h->asked = other ? other : hk_heaps(h->root);
+}
+
 /* The calling thread's heap if it has one. */
 hak_ctx *hk_heap_find(hak_ctx *root);
 /* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
@@ -211,8 +222,8 @@ void hk_heap_return(hak_ctx *heap, unsigned kind, void *p);
 void hk_heap_forward(hak_ctx *heap, void *p);
 /* What others returned to the heap, whose lock is held. */
 void hk_heap_strays(hak_ctx *heap);
-/* A slab of the class, with free blocks, of a heap whose thread is away and whose blocks this one's thread
- * frees. NULL = none. */
+/* A slab of the class, with free blocks, of a heap whose thread is away: of that whose blocks this one's
+ * thread frees, or of one of the next few. NULL = none. */
 hk_slab *hk_heap_inherit(hak_ctx *heap, unsigned class);
 /* Takes over slabs and runs of threads that died without a word. The heap is new. */
 void hk_heap_rob(hak_ctx *heap);

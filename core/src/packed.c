@@ -1,5 +1,6 @@
 #include "packed.h"
 
+#include "heap.h"
 #include "label.h"
 
 /* COLD_UNITS: further ones, for what is still cold when the first bytes are used up. */
@@ -247,7 +248,25 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label)
     return cut(ctx, size, skip_of(ctx->packed_at, size), label);
 }
 
-void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
+/* A thread that outgrew its packed units should not keep them: when an eighth of their blocks is left, and at
+ * the last one, what is empty goes back. */
+static void *counted(hak_ctx *ctx, void *p)
+{
+    if (HK_LIKELY(ctx->role != HK_HEAP) || !p) return p;
+    hk_heap *h = ctx->heap;
+    if (++h->packed_live > h->packed_most) h->packed_most = h->packed_live;
+    return p;
+}
+
+static void uncount(hak_ctx *ctx)
+{
+    hk_heap *h = ctx->heap;
+    if (--h->packed_live > h->packed_most / 8 || ctx->packed_count == 1) return;
+    h->packed_most = h->packed_live;
+    hk_packed_trim(ctx);
+}
+
+static void *alloc(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (class == 0) class = 1;
     if (ctx->packed_count == 0 || class >= HK_PACKED_CLASSES || ctx->packed_heat[class] >= HK_PACKED_HOT)
@@ -265,13 +284,23 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
     }
 }
 
-void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label)
+void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    return counted(ctx, alloc(ctx, class, label));
+}
+
+static void *alloc_last(hak_ctx *ctx, unsigned class, hak_label label)
 {
     void *p = reuse(ctx, class, label);
     if (p || ctx->packed_count == 0 || class >= HK_PACKED_CLASSES) return p;
     size_t size = hk_max(hk_classes[class].size, 16);
     p = cut_last(ctx, size, label);
     return p || !region_again(ctx, size) ? p : cut_last(ctx, size, label);
+}
+
+void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    return counted(ctx, alloc_last(ctx, class, label));
 }
 
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
@@ -306,6 +335,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     unsigned class = hk_class_of(size);
     if (class < HK_PACKED_CLASSES && warm_up(ctx, class, FREED)) ctx->churn = true;
     hk_count_out(ctx, size, 1);
+    if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
 }
 
 static hk_slab *slab_of(const hak_ctx *ctx, const char *unit)

@@ -319,17 +319,21 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     bin->top = bin->slots + rest;
 }
 
-/* All magazines together may grow by as many bytes as are live, and GROWTH_FREE more. */
+/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread,
+ * those of larger blocks grow at once: a class that breathes then keeps to the pages that it touched, where
+ * slabs that come and go between classes touch all of theirs. Ticks empty them. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
-    enum { SWINGS = 24, GROWTH_FREE = 1 << 20 };
+    enum { SWINGS = 24 };
+    bool shared = ctx->role == HK_HEAP;
+    size_t spare = (size_t)(shared ? 2 : 1) << 20;
     if (!(bin->swings & HK_EMPTIED)) return;
     bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
-    if (bin->swings < SWINGS) return;
+    if (bin->swings < SWINGS && !(shared && bin->kind >= HK_KIB_CLASSES)) return;
     bin->swings = 0;
     if (bin->cap * 2u > ctx->magazine) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
-    if (ctx->grown + more > hk_get(&ctx->live_bytes) + GROWTH_FREE) return;
+    if (ctx->grown + more > hk_get(&ctx->live_bytes) + spare) return;
     void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
     if (!slots) return;
     ctx->grown += more;

@@ -138,11 +138,9 @@ void hk_stock_tick(hak_ctx *heap, uint64_t now_ns)
 void hk_stock_recall(hak_ctx *heap)
 {
     enum { LOOKS = 8, LEAST = 256 << 10 };
-    hk_heap *h = heap->heap;
     for (unsigned i = 0; i < LOOKS; i++) {
-        hak_ctx *other = h->asked ? h->asked->heap->next : NULL;
-        h->asked = other = other ? other : hk_heaps(h->root);
-        hk_stock *t = other ? seen(other) : NULL;
+        hak_ctx *other = hk_heap_after(heap);
+        hk_stock *t = seen(other);
         if (!t || hk_get(&t->bytes) < LEAST || (other != heap && !hk_heap_try(other))) continue;
         hk_stock_flush(other);
         if (other != heap) hk_heap_unlock(other);

@@ -144,9 +144,10 @@ size_t hak_ctx_trim(hak_ctx *ctx)
 /* Larger blocks wait in magazines for one period at most. */
 static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 {
-    if (now_ns >= ctx->flush_ns && now_ns - ctx->flush_ns < ctx->space->idle_ns) return;
+    uint64_t since = ctx->flush_ns;
+    if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
+    if (since) flush_from(ctx, HK_KIB_CLASSES);
     ctx->flush_ns = now_ns;
-    flush_from(ctx, HK_KIB_CLASSES);
 }
 
 /* magazines: as for flush(). */

@@ -113,6 +113,37 @@ TEST_CASE("shared: a thread's heap")
     }
 }
 
+TEST_CASE("shared: packed units of a thread go back with their last blocks")
+{
+    enum { SIZES = 25, EACH = 10 };
+    Shared ctx;
+    std::vector<void *> blocks;
+    for (unsigned i = 0; i < SIZES * EACH; i++)
+        blocks.push_back(hak_alloc(ctx, 16 * (1 + i % SIZES)));
+    const size_t most = stats_of(ctx).committed_bytes;
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    CHECK(stats_of(ctx).committed_bytes + 32 * KiB <= most);
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
+TEST_CASE("shared: a thread keeps larger blocks that come and go at hand")
+{
+    enum { BLOCKS = 8, SIZE = 20000, ROUNDS = 5 };
+    Shared ctx;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        std::vector<void *> blocks;
+        for (unsigned i = 0; i < BLOCKS; i++)
+            blocks.push_back(hak_alloc(ctx, SIZE));
+        for (void *p : blocks)
+            hak_free(ctx, p);
+    }
+    CHECK(hak_ctx_live_bytes(ctx) >= (size_t)BLOCKS * SIZE);
+    CHECK(stats_of(ctx).live_bytes == 0);
+    require_empty(ctx);
+}
+
 TEST_CASE("shared: same name, same label, whoever defines it")
 {
     Shared ctx;
