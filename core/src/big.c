@@ -1,7 +1,7 @@
 #include "big.h"
 
 #include "label.h"
-#include "run.h"
+#include "slab.h"
 
 static hk_big **bucket_of(const hak_space *s, const void *p)
 {
@@ -222,8 +222,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     }
     hk_big_yield(ctx, size);
     if (hk_charge(ctx, size)) {
-        hk_runs_flush(ctx);
-        hk_space_make_room(s, size);
+        hk_magazines_yield(ctx, size);
         bool huge = wants_huge(ctx, size);
         b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
         if (b->p && huge) hk_space_huge(s, b->p, size);
@@ -302,10 +301,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     size_t size = hk_align_up(n, HK_PAGE), old = b->size;
     if (size == old) return b->p;
     if (size > old && !hk_charge(ctx, size - old)) return NULL;
-    if (size > old) {
-        hk_runs_flush(ctx);
-        hk_space_make_room(ctx->space, size - old);
-    }
+    if (size > old) hk_magazines_yield(ctx, size - old);
     hash_remove(ctx->space, b);
     char *p = hk_space_remap(ctx->space, b->p, old, size);
     if (p) {

@@ -65,7 +65,7 @@ struct hak_ctx {
     atomic_bool slack; /* a shrink stayed in its block: a told size may be smaller than the class */
     bool churn;        /* a class got hot by frees, not by growth */
     bool gave;         /* units went back */
-    bool runs_kept;    /* a class of runs has a magazine */
+    bool larger_kept;  /* a class above 1 KiB has a magazine */
     uint8_t packed_count, packed_nursery; /* packed units; those taken without regard to heat */
     bool packed_quick;                    /* hk_packed_ready() may say yes: those without regard to heat */
     uint8_t magazine, phase, debug;

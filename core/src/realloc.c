@@ -98,7 +98,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         return q;
     }
     if (keep) label = ctx->labelled ? hak_label_of(ctx, p) : 0;
-    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures);
+    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
+           high = hk_get(&ctx->space->high);
     q = hak_alloc_cs(ctx, want, label, site);
     if (!q && want > n) q = hak_alloc_cs(ctx, n, label, site);
     /* One at most, and none where the caller sees no NULL. */
@@ -112,6 +113,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
     }
     memcpy(q, p, hk_min(size, n));
     hak_free(ctx, p);
+    /* Of the new place, most pages are still to be touched. */
+    if (size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high) hk_space_shrink(ctx->space, size);
     return q;
 }
 

@@ -30,17 +30,8 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
     bin->cap = (uint8_t)cap;
     bin->kind = (uint8_t)kind;
     bin->shift = HK_UNIT_SHIFT;
-    ctx->runs_kept = true;
+    ctx->larger_kept = true;
     if (ctx->labelled) bin->labels = ctx->extent->labels[HK_AREA_RUN];
-}
-
-void hk_runs_flush(hak_ctx *ctx)
-{
-    if (!ctx->runs_kept || ctx->role != HK_LOCAL) return;
-    for (unsigned kind = HK_SMALL_CLASSES; kind < HK_BINS; kind++) {
-        hk_bin *bin = hk_bin_of(ctx, kind);
-        if (bin->top > bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
-    }
 }
 
 static hk_slab *slab_of(hk_extent *e, const void *p)

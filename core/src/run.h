@@ -10,8 +10,6 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero);
 void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* A run out of a magazine: its units back to the space. */
 void hk_run_give(hak_ctx *ctx, void *p);
-/* Runs in magazines back to the space: a local context does that before it takes fresh pages. */
-void hk_runs_flush(hak_ctx *ctx);
 /* In place, longer or shorter. false = cannot; nothing changed. */
 bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n);
 

@@ -40,6 +40,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     bin->cap = (uint8_t)cap;
     bin->shift = c->shift;
     bin->backoff = CLOSED_FIRST;
+    if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
     if (ctx->labelled) bin->labels = ctx->extent->labels[c->area];
     return true;
 }

@@ -33,6 +33,9 @@ void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
 void hk_magazines_sift(hak_ctx *ctx);
 /* All of a context's magazines. */
 void hk_magazines_flush(hak_ctx *ctx);
+/* Before n bytes of fresh pages are used: what is in magazines of a local context goes back, runs for
+ * whatever is larger than a unit, blocks above 1 KiB near the peak. */
+void hk_magazines_yield(hak_ctx *ctx, size_t n);
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
 /* The magazine is full: more room, if it swings between empty and full. */

@@ -1,10 +1,8 @@
 #include "space.h"
 
 #include "classes.h"
+#include "extent.h"
 #include "mask.h"
-
-/* Address space for a unit and its entries in the arrays of lay_out(): a first guess of how many fit. */
-#define PER_UNIT (HK_UNIT + 4005 + 32 + 4 + 256)
 
 static void *call_reserve(hak_space *s, size_t n, size_t align)
 {
@@ -31,41 +29,6 @@ static void call_decommit(hak_space *s, void *p, size_t n)
     hk_add(&s->os_calls, 1);
     hk_add(&s->returned_bytes, n);
     s->os.decommit(s->os.user, p, n);
-}
-
-void *hk_space_map(hak_space *s, size_t n, size_t align)
-{
-    if (s->buffer_only) return NULL;
-    hk_lock_take(&s->lock);
-    void *p = call_reserve(s, n, align);
-    if (p && call_commit(s, p, n) != 0) {
-        call_release(s, p, n);
-        p = NULL;
-    }
-    if (p) hk_add(&s->reserved_bytes, n);
-    hk_lock_drop(&s->lock);
-    return p;
-}
-
-void hk_space_unmap(hak_space *s, void *p, size_t n)
-{
-    hk_lock_take(&s->lock);
-    call_release(s, p, n);
-    hk_add(&s->returned_bytes, n);
-    hk_sub(&s->reserved_bytes, n);
-    hk_lock_drop(&s->lock);
-}
-
-void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
-{
-    if (!s->os.remap) return NULL;
-    hk_lock_take(&s->lock);
-    hk_add(&s->os_calls, 1);
-    void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
-    if (q) hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - old_n);
-    if (q && n < old_n) hk_add(&s->returned_bytes, old_n - n);
-    hk_lock_drop(&s->lock);
-    return q;
 }
 
 int hk_space_commit(hak_space *s, void *p, size_t n)
@@ -101,98 +64,111 @@ void hk_space_huge(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
+/* Decommits the idle units of a chunk, the highest first, at most `most`; returns how many. */
+static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    unsigned done = 0;
+    while (done < most) {
+        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+        if (!(idle[0] | idle[1])) break;
+        unsigned last =
+            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
+        unsigned from = last;
+        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
+            from--;
+        unsigned n = last - from + 1;
+        hk_mask m = hk_mask_of(from, n);
+        chunk->dirty[0] &= ~m.w[0];
+        chunk->dirty[1] &= ~m.w[1];
+        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
+                      (size_t)n << HK_UNIT_SHIFT);
+        done += n;
+    }
+    return done;
+}
+
+/* With the lock held. The caller's buffer stays resident. */
+static size_t purge_to(hak_space *s, size_t keep, size_t most)
+{
+    size_t done = 0;
+    for (uint32_t i = s->extents; i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        for (size_t c = e->owned ? e->chunks_used : 0; c > 0; c--) {
+            size_t idle = hk_get(&s->idle_units);
+            if (idle <= keep || done >= most) return done;
+            unsigned n = purge_chunk(s, e, c - 1, hk_min(idle - keep, most - done));
+            hk_set(&s->idle_units, idle - n);
+            done += n;
+        }
+    }
+    return done;
+}
+
+/* With the lock held: idle units of n bytes, or what there is. */
+static size_t shrink(hak_space *s, size_t n)
+{
+    size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
+    if (units == 0) return 0;
+    size_t done = purge_to(s, idle - units, units);
+    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    return done << HK_UNIT_SHIFT;
+}
+
+/* With the lock held, after units were taken. Not more goes back in all than is in use: what comes and goes
+ * just below the peak should stay. */
+static void note_taken(hak_space *s)
+{
+    size_t now = hk_space_resident(s), high = hk_get(&s->high), idle = hk_get(&s->idle_units);
+    if (HK_LIKELY(now <= high)) return;
+    if (s->yielded <= now - (idle << HK_UNIT_SHIFT)) s->yielded += shrink(s, now - high);
+    hk_set(&s->high, hk_max(hk_space_resident(s), high));
+}
+
+/* With the lock held. Fresh pages take the place of idle ones. */
+static void count_mapped(hak_space *s, size_t n, size_t less)
+{
+    hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
+    hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
+    if (less > n) hk_add(&s->returned_bytes, less - n);
+    else shrink(s, n - less);
+    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
+}
+
+void *hk_space_map(hak_space *s, size_t n, size_t align)
+{
+    if (s->buffer_only) return NULL;
+    hk_lock_take(&s->lock);
+    void *p = call_reserve(s, n, align);
+    if (p && call_commit(s, p, n) != 0) {
+        call_release(s, p, n);
+        p = NULL;
+    }
+    if (p) count_mapped(s, n, 0);
+    hk_lock_drop(&s->lock);
+    return p;
+}
+
+void hk_space_unmap(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    call_release(s, p, n);
+    count_mapped(s, 0, n);
+    hk_lock_drop(&s->lock);
+}
+
+void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
+{
+    if (!s->os.remap) return NULL;
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
+    if (q) count_mapped(s, n, old_n);
+    hk_lock_drop(&s->lock);
+    return q;
+}
+
 /* ---- Extents ------------------------------------------------------------------------------------ */
-
-/* Bytes of one label area: whole pages where they can be committed one by one. */
-static size_t label_area(size_t units, size_t align, unsigned area)
-{
-    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1,
-                       align >= HK_CHUNK ? HK_PAGE : 1);
-}
-
-/* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
-typedef struct layout {
-    size_t slabs, head, map, chunks, bits, labels, more, big, units;
-} layout;
-
-/* What a first allocation touches, head and units, lies close together: the fewer page tables. */
-static layout lay_out(size_t units, size_t align, bool first, bool alone)
-{
-    layout l;
-    size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS, end = 0;
-    size_t slab_bytes = units * sizeof(hk_slab), chunk_bytes = chunks * sizeof(hk_chunk);
-    l.labels = end;
-    for (unsigned a = 0; a < HK_AREAS; a++)
-        end += label_area(units, align, a);
-    end = hk_align_up(end, HK_PAGE);
-    l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
-    l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
-    end = hk_align_up(l.bits + units * 256, HK_PAGE);
-    l.head = end + hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
-    l.slabs = l.head - sizeof(hk_slab);
-    l.map = l.head + 1024;
-    end = hk_align_up(l.map + units * sizeof(uint32_t), 64);
-    if (first && !alone) end = hk_align_up(end, HK_PAGE);
-    l.more = end;
-    if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
-    l.big = end;
-    if (first && !alone) end += HK_BIG_BUCKETS * sizeof(hk_big *);
-    l.units = end;
-    return l;
-}
-
-_Static_assert(sizeof(hk_slab) == 32, "slab records are 32 bytes");
-_Static_assert(sizeof(struct hak_space) <= 1024, "the space fits between slab records and map");
-
-/* Units that fit a reservation whose units begin at an address aligned to `align`. */
-static size_t units_for(char *p, size_t n, size_t align, bool first, bool alone)
-{
-    size_t units = n / PER_UNIT;
-    if (align >= HK_CHUNK) units &= ~(size_t)(HK_CHUNK_UNITS - 1);
-    for (; units > 0; units -= align >= HK_CHUNK ? HK_CHUNK_UNITS : 1) {
-        uintptr_t base = hk_align_up((uintptr_t)p + lay_out(units, align, first, alone).units, align);
-        if (base + (units << HK_UNIT_SHIFT) <= (uintptr_t)p + n) break;
-        if (units < HK_CHUNK_UNITS && align >= HK_CHUNK) return 0;
-    }
-    return units;
-}
-
-static void extent_init(hk_extent *e, char *p, size_t n, size_t units, const layout *l, size_t align)
-{
-    e->base = hk_align_up((uintptr_t)p + l->units, align);
-    e->units = (uint32_t)units;
-    e->map = (uint32_t *)(void *)(p + l->map);
-    e->slabs = (hk_slab *)(void *)(p + l->slabs);
-    e->bits = (uint64_t *)(void *)(p + l->bits);
-    e->chunks = (hk_chunk *)(void *)(p + l->chunks);
-    char *labels = p + l->labels;
-    for (unsigned a = 0; a < HK_AREAS; a++) {
-        /* Biased through integers: the pointer itself lies outside any object until it is indexed. */
-        e->labels[a] = (uint8_t *)((uintptr_t)labels - (e->base >> hk_area_shift[a]));
-        labels += label_area(units, align, a);
-    }
-    e->reserved = p;
-    e->reserved_size = n;
-    e->chunks_used = 0;
-}
-
-hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
-{
-    for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
-        hk_extent *e = hk_extent_number(s, i);
-        if (id - e->first < e->units) return e;
-    }
-    return NULL;
-}
-
-hk_extent *hk_extent_of(const hak_space *s, const void *p)
-{
-    for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
-        hk_extent *e = hk_extent_number(s, i);
-        if (((uintptr_t)p - e->base) >> HK_UNIT_SHIFT < e->units) return e;
-    }
-    return NULL;
-}
 
 /* Reserves address space, halving the wish until it is granted. */
 static char *reserve_extent(hak_space *s, size_t *size)
@@ -216,13 +192,13 @@ static hk_extent *add_extent(hak_space *s)
     size_t n = s->reserve;
     char *p = reserve_extent(s, &n);
     if (!p) return NULL;
-    size_t units = units_for(p, n, HK_CHUNK, false, false);
-    layout l = lay_out(units, HK_CHUNK, false, false);
+    size_t units = hk_units_for(p, n, HK_CHUNK, false, false);
+    hk_layout l = hk_lay_out(units, HK_CHUNK, false, false);
     if (units == 0 || s->next_id > UINT32_MAX - units) {
         call_release(s, p, n);
         return NULL;
     }
-    extent_init(e, p, n, units, &l, HK_CHUNK);
+    hk_extent_init(e, p, n, units, &l, HK_CHUNK);
     /* Whole, once: any pointer may be looked up. */
     if (call_commit(s, e->map, units * sizeof *e->map) != 0) {
         call_release(s, p, n);
@@ -269,8 +245,8 @@ hak_space *hak_space_new(const hak_space_options *o)
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
     if (!p) return NULL;
     if (o->buffer) skip = (size_t)(-(uintptr_t)p & (HK_PAGE - 1));
-    size_t units = units_for(p + skip, n - skip, align, true, o->buffer_only);
-    layout l = lay_out(units, align, true, o->buffer_only);
+    size_t units = hk_units_for(p + skip, n - skip, align, true, o->buffer_only);
+    hk_layout l = hk_lay_out(units, align, true, o->buffer_only);
     hak_space *s = (hak_space *)(void *)(p + skip + l.head);
     if (units == 0 || (!o->buffer && call_commit(&boot, s, l.map - l.head + units * sizeof(uint32_t)) != 0) ||
         (o->buffer && (uintptr_t)p + n > boot.below)) {
@@ -279,7 +255,7 @@ hak_space *hak_space_new(const hak_space_options *o)
     }
     if (o->buffer && boot.reserve > (size_t)4 << 30) boot.reserve = (size_t)4 << 30;
     *s = boot;
-    extent_init(&s->extent, p + skip, n - skip, units, &l, align);
+    hk_extent_init(&s->extent, p + skip, n - skip, units, &l, align);
     s->extent.first = 1;
     s->extent.owned = !o->buffer;
     s->next_id = 1 + (uint32_t)units;
@@ -393,6 +369,7 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
         hk_extent *e = add_extent(s);
         if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, huge, zero);
     }
+    note_taken(s);
     hk_lock_drop(&s->lock);
     return id;
 }
@@ -408,49 +385,9 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
     hk_mask m = hk_mask_of((unsigned)bit, (unsigned)more);
     if ((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1])
         ok = claim(s, e, c, (unsigned)bit, (unsigned)more, entry, &zero) != 0;
+    note_taken(s);
     hk_lock_drop(&s->lock);
     return ok;
-}
-
-/* Decommits the idle units of a chunk, the highest first, at most `most`; returns how many. */
-static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
-{
-    hk_chunk *chunk = hk_extent_chunk(e, c);
-    unsigned done = 0;
-    while (done < most) {
-        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
-        if (!(idle[0] | idle[1])) break;
-        unsigned last =
-            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
-        unsigned from = last;
-        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
-            from--;
-        unsigned n = last - from + 1;
-        hk_mask m = hk_mask_of(from, n);
-        chunk->dirty[0] &= ~m.w[0];
-        chunk->dirty[1] &= ~m.w[1];
-        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
-                      (size_t)n << HK_UNIT_SHIFT);
-        done += n;
-    }
-    return done;
-}
-
-/* With the lock held. The caller's buffer stays resident. */
-static size_t purge_to(hak_space *s, size_t keep, size_t most)
-{
-    size_t done = 0;
-    for (uint32_t i = s->extents; i > 0; i--) {
-        hk_extent *e = hk_extent_number(s, i - 1);
-        for (size_t c = e->owned ? e->chunks_used : 0; c > 0; c--) {
-            size_t idle = hk_get(&s->idle_units);
-            if (idle <= keep || done >= most) return done;
-            unsigned n = purge_chunk(s, e, c - 1, hk_min(idle - keep, most - done));
-            hk_set(&s->idle_units, idle - n);
-            done += n;
-        }
-    }
-    return done;
 }
 
 /* Whole pages of [from, to), which hold records of free units. */
@@ -599,6 +536,7 @@ void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *
     bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
     /* What has to be committed is committed when it is used. */
     if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
+    note_taken(s);
     hk_lock_drop(&s->lock);
 }
 
@@ -654,14 +592,10 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     hk_lock_drop(&s->lock);
 }
 
-void hk_space_make_room(hak_space *s, size_t n)
+void hk_space_shrink(hak_space *s, size_t n)
 {
-    size_t units = (n + HK_UNIT - 1) >> HK_UNIT_SHIFT;
-    if (hk_get(&s->idle_units) == 0) return;
     hk_lock_take(&s->lock);
-    size_t idle = hk_get(&s->idle_units);
-    purge_to(s, idle - hk_min(idle, units), units);
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    shrink(s, n);
     hk_lock_drop(&s->lock);
 }
 

@@ -78,6 +78,9 @@ struct hak_space {
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, idle_units, os_calls;
     hk_counter returned_bytes; /* given back to the OS so far */
+    hk_counter mapped_bytes;   /* outside of extents */
+    hk_counter high;           /* most that hk_space_resident() was */
+    size_t yielded;            /* by units, so that it does not grow */
     uint32_t idle_low;         /* least idle_units in this period of ticks */
     uint32_t cold;             /* units committed in this period */
     uint32_t excess;           /* units that ticks have still to give back */
@@ -148,6 +151,19 @@ HK_INLINE char *hk_unit_address(const hak_space *s, hk_unit_id id)
     return hk_extent_address(hk_extent_of_id(s, id), id);
 }
 
+/* Bytes that are resident, or will be when those who took them use them. */
+HK_INLINE size_t hk_space_resident(const hak_space *s)
+{
+    return ((hk_get(&s->used_units) + hk_get(&s->idle_units)) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
+}
+
+/* Whether n more bytes would be a new peak. What is kept for later should not add to it: takers give up what
+ * they can first, and the space gives back idle units for fresh ones. */
+HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
+{
+    return hk_space_resident(s) + n > hk_get(&s->high);
+}
+
 /* Maps, commits, decommits: counted calls of the OS table, under the lock. commit: 0 = ok. */
 void *hk_space_map(hak_space *s, size_t n, size_t align);
 void hk_space_unmap(hak_space *s, void *p, size_t n);
@@ -184,9 +200,8 @@ void hk_space_give_all(hak_space *s, hk_unit_id all);
 int hk_space_labels(hak_space *s, hk_unit_id id);
 /* Decommits all idle units, and the records of chunks at the end that are not used. */
 void hk_space_purge(hak_space *s);
-/* n bytes of fresh pages are about to be used: as much of the idle ones goes back, so that what is resident
- * does not grow by what was kept for others. */
-void hk_space_make_room(hak_space *s, size_t n);
+/* Decommits idle units of n bytes, or what there is. */
+void hk_space_shrink(hak_space *s, size_t n);
 /* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 

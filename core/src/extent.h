@@ -1,0 +1,18 @@
+/* How an extent's arrays are laid out in its reservation, before its units. */
+#ifndef HK_EXTENT_H
+#define HK_EXTENT_H
+
+#include "space.h"
+
+/* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
+typedef struct hk_layout {
+    size_t slabs, head, map, chunks, bits, labels, more, big, units;
+} hk_layout;
+
+/* first: of the space, which has its own struct there. alone: there will be no further extents. */
+hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone);
+/* Units that fit a reservation of n bytes at p whose units begin at an address aligned to `align`. */
+size_t hk_units_for(char *p, size_t n, size_t align, bool first, bool alone);
+void hk_extent_init(hk_extent *e, char *p, size_t n, size_t units, const hk_layout *l, size_t align);
+
+#endif
