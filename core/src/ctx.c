@@ -235,7 +235,8 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
     if (HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_WARM &&
         (units > 1 || hk_reserve_empty(&ctx->reserve)) && hk_get(&space->idle_units) < units)
         hk_stock_recall(ctx);
-    if ((units > 1 || hk_reserve_empty(&ctx->reserve)) && hk_get(&space->idle_units) < units)
+    if (ctx->larger_kept && (units > 1 || hk_reserve_empty(&ctx->reserve)) &&
+        hk_get(&space->idle_units) < units)
         hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);
     hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_reserved(ctx, ctx->key | kind, zero) : 0;
     /* What is set aside and resident may be part of a row that is wanted. */

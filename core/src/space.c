@@ -115,9 +115,9 @@ static size_t shrink(hak_space *s, size_t n)
     return done << HK_UNIT_SHIFT;
 }
 
-/* With the lock held, after units were taken. Not more goes back in all than is in use: what comes and goes
- * just below the peak should stay. */
-static void note_taken(hak_space *s)
+/* With the lock held, after fresh units were taken. Not more goes back in all than is in use: what comes and
+ * goes just below the peak should stay. */
+static HK_NOINLINE void note_taken(hak_space *s)
 {
     size_t now = hk_space_resident(s), high = hk_get(&s->high), idle = hk_get(&s->idle_units);
     if (HK_LIKELY(now <= high)) return;
@@ -298,6 +298,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned warm)
     if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
     hk_add(&s->used_units, n);
     s->cold += n - warm;
+    if (n != warm) note_taken(s);
 }
 
 /* Takes a row of units that is known to be free. 0 = could not be committed. */
@@ -369,7 +370,6 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
         hk_extent *e = add_extent(s);
         if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, huge, zero);
     }
-    note_taken(s);
     hk_lock_drop(&s->lock);
     return id;
 }
@@ -385,7 +385,6 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
     hk_mask m = hk_mask_of((unsigned)bit, (unsigned)more);
     if ((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1])
         ok = claim(s, e, c, (unsigned)bit, (unsigned)more, entry, &zero) != 0;
-    note_taken(s);
     hk_lock_drop(&s->lock);
     return ok;
 }
@@ -536,7 +535,6 @@ void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *
     bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
     /* What has to be committed is committed when it is used. */
     if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
-    note_taken(s);
     hk_lock_drop(&s->lock);
 }
 

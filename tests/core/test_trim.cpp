@@ -393,3 +393,57 @@ TEST_CASE("what trim gives back is never absurd, whatever others do")
     CHECK(crew.join() == "");
     hak_space_delete(space);
 }
+
+// ---- The peak --------------------------------------------------------------------------------------
+
+// Idle units that do not lie in a row are of no use for what is wanted.
+TEST_CASE("fresh units at the peak take the place of idle ones")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks = records(ctx, 200, 40 * KiB);
+    size_t before = s.os.committed();
+    thin_out(ctx, blocks, 2);
+    size_t idle = stats_of(ctx).idle_bytes;
+    REQUIRE(idle > 3 * MiB);
+    records(ctx, 24, 112 * KiB);
+    CHECK(stats_of(ctx).idle_bytes < idle - 2 * MiB);
+    CHECK(s.os.committed() < before + 256 * KiB);
+
+    // Below the peak nothing goes back.
+    hak_ctx_trim(ctx);
+    blocks = records(ctx, 20, 40 * KiB);
+    size_t calls = stats_of(ctx).os_calls;
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    records(ctx, 20, 40 * KiB);
+    CHECK(stats_of(ctx).os_calls <= calls + 20);
+}
+
+TEST_CASE("a block that moves at the peak leaves no idle units behind")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    char *p = (char *)hak_alloc(ctx, 500 * KiB);
+    hak_alloc(ctx, 40 * KiB); // no room to grow in place
+    fill(p, 500 * KiB, 1);
+    size_t to = GENERATE((size_t)900 * KiB, 2 * MiB);
+    p = (char *)hak_realloc(ctx, p, to);
+    REQUIRE(p);
+    CHECK(filled(p, 500 * KiB, 1));
+    CHECK(stats_of(ctx).idle_bytes == 0);
+}
+
+TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a peak")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> large = records(ctx, 9, 20 * KiB); // three slabs
+    while (!large.empty()) {
+        hak_free(ctx, large.back()); // the last one into the magazine
+        large.pop_back();
+    }
+    REQUIRE(stats_of(ctx).cached_bytes > 120 * KiB); // its slab, and the current one
+    records(ctx, 1000, 1000);
+    CHECK(stats_of(ctx).cached_bytes < 100 * KiB);
+}
