@@ -4,7 +4,8 @@
 
 hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 
-enum { MAX_SITES = 1024, MAX_FUNCTIONS = 512 };
+/* LuaJIT has 69 and 49, PUC Lua 5.4 28 and 20: small tables, for they are touched all over. */
+enum { MAX_SITES = 256, MAX_FUNCTIONS = 256 };
 
 typedef struct site {
     hk_site_frame at;
