@@ -20,6 +20,9 @@ typedef struct hk_cfi_frame {
 /* The sp of hk_cfi_caller, in a function that is not inlined; it then has a frame pointer. */
 #define HK_CFI_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uintptr_t))
 
+/* The same without a frame pointer, for who does not ask for the frame. */
+#define HK_CFI_SP_ABOVE() ((uintptr_t)__builtin_dwarf_cfa())
+
 /* The frame of the caller of the function that used HK_CFI_CALLER_SP. */
 static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp)
 {

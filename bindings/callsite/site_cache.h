@@ -18,13 +18,13 @@ typedef _Atomic uint64_t hk_site_word;
 
 static inline size_t hk_site_slot(uintptr_t pc, size_t slots)
 {
-    return (size_t)(pc ^ (pc >> 10)) & (slots - 1);
+    return (size_t)pc & (slots - 1);
 }
 
-/* The word at the home of pc, for the allocation path: it is of pc when word >> 16 == pc. */
+/* For the allocation path: the information if it is at the home of pc, else more than HK_SITE_INFO. */
 static inline uint64_t hk_site_home(hk_site_word *cache, size_t slots, uintptr_t pc)
 {
-    return atomic_load_explicit(&cache[hk_site_slot(pc, slots)], memory_order_relaxed);
+    return atomic_load_explicit(&cache[hk_site_slot(pc, slots)], memory_order_relaxed) ^ (uint64_t)pc << 16;
 }
 
 /* The word of pc wherever it is; 0 = not there. */

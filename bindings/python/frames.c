@@ -6,14 +6,6 @@
 #include <dlfcn.h>
 #include <link.h>
 
-/* As the headers of each version say (Include/internal/pycore_frame.h and others). */
-static const hk_py_layout layouts[] = {
-    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72},
-    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72},
-    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56},
-    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56},
-};
-
 enum { OB_TYPE = 8, OB_SIZE = 16, TYPE_DEALLOC = 48, STR_LENGTH = 16, STR_STATE = 32, BYTES_DATA = 32 };
 enum { CODE_3_10_BYTES = 48 }; /* the instructions, a bytes object */
 enum { STR_COMPACT = 1 << 5, STR_ASCII = 1 << 6 };
@@ -31,8 +23,8 @@ const char *hk_py_frames_start(void (*dies)(const void *code))
 {
     code_dies = dies;
     const hk_py_python *python = hk_py_python_find();
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts && python; i++)
-        if (layouts[i].version == python->version) layout = &layouts[i];
+    for (size_t i = 0; i < HK_PY_LAYOUTS && python; i++)
+        if (hk_py_layouts[i].version == python->version) layout = &hk_py_layouts[i];
     if (!layout || python->free_threading)
         return "sites in Python code are there for CPython 3.10 to 3.13 with the GIL";
     void *f = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
@@ -193,6 +185,8 @@ void hk_py_frames_prepare(void)
     hk_py_frames_ready.thread_state = thread_state;
     if (python->version >= 0x030c) hk_py_frames_ready.thread_offset = thread_offset(thread);
     else hk_py_frames_ready.thread_address = thread_address(thread);
+    if (hk_py_frames_ready.thread_offset != 0 || hk_py_frames_ready.thread_address != NULL)
+        __atomic_store_n(&hk_py_frames_ready.at_once, python->version, __ATOMIC_RELEASE);
     __atomic_store_n(&hk_py_frames_ready.layout, layout, __ATOMIC_RELEASE);
 }
 

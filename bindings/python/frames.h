@@ -19,12 +19,23 @@ typedef struct hk_py_layout {
     uint16_t text_ascii, text_other; /* in a str: the characters */
 } hk_py_layout;
 
-/* Layout is NULL until frames can be read. Where the state of the running thread is: in thread-local memory,
- * or at an address; 0 and NULL = only the function knows. */
+/* As the headers of each version say (Include/internal/pycore_frame.h and others). Constants for the hooks.
+ */
+enum { HK_PY_3_10, HK_PY_3_11, HK_PY_3_12, HK_PY_3_13, HK_PY_LAYOUTS };
+static const hk_py_layout hk_py_layouts[HK_PY_LAYOUTS] = {
+    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72},
+    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72},
+    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56},
+    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56},
+};
+
+/* Layout is NULL until frames can be read. Where the state of the running thread is: at an address before
+ * 3.12, in thread-local memory from then on; NULL and 0 = only the function knows. */
 typedef struct hk_py_frames {
-    const hk_py_layout *layout;
+    int at_once; /* the version if that is known, else 0 */
     intptr_t thread_offset;
     const void *const volatile *thread_address;
+    const hk_py_layout *layout;
     void *(*thread_state)(void);
 } hk_py_frames;
 
@@ -77,26 +88,44 @@ HK_PY_INLINE uint64_t hk_py_frame_key(const hk_py_layout *at, const void *frame)
     return hk_py_number_key(hk_py_load(frame, at->frame_code), (uint32_t)instruction);
 }
 
-/* false = the function is to be asked. */
-HK_PY_INLINE bool hk_py_thread_now(const void **thread)
-{
-#ifdef HK_PY_THREAD_REGISTER
-    if (hk_py_frames_ready.thread_offset != 0) {
-        __asm__("movq %%fs:(%1), %0" : "=r"(*thread) : "r"(hk_py_frames_ready.thread_offset));
-        return true;
-    }
-#endif
-    if (HK_PY_UNLIKELY(!hk_py_frames_ready.thread_address)) return false;
-    *thread = *hk_py_frames_ready.thread_address;
-    return true;
-}
-
 HK_PY_INLINE const void *hk_py_frame_of(const hk_py_layout *at, const void *thread)
 {
     const void *frame = hk_py_load(thread, at->thread_frame);
     if (at->holder_frame >= 0 && HK_PY_LIKELY(frame != NULL))
         frame = hk_py_load(frame, (size_t)at->holder_frame);
     return frame;
+}
+
+/* In thread-local memory. */
+HK_PY_INLINE const void *hk_py_thread_local(void)
+{
+    const void *thread = NULL;
+#ifdef HK_PY_THREAD_REGISTER
+    __asm__("movq %%fs:(%1), %0" : "=r"(thread) : "r"(hk_py_frames_ready.thread_offset));
+#endif
+    return thread;
+}
+
+/* The key of none. */
+#define HK_PY_NO_KEY (UINT64_MAX - 1)
+
+/* The key of the instruction that `thread` runs. */
+HK_PY_INLINE uint64_t hk_py_thread_key(const hk_py_layout *at, const void *thread)
+{
+    const void *frame = HK_PY_LIKELY(thread != NULL) ? hk_py_frame_of(at, thread) : NULL;
+    return HK_PY_LIKELY(frame != NULL) ? hk_py_frame_key(at, frame) : HK_PY_NO_KEY;
+}
+
+/* The same for this thread, by constants of each version; HK_PY_NO_KEY also where it is not known at once. */
+HK_PY_INLINE uint64_t hk_py_key_now(void)
+{
+    const hk_py_frames *f = &hk_py_frames_ready;
+    int version = f->at_once;
+    if (version == 0x030b) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_11], *f->thread_address);
+    if (version == 0x030c) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_12], hk_py_thread_local());
+    if (version == 0x030d) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_13], hk_py_thread_local());
+    if (version == 0x030a) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_10], *f->thread_address);
+    return HK_PY_NO_KEY;
 }
 
 /* The place in a frame; false = the frame is not of Python code. */

@@ -4,6 +4,8 @@
 
 #include "core.h"
 
+#include <hakmem/inline.h>
+
 /* The calling thread's heap; NULL = none yet. Initial-exec: two words at most, which the loader can place
  * also when the module loads this library late. */
 extern _Thread_local hak_ctx *hk_py_mine __attribute__((tls_model("initial-exec")));
@@ -28,6 +30,21 @@ HK_PY_INLINE hak_ctx *hk_py_heap(void)
 HK_PY_INLINE size_t hk_py_round(size_t n)
 {
     return (n + (n == 0) + 15) & ~(size_t)15;
+}
+
+/* A block of the heap's magazines; NULL = there is none, or not of that size. size: a multiple of 16, not 0.
+ * Most are small enough for a class that is known without a table. */
+HK_PY_INLINE void *hk_py_at_hand(hak_ctx *heap, size_t size, hak_label label)
+{
+    if (HK_PY_UNLIKELY(size > HAK_INLINE_EIGHTS)) return NULL;
+    hak_inline_bin *bin = ((hak_inline_ctx *)(void *)heap)->bins + hak_inline_class_of_eights(size / 8);
+    void **top = bin->top;
+    if (HK_PY_UNLIKELY(top <= bin->lo)) return NULL;
+    void *p = top[-1];
+    if (!p) __builtin_unreachable();
+    bin->top = top - 1;
+    bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
 }
 
 #endif

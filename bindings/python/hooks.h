@@ -1,14 +1,13 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
  *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else 0
- *   HK_PY_LABEL_FIND(domain, where, fp)  the same, however long it takes
+ *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else negative
+ *   HK_PY_LABEL_FIND(domain, where)   the same, however long it takes
  *
  * and, if it has a use for them,
  *
  *   HK_PY_WHERE()                     the stack pointer of the code that called PyMem_* or PyObject_*, which
  *                                     jump to the hook as their last act
- *   HK_PY_WHERE_FP(where)             the frame pointer of that code, while the hook has not changed it
  *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
  *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
  *   HK_PY_MARK_FIND(domain)           however long it takes
@@ -24,94 +23,126 @@
 
 #ifndef HK_PY_WHERE
 #define HK_PY_WHERE() 0
-#define HK_PY_WHERE_FP(where) 0
 #endif
 #ifndef HK_PY_ROUND
 #define HK_PY_ROUND(n) hk_py_round(n)
 #endif
 #ifndef HK_PY_MARK
-#define HK_PY_MARK(domain) 0
-#define HK_PY_MARK_FIND(domain) 0
+#define HK_PY_MARK(domain) ((void)(domain), 0)
+#define HK_PY_MARK_FIND(domain) ((void)(domain), 0)
 #define HK_PY_PLACED(p, n, mark) ((void)(mark))
 #define HK_PY_RESIZED(p, mark) ((void)(mark))
 #endif
 
+/* The common case of a hook calls nothing, so that it has no registers to save: all else is a jump at its end
+ * into one of these. */
+#define HK_PY_APART static __attribute__((noinline))
+
 /* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
-static __attribute__((noinline)) void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t where,
-                                                             uintptr_t fp, const void *caller)
+HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t where, const void *caller)
 {
     if (domain == HK_PY_RAW && hk_py_awaited) hk_py_await_look();
     /* RAW is called without the GIL too, where nobody can be asked for a scope. */
     hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
-    if (!label) label = HK_PY_LABEL_FIND(domain, where, fp);
+    if (!label) label = HK_PY_LABEL_FIND(domain, where);
     void *p = hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller);
     if (p) HK_PY_PLACED(p, n, HK_PY_MARK_FIND(domain));
     return p;
 }
 
-/* All that is slow is a jump at the end: the hook has no registers to save. */
-HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n, uintptr_t where, const void *caller)
+/* There is no block at hand. */
+HK_PY_APART void *hk_py_allocate_more(hak_ctx *heap, size_t n, hak_label label, int mark, const void *caller)
 {
-    hak_label label = HK_PY_LABEL(domain, where);
-    if (HK_PY_UNLIKELY(!label)) return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
-    int mark = HK_PY_MARK(domain);
-    if (HK_PY_UNLIKELY(mark < 0))
-        return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
-    hak_ctx *heap = hk_py_mine;
-    if (HK_PY_UNLIKELY(!heap || (domain == HK_PY_RAW ? hk_py_awaited : hk_py_scoped)))
-        return hk_py_allocate_slowly(domain, n, where, HK_PY_WHERE_FP(where), caller);
     void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
     if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, n, mark);
     return p;
 }
 
-HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size_t n, uintptr_t where,
-                                         const void *caller)
+HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n)
+{
+    int label = HK_PY_LABEL(domain, HK_PY_WHERE());
+    if (HK_PY_UNLIKELY(label < 0)) goto slowly;
+    int mark = HK_PY_MARK(domain);
+    if (HK_PY_UNLIKELY(mark < 0)) goto slowly;
+    hak_ctx *heap = hk_py_mine;
+    if (HK_PY_UNLIKELY(!heap || (domain == HK_PY_RAW ? hk_py_awaited : hk_py_scoped))) goto slowly;
+    void *p = hk_py_at_hand(heap, HK_PY_ROUND(n), (hak_label)label);
+    if (HK_PY_UNLIKELY(!p))
+        return hk_py_allocate_more(heap, n, (hak_label)label, mark, __builtin_return_address(0));
+    HK_PY_PLACED(p, n, mark);
+    return p;
+slowly:
+    return hk_py_allocate_slowly(domain, n, HK_PY_WHERE(), __builtin_return_address(0));
+}
+
+HK_PY_INLINE int hk_py_mark(hk_py_domain domain)
+{
+    int mark = HK_PY_MARK(domain);
+    return HK_PY_LIKELY(mark >= 0) ? mark : HK_PY_MARK_FIND(domain);
+}
+
+HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size_t n)
 {
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
-    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
-    if (HK_PY_LIKELY(!label)) label = HK_PY_LABEL(domain, where);
-    if (HK_PY_UNLIKELY(!label)) label = HK_PY_LABEL_FIND(domain, where, HK_PY_WHERE_FP(where));
-    hak_ctx *heap = hk_py_heap();
-    void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)caller);
-    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, total, HK_PY_MARK_FIND(domain));
+    int label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
+    if (HK_PY_LIKELY(label == 0)) label = HK_PY_LABEL(domain, HK_PY_WHERE());
+    if (HK_PY_UNLIKELY(label < 0)) label = HK_PY_LABEL_FIND(domain, HK_PY_WHERE());
+    void *p = hak_calloc_cs(hk_py_heap(), 1, HK_PY_ROUND(total), (hak_label)label,
+                            (hak_site)__builtin_return_address(0));
+    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, total, hk_py_mark(domain));
     return p;
 }
 
-/* A block keeps its label. */
-HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n, uintptr_t where, const void *caller)
+/* The block may be in another thread's heap, or not ours. */
+HK_PY_APART void *hk_py_resize_slowly(hk_py_domain domain, void *p, size_t n)
 {
-    if (!p) return hk_py_allocate(domain, n, where, caller);
     hak_ctx *heap = hk_py_heap();
-    bool ours = hak_owns(heap, p);
-    void *q = ours ? hak_realloc(heap, p, HK_PY_ROUND(n)) : NULL;
-    if (!ours) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
-    if (HK_PY_LIKELY(q)) HK_PY_RESIZED(q, HK_PY_MARK_FIND(domain));
+    if (!hak_owns(heap, p)) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
+    void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
+    if (q) HK_PY_RESIZED(q, HK_PY_MARK_FIND(domain));
     return q;
+}
+
+/* A block keeps its label. */
+HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n)
+{
+    if (!p) return hk_py_allocate(domain, n);
+    hak_ctx *heap = hk_py_mine;
+    if (HK_PY_UNLIKELY(!heap || hak_inline_kind(heap, p) >= HAK_INLINE_BINS))
+        return hk_py_resize_slowly(domain, p, n);
+    void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
+    if (HK_PY_LIKELY(q)) HK_PY_RESIZED(q, hk_py_mark(domain));
+    return q;
+}
+
+HK_PY_APART void hk_py_release_slowly(hk_py_domain domain, void *p)
+{
+    hak_free(hk_py_heap(), p);
+    if (HK_PY_UNLIKELY(hk_py_foreign)) hk_py_pass_free(domain);
 }
 
 HK_PY_INLINE void hk_py_release(hk_py_domain domain, void *p)
 {
-    hak_free(hk_py_heap(), p);
-    if (HK_PY_UNLIKELY(hk_py_foreign)) hk_py_pass_free(domain);
+    hak_ctx *heap = hk_py_mine;
+    if (HK_PY_UNLIKELY(!heap || !hak_free_at_hand(heap, p))) hk_py_release_slowly(domain, p);
 }
 
 #define HK_PY_DOMAIN_HOOKS(name, domain)                                                                     \
     static void *name##_malloc(void *ctx, size_t n)                                                          \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_allocate(domain, n, HK_PY_WHERE(), __builtin_return_address(0));                        \
+        return hk_py_allocate(domain, n);                                                                    \
     }                                                                                                        \
     static void *name##_calloc(void *ctx, size_t count, size_t n)                                            \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_allocate_zeroed(domain, count, n, HK_PY_WHERE(), __builtin_return_address(0));          \
+        return hk_py_allocate_zeroed(domain, count, n);                                                      \
     }                                                                                                        \
     static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
     {                                                                                                        \
         (void)ctx;                                                                                           \
-        return hk_py_resize(domain, p, n, HK_PY_WHERE(), __builtin_return_address(0));                       \
+        return hk_py_resize(domain, p, n);                                                                   \
     }                                                                                                        \
     static void name##_free(void *ctx, void *p)                                                              \
     {                                                                                                        \

@@ -5,7 +5,7 @@
 
 #define HK_PY_HOOKS hk_py_hooks_off
 #define HK_PY_LABEL(domain, where) ((void)(where), hk_py_domain_label(domain))
-#define HK_PY_LABEL_FIND(domain, where, fp) ((void)(fp), HK_PY_LABEL(domain, where))
+#define HK_PY_LABEL_FIND(domain, where) ((void)(where), hk_py_domain_label_find(domain))
 #include "hooks.h"
 
 static const char *start(hak_ctx *ctx)

@@ -16,13 +16,16 @@ extern hk_py_interpreters hk_py_interpreters_known;
 void hk_py_interpreters_find(void);
 hak_label hk_py_interpreters_label(hk_py_domain domain);
 
-/* RAW belongs to no interpreter: it is called without the GIL too. */
-HK_PY_INLINE hak_label hk_py_domain_label(hk_py_domain domain)
+/* RAW belongs to no interpreter: it is called without the GIL too. -1 = there are several interpreters. */
+HK_PY_INLINE int hk_py_domain_label(hk_py_domain domain)
 {
-    if (domain != HK_PY_RAW &&
-        HK_PY_UNLIKELY(*hk_py_interpreters_known.newest != hk_py_interpreters_known.main))
-        return hk_py_interpreters_label(domain);
-    return HK_PY_DOMAIN_LABEL(domain);
+    bool alone = domain == HK_PY_RAW || *hk_py_interpreters_known.newest == hk_py_interpreters_known.main;
+    return HK_PY_LIKELY(alone) ? HK_PY_DOMAIN_LABEL(domain) : -1;
+}
+HK_PY_INLINE hak_label hk_py_domain_label_find(hk_py_domain domain)
+{
+    int label = hk_py_domain_label(domain);
+    return label >= 0 ? (hak_label)label : hk_py_interpreters_label(domain);
 }
 
 #endif

@@ -79,9 +79,20 @@ static hak_label resolve(hk_cfi_frame frame)
     return labels[HK_PY_CORE];
 }
 
-hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
+/* The frame of the hook's caller, of whose registers the frames from here up to the hook tell: those that the
+ * compiler left there. */
+static __attribute__((noinline)) hk_cfi_frame frame_at(uintptr_t sp)
 {
-    const hk_cfi_frame first = {((const uintptr_t *)sp)[-1], sp, fp};
+    hk_cfi_frame frame = hk_cfi_caller(HK_CFI_CALLER_SP());
+    hk_cfi_rule rule;
+    while (frame.sp < sp && hk_cfi_rule_at(frame.pc, &rule))
+        frame = hk_cfi_up(frame, &rule);
+    return frame;
+}
+
+hak_label hk_py_native_find(uintptr_t sp)
+{
+    const uintptr_t first = sp;
     for (;;) {
         uint64_t word = hk_site_fetch(hk_py_sites, HK_PY_SITE_SLOTS, ((const uintptr_t *)sp)[-1]);
         if (word == 0) break;
@@ -89,7 +100,7 @@ hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
         sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
     }
     int error = errno;
-    hak_label label = resolve(first);
+    hak_label label = resolve(frame_at(first));
     errno = error;
     return label;
 }

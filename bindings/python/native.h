@@ -19,50 +19,42 @@ hk_symbols_source hk_py_native_source(void);
 enum { HK_PY_SITE_SLOTS = 4096 };
 extern hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
 
-/* In a hook, where sp is HK_CFI_CALLER_SP: the frame pointer of its caller. */
-#define HK_PY_CALLER_FP(sp) (((const uintptr_t *)(sp))[-2])
-
-/* The label for a block. Keeps errno, locks nothing but what dl_iterate_phdr locks. */
-hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp);
+/* The label for a block. sp: what it was in the caller of the hook, before the call. Keeps errno, locks
+ * nothing but what dl_iterate_phdr locks. */
+hak_label hk_py_native_find(uintptr_t sp);
 
 /* Up from the hook to the first function that is no helper: with about ten instructions and two loads for
- * each of one to three frames. 0 = not known at once. */
-HK_PY_INLINE hak_label hk_py_native_label(uintptr_t sp)
+ * each of one to three frames. Negative = not known at once. */
+HK_PY_INLINE int hk_py_native_label(uintptr_t sp)
 {
     for (;;) {
         uintptr_t pc = ((const uintptr_t *)sp)[-1];
-        uint64_t word = hk_site_home(hk_py_sites, HK_PY_SITE_SLOTS, pc);
-        if (HK_PY_UNLIKELY(word >> 16 != pc)) return 0;
-        if (HK_PY_LIKELY(!(word & HK_SITE_CLIMB))) {
-            hak_label label = (hak_label)(word & HK_SITE_INFO);
-            if (label == 0) __builtin_unreachable(); /* none of that is remembered */
-            return label;
-        }
-        sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
+        uint64_t info = hk_site_home(hk_py_sites, HK_PY_SITE_SLOTS, pc);
+        if (HK_PY_LIKELY(info < HK_SITE_CLIMB)) return (int)info;
+        if (HK_PY_UNLIKELY(info > HK_SITE_INFO)) return -1;
+        sp += (info - HK_SITE_CLIMB) * sizeof(uintptr_t);
     }
 }
 
 #else
 
-#define HK_CFI_CALLER_SP() 0
-#define HK_PY_CALLER_FP(sp) (sp)
+#define HK_CFI_SP_ABOVE() 0
 
-HK_PY_INLINE hak_label hk_py_native_label(uintptr_t sp)
+HK_PY_INLINE int hk_py_native_label(uintptr_t sp)
 {
-    return (hak_label)sp;
+    return (int)sp;
 }
 
-HK_PY_INLINE hak_label hk_py_native_find(uintptr_t sp, uintptr_t fp)
+HK_PY_INLINE hak_label hk_py_native_find(uintptr_t sp)
 {
-    return (hak_label)(sp | fp);
+    return (hak_label)sp;
 }
 
 #endif
 
 /* For hooks.h: the labels of blocks are these. */
-#define HK_PY_WHERE() HK_CFI_CALLER_SP()
-#define HK_PY_WHERE_FP(where) HK_PY_CALLER_FP(where)
+#define HK_PY_WHERE() HK_CFI_SP_ABOVE()
 #define HK_PY_LABEL(domain, where) ((void)(domain), hk_py_native_label(where))
-#define HK_PY_LABEL_FIND(domain, where, fp) ((void)(domain), hk_py_native_find(where, fp))
+#define HK_PY_LABEL_FIND(domain, where) ((void)(domain), hk_py_native_find(where))
 
 #endif

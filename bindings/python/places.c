@@ -4,9 +4,22 @@
 
 #include <errno.h>
 
-enum { CALLERS_MAX = 4 /* frames of no Python code on top of one that is */ };
+enum { CALLERS_MAX = 4 /* frames of no Python code on top of one that is */, CODE_BITS = 8192 };
 
 _Atomic uint64_t hk_py_places[HK_PY_PLACES];
+/* A bit for each code object with a number, by its address. Most that die have none. */
+static _Atomic uint64_t codes[CODE_BITS / 64];
+
+static size_t bit_of(const void *code)
+{
+    return (size_t)((uintptr_t)code * UINT64_C(0x9e3779b97f4a7c15) >> 32) % CODE_BITS;
+}
+
+static bool has_numbers(const void *code)
+{
+    size_t bit = bit_of(code);
+    return atomic_load_explicit(&codes[bit / 64], memory_order_relaxed) >> bit % 64 & 1;
+}
 
 static bool is_of(uint64_t word, uint64_t key)
 {
@@ -14,8 +27,10 @@ static bool is_of(uint64_t word, uint64_t key)
 }
 
 /* Into a free slot of the group, else into its own. */
-static void remember(uint64_t key, uint32_t number)
+static void remember(const void *code, uint64_t key, uint32_t number)
 {
+    size_t bit = bit_of(code);
+    atomic_fetch_or_explicit(&codes[bit / 64], UINT64_C(1) << bit % 64, memory_order_relaxed);
     uint64_t word = hk_py_place_word(key) | number;
     size_t slot = hk_py_place_slot(key);
     for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
@@ -31,7 +46,7 @@ static uint32_t resolve(const void *frame, uint64_t key)
     hk_py_place place;
     if (hk_py_place_of(frame, &place)) {
         uint32_t number = hk_py_site_number(&place);
-        remember(key, number);
+        remember(place.code, key, number);
         return number;
     }
     for (int i = 1; i < CALLERS_MAX && (frame = hk_py_frame_caller(frame)); i++)
@@ -71,20 +86,21 @@ int hk_py_place_find(void)
 /* Keys from low to high, in the groups of their slots. */
 static void forget(uint64_t low, uint64_t high)
 {
-    uint64_t mask = HK_PY_PLACES_GROUP - 1, first = low >> 1 & ~mask, last = high >> 1 | mask;
-    if (last - first >= HK_PY_PLACES) last = first + HK_PY_PLACES - 1;
+    uint64_t group = (low >> 1) / HK_PY_PLACES_GROUP, groups = (high >> 1) / HK_PY_PLACES_GROUP - group + 1;
+    if (groups > HK_PY_PLACES / HK_PY_PLACES_GROUP) groups = HK_PY_PLACES / HK_PY_PLACES_GROUP;
     uint64_t from = hk_py_place_word(low), words = hk_py_place_word(high - low + 2);
-    for (uint64_t slot = first; slot <= last; slot++) {
-        _Atomic uint64_t *place = &hk_py_places[slot & (HK_PY_PLACES - 1)];
-        if (atomic_load_explicit(place, memory_order_relaxed) - from < words)
-            atomic_store_explicit(place, 0, memory_order_relaxed);
+    for (; groups > 0; group++, groups--) {
+        _Atomic uint64_t *places = &hk_py_places[group * HK_PY_PLACES_GROUP & (HK_PY_PLACES - 1)];
+        for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++)
+            if (HK_PY_UNLIKELY(atomic_load_explicit(&places[i], memory_order_relaxed) - from < words))
+                atomic_store_explicit(&places[i], 0, memory_order_relaxed);
     }
 }
 
 void hk_py_places_forget(const void *code)
 {
     const hk_py_layout *at = hk_py_frames_ready.layout;
-    if (!at) return;
+    if (!at || !has_numbers(code)) return;
     size_t units = hk_py_code_units(code);
     if (at->code_body != 0) {
         forget((uintptr_t)code, (uintptr_t)code + at->code_body + 2 * units);

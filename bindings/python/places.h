@@ -26,11 +26,7 @@ HK_PY_INLINE uint64_t hk_py_place_word(uint64_t key)
  * With the GIL held. */
 HK_PY_INLINE int hk_py_place_now(void)
 {
-    const hk_py_layout *at = hk_py_frames_ready.layout;
-    const void *thread, *frame;
-    if (HK_PY_UNLIKELY(!at) || !hk_py_thread_now(&thread)) return -1;
-    if (HK_PY_UNLIKELY(!thread) || HK_PY_UNLIKELY(!(frame = hk_py_frame_of(at, thread)))) return 0;
-    uint64_t key = hk_py_frame_key(at, frame);
+    uint64_t key = hk_py_key_now();
     uint64_t number = atomic_load_explicit(&hk_py_places[hk_py_place_slot(key)], memory_order_relaxed) ^
                       hk_py_place_word(key);
     return HK_PY_LIKELY(number >> HK_PY_NUMBER_BITS == 0) ? (int)number : -1;

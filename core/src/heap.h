@@ -173,7 +173,11 @@ HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
 uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e);
 HK_INLINE uint32_t hk_find(const hak_ctx **ctx, const void *p, hk_extent **e)
 {
-    return HK_LIKELY(!(*ctx)->role) ? hk_kind_at(*ctx, p, e) : hk_find_shared(ctx, p, e);
+    if (HK_LIKELY(!(*ctx)->role)) return hk_kind_at(*ctx, p, e);
+    uint32_t kind = hk_kind_in_window(*ctx, p);
+    if (HK_UNLIKELY(kind >= HK_BINS)) return hk_find_shared(ctx, p, e);
+    *e = (*ctx)->extent;
+    return kind;
 }
 
 /* The heap that owns the memory at p, where ctx is shared and p is its; else ctx. */

@@ -8,8 +8,12 @@
 
 hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 {
+    return hak_usable_size(ctx, p) != 0 ? hk_label_of_block(ctx, p) : 0;
+}
+
+hak_label hk_label_of_block(const hak_ctx *ctx, const void *p)
+{
     hk_extent *e;
-    if (hak_usable_size(ctx, p) == 0) return 0;
     uint32_t kind = hk_find(&ctx, p, &e);
     uint8_t label;
     if (kind < HK_BINS) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;

@@ -28,7 +28,9 @@ HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
     return (hak_label)(label <= hk_root(ctx)->label_count ? label : 0);
 }
 
-/* Gives a live block another label, wherever it is. */
+/* The label of a live block. */
+hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
+/* Gives it another label, wherever it is. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
 
 #endif

@@ -97,7 +97,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         if (!keep && ctx->labelled) hk_relabel(ctx, q, label);
         return q;
     }
-    if (keep) label = ctx->labelled ? hak_label_of(ctx, p) : 0;
+    if (keep) label = ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
     q = hak_alloc_cs(ctx, want, label, site);

@@ -199,31 +199,42 @@ static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
     hk_units_give(ctx, s);
 }
 
-/* Reciprocal multiply, bit, counter; 1 = done, 0 = misuse. Block memory is not touched, live blocks are not
- * counted. */
-HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+/* Where a block's slab is. */
+typedef struct place {
+    hk_slab *slab;
+    uintptr_t first; /* address of the first block */
+    uint64_t *bits;
+} place;
+
+HK_INLINE place place_of(const hak_ctx *ctx, hk_extent *e, unsigned kind, const void *p)
 {
-    const hk_class *c = &hk_classes[kind];
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
-    s += s->head;
-    uint32_t offset =
-        (uint32_t)((uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT))) - hk_slab_phase(ctx, kind);
+    return (place){s + s->head, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind),
+                   hk_extent_bits(e, unit)};
+}
+
+/* Reciprocal multiply, bit, counter; 1 = done, 0 = misuse. Block memory is not touched, live blocks are not
+ * counted. */
+HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
+{
+    const hk_class *c = &hk_classes[kind];
+    uint32_t offset = (uint32_t)((uintptr_t)p - at.first);
     uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
-    uint64_t *word = hk_extent_bits(e, unit) + i / 64, bit = UINT64_C(1) << (i % 64);
-    if (HK_UNLIKELY(i * c->size != offset || i >= s->fresh || *word & bit)) {
+    uint64_t *word = at.bits + i / 64, bit = UINT64_C(1) << (i % 64);
+    if (HK_UNLIKELY(i * c->size != offset || i >= at.slab->fresh || *word & bit)) {
         hk_misuse(ctx, p);
         return 0;
     }
     *word |= bit;
-    if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
+    if (HK_UNLIKELY(--at.slab->used == at.slab->trigger)) slab_event(ctx, at.slab, kind);
     return 1;
 }
 
 HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
-    if (slab_put(ctx, e, kind, p)) hk_count_out(ctx, hk_classes[kind].size, 1);
+    if (slab_put(ctx, place_of(ctx, e, kind, p), kind, p)) hk_count_out(ctx, hk_classes[kind].size, 1);
 }
 
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
@@ -250,7 +261,7 @@ unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)
         hk_bin *bin = hk_bin_of(ctx, kind);
         if (own && bin->top < bin->hi) {
             *bin->top++ = p;
-        } else if (slab_put(ctx, ctx->extent, kind, p)) {
+        } else if (slab_put(ctx, place_of(ctx, ctx->extent, kind, p), kind, p)) {
             bytes += hk_classes[kind].size;
             done++;
         }
@@ -307,10 +318,17 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
     if (kind < HK_SMALL_CLASSES) {
-        hk_extent *e = ctx->extent;
-        size_t done = 0;
-        for (size_t i = 0; i < n; i++)
-            done += slab_put(ctx, e, kind, lo[i]);
+        size_t done = 0, bytes = 0;
+        place at = {0};
+        for (size_t i = 0; i < n; i++) {
+            /* Most lie in the slab of the one before. */
+            if ((uintptr_t)lo[i] - at.first >= bytes) {
+                at = place_of(ctx, ctx->extent, kind, lo[i]);
+                bytes = (size_t)at.slab->units << HK_UNIT_SHIFT;
+                bytes -= hk_slab_phase(ctx, kind);
+            }
+            done += slab_put(ctx, at, kind, lo[i]);
+        }
         hk_count_out(ctx, done * hk_classes[kind].size, done);
     } else
         for (size_t i = 0; i < n; i++)

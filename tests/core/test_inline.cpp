@@ -22,7 +22,46 @@ TEST_CASE("inline: the layout is the library's, and so are the classes")
         void *q = hak_alloc_inline(ctx, n, 0);
         if (q != p || hak_usable_size(ctx, q) != usable) FAIL("size " << n);
         hak_free_inline(ctx, q);
+        if (n >= 8 && n <= HAK_INLINE_EIGHTS && n % 8 == 0 &&
+            hak_inline_class_of_eights(n / 8) != hak_inline_class(n))
+            FAIL("class of " << n / 8 << " eighths");
     }
+    require_sound(ctx);
+}
+
+TEST_CASE("inline: at hand or not, whose block it is")
+{
+    TestSpace s;
+    Errors errors;
+    hak_options options = ctx_options(&errors);
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options), other(s.space, &options);
+    int foreign = 0;
+    void *small = hak_alloc(ctx, 40), *run = hak_alloc(ctx, 100000), *big = hak_alloc(ctx, 3 << 20);
+    CHECK(hak_inline_kind(ctx, small) == hak_inline_class(40));
+    CHECK(hak_inline_kind(ctx, run) > hak_inline_class(HAK_INLINE_MOST));
+    CHECK(hak_inline_kind(ctx, run) < HAK_INLINE_BINS);
+    const void *const others[] = {big, &foreign, nullptr, (void *)(hak_ctx *)ctx};
+    for (const void *p : others) {
+        CAPTURE(p);
+        CHECK(hak_inline_kind(ctx, p) >= HAK_INLINE_BINS);
+        CHECK_FALSE(hak_free_at_hand(ctx, const_cast<void *>(p)));
+    }
+    CHECK(hak_inline_kind(other, small) >= HAK_INLINE_BINS);
+    CHECK_FALSE(hak_free_at_hand(other, small));
+    REQUIRE(hak_free_at_hand(ctx, small));
+    CHECK(hak_alloc_inline(ctx, 40, 0) == small);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 100; i++)
+        blocks.push_back(hak_alloc(ctx, 40));
+    size_t left = stats_of(ctx).live_blocks, freed = 0;
+    while (freed < blocks.size() && hak_free_at_hand(ctx, blocks[freed]))
+        freed++;
+    // A full magazine takes no more, and nothing has happened to the block that it did not take.
+    CHECK(freed < blocks.size());
+    CHECK(stats_of(ctx).live_blocks == left - freed);
+    CHECK(hak_usable_size(ctx, blocks[freed]) == 40);
+    CHECK(errors.take() == "");
     require_sound(ctx);
 }
 

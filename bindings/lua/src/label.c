@@ -61,10 +61,10 @@ static inline origin find(const hk_lua_labels *labels, uintptr_t sp)
 {
     for (;;) {
         uintptr_t pc = ((const uintptr_t *)sp)[-1];
-        uint64_t word = hk_site_home(hk_site_cache, HK_SITE_SLOTS, pc);
-        if (__builtin_expect(word >> 16 != pc, 0)) return (origin){0, 0};
-        if ((word & HK_SITE_CLIMB) == 0) return (origin){labels->of_kind[word & 0xffff], pc};
-        sp += (word & 0x7fff) * sizeof(uintptr_t);
+        uint64_t info = hk_site_home(hk_site_cache, HK_SITE_SLOTS, pc);
+        if (info < HK_SITE_CLIMB) return (origin){labels->of_kind[info], pc};
+        if (__builtin_expect(info > HK_SITE_INFO, 0)) return (origin){0, 0};
+        sp += (info - HK_SITE_CLIMB) * sizeof(uintptr_t);
     }
 }
 

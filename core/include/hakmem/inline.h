@@ -2,11 +2,12 @@
  *
  *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0)
  *   hak_free_inline(ctx, p)           as hak_free(ctx, p)
+ *   hak_free_at_hand(ctx, p)          the same, or false if there is no room at hand: nothing was done
  *
  * Where n and label are constants, an allocation folds to a few loads.
  *
- * What they do not find at hand they leave to the functions of the library, so that every context works:
- * local or shared, with debug checks, limits, labels, retired.
+ * What the first two do not find at hand they leave to the functions of the library, so that every context
+ * works: local or shared, with debug checks, limits, labels, retired.
  *
  * The price is a layout: HAK_INLINE_LAYOUT numbers what the structs below say of a context, and changes
  * whenever they do. A host that links the library statically is checked by building it. One that loads it
@@ -65,6 +66,13 @@ static inline unsigned hak_inline_class(size_t n)
     return hak_inline_table[(n + 7) >> 3];
 }
 
+/* The same by eighths of n, which is a multiple of 8 from 8 to HAK_INLINE_EIGHTS. */
+enum { HAK_INLINE_EIGHTS = 512 };
+static inline size_t hak_inline_class_of_eights(size_t eighths)
+{
+    return eighths - 1;
+}
+
 static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
 {
     if (__builtin_expect(n <= HAK_INLINE_MOST, 1)) {
@@ -78,25 +86,33 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
     return hak_alloc_cs(ctx, n, label, 0);
 }
 
-static inline void hak_free_inline(hak_ctx *ctx, void *p)
+/* The number of the bin that p is of if it lies in a slab or run of the context itself, not of another
+ * thread's heap; else HAK_INLINE_BINS or more. Any pointer whatever. */
+static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
 {
     const hak_inline_ctx *c = (const hak_inline_ctx *)(const void *)ctx;
     size_t unit = ((uintptr_t)p - c->base) >> HAK_INLINE_UNIT;
-    if (__builtin_expect(unit < c->units, 1)) {
-        uint32_t kind = c->map[unit] ^ c->key;
-        if (__builtin_expect(kind < HAK_INLINE_BINS, 1)) {
-            hak_inline_bin *bin = c->bins + kind;
-            void **top = bin->top;
-            if (__builtin_expect(top < bin->hi, 1)) {
-                *top = p;
-                /* Who forks beside this thread finds a magazine that was stored to before its end moved. */
-                __atomic_signal_fence(__ATOMIC_RELEASE);
-                bin->top = top + 1;
-                return;
-            }
-        }
-    }
-    hak_free(ctx, p);
+    return __builtin_expect(unit < c->units, 1) ? __atomic_load_n(&c->map[unit], __ATOMIC_RELAXED) ^ c->key
+                                                : UINT32_MAX;
+}
+
+static inline bool hak_free_at_hand(hak_ctx *ctx, void *p)
+{
+    uint32_t kind = hak_inline_kind(ctx, p);
+    if (__builtin_expect(kind >= HAK_INLINE_BINS, 0)) return false;
+    hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + kind;
+    void **top = bin->top;
+    if (__builtin_expect(top >= bin->hi, 0)) return false;
+    *top = p;
+    /* Who forks beside this thread finds a magazine that was stored to before its end moved. */
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    bin->top = top + 1;
+    return true;
+}
+
+static inline void hak_free_inline(hak_ctx *ctx, void *p)
+{
+    if (__builtin_expect(!hak_free_at_hand(ctx, p), 0)) hak_free(ctx, p);
 }
 
 #ifdef __cplusplus
