@@ -24,11 +24,17 @@ static int call_commit(hak_space *s, void *p, size_t n)
     return s->os.commit(s->os.user, (void *)from, to - from);
 }
 
-static void call_decommit(hak_space *s, void *p, size_t n)
+/* counted: bytes of it that went back before. One step, for others look at the sum. */
+static void call_decommit_rest(hak_space *s, void *p, size_t n, size_t counted)
 {
     hk_add(&s->os_calls, 1);
-    hk_add(&s->returned_bytes, n);
+    hk_add(&s->returned_bytes, n - counted);
     s->os.decommit(s->os.user, p, n);
+}
+
+static void call_decommit(hak_space *s, void *p, size_t n)
+{
+    call_decommit_rest(s, p, n, 0);
 }
 
 int hk_space_commit(hak_space *s, void *p, size_t n)
@@ -451,8 +457,8 @@ static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
     hk_extent *e = hk_extent_of_id(s, id);
     size_t unit = id - e->first;
     set_map(e, unit, units, 0);
-    if (holes) call_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
-    hk_sub(&s->returned_bytes, holes); /* they were counted before */
+    if (holes)
+        call_decommit_rest(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
     hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
