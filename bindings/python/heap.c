@@ -49,6 +49,8 @@ static void create(void)
     options.name = "python";
     options.shared = true;
     options.counted = true;
+    /* Buffers of all sizes come once, or seldom. */
+    options.magazine_most = 4096;
     options.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
     options.phase = 48;

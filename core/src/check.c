@@ -86,9 +86,11 @@ static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *by
         out += hk_slab_block_out(e, s, i);
     if (out != s->used) fault(f, start, "slab: the bitmap and the count of used blocks differ");
     bool current = f->ctx->bins[s->kind].slab == s;
-    if (current != (s->trigger == HK_TRIGGER_NEVER))
+    bool marked = hk_slab_returns(f->ctx, s->kind) ? s->trigger == 0 : s->trigger == HK_TRIGGER_NEVER;
+    if (current ? !marked : s->trigger == HK_TRIGGER_NEVER)
         fault(f, start, "slab: current, but not its bin's, or the reverse");
-    if (s->trigger == 0 && s->used == most && most > 1) fault(f, start, "slab: full, but listed as partial");
+    if (!current && s->trigger == 0 && s->used == most && most > 1)
+        fault(f, start, "slab: full, but listed as partial");
     *blocks += out;
     *bytes += (size_t)out * c->size;
 }

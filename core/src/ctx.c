@@ -405,6 +405,7 @@ const char *hak_options_error(const hak_options *o)
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT))
         return "debug: HAK_DEBUG_* only";
     if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
+    if (o->magazine_most > HK_RUN_MAX) return "magazine_most: up to 1 MiB";
     if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
         return "packed_bytes: HAK_NONE, or up to 512 KiB";
     if (o->phase % 16 || o->phase > 48) return "phase: 0, 16, 32 or 48";
@@ -432,6 +433,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
     /* A check sees each call. */
     ctx->magazine = (uint8_t)(ctx->debug || o->magazine == 1 ? 0 : o->magazine ? o->magazine : 32);
+    ctx->magazine_most = (uint32_t)(o->magazine_most ? o->magazine_most : HK_RUN_MAX);
     ctx->big_cache = o->big_cache == HAK_NONE ? 0 : o->big_cache ? o->big_cache : (size_t)16 << 20;
     size_t packed = o->packed_bytes == HAK_NONE ? 0 : o->packed_bytes ? o->packed_bytes : (size_t)96 << 10;
     ctx->phase = (uint8_t)o->phase;

@@ -71,8 +71,9 @@ struct hak_ctx {
     uint8_t magazine, phase, debug;
     bool counted; /* no frees are taken for a sweep */
     uint8_t big_missed_at;
-    size_t grown;      /* bytes by which magazines grew */
-    uint64_t flush_ns; /* when magazines of larger blocks were last emptied by a tick */
+    uint32_t magazine_most; /* bytes of the largest block kept in one */
+    size_t grown;           /* bytes by which magazines grew */
+    uint64_t flush_ns;      /* when magazines of larger blocks were last emptied by a tick */
     hk_counter committed, metadata, peak, released;
     hk_counter soft, hard;
 

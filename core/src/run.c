@@ -17,7 +17,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
 {
     if (!hk_bins_make(ctx)) return;
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (bin->slots || ctx->checked || ctx->magazine == 0) return;
+    if (bin->slots || ctx->checked || ctx->magazine == 0 || hk_kind_size(kind) > ctx->magazine_most) return;
     if (bin->heat < HOT) {
         bin->heat++;
         return;

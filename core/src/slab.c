@@ -29,7 +29,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     if (!hk_bins_make(ctx)) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
     const hk_class *c = &hk_classes[class];
-    unsigned cap = (unsigned)hk_min(c->magazine, ctx->magazine);
+    unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
     /* One slot at least, for refills. */
     void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
     if (!slots) return false;
@@ -46,10 +46,10 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
 }
 
 /* The slab becomes the bin's current one. */
-static void slab_use(hk_bin *bin, hk_slab *s)
+static void slab_use(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
     s->cursor = 0;
-    s->trigger = HK_TRIGGER_NEVER;
+    s->trigger = hk_slab_returns(ctx, bin->kind) ? 0 : HK_TRIGGER_NEVER;
     bin->slab = s;
 }
 
@@ -89,21 +89,22 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     if (bin->first) {
         hk_slab *s = hk_slab_at(ctx->space, bin->first);
         hk_slab_unlist(ctx, bin, s);
-        slab_use(bin, s);
+        slab_use(ctx, bin, s);
         return true;
     }
     if (HK_UNLIKELY(ctx->role) && (old = hk_heap_inherit(ctx, bin->kind))) {
-        slab_use(bin, old);
+        slab_use(ctx, bin, old);
         return true;
     }
     bool zero;
     /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
      * A young context takes what others left, though. */
-    hk_want want = bin->heat == 0 && ctx->gave ? HK_WANT_COLD : HK_WANT_WARM;
+    bool once = bin->heat == 0 && ctx->gave && !hk_slab_returns(ctx, bin->kind);
+    hk_want want = once ? HK_WANT_COLD : HK_WANT_WARM;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
     if (!s) return false;
     s->fresh = 0;
-    slab_use(bin, s);
+    slab_use(ctx, bin, s);
     if (bin->heat == 0) {
         bin->heat = 1;
         colour(ctx, bin, s);
@@ -190,12 +191,11 @@ static bool listed(const hak_ctx *ctx, const hk_slab *s)
 
 static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
-    hk_bin *bin = hk_bin_of(ctx, kind);
     if (s->used > 0) {
-        list_append(ctx, bin, s);
+        list_append(ctx, hk_bin_of(ctx, kind), s);
         return;
     }
-    if (listed(ctx, s)) hk_slab_unlist(ctx, bin, s);
+    hk_slab_leave(ctx, s);
     hk_units_give(ctx, s);
 }
 

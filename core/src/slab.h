@@ -1,7 +1,7 @@
 /* Slabs: units cut into blocks of one class, with a bitmap of free blocks off the blocks.
  *
  * `used` counts the blocks that are not in the bitmap. A slab is
- *   current   refills of its bin come from it; trigger = never
+ *   current   refills of its bin come from it; trigger = never, or 0 in a class without magazine
  *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
  *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
  * One of a single block is current or full, and its free gives it back.
@@ -44,6 +44,12 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
 void hk_slab_unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
+
+/* Whether an empty slab of the class goes back although the next block would come from it. */
+HK_INLINE bool hk_slab_returns(const hak_ctx *ctx, unsigned kind)
+{
+    return hk_classes[kind].size > ctx->magazine_most;
+}
 
 /* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
 HK_INLINE unsigned hk_refill_of(const hk_bin *bin)

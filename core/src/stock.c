@@ -33,7 +33,9 @@ static bool all_here(const hak_ctx *heap, const hk_batch *b)
  * over to another heap cannot be handed out from here, and a heap without magazines takes none. */
 bool hk_stock_put(hak_ctx *heap, hk_batch *b)
 {
-    if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || !heap->magazine) return false;
+    if (b->kind >= HK_STOCK_CLASSES || heap->heap->robbed || !heap->magazine ||
+        hk_slab_returns(heap, b->kind))
+        return false;
     if (HK_UNLIKELY(heap->heap->gave) && !all_here(heap, b)) return false;
     hk_stock *t = stock_of(heap);
     if (!t) return false;

@@ -61,6 +61,10 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     {
         options.magazine = GENERATE(33u, 1000u, ~0u);
     }
+    SECTION("magazine_most")
+    {
+        options.magazine_most = GENERATE(MiB + 1, SIZE_MAX);
+    }
     SECTION("packed_bytes")
     {
         options.packed_bytes = GENERATE(512 * KiB + 1, SIZE_MAX - 1);
@@ -233,6 +237,34 @@ TEST_CASE("option counted: frees in the order of addresses are no sweep")
         // A sweep hands out in the order of addresses again; counted, the last one comes first.
         CHECK((hak_alloc(ctx, 64) == blocks.back()) == counted);
         CHECK((hak_alloc(ctx, 64) == blocks[198]) == counted);
+        require_sound(ctx);
+    }
+}
+
+TEST_CASE("option magazine_most: larger blocks are not kept at hand")
+{
+    const size_t n = GENERATE((size_t)4160, (size_t)9000, (size_t)32768, (size_t)200000);
+    CAPTURE(n);
+    for (size_t most : {(size_t)0, (size_t)4096}) {
+        TestSpace s;
+        hak_options options = ctx_options();
+        options.magazine_most = most;
+        options.packed_bytes = HAK_NONE;
+        TestCtx ctx(s.space, &options);
+        void *kept = hak_alloc(ctx, 4096);
+        hak_free(ctx, kept);
+        const size_t committed = stats_of(ctx).committed_bytes;
+        for (int i = 0; i < 50; i++) {
+            void *p[3];
+            for (void *&block : p)
+                block = hak_alloc(ctx, n);
+            require_sound(ctx);
+            for (void *block : p)
+                hak_free(ctx, block);
+        }
+        if (most) CHECK(stats_of(ctx).committed_bytes == committed);
+        else CHECK(stats_of(ctx).committed_bytes > committed + n - 1);
+        CHECK(hak_alloc(ctx, 4096) == kept);
         require_sound(ctx);
     }
 }

@@ -192,10 +192,13 @@ typedef struct hak_options {
     bool shared;    /* any thread may allocate and free: see "Shared contexts". Default false */
     bool counted;   /* the runtime counts references: frees in the order of addresses are no sweep of a
                        collector, and what was freed last is handed out first. Default false */
+    size_t magazine_most; /* bytes of the largest block kept at hand by its size class. Above, what becomes
+                             empty goes back to the space at once, for blocks of any size. 0 = 1 MiB; up to
+                             1 MiB */
 } hak_options;
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
-        sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false                    \
+        sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false, 0                 \
     }
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
