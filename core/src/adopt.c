@@ -8,7 +8,7 @@
 #include "stock.h"
 
 enum {
-    LOOKS = 16,       /* questions to the OS for each new heap */
+    LOOKS = 16,      /* questions to the OS for each new heap */
     AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
 };
 

@@ -38,9 +38,9 @@ struct hk_heap {
     uint64_t thread_id; /* of the thread that took it */
     size_t published;   /* part of live_bytes that is in the team's sum */
     unsigned packed_live, packed_most; /* packed blocks; most of them since packed units last went back */
-    hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
-    hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
-    size_t away;                      /* bytes that others brought home since its thread was here */
+    hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */
+    hk_counter in_bytes, in_blocks;    /* freed elsewhere, of this heap, and come home */
+    size_t away;                       /* bytes that others brought home since its thread was here */
     uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
     uint8_t patience; /* how often slabs were taken from it and its thread came back */
     bool gave;        /* slabs of it went over to another heap */

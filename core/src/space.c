@@ -121,14 +121,10 @@ static size_t shrink(hak_space *s, size_t n)
     return done << HK_UNIT_SHIFT;
 }
 
-/* With the lock held, after fresh units were taken. Not more goes back in all than is in use: what comes and
- * goes just below the peak should stay. */
-static HK_NOINLINE void note_taken(hak_space *s)
+/* With the lock held. */
+static void note_resident(hak_space *s)
 {
-    size_t now = hk_space_resident(s), high = hk_get(&s->high), idle = hk_get(&s->idle_units);
-    if (HK_LIKELY(now <= high)) return;
-    if (s->yielded <= now - (idle << HK_UNIT_SHIFT)) s->yielded += shrink(s, now - high);
-    hk_set(&s->high, hk_max(hk_space_resident(s), high));
+    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
 }
 
 /* With the lock held. Fresh pages take the place of idle ones. */
@@ -138,7 +134,7 @@ static void count_mapped(hak_space *s, size_t n, size_t less)
     hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
     if (less > n) hk_add(&s->returned_bytes, less - n);
     else shrink(s, n - less);
-    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
+    note_resident(s);
 }
 
 void *hk_space_map(hak_space *s, size_t n, size_t align)
@@ -304,7 +300,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned warm)
     if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
     hk_add(&s->used_units, n);
     s->cold += n - warm;
-    if (n != warm) note_taken(s);
+    if (n != warm) note_resident(s);
 }
 
 /* Takes a row of units that is known to be free. 0 = could not be committed. */

@@ -80,7 +80,6 @@ struct hak_space {
     hk_counter returned_bytes; /* given back to the OS so far */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
-    size_t yielded;            /* by units, so that it does not grow */
     uint32_t idle_low;         /* least idle_units in this period of ticks */
     uint32_t cold;             /* units committed in this period */
     uint32_t excess;           /* units that ticks have still to give back */
