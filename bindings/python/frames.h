@@ -19,8 +19,8 @@ typedef struct hk_py_layout {
     uint16_t text_ascii, text_other; /* in a str: the characters */
 } hk_py_layout;
 
-/* As the headers of each version say (Include/internal/pycore_frame.h and others). Constants for the hooks.
- */
+/* As the headers of each version say (Include/internal/pycore_frame.h and others). Here, so that the hooks
+ * have them as constants. */
 enum { HK_PY_3_10, HK_PY_3_11, HK_PY_3_12, HK_PY_3_13, HK_PY_LAYOUTS };
 static const hk_py_layout hk_py_layouts[HK_PY_LAYOUTS] = {
     {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72},

@@ -163,18 +163,12 @@ HK_INLINE bool units_charge(hak_ctx *ctx, unsigned kind, size_t units)
     return true;
 }
 
-HK_INLINE void units_uncharge(hak_ctx *ctx, unsigned kind, size_t units)
+/* Takes out their metadata; returns what was charged for them. */
+HK_INLINE size_t units_uncount(hak_ctx *ctx, unsigned kind, size_t units)
 {
     size_t beside = overhead(ctx, kind, units);
-    hk_uncharge(ctx, (units << HK_UNIT_SHIFT) + beside);
     hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
-}
-
-HK_INLINE void units_refund(hak_ctx *ctx, unsigned kind, size_t units)
-{
-    size_t beside = overhead(ctx, kind, units);
-    hk_refund(ctx, (units << HK_UNIT_SHIFT) + beside);
-    hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
+    return (units << HK_UNIT_SHIFT) + beside;
 }
 
 HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
@@ -249,7 +243,7 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
         id = 0;
     }
     if (!id) {
-        units_refund(ctx, kind, units);
+        hk_refund(ctx, units_uncount(ctx, kind, units));
         return NULL;
     }
     if (*zero && ctx->cached) hk_big_yield(ctx, units << HK_UNIT_SHIFT);
@@ -286,7 +280,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     wipe(ctx, s);
     hk_sub(&ctx->released, holes);
     s->released = 0;
-    units_uncharge(ctx, s->kind, s->units);
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
     ctx->gave = true;
     hk_space_give(ctx->space, s->id, s->units, holes);
 }
@@ -295,7 +289,7 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
 {
     size_t less = s->units - units;
     s->units = (uint8_t)units;
-    units_uncharge(ctx, s->kind, less);
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, less));
     hk_space_give(ctx->space, s->id + (uint32_t)units, less, 0);
 }
 
@@ -304,7 +298,7 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
     size_t more = units - s->units;
     if (!units_charge(ctx, s->kind, more)) return false;
     if (!hk_space_extend(ctx->space, s->id, s->units, more, ctx->key | s->kind)) {
-        units_refund(ctx, s->kind, more);
+        hk_refund(ctx, units_uncount(ctx, s->kind, more));
         return false;
     }
     set_heads(s, s->units, units);

@@ -7,7 +7,7 @@
 struct hak_quota {
     hak_quota *parent;
     _Atomic size_t used, hard;
-    _Atomic size_t peak; /* before `used` fell last */
+    _Atomic size_t peak; /* most that `used` was when it fell */
 };
 
 /* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the

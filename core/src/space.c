@@ -112,13 +112,12 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most)
 }
 
 /* With the lock held: idle units of n bytes, or what there is. */
-static size_t shrink(hak_space *s, size_t n)
+static void shrink(hak_space *s, size_t n)
 {
     size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
-    if (units == 0) return 0;
-    size_t done = purge_to(s, idle - units, units);
+    if (units == 0) return;
+    purge_to(s, idle - units, units);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
-    return done << HK_UNIT_SHIFT;
 }
 
 /* With the lock held. */
