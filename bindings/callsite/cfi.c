@@ -425,4 +425,14 @@ hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule)
     return up;
 }
 
+/* What the compiler left in registers, the frames from here up tell. */
+__attribute__((noinline)) hk_cfi_frame hk_cfi_frame_at(uintptr_t sp)
+{
+    hk_cfi_frame frame = hk_cfi_caller(HK_CFI_CALLER_SP());
+    hk_cfi_rule rule;
+    while (frame.sp < sp && hk_cfi_rule_at(frame.pc, &rule))
+        frame = hk_cfi_up(frame, &rule);
+    return frame;
+}
+
 #endif

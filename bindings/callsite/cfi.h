@@ -41,6 +41,8 @@ typedef struct hk_cfi_rule {
 /* The rule for the frame with this return address; false = none, or not of that form. */
 bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule);
 hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule);
+/* The frame further up the stack with that sp, of HK_CFI_SP_ABOVE. */
+hk_cfi_frame hk_cfi_frame_at(uintptr_t sp);
 
 /* Whether an image (the program or a library) has code at pc. */
 bool hk_cfi_in_image(uintptr_t pc);

@@ -79,17 +79,6 @@ static hak_label resolve(hk_cfi_frame frame)
     return labels[HK_PY_CORE];
 }
 
-/* The frame of the hook's caller, of whose registers the frames from here up to the hook tell: those that the
- * compiler left there. */
-static __attribute__((noinline)) hk_cfi_frame frame_at(uintptr_t sp)
-{
-    hk_cfi_frame frame = hk_cfi_caller(HK_CFI_CALLER_SP());
-    hk_cfi_rule rule;
-    while (frame.sp < sp && hk_cfi_rule_at(frame.pc, &rule))
-        frame = hk_cfi_up(frame, &rule);
-    return frame;
-}
-
 hak_label hk_py_native_find(uintptr_t sp)
 {
     const uintptr_t first = sp;
@@ -100,7 +89,7 @@ hak_label hk_py_native_find(uintptr_t sp)
         sp += (word & (HK_SITE_CLIMB - 1)) * sizeof(uintptr_t);
     }
     int error = errno;
-    hak_label label = resolve(frame_at(first));
+    hak_label label = resolve(hk_cfi_frame_at(first));
     errno = error;
     return label;
 }

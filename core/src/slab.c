@@ -215,26 +215,42 @@ HK_INLINE place place_of(const hak_ctx *ctx, hk_extent *e, unsigned kind, const 
                    hk_extent_bits(e, unit)};
 }
 
-/* Reciprocal multiply, bit, counter; 1 = done, 0 = misuse. Block memory is not touched, live blocks are not
- * counted. */
-HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
+/* Reciprocal multiply, bit; false = not a block that is out. Block memory is not touched. */
+HK_INLINE bool set_bit(place at, unsigned kind, const void *p)
 {
     const hk_class *c = &hk_classes[kind];
     uint32_t offset = (uint32_t)((uintptr_t)p - at.first);
     uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
     uint64_t *word = at.bits + i / 64, bit = UINT64_C(1) << (i % 64);
-    if (HK_UNLIKELY(i * c->size != offset || i >= at.slab->fresh || *word & bit)) {
-        hk_misuse(ctx, p);
-        return 0;
-    }
+    if (HK_UNLIKELY(i * c->size != offset || i >= at.slab->fresh || *word & bit)) return false;
     *word |= bit;
-    if (HK_UNLIKELY(--at.slab->used == at.slab->trigger)) slab_event(ctx, at.slab, kind);
-    return 1;
+    return true;
 }
 
+/* After set_bit(). */
+HK_INLINE void count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
+{
+    if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
+}
+
+/* 1 = done, 0 = misuse. Live blocks are not counted. */
+HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
+{
+    if (set_bit(at, kind, p)) return count_down(ctx, at.slab, kind), 1;
+    hk_misuse(ctx, p);
+    return 0;
+}
+
+/* Calls come last: it needs no stack then. */
 HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
-    if (slab_put(ctx, place_of(ctx, e, kind, p), kind, p)) hk_count_out(ctx, hk_classes[kind].size, 1);
+    place at = place_of(ctx, e, kind, p);
+    if (HK_UNLIKELY(!set_bit(at, kind, p))) {
+        hk_misuse(ctx, p);
+        return;
+    }
+    hk_count_out(ctx, hk_classes[kind].size, 1);
+    count_down(ctx, at.slab, kind);
 }
 
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
@@ -377,11 +393,17 @@ static bool is_sweep(void **from, void **to)
     return most * 5 >= (up + down) * 4;
 }
 
-static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+/* While the magazine is closed, for a sweep or for good. */
+HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
+    slab_free(ctx, ctx->extent, bin->kind, p);
+}
+
+static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     if (bin->closed || bin->cap == 0) {
-        if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
-        slab_free(ctx, ctx->extent, bin->kind, p);
+        pass_by(ctx, bin, p);
         return;
     }
     size_t n = (size_t)(bin->top - bin->lo);
@@ -407,11 +429,18 @@ static void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     *bin->top++ = p;
 }
 
+static HK_NOINLINE void overflow_of_heap(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    hk_heap_enter(ctx);
+    /* Its slab may have gone over to another heap a moment ago. */
+    if (hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, bin->kind, p);
+    else overflow(ctx, bin, p);
+    hk_heap_unlock(ctx);
+}
+
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
-    hk_enter(ctx);
-    /* Its slab may have gone over to another heap a moment ago. */
-    if (HK_UNLIKELY(ctx->role) && hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, bin->kind, p);
+    if (HK_UNLIKELY(ctx->role)) overflow_of_heap(ctx, bin, p);
+    else if (bin->closed) pass_by(ctx, bin, p);
     else overflow(ctx, bin, p);
-    hk_leave(ctx);
 }

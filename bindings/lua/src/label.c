@@ -81,7 +81,7 @@ static origin find_slow(const hk_lua_labels *labels, uintptr_t caller_sp)
 
 #else
 
-#define HK_CFI_CALLER_SP() ((uintptr_t)HAK_CALLSITE())
+#define HK_CFI_SP_ABOVE() ((uintptr_t)HAK_CALLSITE())
 
 static inline origin find(const hk_lua_labels *labels, uintptr_t site)
 {
@@ -132,11 +132,12 @@ void *hk_lua_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     if (nsize == 0) return release(st, ptr, osize);
     const hk_lua_labels *labels = st->labels;
     origin from = {st->scope, HAK_CALLSITE()};
-    if (from.label == 0 && ptr == NULL && osize < HK_TAGS) from.label = labels->of_tag[osize];
+    if (LUA_VERSION_NUM >= 503 && from.label == 0 && ptr == NULL && osize < HK_TAGS)
+        from.label = labels->of_tag[osize];
     if (from.label == 0) {
-        from = find(labels, HK_CFI_CALLER_SP());
+        from = find(labels, HK_CFI_SP_ABOVE());
         if (__builtin_expect(from.label == 0, 0))
-            return allocate_uncached(st, ptr, osize, nsize, HK_CFI_CALLER_SP());
+            return allocate_uncached(st, ptr, osize, nsize, HK_CFI_SP_ABOVE());
     }
     return allocate(st, ptr, osize, nsize, from);
 }

@@ -134,7 +134,7 @@ static unsigned kind_of_sites(const function *f)
 static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
 {
     size_t bytes = 0;
-    hk_cfi_frame frame = hk_cfi_caller(caller_sp);
+    hk_cfi_frame frame = hk_cfi_frame_at(caller_sp);
     hk_cfi_rule rule;
     for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
         hk_cfi_frame up = hk_cfi_up(frame, &rule);

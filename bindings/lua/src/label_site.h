@@ -14,7 +14,7 @@
 enum { HK_SITE_SLOTS = 1024 };
 extern hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
 
-/* The information for pc, a return address somewhere above the one at caller_sp (HK_CFI_CALLER_SP of
+/* The information for pc, a return address somewhere above the one at caller_sp (HK_CFI_SP_ABOVE of
  * lua_Alloc); fills the cache. Slow. */
 unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp);
 
