@@ -61,7 +61,7 @@ static bool died(const hak_ctx *heap, unsigned *looks)
 {
     const hak_os *os = &heap->space->os;
     uint64_t id = heap->heap->thread_id;
-    if (!heap->heap->thread || !id || !os->thread_alive || *looks == 0) return false;
+    if (hk_heap_idle(heap) || !id || !os->thread_alive || *looks == 0) return false;
     --*looks;
     return !os->thread_alive(os->user, id);
 }

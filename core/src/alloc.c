@@ -44,26 +44,60 @@ HK_INLINE void *pop(hk_bin *bin, hak_label label)
     return p;
 }
 
-HK_INLINE void *alloc_fast(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+/* In a shared context: on with the heap of this thread, which is to be made. */
+static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
 {
-    if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
-        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
-    }
-    return hk_alloc_slow(ctx, n, label, site);
+    hak_ctx *heap = hk_heap_here(root);
+    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
+}
+
+/* The bin is a root's: on with that of the thread's heap. */
+HK_INLINE void *alloc_by_root(hak_ctx *root, size_t n, hak_label label, hak_site site, hk_bin *bin)
+{
+    hak_ctx *heap = root;
+    if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(root, n, label, site);
+    __asm__("" : "+r"(bin)); /* or else its offset takes a register on the path of those that are no roots */
+    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)root->bins));
+    return HK_LIKELY(bin->top > bin->lo) ? pop(bin, label) : hk_alloc_slow(heap, n, label, site);
+}
+
+/* The same where registers are few. */
+static HK_NOINLINE void *alloc_by_root_cs(hak_ctx *root, size_t n, hak_label label, hak_site site,
+                                          hk_bin *bin)
+{
+    return alloc_by_root(root, n, label, site, bin);
 }
 
 void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
-    return alloc_fast(ctx, n, label, site);
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
+        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
+    }
+    return hk_alloc_slow(ctx, n, label, site);
 }
 
 void *hak_alloc(hak_ctx *ctx, size_t n)
 {
-    return alloc_fast(ctx, n, 0, 0);
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, 0);
+        if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_by_root(ctx, n, 0, 0, bin);
+    }
+    return hk_alloc_slow(ctx, n, 0, 0);
 }
 
-HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
+static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
+{
+    if (!p) return;
+    hak_ctx *heap = hk_heap_here(root);
+    if (heap) hak_free_sized(heap, p, n);
+    else hk_free_without_heap(root, p, n);
+}
+
+/* The context is no root. */
+HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
     if (HK_LIKELY(kind < HK_BINS)) {
@@ -83,21 +117,40 @@ HK_INLINE void free_fast(hak_ctx *ctx, void *p, size_t n)
     hk_free_slow(ctx, p, n, kind);
 }
 
+HK_INLINE void free_by_root(hak_ctx *root, void *p, size_t n)
+{
+    hak_ctx *heap = root;
+    if (HK_LIKELY(hk_heap_quick(&heap))) free_in(heap, p, n);
+    else free_in_new_heap(root, p, n);
+}
+
+static HK_NOINLINE void free_by_root_sized(hak_ctx *root, void *p, size_t n)
+{
+    free_by_root(root, p, n);
+}
+
+static HK_NOINLINE void free_by_root_unsized(hak_ctx *root, void *p)
+{
+    free_by_root(root, p, HAK_NONE);
+}
+
 void hak_free(hak_ctx *ctx, void *p)
 {
-    free_fast(ctx, p, HAK_NONE);
+    if (HK_UNLIKELY(!hk_in_window(ctx, p)) && ctx->role == HK_ROOT) free_by_root_unsized(ctx, p);
+    else free_in(ctx, p, HAK_NONE);
 }
 
 /* The look-up is one load from a flat map, and makes a wrong size harmless: see docs/design.md. */
 void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
 {
-    free_fast(ctx, p, n);
+    if (HK_UNLIKELY(!hk_in_window(ctx, p)) && ctx->role == HK_ROOT) free_by_root_sized(ctx, p, n);
+    else free_in(ctx, p, n);
 }
 
 void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 {
     (void)site;
-    free_fast(ctx, p, HAK_NONE);
+    hak_free(ctx, p);
 }
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
@@ -138,19 +191,6 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
-/* For a shared context: on with its heap of this thread. */
-static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
-{
-    hak_ctx *heap = hk_heap_here(root);
-    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
-}
-
-static HK_NOINLINE void *alloc_in_heap(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
-{
-    if (HK_UNLIKELY(!hk_heap_quick(&ctx))) return alloc_in_new_heap(ctx, n, label, site);
-    return alloc_fast(ctx, n, label, site);
-}
-
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
@@ -170,8 +210,8 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
         hk_bin *bin = hk_bin_of(ctx, hk_kind_above(n));
         if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
+        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
     }
-    if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_in_heap(ctx, n, label, site);
     if (HK_LIKELY(n <= 1024)) {
         unsigned class = hk_class_table[(n + 7) >> 3];
         if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
@@ -290,20 +330,6 @@ void hk_free_here(hak_ctx *ctx, void *p, size_t n)
     else free_big(ctx, p);
 }
 
-static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
-{
-    if (!p) return;
-    hak_ctx *heap = hk_heap_here(root);
-    if (heap) free_fast(heap, p, n);
-    else hk_free_without_heap(root, p, n);
-}
-
-static HK_NOINLINE void free_in_heap(hak_ctx *ctx, void *p, size_t n)
-{
-    if (HK_LIKELY(hk_heap_quick(&ctx))) free_fast(ctx, p, n);
-    else free_in_new_heap(ctx, p, n);
-}
-
 static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p) return;
@@ -314,8 +340,7 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
-    else if (HK_LIKELY(!ctx->role)) free_local(ctx, p, n);
-    else free_in_heap(ctx, p, n);
+    else free_local(ctx, p, n);
 }
 
 void hak_space_free(hak_space *space, void *p)

@@ -485,15 +485,12 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     if (packed) {
         hk_packed_init(ctx);
     } else {
-        ctx->meta = (char *)(ctx + 1);
+        ctx->meta = (char *)ctx + hk_align_up(sizeof *ctx, 64);
         ctx->meta_end = (char *)ctx + HK_UNIT;
-        ctx->meta = (char *)hk_align_up((uintptr_t)ctx->meta, 64);
     }
-    bool made = !o->shared || hk_team_make(ctx, o);
+    if (o->shared) hk_team_make(ctx, o);
     charged_add(ctx);
-    if (made) return ctx;
-    hak_ctx_destroy(ctx);
-    return NULL;
+    return ctx;
 }
 
 void hak_ctx_destroy(hak_ctx *ctx)

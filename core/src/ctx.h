@@ -50,6 +50,7 @@ struct hak_ctx {
     bool checked;                       /* debug or retired: frees take the slow path */
     uint8_t role;                       /* HK_LOCAL, or a part of a shared context: see heap.h */
     hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
+    _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
 
     union {
@@ -104,6 +105,11 @@ enum { HK_UNIT_META = 32 + 4 + 256 };
 HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 {
     return &ctx->bins[kind];
+}
+
+HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
+{
+    return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
 }
 
 /* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */

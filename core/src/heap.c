@@ -81,6 +81,22 @@ static hk_table *table_of(const hk_team *t)
     return atomic_load_explicit(&t->table, memory_order_acquire);
 }
 
+static uint64_t hash(uintptr_t thread)
+{
+    return thread * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static hak_ctx *heap_in(const hk_slot *slot)
+{
+    return atomic_load_explicit(slot, memory_order_acquire);
+}
+
+static void slots_clear(hk_slot *slot, size_t count, hak_ctx *root)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&slot[i], root, memory_order_relaxed);
+}
+
 static hk_table *table_new(hak_ctx *root, unsigned bits)
 {
     size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
@@ -90,18 +106,17 @@ static hk_table *table_new(hak_ctx *root, unsigned bits)
     hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
     if (!s) return NULL;
     hk_table *t = (hk_table *)(void *)hk_unit_address(root->space, s->id);
-    memset(t, 0, bytes);
     t->shift = 64 - bits;
     t->size = size;
+    slots_clear(t->slots, size, root);
     return t;
 }
 
-static bool slots_put(hk_slot *slot, uintptr_t thread, hak_ctx *heap)
+static bool slots_put(hk_slot *slot, hak_ctx *root, hak_ctx *heap)
 {
     for (unsigned i = 0; i < HK_PROBES; i++, slot++) {
-        if (atomic_load_explicit(&slot->thread, memory_order_relaxed)) continue;
-        atomic_store_explicit(&slot->heap, heap, memory_order_relaxed);
-        atomic_store_explicit(&slot->thread, thread, memory_order_release);
+        if (heap_in(slot) != root) continue;
+        atomic_store_explicit(slot, heap, memory_order_release);
         return true;
     }
     return false;
@@ -110,7 +125,7 @@ static bool slots_put(hk_slot *slot, uintptr_t thread, hak_ctx *heap)
 static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
 {
     for (unsigned i = 0; i < HK_PROBES; i++, slot++)
-        if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread) return slot;
+        if (hk_thread_of(heap_in(slot)) == thread) return slot;
     return NULL;
 }
 
@@ -118,20 +133,19 @@ static hk_slot *find(hk_team *team, uintptr_t thread)
 {
     hk_slot *slot = slots_find(hk_slot_first(team, thread), thread);
     hk_table *t = slot ? NULL : table_of(team);
-    return t ? slots_find(&t->slots[hk_thread_hash(thread) >> t->shift], thread) : slot;
+    return t ? slots_find(&t->slots[hash(thread) >> t->shift], thread) : slot;
 }
 
-static bool table_put(hk_table *t, uintptr_t thread, hak_ctx *heap)
+static bool table_put(hk_table *t, hak_ctx *root, uintptr_t thread, hak_ctx *heap)
 {
-    return slots_put(&t->slots[hk_thread_hash(thread) >> t->shift], thread, heap);
+    return slots_put(&t->slots[hash(thread) >> t->shift], root, heap);
 }
 
-static bool table_copy(hk_table *to, const hk_table *from)
+static bool table_copy(hk_table *to, hak_ctx *root, const hk_table *from)
 {
     for (size_t i = 0; from && i < from->size; i++) {
-        uintptr_t thread = atomic_load_explicit(&from->slots[i].thread, memory_order_relaxed);
-        hak_ctx *heap = atomic_load_explicit(&from->slots[i].heap, memory_order_relaxed);
-        if (thread && !table_put(to, thread, heap)) return false;
+        hak_ctx *heap = heap_in(&from->slots[i]);
+        if (heap != root && !table_put(to, root, hk_thread_of(heap), heap)) return false;
     }
     return true;
 }
@@ -140,15 +154,15 @@ static bool table_copy(hk_table *to, const hk_table *from)
 static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
 {
     hk_team *team = root->team;
-    if (slots_put(hk_slot_first(team, thread), thread, heap)) return true;
+    if (slots_put(hk_slot_first(team, thread), root, heap)) return true;
     hk_table *t = table_of(team);
     unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
-    while (!t || !table_put(t, thread, heap)) {
+    while (!t || !table_put(t, root, thread, heap)) {
         hk_table *wider;
         do {
             wider = table_new(root, ++bits);
             if (!wider) return false;
-        } while (!table_copy(wider, t));
+        } while (!table_copy(wider, root, t));
         t = wider;
         atomic_store_explicit(&team->table, t, memory_order_release);
     }
@@ -166,7 +180,7 @@ static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
 {
     if (!put(root, thread, heap)) return false;
     hk_lock_take(&of(heap)->lock);
-    of(heap)->thread = thread;
+    atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
     hk_heap_renew(heap);
     hk_lock_drop(&of(heap)->lock);
     return true;
@@ -175,15 +189,16 @@ static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
 /* With the team's lock held, and the heap's. */
 static void disown(hak_ctx *root, hak_ctx *heap)
 {
-    hk_slot *slot = find(root->team, of(heap)->thread);
-    if (slot) atomic_store_explicit(&slot->thread, 0, memory_order_relaxed);
-    of(heap)->thread = 0;
+    if (hk_heap_idle(heap)) return;
+    hk_slot *slot = find(root->team, hk_thread_of(heap));
+    if (slot) atomic_store_explicit(slot, root, memory_order_release);
+    atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
 }
 
 hak_ctx *hk_heap_find(hak_ctx *root)
 {
     hk_slot *slot = find(root->team, hk_thread_register());
-    return slot ? atomic_load_explicit(&slot->heap, memory_order_relaxed) : NULL;
+    return slot ? heap_in(slot) : NULL;
 }
 
 /* ---- Heaps ---------------------------------------------------------------------------------------- */
@@ -212,11 +227,11 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
 {
     hk_team *t = root->team;
     hk_slot *slot = find(t, thread);
-    if (slot) return atomic_load_explicit(&slot->heap, memory_order_relaxed);
+    if (slot) return heap_in(slot);
     if (atomic_load(&t->retired)) return NULL;
     hk_lock_take(&t->lock);
     hak_ctx *heap = hk_heaps(root);
-    while (heap && of(heap)->thread)
+    while (heap && !hk_heap_idle(heap))
         heap = of(heap)->next;
     if (heap && !own(root, heap, thread)) heap = NULL;
     hk_lock_drop(&t->lock);
@@ -274,11 +289,12 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
 
 /* ---- Life ----------------------------------------------------------------------------------------- */
 
-bool hk_team_make(hak_ctx *root, const hak_options *options)
+void hk_team_make(hak_ctx *root, const hak_options *options)
 {
-    hk_team *t = hk_meta_alloc(root, sizeof *t);
-    if (!t) return false;
+    hk_team *t = hk_team_behind(root);
+    root->meta = (char *)(t + 1);
     memset(t, 0, sizeof *t);
+    slots_clear(t->first, HK_FIRST + HK_PROBES, root);
     t->options = *options;
     t->options.shared = false;
     t->account.parent = options->quota;
@@ -287,7 +303,6 @@ bool hk_team_make(hak_ctx *root, const hak_options *options)
     root->team = t;
     root->role = HK_ROOT;
     root->units = 0; /* nothing goes through the root's own magazines */
-    return true;
 }
 
 void hk_team_destroy(hak_ctx *root)
@@ -422,7 +437,7 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
     uintptr_t thread = hk_thread_register();
     if (root->team) {
         for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
-            if (of(heap)->thread == thread) hk_heap_renew(heap);
+            if (hk_thread_of(heap) == thread) hk_heap_renew(heap);
             else disown(root, heap);
         }
     }

@@ -34,7 +34,6 @@ struct hk_heap {
     hk_lock lock;
     hk_unit_id walk;    /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
     hak_ctx *next;      /* in the team's list; never changes once there */
-    uintptr_t thread;   /* register of its thread; 0 = nobody's. Written with team's and heap's lock held */
     uint64_t thread_id; /* of the thread that took it */
     size_t published;   /* part of live_bytes that is in the team's sum */
     unsigned packed_live, packed_most; /* packed blocks; most of them since packed units last went back */
@@ -61,10 +60,8 @@ struct hk_heap {
     hk_chain strays;  /* blocks out of magazines of heaps that had them before */
 };
 
-typedef struct hk_slot {
-    _Atomic uintptr_t thread; /* 0 = free */
-    _Atomic(hak_ctx *) heap;
-} hk_slot;
+/* The heap of a thread, which is told by the heap itself; or the root, which has no thread: the slot is free. */
+typedef _Atomic(hak_ctx *) hk_slot;
 
 /* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
 typedef struct hk_table {
@@ -74,7 +71,7 @@ typedef struct hk_table {
 } hk_table;
 
 struct hk_team {
-    hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few: one load less */
+    hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few */
     _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
     _Atomic(hak_ctx *) heaps;
     hak_ctx *sought; /* where the search for dead threads goes on */
@@ -109,34 +106,41 @@ HK_INLINE uintptr_t hk_thread_register(void)
 }
 #endif
 
-/* Makes ctx the root of a team. false = no memory. */
-bool hk_team_make(hak_ctx *ctx, const hak_options *options);
+/* Makes ctx, which is new, the root of a team. */
+void hk_team_make(hak_ctx *ctx, const hak_options *options);
 /* Ends all heaps; the root is left. */
 void hk_team_destroy(hak_ctx *root);
 void hk_team_retire(hak_ctx *root);
 
-HK_INLINE uint64_t hk_thread_hash(uintptr_t thread)
+/* The team is behind its root, so that a thread's heap is found without a load of where. */
+HK_INLINE hk_team *hk_team_behind(hak_ctx *root)
 {
-    return thread * UINT64_C(0x9E3779B97F4A7C15);
+    return (hk_team *)(void *)((char *)root + hk_align_up(sizeof *root, 64));
 }
 
-/* Where the thread is looked for first. */
+/* Where the thread is looked for first. By 32 bits, for a constant of so many is a part of the instruction. */
 HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
 {
-    return &team->first[hk_thread_hash(thread) >> (64 - HK_FIRST_BITS)];
+    return &team->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
+}
+
+/* A heap belongs to its thread alone as long as this says so to that thread. */
+HK_INLINE uintptr_t hk_thread_of(const hak_ctx *heap)
+{
+    return atomic_load_explicit(&heap->thread, memory_order_relaxed);
 }
 
 /* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
 HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
 
-/* Makes *ctx, a root, the calling thread's heap if that is where it is looked for first. A slot with a thread
- * has a heap. */
+/* Makes *ctx, a root, the calling thread's heap if that is where it is looked for first. */
 HK_INLINE bool hk_heap_quick(hak_ctx **ctx)
 {
     uintptr_t thread = hk_thread_register();
-    hk_slot *slot = hk_slot_first((*ctx)->team, thread);
-    if (HK_UNLIKELY(atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)) return false;
-    *ctx = atomic_load_explicit(&slot->heap, memory_order_relaxed);
+    hk_slot *slot = hk_slot_first(hk_team_behind(*ctx), thread);
+    hak_ctx *heap = atomic_load_explicit(slot, memory_order_acquire);
+    if (HK_UNLIKELY(hk_thread_of(heap) != thread)) return false;
+    *ctx = heap;
     return true;
 }
 
@@ -215,7 +219,7 @@ hak_ctx *hk_heap_find(hak_ctx *root);
 /* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
 HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
 {
-    return heap->heap->thread == 0;
+    return hk_thread_of(heap) == 0;
 }
 
 /* Notes the calling thread's number as that of its heap. */
