@@ -124,27 +124,29 @@ HK_INLINE void free_by_root(hak_ctx *root, void *p, size_t n)
     else free_in_new_heap(root, p, n);
 }
 
-static HK_NOINLINE void free_by_root_sized(hak_ctx *root, void *p, size_t n)
+static HK_NOINLINE void free_outside_sized(hak_ctx *ctx, void *p, size_t n)
 {
-    free_by_root(root, p, n);
+    if (ctx->role == HK_ROOT) free_by_root(ctx, p, n);
+    else hk_free_slow(ctx, p, n, UINT32_MAX);
 }
 
-static HK_NOINLINE void free_by_root_unsized(hak_ctx *root, void *p)
+static HK_NOINLINE void free_outside(hak_ctx *ctx, void *p)
 {
-    free_by_root(root, p, HAK_NONE);
+    if (ctx->role == HK_ROOT) free_by_root(ctx, p, HAK_NONE);
+    else hk_free_slow(ctx, p, HAK_NONE, UINT32_MAX);
 }
 
 void hak_free(hak_ctx *ctx, void *p)
 {
-    if (HK_UNLIKELY(!hk_in_window(ctx, p)) && ctx->role == HK_ROOT) free_by_root_unsized(ctx, p);
-    else free_in(ctx, p, HAK_NONE);
+    if (HK_LIKELY(hk_in_window(ctx, p))) free_in(ctx, p, HAK_NONE);
+    else free_outside(ctx, p);
 }
 
 /* The look-up is one load from a flat map, and makes a wrong size harmless: see docs/design.md. */
 void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
 {
-    if (HK_UNLIKELY(!hk_in_window(ctx, p)) && ctx->role == HK_ROOT) free_by_root_sized(ctx, p, n);
-    else free_in(ctx, p, n);
+    if (HK_LIKELY(hk_in_window(ctx, p))) free_in(ctx, p, n);
+    else free_outside_sized(ctx, p, n);
 }
 
 void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
