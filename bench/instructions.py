@@ -27,6 +27,10 @@ FIGURES = {
     "free run": ("hak_free", "pairs-run", BATCH),
     "free sized run": ("hak_free_sized", "labelled-run", BATCH),
     "realloc in place run": ("hak_realloc", "resize-run", BATCH),
+    "alloc shared small": ("hak_alloc", "shared-small", BATCH),
+    "free shared small": ("hak_free", "shared-small", BATCH),
+    "alloc shared run": ("hak_alloc", "shared-run", BATCH),
+    "free shared run": ("hak_free", "shared-run", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
 }

@@ -2,6 +2,7 @@
  * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
 #include <hakmem/hakmem.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,15 +65,33 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
+    bool shared;
 } works[] = {
-    {"pairs-small", pairs, SMALL},
-    {"pairs-run", pairs, RUN},
-    {"labelled-small", labelled, SMALL},
-    {"labelled-run", labelled, RUN},
-    {"resize-small", resize, SMALL},
-    {"resize-run", resize, RUN},
-    {"mix", mix, 0},
+    {"pairs-small", pairs, SMALL, false},
+    {"pairs-run", pairs, RUN, false},
+    {"labelled-small", labelled, SMALL, false},
+    {"labelled-run", labelled, RUN, false},
+    {"resize-small", resize, SMALL, false},
+    {"resize-run", resize, RUN, false},
+    {"shared-small", pairs, SMALL, true},
+    {"shared-run", pairs, RUN, true},
+    {"mix", mix, 0, false},
 };
+
+static int work(void (*run)(size_t n, size_t rounds), size_t n, size_t rounds, bool shared)
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = shared;
+    ctx = hak_ctx_new(NULL, &options);
+    label = ctx ? hak_label_define(ctx, "golden") : 0;
+    if (!label) return 1;
+    /* Beyond the packed beginning of a context. calloc, so that what is counted stays uncounted here. */
+    for (int i = 0; i < FILL; i++)
+        if (!hak_calloc(ctx, 1, SMALL)) return 1;
+    run(n, rounds);
+    hak_ctx_destroy(ctx);
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -80,17 +99,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: hotpath WORK ROUNDS\n");
         return 2;
     }
-    ctx = hak_ctx_new(NULL, NULL);
-    label = ctx ? hak_label_define(ctx, "golden") : 0;
-    if (!label) return 1;
-    /* Beyond the packed beginning of a context. calloc, so that what is counted stays uncounted here. */
-    for (int i = 0; i < FILL; i++)
-        if (!hak_calloc(ctx, 1, SMALL)) return 1;
     for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
         if (strcmp(argv[1], works[w].name)) continue;
-        works[w].run(works[w].n, strtoul(argv[2], NULL, 10));
-        hak_ctx_destroy(ctx);
-        return 0;
+        return work(works[w].run, works[w].n, strtoul(argv[2], NULL, 10), works[w].shared);
     }
     fprintf(stderr, "hotpath: no work %s\n", argv[1]);
     return 2;

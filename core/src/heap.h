@@ -60,7 +60,7 @@ struct hk_heap {
     hk_chain strays;  /* blocks out of magazines of heaps that had them before */
 };
 
-/* The heap of a thread, which is told by the heap itself; or the root, which has no thread: the slot is free. */
+/* The heap of a thread, whose register is in the heap itself; or the root, which has none: free. */
 typedef _Atomic(hak_ctx *) hk_slot;
 
 /* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
@@ -118,7 +118,8 @@ HK_INLINE hk_team *hk_team_behind(hak_ctx *root)
     return (hk_team *)(void *)((char *)root + hk_align_up(sizeof *root, 64));
 }
 
-/* Where the thread is looked for first. By 32 bits, for a constant of so many is a part of the instruction. */
+/* Where the thread is looked for first. A constant of 32 bits is a part of the instruction; and stacks of
+ * glibc, 8 MiB and a page each, spread well. */
 HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
 {
     return &team->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];

@@ -236,6 +236,41 @@ TEST_CASE("shared: threads without goodbye do not leak heaps")
     CHECK(after.committed_bytes < 16 * MiB);
 }
 
+TEST_CASE("shared: a hundred threads at once, each with a heap of its own")
+{
+    enum { THREADS = 100, ROUNDS = 6 };
+    Shared ctx;
+    size_t metadata = 0;
+    for (unsigned r = 0; r < ROUNDS; r++) {
+        std::vector<hak_ctx *> heaps(THREADS);
+        std::vector<Block> blocks(THREADS);
+        Meeting meeting(THREADS);
+        Crew crew(THREADS, [&](size_t t) {
+            blocks[t] = make(ctx, 100, (unsigned)t);
+            heaps[t] = hak_ctx_thread(ctx);
+            meeting.meet();
+            expect(hak_ctx_thread(ctx) == heaps[t], "another heap than before");
+            Block mine = make(ctx, 100, (unsigned)t);
+            Block &theirs = blocks[(t + 1) % THREADS];
+            check(theirs);
+            hak_free(ctx, theirs.p);
+            check(mine);
+            hak_free(ctx, mine.p);
+            meeting.meet();
+            hak_ctx_thread_done(ctx);
+        });
+        REQUIRE(crew.join() == "");
+        CHECK(std::set<hak_ctx *>(heaps.begin(), heaps.end()).size() == THREADS);
+        require_sound(ctx);
+        const hak_stats after = stats_of(ctx);
+        CHECK(after.live_blocks == 0);
+        // Threads that said goodbye leave their places in the table and their heaps to the next ones.
+        if (r == 1) metadata = after.metadata_bytes;
+        if (r > 1) CHECK(after.metadata_bytes <= metadata + metadata / 8);
+    }
+    CHECK(ctx.errors.take() == "");
+}
+
 TEST_CASE("shared: destroy with a million blocks on their way home")
 {
     TestSpace space;
