@@ -177,16 +177,21 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-/* A context that grows takes single units by the handful: a part of what it has, a larger one where other
- * heaps want the lock too. 0 = none. */
+/* A part of its units, a larger one where other heaps want the lock too. */
+static size_t part_of_units(const hak_ctx *ctx)
+{
+    unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
+    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + part_shift);
+}
+
+/* A context that grows takes single units by the handful, but where their label bytes say which. 0 = none. */
 static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
     enum { MOST = 16 };
     hk_reserve *r = &ctx->reserve;
     if (HK_UNLIKELY(hk_reserve_empty(r))) {
-        unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
-        size_t want = hk_min(hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + part_shift), MOST);
-        if (want < 2) return 0;
+        size_t want = hk_min(part_of_units(ctx), MOST);
+        if (want < 2 || ctx->labelled) return 0;
         hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
         if (hk_reserve_empty(r)) return 0;
     }
@@ -196,6 +201,16 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
     hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
     *zero = r->cold;
     return id;
+}
+
+/* For a slab whose label bytes should share pages with others. A small heap has few pages in any case. */
+static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
+{
+    if (!ctx->labelled || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
+    unsigned area = hk_classes[kind].area;
+    if (area >= HK_PAGED_AREAS) return 0;
+    return hk_space_take_paged(ctx->space, ctx->extent, area, ctx->key | kind, want,
+                               hk_space_wants_huge(ctx->space, hk_get(&ctx->committed)), zero);
 }
 
 /* The bitmap of a slab that goes back. Free units have no bit set: fresh blocks need no look at it. */
@@ -233,6 +248,7 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
         hk_get(&space->idle_units) < units)
         hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);
     hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
     /* What is set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);
     if (!id)

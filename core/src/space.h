@@ -11,7 +11,7 @@
 #include "base.h"
 #include "os.h"
 
-enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24 };
+enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
 
 /* A unit's number in its space; 0 = none. Extents number their units consecutively. */
 typedef uint32_t hk_unit_id;
@@ -33,8 +33,10 @@ typedef struct hk_slab {
 
 typedef struct hk_chunk {
     uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
-    uint8_t longest;            /* at most so many free units in a row */
-    atomic_bool labels;         /* label bytes committed, and in use perhaps */
+    /* By label area, but that of runs: a bit for each row of units whose label bytes share a page in use. */
+    uint32_t label_pages[HK_PAGED_AREAS];
+    uint8_t longest;    /* at most so many free units in a row */
+    atomic_bool labels; /* label bytes committed, and in use perhaps */
 } hk_chunk;
 
 typedef struct hk_extent {
@@ -181,6 +183,11 @@ typedef enum hk_want { HK_WANT_ANY, HK_WANT_WARM, HK_WANT_COLD } hk_want;
  * to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
                          bool *zero);
+/* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
+ * page of them is in use already, or in a row of units of which nobody used one yet, so that units of one
+ * area share pages. 0 = none. */
+hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
+                               bool huge, bool *zero);
 HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
 {
     return !(r->units[0] | r->units[1]);

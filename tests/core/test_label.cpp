@@ -2,6 +2,7 @@
 #include "heap.h"
 
 #include <map>
+#include <set>
 
 using namespace test;
 
@@ -365,4 +366,32 @@ TEST_CASE("an unlabelled context pays nothing for labels")
         return stats_of(ctx).metadata_bytes;
     };
     CHECK(metadata(false) < metadata(true));
+}
+
+TEST_CASE("slabs of like label bytes lie together, so that few pages of these are touched")
+{
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    hak_label label = hak_label_define(ctx, "x");
+    // Size, and bytes of blocks whose label bytes share a page.
+    const std::pair<size_t, size_t> sizes[] = {
+        {24, 64 << 10}, {48, 128 << 10}, {96, 256 << 10}, {200, 512 << 10}};
+    const size_t each = (size_t)4 << 20;
+    std::map<size_t, std::set<uintptr_t>> pages;
+    for (size_t done = 0; done < each; done += 4096) {
+        for (auto [size, span] : sizes) {
+            for (size_t n = 0; n < 4096; n += size) {
+                void *p = hak_alloc_cs(ctx, size, label, 0);
+                REQUIRE(p != nullptr);
+                pages[size].insert((uintptr_t)p / span);
+            }
+        }
+    }
+    for (auto [size, span] : sizes) {
+        CAPTURE(size);
+        CHECK(pages[size].size() <= each / span * 5 / 4 + 4);
+    }
+    require_sound(ctx);
 }
