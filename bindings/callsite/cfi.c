@@ -5,6 +5,8 @@
 
 #include <link.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Encodings of addresses (DW_EH_PE_*): 4 bytes signed, from the place itself or from the index on; 4 bytes
  * unsigned. What linkers and compilers write on x86-64. */
@@ -15,6 +17,7 @@ enum { REMEMBERED_MAX = 4 };
 typedef struct image {
     uintptr_t pc;         /* to look for */
     const uint8_t *index; /* .eh_frame_hdr; NULL = none */
+    uintptr_t end;        /* of the segment in which it is, if that is read-only; 0 = it is not */
 } image;
 
 static int match_image(struct dl_phdr_info *info, size_t size, void *user)
@@ -30,13 +33,31 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *user)
         else if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) != 0) found |= img->pc - low < ph->p_memsz;
     }
     img->index = index;
+    img->end = 0;
+    for (int i = 0; found && index != NULL && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        uintptr_t low = info->dlpi_addr + ph->p_vaddr;
+        if (ph->p_type == PT_LOAD && (ph->p_flags & PF_W) == 0 && (uintptr_t)index - low < ph->p_filesz)
+            img->end = low + ph->p_filesz;
+    }
     return found;
 }
 
 bool hk_cfi_in_image(uintptr_t pc)
 {
-    image img = {pc, NULL};
+    image img = {.pc = pc};
     return dl_iterate_phdr(match_image, &img) != 0;
+}
+
+void hk_cfi_give_back(uintptr_t pc)
+{
+    image img = {.pc = pc};
+    if (dl_iterate_phdr(match_image, &img) == 0 || img.end == 0) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t low = ((uintptr_t)img.index + page - 1) & ~(page - 1),
+              high = (img.end + page - 1) & ~(page - 1);
+    /* the file's pages, unchanged: who reads them next has them again */
+    if (low < high) madvise((void *)low, high - low, MADV_DONTNEED);
 }
 
 /* An entry of the index, sorted: where a function begins and its description, from the index on. */
@@ -54,7 +75,7 @@ typedef struct function_index {
 static bool find_index(uintptr_t pc, function_index *index)
 {
     static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
-    image img = {pc, NULL};
+    image img = {.pc = pc};
     if (dl_iterate_phdr(match_image, &img) == 0 || img.index == NULL ||
         memcmp(img.index, form, sizeof form) != 0)
         return false;

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #ifdef HK_CFI_WALK
@@ -62,6 +63,20 @@ static unsigned information(uintptr_t pc, const hk_cfi_frame *frame)
     return climb != 0 ? climb : label;
 }
 
+/* An address in its code. */
+static uintptr_t core_code(void)
+{
+    return (uintptr_t)hk_py_python_find()->object_malloc + 1;
+}
+
+/* The kernel maps 64 KiB of tables around what is read. Most places are new while the interpreter starts. */
+static void give_tables_back(void)
+{
+    enum { START = 256 };
+    static atomic_uint resolved;
+    if (atomic_fetch_add_explicit(&resolved, 1, memory_order_relaxed) >= START) hk_cfi_give_back(core_code());
+}
+
 /* Reads unwind tables from the hook on, to know the frame pointer at the address that is new. */
 static hak_label resolve(hk_cfi_frame frame)
 {
@@ -90,6 +105,7 @@ hak_label hk_py_native_find(uintptr_t sp)
     }
     int error = errno;
     hak_label label = resolve(hk_cfi_frame_at(first));
+    give_tables_back();
     errno = error;
     return label;
 }
@@ -120,7 +136,7 @@ static void classify(void)
 {
     classes c = {.words = hk_py_words_open()};
     if (c.words == NULL) return;
-    hk_py_functions_open(&c.functions, (uintptr_t)hk_py_python_find()->object_malloc + 1);
+    hk_py_functions_open(&c.functions, core_code());
     subsystems = c.functions.count > 0 ? hk_py_pages(c.functions.count) : NULL;
     if (subsystems != NULL) {
         memset(subsystems, HK_PY_UNKNOWN, c.functions.count);

@@ -72,6 +72,23 @@ class Memory(ProgramCase):
             mapped = self.run_code(MAPPED, env=preloaded(all_domains=True, labels=labels))
             self.assertEqual(mapped, self.run_code(MAPPED, env=preloaded(all_domains=True)))
 
+    def test_the_unwind_tables_are_not_kept(self):
+        without = self.run_code(RESIDENT, env=preloaded(all_domains=True))
+        self.assertLessEqual(self.run_code(RESIDENT, env=native()), without + 100)
+
+
+RESIDENT = """
+    import json, math, re, sys, zlib
+    sizes, name = {}, None
+    for line in open("/proc/self/smaps"):
+        if re.match("[0-9a-f]+-", line):
+            fields = line.split()
+            name = fields[5] if len(fields) > 5 and fields[1] == "r--p" else None
+        elif line.startswith("Rss:") and name:
+            sizes[name] = sizes.get(name, 0) + int(line.split()[1])
+    print(json.dumps(max(size for name, size in sizes.items() if "python" in name and "hakmem" not in name)))
+"""
+
 
 class Kinds(ProgramCase):
     def test_each_kind_grows_under_its_label(self):
