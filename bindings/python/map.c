@@ -18,43 +18,43 @@ uint64_t hk_py_hash(const void *bytes, size_t n, uint64_t seed)
         hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
     hash ^= hash >> 32;
     hash *= UINT64_C(0xd6e8feb86659fd93);
-    hash ^= hash >> 32;
-    return hash != 0 ? hash : 1;
+    return hash ^ hash >> 32;
 }
 
-static hk_py_map_slot *slot_of(const hk_py_map *map, uint64_t hash)
+uint32_t hk_py_map_find(const hk_py_map *map, uint64_t hash, const void *key)
 {
-    size_t i = (size_t)hash & (map->size - 1);
-    while (map->slots[i].hash != 0 && map->slots[i].hash != hash)
+    size_t last = map->size - 1;
+    for (size_t i = (size_t)hash & last; map->size != 0 && map->slots[i] != 0; i = (i + 1) & last)
+        if (map->is(map->slots[i], key)) return map->slots[i];
+    return 0;
+}
+
+static void put(hk_py_map *map, uint32_t number)
+{
+    size_t i = (size_t)map->hash(number) & (map->size - 1);
+    while (map->slots[i] != 0)
         i = (i + 1) & (map->size - 1);
-    return &map->slots[i];
-}
-
-const uint32_t *hk_py_map_find(const hk_py_map *map, uint64_t hash)
-{
-    if (map->size == 0) return NULL;
-    const hk_py_map_slot *slot = slot_of(map, hash);
-    return slot->hash == hash ? &slot->value : NULL;
+    map->slots[i] = number;
 }
 
 static bool grow(hk_py_map *map)
 {
-    hk_py_map old = *map;
-    size_t size = old.size != 0 ? 2 * old.size : 1024;
-    hk_py_map_slot *slots = hk_py_pages(size * sizeof *slots);
+    uint32_t *old = map->slots;
+    size_t old_size = map->size, size = old_size != 0 ? 2 * old_size : 1024;
+    uint32_t *slots = hk_py_pages(size * sizeof *slots);
     if (slots == NULL) return false;
-    *map = (hk_py_map){slots, size, old.count};
-    for (size_t i = 0; i < old.size; i++) {
-        if (old.slots[i].hash != 0) *slot_of(map, old.slots[i].hash) = old.slots[i];
-    }
-    if (old.size != 0) munmap(old.slots, old.size * sizeof *slots);
+    map->slots = slots;
+    map->size = size;
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i] != 0) put(map, old[i]);
+    if (old_size != 0) munmap(old, old_size * sizeof *old);
     return true;
 }
 
-bool hk_py_map_add(hk_py_map *map, uint64_t hash, uint32_t value)
+bool hk_py_map_add(hk_py_map *map, uint32_t number)
 {
     if (map->count >= map->size / 4 * 3 && !grow(map)) return false;
-    *slot_of(map, hash) = (hk_py_map_slot){hash, value};
+    put(map, number);
     map->count++;
     return true;
 }

@@ -1,5 +1,5 @@
-/* A map from 64-bit hashes to numbers that grows by mmap: hooks may not use what they replace. Two keys of
- * the same hash count as one, which at a million keys happens with a chance of 1 in 10 million. */
+/* A map from keys to numbers that grows by mmap: hooks may not use what they replace. Its owner keeps the key
+ * of each number, so that a slot is four bytes. */
 #ifndef HK_PY_MAP_H
 #define HK_PY_MAP_H
 
@@ -7,22 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct hk_py_map_slot {
-    uint64_t hash; /* 0 = free */
-    uint32_t value;
-} hk_py_map_slot;
-
 typedef struct hk_py_map {
-    hk_py_map_slot *slots;
+    uint64_t (*hash)(uint32_t number); /* of its key, by hk_py_hash */
+    bool (*is)(uint32_t number, const void *key);
+    uint32_t *slots;    /* numbers; 0 = free */
     size_t size, count; /* size: a power of 2, 0 before the first key */
 } hk_py_map;
 
-/* NULL = not there. */
-const uint32_t *hk_py_map_find(const hk_py_map *map, uint64_t hash);
-/* The key is not there yet. False = no memory. */
-bool hk_py_map_add(hk_py_map *map, uint64_t hash, uint32_t value);
+/* 0 = not there. */
+uint32_t hk_py_map_find(const hk_py_map *map, uint64_t hash, const void *key);
+/* The number is not 0, its key not there yet. False = no memory. */
+bool hk_py_map_add(hk_py_map *map, uint32_t number);
 
-/* Never 0. */
 uint64_t hk_py_hash(const void *bytes, size_t n, uint64_t seed);
 
 /* Memory of whole pages, zero, for good; NULL = none. It is backed when touched. */

@@ -15,7 +15,6 @@ typedef struct site {
 /* What is known of a code object that lives. */
 typedef struct code {
     const char *object;
-    uint64_t name_hash;
     uint32_t text; /* as of its sites; 0 = there was no room */
     hk_py_line_walk walk;
 } code;
@@ -26,7 +25,6 @@ static site *sites; /* by number */
 static char *texts;
 static size_t text_size;
 static _Atomic size_t site_count;
-static hk_py_map site_numbers, text_places;
 static code codes[CODES];
 
 static void before_fork(void)
@@ -55,14 +53,47 @@ static bool sizes_exact(hak_ctx *ctx)
     return exact;
 }
 
-/* Where the text stands; 0 when there is no room. */
-static uint32_t text_of(const char *name, size_t size, uint64_t hash)
+static uint64_t site_hash(uint32_t number)
 {
-    const uint32_t *known = hk_py_map_find(&text_places, hash);
-    if (known) return *known;
-    uint32_t at = (uint32_t)text_size;
-    if (size > TEXT_BYTES - text_size || !hk_py_map_add(&text_places, hash, at)) return 0;
+    return hk_py_hash(&sites[number], sizeof(site), 0);
+}
+
+static bool site_is(uint32_t number, const void *key)
+{
+    return memcmp(&sites[number], key, sizeof(site)) == 0;
+}
+
+static hk_py_map site_numbers = {.hash = site_hash, .is = site_is};
+
+/* File and function, each with its end. */
+typedef struct text {
+    const char *name;
+    size_t size;
+} text;
+
+static uint64_t text_hash(uint32_t at)
+{
+    size_t file = strlen(texts + at) + 1;
+    return hk_py_hash(texts + at, file + strlen(texts + at + file) + 1, 0);
+}
+
+static bool text_is(uint32_t at, const void *key)
+{
+    const text *is = key;
+    return is->size <= text_size - at && memcmp(texts + at, is->name, is->size) == 0;
+}
+
+static hk_py_map text_places = {.hash = text_hash, .is = text_is};
+
+/* Where the text stands; 0 when there is no room. */
+static uint32_t text_of(const char *name, size_t size)
+{
+    text key = {name, size};
+    uint32_t known = hk_py_map_find(&text_places, hk_py_hash(name, size, 0), &key), at = (uint32_t)text_size;
+    if (known) return known;
+    if (size > TEXT_BYTES - text_size) return 0;
     memcpy(texts + at, name, size);
+    if (!hk_py_map_add(&text_places, at)) return 0;
     text_size += size;
     return at;
 }
@@ -87,19 +118,19 @@ static code *code_of(const hk_py_place *place)
     if (known->object == place->code) return known;
     char name[NAME_MAX_BYTES];
     size_t size = hk_py_place_name(place, name, sizeof name);
-    uint64_t hash = hk_py_hash(name, size, 0);
-    *known = (code){.object = place->code, .name_hash = hash, .text = text_of(name, size, hash)};
+    *known = (code){.object = place->code, .text = text_of(name, size)};
     return known;
 }
 
 static uint32_t number_of(const code *in, int line)
 {
-    uint64_t hash = hk_py_hash(&line, sizeof line, in->name_hash);
-    const uint32_t *known = hk_py_map_find(&site_numbers, hash);
-    if (known) return *known;
+    site key = {in->text, line};
+    uint32_t known = hk_py_map_find(&site_numbers, hk_py_hash(&key, sizeof key, 0), &key);
+    if (known) return known;
     size_t count = atomic_load_explicit(&site_count, memory_order_relaxed);
-    if (count == SITES_MAX || in->text == 0 || !hk_py_map_add(&site_numbers, hash, (uint32_t)count)) return 0;
-    sites[count] = (site){in->text, line};
+    if (count == SITES_MAX || in->text == 0) return 0;
+    sites[count] = key;
+    if (!hk_py_map_add(&site_numbers, (uint32_t)count)) return 0;
     atomic_store_explicit(&site_count, count + 1, memory_order_release);
     return (uint32_t)count;
 }
