@@ -61,7 +61,8 @@ static void create(void)
     pages.os = hk_py_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. */
     pages.idle_bytes = 4 << 20;
-    options.big_cache = 2 << 20;
+    /* A table of 2 MiB and what labels add to it. */
+    options.big_cache = (2 << 20) + 4096;
     hak_space *space = hak_space_new(&pages);
     hak_ctx *ctx = space && pthread_key_create(&farewell, leave) == 0 ? hak_ctx_new(space, &options) : NULL;
     if (!ctx) return;

@@ -274,6 +274,22 @@ class Sites(ProgramCase):
         self.assertLess(left, 50)
         self.assertGreaterEqual(changed, steps)
 
+    def test_a_table_of_two_mebibytes_is_kept_for_the_next(self):
+        calls = self.run_code(
+            """
+            import hakmem, json
+            def tables(n):
+                for i in range(n):
+                    [None] * (1 << 18)
+            tables(5)
+            before = hakmem.stats()["os_calls"]
+            tables(30)
+            print(json.dumps(hakmem.stats()["os_calls"] - before))
+            """,
+            env=sites(),
+        )
+        self.assertLess(calls, 5)
+
     def test_names_that_are_no_text(self):
         """File names of other encodings; functions may be called anything."""
         found = self.run_code(
