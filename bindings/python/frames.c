@@ -243,6 +243,8 @@ int hk_py_place_line(const hk_py_place *place, hk_py_line_walk *walk)
     const char *table = hk_py_load(place->code, layout->code_lines);
     size_t size = (size_t)hk_py_load64(table, OB_SIZE);
     const uint8_t *lines = (const uint8_t *)table + BYTES_DATA;
-    return layout->code_body != 0 ? hk_py_line_3_11(lines, size, first, place->offset, walk)
-                                  : hk_py_line_3_10(lines, size, first, place->offset, walk);
+    int line = layout->code_body != 0 ? hk_py_line_3_11(lines, size, first, place->offset, walk)
+                                      : hk_py_line_3_10(lines, size, first, place->offset, walk);
+    /* what a function does before its first line: cells of its closures */
+    return line != 0 ? line : first;
 }

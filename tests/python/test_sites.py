@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from support import HERE, ProgramCase, compiler, needs_objects, preloaded
+from support import HERE, ProgramCase, compiler, needs_objects, needs_version, preloaded
 
 
 def sites(**options):
@@ -84,6 +84,20 @@ class Lines(ProgramCase):
                 code = pending.pop()
                 yield code
                 pending += [c for c in code.co_consts if hasattr(c, "co_code")]
+
+    @needs_version(3, 11)
+    def test_cells_are_of_the_first_line_of_their_function(self):
+        found = self.run_code(
+            r"""
+            import hakmem, json
+            names = {}
+            exec(compile("\n\n\ndef f(a):\n\n    return lambda: a\ng = f(1)", "cells.py", "exec"), names)
+            site = hakmem.site_of(names["g"].__closure__[0])
+            print(json.dumps([site.filename, site.function, site.lineno]))
+            """,
+            env=sites(),
+        )
+        self.assertEqual(found, ["cells.py", "f", 4])
 
     def test_names_of_files_and_functions(self):
         found = self.run_code(
