@@ -1,5 +1,5 @@
 """CPython's own tests with hakmem in all domains, installed early: what fails beyond what fails without it
-must be exactly what asserts that pymalloc is active. `--all`: the whole list (half an hour)."""
+must be exactly what asserts that pymalloc is active. `--all`: the whole list (ten minutes)."""
 
 import argparse
 import importlib.util
