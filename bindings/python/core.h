@@ -62,6 +62,8 @@ const hk_py_provider *hk_py_provider_current(void);
 /* The context of the process, made on first use; NULL = no memory. Inside the hook only; the module, which
  * does not see the core, has the functions below it. [any thread] */
 hak_ctx *hk_py_ctx(void);
+/* The same, where it is made for all domains, or for RAW and arenas. [one thread at a time] */
+hak_ctx *hk_py_ctx_for(bool all);
 
 /* The functions of hakmem.h of the same name, for that context. [any thread] */
 HK_PY_API int hk_py_stats(hak_stats *stats);

@@ -43,6 +43,8 @@ static void leave(void *unused)
     hak_ctx_thread_done(context);
 }
 
+static bool small_blocks;
+
 static void create(void)
 {
     hak_options options = HAK_OPTIONS_INIT;
@@ -59,8 +61,9 @@ static void create(void)
     options.on_error = on_error;
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
     pages.os = hk_py_noted_os();
-    /* Others in the process have memory of their own: what is not in use here would add to theirs. */
-    pages.idle_bytes = 4 << 20;
+    /* Others in the process have memory of their own: what is not in use here would add to theirs. Arenas
+     * that pymalloc gives back are seldom wanted at once. */
+    pages.idle_bytes = small_blocks ? 4 << 20 : 2 << 20;
     /* A table of 2 MiB and what labels add to it. */
     options.big_cache = (2 << 20) + 4096;
     hak_space *space = hak_space_new(&pages);
@@ -74,6 +77,12 @@ hak_ctx *hk_py_ctx(void)
 {
     pthread_once(&once, create);
     return context;
+}
+
+hak_ctx *hk_py_ctx_for(bool all)
+{
+    small_blocks = all;
+    return hk_py_ctx();
 }
 
 hak_ctx *hk_py_heap_find(void)

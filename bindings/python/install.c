@@ -97,7 +97,7 @@ static int choose_provider(const char *labels)
 static int install(const hk_py_python *python, bool all, hk_py_mode mode, const char *labels)
 {
     bool late = python->is_initialized();
-    if (!hk_py_ctx()) return refuse("no memory for a context");
+    if (!hk_py_ctx_for(all)) return refuse("no memory for a context");
     if (choose_provider(labels) != 0) return -1;
     why[0] = '\0';
     int other = late ? stranger(python) : -1;

@@ -72,6 +72,19 @@ class Accounts(ProgramCase):
         self.assertIn("large 18.0", found[4])
 
     @needs_objects
+    def test_what_is_kept_for_later(self):
+        program = """
+            import hakmem, json
+            kept = [bytes(200) for i in range(100000)]
+            del kept
+            print(json.dumps(hakmem.stats()["idle_bytes"]))
+        """
+        self.assertLessEqual(self.run_code(program, all_domains=False), 2 << 20)
+        idle = self.run_code(program)
+        self.assertGreater(idle, 2 << 20)
+        self.assertLessEqual(idle, 4 << 20)
+
+    @needs_objects
     def test_snapshots(self):
         found = self.run_code("""
             import hakmem, json
