@@ -31,6 +31,7 @@ FIGURES = {
     "free shared small": ("hak_free", "shared-small", BATCH),
     "alloc shared run": ("hak_alloc", "shared-run", BATCH),
     "free shared run": ("hak_free", "shared-run", BATCH),
+    "block size small": ("hak_block_size", "size-small", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
 }

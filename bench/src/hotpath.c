@@ -44,6 +44,15 @@ static void resize(size_t n, size_t rounds)
     hak_free(ctx, p);
 }
 
+static void size(size_t n, size_t rounds)
+{
+    void *p = hak_alloc(ctx, n);
+    for (; rounds; rounds--)
+        for (int i = 0; i < BATCH; i++)
+            if (hak_block_size(ctx, p) < n) abort();
+    hak_free(ctx, p);
+}
+
 static void mix(size_t n, size_t rounds)
 {
     (void)n;
@@ -67,15 +76,11 @@ static const struct {
     size_t n;
     bool shared;
 } works[] = {
-    {"pairs-small", pairs, SMALL, false},
-    {"pairs-run", pairs, RUN, false},
-    {"labelled-small", labelled, SMALL, false},
-    {"labelled-run", labelled, RUN, false},
-    {"resize-small", resize, SMALL, false},
-    {"resize-run", resize, RUN, false},
-    {"shared-small", pairs, SMALL, true},
-    {"shared-run", pairs, RUN, true},
-    {"mix", mix, 0, false},
+    {"pairs-small", pairs, SMALL, false},       {"pairs-run", pairs, RUN, false},
+    {"labelled-small", labelled, SMALL, false}, {"labelled-run", labelled, RUN, false},
+    {"resize-small", resize, SMALL, false},     {"resize-run", resize, RUN, false},
+    {"shared-small", pairs, SMALL, true},       {"shared-run", pairs, RUN, true},
+    {"size-small", size, SMALL, false},         {"mix", mix, 0, false},
 };
 
 static int work(void (*run)(size_t n, size_t rounds), size_t n, size_t rounds, bool shared)

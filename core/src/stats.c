@@ -38,6 +38,12 @@ HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)
     return b && !b->cached ? b->size : 0;
 }
 
+size_t hak_block_size(const hak_ctx *ctx, const void *p)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    return HK_LIKELY(kind < HK_SMALL_CLASSES) ? hk_classes[kind].size : hak_usable_size(ctx, p);
+}
+
 void hk_misuse(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;

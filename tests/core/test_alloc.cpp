@@ -140,6 +140,7 @@ TEST_CASE("size 0 gives distinct blocks")
     hak_free_sized(ctx, nullptr, 0);
     hak_free_cs(ctx, nullptr, 0);
     CHECK(hak_usable_size(ctx, nullptr) == 0);
+    CHECK(hak_block_size(ctx, nullptr) == 0);
 }
 
 TEST_CASE("calloc is zero on fresh and on recycled memory")

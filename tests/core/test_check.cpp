@@ -87,6 +87,7 @@ TEST_CASE("foreign pointers are reported and not touched")
         CHECK(hak_realloc_cs(c.ctx, p, 5000, 0, 0) == nullptr);
         c.require_one(HAK_E_FOREIGN, p);
         CHECK(hak_usable_size(c.ctx, p) == 0);
+        CHECK(hak_block_size(c.ctx, p) == 0);
         CHECK(hak_label_of(c.ctx, p) == 0);
         CHECK_FALSE(hak_owns(c.ctx, p));
     }

@@ -245,7 +245,8 @@ void Shadow::reallocate(Heap &h, size_t index)
         if (sized && n <= b.n) wrong(h, "a shrink failed");
         check_null(h);
         check_contents(h, b, b.n);
-        if (hak_usable_size(h.ctx, b.p) != b.usable || hak_label_of(h.ctx, b.p) != b.label)
+        if (hak_usable_size(h.ctx, b.p) != b.usable || hak_block_size(h.ctx, b.p) != b.usable ||
+            hak_label_of(h.ctx, b.p) != b.label)
             wrong(h, "a failed realloc changed the block");
         return;
     }
@@ -441,7 +442,8 @@ void Shadow::verify()
             if (seen[i].p != b.p || seen[i].size != b.usable || seen[i].label != b.label)
                 wrong(h, "visit differs from the shadow");
             check_contents(h, b, b.n);
-            if (hak_ctx_of(space_, b.p) != h.ctx || hak_usable_size(h.ctx, b.p) != b.usable)
+            if (hak_ctx_of(space_, b.p) != h.ctx || hak_usable_size(h.ctx, b.p) != b.usable ||
+                hak_block_size(h.ctx, b.p) != b.usable)
                 wrong(h, "owner or usable size");
         }
         hak_stats s;

@@ -145,7 +145,7 @@ void *pvalloc(size_t n)
 size_t malloc_usable_size(void *p)
 {
     hak_ctx *heap = hk_heap();
-    return p == NULL || heap == NULL ? 0 : hak_usable_size(heap, p);
+    return heap == NULL ? 0 : hak_block_size(heap, p);
 }
 
 int malloc_trim(size_t pad)

@@ -284,6 +284,9 @@ HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
 /* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. */
 HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
+/* The same, at less cost, of p that is NULL, a block of ctx, or not in memory that ctx owns. Any number for
+ * others, such as one inside a block. */
+HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. */
 HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
