@@ -87,6 +87,7 @@ static hak_ctx *make(void)
     if (space == NULL) return NULL;
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = true;
+    options.counted = true; /* a queue frees in the order of addresses, too, and is no sweep */
     options.name = hk_heap_name;
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;

@@ -2,6 +2,8 @@
  * every block 16-aligned. Pointers that are not hakmem's (of ld.so, from before) are ignored. */
 #include "heap.h"
 
+#include <hakmem/inline.h>
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -39,13 +41,20 @@ void *malloc(size_t n)
     hak_ctx *heap = hk_thread_heap;
     size_t room = rounded(n);
     if (HK_UNLIKELY(room == 0 || heap == NULL)) return malloc_slow(n);
-    return checked(hak_alloc(heap, room));
+    return checked(hak_alloc_inline(heap, room, 0));
+}
+
+static __attribute__((noinline)) void free_slow(void *p)
+{
+    hak_ctx *heap = hk_heap();
+    if (heap != NULL) hak_free(heap, p);
 }
 
 void free(void *p)
 {
-    hak_ctx *heap = hk_heap();
-    if (HK_LIKELY(heap != NULL)) hak_free(heap, p);
+    hak_ctx *heap = hk_thread_heap;
+    if (HK_LIKELY(heap != NULL)) hak_free_inline(heap, p);
+    else free_slow(p);
 }
 
 /* Of libcs before glibc 2.26; programs built then may still look for it. */
