@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { RANGES_MAX = 8, WORD = sizeof(uintptr_t), NAME_MAX_BYTES = 64, ENTRIES_MAX = 256 };
 
@@ -207,6 +208,19 @@ static void learn_tables(reading *r)
     }
 }
 
+/* Names were read all over the constants: their pages come again for who needs them. Not what is mapped
+ * first, which is the loader's. */
+static void give_back(const reading *r)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < r->all_count; i++) {
+        uintptr_t low = (r->all[i].low + page - 1) & ~(page - 1), high = r->all[i].high & ~(page - 1);
+        bool constants = r->all[i].low != r->core->low && !in(r->text, r->text_count, r->all[i].low, 1) &&
+                         !in(r->data, r->data_count, r->all[i].low, 1);
+        if (constants && low < high) madvise((void *)low, high - low, MADV_DONTNEED);
+    }
+}
+
 void hk_py_learn(const hk_image *core, const hk_py_functions *functions, const hk_py_words *words,
                  unsigned char *subsystems, const void *type_type)
 {
@@ -221,6 +235,7 @@ void hk_py_learn(const hk_image *core, const hk_py_functions *functions, const h
                  .type_type = (uintptr_t)type_type};
     dl_iterate_phdr(find_ranges, &r);
     learn_tables(&r);
+    give_back(&r);
     /* names go before tables */
     for (size_t i = 0; i < count; i++)
         if (subsystems[i] != HK_PY_UNKNOWN) found[i] = subsystems[i];
