@@ -54,15 +54,27 @@ static uint32_t resolve(const void *frame, uint64_t key)
     return 0;
 }
 
+/* Code objects that begin to be forgotten, and that are. Interpreters with a GIL of their own forget while
+ * others look for a place. */
+static _Atomic uint32_t begun, ended;
+
+/* Words that are in use move to their own slots; one lost in a race is found again. None that is on its way
+ * must outlive its code object: where one may have died meanwhile, it is lost too. */
+static void move_home(size_t slot, size_t from, uint64_t word)
+{
+    uint32_t before = atomic_load(&begun);
+    if (slot == from || atomic_load(&ended) != before) return;
+    atomic_store(&hk_py_places[from], atomic_exchange(&hk_py_places[slot], word));
+    if (atomic_load(&begun) != before) atomic_store(&hk_py_places[from], 0);
+}
+
 static uint32_t find(const void *frame, uint64_t key)
 {
     size_t slot = hk_py_place_slot(key);
     for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++) {
         uint64_t word = atomic_load_explicit(&hk_py_places[slot ^ i], memory_order_relaxed);
         if (!is_of(word, key)) continue;
-        /* those that are in use move to their own slots; a word lost in a race is found again */
-        uint64_t other = atomic_exchange_explicit(&hk_py_places[slot], word, memory_order_relaxed);
-        if (i != 0) atomic_store_explicit(&hk_py_places[slot ^ i], other, memory_order_relaxed);
+        move_home(slot, slot ^ i, word);
         return (uint32_t)(word ^ hk_py_place_word(key));
     }
     int error = errno;
@@ -97,10 +109,8 @@ static void forget(uint64_t low, uint64_t high)
     }
 }
 
-void hk_py_places_forget(const void *code)
+static void forget_all(const hk_py_layout *at, const void *code)
 {
-    const hk_py_layout *at = hk_py_frames_ready.layout;
-    if (!at || !has_numbers(code)) return;
     size_t units = hk_py_code_units(code);
     if (at->code_body != 0) {
         forget((uintptr_t)code, (uintptr_t)code + at->code_body + 2 * units);
@@ -110,4 +120,13 @@ void hk_py_places_forget(const void *code)
         uint64_t key = hk_py_number_key(code, (uint32_t)i - 1); /* -1: before the first */
         forget(key, key);
     }
+}
+
+void hk_py_places_forget(const void *code)
+{
+    const hk_py_layout *at = hk_py_frames_ready.layout;
+    if (!at || !has_numbers(code)) return;
+    atomic_fetch_add(&begun, 1);
+    forget_all(at, code);
+    atomic_fetch_add(&ended, 1);
 }
