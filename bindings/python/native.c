@@ -72,7 +72,7 @@ static uintptr_t core_code(void)
 /* The kernel maps 64 KiB of tables around what is read. Most places are new while the interpreter starts. */
 static void give_tables_back(void)
 {
-    enum { START = 256 };
+    enum { START = 128 };
     static atomic_uint resolved;
     if (atomic_fetch_add_explicit(&resolved, 1, memory_order_relaxed) >= START) hk_cfi_give_back(core_code());
 }

@@ -90,3 +90,33 @@ hk_extent *hk_extent_of(const hak_space *s, const void *p)
     }
     return NULL;
 }
+
+unsigned hk_units_a_page(unsigned area)
+{
+    return area == 0 ? 4 : area >= 4 ? 32 : 2u << area;
+}
+
+void hk_chunk_add_paged(hk_mask *m, const hk_chunk *chunk, unsigned area)
+{
+    unsigned n = hk_units_a_page(area);
+    for (uint32_t pages = chunk->label_pages[area]; pages; pages &= pages - 1) {
+        hk_mask more = hk_mask_of((unsigned)__builtin_ctz(pages) * n, n);
+        m->w[0] |= more.w[0];
+        m->w[1] |= more.w[1];
+    }
+}
+
+unsigned hk_chunk_page_unused(const hk_chunk *chunk, unsigned area)
+{
+    unsigned n = hk_units_a_page(area);
+    hk_mask others = {{0, 0}};
+    for (unsigned a = 0; a < HK_PAGED_AREAS; a++)
+        hk_chunk_add_paged(&others, chunk, a);
+    for (unsigned i = 0; i < HK_CHUNK_UNITS; i += n) {
+        hk_mask m = hk_mask_of(i, n);
+        uint64_t rest[2] = {m.w[0] & ~(chunk->free[0] & ~chunk->dirty[0] & ~others.w[0]),
+                            m.w[1] & ~(chunk->free[1] & ~chunk->dirty[1] & ~others.w[1])};
+        if (!(rest[0] | rest[1])) return i;
+    }
+    return HK_CHUNK_UNITS;
+}

@@ -347,76 +347,50 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
     return claim(s, e, c, 0, n, entry, zero);
 }
 
-/* Units whose label bytes share a page; of the coarsest area fewer, since others want rows too. */
-static unsigned units_a_page(unsigned area)
-{
-    return area == 0 ? 4 : area >= 4 ? 32 : 2u << area;
-}
-
-/* Adds the units whose page of label bytes is in use. */
-static void add_paged(hk_mask *m, const hk_chunk *chunk, unsigned area)
-{
-    unsigned n = units_a_page(area);
-    for (uint32_t pages = chunk->label_pages[area]; pages; pages &= pages - 1) {
-        hk_mask more = hk_mask_of((unsigned)__builtin_ctz(pages) * n, n);
-        m->w[0] |= more.w[0];
-        m->w[1] |= more.w[1];
-    }
-}
-
-/* First unit of a page of which none is in use or resident, or shares a page with others; 128 = none. */
-static unsigned page_unused(const hk_chunk *chunk, const uint64_t cold[2], unsigned area)
-{
-    unsigned n = units_a_page(area);
-    hk_mask others = {{0, 0}};
-    for (unsigned a = 0; a < HK_PAGED_AREAS; a++)
-        add_paged(&others, chunk, a);
-    for (unsigned i = 0; i < HK_CHUNK_UNITS; i += n) {
-        hk_mask m = hk_mask_of(i, n);
-        if ((cold[0] & ~others.w[0] & m.w[0]) == m.w[0] && (cold[1] & ~others.w[1] & m.w[1]) == m.w[1])
-            return i;
-    }
-    return HK_CHUNK_UNITS;
-}
-
 static hk_unit_id claim_paged(hak_space *s, hk_extent *e, unsigned area, size_t unit, uint32_t entry,
                               bool *zero)
 {
     size_t c = unit / HK_CHUNK_UNITS;
     unsigned bit = unit % HK_CHUNK_UNITS;
-    hk_extent_chunk(e, c)->label_pages[area] |= UINT32_C(1) << bit / units_a_page(area);
+    hk_extent_chunk(e, c)->label_pages[area] |= UINT32_C(1) << bit / hk_units_a_page(area);
     return claim(s, e, c, bit, 1, entry, zero);
 }
 
+/* Looks at few chunks: where these have no unit for the area, any will do. */
 static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
                              bool huge, bool *zero)
 {
-    /* What is resident, what shares a page, what has a page to itself. */
-    size_t warm = SIZE_MAX, shared = SIZE_MAX, own = SIZE_MAX;
+    enum { LOOKS = 4 };
+    size_t looked[LOOKS], looks = 0, warm = SIZE_MAX, shared = SIZE_MAX;
     bool idle = want != HK_WANT_COLD && hk_get(&s->idle_units) > 0;
-    for (size_t c = 0; c < e->chunks_used; c++) {
+    for (size_t c = 0; c < e->chunks_used && looks < LOOKS && (idle || shared == SIZE_MAX); c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
         if (chunk->longest == 0) continue;
+        if (!(chunk->free[0] | chunk->free[1])) {
+            chunk->longest = 0;
+            continue;
+        }
+        looked[looks++] = c;
         hk_mask m = {{0, 0}};
-        add_paged(&m, chunk, area);
+        hk_chunk_add_paged(&m, chunk, area);
         uint64_t some[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
-        uint64_t cold[2] = {chunk->free[0] & ~chunk->dirty[0], chunk->free[1] & ~chunk->dirty[1]};
-        if (!(some[0] | some[1] | cold[0] | cold[1])) chunk->longest = 0;
-        uint64_t both[2] = {some[0] & m.w[0], some[1] & m.w[1]},
-                 near[2] = {cold[0] & m.w[0], cold[1] & m.w[1]};
+        uint64_t both[2] = {some[0] & m.w[0], some[1] & m.w[1]};
+        uint64_t near[2] = {chunk->free[0] & ~chunk->dirty[0] & m.w[0],
+                            chunk->free[1] & ~chunk->dirty[1] & m.w[1]};
         size_t first = c * HK_CHUNK_UNITS;
         if (idle && (both[0] | both[1]))
             return claim_paged(s, e, area, first + hk_mask_row(both, 1), entry, zero);
         if (warm == SIZE_MAX && (some[0] | some[1])) warm = first + hk_mask_row(some, 1);
         if (shared == SIZE_MAX && (near[0] | near[1])) shared = first + hk_mask_row(near, 1);
-        unsigned unused = own == SIZE_MAX ? page_unused(chunk, cold, area) : HK_CHUNK_UNITS;
-        if (unused < HK_CHUNK_UNITS) own = first + unused;
-        if (!idle && shared != SIZE_MAX) break;
     }
-    size_t unit = shared != SIZE_MAX ? shared : idle && warm != SIZE_MAX ? warm : own;
+    size_t unit = shared != SIZE_MAX ? shared : idle ? warm : SIZE_MAX;
+    for (size_t i = 0; i < looks && unit == SIZE_MAX; i++) {
+        unsigned row = hk_chunk_page_unused(hk_extent_chunk(e, looked[i]), area);
+        if (row < HK_CHUNK_UNITS) unit = looked[i] * HK_CHUNK_UNITS + row;
+    }
     if (unit == SIZE_MAX) {
         unit = (size_t)e->chunks_used * HK_CHUNK_UNITS;
-        if (unit >= e->units || chunk_open(s, e, e->chunks_used, huge) != 0) return 0;
+        if (looks == LOOKS || unit >= e->units || chunk_open(s, e, e->chunks_used, huge) != 0) return 0;
     }
     return claim_paged(s, e, area, unit, entry, zero);
 }
