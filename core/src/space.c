@@ -70,6 +70,23 @@ void hk_space_huge(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
+static bool unused(const hk_chunk *chunk, unsigned unit)
+{
+    return chunk->free[unit / 64] & ~chunk->dirty[unit / 64] & UINT64_C(1) << unit % 64;
+}
+
+/* Free units without pages of their own on both sides of n units; returns how many. */
+static unsigned add_unused(const hk_chunk *chunk, unsigned *from, unsigned n)
+{
+    unsigned first = *from, end = first + n;
+    while (first > 0 && unused(chunk, first - 1))
+        first--;
+    while (end < HK_CHUNK_UNITS && unused(chunk, end))
+        end++;
+    *from = first;
+    return end - first - n;
+}
+
 /* Decommits the idle units of a chunk, the highest first, at most `most`; returns how many. */
 static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
 {
@@ -87,8 +104,9 @@ static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
         hk_mask m = hk_mask_of(from, n);
         chunk->dirty[0] &= ~m.w[0];
         chunk->dirty[1] &= ~m.w[1];
-        call_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
-                      (size_t)n << HK_UNIT_SHIFT);
+        unsigned more = chunk->huge ? add_unused(chunk, &from, n) : 0;
+        call_decommit_rest(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
+                           (size_t)(n + more) << HK_UNIT_SHIFT, (size_t)more << HK_UNIT_SHIFT);
         done += n;
     }
     return done;
@@ -282,6 +300,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
     e->chunks_used++;
+    chunk->huge = e->owned && huge && !s->os.commit;
     if (e->owned && huge) call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }

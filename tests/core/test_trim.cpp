@@ -444,3 +444,59 @@ TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a
     records(ctx, 1000, 1000);
     CHECK(stats_of(ctx).cached_bytes < 100 * KiB);
 }
+
+namespace
+{
+
+// The real functions, and how many bytes at most went back in one call.
+struct Watched {
+    hak_os real;
+    size_t most = 0;
+
+    Watched()
+    {
+        hak_os_default(&real);
+    }
+    hak_os table()
+    {
+        hak_os os = real;
+        os.user = this;
+        os.decommit = [](void *user, void *p, size_t n) {
+            auto *w = static_cast<Watched *>(user);
+            w->most = std::max(w->most, n);
+            w->real.decommit(w->real.user, p, n);
+        };
+        return os;
+    }
+};
+
+} // namespace
+
+TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back with the rest")
+{
+    auto most = [](size_t huge_from) {
+        Watched watched;
+        hak_os os = watched.table();
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        options.huge_from = huge_from;
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        void *kept = hak_alloc(ctx, 100);
+        std::vector<void *> blocks;
+        for (size_t i = 0; i < 3 * MiB / 64; i++)
+            blocks.push_back(hak_alloc(ctx, 64));
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        size_t returned = hak_ctx_trim(ctx);
+        CHECK(returned >= 2 * MiB);
+        CHECK(returned <= 3 * MiB + 512 * KiB);
+        CHECK(hak_usable_size(ctx, kept) >= 100);
+        hak_space_delete(space);
+        return watched.most;
+    };
+    CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
+    CHECK(most(HAK_NONE) < 2 * MiB);
+}
