@@ -27,6 +27,7 @@ FIGURES = {
     "free run": ("hak_free", "pairs-run", BATCH),
     "free sized run": ("hak_free_sized", "labelled-run", BATCH),
     "realloc in place run": ("hak_realloc", "resize-run", BATCH),
+    "realloc sized in place": ("hak_realloc_sized", "resize-sized-run", BATCH),
     "alloc shared small": ("hak_alloc", "shared-small", BATCH),
     "free shared small": ("hak_free", "shared-small", BATCH),
     "alloc shared run": ("hak_alloc", "shared-run", BATCH),

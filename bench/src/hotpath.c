@@ -44,6 +44,15 @@ static void resize(size_t n, size_t rounds)
     hak_free(ctx, p);
 }
 
+static void resize_sized(size_t n, size_t rounds)
+{
+    void *p = hak_alloc(ctx, n);
+    for (; rounds; rounds--)
+        for (size_t i = 0; i < BATCH; i++)
+            p = hak_realloc_sized(ctx, p, n - !(i % 2), n - i % 2);
+    hak_free(ctx, p);
+}
+
 static void size(size_t n, size_t rounds)
 {
     void *p = hak_alloc(ctx, n);
@@ -76,11 +85,17 @@ static const struct {
     size_t n;
     bool shared;
 } works[] = {
-    {"pairs-small", pairs, SMALL, false},       {"pairs-run", pairs, RUN, false},
-    {"labelled-small", labelled, SMALL, false}, {"labelled-run", labelled, RUN, false},
-    {"resize-small", resize, SMALL, false},     {"resize-run", resize, RUN, false},
-    {"shared-small", pairs, SMALL, true},       {"shared-run", pairs, RUN, true},
-    {"size-small", size, SMALL, false},         {"mix", mix, 0, false},
+    {"pairs-small", pairs, SMALL, false},
+    {"pairs-run", pairs, RUN, false},
+    {"labelled-small", labelled, SMALL, false},
+    {"labelled-run", labelled, RUN, false},
+    {"resize-small", resize, SMALL, false},
+    {"resize-run", resize, RUN, false},
+    {"resize-sized-run", resize_sized, RUN, false},
+    {"shared-small", pairs, SMALL, true},
+    {"shared-run", pairs, RUN, true},
+    {"size-small", size, SMALL, false},
+    {"mix", mix, 0, false},
 };
 
 static int work(void (*run)(size_t n, size_t rounds), size_t n, size_t rounds, bool shared)

@@ -18,9 +18,21 @@
 #define FEW(s) (FITS(s, 1) ? 1 : FITS(s, 2) ? 2 : FITS(s, 3) ? 3 : FITS(s, 4) ? 4 : FITS(s, 5) ? 5 : 8)
 #define MAGAZINE(s)                                                                                          \
     ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
+/* All sizes of the class that holds the least within the room. */
+#define STEP(s)                                                                                              \
+    ((s) <= 512     ? 8                                                                                      \
+     : (s) <= 1024  ? 32                                                                                     \
+     : (s) <= 2048  ? 128                                                                                    \
+     : (s) <= 4096  ? 256                                                                                    \
+     : (s) <= 8192  ? 512                                                                                    \
+     : (s) <= 16384 ? 1024                                                                                   \
+                    : 2048)
+#define BELOW(s) (((s)-1) / STEP(s) * STEP(s))
+#define LEAST(s) ((s) == 8 ? 0 : BELOW((s)-HK_ROOM(s)) + 1)
 #define CLASS(s)                                                                                             \
     {                                                                                                        \
-        (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), FEW(s), UNITS(s), SHIFT(s), AREA(s), MAGAZINE(s)       \
+        (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), LEAST(s), FEW(s), UNITS(s), SHIFT(s), AREA(s),         \
+            MAGAZINE(s)                                                                                      \
     }
 #define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
 #define CLASS16(s, d)                                                                                        \

@@ -19,12 +19,17 @@ enum {
 typedef struct hk_class {
     uint32_t reciprocal; /* ceil(2^32 / size): exact for offsets below 128 KiB */
     uint16_t size;
+    uint16_t least;   /* a block is kept when it is resized to this or more; see HK_ROOM */
     uint8_t few;      /* units of a slab in a small heap */
     uint8_t units;    /* ... and in one where they are no matter */
     uint8_t shift;    /* log2 of the bytes that share a label byte; at most the size */
     uint8_t area;     /* which label area has that shift */
     uint8_t magazine; /* blocks kept at hand, at most */
 } hk_class;
+
+/* What a block of s bytes may have beyond the class of what it is used for. Growth by small steps leaves as
+ * much room ahead, from 1 KiB on. */
+#define HK_ROOM(s) ((s) <= 1024 ? (s) / 8 : (s) / 4)
 
 HK_HIDDEN extern const hk_class hk_classes[HK_SMALL_CLASSES];
 /* Class of a size up to 1024, by (size + 7) / 8. */

@@ -7,19 +7,17 @@
 #include "packed.h"
 #include "run.h"
 
-/* What a block of `size` bytes may have beyond the class of what it is used for. Growth by small steps leaves
- * as much room ahead, from 1 KiB on. */
-HK_INLINE size_t room_of(const hak_ctx *ctx, size_t size)
+/* A request of a multiple of 16 bytes is 16-aligned. */
+HK_INLINE bool aligned_for(const void *p, size_t n)
 {
-    return ctx->checked ? 0 : size <= 1024 ? size / 8 : size / 8 + size / 16;
+    return HK_LIKELY((uintptr_t)p % 16 == 0) || n % 16 || n < 16;
 }
 
 /* Whether a block of `size` bytes is kept for n: it fits, and a class of its own would save little. */
-HK_INLINE bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
+static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
-    if (n > size || size > HK_SMALL_MAX) return false;
-    if (n >= 16 && n % 16 == 0 && (uintptr_t)p % 16) return false; /* such a request is 16-aligned */
-    size_t room = room_of(ctx, size);
+    if (n > size || size > HK_SMALL_MAX || !aligned_for(p, n)) return false;
+    size_t room = ctx->checked ? 0 : HK_ROOM(size);
     return size - n <= room || size - hk_classes[hk_class_of(n)].size <= room;
 }
 
@@ -27,7 +25,9 @@ HK_INLINE bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
-    return kind < HK_SMALL_CLASSES && !ctx->checked && stays(ctx, p, hk_classes[kind].size, n);
+    if (kind >= HK_SMALL_CLASSES || ctx->checked) return false;
+    const hk_class *c = &hk_classes[kind];
+    return n <= c->size && n >= c->least && aligned_for(p, n);
 }
 
 /* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
@@ -36,8 +36,7 @@ static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
 {
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
     unsigned fit = hk_class_of(n), class = fit;
-    while (class + 1 < HK_SMALL_CLASSES && (size_t)hk_classes[class + 1].size - hk_classes[fit].size <=
-                                               room_of(ctx, hk_classes[class + 1].size))
+    while (class + 1 < HK_SMALL_CLASSES && hk_classes[class + 1].least <= hk_classes[fit].size)
         class ++;
     return hk_classes[class].size;
 }
@@ -142,7 +141,7 @@ static bool same_class(const hak_ctx *ctx, const void *p, size_t old, size_t n)
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
 {
-    if (same_class(ctx, p, old, n)) {
+    if (same_class(ctx, p, old, n) || stays_in_slab(ctx, p, n)) {
         if (ctx->labelled) hk_relabel(ctx, p, label);
         return p;
     }
@@ -151,6 +150,6 @@ void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_labe
 
 void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
 {
-    if (same_class(ctx, p, old, n)) return p;
+    if (same_class(ctx, p, old, n) || stays_in_slab(ctx, p, n)) return p;
     return reallocate(ctx, p, old, n, true, 0, 0);
 }
