@@ -525,9 +525,9 @@ void hak_ctx_destroy(hak_ctx *ctx)
         wipe(ctx, s);
     }
     hk_space_unreserve(space, &ctx->reserve);
-    hk_unit_id id = ctx->id;
-    hk_space_give_all(space, ctx->all);
-    hk_space_give(space, id, 1, 0);
+    hk_unit_id all = ctx->all;
+    hk_space_give(space, ctx->id, 1, 0);
+    hk_space_give_all(space, all);
 }
 
 void hak_space_delete(hak_space *space)

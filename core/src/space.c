@@ -2,6 +2,7 @@
 
 #include "classes.h"
 #include "extent.h"
+#include "idle.h"
 #include "mask.h"
 
 static void *call_reserve(hak_space *s, size_t n, size_t align)
@@ -25,18 +26,6 @@ static int call_commit(hak_space *s, void *p, size_t n)
 }
 
 /* counted: bytes of it that went back before. One step, for others look at the sum. */
-static void call_decommit_rest(hak_space *s, void *p, size_t n, size_t counted)
-{
-    hk_add(&s->os_calls, 1);
-    hk_add(&s->returned_bytes, n - counted);
-    s->os.decommit(s->os.user, p, n);
-}
-
-static void call_decommit(hak_space *s, void *p, size_t n)
-{
-    call_decommit_rest(s, p, n, 0);
-}
-
 int hk_space_commit(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
@@ -48,7 +37,7 @@ int hk_space_commit(hak_space *s, void *p, size_t n)
 void hk_space_decommit(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
-    call_decommit(s, p, n);
+    hk_idle_decommit(s, p, n, 0);
     hk_lock_drop(&s->lock);
 }
 
@@ -70,74 +59,6 @@ void hk_space_huge(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
-static bool unused(const hk_chunk *chunk, unsigned unit)
-{
-    return chunk->free[unit / 64] & ~chunk->dirty[unit / 64] & UINT64_C(1) << unit % 64;
-}
-
-/* Free units without pages of their own on both sides of n units; returns how many. */
-static unsigned add_unused(const hk_chunk *chunk, unsigned *from, unsigned n)
-{
-    unsigned first = *from, end = first + n;
-    while (first > 0 && unused(chunk, first - 1))
-        first--;
-    while (end < HK_CHUNK_UNITS && unused(chunk, end))
-        end++;
-    *from = first;
-    return end - first - n;
-}
-
-/* Decommits the idle units of a chunk, the highest first, at most `most`; returns how many. */
-static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
-{
-    hk_chunk *chunk = hk_extent_chunk(e, c);
-    unsigned done = 0;
-    while (done < most) {
-        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
-        if (!(idle[0] | idle[1])) break;
-        unsigned last =
-            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
-        unsigned from = last;
-        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
-            from--;
-        unsigned n = last - from + 1;
-        hk_mask m = hk_mask_of(from, n);
-        chunk->dirty[0] &= ~m.w[0];
-        chunk->dirty[1] &= ~m.w[1];
-        unsigned more = chunk->huge ? add_unused(chunk, &from, n) : 0;
-        call_decommit_rest(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
-                           (size_t)(n + more) << HK_UNIT_SHIFT, (size_t)more << HK_UNIT_SHIFT);
-        done += n;
-    }
-    return done;
-}
-
-/* With the lock held. The caller's buffer stays resident. */
-static size_t purge_to(hak_space *s, size_t keep, size_t most)
-{
-    size_t done = 0;
-    for (uint32_t i = s->extents; i > 0; i--) {
-        hk_extent *e = hk_extent_number(s, i - 1);
-        for (size_t c = e->owned ? e->chunks_used : 0; c > 0; c--) {
-            size_t idle = hk_get(&s->idle_units);
-            if (idle <= keep || done >= most) return done;
-            unsigned n = purge_chunk(s, e, c - 1, hk_min(idle - keep, most - done));
-            hk_set(&s->idle_units, idle - n);
-            done += n;
-        }
-    }
-    return done;
-}
-
-/* With the lock held: idle units of n bytes, or what there is. */
-static void shrink(hak_space *s, size_t n)
-{
-    size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
-    if (units == 0) return;
-    purge_to(s, idle - units, units);
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
-}
-
 /* With the lock held. */
 static void note_resident(hak_space *s)
 {
@@ -150,7 +71,7 @@ static void count_mapped(hak_space *s, size_t n, size_t less)
     hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
     hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
     if (less > n) hk_add(&s->returned_bytes, less - n);
-    else shrink(s, n - less);
+    else hk_idle_shrink(s, n - less);
     note_resident(s);
 }
 
@@ -466,63 +387,6 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
     return ok;
 }
 
-/* Whole pages of [from, to), which hold records of free units. */
-static void give_records(hak_space *s, const void *from, const void *to)
-{
-    uintptr_t first = hk_align_up((uintptr_t)from, HK_PAGE), last = (uintptr_t)to & ~(HK_PAGE - 1);
-    if (first < last) call_decommit(s, (void *)first, last - first);
-}
-
-static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)
-{
-    uintptr_t first = e->base + (from << HK_UNIT_SHIFT), last = e->base + (to << HK_UNIT_SHIFT);
-    for (unsigned a = 0; a < HK_AREAS; a++)
-        give_records(s, &e->labels[a][first >> hk_area_shift[a]], &e->labels[a][last >> hk_area_shift[a]]);
-}
-
-static void give_bits(hak_space *s, hk_extent *e, size_t from, size_t to)
-{
-    give_records(s, hk_extent_bits(e, from), hk_extent_bits(e, to));
-}
-
-/* Chunks at the end in which nothing is in use or resident are closed, and opened anew when they are needed:
- * slab records, bitmaps and label bytes are then zero again. */
-static void close_chunks(hak_space *s, hk_extent *e)
-{
-    size_t used = e->chunks_used, keep = used, end = hk_min(used * HK_CHUNK_UNITS, e->units);
-    for (; keep > 1; keep--) {
-        hk_chunk *chunk = hk_extent_chunk(e, keep - 1);
-        size_t from = (keep - 1) * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - from);
-        if (hk_mask_count(chunk->free) != n || chunk->dirty[0] | chunk->dirty[1]) break;
-        if (chunk->labels) give_labels(s, e, from, from + n);
-        chunk->free[0] = chunk->free[1] = 0;
-        chunk->longest = 0;
-        chunk->labels = false;
-        memset(chunk->label_pages, 0, sizeof chunk->label_pages);
-    }
-    if (keep == used) return;
-    e->chunks_used = (uint32_t)keep;
-    size_t from = keep * HK_CHUNK_UNITS;
-    give_bits(s, e, from, end);
-    give_records(s, hk_extent_slab(e, end - 1), hk_extent_slab(e, from) + 1);
-    /* In the chunk before, too, where nothing has to be committed again. */
-    hk_chunk *last = hk_extent_chunk(e, keep - 1);
-    if (s->os.commit || last->dirty[1]) return;
-    from -= last->dirty[0] ? 64u + (unsigned)__builtin_clzll(last->dirty[0]) : HK_CHUNK_UNITS;
-    give_bits(s, e, from, keep * HK_CHUNK_UNITS);
-    if (last->labels) give_labels(s, e, from, keep * HK_CHUNK_UNITS);
-}
-
-void hk_space_purge(hak_space *s)
-{
-    hk_lock_take(&s->lock);
-    purge_to(s, 0, SIZE_MAX);
-    for (uint32_t i = 0; i < s->extents; i++)
-        if (hk_extent_number(s, i)->owned) close_chunks(s, hk_extent_number(s, i));
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
-    hk_lock_drop(&s->lock);
-}
-
 /* With the lock held. */
 static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
 {
@@ -530,7 +394,7 @@ static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
     size_t unit = id - e->first;
     set_map(e, unit, units, 0);
     if (holes)
-        call_decommit_rest(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
+        hk_idle_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
     hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
@@ -548,26 +412,15 @@ static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
     }
 }
 
-/* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
-#define IDLE_LEAST ((size_t)32 << 20)
-
-static void keep_idle(hak_space *s)
-{
-    size_t idle = hk_get(&s->idle_units) << HK_UNIT_SHIFT;
-    size_t half = (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2;
-    size_t keep = s->idle_limit == HAK_NONE ? 0 : s->idle_limit ? s->idle_limit : hk_max(IDLE_LEAST, half);
-    if (HK_UNLIKELY(idle > keep)) purge_to(s, (keep - keep / 4) >> HK_UNIT_SHIFT, SIZE_MAX);
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
-}
-
 void hk_space_give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
 {
     hk_lock_take(&s->lock);
     give(s, id, units, holes);
-    keep_idle(s);
+    hk_idle_keep(s);
     hk_lock_drop(&s->lock);
 }
 
+/* What goes back to the OS goes when all is given: whole chunks, so that no huge page is split. */
 void hk_space_give_all(hak_space *s, hk_unit_id all)
 {
     enum { BATCH = 256 }; /* others wait for the lock meanwhile */
@@ -578,7 +431,12 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
             give(s, all, slab->units, hk_slab_released(slab));
             all = slab->all_next;
         }
-        keep_idle(s);
+        hk_lock_drop(&s->lock);
+    }
+    for (size_t excess = 1; excess;) {
+        hk_lock_take(&s->lock);
+        excess = hk_idle_excess(s);
+        hk_idle_shrink(s, hk_min(excess, HK_IDLE_BATCH) << HK_UNIT_SHIFT);
         hk_lock_drop(&s->lock);
     }
 }
@@ -631,47 +489,7 @@ void hk_space_unreserve(hak_space *s, hk_reserve *r)
     chunk->longest = HK_CHUNK_UNITS;
     hk_sub(&s->used_units, n);
     if (!r->cold) hk_add(&s->idle_units, n);
-    keep_idle(s);
-    hk_lock_drop(&s->lock);
-}
-
-/* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back
- * and then wanted again after all was given back too soon: idle units must last twice as many periods from
- * then on, so that a steady load soon makes no call of the OS. */
-void hk_space_tick(hak_space *s, uint64_t now_ns)
-{
-    enum { BATCH = 1024, PATIENCE_MOST = 64 }; /* a batch of 16 MiB takes about a millisecond */
-    hk_lock_take(&s->lock);
-    size_t idle = hk_get(&s->idle_units);
-    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
-    if (over && s->excess == 0) {
-        if (s->purged)
-            s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
-        s->quiet = (uint8_t)(s->idle_low ? s->quiet + 1 : 0);
-        s->purged = s->quiet > s->patience;
-        if (s->purged) {
-            s->excess = s->idle_low;
-            s->quiet = 0;
-        }
-    }
-    if (s->excess) {
-        size_t n = hk_min(hk_min(s->excess, idle), BATCH);
-        purge_to(s, idle - n, n);
-        s->excess -= (uint32_t)n;
-        if (n < BATCH) s->excess = 0;
-    }
-    if (first || over) {
-        s->tick_ns = now_ns;
-        s->cold = 0;
-        s->idle_low = (uint32_t)hk_get(&s->idle_units);
-    }
-    hk_lock_drop(&s->lock);
-}
-
-void hk_space_shrink(hak_space *s, size_t n)
-{
-    hk_lock_take(&s->lock);
-    shrink(s, n);
+    hk_idle_keep(s);
     hk_lock_drop(&s->lock);
 }
 

@@ -448,10 +448,11 @@ TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a
 namespace
 {
 
-// The real functions, and how many bytes at most went back in one call.
+// The real functions; how often memory went back, and how many bytes at most in one call.
 struct Watched {
     hak_os real;
     size_t most = 0;
+    unsigned calls = 0;
 
     Watched()
     {
@@ -464,6 +465,7 @@ struct Watched {
         os.decommit = [](void *user, void *p, size_t n) {
             auto *w = static_cast<Watched *>(user);
             w->most = std::max(w->most, n);
+            w->calls++;
             w->real.decommit(w->real.user, p, n);
         };
         return os;
@@ -499,4 +501,31 @@ TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back wi
     };
     CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
     CHECK(most(HAK_NONE) < 2 * MiB);
+}
+
+TEST_CASE("the end of a large context takes few calls; a chunk that may be a huge page goes as a whole")
+{
+    auto left = [](size_t huge_from) {
+        Watched watched;
+        hak_os os = watched.table();
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        options.huge_from = huge_from;
+        options.idle_bytes = 3 * MiB;
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        hak_ctx *observer = hak_ctx_new(space, nullptr), *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(observer != nullptr);
+        REQUIRE(ctx != nullptr);
+        for (size_t total = 0; total < 128 * MiB; total += 20000)
+            if (!hak_alloc(ctx, 20000)) FAIL("no block");
+        unsigned before = watched.calls;
+        hak_ctx_destroy(ctx);
+        CHECK(watched.calls - before <= 128 / 16 + 4); // in batches of 16 MiB
+        size_t idle = stats_of(observer).idle_bytes;
+        hak_space_delete(space);
+        return idle;
+    };
+    CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
+    CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
 }
