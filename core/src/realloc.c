@@ -5,6 +5,7 @@
 #include "heap.h"
 #include "label.h"
 #include "packed.h"
+#include "remote.h"
 #include "run.h"
 
 /* A request of a multiple of 16 bytes is 16-aligned. */
@@ -66,6 +67,19 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     return q;
 }
 
+/* A run that was left is seldom asked for again in this size: past its magazine, its units are for whatever
+ * comes, and for what lies before it to grow into. */
+static void free_old(hak_ctx *ctx, void *p, size_t size)
+{
+    bool done = false;
+    if (size > HK_SMALL_MAX && !ctx->checked) {
+        hk_enter(ctx);
+        done = hk_remote_home(ctx, p);
+        hk_leave(ctx);
+    }
+    if (!done) hak_free(ctx, p);
+}
+
 /* old: the size told, or HAK_NONE. keep: the block keeps its label. */
 static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label,
                         hak_site site)
@@ -111,7 +125,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
         return p;
     }
     memcpy(q, p, hk_min(size, n));
-    hak_free(ctx, p);
+    free_old(ctx, p, size);
     /* Of the new place, most pages are still to be touched. */
     if (size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high) hk_space_shrink(ctx->space, size);
     return q;

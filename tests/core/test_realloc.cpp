@@ -125,6 +125,23 @@ TEST_CASE("growth by small steps moves rarely, by large ones takes no more than 
     require_sound(ctx);
 }
 
+TEST_CASE("what a large block leaves behind when it moves is for blocks of any size")
+{
+    bool shared = GENERATE(false, true);
+    TestSpace s;
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = shared;
+    TestCtx ctx(s.space, &options);
+    for (unsigned i = 0; i < 40; i++) // runs of this size are kept at hand from now on
+        hak_free(ctx, hak_alloc(ctx, 64 * KiB));
+    void *p = hak_alloc(ctx, 64 * KiB), *next = hak_alloc(ctx, 64 * KiB);
+    void *moved = hak_realloc(ctx, p, 200 * KiB);
+    REQUIRE(next != nullptr);
+    REQUIRE(moved != p);
+    CHECK(hak_alloc(ctx, 48 * KiB) == p);
+    require_sound(ctx);
+}
+
 TEST_CASE("a shrink gives memory back")
 {
     TestSpace s;
