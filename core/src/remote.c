@@ -290,11 +290,10 @@ static bool piles_make(hak_ctx *heap)
     return true;
 }
 
-static void pile_add(hak_ctx *heap, hk_pile *pile, unsigned left, void *p)
+HK_INLINE void pile_put(hk_pile *pile, unsigned left, void *p)
 {
-    pile->batch->blocks[--left] = p;
-    pile_set(pile, left);
-    if (HK_UNLIKELY(left == 0)) send_pile(heap, pile);
+    pile->batch->blocks[left - 1] = p;
+    pile_set(pile, left - 1);
 }
 
 /* Whether the class is to have a batch of its own, now that one more block is freed. */
@@ -327,7 +326,7 @@ static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, vo
         __builtin_prefetch(&b->blocks[i], 1);
     pile_set(pile, pile->room);
     pile->batch = b;
-    pile_add(heap, pile, pile->room, p);
+    pile_put(pile, pile->room, p);
     return true;
 }
 
@@ -408,16 +407,22 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     else free_whole(ctx, owner, p);
 }
 
-/* Most go to a pile that there is, without a look at the owner, whose lines its thread writes to. */
+/* Most go to a pile that there is, without a look at the owner, whose lines its thread writes to. A checked
+ * heap has none. */
 void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     hk_pile *piles = ctx->heap->piles;
-    if (HK_LIKELY(piles && !ctx->checked)) {
+    if (HK_LIKELY(piles != NULL)) {
         uint32_t entry = kind ^ ctx->key; /* outside of the window none that a pile has */
         hk_pile *pile = &piles[pile_index(entry)];
         unsigned left = pile_left(pile);
-        if (HK_LIKELY(pile->entry == entry && left)) {
-            pile_add(ctx, pile, left, p);
+        if (HK_LIKELY(pile->entry == entry && left > 1)) {
+            pile_put(pile, left, p);
+            return;
+        }
+        if (pile->entry == entry && left) {
+            pile_put(pile, left, p);
+            send_pile(ctx, pile);
             return;
         }
     }

@@ -393,7 +393,12 @@ static bool is_sweep(void **from, void **to)
     return most * 5 >= (up + down) * 4;
 }
 
-/* While the magazine is closed, for a sweep or for good. */
+/* The magazine is closed, for a sweep or for good. */
+HK_INLINE bool closed(const hk_bin *bin)
+{
+    return bin->closed || bin->cap == 0;
+}
+
 HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
@@ -402,10 +407,6 @@ HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
 
 static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
-    if (bin->closed || bin->cap == 0) {
-        pass_by(ctx, bin, p);
-        return;
-    }
     size_t n = (size_t)(bin->top - bin->lo);
     if (bin->lo > bin->slots) {
         /* Refills leave room below; use it before anything is flushed. */
@@ -434,6 +435,7 @@ static HK_NOINLINE void overflow_of_heap(hak_ctx *ctx, hk_bin *bin, void *p)
     hk_heap_enter(ctx);
     /* Its slab may have gone over to another heap a moment ago. */
     if (hk_kind_in_window(ctx, p) != bin->kind) hk_heap_return(ctx, bin->kind, p);
+    else if (closed(bin)) pass_by(ctx, bin, p);
     else overflow(ctx, bin, p);
     hk_heap_unlock(ctx);
 }
@@ -441,6 +443,6 @@ static HK_NOINLINE void overflow_of_heap(hak_ctx *ctx, hk_bin *bin, void *p)
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     if (HK_UNLIKELY(ctx->role)) overflow_of_heap(ctx, bin, p);
-    else if (bin->closed) pass_by(ctx, bin, p);
+    else if (closed(bin)) pass_by(ctx, bin, p);
     else overflow(ctx, bin, p);
 }
