@@ -140,11 +140,18 @@ static bool away(const hak_ctx *heap)
     return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
 }
 
-/* The class's oldest slab with free blocks, out of its bin. */
-static hk_slab *take_slab(hak_ctx *heap, unsigned class)
+/* Whether it has more free memory than a heap at work needs: after its thread or others freed much. */
+static bool surplus(const hak_ctx *heap)
+{
+    size_t live = hk_get(&heap->live_bytes);
+    return hk_get(&heap->committed) > live + live / 8 + (256 << 10);
+}
+
+/* The class's oldest slab with free blocks; of a thread that is away, the current one too. */
+static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool away)
 {
     const hk_bin *bin = hk_bin_of(heap, class);
-    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : bin->slab;
+    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : away ? bin->slab : NULL;
     return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
 }
 
@@ -153,11 +160,11 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
     if (from == heap || from->checked || !hk_heap_try(from)) return NULL;
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
-    if (away(from)) {
-        /* First: it may empty slabs, which are gone then. */
-        hk_stock_flush(from);
-        s = take_slab(from, class);
-    }
+    bool gone = away(from);
+    /* First: it may empty slabs, which are gone then. */
+    if (gone) hk_stock_flush(from);
+    /* What is in stock is handed out from there, so it must not be of slabs that go. */
+    if (gone || (surplus(from) && !hk_stock_has(from, class))) s = take_slab(from, class, gone);
     if (s) {
         note_robbed(from);
         hand_over(from, heap, s);

@@ -29,7 +29,8 @@ SAME_PLACE(hk_bin, hi, hak_inline_bin, hi);
 SAME_PLACE(hk_bin, labels, hak_inline_bin, labels);
 SAME_PLACE(hk_bin, shift, hak_inline_bin, shift);
 _Static_assert(sizeof(hk_bin) == sizeof(hak_inline_bin), "see hakmem/inline.h");
-_Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNIT_SHIFT,
+_Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNIT_SHIFT &&
+                   (int)HAK_INLINE_TABLE == (int)HK_BINS_TABLE,
                "see hakmem/inline.h");
 
 int hak_inline_layout(void)
@@ -71,7 +72,7 @@ static HK_NOINLINE void *alloc_by_root_cs(hak_ctx *root, size_t n, hak_label lab
 void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, label);
         if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
     }
@@ -81,7 +82,7 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 void *hak_alloc(hak_ctx *ctx, size_t n)
 {
     if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_table[(n + 7) >> 3]);
+        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return pop(bin, 0);
         if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_by_root(ctx, n, 0, 0, bin);
     }
@@ -177,6 +178,7 @@ static void *alloc_small(hak_ctx *ctx, unsigned class, hak_label label)
         void *p = hk_packed_alloc(ctx, class, label);
         if (p) return p;
     }
+    if (HK_UNLIKELY(ctx->role)) class = hk_class_lends(ctx, class);
     return alloc_in_slab(ctx, class, label);
 }
 
@@ -215,7 +217,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
     }
     if (HK_LIKELY(n <= 1024)) {
-        unsigned class = hk_class_table[(n + 7) >> 3];
+        unsigned class = hk_class_in(ctx, n);
         if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
         return alloc_class(ctx, class, label);
     }
@@ -223,7 +225,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    return alloc_class(ctx, hk_class_of(n), label);
+    return alloc_class(ctx, hk_class_table_above[(n + 63) >> 6], label);
 }
 
 static HK_COLD void *absurd(hak_ctx *ctx)
@@ -278,12 +280,12 @@ void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
 }
 
 /* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. The search ends at 8192. */
-static unsigned aligned_class(size_t align, size_t n)
+static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
 {
     unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
     while (hk_classes[class].size % align)
         class ++;
-    return class;
+    return class < HK_KIB_CLASSES ? hk_class_in(ctx, hk_classes[class].size) : class;
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -301,7 +303,7 @@ void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label
     }
     hak_ctx *heap = heap_for(ctx);
     if (!heap) return hk_fail(ctx);
-    unsigned class = aligned_class(align, n);
+    unsigned class = aligned_class(heap, align, n);
     hk_enter(heap);
     void *p = alloc_in_slab(heap, class, label);
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, class, label);

@@ -47,16 +47,9 @@ const hk_class hk_classes[HK_SMALL_CLASSES] = {
 
 const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
 
-#define SEQ4(c) (c), (c) + 1, (c) + 2, (c) + 3
-#define SEQ16(c) SEQ4(c), SEQ4((c) + 4), SEQ4((c) + 8), SEQ4((c) + 12)
+const uint8_t hk_class_table[129] = HK_CLASS_TABLE(HK_EACH_CLASS);
+
 #define SAME4(c) (c), (c), (c), (c)
-#define FOUR4(c) SAME4(c), SAME4((c) + 1), SAME4((c) + 2), SAME4((c) + 3)
-
-const uint8_t hk_class_table[129] = {
-    0,  SEQ16(0),  SEQ16(16), SEQ16(32), SEQ16(48), 64,        65,        65,
-    65, SAME4(66), SAME4(67), SAME4(68), FOUR4(69), FOUR4(73), FOUR4(77),
-};
-
 #define SAME1(c) (c)
 #define SAME2(c) (c), (c)
 #define SAME3(c) SAME2(c), (c)

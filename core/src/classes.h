@@ -37,6 +37,22 @@ HK_HIDDEN extern const uint8_t hk_class_table[129];
 /* Class of a size above 1024 and up to 32 KiB, by (size + 63) / 64. */
 HK_HIDDEN extern const uint8_t hk_class_table_above[513];
 
+/* That table, by a function of its classes. */
+#define HK_SAME4(c) (c), (c), (c), (c)
+#define HK_SEQ4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
+#define HK_SEQ16(f, c) HK_SEQ4(f, c), HK_SEQ4(f, (c) + 4), HK_SEQ4(f, (c) + 8), HK_SEQ4(f, (c) + 12)
+#define HK_FOUR4(f, c) HK_SAME4(f(c)), HK_SAME4(f((c) + 1)), HK_SAME4(f((c) + 2)), HK_SAME4(f((c) + 3))
+#define HK_CLASS_TABLE(f)                                                                                    \
+    {                                                                                                        \
+        0, HK_SEQ16(f, 0), HK_SEQ16(f, 16), HK_SEQ16(f, 32), HK_SEQ16(f, 48), f(64), f(65), f(65), f(65),    \
+            HK_SAME4(f(66)), HK_SAME4(f(67)), HK_SAME4(f(68)), HK_FOUR4(f, 69), HK_FOUR4(f, 73),             \
+            HK_FOUR4(f, 77)                                                                                  \
+    }
+#define HK_EACH_CLASS(c) (c)
+/* In heaps of threads: 16 bytes apart from 128 bytes on, 64 from 512 on. Many heaps with all classes each
+ * would hold more in slabs that are partly used than rounding costs. */
+#define HK_WIDE_CLASS(c) ((c) < 16 ? (c) : (c) < 64 ? (c) | 1 : (c) == 64 ? 66 : ((c) + 1) & ~1)
+
 HK_INLINE unsigned hk_class_of(size_t n)
 {
     return HK_LIKELY(n <= 1024) ? hk_class_table[(n + 7) >> 3] : hk_class_table_above[(n + 63) >> 6];

@@ -11,7 +11,23 @@
 _Static_assert(sizeof(hak_ctx) <= 1024, "20 blocks and their context fit two pages");
 
 /* What ctx->bins is until the first class gets a slab: every class closed. Never written. */
-static const hk_bin no_bins[HK_BINS];
+typedef struct no_bins {
+    uint8_t table[HK_BINS_TABLE];
+    hk_bin bins[HK_BINS];
+} no_bins;
+_Static_assert(sizeof(no_bins) == HK_BINS_TABLE + sizeof(hk_bin) * HK_BINS, "the table is in front");
+static const no_bins no_bins_fine = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)},
+                     no_bins_wide = {.table = HK_CLASS_TABLE(HK_WIDE_CLASS)};
+
+static bool are_none(const hk_bin *bins)
+{
+    return bins == no_bins_fine.bins || bins == no_bins_wide.bins;
+}
+
+void hk_bins_widen(hak_ctx *ctx)
+{
+    ctx->bins = (hk_bin *)(uintptr_t)no_bins_wide.bins;
+}
 
 /* ---- Errors, limits ------------------------------------------------------------------------------ */
 
@@ -323,7 +339,7 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
 }
 
 /* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one. */
-enum { BINS_AT = HK_PAGE / 2, NOT_FIRST = 64 /* bytes: see hak_ctx */ };
+enum { BINS_AT = HK_PAGE / 2, TABLE_AT = BINS_AT - HK_BINS_TABLE, NOT_FIRST = 64 /* bytes: see hak_ctx */ };
 _Static_assert(BINS_AT + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins fit into a unit");
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
@@ -334,7 +350,7 @@ static bool meta_room(const hak_ctx *ctx, size_t n)
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 {
     n = hk_align_up(n, 16);
-    if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins) {
+    if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins - HK_BINS_TABLE) {
         ctx->meta = (char *)(ctx->bins + HK_BINS);
         ctx->meta_end = (char *)ctx->bins - BINS_AT + HK_UNIT;
     }
@@ -353,16 +369,17 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 
 bool hk_bins_make(hak_ctx *ctx)
 {
-    if (ctx->bins != no_bins) return true;
+    if (!are_none(ctx->bins)) return true;
     bool zero;
     hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
     if (!s) return false;
     char *unit = hk_unit_address(ctx->space, s->id);
+    memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
-    if (!meta_room(ctx, BINS_AT - NOT_FIRST)) {
+    if (!meta_room(ctx, TABLE_AT - NOT_FIRST)) {
         ctx->meta = unit + NOT_FIRST;
-        ctx->meta_end = unit + BINS_AT;
+        ctx->meta_end = unit + TABLE_AT;
     }
     return true;
 }
@@ -371,7 +388,7 @@ void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
 {
     *bytes = *blocks = 0;
     const hk_bin *bins = ctx->bins;
-    if (bins == no_bins) return;
+    if (are_none(bins)) return;
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         const hk_bin *bin = &bins[kind];
         size_t n = (size_t)(bin->top - bin->lo);
@@ -490,7 +507,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     ctx->map = e->map;
     ctx->id = id;
     ctx->key = id << 8;
-    ctx->bins = (hk_bin *)(uintptr_t)no_bins;
+    ctx->bins = (hk_bin *)(uintptr_t)no_bins_fine.bins;
     ctx->quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);
@@ -562,7 +579,7 @@ void hak_ctx_retire(hak_ctx *ctx)
     ctx->retired = ctx->checked = true;
     ctx->packed_quick = false;
     /* Closed magazines send every call to the slow paths, which know. */
-    if (ctx->bins != no_bins) {
+    if (!are_none(ctx->bins)) {
         for (unsigned kind = 0; kind < HK_BINS; kind++) {
             hk_bin *bin = &ctx->bins[kind];
             bin->cap = 0;

@@ -24,6 +24,9 @@ _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
 
 enum { HK_EMPTIED = 128 };
 
+/* Bytes in front of a context's bins with its table of classes: hk_class_table, or that of wide ones. */
+enum { HK_BINS_TABLE = 192 };
+
 enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
 enum { HK_LOCAL, HK_ROOT, HK_HEAP };
@@ -107,6 +110,12 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
     return &ctx->bins[kind];
 }
 
+/* Class of a size up to 1024. */
+HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
+{
+    return ((const uint8_t *)ctx->bins - HK_BINS_TABLE)[(n + 7) >> 3];
+}
+
 HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
 {
     return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
@@ -173,6 +182,8 @@ size_t hk_label_bytes(unsigned kind, size_t units);
 
 /* The context's own data: never freed one by one. NULL = failed. */
 void *hk_meta_alloc(hak_ctx *ctx, size_t n);
+/* Before there are any: the context has wide classes. */
+void hk_bins_widen(hak_ctx *ctx);
 /* The bins, made on first need. false = no memory. */
 bool hk_bins_make(hak_ctx *ctx);
 

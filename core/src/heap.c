@@ -219,6 +219,7 @@ static hak_ctx *heap_new(hak_ctx *root)
     heap->labelled = root->labelled;
     heap->heap = h;
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
+    if (!heap->checked) hk_bins_widen(heap);
     heap->packed_quick = false; /* packed units are under the lock */
     return heap;
 }
@@ -302,6 +303,7 @@ void hk_team_make(hak_ctx *root, const hak_options *options)
     root->quota = &t->account;
     root->team = t;
     root->role = HK_ROOT;
+    if (!root->checked) hk_bins_widen(root);
     root->units = 0; /* nothing goes through the root's own magazines */
 }
 

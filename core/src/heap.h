@@ -52,9 +52,10 @@ struct hk_heap {
     struct hk_pile *piles; /* HK_PILES, by owner and class; NULL until a class has many blocks to send */
     uint8_t open_piles, mixed_sent;
     hk_batch *spare;
-    _Atomic(struct hk_stock *) stock; /* see stock.h; NULL until batches of one class come */
-    hak_ctx *asked;                   /* for its stock or a slab, the last time when this one grew */
-    char apart[64];                   /* what other threads write is not on the lines above */
+    _Atomic(struct hk_stock *) stock;   /* see stock.h; NULL until batches of one class come */
+    uint8_t borrowed[HK_SMALL_CLASSES]; /* blocks of wider classes since the class last had free ones */
+    hak_ctx *asked;                     /* for its stock or a slab, the last time when this one grew */
+    char apart[64];                     /* what other threads write is not on the lines above */
     hk_chain inbox;
     hk_chain empties; /* batches of this heap that come back empty */
     hk_chain strays;  /* blocks out of magazines of heaps that had them before */

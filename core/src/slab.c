@@ -112,6 +112,30 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     return true;
 }
 
+static bool has_free(const hak_ctx *ctx, const hk_bin *bin)
+{
+    if (bin->top != bin->lo || bin->first) return true;
+    return bin->slab && bin->slab->used < hk_slab_capacity(ctx, bin->slab);
+}
+
+/* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a
+ * slab after MOST of them. */
+unsigned hk_class_lends(hak_ctx *heap, unsigned class)
+{
+    enum { MOST = 32 };
+    uint8_t *borrowed = &heap->heap->borrowed[class];
+    unsigned size = hk_classes[class].size, aligned = size % 16 == 0;
+    bool borrows = !has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !heap->checked;
+    for (unsigned c = class + 1; borrows && c < HK_SMALL_CLASSES; c++) {
+        if (hk_classes[c].size > size + size / 8) break;
+        if ((aligned && hk_classes[c].size % 16) || !has_free(heap, hk_bin_of(heap, c))) continue;
+        ++*borrowed;
+        return c;
+    }
+    *borrowed = 0;
+    return class;
+}
+
 /* Pages that trim gave back are about to be used again. */
 static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {

@@ -18,6 +18,9 @@ bool hk_class_open(hak_ctx *ctx, unsigned class);
 /* Moves up to `want` blocks, in address order, from slabs to the empty magazine; takes a new slab if
  * there is none. false = no memory. */
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
+/* Where the heap of a thread takes a block of the class: there while it has free ones. Before it would take
+ * units for a class, it uses up what wider ones, by an eighth at most, have free. */
+unsigned hk_class_lends(hak_ctx *heap, unsigned class);
 /* A block back to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns

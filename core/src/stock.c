@@ -129,6 +129,12 @@ void hk_stock_flush(hak_ctx *heap)
     }
 }
 
+bool hk_stock_has(const hak_ctx *heap, unsigned class)
+{
+    const hk_stock *t = seen(heap);
+    return t && class < HK_STOCK_CLASSES && t->shelves[class].batches;
+}
+
 void hk_stock_tick(hak_ctx *heap, uint64_t now_ns)
 {
     hk_stock *t = seen(heap);

@@ -25,6 +25,8 @@ bool hk_stock_put(hak_ctx *heap, hk_batch *b);
 void hk_stock_refill(hak_ctx *heap, unsigned class);
 /* All of it to the slabs. */
 void hk_stock_flush(hak_ctx *heap);
+/* Whether any are kept of the class. */
+bool hk_stock_has(const hak_ctx *heap, unsigned class);
 /* The same at the end of a period. */
 void hk_stock_tick(hak_ctx *heap, uint64_t now_ns);
 /* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its stock. */

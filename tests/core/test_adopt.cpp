@@ -82,6 +82,32 @@ TEST_CASE("adopt: a thread that frees nothing goes on with the slabs of a sleepe
     CHECK(ctx.errors.take() == "");
 }
 
+TEST_CASE("adopt: a thread that is at work lends what it has to spare")
+{
+    enum { COUNT = 20000, SIZE = 200, KEPT = 8 };
+    Shared ctx;
+    std::vector<Block> blocks;
+    for (unsigned i = 0; i < COUNT; i++)
+        blocks.push_back(make(ctx, SIZE, i));
+    const size_t full = stats_of(ctx).committed_bytes;
+    for (unsigned i = 0; i < COUNT; i++)
+        if (i % KEPT) hak_free(ctx, blocks[i].p);
+    // No time passes: nobody can be taken for a sleeper.
+    run_thread([&] {
+        for (unsigned i = 0; i < COUNT / 2; i++)
+            if (i % KEPT) blocks[i] = make(ctx, SIZE, i);
+        expect(stats_of(ctx).committed_bytes < full + full / 8, "what is to spare was not used");
+    });
+    require_sound(ctx);
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (i >= COUNT / 2 && i % KEPT) continue;
+        check(blocks[i]);
+        hak_free(ctx, blocks[i].p);
+    }
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
 TEST_CASE("adopt: threads hand on what they made, and some sleep")
 {
     enum { THREADS = 4, COUNT = 1500, ROUNDS = 12 };

@@ -13,17 +13,20 @@ TEST_CASE("inline: the layout is the library's, and so are the classes")
     TestSpace s;
     hak_options options = ctx_options();
     options.packed_bytes = HAK_NONE;
+    options.shared = GENERATE(false, true);
     TestCtx ctx(s.space, &options);
+    hak_ctx *heap = hak_ctx_thread(ctx);
+    unsigned step = options.shared ? 16 : 8;
     for (size_t n = 0; n <= 1100; n++) {
-        void *p = hak_alloc(ctx, n);
-        size_t usable = hak_usable_size(ctx, p);
-        hak_free_inline(ctx, p);
+        void *p = hak_alloc(heap, n);
+        size_t usable = hak_usable_size(heap, p);
+        hak_free_inline(heap, p);
         // The class has blocks at hand now: this one comes from the magazine that the inline path chose.
-        void *q = hak_alloc_inline(ctx, n, 0);
-        if (q != p || hak_usable_size(ctx, q) != usable) FAIL("size " << n);
-        hak_free_inline(ctx, q);
-        if (n >= 8 && n <= HAK_INLINE_EIGHTS && n % 8 == 0 &&
-            hak_inline_class_of_eights(n / 8) != hak_inline_class(n))
+        void *q = hak_alloc_inline(heap, n, 0);
+        if (q != p || hak_usable_size(heap, q) != usable) FAIL("size " << n);
+        hak_free_inline(heap, q);
+        if (n >= step && n <= HAK_INLINE_EIGHTS && n % step == 0 &&
+            hak_inline_class_of_eights(n / 8) != hak_inline_class(heap, n))
             FAIL("class of " << n / 8 << " eighths");
     }
     require_sound(ctx);
@@ -38,8 +41,8 @@ TEST_CASE("inline: at hand or not, whose block it is")
     TestCtx ctx(s.space, &options), other(s.space, &options);
     int foreign = 0;
     void *small = hak_alloc(ctx, 40), *run = hak_alloc(ctx, 100000), *big = hak_alloc(ctx, 3 << 20);
-    CHECK(hak_inline_kind(ctx, small) == hak_inline_class(40));
-    CHECK(hak_inline_kind(ctx, run) > hak_inline_class(HAK_INLINE_MOST));
+    CHECK(hak_inline_kind(ctx, small) == hak_inline_class(ctx, 40));
+    CHECK(hak_inline_kind(ctx, run) > hak_inline_class(ctx, HAK_INLINE_MOST));
     CHECK(hak_inline_kind(ctx, run) < HAK_INLINE_BINS);
     const void *const others[] = {big, &foreign, nullptr, (void *)(hak_ctx *)ctx};
     for (const void *p : others) {

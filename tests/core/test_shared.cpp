@@ -113,6 +113,56 @@ TEST_CASE("shared: a thread's heap")
     }
 }
 
+TEST_CASE("shared: a thread's heap has fewer classes than a local context")
+{
+    Shared ctx([](hak_options &o) { o.packed_bytes = HAK_NONE; });
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx local(s.space, &options);
+    for (size_t n = 1; n <= 1024; n++) {
+        CAPTURE(n);
+        void *p = hak_alloc(ctx, n), *q = hak_alloc(local, n);
+        size_t step = n <= 128 ? 8 : n <= 512 ? 16 : 64;
+        CHECK(hak_usable_size(ctx, p) == (n + step - 1) / step * step);
+        CHECK(hak_usable_size(local, q) <= hak_usable_size(ctx, p));
+        p = hak_realloc_sized(ctx, p, n, n + 1);
+        hak_free_sized(ctx, p, n + 1);
+        hak_free(local, q);
+    }
+    void *aligned = hak_aligned_alloc(ctx, 32, 530);
+    CHECK(hak_usable_size(ctx, aligned) == 576);
+    CHECK((uintptr_t)aligned % 32 == 0);
+    require_sound(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
+TEST_CASE("shared: a class without free blocks borrows some of a wider one, but not for ever")
+{
+    enum { BORROWED = 32 };
+    Shared ctx([](hak_options &o) { o.packed_bytes = HAK_NONE; });
+    void *wide = hak_alloc(ctx, 512);
+    const size_t one = stats_of(ctx).committed_bytes;
+    std::vector<void *> blocks;
+    for (unsigned i = 0; i < 20; i++)
+        blocks.push_back(hak_alloc(ctx, 480));
+    CHECK(hak_usable_size(ctx, blocks.front()) == 512);
+    CHECK(hak_usable_size(ctx, blocks.back()) == 512);
+    CHECK(stats_of(ctx).committed_bytes == one);
+    void *too_small = hak_alloc(ctx, 448);
+    CHECK(hak_usable_size(ctx, too_small) == 448);
+    for (unsigned i = 0; i < BORROWED; i++) {
+        hak_free(ctx, blocks.back());
+        blocks.back() = hak_alloc(ctx, 480);
+    }
+    CHECK(hak_usable_size(ctx, blocks.back()) == 480);
+    blocks.insert(blocks.end(), {wide, too_small});
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
 TEST_CASE("shared: packed units of a thread go back with their last blocks")
 {
     enum { SIZES = 25, EACH = 10 };

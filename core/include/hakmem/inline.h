@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define HAK_INLINE_LAYOUT 2
+#define HAK_INLINE_LAYOUT 3
 /* The layout that the library was built with. [any thread] */
 HAK_API int hak_inline_layout(void);
 
@@ -48,25 +48,17 @@ typedef struct hak_inline_ctx {
     hak_inline_bin *bins;
 } hak_inline_ctx;
 
-enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14 };
+enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14, HAK_INLINE_TABLE = 192 };
 
-/* Number of the bin of blocks of n bytes: 8-byte steps to 512, one for 520, 32-byte steps to 1024. A formula
- * for sizes known to the compiler, a table for others: its branches would be mispredicted. */
-static const uint8_t hak_inline_table[HAK_INLINE_MOST / 8 + 1] = {
-    0,  0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-    25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 65, 65, 66, 66, 66, 66, 67, 67, 67, 67, 68,
-    68, 68, 68, 69, 69, 69, 69, 70, 70, 70, 70, 71, 71, 71, 71, 72, 72, 72, 72, 73, 73, 73, 73, 74, 74, 74,
-    74, 75, 75, 75, 75, 76, 76, 76, 76, 77, 77, 77, 77, 78, 78, 78, 78, 79, 79, 79, 79, 80, 80, 80, 80};
-
-static inline unsigned hak_inline_class(size_t n)
+/* Number of the bin of blocks of n bytes, up to HAK_INLINE_MOST: from a table in front of the bins, for heaps
+ * of a shared context have fewer classes. */
+static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
 {
-    if (__builtin_constant_p(n))
-        return n <= 8 ? 0 : n <= 520 ? (unsigned)((n - 1) >> 3) : (unsigned)(65 + ((n - 513) >> 5));
-    return hak_inline_table[(n + 7) >> 3];
+    const uint8_t *table = (const uint8_t *)((const hak_inline_ctx *)(const void *)ctx)->bins;
+    return (table - HAK_INLINE_TABLE)[(n + 7) >> 3];
 }
 
-/* The same by eighths of n, which is a multiple of 8 from 8 to HAK_INLINE_EIGHTS. */
+/* The same by eighths of n, which is a multiple of 16 from 16 to HAK_INLINE_EIGHTS. */
 enum { HAK_INLINE_EIGHTS = 512 };
 static inline size_t hak_inline_class_of_eights(size_t eighths)
 {
@@ -76,7 +68,7 @@ static inline size_t hak_inline_class_of_eights(size_t eighths)
 static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
 {
     if (__builtin_expect(n <= HAK_INLINE_MOST, 1)) {
-        hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + hak_inline_class(n);
+        hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + hak_inline_class(ctx, n);
         if (__builtin_expect(bin->top > bin->lo, 1)) {
             void *p = *--bin->top;
             if (bin->labels) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
