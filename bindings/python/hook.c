@@ -5,6 +5,7 @@
 #include "options.h"
 #include "program.h"
 #include "report.h"
+#include "seldom.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -30,17 +31,18 @@ __attribute__((constructor)) static void at_load(void)
     if (options.limit) hk_py_limit(0, options.limit, NULL, NULL);
     if (options.report) hk_py_report_plan(options.report, options.first);
     hk_py_await();
+    hk_py_seldom_leave();
 }
 
 __attribute__((destructor)) static void at_exit(void)
 {
-    hk_py_report_finish();
+    if (hk_py_report_due) hk_py_report_finish();
 }
 
 /* os._exit, which is how the children of multiprocessing end. */
 HK_PY_API __attribute__((noreturn)) void _exit(int status)
 {
-    hk_py_report_finish();
+    if (hk_py_report_due) hk_py_report_finish();
     if (next_exit) next_exit(status);
     for (;;)
         syscall(SYS_exit_group, status);

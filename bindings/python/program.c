@@ -2,6 +2,7 @@
 
 #include "interpreters.h"
 #include "report.h"
+#include "seldom.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -76,15 +77,16 @@ static void tell(const char *module, const char *name, method_def *def, int numb
 }
 
 /* Registered first, so that it runs after the program's own functions at exit. */
-static int first_call(void *unused)
+static int first_call(void)
 {
-    (void)unused;
     hk_py_interpreters_find();
     if (!api_find()) return 0;
-    tell("atexit", "register", &exit_def, 0);
+    if (hk_py_report_due) tell("atexit", "register", &exit_def, 0);
     tell("_signal", "signal", &trim_def, HK_PY_TRIM_SIGNAL);
     return 0;
 }
+
+static hk_py_seldom_fn first = {first_call};
 
 void hk_py_await(void)
 {
@@ -96,7 +98,7 @@ void hk_py_await_look(void)
     const hk_py_python *python = hk_py_python_find();
     if (!python || !python->is_initialized()) return;
     /* -1: the queue is full; the next look tries again. */
-    if (python->add_pending_call(first_call, NULL) == 0) hk_py_awaited = false;
+    if (python->add_pending_call(hk_py_seldom_call, &first) == 0) hk_py_awaited = false;
 }
 
 /* ---- Soft limit ---------------------------------------------------------------------------------- */

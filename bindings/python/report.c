@@ -23,6 +23,7 @@ extern char **environ;
 static char target[4096]; /* "" = none */
 static pid_t owner;       /* the process that plans; a vfork child is another that shares this memory */
 static bool written;
+bool hk_py_report_due;
 static char shown[64]; /* the file to show on stderr */
 
 static const char *const domain_keys[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
@@ -44,6 +45,7 @@ void hk_py_report_plan(const char *name, bool first)
         return;
     }
     strcpy(target, name);
+    hk_py_report_due = true;
     owner = getpid();
     pthread_atfork(NULL, NULL, in_child);
 }

@@ -7,6 +7,7 @@
 /* From now on a report is due. name: a file, %p in it is the process's number; without %p only `first`
  * processes write it. "-": on stderr, of a `first` process. First: not started by a process under hakmem. */
 void hk_py_report_plan(const char *name, bool first);
+extern bool hk_py_report_due;
 /* Writes it now; later calls in this process do nothing. */
 void hk_py_report_write(bool gil);
 /* What is to be done last: without the GIL, when Python is gone or about to be cut off. */

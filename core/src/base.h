@@ -61,6 +61,15 @@ HK_INLINE unsigned hk_log2(size_t n)
     return 63u - (unsigned)__builtin_clzll((unsigned long long)n);
 }
 
+/* How many bits are set. The compiler's own is a call where the processor may be an old one. */
+HK_INLINE unsigned hk_bits(uint64_t w)
+{
+    w -= w >> 1 & UINT64_C(0x5555555555555555);
+    w = (w & UINT64_C(0x3333333333333333)) + (w >> 2 & UINT64_C(0x3333333333333333));
+    w = (w + (w >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
+}
+
 /* Words of which another thread may see an old or a new value, and with a new one what was written before. */
 HK_INLINE uint32_t hk_read(const uint32_t *word)
 {

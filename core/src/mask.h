@@ -20,7 +20,7 @@ HK_INLINE hk_mask hk_mask_of(unsigned from, unsigned n)
 HK_INLINE unsigned hk_mask_count(const uint64_t w[2])
 {
     if (!(w[0] | w[1])) return 0;
-    return (unsigned)(__builtin_popcountll(w[0]) + __builtin_popcountll(w[1]));
+    return hk_bits(w[0]) + hk_bits(w[1]);
 }
 
 /* First of n set bits in a row; 128 = none. */

@@ -38,7 +38,11 @@ void hk_magazines_sift(hak_ctx *ctx);
 void hk_magazines_flush(hak_ctx *ctx);
 /* Before n bytes of fresh pages are used: what is in magazines of a local context goes back, runs for
  * whatever is larger than a unit, blocks above 1 KiB near the peak. */
-void hk_magazines_yield(hak_ctx *ctx, size_t n);
+void hk_magazines_yield_now(hak_ctx *ctx, size_t n);
+HK_INLINE void hk_magazines_yield(hak_ctx *ctx, size_t n)
+{
+    if (ctx->larger_kept && ctx->role == HK_LOCAL) hk_magazines_yield_now(ctx, n);
+}
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
 /* The magazine is full: more room, if it swings between empty and full. */

@@ -103,7 +103,7 @@ HK_INLINE size_t hk_slab_grain(const hk_slab *s)
 
 HK_INLINE size_t hk_slab_released(const hk_slab *s)
 {
-    return (size_t)__builtin_popcount(s->released) * hk_slab_grain(s);
+    return hk_bits(s->released) * hk_slab_grain(s);
 }
 
 HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)

@@ -35,9 +35,8 @@ void hk_magazines_flush(hak_ctx *ctx)
     flush_from(ctx, 0);
 }
 
-void hk_magazines_yield(hak_ctx *ctx, size_t n)
+void hk_magazines_yield_now(hak_ctx *ctx, size_t n)
 {
-    if (!ctx->larger_kept || ctx->role != HK_LOCAL) return;
     if (hk_space_peaks(ctx->space, n + hk_get(&ctx->space->high) / 16)) flush_from(ctx, HK_KIB_CLASSES);
     else if (n > HK_UNIT) flush_from(ctx, HK_SMALL_CLASSES);
 }

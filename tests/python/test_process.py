@@ -11,6 +11,24 @@ from hakmem import _launch
 from support import FREE_THREADED, ProgramCase, needs_version, preloaded
 
 
+class Code(ProgramCase):
+    def test_what_runs_seldom_is_not_resident(self):
+        found = self.run_code(
+            """
+            import json
+            mappings = []
+            for line in open("/proc/self/smaps"):
+                words = line.split()
+                if "-" in words[0]: ours = "libhakmem_pyhook" in line and words[1] == "r-xp"
+                if ours and words[0] == "Rss:": mappings.append(int(words[1]))
+            print(json.dumps(mappings))
+        """
+        )
+        often, seldom = found
+        self.assertGreater(often, 0)
+        self.assertEqual(seldom, 0)
+
+
 class Forks(ProgramCase):
     def test_nested_forks_while_threads_allocate(self):
         """RAW is allocated without the GIL: a child must find the heap usable whatever the others did."""
