@@ -23,22 +23,33 @@ HK_INLINE unsigned hk_mask_count(const uint64_t w[2])
     return hk_bits(w[0]) + hk_bits(w[1]);
 }
 
-/* First of n set bits in a row; 128 = none. */
+HK_INLINE unsigned hk_mask_first(hk_row128 x)
+{
+    if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
+    uint64_t high = (uint64_t)(x >> 64);
+    return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
+}
+
+/* Those bits that have no neighbour. */
+HK_INLINE hk_mask hk_mask_single(const uint64_t w[2])
+{
+    hk_row128 x = ((hk_row128)w[1] << 64) | w[0];
+    x &= ~(x << 1) & ~(x >> 1);
+    hk_mask m = {{(uint64_t)x, (uint64_t)(x >> 64)}};
+    return m;
+}
+
+/* First of n set bits in a row; a single one where it has no neighbour, so that rows are kept. 128 = none. */
 HK_INLINE unsigned hk_mask_row(const uint64_t w[2], unsigned n)
 {
-    if (n == 1) {
-        if (w[0]) return (unsigned)__builtin_ctzll(w[0]);
-        return w[1] ? 64u + (unsigned)__builtin_ctzll(w[1]) : 128u;
-    }
-    hk_row128 x = ((hk_row128)w[1] << 64) | w[0];
+    hk_row128 all = ((hk_row128)w[1] << 64) | w[0], x = all;
     for (unsigned have = 1; have < n && x;) {
         unsigned step = n - have < have ? n - have : have;
         x &= x >> step;
         have += step;
     }
-    if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
-    uint64_t high = (uint64_t)(x >> 64);
-    return high ? 64u + (unsigned)__builtin_ctzll(high) : 128u;
+    hk_row128 single = n == 1 ? all & ~(all << 1) & ~(all >> 1) : 0;
+    return hk_mask_first(single ? single : x);
 }
 
 /* The n lowest bits that are set. */

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <thread>
+#include <vector>
 
 using namespace test;
 
@@ -393,6 +394,22 @@ TEST_CASE("huge_from: new chunks are advised when so much is in use")
     CHECK(huge_calls(HAK_NONE) == 0);
     CHECK(standard > 0);
     CHECK(early > standard);
+}
+
+TEST_CASE("a single unit comes from where no other is free beside it, so that rows are kept")
+{
+    TestCtx ctx(nullptr);
+    auto run = [&ctx](size_t units) { return static_cast<char *>(hak_alloc(ctx, units << 14)); };
+    REQUIRE(hak_alloc(ctx, 16384) != nullptr); // one unit; later ones are warm
+    std::vector<char *> blocks;
+    for (size_t units : std::initializer_list<size_t>{8, 3, 4, 3, 5, 3})
+        blocks.push_back(run(units));
+    char *single = blocks[4] + (4 << 14);
+    CHECK(hak_realloc(ctx, blocks[4], 4 << 14) == blocks[4]);
+    hak_free(ctx, blocks[0]);
+    hak_free(ctx, blocks[2]);
+    CHECK(hak_alloc(ctx, 16384) == single);
+    CHECK(run(8) == blocks[0]);
 }
 
 TEST_CASE("a space serves contexts of several threads")
