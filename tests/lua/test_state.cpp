@@ -43,6 +43,32 @@ TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leave
     CHECK(counted.used() == 0);
 }
 
+TEST_CASE("large blocks of a state go back to its space at once, unless the options keep them")
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    auto keeps = [&options] {
+        lua_State *L = hak_lua_newstate(&options);
+        REQUIRE(L != nullptr);
+        hak_ctx *ctx = hak_lua_context(L);
+        auto committed = [ctx] {
+            hak_stats stats;
+            stats.size = sizeof stats;
+            REQUIRE(hak_ctx_stats(ctx, &stats) == 0);
+            return stats.committed_bytes;
+        };
+        hak_free(ctx, hak_alloc(ctx, 20000)); // the class is open
+        hak_ctx_flush(ctx);
+        size_t before = committed();
+        hak_free(ctx, hak_alloc(ctx, 20000));
+        bool kept = committed() > before;
+        lua_close(L);
+        return kept;
+    };
+    CHECK_FALSE(keeps());
+    options.magazine_most = 32 << 10;
+    CHECK(keeps());
+}
+
 TEST_CASE("states of one space are apart")
 {
     hak_space *space = hak_space_new(nullptr);

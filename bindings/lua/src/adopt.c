@@ -30,7 +30,7 @@ const char *hk_lua_adopt(lua_State *L)
         lua_rawset(L, LUA_REGISTRYINDEX);
     }
 #endif
-    hak_ctx *ctx = hak_ctx_new(NULL, NULL);
+    hak_ctx *ctx = hk_lua_context_new(NULL, NULL);
     hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, main) : NULL;
     if (st == NULL) {
         hak_ctx_destroy(ctx);

@@ -112,9 +112,18 @@ static lua_State *open_state(hk_lua_state *st)
     return L;
 }
 
+hak_ctx *hk_lua_context_new(hak_space *space, const hak_options *options)
+{
+    hak_options o = HAK_OPTIONS_INIT;
+    if (options != NULL && options->size != o.size) return NULL;
+    if (options != NULL) o = *options;
+    if (o.magazine_most == 0) o.magazine_most = HK_LUA_KEPT_MOST;
+    return hak_ctx_new(space, &o);
+}
+
 lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options)
 {
-    hak_ctx *ctx = hak_ctx_new(space, options);
+    hak_ctx *ctx = hk_lua_context_new(space, options);
     hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
     lua_State *L = st != NULL ? open_state(st) : NULL;
     if (L == NULL) hak_ctx_destroy(ctx);
@@ -128,7 +137,7 @@ lua_State *hak_lua_newstate(const hak_options *options)
 
 lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options)
 {
-    hak_ctx *ctx = hak_ctx_new(space, options);
+    hak_ctx *ctx = hk_lua_context_new(space, options);
     hk_lua_labels *labels = ctx != NULL ? hk_lua_labels_new(ctx) : NULL;
     hk_lua_state *st = labels != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
     lua_State *L = NULL;

@@ -70,6 +70,14 @@ hk_lua_state *hk_lua_state_of(lua_State *L);
  * there is no memory, or when the main thread is not to be found (LuaJIT, 5.1: L must be it). */
 hk_lua_state *hk_lua_state_attach(lua_State *L);
 
+/* Lua's larger blocks, tables and buffers that double, come in many sizes: what is not in use is for all of
+ * them. */
+enum { HK_LUA_KEPT_MOST = 8 << 10 };
+
+/* A context for a Lua state: magazine_most is HK_LUA_KEPT_MOST where the options leave it open. NULL = no
+ * memory, or broken options. */
+hak_ctx *hk_lua_context_new(hak_space *space, const hak_options *options);
+
 /* A new state structure in ctx for the Lua state that has `main`, or NULL for one to be made. The caller
  * installs hk_lua_alloc_for(). */
 hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main);

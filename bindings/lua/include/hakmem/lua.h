@@ -31,7 +31,8 @@ extern "C" {
 #include <lua.h>
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
- * 5.4, a warning function. lua_close frees all of it. NULL = no memory, or broken options. */
+ * 5.4, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the options,
+ * magazine_most of 0 means 8 KiB here. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
 /* The same in a space that is shared among many states. space NULL = one of its own. The space must
