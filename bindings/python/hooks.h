@@ -11,8 +11,8 @@
  *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
  *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
  *   HK_PY_MARK_FIND(domain)           however long it takes
- *   HK_PY_PLACED(p, n, mark)          after a block was made (p is not NULL)
- *   HK_PY_RESIZED(p, mark)            after it was moved or resized; it may be larger than a new one would be
+ *   HK_PY_PLACED(p, n, mark)          after a block was made that was at hand: it has the size of its class
+ *   HK_PY_MARKED(p, mark)             after one was made or resized that may be larger
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
  * come with that of another allocator. */
@@ -31,7 +31,7 @@
 #define HK_PY_MARK(domain) ((void)(domain), 0)
 #define HK_PY_MARK_FIND(domain) ((void)(domain), 0)
 #define HK_PY_PLACED(p, n, mark) ((void)(mark))
-#define HK_PY_RESIZED(p, mark) ((void)(mark))
+#define HK_PY_MARKED(p, mark) ((void)(mark))
 #endif
 
 /* The common case of a hook calls nothing, so that it has no registers to save: all else is a jump at its end
@@ -46,7 +46,7 @@ HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t
     hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
     if (!label) label = HK_PY_LABEL_FIND(domain, where);
     void *p = hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller);
-    if (p) HK_PY_PLACED(p, n, HK_PY_MARK_FIND(domain));
+    if (p) HK_PY_MARKED(p, HK_PY_MARK_FIND(domain));
     return p;
 }
 
@@ -54,7 +54,7 @@ HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t
 HK_PY_APART void *hk_py_allocate_more(hak_ctx *heap, size_t n, hak_label label, int mark, const void *caller)
 {
     void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
-    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, n, mark);
+    if (HK_PY_LIKELY(p)) HK_PY_MARKED(p, mark);
     return p;
 }
 
@@ -90,7 +90,7 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
     if (HK_PY_UNLIKELY(label < 0)) label = HK_PY_LABEL_FIND(domain, HK_PY_WHERE());
     void *p = hak_calloc_cs(hk_py_heap(), 1, HK_PY_ROUND(total), (hak_label)label,
                             (hak_site)__builtin_return_address(0));
-    if (HK_PY_LIKELY(p)) HK_PY_PLACED(p, total, hk_py_mark(domain));
+    if (HK_PY_LIKELY(p)) HK_PY_MARKED(p, hk_py_mark(domain));
     return p;
 }
 
@@ -100,7 +100,7 @@ HK_PY_APART void *hk_py_resize_slowly(hk_py_domain domain, void *p, size_t n)
     hak_ctx *heap = hk_py_heap();
     if (!hak_owns(heap, p)) return hk_py_original[domain].realloc(hk_py_original[domain].ctx, p, n);
     void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
-    if (q) HK_PY_RESIZED(q, HK_PY_MARK_FIND(domain));
+    if (q) HK_PY_MARKED(q, HK_PY_MARK_FIND(domain));
     return q;
 }
 
@@ -112,7 +112,7 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n)
     if (HK_PY_UNLIKELY(!heap || hak_inline_kind(heap, p) >= HAK_INLINE_BINS))
         return hk_py_resize_slowly(domain, p, n);
     void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
-    if (HK_PY_LIKELY(q)) HK_PY_RESIZED(q, hk_py_mark(domain));
+    if (HK_PY_LIKELY(q)) HK_PY_MARKED(q, hk_py_mark(domain));
     return q;
 }
 

@@ -15,13 +15,13 @@
 #define HK_PY_MARK(domain) ((domain) != HK_PY_RAW ? hk_py_place_now() : 0)
 #define HK_PY_MARK_FIND(domain) ((domain) != HK_PY_RAW ? hk_py_place_find() : 0)
 #define HK_PY_PLACED(p, n, mark) hk_py_site_put(p, n, (hk_py_site_mark)(mark))
-#define HK_PY_RESIZED(p, mark) hk_py_site_mark_end(p, (hk_py_site_mark)(mark))
+#define HK_PY_MARKED(p, mark) hk_py_site_mark_end(p, (hk_py_site_mark)(mark))
 #include "hooks.h"
 
 static const char *start(hak_ctx *ctx)
 {
     const char *unable = hk_py_native_start(ctx);
-    return unable ? unable : hk_py_site_start(ctx);
+    return unable ? unable : hk_py_site_start();
 }
 
 static int by_bytes(const void *a, const void *b)

@@ -42,17 +42,6 @@ static void in_child(void)
     pthread_mutex_init(&mutex, NULL);
 }
 
-static bool sizes_exact(hak_ctx *ctx)
-{
-    bool exact = true;
-    for (size_t n = 16; n <= HK_PY_SITE_SMALL && exact; n += 16) {
-        void *p = hak_alloc(ctx, n);
-        exact = p && hak_usable_size(ctx, p) == n;
-        hak_free(ctx, p);
-    }
-    return exact;
-}
-
 static uint64_t site_hash(uint32_t number)
 {
     return hk_py_hash(&sites[number], sizeof(site), 0);
@@ -144,12 +133,11 @@ uint32_t hk_py_site_number(const hk_py_place *place)
     return number;
 }
 
-const char *hk_py_site_start(hak_ctx *ctx)
+const char *hk_py_site_start(void)
 {
     const char *unable = hk_py_frames_start(code_dies);
     if (unable) return unable;
     if (sites) return NULL;
-    if (!sizes_exact(ctx)) return "small blocks are not as large as asked for (debug options?)";
     texts = hk_py_pages(TEXT_BYTES);
     sites = hk_py_pages(SITES_MAX * sizeof *sites);
     if (!texts || !sites) return "no memory for sites";

@@ -6,13 +6,13 @@
 #include "places.h"
 
 /* NULL = ready, else why there can be no sites here. */
-const char *hk_py_site_start(hak_ctx *ctx);
+const char *hk_py_site_start(void);
 
 /* The number of the place's line in its file and function; 0 = too many of them. */
 uint32_t hk_py_site_number(const hk_py_place *place);
 
 typedef uint32_t hk_py_site_mark;
-/* Up to here, new blocks are as large as asked for, so that their end is known without a look-up. */
+/* Up to here, blocks at hand are as large as asked for, so that their end is known without a look-up. */
 enum { HK_PY_SITE_SMALL = 512 };
 
 /* Bytes to ask for: n and the mark, a multiple of 16. */
@@ -24,7 +24,7 @@ HK_PY_INLINE size_t hk_py_site_round(size_t n)
 /* Wherever the block ends. */
 void hk_py_site_mark_end(void *p, hk_py_site_mark mark);
 
-/* p: a new block of hk_py_site_round(n) bytes. */
+/* p: a block that was at hand for hk_py_site_round(n) bytes. */
 HK_PY_INLINE void hk_py_site_put(void *p, size_t n, hk_py_site_mark mark)
 {
     size_t size = hk_py_site_round(n);
