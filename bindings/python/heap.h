@@ -32,6 +32,12 @@ HK_PY_INLINE size_t hk_py_round(size_t n)
     return (n + (n == 0) + 15) & ~(size_t)15;
 }
 
+/* Whether a block made for `size` bytes, a multiple of 16, is known to be no larger. */
+HK_PY_INLINE bool hk_py_fits(hak_ctx *heap, const void *p, size_t size)
+{
+    return size <= HAK_INLINE_EIGHTS && hak_inline_kind(heap, p) == hak_inline_class_of_eights(size / 8);
+}
+
 /* A block of the heap's magazines; NULL = there is none, or not of that size. size: a multiple of 16, not 0.
  * Most are small enough for a class that is known without a table. */
 HK_PY_INLINE void *hk_py_at_hand(hak_ctx *heap, size_t size, hak_label label)

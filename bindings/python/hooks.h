@@ -11,7 +11,7 @@
  *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
  *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
  *   HK_PY_MARK_FIND(domain)           however long it takes
- *   HK_PY_PLACED(p, n, mark)          after a block was made that was at hand: it has the size of its class
+ *   HK_PY_PLACED(p, n, mark)          after a block was made that is no larger than asked for
  *   HK_PY_MARKED(p, mark)             after one was made or resized that may be larger
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing thread may
@@ -50,11 +50,18 @@ HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t
     return p;
 }
 
+/* After a block was made in the heap. */
+HK_PY_INLINE void hk_py_made(hak_ctx *heap, void *p, size_t n, int mark)
+{
+    if (HK_PY_LIKELY(hk_py_fits(heap, p, HK_PY_ROUND(n)))) HK_PY_PLACED(p, n, mark);
+    else HK_PY_MARKED(p, mark);
+}
+
 /* There is no block at hand. */
 HK_PY_APART void *hk_py_allocate_more(hak_ctx *heap, size_t n, hak_label label, int mark, const void *caller)
 {
     void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
-    if (HK_PY_LIKELY(p)) HK_PY_MARKED(p, mark);
+    if (HK_PY_LIKELY(p)) hk_py_made(heap, p, n, mark);
     return p;
 }
 
@@ -88,9 +95,10 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
     int label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
     if (HK_PY_LIKELY(label == 0)) label = HK_PY_LABEL(domain, HK_PY_WHERE());
     if (HK_PY_UNLIKELY(label < 0)) label = HK_PY_LABEL_FIND(domain, HK_PY_WHERE());
-    void *p = hak_calloc_cs(hk_py_heap(), 1, HK_PY_ROUND(total), (hak_label)label,
-                            (hak_site)__builtin_return_address(0));
-    if (HK_PY_LIKELY(p)) HK_PY_MARKED(p, hk_py_mark(domain));
+    hak_ctx *heap = hk_py_heap();
+    void *p =
+        hak_calloc_cs(heap, 1, HK_PY_ROUND(total), (hak_label)label, (hak_site)__builtin_return_address(0));
+    if (HK_PY_LIKELY(p)) hk_py_made(heap, p, total, hk_py_mark(domain));
     return p;
 }
 

@@ -12,7 +12,7 @@ const char *hk_py_site_start(void);
 uint32_t hk_py_site_number(const hk_py_place *place);
 
 typedef uint32_t hk_py_site_mark;
-/* Up to here, blocks at hand are as large as asked for, so that their end is known without a look-up. */
+/* Up to here, blocks at hand are no larger than asked for, so that their end is known without a look-up. */
 enum { HK_PY_SITE_SMALL = 512 };
 
 /* Bytes to ask for: n and the mark, a multiple of 16. */
@@ -24,7 +24,7 @@ HK_PY_INLINE size_t hk_py_site_round(size_t n)
 /* Wherever the block ends. */
 void hk_py_site_mark_end(void *p, hk_py_site_mark mark);
 
-/* p: a block that was at hand for hk_py_site_round(n) bytes. */
+/* p: a block for hk_py_site_round(n) bytes that is no larger, if that is at most HK_PY_SITE_SMALL. */
 HK_PY_INLINE void hk_py_site_put(void *p, size_t n, hk_py_site_mark mark)
 {
     size_t size = hk_py_site_round(n);
