@@ -148,10 +148,10 @@ static bool surplus(const hak_ctx *heap)
 }
 
 /* The class's oldest slab with free blocks; of a thread that is away, the current one too. */
-static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool away)
+static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool gone)
 {
     const hk_bin *bin = hk_bin_of(heap, class);
-    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : away ? bin->slab : NULL;
+    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : gone ? bin->slab : NULL;
     return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
 }
 

@@ -225,7 +225,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    return alloc_class(ctx, hk_class_table_above[(n + 63) >> 6], label);
+    return alloc_class(ctx, hk_class_of(n), label);
 }
 
 static HK_COLD void *absurd(hak_ctx *ctx)

@@ -49,12 +49,11 @@ const uint8_t hk_area_shift[HK_AREAS] = {3, 4, 5, 6, 7, 9, HK_UNIT_SHIFT};
 
 const uint8_t hk_class_table[129] = HK_CLASS_TABLE(HK_EACH_CLASS);
 
-#define SAME4(c) (c), (c), (c), (c)
 #define SAME1(c) (c)
 #define SAME2(c) (c), (c)
 #define SAME3(c) SAME2(c), (c)
-#define SAME7(c) SAME4(c), SAME3(c)
-#define SAME8(c) SAME4(c), SAME4(c)
+#define SAME7(c) HK_SAME4(c), SAME3(c)
+#define SAME8(c) HK_SAME4(c), HK_SAME4(c)
 #define SAME15(c) SAME8(c), SAME7(c)
 #define SAME16(c) SAME8(c), SAME8(c)
 #define SAME31(c) SAME16(c), SAME15(c)
@@ -68,7 +67,7 @@ const uint8_t hk_class_table_above[513] = {
     SAME16(0),
     0,
     DOUBLING(81, SAME1, SAME2),
-    DOUBLING(90, SAME3, SAME4),
+    DOUBLING(90, SAME3, HK_SAME4),
     DOUBLING(99, SAME7, SAME8),
     DOUBLING(108, SAME15, SAME16),
     DOUBLING(117, SAME31, SAME32),

@@ -119,7 +119,8 @@ size_t hk_idle_excess(const hak_space *s)
 
 void hk_idle_keep(hak_space *s)
 {
-    if (HK_UNLIKELY(hk_idle_excess(s))) purge_to(s, limit(s) - limit(s) / 4, SIZE_MAX);
+    size_t keep = limit(s);
+    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) purge_to(s, keep - keep / 4, SIZE_MAX);
     s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
 }
 

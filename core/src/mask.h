@@ -23,7 +23,7 @@ HK_INLINE unsigned hk_mask_count(const uint64_t w[2])
     return hk_bits(w[0]) + hk_bits(w[1]);
 }
 
-HK_INLINE unsigned hk_mask_first(hk_row128 x)
+HK_INLINE unsigned hk_row_first(hk_row128 x)
 {
     if ((uint64_t)x) return (unsigned)__builtin_ctzll((uint64_t)x);
     uint64_t high = (uint64_t)(x >> 64);
@@ -31,10 +31,14 @@ HK_INLINE unsigned hk_mask_first(hk_row128 x)
 }
 
 /* Those bits that have no neighbour. */
+HK_INLINE hk_row128 hk_row_single(hk_row128 x)
+{
+    return x & ~(x << 1) & ~(x >> 1);
+}
+
 HK_INLINE hk_mask hk_mask_single(const uint64_t w[2])
 {
-    hk_row128 x = ((hk_row128)w[1] << 64) | w[0];
-    x &= ~(x << 1) & ~(x >> 1);
+    hk_row128 x = hk_row_single(((hk_row128)w[1] << 64) | w[0]);
     hk_mask m = {{(uint64_t)x, (uint64_t)(x >> 64)}};
     return m;
 }
@@ -48,8 +52,8 @@ HK_INLINE unsigned hk_mask_row(const uint64_t w[2], unsigned n)
         x &= x >> step;
         have += step;
     }
-    hk_row128 single = n == 1 ? all & ~(all << 1) & ~(all >> 1) : 0;
-    return hk_mask_first(single ? single : x);
+    hk_row128 single = n == 1 ? hk_row_single(all) : 0;
+    return hk_row_first(single ? single : x);
 }
 
 /* The n lowest bits that are set. */

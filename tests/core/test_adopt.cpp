@@ -53,59 +53,67 @@ TEST_CASE("adopt: who frees the blocks of a sleeping thread gets its slabs, and 
     CHECK(ctx.errors.take() == "");
 }
 
-TEST_CASE("adopt: a thread that frees nothing goes on with the slabs of a sleeper, too")
+namespace
 {
+
+// Blocks of the calling thread, of which most are freed; half of these are then made anew by another one.
+struct Thinned {
     enum { COUNT = 20000, SIZE = 200, KEPT = 8 };
     Shared ctx;
     std::vector<Block> blocks;
-    for (unsigned i = 0; i < COUNT; i++)
-        blocks.push_back(make(ctx, SIZE, i));
-    const size_t full = stats_of(ctx).committed_bytes;
-    run_thread([&] {
+    size_t full;
+
+    Thinned()
+    {
+        for (unsigned i = 0; i < COUNT; i++)
+            blocks.push_back(make(ctx, SIZE, i));
+        full = stats_of(ctx).committed_bytes;
+    }
+    void thin()
+    {
         for (unsigned i = 0; i < COUNT; i++)
             if (i % KEPT) hak_free(ctx, blocks[i].p);
-        run_thread([&] {
-            for (unsigned i = 0; i < COUNT / 2; i++) {
-                if (i % KEPT) blocks[i] = make(ctx, SIZE, i);
-                ctx.space.os.now += STEP;
-            }
-            expect(stats_of(ctx).committed_bytes < full + full / 8, "the sleeper's slabs were not used");
-        });
-    });
-    require_sound(ctx);
-    for (unsigned i = 0; i < COUNT; i++) {
-        if (i >= COUNT / 2 && i % KEPT) continue;
-        check(blocks[i]);
-        hak_free(ctx, blocks[i].p);
     }
-    require_empty(ctx);
-    CHECK(ctx.errors.take() == "");
+    void refill(uint64_t step, const char *otherwise)
+    {
+        for (unsigned i = 0; i < COUNT / 2; i++) {
+            if (i % KEPT) blocks[i] = make(ctx, SIZE, i);
+            ctx.space.os.now += step;
+        }
+        expect(stats_of(ctx).committed_bytes < full + full / 8, otherwise);
+    }
+    void end()
+    {
+        require_sound(ctx);
+        for (unsigned i = 0; i < COUNT; i++) {
+            if (i >= COUNT / 2 && i % KEPT) continue;
+            check(blocks[i]);
+            hak_free(ctx, blocks[i].p);
+        }
+        require_empty(ctx);
+        CHECK(ctx.errors.take() == "");
+    }
+};
+
+} // namespace
+
+TEST_CASE("adopt: a thread that frees nothing goes on with the slabs of a sleeper, too")
+{
+    Thinned heap;
+    run_thread([&] {
+        heap.thin();
+        run_thread([&] { heap.refill(STEP, "the sleeper's slabs were not used"); });
+    });
+    heap.end();
 }
 
 TEST_CASE("adopt: a thread that is at work lends what it has to spare")
 {
-    enum { COUNT = 20000, SIZE = 200, KEPT = 8 };
-    Shared ctx;
-    std::vector<Block> blocks;
-    for (unsigned i = 0; i < COUNT; i++)
-        blocks.push_back(make(ctx, SIZE, i));
-    const size_t full = stats_of(ctx).committed_bytes;
-    for (unsigned i = 0; i < COUNT; i++)
-        if (i % KEPT) hak_free(ctx, blocks[i].p);
+    Thinned heap;
+    heap.thin();
     // No time passes: nobody can be taken for a sleeper.
-    run_thread([&] {
-        for (unsigned i = 0; i < COUNT / 2; i++)
-            if (i % KEPT) blocks[i] = make(ctx, SIZE, i);
-        expect(stats_of(ctx).committed_bytes < full + full / 8, "what is to spare was not used");
-    });
-    require_sound(ctx);
-    for (unsigned i = 0; i < COUNT; i++) {
-        if (i >= COUNT / 2 && i % KEPT) continue;
-        check(blocks[i]);
-        hak_free(ctx, blocks[i].p);
-    }
-    require_empty(ctx);
-    CHECK(ctx.errors.take() == "");
+    run_thread([&] { heap.refill(0, "what is to spare was not used"); });
+    heap.end();
 }
 
 TEST_CASE("adopt: threads hand on what they made, and some sleep")

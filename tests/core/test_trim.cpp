@@ -448,18 +448,16 @@ TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a
 namespace
 {
 
-// The real functions; how often memory went back, and how many bytes at most in one call.
+// A space by the real functions; how often memory went back, and how many bytes at most in one call.
 struct Watched {
     hak_os real;
+    hak_space *space = nullptr;
     size_t most = 0;
     unsigned calls = 0;
 
-    Watched()
+    explicit Watched(size_t huge_from, size_t idle_bytes = 0)
     {
         hak_os_default(&real);
-    }
-    hak_os table()
-    {
         hak_os os = real;
         os.user = this;
         os.decommit = [](void *user, void *p, size_t n) {
@@ -468,7 +466,22 @@ struct Watched {
             w->calls++;
             w->real.decommit(w->real.user, p, n);
         };
-        return os;
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        options.huge_from = huge_from;
+        options.idle_bytes = idle_bytes;
+        space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+    }
+    ~Watched()
+    {
+        hak_space_delete(space);
+    }
+    hak_ctx *context()
+    {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        return ctx;
     }
 };
 
@@ -477,15 +490,8 @@ struct Watched {
 TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back with the rest")
 {
     auto most = [](size_t huge_from) {
-        Watched watched;
-        hak_os os = watched.table();
-        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
-        options.os = &os;
-        options.huge_from = huge_from;
-        hak_space *space = hak_space_new(&options);
-        REQUIRE(space != nullptr);
-        hak_ctx *ctx = hak_ctx_new(space, nullptr);
-        REQUIRE(ctx != nullptr);
+        Watched watched(huge_from);
+        hak_ctx *ctx = watched.context();
         void *kept = hak_alloc(ctx, 100);
         std::vector<void *> blocks;
         for (size_t i = 0; i < 3 * MiB / 64; i++)
@@ -496,7 +502,6 @@ TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back wi
         CHECK(returned >= 2 * MiB);
         CHECK(returned <= 3 * MiB + 512 * KiB);
         CHECK(hak_usable_size(ctx, kept) >= 100);
-        hak_space_delete(space);
         return watched.most;
     };
     CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
@@ -506,25 +511,14 @@ TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back wi
 TEST_CASE("the end of a large context takes few calls; a chunk that may be a huge page goes as a whole")
 {
     auto left = [](size_t huge_from) {
-        Watched watched;
-        hak_os os = watched.table();
-        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
-        options.os = &os;
-        options.huge_from = huge_from;
-        options.idle_bytes = 3 * MiB;
-        hak_space *space = hak_space_new(&options);
-        REQUIRE(space != nullptr);
-        hak_ctx *observer = hak_ctx_new(space, nullptr), *ctx = hak_ctx_new(space, nullptr);
-        REQUIRE(observer != nullptr);
-        REQUIRE(ctx != nullptr);
+        Watched watched(huge_from, 3 * MiB);
+        hak_ctx *observer = watched.context(), *ctx = watched.context();
         for (size_t total = 0; total < 128 * MiB; total += 20000)
             if (!hak_alloc(ctx, 20000)) FAIL("no block");
         unsigned before = watched.calls;
         hak_ctx_destroy(ctx);
         CHECK(watched.calls - before <= 128 / 16 + 4); // in batches of 16 MiB
-        size_t idle = stats_of(observer).idle_bytes;
-        hak_space_delete(space);
-        return idle;
+        return stats_of(observer).idle_bytes;
     };
     CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
     CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
