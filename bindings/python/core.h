@@ -16,6 +16,9 @@
 #define HK_PY_INLINE static inline __attribute__((always_inline))
 #define HK_PY_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HK_PY_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For variables that the allocation path reads: known to be the hook's own where they are not optimized with
+ * it. */
+#define HK_PY_HIDDEN __attribute__((visibility("hidden")))
 /* What the extension module takes from the hook. */
 #define HK_PY_API __attribute__((visibility("default")))
 

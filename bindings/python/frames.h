@@ -45,7 +45,7 @@ typedef struct hk_py_place {
     intptr_t offset; /* of the instruction, in bytes from the first one; negative before it */
 } hk_py_place;
 
-extern hk_py_frames hk_py_frames_ready;
+extern hk_py_frames hk_py_frames_ready HK_PY_HIDDEN;
 
 #if defined(__x86_64__) && defined(__linux__)
 #define HK_PY_THREAD_REGISTER 1
@@ -91,9 +91,8 @@ HK_PY_INLINE uint64_t hk_py_frame_key(const hk_py_layout *at, const void *frame)
 HK_PY_INLINE const void *hk_py_frame_of(const hk_py_layout *at, const void *thread)
 {
     const void *frame = hk_py_load(thread, at->thread_frame);
-    if (at->holder_frame >= 0 && HK_PY_LIKELY(frame != NULL))
-        frame = hk_py_load(frame, (size_t)at->holder_frame);
-    return frame;
+    /* a thread state has a holder from its first moment on */
+    return at->holder_frame >= 0 ? hk_py_load(frame, (size_t)at->holder_frame) : frame;
 }
 
 /* In thread-local memory. */
@@ -121,7 +120,8 @@ HK_PY_INLINE uint64_t hk_py_key_now(void)
 {
     const hk_py_frames *f = &hk_py_frames_ready;
     int version = f->at_once;
-    if (version == 0x030b) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_11], *f->thread_address);
+    if (HK_PY_LIKELY(version == 0x030b))
+        return hk_py_thread_key(&hk_py_layouts[HK_PY_3_11], *f->thread_address);
     if (version == 0x030c) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_12], hk_py_thread_local());
     if (version == 0x030d) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_13], hk_py_thread_local());
     if (version == 0x030a) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_10], *f->thread_address);

@@ -4,7 +4,9 @@
 
 #include <pthread.h>
 
-_Thread_local hak_ctx *hk_py_mine;
+static hak_inline_bin no_bins[HAK_INLINE_EIGHTS / 8];
+hak_inline_ctx hk_py_no_heap = {.bins = no_bins};
+_Thread_local hak_ctx *hk_py_mine = hk_py_none;
 _Thread_local void *hk_py_foreign;
 
 static hak_ctx *_Atomic context;
@@ -39,7 +41,7 @@ static void on_error(void *user, hak_error error, const void *p, const char *wha
 static void leave(void *unused)
 {
     (void)unused;
-    hk_py_mine = NULL;
+    hk_py_mine = hk_py_none;
     hak_ctx_thread_done(context);
 }
 

@@ -9,6 +9,7 @@
  *   HK_PY_WHERE()                     the stack pointer of the code that called PyMem_* or PyObject_*, which
  *                                     jump to the hook as their last act
  *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
+ *   HK_PY_LAST(n)                     the last of these bytes, counted from 0; SIZE_MAX if there may be none
  *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
  *   HK_PY_MARK_FIND(domain)           however long it takes
  *   HK_PY_PLACED(p, n, mark)          after a block was made that is no larger than asked for
@@ -26,6 +27,7 @@
 #endif
 #ifndef HK_PY_ROUND
 #define HK_PY_ROUND(n) hk_py_round(n)
+#define HK_PY_LAST(n) hk_py_last(n)
 #endif
 #ifndef HK_PY_MARK
 #define HK_PY_MARK(domain) ((void)(domain), 0)
@@ -72,10 +74,12 @@ HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n)
     int mark = HK_PY_MARK(domain);
     if (HK_PY_UNLIKELY(mark < 0)) goto slowly;
     hak_ctx *heap = hk_py_mine;
-    if (HK_PY_UNLIKELY(!heap || (domain == HK_PY_RAW ? hk_py_awaited : hk_py_scoped))) goto slowly;
-    void *p = hk_py_at_hand(heap, HK_PY_ROUND(n), (hak_label)label);
-    if (HK_PY_UNLIKELY(!p))
+    if (HK_PY_UNLIKELY(domain == HK_PY_RAW ? hk_py_awaited : hk_py_scoped)) goto slowly;
+    void *p = hk_py_at_hand(heap, HK_PY_LAST(n), (hak_label)label);
+    if (HK_PY_UNLIKELY(!p)) {
+        if (HK_PY_UNLIKELY(heap == hk_py_none)) goto slowly;
         return hk_py_allocate_more(heap, n, (hak_label)label, mark, __builtin_return_address(0));
+    }
     HK_PY_PLACED(p, n, mark);
     return p;
 slowly:
@@ -117,8 +121,7 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n)
 {
     if (!p) return hk_py_allocate(domain, n);
     hak_ctx *heap = hk_py_mine;
-    if (HK_PY_UNLIKELY(!heap || hak_inline_kind(heap, p) >= HAK_INLINE_BINS))
-        return hk_py_resize_slowly(domain, p, n);
+    if (HK_PY_UNLIKELY(hak_inline_kind(heap, p) >= HAK_INLINE_BINS)) return hk_py_resize_slowly(domain, p, n);
     void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
     if (HK_PY_LIKELY(q)) HK_PY_MARKED(q, hk_py_mark(domain));
     return q;
@@ -133,7 +136,7 @@ HK_PY_APART void hk_py_release_slowly(hk_py_domain domain, void *p)
 HK_PY_INLINE void hk_py_release(hk_py_domain domain, void *p)
 {
     hak_ctx *heap = hk_py_mine;
-    if (HK_PY_UNLIKELY(!heap || !hak_free_at_hand(heap, p))) hk_py_release_slowly(domain, p);
+    if (HK_PY_UNLIKELY(!hak_free_at_hand(heap, p))) hk_py_release_slowly(domain, p);
 }
 
 #define HK_PY_DOMAIN_HOOKS(name, domain)                                                                     \

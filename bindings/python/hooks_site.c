@@ -12,6 +12,7 @@
 
 #define HK_PY_HOOKS hk_py_hooks_site
 #define HK_PY_ROUND(n) hk_py_site_round(n)
+#define HK_PY_LAST(n) hk_py_site_last(n)
 #define HK_PY_MARK(domain) ((domain) != HK_PY_RAW ? hk_py_place_now() : 0)
 #define HK_PY_MARK_FIND(domain) ((domain) != HK_PY_RAW ? hk_py_place_find() : 0)
 #define HK_PY_PLACED(p, n, mark) hk_py_site_put(p, n, (hk_py_site_mark)(mark))

@@ -10,7 +10,7 @@ typedef struct hk_py_interpreters {
     const void *const volatile *newest; /* in the runtime; before it is known, a place with `main` */
     const void *main;
 } hk_py_interpreters;
-extern hk_py_interpreters hk_py_interpreters_known;
+extern hk_py_interpreters hk_py_interpreters_known HK_PY_HIDDEN;
 
 /* Finds the list. Python is initialized, and the GIL is held. */
 void hk_py_interpreters_find(void);

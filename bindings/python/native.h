@@ -17,7 +17,7 @@ hk_symbols_source hk_py_native_source(void);
 
 /* What is in the cache are labels of the context. */
 enum { HK_PY_SITE_SLOTS = 4096 };
-extern hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
+extern hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES] HK_PY_HIDDEN;
 
 /* The label for a block. sp: what it was in the caller of the hook, before the call. Keeps errno, locks
  * nothing but what dl_iterate_phdr locks. */

@@ -8,8 +8,13 @@
 
 /* One word a place: 47 bits of its key, which is even, and 17 of its number. 0 = free. In groups of 8, which
  * hold the instructions of 16 bytes of code and others as far away. */
-enum { HK_PY_PLACES = 8192, HK_PY_PLACES_GROUP = 8, HK_PY_NUMBER_BITS = 17 };
-extern _Atomic uint64_t hk_py_places[HK_PY_PLACES];
+enum {
+    HK_PY_PLACES = 8192,
+    HK_PY_PLACES_GROUP = 8,
+    HK_PY_NUMBER_BITS = 17,
+    HK_PY_NUMBER_MAX = (1 << HK_PY_NUMBER_BITS) - 1
+};
+extern _Atomic uint64_t hk_py_places[HK_PY_PLACES] HK_PY_HIDDEN;
 
 HK_PY_INLINE size_t hk_py_place_slot(uint64_t key)
 {
@@ -29,7 +34,7 @@ HK_PY_INLINE int hk_py_place_now(void)
     uint64_t key = hk_py_key_now();
     uint64_t number = atomic_load_explicit(&hk_py_places[hk_py_place_slot(key)], memory_order_relaxed) ^
                       hk_py_place_word(key);
-    return HK_PY_LIKELY(number >> HK_PY_NUMBER_BITS == 0) ? (int)number : -1;
+    return HK_PY_LIKELY(number <= HK_PY_NUMBER_MAX) ? (int)number : -1;
 }
 
 /* The same, known or not. */

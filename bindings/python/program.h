@@ -9,7 +9,7 @@
 
 /* Python is awaited: its main thread gets a first call once it is initialized. Read by the hooks of RAW,
  * where a call passes soon after. */
-extern bool hk_py_awaited;
+extern bool hk_py_awaited HK_PY_HIDDEN;
 void hk_py_await(void);
 void hk_py_await_look(void);
 

@@ -20,7 +20,7 @@ HK_PY_API void hk_py_scope_enable(const hk_py_scope_source *source);
 /* This thread's answer may have changed. */
 HK_PY_API void hk_py_scope_changed(void);
 
-extern bool hk_py_scoped;
+extern bool hk_py_scoped HK_PY_HIDDEN;
 hak_label hk_py_scope_find(void);
 
 /* 0 = no scope, the provider decides. With the GIL held. */

@@ -15,10 +15,14 @@ typedef uint32_t hk_py_site_mark;
 /* Up to here, blocks at hand are no larger than asked for, so that their end is known without a look-up. */
 enum { HK_PY_SITE_SMALL = 512 };
 
-/* Bytes to ask for: n and the mark, a multiple of 16. */
+/* Bytes to ask for: n and the mark, a multiple of 16; and the last of them, counted from 0. */
+HK_PY_INLINE size_t hk_py_site_last(size_t n)
+{
+    return (n + sizeof(hk_py_site_mark) - 1) | 15;
+}
 HK_PY_INLINE size_t hk_py_site_round(size_t n)
 {
-    return (n + sizeof(hk_py_site_mark) + 15) & ~(size_t)15;
+    return hk_py_site_last(n) + 1;
 }
 
 /* Wherever the block ends. */
