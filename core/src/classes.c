@@ -2,14 +2,15 @@
 
 #define SHIFT(s) ((s) < 16 ? 3 : (s) < 32 ? 4 : (s) < 64 ? 5 : (s) < 128 ? 6 : (s) < 512 ? 7 : 9)
 #define AREA(s) (SHIFT(s) == 9 ? 5 : SHIFT(s) - 3)
-/* A large heap: four blocks a slab, eight up to 8 KiB; a unit more or less where less is lost at its end. */
+/* A large heap: four blocks a slab, eight up to 8 KiB; more or fewer units where less is lost at its end. */
 #define UNITS(s)                                                                                             \
     ((s) <= 1152    ? 1                                                                                      \
      : (s) <= 2048  ? ((s) == 1792 || (s) == 2048 ? 1 : 2)                                                   \
      : (s) <= 4096  ? ((s) == 2112 || (s) == 2304 || (s) == 3584 || (s) == 3840 || (s) == 4096 ? 2 : 3)      \
      : (s) <= 16384 ? ((s) == 11264   ? 7                                                                    \
                        : (s) == 13312 ? 5                                                                    \
-                                      : 4)                                                                   \
+                       : (s) == 8256  ? 8                                                                    \
+                                      : 4)                                                                    \
                     : ((s) == 22528   ? 7                                                                    \
                        : (s) == 26624 ? 5                                                                    \
                                       : 8))

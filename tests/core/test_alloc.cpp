@@ -269,6 +269,15 @@ TEST_CASE("small blocks cost little more than their bytes")
     }
 }
 
+TEST_CASE("many blocks of a little more than 8 KiB cost little more than their bytes")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (size_t total = 0; total < 64 * MiB; total += 8200)
+        REQUIRE(hak_alloc(ctx, 8200) != nullptr);
+    CHECK((double)committed_of(ctx) <= 64.0 * MiB * 1.11);
+}
+
 TEST_CASE("a class of one block holds little more than it")
 {
     TestSpace s;

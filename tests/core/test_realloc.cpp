@@ -125,6 +125,24 @@ TEST_CASE("growth by small steps moves rarely, by large ones takes no more than 
     require_sound(ctx);
 }
 
+TEST_CASE("growth by small steps stops at powers of two, where buffers with a limit end")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    size_t step = GENERATE(16, 64, 100), most = 4096;
+    void *p = hak_alloc(ctx, 2048);
+    for (size_t n = 2048 + step; n <= 32000; n += step) {
+        while (most < n)
+            most *= 2;
+        size_t old = hak_usable_size(ctx, p);
+        p = hak_realloc(ctx, p, n);
+        REQUIRE(p != nullptr);
+        /* A block that has room stays. */
+        if (hak_usable_size(ctx, p) != old) REQUIRE(hak_usable_size(ctx, p) <= most);
+    }
+    require_sound(ctx);
+}
+
 TEST_CASE("what a large block leaves behind when it moves is for blocks of any size")
 {
     bool shared = GENERATE(false, true);

@@ -259,9 +259,9 @@ HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
 /* align: a power of two up to 1 GiB. Free with hak_free. */
 HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
 /* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. A block between
- * 1 and 32 KiB that grows by less than a sixteenth gets room ahead, up to half of what is asked for. The
- * alignment of hak_aligned_alloc is kept only while the block stays in place, and a block that fits and finds
- * no memory stays where it is, 8-aligned perhaps. */
+ * 1 and 32 KiB that grows by less than a sixteenth gets room ahead, up to half of what is asked for and to
+ * the next power of two. The alignment of hak_aligned_alloc is kept only while the block stays in place, and
+ * a block that fits and finds no memory stays where it is, 8-aligned perhaps. */
 HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
 /* The same where the old size is known: `old` is what was last asked for. A shrink never fails. */
 HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
