@@ -222,6 +222,11 @@ static size_t put_text(const void *string, char *out, size_t size)
     size_t length = (size_t)hk_py_load64(string, STR_LENGTH), width = form >> 2 & 7, at = 0;
     const char *data = (const char *)string + (form & STR_ASCII ? layout->text_ascii : layout->text_other);
     if (!is(string, unicode_type) || !(form & STR_COMPACT)) length = 0;
+    if (form & STR_ASCII) {
+        at = length < size - 1 ? length : size - 1;
+        memcpy(out, data, at);
+        length = 0;
+    }
     for (size_t i = 0; i < length && at + 5 <= size; i++) {
         memcpy(&c, data + i * width, width); /* little-endian, as all of this */
         at += put_utf8(c, out + at);

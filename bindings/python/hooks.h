@@ -40,16 +40,10 @@
  * into one of these. */
 #define HK_PY_APART static __attribute__((noinline))
 
-/* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
-HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t where, const void *caller)
+HK_PY_INLINE hak_label hk_py_label(hk_py_domain domain, uintptr_t where)
 {
-    if (domain == HK_PY_RAW && hk_py_awaited) hk_py_await_look();
-    /* RAW is called without the GIL too, where nobody can be asked for a scope. */
-    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
-    if (!label) label = HK_PY_LABEL_FIND(domain, where);
-    void *p = hak_alloc_cs(hk_py_heap(), HK_PY_ROUND(n), label, (hak_site)caller);
-    if (p) HK_PY_MARKED(p, HK_PY_MARK_FIND(domain));
-    return p;
+    int label = HK_PY_LABEL(domain, where);
+    return HK_PY_LIKELY(label >= 0) ? (hak_label)label : HK_PY_LABEL_FIND(domain, where);
 }
 
 /* After a block was made in the heap. */
@@ -57,6 +51,19 @@ HK_PY_INLINE void hk_py_made(hak_ctx *heap, void *p, size_t n, int mark)
 {
     if (HK_PY_LIKELY(hk_py_fits(heap, p, HK_PY_ROUND(n)))) HK_PY_PLACED(p, n, mark);
     else HK_PY_MARKED(p, mark);
+}
+
+/* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
+HK_PY_APART void *hk_py_allocate_slowly(hk_py_domain domain, size_t n, uintptr_t where, const void *caller)
+{
+    if (domain == HK_PY_RAW && hk_py_awaited) hk_py_await_look();
+    /* RAW is called without the GIL too, where nobody can be asked for a scope. */
+    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
+    if (!label) label = hk_py_label(domain, where);
+    hak_ctx *heap = hk_py_heap();
+    void *p = hak_alloc_cs(heap, HK_PY_ROUND(n), label, (hak_site)caller);
+    if (p) hk_py_made(heap, p, n, HK_PY_MARK_FIND(domain));
+    return p;
 }
 
 /* There is no block at hand. */
@@ -96,12 +103,10 @@ HK_PY_INLINE void *hk_py_allocate_zeroed(hk_py_domain domain, size_t count, size
 {
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
-    int label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
-    if (HK_PY_LIKELY(label == 0)) label = HK_PY_LABEL(domain, HK_PY_WHERE());
-    if (HK_PY_UNLIKELY(label < 0)) label = HK_PY_LABEL_FIND(domain, HK_PY_WHERE());
+    hak_label label = domain != HK_PY_RAW ? hk_py_scope_label() : 0;
+    if (HK_PY_LIKELY(label == 0)) label = hk_py_label(domain, HK_PY_WHERE());
     hak_ctx *heap = hk_py_heap();
-    void *p =
-        hak_calloc_cs(heap, 1, HK_PY_ROUND(total), (hak_label)label, (hak_site)__builtin_return_address(0));
+    void *p = hak_calloc_cs(heap, 1, HK_PY_ROUND(total), label, (hak_site)__builtin_return_address(0));
     if (HK_PY_LIKELY(p)) hk_py_made(heap, p, total, hk_py_mark(domain));
     return p;
 }

@@ -14,6 +14,11 @@ uint64_t hk_py_hash(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = bytes;
     uint64_t hash = seed ^ UINT64_C(0xcbf29ce484222325);
+    for (uint64_t word; n >= sizeof word; p += sizeof word, n -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
     for (size_t i = 0; i < n; i++)
         hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
     hash ^= hash >> 32;
