@@ -188,11 +188,9 @@ def main():
     about = harness.description(tool.pin(None), programs.engines, programs.bench)
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]
-    print(
-        paint("1", "hakmem")
-        + f" on {' and '.join(versions[e] for e in programs.engines)}; {machine['cpu']}, "
-        f"{machine['cpus']} CPUs, Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}"
-    )
+    print(paint("1", "hakmem"), "on", " and ".join(versions[e] for e in programs.engines))
+    system = f"Linux {machine['kernel'].split('-')[0]}, huge pages: {thp}"
+    print(f"{machine['cpu']}, {machine['cpus']} CPUs, {system}")
     luacheck, sources = luacheck_command(30 if args.quick else None)
     real_program(programs, luacheck, sources, repetitions)
     report(programs, luacheck)

@@ -1,5 +1,5 @@
-/* Memory that goes back to the OS: how many free units stay resident, for how long, and which go first. All of
- * it is under the lock of the space. */
+/* Memory that goes back to the OS: how many free units stay resident, for how long, and which go first. All
+ * of it is under the lock of the space. */
 #ifndef HK_IDLE_H
 #define HK_IDLE_H
 

@@ -54,7 +54,8 @@ static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
 static void os_decommit(void *user, void *p, size_t n)
 {
     (void)user;
-    /* Not sysconf(): in glibc that is far from all that a small program uses, 64 KiB of code more resident. */
+    /* Not sysconf(): in glibc that is far from all that a small program uses, 64 KiB of code more resident.
+     */
     size_t page = (size_t)getpagesize();
     char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
     char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
