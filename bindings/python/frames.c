@@ -225,11 +225,11 @@ static size_t put_text(const void *string, char *out, size_t size)
     if (form & STR_ASCII) {
         at = length < size - 1 ? length : size - 1;
         memcpy(out, data, at);
-        length = 0;
-    }
-    for (size_t i = 0; i < length && at + 5 <= size; i++) {
-        memcpy(&c, data + i * width, width); /* little-endian, as all of this */
-        at += put_utf8(c, out + at);
+    } else {
+        for (size_t i = 0; i < length && at + 5 <= size; i++) {
+            memcpy(&c, data + i * width, width); /* little-endian, as all of this */
+            at += put_utf8(c, out + at);
+        }
     }
     out[at] = 0;
     return at + 1;

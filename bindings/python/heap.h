@@ -28,16 +28,15 @@ HK_PY_INLINE hak_ctx *hk_py_heap(void)
 }
 
 /* CPython wants every block 16-aligned, which a multiple of 16 is. n is at most PTRDIFF_MAX: CPython
- * refuses more before it calls an allocator. */
-HK_PY_INLINE size_t hk_py_round(size_t n)
-{
-    return (n + (n == 0) + 15) & ~(size_t)15;
-}
-
-/* The last of these bytes, counted from 0, where n is not 0; for 0 more than any block has. */
+ * refuses more before it calls an allocator. The last of these bytes, counted from 0, where n is not 0; for 0
+ * more than any block has. */
 HK_PY_INLINE size_t hk_py_last(size_t n)
 {
     return (n - 1) | 15;
+}
+HK_PY_INLINE size_t hk_py_round(size_t n)
+{
+    return hk_py_last(n + (n == 0)) + 1;
 }
 
 /* Whether a block made for `size` bytes, a multiple of 16, is known to be no larger. */
