@@ -290,7 +290,7 @@ static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
 {
-    if (align == 0 || align & (align - 1) || align > HK_ALIGN_MAX) {
+    if (!hk_is_power_of_two(align) || align > HK_ALIGN_MAX) {
         hk_error(ctx, HAK_E_ALIGNMENT, NULL, "align: a power of two up to 1 GiB");
         return hk_fail(ctx);
     }

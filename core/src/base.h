@@ -46,6 +46,11 @@ HK_INLINE size_t hk_align_up(size_t n, size_t align)
     return (n + align - 1) & ~(align - 1);
 }
 
+HK_INLINE bool hk_is_power_of_two(size_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
 HK_INLINE size_t hk_min(size_t a, size_t b)
 {
     return a < b ? a : b;

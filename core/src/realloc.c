@@ -31,11 +31,6 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
     return n <= c->size && n >= c->least && aligned_for(p, n);
 }
 
-static bool is_power_of_two(size_t n)
-{
-    return (n & (n - 1)) == 0;
-}
-
 /* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
  * followed by others: room for them saves copies. Up to the next power of two at most, which is where
  * buffers with a limit end. */
@@ -43,7 +38,7 @@ static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
 {
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
     unsigned fit = hk_class_of(n), class = fit;
-    while (!is_power_of_two(hk_classes[class].size) && hk_classes[class + 1].least <= hk_classes[fit].size)
+    while (!hk_is_power_of_two(hk_classes[class].size) && hk_classes[class + 1].least <= hk_classes[fit].size)
         class ++;
     return hk_classes[class].size;
 }
