@@ -90,13 +90,13 @@ static uintptr_t start_of(const function_index *index, uint32_t i)
     return (uintptr_t)index->base + (uintptr_t)(intptr_t)index->entries[i].function;
 }
 
-/* Number of the function's entry; -1 = unknown. */
-static int64_t find_entry(uintptr_t pc, function_index *index)
+static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
 {
-    if (!find_index(pc, index)) return -1;
-    const index_entry *entries = index->entries;
-    uint32_t count = index->count;
-    intptr_t at = (intptr_t)(pc - 1 - (uintptr_t)index->base); /* the call may be the last instruction */
+    function_index index;
+    if (!find_index(pc, &index)) return false;
+    const index_entry *entries = index.entries;
+    uint32_t count = index.count;
+    intptr_t at = (intptr_t)(pc - 1 - (uintptr_t)index.base); /* the call may be the last instruction */
     uint32_t low = 0;
     while (count > 0) {
         uint32_t half = count / 2;
@@ -107,16 +107,9 @@ static int64_t find_entry(uintptr_t pc, function_index *index)
             count = half;
         }
     }
-    return (int64_t)low - 1;
-}
-
-static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
-{
-    function_index index;
-    int64_t entry = find_entry(pc, &index);
-    if (entry < 0) return false;
-    *function = start_of(&index, (uint32_t)entry);
-    *description = index.base + index.entries[entry].description;
+    if (low == 0) return false;
+    *function = start_of(&index, low - 1);
+    *description = index.base + entries[low - 1].description;
     return true;
 }
 
@@ -125,12 +118,6 @@ uintptr_t hk_cfi_function(uintptr_t pc)
     uintptr_t function;
     const uint8_t *description;
     return find_function(pc, &function, &description) ? function : 0;
-}
-
-size_t hk_cfi_function_number(uintptr_t pc)
-{
-    function_index index;
-    return (size_t)find_entry(pc, &index);
 }
 
 size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count)

@@ -51,8 +51,6 @@ uintptr_t hk_cfi_function(uintptr_t pc);
 /* First addresses of all functions of the image with code at pc, in order, up to `count` of them. Returns how
  * many there are. A function may be in several parts, each with a beginning. */
 size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count);
-/* The number, in that order, of the function of the call that returns to pc; SIZE_MAX = unknown. */
-size_t hk_cfi_function_number(uintptr_t pc);
 /* The pages of the unwind tables of the image with code at pc, which little else reads: they are no longer
  * resident. One call of the OS. */
 void hk_cfi_give_back(uintptr_t pc);

@@ -3,13 +3,11 @@
 #ifndef HK_PY_FUNCTIONS_H
 #define HK_PY_FUNCTIONS_H
 
+#include "parts.h"
 #include "subsystem.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Of a function, in place of its hk_py_subsystem. */
-enum { HK_PY_UNKNOWN = 0xff };
 
 enum { HK_PY_FUNCTIONS_NEAR = 256 };
 
@@ -20,7 +18,7 @@ typedef struct hk_py_functions {
     size_t near_count;
 } hk_py_functions;
 
-/* Those of the image with code at pc, numbered as hk_cfi_function_number does; none without memory. */
+/* Those of the image with code at pc; none without memory. */
 void hk_py_functions_open(hk_py_functions *functions, uintptr_t pc);
 void hk_py_functions_close(hk_py_functions *functions);
 

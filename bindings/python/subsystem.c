@@ -27,7 +27,7 @@ typedef struct rule {
 
 /* Whole names: they make a block for whoever calls them. */
 static const char helpers[] =
-    " PyMem_Malloc PyMem_Calloc PyMem_Realloc PyMem_RawMalloc PyMem_RawCalloc PyMem_RawRealloc"
+    "PyMem_Malloc PyMem_Calloc PyMem_Realloc PyMem_RawMalloc PyMem_RawCalloc PyMem_RawRealloc"
     " PyObject_Malloc PyObject_Calloc PyObject_Realloc _PyObject_Malloc _PyObject_Calloc _PyObject_Realloc"
     " _PyMem_RawMalloc _PyMem_RawCalloc _PyMem_RawRealloc _PyMem_Strdup _PyMem_RawStrdup _PyMem_RawWcsdup"
     " _PyObject_GC_New _PyObject_GC_NewVar _PyObject_GC_Malloc _PyObject_GC_Calloc _PyObject_GC_Resize"
@@ -35,6 +35,15 @@ static const char helpers[] =
     " PyType_GenericAlloc PyType_GenericNew _PyType_AllocNoTrack _PyType_NewManagedObject"
     " PyUnicode_New _PyUnicode_New PyBytes_FromStringAndSize _PyBytes_FromSize PyObject_Init "
     "PyObject_InitVar ";
+
+/* These go before source files: helpers, and beginnings of functions in the files of types that make what is
+ * no type. */
+static const rule first[] = {
+    {HK_PY_HELPER, helpers},
+    {HK_PY_INSTANCE,
+     "object_new object_ type_call _PyObject_InitInlineValues init_inline_values _PyObject_StoreInstance "
+     "_PyObject_InitState"},
+};
 
 /* Beginnings of names; the longest that fits counts. */
 static const rule prefixes[] = {
@@ -58,9 +67,6 @@ static const rule prefixes[] = {
     {HK_PY_LIST, "PyList _PyList PySequence_List PySequence_Fast PyMapping_ list merge_"},
     {HK_PY_TUPLE, "PyTuple _PyTuple PySequence_Tuple tuple PyStructSequence structseq"},
     {HK_PY_SET, "PySet _PySet PyFrozenSet set_ frozenset make_new_set make_new_frozenset setiter"},
-    {HK_PY_INSTANCE,
-     "object_new object_ type_call _PyObject_InitInlineValues init_inline_values _PyObject_StoreInstance "
-     "_PyObject_InitState"},
     {HK_PY_TYPE,
      "PyType _PyType type_ mro_ PyDescr descr wrapper PyWrapper mappingproxy PyDictProxy slot_ super_ "
      "_PySuper getset_ Py_GenericAlias ga_ union_ _Py_union _Py_make_ typevar paramspec typealias _abc "
@@ -126,7 +132,8 @@ static const rule prefixes[] = {
     {HK_PY_TIME, "time_ _PyTime PyTime datetime"},
 };
 
-/* Source files, without `.c`. They go before names: a static function may be called `pad` or `replace`. */
+/* Source files, without `.c`. They go before these names: a static function may be called `pad` or `replace`.
+ */
 static const rule files[] = {
     {HK_PY_UNICODE, "unicodeobject unicodectype unicode_format unicode_formatter formatter_unicode _string"},
     {HK_PY_BYTES, "bytesobject bytearrayobject bytes_methods pystrhex"},
@@ -241,17 +248,16 @@ typedef struct table {
 } table;
 
 struct hk_py_words {
-    table functions, files, types;
+    table first, functions, files, types;
     size_t count;
     word words[]; /* from 1 on */
 };
 
-static const rule helper_rules[] = {{HK_PY_HELPER, helpers}};
-
 static uint32_t letters_of(const char *text, size_t length)
 {
     uint32_t letters = 0;
-    memcpy(&letters, text, length < LETTERS ? length : LETTERS);
+    if (length >= LETTERS) memcpy(&letters, text, LETTERS);
+    else memcpy(&letters, text, length);
     return letters;
 }
 
@@ -283,8 +289,8 @@ static size_t each_word(const rule *rules, size_t count, hk_py_words *words, tab
 
 static size_t fill(hk_py_words *words)
 {
-    return each_word(prefixes, COUNT(prefixes), words, words != NULL ? &words->functions : NULL) +
-           each_word(helper_rules, COUNT(helper_rules), words, words != NULL ? &words->functions : NULL) +
+    return each_word(first, COUNT(first), words, words != NULL ? &words->first : NULL) +
+           each_word(prefixes, COUNT(prefixes), words, words != NULL ? &words->functions : NULL) +
            each_word(files, COUNT(files), words, words != NULL ? &words->files : NULL) +
            each_word(types, COUNT(types), words, words != NULL ? &words->types : NULL);
 }
@@ -301,11 +307,11 @@ void hk_py_words_close(hk_py_words *words)
     munmap(words, sizeof *words + (words->count + 1) * sizeof *words->words);
 }
 
-static bool begins(const char *name, const word *w)
+/* Most words of one beginning have another end, or are longer. */
+static bool begins(const char *name, size_t length, const word *w)
 {
-    for (size_t i = 0; i < w->length; i++)
-        if (name[i] != w->text[i]) return false;
-    return true;
+    return w->length <= length && name[w->length - 1] == w->text[w->length - 1] &&
+           memcmp(name, w->text, w->length) == 0;
 }
 
 static hk_py_subsystem search_whole(const hk_py_words *words, const table *in, const char *name,
@@ -314,22 +320,22 @@ static hk_py_subsystem search_whole(const hk_py_words *words, const table *in, c
     uint32_t letters = letters_of(name, length);
     for (unsigned i = in->heads[head_of(letters)]; i != 0; i = words->words[i].next) {
         const word *w = &words->words[i];
-        if (w->letters == letters && w->length == length && begins(name, w))
+        if (w->letters == letters && w->length == length && begins(name, length, w))
             return (hk_py_subsystem)w->subsystem;
     }
     return HK_PY_CORE;
 }
 
 /* By the longest word with which the name begins; a helper's is the whole name. */
-static hk_py_subsystem search_beginning(const hk_py_words *words, const char *name)
+static hk_py_subsystem search_beginning(const hk_py_words *words, const table *in, const char *name)
 {
-    size_t length = strnlen(name, LETTERS), best = 0;
+    size_t length = strlen(name), best = 0;
     hk_py_subsystem found = HK_PY_CORE;
-    for (size_t n = length; n >= LETTERS - 1 && best == 0; n--) {
-        uint32_t letters = letters_of(name, n);
-        for (unsigned i = words->functions.heads[head_of(letters)]; i != 0; i = words->words[i].next) {
+    uint32_t letters = letters_of(name, length);
+    for (int n = 0; n < 2 && best == 0; n++, letters &= 0xffffff) {
+        for (unsigned i = in->heads[head_of(letters)]; i != 0; i = words->words[i].next) {
             const word *w = &words->words[i];
-            if (w->letters != letters || w->length <= best || !begins(name, w)) continue;
+            if (w->letters != letters || w->length <= best || !begins(name, length, w)) continue;
             if (w->subsystem == HK_PY_HELPER && name[w->length] != 0 && name[w->length] != '.') continue;
             best = w->length;
             found = (hk_py_subsystem)w->subsystem;
@@ -345,13 +351,13 @@ hk_py_subsystem hk_py_subsystem_of_file(const hk_py_words *words, const char *fi
 
 hk_py_subsystem hk_py_subsystem_of(const hk_py_words *words, const char *function, hk_py_subsystem by_file)
 {
-    hk_py_subsystem by_name = search_beginning(words, function);
-    /* in the file of types, but what they make is no type */
-    if (by_name == HK_PY_HELPER || by_name == HK_PY_INSTANCE) return by_name;
+    hk_py_subsystem before = search_beginning(words, &words->first, function);
+    if (before != HK_PY_CORE) return before;
     if (by_file != HK_PY_CORE) return by_file;
     /* Grammar rules are called after what they parse: `import_from_rule`, `list_rule`. */
     size_t length = (size_t)(strchrnul(function, '.') - function);
-    return length > 5 && memcmp(function + length - 5, "_rule", 5) == 0 ? HK_PY_PARSER : by_name;
+    if (length > 5 && memcmp(function + length - 5, "_rule", 5) == 0) return HK_PY_PARSER;
+    return search_beginning(words, &words->functions, function);
 }
 
 static int ends_with(const char *text, const char *end)

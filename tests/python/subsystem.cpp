@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "map.h"
+#include "parts.h"
 #include "subsystem.h"
 }
 
@@ -27,6 +28,23 @@ std::string by_name(const char *function, const char *file = nullptr)
 std::string by_type(const char *type)
 {
     return hk_py_subsystem_name(hk_py_subsystem_of_type(words(), type));
+}
+
+TEST_CASE("the part of an address is that of the last beginning before it")
+{
+    uint32_t starts[] = {16, 32, 4096, 8192};
+    unsigned char subsystems[] = {HK_PY_DICT, HK_PY_HELPER, HK_PY_UNKNOWN, HK_PY_LIST};
+    for (size_t count = 0; count <= 4; count++) {
+        const hk_py_parts parts = {starts, subsystems, count};
+        size_t begun = 0;
+        for (size_t at = 0; at < 8200; at++) {
+            if (begun < count && starts[begun] == at) begun++;
+            unsigned expected = begun > 0 ? subsystems[begun - 1] : +HK_PY_UNKNOWN;
+            if (hk_py_part_at(&parts, at) != expected) FAIL("at " << at << " of " << count);
+        }
+        unsigned last = count > 0 ? subsystems[count - 1] : +HK_PY_UNKNOWN;
+        CHECK(hk_py_part_at(&parts, SIZE_MAX) == last);
+    }
 }
 
 TEST_CASE("the longest beginning of a name decides")
