@@ -55,6 +55,8 @@ typedef struct hk_py_provider {
     const hk_py_hooks *hooks;
     /* Members for the JSON report, each as `,"name":value`. The GIL is held if `gil`. NULL = none. */
     void (*report)(FILE *out, bool gil);
+    /* Python is awaited (true), or has come. The GIL need not be held. NULL = does not matter. */
+    void (*await)(bool awaited);
 } hk_py_provider;
 
 /* NULL = no such provider. */

@@ -168,26 +168,28 @@ static const void *const volatile *thread_address(const void *thread)
 
 #endif
 
-void hk_py_frames_prepare(void)
+bool hk_py_frames_prepare(void)
 {
     const hk_py_python *python = hk_py_python_find();
-    if (!layout || !python->is_initialized()) return;
-    const void *thread = thread_state(), *frame = thread ? hk_py_frame_of(layout, thread) : NULL;
-    if (!frame) return;
+    if (!layout) return true;
+    const void *thread = python->is_initialized() ? thread_state() : NULL;
+    const void *frame = thread ? hk_py_frame_of(layout, thread) : NULL;
+    if (!frame) return false;
     hk_py_place place;
     if (!hk_py_place_of(frame, &place) || !plausible(&place)) {
         state = "frames of this CPython are not as expected";
         layout = NULL;
-        return;
+        return true;
     }
     watch_code();
     state = "ready";
     hk_py_frames_ready.thread_state = thread_state;
     if (python->version >= 0x030c) hk_py_frames_ready.thread_offset = thread_offset(thread);
     else hk_py_frames_ready.thread_address = thread_address(thread);
-    if (hk_py_frames_ready.thread_offset != 0 || hk_py_frames_ready.thread_address != NULL)
-        __atomic_store_n(&hk_py_frames_ready.at_once, python->version, __ATOMIC_RELEASE);
+    bool at_once = hk_py_frames_ready.thread_offset != 0 || hk_py_frames_ready.thread_address != NULL;
+    if (at_once) __atomic_store_n(&hk_py_frames_ready.at_once, python->version, __ATOMIC_RELEASE);
     __atomic_store_n(&hk_py_frames_ready.layout, layout, __ATOMIC_RELEASE);
+    return at_once;
 }
 
 const char *hk_py_frames_state(void)

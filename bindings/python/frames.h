@@ -54,8 +54,9 @@ extern hk_py_frames hk_py_frames_ready HK_PY_HIDDEN;
 /* NULL = frames will be readable once Python is initialized; else why not. `dies` is called for each code
  * object before it is gone, with the GIL held. */
 const char *hk_py_frames_start(void (*dies)(const void *code));
-/* To be called while hk_py_frames_ready is not set, with the GIL held. */
-void hk_py_frames_prepare(void);
+/* To be called while hk_py_frames_ready is not set, with the GIL held. True = hk_py_key_now knows all that
+ * can be known from now on. */
+bool hk_py_frames_prepare(void);
 /* What became of it: "ready", "waiting", or why frames cannot be read. */
 const char *hk_py_frames_state(void);
 

@@ -128,7 +128,7 @@ HK_PY_INLINE void *hk_py_resize(hk_py_domain domain, void *p, size_t n)
     hak_ctx *heap = hk_py_mine;
     if (HK_PY_UNLIKELY(hak_inline_kind(heap, p) >= HAK_INLINE_BINS)) return hk_py_resize_slowly(domain, p, n);
     void *q = hak_realloc(heap, p, HK_PY_ROUND(n));
-    if (HK_PY_LIKELY(q)) HK_PY_MARKED(q, hk_py_mark(domain));
+    if (HK_PY_LIKELY(q)) hk_py_made(heap, q, n, hk_py_mark(domain));
     return q;
 }
 

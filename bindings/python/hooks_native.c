@@ -12,4 +12,5 @@ static void report(FILE *out, bool gil)
     fprintf(out, ",\"symbols\":\"%s\"", sources[hk_py_native_source()]);
 }
 
-const hk_py_provider hk_py_provider_native = {"native", hk_py_native_start, &hk_py_hooks_native, report};
+const hk_py_provider hk_py_provider_native = {"native", hk_py_native_start, &hk_py_hooks_native, report,
+                                              NULL};

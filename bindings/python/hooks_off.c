@@ -16,4 +16,4 @@ static const char *start(hak_ctx *ctx)
     return NULL;
 }
 
-const hk_py_provider hk_py_provider_off = {"off", start, &hk_py_hooks_off, NULL};
+const hk_py_provider hk_py_provider_off = {"off", start, &hk_py_hooks_off, NULL, NULL};

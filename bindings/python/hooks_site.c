@@ -61,4 +61,4 @@ static void report(FILE *out, bool gil)
     munmap(sites, count * sizeof *sites);
 }
 
-const hk_py_provider hk_py_provider_site = {"site", start, &hk_py_hooks_site, report};
+const hk_py_provider hk_py_provider_site = {"site", start, &hk_py_hooks_site, report, hk_py_places_none};

@@ -36,24 +36,27 @@ static int signed_number(const uint8_t *p, const uint8_t *end)
 /* Entries begin with a byte that has bit 7: 4 bits of form, 3 bits of length in code units. */
 int hk_py_line_3_11(const uint8_t *table, size_t size, int first, intptr_t offset, hk_py_line_walk *walk)
 {
-    enum { NO_COLUMNS = 13, LONG = 14, NONE = 15, ONE_LINE = 10 };
+    enum { NO_COLUMNS = 13, LONG = 14, NONE = 15 };
+    /* of each form: its bytes, or how many there are at least, and the step to its line if that is known */
+    static const uint8_t bytes[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 5, 1};
+    static const uint8_t steps[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0};
     if (offset < 0) return first;
-    for (hk_py_line_walk w = from(walk, offset); w.at < size;) {
-        const uint8_t *p = table + w.at, *end = table + size;
-        unsigned form = *p >> 3 & 15;
-        int line = w.line;
+    const uint8_t *end = table + size;
+    hk_py_line_walk w = from(walk, offset);
+    for (const uint8_t *p = table + w.at; p < end;) {
+        unsigned head = *p, form = head >> 3 & 15;
+        int line = w.line + steps[form];
         if (form == NO_COLUMNS || form == LONG) line += signed_number(p + 1, end);
-        else if (form >= ONE_LINE && form < NO_COLUMNS) line += (int)form - ONE_LINE;
-        intptr_t next = w.reached + 2 * ((*p & 7) + 1);
+        intptr_t next = w.reached + 2 * ((intptr_t)(head & 7) + 1);
         if (offset < next) {
-            *walk = w;
+            *walk = (hk_py_line_walk){(size_t)(p - table), w.reached, w.line};
             return form != NONE ? first + line : 0;
         }
         w.reached = next;
         w.line = line;
-        do
-            w.at++;
-        while (w.at < size && !(table[w.at] & 0x80));
+        p += bytes[form];
+        while (p < end && !(*p & 0x80))
+            p++;
     }
     return first;
 }

@@ -83,11 +83,16 @@ static uint32_t find(const void *frame, uint64_t key)
     return number;
 }
 
+void hk_py_places_none(bool known)
+{
+    atomic_store(&hk_py_places[hk_py_place_slot(HK_PY_NO_KEY)], known ? hk_py_place_word(HK_PY_NO_KEY) : 0);
+}
+
 int hk_py_place_find(void)
 {
     const hk_py_layout *at = hk_py_frames_ready.layout;
     if (!at) {
-        hk_py_frames_prepare();
+        if (hk_py_frames_prepare()) hk_py_places_none(true);
         return 0;
     }
     const void *thread = hk_py_frames_ready.thread_state();

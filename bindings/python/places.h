@@ -40,6 +40,10 @@ HK_PY_INLINE int hk_py_place_now(void)
 /* The same, known or not. */
 int hk_py_place_find(void);
 
+/* Whether it is known at once that where there is no frame to read there is no number: as long as Python is
+ * awaited, and when its frames can be read at once or never. */
+void hk_py_places_none(bool known);
+
 /* The code object dies: its instructions have no numbers any more. */
 void hk_py_places_forget(const void *code);
 

@@ -88,9 +88,16 @@ static int first_call(void)
 
 static hk_py_seldom_fn first = {first_call};
 
+static void await(bool awaited)
+{
+    const hk_py_provider *provider = hk_py_provider_current();
+    hk_py_awaited = awaited;
+    if (provider->await) provider->await(awaited);
+}
+
 void hk_py_await(void)
 {
-    hk_py_awaited = true;
+    await(true);
 }
 
 void hk_py_await_look(void)
@@ -98,7 +105,7 @@ void hk_py_await_look(void)
     const hk_py_python *python = hk_py_python_find();
     if (!python || !python->is_initialized()) return;
     /* -1: the queue is full; the next look tries again. */
-    if (python->add_pending_call(hk_py_seldom_call, &first) == 0) hk_py_awaited = false;
+    if (python->add_pending_call(hk_py_seldom_call, &first) == 0) await(false);
 }
 
 /* ---- Soft limit ---------------------------------------------------------------------------------- */

@@ -2,11 +2,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static hk_py_python python;
-static bool found;
+static atomic_bool found;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void *hk_py_symbol(const char *name)
@@ -50,6 +51,7 @@ static bool look(void)
 
 const hk_py_python *hk_py_python_find(void)
 {
+    if (found) return &python;
     pthread_mutex_lock(&mutex);
     found = found || look();
     pthread_mutex_unlock(&mutex);

@@ -14,8 +14,10 @@ typedef struct site {
 
 /* What is known of a code object that lives. */
 typedef struct code {
-    const char *object;
-    uint32_t text; /* as of its sites; 0 = there was no room */
+    const char *_Atomic object;
+    uint32_t text;   /* as of its sites; 0 = there was no room */
+    uint32_t number; /* of the line that was asked for before; 0 = none */
+    int line;
     hk_py_line_walk walk;
 } code;
 
@@ -42,9 +44,15 @@ static void in_child(void)
     pthread_mutex_init(&mutex, NULL);
 }
 
+static uint64_t hash_of(const site *s)
+{
+    uint64_t hash = ((uint64_t)s->text << 32 | (uint32_t)s->line) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
 static uint64_t site_hash(uint32_t number)
 {
-    return hk_py_hash(&sites[number], sizeof(site), 0);
+    return hash_of(&sites[number]);
 }
 
 static bool site_is(uint32_t number, const void *key)
@@ -92,12 +100,11 @@ static code *slot_of_code(const void *object)
     return &codes[((uintptr_t)object >> 4 ^ (uintptr_t)object >> 12) % CODES];
 }
 
+/* Who puts a code object there holds the GIL of its interpreter, as who comes here does. */
 static void code_dies(const void *object)
 {
-    pthread_mutex_lock(&mutex);
-    code *known = slot_of_code(object);
-    if (known->object == object) known->object = NULL;
-    pthread_mutex_unlock(&mutex);
+    const char *expected = object;
+    atomic_compare_exchange_strong(&slot_of_code(object)->object, &expected, NULL);
     hk_py_places_forget(object);
 }
 
@@ -107,17 +114,21 @@ static code *code_of(const hk_py_place *place)
     if (known->object == place->code) return known;
     char name[NAME_MAX_BYTES];
     size_t size = hk_py_place_name(place, name, sizeof name);
-    *known = (code){.object = place->code, .text = text_of(name, size)};
+    known->object = NULL;
+    known->text = text_of(name, size);
+    known->number = 0;
+    known->walk = (hk_py_line_walk){0};
+    known->object = place->code;
     return known;
 }
 
-static uint32_t number_of(const code *in, int line)
+static uint32_t find_number(uint32_t name, int line)
 {
-    site key = {in->text, line};
-    uint32_t known = hk_py_map_find(&site_numbers, hk_py_hash(&key, sizeof key, 0), &key);
+    site key = {name, line};
+    uint32_t known = hk_py_map_find(&site_numbers, hash_of(&key), &key);
     if (known) return known;
     size_t count = atomic_load_explicit(&site_count, memory_order_relaxed);
-    if (count == SITES_MAX || in->text == 0) return 0;
+    if (count == SITES_MAX || name == 0) return 0;
     sites[count] = key;
     if (!hk_py_map_add(&site_numbers, (uint32_t)count)) return 0;
     atomic_store_explicit(&site_count, count + 1, memory_order_release);
@@ -128,7 +139,12 @@ uint32_t hk_py_site_number(const hk_py_place *place)
 {
     pthread_mutex_lock(&mutex);
     code *in = code_of(place);
-    uint32_t number = number_of(in, hk_py_place_line(place, &in->walk));
+    int line = hk_py_place_line(place, &in->walk);
+    if (in->number == 0 || in->line != line) {
+        in->number = find_number(in->text, line);
+        in->line = line;
+    }
+    uint32_t number = in->number;
     pthread_mutex_unlock(&mutex);
     return number;
 }
