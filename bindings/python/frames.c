@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "frames.h"
 
+#include "heap.h"
 #include "python.h"
 
 #include <dlfcn.h>
@@ -10,7 +11,8 @@ enum { OB_TYPE = 8, OB_SIZE = 16, TYPE_DEALLOC = 48, STR_LENGTH = 16, STR_STATE 
 enum { CODE_3_10_BYTES = 48 }; /* the instructions, a bytes object */
 enum { STR_COMPACT = 1 << 5, STR_ASCII = 1 << 6 };
 
-hk_py_frames hk_py_frames_ready;
+static const void *const nothing;
+hk_py_frames hk_py_frames_ready = {.thread_address = &nothing};
 
 static const hk_py_layout *layout;
 static void *(*thread_state)(void);
@@ -19,9 +21,20 @@ static const char *state = "waiting";
 static void (*code_dies)(const void *code);
 static void (*dealloc_code)(void *code);
 
+static intptr_t offset_of(const void *thread_data)
+{
+    uintptr_t self = 0;
+#ifdef HK_PY_THREAD_REGISTER
+    __asm__("movq %%fs:0, %0" : "=r"(self));
+#endif
+    return (intptr_t)((uintptr_t)thread_data - self);
+}
+
 const char *hk_py_frames_start(void (*dies)(const void *code))
 {
     code_dies = dies;
+    /* which is NULL whenever a block is made */
+    hk_py_frames_ready.thread_offset = offset_of(&hk_py_foreign);
     const hk_py_python *python = hk_py_python_find();
     for (size_t i = 0; i < HK_PY_LAYOUTS && python; i++)
         if (hk_py_layouts[i].version == python->version) layout = &hk_py_layouts[i];
@@ -35,6 +48,11 @@ const char *hk_py_frames_start(void (*dies)(const void *code))
     bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
     return f && code_type && unicode_type && bytes_type ? NULL
                                                         : "this CPython does not export what sites need";
+}
+
+int hk_py_frames_layout(void)
+{
+    return (int)(layout - hk_py_layouts);
 }
 
 static bool is(const void *object, const void *type)
@@ -120,16 +138,15 @@ static int search_thread_data(struct dl_phdr_info *info, size_t size, void *user
 }
 
 /* CPython from 3.12 on keeps the thread state in thread-local memory. Where the loader has put that right
- * below the thread's own data, it is at the same distance in all threads. */
+ * below the thread's own data, it is at the same distance in all threads. 0 = it has not. */
 static intptr_t thread_offset(const void *thread)
 {
     enum { STATIC_MAX = 16384 };
-    uintptr_t self;
     search s = {.value = thread};
     memcpy(&s.code, &thread_state, sizeof s.code);
-    __asm__("movq %%fs:0, %0" : "=r"(self));
     dl_iterate_phdr(search_thread_data, &s);
-    return s.found != 0 && self - s.found <= STATIC_MAX ? (intptr_t)(s.found - self) : 0;
+    intptr_t offset = s.found != 0 ? offset_of((const void *)s.found) : 0;
+    return offset < 0 && offset >= -STATIC_MAX ? offset : 0;
 }
 
 /* Before 3.12 it is in the runtime, and the function that tells it is `mov address, %rax; ret`, or has
@@ -184,12 +201,13 @@ bool hk_py_frames_prepare(void)
     watch_code();
     state = "ready";
     hk_py_frames_ready.thread_state = thread_state;
-    if (python->version >= 0x030c) hk_py_frames_ready.thread_offset = thread_offset(thread);
-    else hk_py_frames_ready.thread_address = thread_address(thread);
-    bool at_once = hk_py_frames_ready.thread_offset != 0 || hk_py_frames_ready.thread_address != NULL;
-    if (at_once) __atomic_store_n(&hk_py_frames_ready.at_once, python->version, __ATOMIC_RELEASE);
+    bool old = python->version < 0x030c;
+    const void *const volatile *address = old ? thread_address(thread) : NULL;
+    intptr_t offset = old ? 0 : thread_offset(thread);
+    if (address != NULL) hk_py_frames_ready.thread_address = address;
+    if (offset != 0) hk_py_frames_ready.thread_offset = offset;
     __atomic_store_n(&hk_py_frames_ready.layout, layout, __ATOMIC_RELEASE);
-    return at_once;
+    return address != NULL || offset != 0;
 }
 
 const char *hk_py_frames_state(void)

@@ -30,9 +30,8 @@ static const hk_py_layout hk_py_layouts[HK_PY_LAYOUTS] = {
 };
 
 /* Layout is NULL until frames can be read. Where the state of the running thread is: at an address before
- * 3.12, in thread-local memory from then on; NULL and 0 = only the function knows. */
+ * 3.12, in thread-local memory from then on; as long as only the function knows, where there is NULL. */
 typedef struct hk_py_frames {
-    int at_once; /* the version if that is known, else 0 */
     intptr_t thread_offset;
     const void *const volatile *thread_address;
     const hk_py_layout *layout;
@@ -57,6 +56,8 @@ const char *hk_py_frames_start(void (*dies)(const void *code));
 /* To be called while hk_py_frames_ready is not set, with the GIL held. True = hk_py_key_now knows all that
  * can be known from now on. */
 bool hk_py_frames_prepare(void);
+/* Which of the layouts it is. */
+int hk_py_frames_layout(void);
 /* What became of it: "ready", "waiting", or why frames cannot be read. */
 const char *hk_py_frames_state(void);
 
@@ -116,17 +117,11 @@ HK_PY_INLINE uint64_t hk_py_thread_key(const hk_py_layout *at, const void *threa
     return HK_PY_LIKELY(frame != NULL) ? hk_py_frame_key(at, frame) : HK_PY_NO_KEY;
 }
 
-/* The same for this thread, by constants of each version; HK_PY_NO_KEY also where it is not known at once. */
-HK_PY_INLINE uint64_t hk_py_key_now(void)
+/* The same for this thread, by the constants of a layout; HK_PY_NO_KEY also where it is not known at once. */
+HK_PY_INLINE uint64_t hk_py_key_now(int layout)
 {
-    const hk_py_frames *f = &hk_py_frames_ready;
-    int version = f->at_once;
-    if (HK_PY_LIKELY(version == 0x030b))
-        return hk_py_thread_key(&hk_py_layouts[HK_PY_3_11], *f->thread_address);
-    if (version == 0x030c) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_12], hk_py_thread_local());
-    if (version == 0x030d) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_13], hk_py_thread_local());
-    if (version == 0x030a) return hk_py_thread_key(&hk_py_layouts[HK_PY_3_10], *f->thread_address);
-    return HK_PY_NO_KEY;
+    return hk_py_thread_key(&hk_py_layouts[layout],
+                            layout < HK_PY_3_12 ? *hk_py_frames_ready.thread_address : hk_py_thread_local());
 }
 
 /* The place in a frame; false = the frame is not of Python code. */

@@ -10,19 +10,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define HK_PY_HOOKS hk_py_hooks_site
-#define HK_PY_ROUND(n) hk_py_site_round(n)
-#define HK_PY_LAST(n) hk_py_site_last(n)
-#define HK_PY_MARK(domain) ((domain) != HK_PY_RAW ? hk_py_place_now() : 0)
-#define HK_PY_MARK_FIND(domain) ((domain) != HK_PY_RAW ? hk_py_place_find() : 0)
-#define HK_PY_PLACED(p, n, mark) hk_py_site_put(p, n, (hk_py_site_mark)(mark))
-#define HK_PY_MARKED(p, mark) hk_py_site_mark_end(p, (hk_py_site_mark)(mark))
-#include "hooks.h"
-
 static const char *start(hak_ctx *ctx)
 {
+    static const hk_py_hooks *const hooks[HK_PY_LAYOUTS] = {&hk_py_hooks_site_3_10, &hk_py_hooks_site_3_11,
+                                                            &hk_py_hooks_site_3_12, &hk_py_hooks_site_3_13};
     const char *unable = hk_py_native_start(ctx);
-    return unable ? unable : hk_py_site_start();
+    if (!unable) unable = hk_py_site_start();
+    if (!unable) hk_py_provider_site.hooks = hooks[hk_py_frames_layout()];
+    return unable;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -61,4 +56,4 @@ static void report(FILE *out, bool gil)
     munmap(sites, count * sizeof *sites);
 }
 
-const hk_py_provider hk_py_provider_site = {"site", start, &hk_py_hooks_site, report, hk_py_places_none};
+hk_py_provider hk_py_provider_site = {"site", start, NULL, report, hk_py_places_none};

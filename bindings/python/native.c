@@ -10,6 +10,13 @@
 #ifdef HK_CFI_WALK
 
 hk_site_word hk_py_sites[HK_PY_SITE_SLOTS + HK_SITE_PROBES];
+hk_site_word *hk_py_sites_at_hand = hk_py_sites;
+
+void hk_py_native_scoped(void)
+{
+    static hk_site_word none[HK_PY_SITE_SLOTS]; /* never written to: no memory */
+    __atomic_store_n(&hk_py_sites_at_hand, none, __ATOMIC_RELEASE);
+}
 
 enum { FRAMES_MAX = 12, STEM_MAX = 40 };
 
@@ -118,6 +125,10 @@ hk_symbols_source hk_py_native_source(void)
 }
 
 #else
+
+void hk_py_native_scoped(void)
+{
+}
 
 const char *hk_py_native_start(hak_ctx *ctx)
 {

@@ -29,9 +29,9 @@ HK_PY_INLINE uint64_t hk_py_place_word(uint64_t key)
 
 /* The number of the instruction that runs in this thread, 0 = none; negative where that is not known at once.
  * With the GIL held. */
-HK_PY_INLINE int hk_py_place_now(void)
+HK_PY_INLINE int hk_py_place_now(int layout)
 {
-    uint64_t key = hk_py_key_now();
+    uint64_t key = hk_py_key_now(layout);
     uint64_t number = atomic_load_explicit(&hk_py_places[hk_py_place_slot(key)], memory_order_relaxed) ^
                       hk_py_place_word(key);
     return HK_PY_LIKELY(number <= HK_PY_NUMBER_MAX) ? (int)number : -1;

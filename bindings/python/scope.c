@@ -1,5 +1,7 @@
 #include "scope.h"
 
+#include "native.h"
+
 #include <string.h>
 
 bool hk_py_scoped;
@@ -14,6 +16,7 @@ void hk_py_scope_enable(const hk_py_scope_source *s)
     if (hk_py_scoped) return;
     source = *s;
     __atomic_store_n(&hk_py_scoped, true, __ATOMIC_RELEASE);
+    hk_py_native_scoped();
 }
 
 void hk_py_scope_changed(void)
