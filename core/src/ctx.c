@@ -338,9 +338,15 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
     return true;
 }
 
-/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one. */
-enum { BINS_AT = HK_PAGE / 2, TABLE_AT = BINS_AT - HK_BINS_TABLE, NOT_FIRST = 64 /* bytes: see hak_ctx */ };
-_Static_assert(BINS_AT + sizeof(hk_bin) * HK_BINS <= HK_UNIT, "bins fit into a unit");
+/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one.
+ * What is behind the bins shares no page with those of blocks above 2 KiB. */
+enum {
+    BINS_AT = HK_PAGE / 2,
+    TABLE_AT = BINS_AT - HK_BINS_TABLE,
+    NOT_FIRST = 64, /* bytes: see hak_ctx */
+    BEHIND_BINS = (BINS_AT + sizeof(hk_bin) * HK_BINS + HK_PAGE - 1) & ~(HK_PAGE - 1)
+};
+_Static_assert((size_t)BEHIND_BINS < HK_UNIT, "bins fit into a unit");
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
 {
@@ -350,9 +356,11 @@ static bool meta_room(const hak_ctx *ctx, size_t n)
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 {
     n = hk_align_up(n, 16);
+    if (!meta_room(ctx, n) && !hk_bins_make(ctx)) return NULL;
     if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins - HK_BINS_TABLE) {
-        ctx->meta = (char *)(ctx->bins + HK_BINS);
-        ctx->meta_end = (char *)ctx->bins - BINS_AT + HK_UNIT;
+        char *unit = (char *)ctx->bins - BINS_AT;
+        ctx->meta = unit + BEHIND_BINS + NOT_FIRST;
+        ctx->meta_end = unit + HK_UNIT;
     }
     if (!meta_room(ctx, n)) {
         bool zero;
@@ -468,7 +476,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->packed_nursery = ctx->phase ? 0 : (uint8_t)((packed + HK_UNIT - 1) >> HK_UNIT_SHIFT);
 }
 
-hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
+hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 {
     static const hak_options defaults = HAK_OPTIONS_INIT;
     if (hak_options_error(o)) return NULL;
@@ -498,7 +506,9 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     }
     hk_extent *e = hk_extent_of_id(space, id);
     hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
-    if (!zero) memset(ctx, 0, sizeof *ctx);
+    size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
+    if (!zero) memset(ctx, 0, head);
+    ctx->head = (uint16_t)head;
     ctx->space = space;
     ctx->own_space = own != NULL;
     ctx->extent = e;
@@ -513,17 +523,22 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
     hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
     bool packed = ctx->packed_nursery && !(ctx->debug & HAK_DEBUG_CHECK) && !o->shared;
-    hk_set(&ctx->metadata, HK_UNIT_META + (packed ? sizeof *ctx + HK_PACKED_TABLES : HK_UNIT));
+    hk_set(&ctx->metadata, HK_UNIT_META + (packed ? head + HK_PACKED_TABLES : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (packed ? HK_KIND_PACKED : HK_KIND_META));
     if (packed) {
         hk_packed_init(ctx);
     } else {
-        ctx->meta = (char *)ctx + hk_align_up(sizeof *ctx, 64);
+        ctx->meta = (char *)ctx + ctx->head;
         ctx->meta_end = (char *)ctx + HK_UNIT;
     }
     if (o->shared) hk_team_make(ctx, o);
     charged_add(ctx);
     return ctx;
+}
+
+hak_ctx *hak_ctx_new(hak_space *space, const hak_options *o)
+{
+    return hk_ctx_new(space, o, o && o->shared ? sizeof(hk_team) : 0);
 }
 
 void hak_ctx_destroy(hak_ctx *ctx)

@@ -96,6 +96,7 @@ struct hak_ctx {
     char *packed_at, *packed_end; /* where the next packed blocks are cut from */
     uint64_t *packed_starts;      /* tables of the unit in which that is */
     uint8_t *packed_labels;
+    uint16_t head; /* bytes of the context and what belongs to it, at the beginning of its first unit */
     int32_t packed[HK_PACKED_UNITS];         /* packed units, counted from the context's */
     uint64_t packed_some[2];                 /* classes whose list is not empty */
     uint16_t packed_free[HK_PACKED_CLASSES]; /* heads of lists of free packed blocks, by class; 0 = none */
@@ -179,6 +180,14 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);
 /* Label bytes that a slab or run of this kind and length needs when the context is labelled. */
 size_t hk_label_bytes(unsigned kind, size_t units);
+
+/* hak_ctx_new() with room for `more` bytes of zeros at hk_behind(). */
+hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more);
+/* What follows the context in its unit. */
+HK_INLINE void *hk_behind(hak_ctx *ctx)
+{
+    return (char *)ctx + hk_align_up(sizeof *ctx, 64);
+}
 
 /* The context's own data: never freed one by one. NULL = failed. */
 void *hk_meta_alloc(hak_ctx *ctx, size_t n);

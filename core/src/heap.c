@@ -207,14 +207,9 @@ static hak_ctx *heap_new(hak_ctx *root)
 {
     hak_options o = root->team->options;
     o.quota = &root->team->account;
-    hak_ctx *heap = hak_ctx_new(root->space, &o);
+    hak_ctx *heap = hk_ctx_new(root->space, &o, sizeof(hk_heap));
     if (!heap) return NULL;
-    hk_heap *h = hk_meta_alloc(heap, sizeof *h);
-    if (!h) {
-        hak_ctx_destroy(heap);
-        return NULL;
-    }
-    memset(h, 0, sizeof *h);
+    hk_heap *h = hk_behind(heap);
     h->root = root;
     heap->labelled = root->labelled;
     heap->heap = h;
@@ -293,8 +288,6 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
 void hk_team_make(hak_ctx *root, const hak_options *options)
 {
     hk_team *t = hk_team_behind(root);
-    root->meta = (char *)(t + 1);
-    memset(t, 0, sizeof *t);
     slots_clear(t->first, HK_FIRST + HK_PROBES, root);
     t->options = *options;
     t->options.shared = false;

@@ -116,7 +116,7 @@ void hk_team_retire(hak_ctx *root);
 /* The team is behind its root, so that a thread's heap is found without a load of where. */
 HK_INLINE hk_team *hk_team_behind(hak_ctx *root)
 {
-    return (hk_team *)(void *)((char *)root + hk_align_up(sizeof *root, 64));
+    return hk_behind(root);
 }
 
 /* Where the thread is looked for first. A constant of 32 bits is a part of the instruction; and stacks of

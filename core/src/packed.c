@@ -9,7 +9,7 @@ enum { GRANULE_SHIFT = 3, FREED = 3, BITS = 256, OPEN_MAX = 1024, SIZE_MOST = 82
 /* Where the tables of a packed unit begin: behind the context in its first unit. */
 static size_t head_of(const hak_ctx *ctx, const char *unit)
 {
-    return (const char *)ctx == unit ? hk_align_up(sizeof *ctx, 64) : 0;
+    return (const char *)ctx == unit ? ctx->head : 0;
 }
 
 static char *unit_of(const void *p)

@@ -194,6 +194,18 @@ TEST_CASE("shared: a thread keeps larger blocks that come and go at hand")
     require_empty(ctx);
 }
 
+TEST_CASE("shared: a thread with few blocks has one unit")
+{
+    Shared ctx;
+    hak_free(ctx, hak_alloc(ctx, 16));
+    const size_t before = stats_of(ctx).committed_bytes;
+    run_thread([&] {
+        for (size_t n = 16; n <= 256; n += 16)
+            expect(hak_alloc(ctx, n) != nullptr, "no memory");
+    });
+    CHECK(stats_of(ctx).committed_bytes - before < 17 * KiB);
+}
+
 TEST_CASE("shared: same name, same label, whoever defines it")
 {
     Shared ctx;
