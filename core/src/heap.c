@@ -182,6 +182,7 @@ static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
     hk_lock_take(&of(heap)->lock);
     atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
     hk_heap_renew(heap);
+    of(heap)->flushed = false;
     hk_lock_drop(&of(heap)->lock);
     return true;
 }

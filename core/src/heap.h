@@ -44,6 +44,7 @@ struct hk_heap {
     uint8_t patience; /* how often slabs were taken from it and its thread came back */
     bool gave;        /* slabs of it went over to another heap */
     bool robbed;      /* its magazines may hold blocks of such slabs */
+    bool flushed;     /* by a tick, since its thread ended */
     hak_ctx *sent_to; /* the last one that blocks went to */
     struct hk_outbox {
         hak_ctx *to;

@@ -147,12 +147,20 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->returned_bytes) - before;
 }
 
-/* Larger blocks wait in magazines for one period at most. */
-static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
+/* What a thread that ended left at hand would be resident until the next one comes. */
+static bool flush_left(hak_ctx *ctx)
+{
+    if (ctx->role != HK_HEAP || !hk_heap_idle(ctx)) return false;
+    if (!ctx->heap->flushed) flush(ctx, true);
+    return ctx->heap->flushed = true;
+}
+
+/* Larger blocks wait in magazines for one period at most; all do where nobody is at work. */
+static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->flush_ns;
     if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
-    if (since) flush_from(ctx, HK_KIB_CLASSES);
+    if (since && !flush_left(ctx)) flush_from(ctx, HK_KIB_CLASSES);
     ctx->flush_ns = now_ns;
 }
 
@@ -160,7 +168,7 @@ static void flush_larger(hak_ctx *ctx, uint64_t now_ns)
 static void tick(hak_ctx *ctx, uint64_t now_ns, bool magazines)
 {
     hk_big_tick(ctx, now_ns);
-    if (magazines) flush_larger(ctx, now_ns);
+    if (magazines) flush_waiting(ctx, now_ns);
     hk_space_unreserve(ctx->space, &ctx->reserve);
 }
 

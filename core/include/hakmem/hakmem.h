@@ -344,7 +344,8 @@ HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
  * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were idle for idle_ns go back, in bounded
- * batches. now_ns: a clock that never runs backwards; 0 = the OS table's clock. */
+ * batches; and in a shared context what is at hand for threads that ended. now_ns: a clock that never runs
+ * backwards; 0 = the OS table's clock. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- Measuring ----------------------------------------------------------------------------------- */
