@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -450,6 +451,34 @@ TEST_CASE("what runs at the end of a thread may allocate and free")
     }
     CHECK(late_calls >= 2000);
     CHECK(resident_kib() < before + 8000);
+}
+
+TEST_CASE("what threads left goes back while others come and go", "[shim]")
+{
+    enum { THREADS = 40, EACH = 20 };
+    std::atomic<int> full{0};
+    std::vector<std::thread> threads;
+    const size_t before = resident_kib();
+    for (int t = 0; t < THREADS; t++)
+        threads.emplace_back([&] {
+            std::vector<void *> blocks;
+            for (size_t n = 40; n < 2000; n += 60)
+                for (int i = 0; i < EACH; i++)
+                    blocks.push_back(std::memset(pmalloc(n), 1, n));
+            for (full++; full < THREADS;)
+                std::this_thread::yield();
+            for (void *p : blocks)
+                pfree(p);
+        });
+    for (std::thread &t : threads)
+        t.join();
+    const size_t left = resident_kib() - before;
+    REQUIRE(left > 10000);
+    for (int i = 0; i < 1000 && resident_kib() > before + left / 2; i++) {
+        std::thread([] { pfree(pmalloc(100)); }).join();
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(resident_kib() <= before + left / 2);
 }
 
 TEST_CASE("fork beside running threads")

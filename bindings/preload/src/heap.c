@@ -43,6 +43,16 @@ static void release(void *user, void *p, size_t n)
     errno = saved;
 }
 
+/* Nobody else gives the heap time: without it, what threads left at hand stays until others come. */
+static void give_time(void)
+{
+    static _Atomic(uint64_t) last;
+    const uint64_t every_ns = 250000000, now = os.clock(os.user);
+    uint64_t seen = atomic_load(&last);
+    if (now - seen >= every_ns && atomic_compare_exchange_strong(&last, &seen, now))
+        hak_ctx_tick(atomic_load(&shared), now);
+}
+
 /* Runs when other keys' destructors may still free: it comes back for the next round, and ends the heap
  * there. What is freed later goes through the shared context. */
 static void thread_end(void *heap)
@@ -56,6 +66,7 @@ static void thread_end(void *heap)
     hk_thread_heap = NULL;
     hak_ctx_thread_done(atomic_load(&shared));
     atomic_fetch_add(&threads_gone, 1);
+    give_time();
 }
 
 static void fork_prepare(void)
