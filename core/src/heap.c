@@ -193,6 +193,7 @@ static void disown(hak_ctx *root, hak_ctx *heap)
     if (hk_heap_idle(heap)) return;
     hk_slot *slot = find(root->team, hk_thread_of(heap));
     if (slot) atomic_store_explicit(slot, root, memory_order_release);
+    of(heap)->left_by = hk_thread_of(heap);
     atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
 }
 
@@ -220,6 +221,22 @@ static hak_ctx *heap_new(hak_ctx *root)
     return heap;
 }
 
+/* A heap that is nobody's: that of a thread with the same register, which had this one's stack and often its
+ * work; else the newest. With the team's lock held. */
+static hak_ctx *heap_left(hak_ctx *root, uintptr_t thread)
+{
+    enum { LOOKS = 64 };
+    hak_ctx *found = NULL;
+    unsigned looks = 0;
+    for (hak_ctx *heap = hk_heaps(root); heap && (!found || looks < LOOKS); heap = of(heap)->next) {
+        looks++;
+        if (!hk_heap_idle(heap)) continue;
+        if (of(heap)->left_by == thread) return heap;
+        if (!found) found = heap;
+    }
+    return found;
+}
+
 hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
 {
     hk_team *t = root->team;
@@ -227,9 +244,7 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
     if (slot) return heap_in(slot);
     if (atomic_load(&t->retired)) return NULL;
     hk_lock_take(&t->lock);
-    hak_ctx *heap = hk_heaps(root);
-    while (heap && !hk_heap_idle(heap))
-        heap = of(heap)->next;
+    hak_ctx *heap = heap_left(root, thread);
     if (heap && !own(root, heap, thread)) heap = NULL;
     hk_lock_drop(&t->lock);
     if (heap) return heap;

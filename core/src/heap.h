@@ -35,6 +35,7 @@ struct hk_heap {
     hk_unit_id walk;    /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
     hak_ctx *next;      /* in the team's list; never changes once there */
     uint64_t thread_id; /* of the thread that took it */
+    uintptr_t left_by;  /* register of the last thread that had it */
     size_t published;   /* part of live_bytes that is in the team's sum */
     unsigned packed_live, packed_most; /* packed blocks; most of them since packed units last went back */
     hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */

@@ -206,6 +206,26 @@ TEST_CASE("shared: a thread with few blocks has one unit")
     CHECK(stats_of(ctx).committed_bytes - before < 17 * KiB);
 }
 
+TEST_CASE("shared: a thread gets the heap that was left on its stack, or else any")
+{
+    Shared ctx;
+    hak_ctx *mine = hak_ctx_thread(ctx), *newer = nullptr;
+    run_thread([&] {
+        newer = hak_ctx_thread(ctx);
+        hak_ctx_thread_done(ctx);
+    });
+    REQUIRE(newer != mine);
+    hak_ctx_thread_done(ctx);
+    CHECK(hak_ctx_thread(ctx) == mine);
+    hak_ctx_thread_done(ctx);
+    run_thread([&] {
+        hak_ctx *theirs = hak_ctx_thread(ctx);
+        expect(theirs == newer || theirs == mine, "a new heap beside two that are nobody's");
+        hak_ctx_thread_done(ctx);
+    });
+    require_empty(ctx);
+}
+
 TEST_CASE("shared: ticks empty what a thread that ended had at hand, once")
 {
     const bool ended = GENERATE(false, true);
