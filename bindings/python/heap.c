@@ -54,6 +54,7 @@ static void create(void)
     options.shared = true;
     options.counted = true;
     /* Buffers of all sizes come once, or seldom. */
+    options.magazine = 128;
     options.magazine_most = 4096;
     options.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */

@@ -439,7 +439,7 @@ const char *hak_options_error(const hak_options *o)
     if (o->size != sizeof *o) return "hak_options.size is not sizeof(hak_options)";
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT))
         return "debug: HAK_DEBUG_* only";
-    if (o->magazine > 32) return "magazine: 0 (default), 1 (none), or 2 to 32";
+    if (o->magazine > 128) return "magazine: 0 (default), 1 (none), or 2 to 128";
     if (o->magazine_most > HK_RUN_MAX) return "magazine_most: up to 1 MiB";
     if (o->packed_bytes != HAK_NONE && o->packed_bytes > HK_PACKED_UNITS * HK_UNIT)
         return "packed_bytes: HAK_NONE, or up to 512 KiB";

@@ -239,19 +239,23 @@ HK_INLINE place place_of(const hak_ctx *ctx, hk_extent *e, unsigned kind, const 
                    hk_extent_bits(e, unit)};
 }
 
-/* Reciprocal multiply, bit; false = not a block that is out. Block memory is not touched. */
-HK_INLINE bool set_bit(place at, unsigned kind, const void *p)
+/* false = it is set: the block is not out. Block memory is not touched. */
+HK_INLINE bool set_bit(uint64_t *bits, uint32_t i)
 {
-    const hk_class *c = &hk_classes[kind];
-    uint32_t offset = (uint32_t)((uintptr_t)p - at.first);
-    uint32_t i = (uint32_t)(((uint64_t)offset * c->reciprocal) >> 32);
-    uint64_t *word = at.bits + i / 64, bit = UINT64_C(1) << (i % 64);
-    if (HK_UNLIKELY(i * c->size != offset || i >= at.slab->fresh || *word & bit)) return false;
-    *word |= bit;
+    uint64_t *word = bits + i / 64, w = *word;
+    if (HK_UNLIKELY(w >> (i % 64) & 1)) return false;
+    *word = w | UINT64_C(1) << (i % 64);
     return true;
 }
 
-/* After set_bit(). */
+/* false = no block that is out. */
+HK_INLINE bool take_back(place at, unsigned kind, const void *p)
+{
+    uint32_t i = hk_slab_number(kind, (uint32_t)((uintptr_t)p - at.first));
+    return HK_LIKELY(i < at.slab->fresh) && set_bit(at.bits, i);
+}
+
+/* After take_back(). */
 HK_INLINE void count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
     if (HK_UNLIKELY(--s->used == s->trigger)) slab_event(ctx, s, kind);
@@ -260,7 +264,7 @@ HK_INLINE void count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
 /* 1 = done, 0 = misuse. Live blocks are not counted. */
 HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
 {
-    if (set_bit(at, kind, p)) return count_down(ctx, at.slab, kind), 1;
+    if (take_back(at, kind, p)) return count_down(ctx, at.slab, kind), 1;
     hk_misuse(ctx, p);
     return 0;
 }
@@ -269,7 +273,7 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
 HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     place at = place_of(ctx, e, kind, p);
-    if (HK_UNLIKELY(!set_bit(at, kind, p))) {
+    if (HK_UNLIKELY(!take_back(at, kind, p))) {
         hk_misuse(ctx, p);
         return;
     }
@@ -351,6 +355,28 @@ void hk_magazines_sift(hak_ctx *ctx)
     }
 }
 
+/* Blocks of a class back to their bitmaps; returns how many were none. Most lie in the slab of the one
+ * before. */
+static size_t put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
+{
+    size_t wrong = 0, used_bytes = 0;
+    place at = {0};
+    for (; block < end; block++) {
+        size_t offset = (uintptr_t)*block - at.first;
+        if (offset >= used_bytes) {
+            at = place_of(ctx, ctx->extent, kind, *block);
+            offset = (uintptr_t)*block - at.first;
+            used_bytes = (size_t)at.slab->fresh * hk_classes[kind].size;
+        }
+        uint32_t i = hk_slab_number(kind, (uint32_t)offset);
+        if (HK_UNLIKELY(offset >= used_bytes || i == UINT32_MAX || !set_bit(at.bits, i))) {
+            hk_misuse(ctx, *block);
+            wrong++;
+        } else count_down(ctx, at.slab, kind);
+    }
+    return wrong;
+}
+
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 {
     if (robbed(ctx)) n = return_foreign(ctx, bin, n);
@@ -358,17 +384,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
     if (kind < HK_SMALL_CLASSES) {
-        size_t done = 0, bytes = 0;
-        place at = {0};
-        for (size_t i = 0; i < n; i++) {
-            /* Most lie in the slab of the one before. */
-            if ((uintptr_t)lo[i] - at.first >= bytes) {
-                at = place_of(ctx, ctx->extent, kind, lo[i]);
-                bytes = (size_t)at.slab->units << HK_UNIT_SHIFT;
-                bytes -= hk_slab_phase(ctx, kind);
-            }
-            done += slab_put(ctx, at, kind, lo[i]);
-        }
+        size_t done = n - put_all(ctx, kind, lo, lo + n);
         hk_count_out(ctx, done * hk_classes[kind].size, done);
     } else
         for (size_t i = 0; i < n; i++)
@@ -378,9 +394,10 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     bin->top = bin->slots + rest;
 }
 
-/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread,
- * those of larger blocks grow at once: a class that breathes then keeps to the pages that it touched, where
- * slabs that come and go between classes touch all of theirs. Ticks empty them. */
+/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread
+ * they grow at once: what passes a magazine by takes its lock, and a class of larger blocks that breathes
+ * keeps to the pages that it touched, where slabs that come and go between classes touch all of theirs. Ticks
+ * empty those. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
     enum { SWINGS = 24 };
@@ -388,7 +405,7 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     size_t spare = (size_t)(shared ? 2 : 1) << 20;
     if (!(bin->swings & HK_EMPTIED)) return;
     bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
-    if (bin->swings < SWINGS && !(shared && bin->kind >= HK_KIB_CLASSES)) return;
+    if (bin->swings < SWINGS && !shared) return;
     bin->swings = 0;
     if (bin->cap * 2u > ctx->magazine) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);

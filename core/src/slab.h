@@ -81,6 +81,16 @@ HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_s
     return hk_extent_address(e, slab->id) + hk_slab_phase(ctx, slab->kind);
 }
 
+/* The number of the block that begins `offset` bytes behind the first one of a slab; UINT32_MAX = none does.
+ * The low half of the product tells multiples of the size from other offsets below 128 KiB (Lemire, Kaser,
+ * Kurz, "Faster remainder by direct computation", 2019); larger ones give no number that a slab has. */
+HK_INLINE uint32_t hk_slab_number(unsigned kind, uint32_t offset)
+{
+    uint32_t reciprocal = hk_classes[kind].reciprocal;
+    uint64_t product = (uint64_t)offset * reciprocal;
+    return HK_LIKELY((uint32_t)product < reciprocal) ? (uint32_t)(product >> 32) : UINT32_MAX;
+}
+
 /* Blocks of a slab. */
 HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, const hk_slab *slab)
 {

@@ -15,8 +15,8 @@ HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned 
     unit -= s->head;
     *slab = s += s->head;
     size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
-    size_t i = (size_t)(((uint64_t)(uint32_t)offset * hk_classes[kind].reciprocal) >> 32);
-    return i * hk_classes[kind].size == offset && i < s->fresh ? (int)i : -1;
+    uint32_t i = hk_slab_number(kind, (uint32_t)offset);
+    return i < s->fresh ? (int)i : -1;
 }
 
 HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)
@@ -180,13 +180,18 @@ void hak_ctx_peak_reset(hak_ctx *ctx)
 
 /* ---- Visiting ------------------------------------------------------------------------------------ */
 
-/* Magazines hold at most 32 blocks, so a scan is as quick as a search. */
-static bool in_magazine(const hak_ctx *ctx, unsigned kind, const void *p)
+enum { SLAB_WORDS = HK_UNIT / 8 / 64 };
+
+/* Marks the blocks of a slab that are in the magazine. */
+static void find_kept(const hak_ctx *ctx, const hk_slab *s, const char *start, uint64_t kept[SLAB_WORDS])
 {
-    const hk_bin *bin = &ctx->bins[kind];
-    for (void **at = bin->lo; at < bin->top; at++)
-        if (*at == p) return true;
-    return false;
+    const hk_bin *bin = &ctx->bins[s->kind];
+    for (void **at = bin->lo; at < bin->top; at++) {
+        size_t offset = (uintptr_t)*at - (uintptr_t)start;
+        if (offset >= (size_t)s->units << HK_UNIT_SHIFT) continue;
+        uint32_t i = hk_slab_number(s->kind, (uint32_t)offset);
+        kept[i / 64] |= UINT64_C(1) << (i % 64);
+    }
 }
 
 static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
@@ -194,9 +199,11 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_id(ctx->space, s->id);
     char *start = hk_slab_first(ctx, e, s);
+    uint64_t kept[SLAB_WORDS] = {0};
+    find_kept(ctx, s, start, kept);
     for (unsigned i = 0; i < s->fresh; i++) {
         char *p = start + i * (size_t)c->size;
-        if (!hk_slab_block_out(e, s, i) || in_magazine(ctx, s->kind, p)) continue;
+        if (!hk_slab_block_out(e, s, i) || kept[i / 64] >> (i % 64) & 1) continue;
         unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
         hak_block block = {p, c->size, hk_label_known(ctx, label), 0};
         if (!fn(user, &block)) return false;
@@ -208,7 +215,9 @@ static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, vo
 {
     hk_extent *e = hk_extent_of_id(ctx->space, s->id);
     char *p = hk_slab_start(e, s);
-    if (in_magazine(ctx, s->kind, p)) return true;
+    const hk_bin *bin = &ctx->bins[s->kind];
+    for (void **at = bin->lo; at < bin->top; at++)
+        if (*at == p) return true;
     unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
     hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, hk_label_known(ctx, label), 0};
     return fn(user, &block);

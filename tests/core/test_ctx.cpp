@@ -59,7 +59,7 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     }
     SECTION("magazine")
     {
-        options.magazine = GENERATE(33u, 1000u, ~0u);
+        options.magazine = GENERATE(129u, 1000u, ~0u);
     }
     SECTION("magazine_most")
     {
@@ -106,7 +106,7 @@ TEST_CASE("context options: what is accepted")
     }
     SECTION("magazine")
     {
-        options.magazine = GENERATE(1u, 2u, 32u);
+        options.magazine = GENERATE(1u, 2u, 32u, 128u);
     }
     SECTION("labels")
     {
@@ -305,6 +305,32 @@ TEST_CASE("magazines of larger blocks grow where they swing between empty and fu
     swing(64);
     hak_ctx_tick(ctx, UINT64_C(1) << 40);
     if (n > 1024) CHECK(held() == 0);
+    require_sound(ctx);
+}
+
+TEST_CASE("option magazine: how many small blocks are kept at hand by a class that swings")
+{
+    const unsigned most = GENERATE(8u, 32u, 64u, 128u);
+    const bool shared = GENERATE(false, true);
+    CAPTURE(most, shared);
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.magazine = most;
+    options.shared = shared;
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    std::vector<void *> p(512);
+    size_t kept = 0;
+    for (int i = 0; i < 200; i++) {
+        for (void *&block : p)
+            block = hak_alloc(ctx, 64);
+        // Not in the order of addresses, which would be a sweep.
+        for (size_t k = 0; k < p.size(); k++)
+            hak_free(ctx, p[k * 211 % p.size()]);
+        kept = std::max(kept, hak_ctx_live_bytes(ctx) / 64);
+    }
+    CHECK(kept > most / 2);
+    CHECK(kept <= most);
     require_sound(ctx);
 }
 

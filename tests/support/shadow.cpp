@@ -98,7 +98,7 @@ void Shadow::open(Heap &h)
     options.quota = h.in_group ? group_ : nullptr;
     const size_t debug = below(8);
     options.debug = debug == 0 ? HAK_DEBUG_CHECK : debug == 1 ? HAK_DEBUG_POISON : 0;
-    options.magazine = (unsigned)below(33);
+    options.magazine = (unsigned)below(129);
     options.packed_bytes = below(3) == 0 ? HAK_NONE : below(3) == 0 ? below(512 * KiB) : 0;
     options.big_cache = below(4) == 0 ? HAK_NONE : below(4) == 0 ? 4 * MiB : 0;
     options.labels = GIVEN_LABELS;

@@ -178,7 +178,8 @@ typedef struct hak_options {
     hak_error_fn *on_error; /* NULL = misuse is ignored silently */
     void *error_user;
     unsigned debug;      /* HAK_DEBUG_*; default 0 */
-    unsigned magazine;   /* blocks a size class keeps at hand. 0 = 32; 2..32; 1 = none */
+    unsigned magazine;   /* blocks a size class keeps at hand, once it swings between empty and full: 32 at
+                            first, fewer above 256 bytes. 0 = 32; 2..128; 1 = none */
     size_t packed_bytes; /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to
                             512 KiB */
     size_t big_cache;    /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. A quarter
