@@ -7,6 +7,7 @@
 #include "packed.h"
 #include "remote.h"
 #include "run.h"
+#include "slab.h"
 
 /* A request of a multiple of 16 bytes is 16-aligned. */
 HK_INLINE bool aligned_for(const void *p, size_t n)
@@ -29,6 +30,31 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
     if (kind >= HK_SMALL_CLASSES || ctx->checked) return false;
     const hk_class *c = &hk_classes[kind];
     return n <= c->size && n >= c->least && aligned_for(p, n);
+}
+
+/* NULL = there is no block at hand or no room for p, or p is none. */
+HK_INLINE void *move_at_hand(hak_ctx *ctx, void *p, size_t n, int label)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (kind >= HK_SMALL_CLASSES || n - 1 >= 1024 || ctx->checked) return NULL;
+    hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_class_in(ctx, n));
+    if (from->top >= from->hi || to->top <= to->lo) return NULL;
+    hk_slab *s;
+    int i = hk_slab_index(ctx, ctx->extent, kind, p, &s);
+    if (i < 0 || !hk_slab_block_out(ctx->extent, s, (unsigned)i)) return NULL;
+    void *q = to->top[-1];
+    size_t bytes = hk_min(n, hk_classes[kind].size);
+    __asm__(
+        ""
+        : "+r"(bytes)); /* or else a size known to be small is copied by "rep movs", which starts slowly */
+    memcpy(q, p, bytes);
+    if (label < 0 && from->labels) label = from->labels[(uintptr_t)p >> from->shift];
+    if (to->labels) to->labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
+    to->top--;
+    *from->top = p;
+    atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+    from->top++;
+    return q;
 }
 
 /* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
@@ -81,11 +107,12 @@ static void free_old(hak_ctx *ctx, void *p, size_t size)
     if (!done) hak_free(ctx, p);
 }
 
-/* old: the size told, or HAK_NONE. keep: the block keeps its label. */
-static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, hak_label label,
-                        hak_site site)
+enum { KEEP = -1 }; /* the block keeps its label */
+
+/* old: the size told, or HAK_NONE. */
+static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
-    if (!p) return hak_alloc_cs(ctx, n, keep ? 0 : label, site);
+    if (!p) return hak_alloc_cs(ctx, n, label == KEEP ? 0 : (hak_label)label, site);
     if (HK_UNLIKELY(ctx->role == HK_ROOT)) {
         hak_ctx *heap = hk_heap_here(ctx);
         if (!heap) {
@@ -108,21 +135,22 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     void *q = ctx->retired && n > size ? NULL : resize(ctx, p, size, n);
     if (q) {
-        if (!keep && ctx->labelled) hk_relabel(ctx, q, label);
+        if (label != KEEP && ctx->labelled) hk_relabel(ctx, q, (hak_label)label);
         return q;
     }
-    if (keep) label = ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    bool keep = label == KEEP;
+    hak_label given = keep && ctx->labelled ? hk_label_of_block(ctx, p) : keep ? 0 : (hak_label)label;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
-    q = hak_alloc_cs(ctx, want, label, site);
-    if (!q && want > n) q = hak_alloc_cs(ctx, n, label, site);
+    q = hak_alloc_cs(ctx, want, given, site);
+    if (!q && want > n) q = hak_alloc_cs(ctx, n, given, site);
     /* One at most, and none where the caller sees no NULL. */
     if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
     if (!q) {
         if (n > size) return NULL;
         /* Blocks of any heap may be freed by any other, which looks at the root's. */
         ctx->slack = hk_root(ctx)->slack = true;
-        if (!keep && ctx->labelled) hk_relabel(ctx, p, label);
+        if (!keep && ctx->labelled) hk_relabel(ctx, p, given);
         return p;
     }
     memcpy(q, p, hk_min(size, n));
@@ -132,19 +160,26 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, bool keep, 
     return q;
 }
 
+/* Most small blocks that move find another one at hand. */
+static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+{
+    void *q = move_at_hand(ctx, p, n, label);
+    return HK_LIKELY(q) ? q : reallocate(ctx, p, old, n, label, site);
+}
+
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
         if (ctx->labelled) hk_relabel(ctx, p, label);
         return p;
     }
-    return reallocate(ctx, p, HAK_NONE, n, false, label, site);
+    return move(ctx, p, HAK_NONE, n, label, site);
 }
 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
-    return reallocate(ctx, p, HAK_NONE, n, true, 0, 0);
+    return move(ctx, p, HAK_NONE, n, KEEP, 0);
 }
 
 /* Most of an interpreter's reallocations of small blocks stay in their class. */
@@ -160,11 +195,11 @@ void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_labe
         if (ctx->labelled) hk_relabel(ctx, p, label);
         return p;
     }
-    return reallocate(ctx, p, old, n, false, label, site);
+    return move(ctx, p, old, n, label, site);
 }
 
 void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
 {
     if (same_class(ctx, p, old, n) || stays_in_slab(ctx, p, n)) return p;
-    return reallocate(ctx, p, old, n, true, 0, 0);
+    return move(ctx, p, old, n, KEEP, 0);
 }

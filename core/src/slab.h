@@ -91,6 +91,19 @@ HK_INLINE uint32_t hk_slab_number(unsigned kind, uint32_t offset)
     return HK_LIKELY((uint32_t)product < reciprocal) ? (uint32_t)(product >> 32) : UINT32_MAX;
 }
 
+/* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */
+HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
+                                        hk_slab **slab)
+{
+    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    hk_slab *s = hk_extent_slab(e, unit);
+    unit -= s->head;
+    *slab = s += s->head;
+    size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
+    uint32_t i = hk_slab_number(kind, (uint32_t)offset);
+    return i < s->fresh ? (int)i : -1;
+}
+
 /* Blocks of a slab. */
 HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, const hk_slab *slab)
 {

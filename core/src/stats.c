@@ -6,26 +6,13 @@
 #include "remote.h"
 #include "slab.h"
 
-/* Index of the block that starts at p in its slab; -1 = none. */
-HK_RACY static int block_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
-                               hk_slab **slab)
-{
-    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
-    hk_slab *s = hk_extent_slab(e, unit);
-    unit -= s->head;
-    *slab = s += s->head;
-    size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
-    uint32_t i = hk_slab_number(kind, (uint32_t)offset);
-    return i < s->fresh ? (int)i : -1;
-}
-
 HK_RACY size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
     uint32_t kind = hk_find(&ctx, p, &e);
     if (kind < HK_SMALL_CLASSES) {
-        int i = block_index(ctx, e, kind, p, &s);
+        int i = hk_slab_index(ctx, e, kind, p, &s);
         return i >= 0 && hk_slab_block_out(e, s, (unsigned)i) ? hk_classes[kind].size : 0;
     }
     if (kind < HK_BINS) {
@@ -50,7 +37,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
     hk_slab *s;
     uint32_t kind = hk_find(&ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
-    bool freed = kind < HK_SMALL_CLASSES  ? block_index(ctx, e, kind, p, &s) >= 0
+    bool freed = kind < HK_SMALL_CLASSES  ? hk_slab_index(ctx, e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
                                           : b && b->cached;
     if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");

@@ -160,6 +160,52 @@ TEST_CASE("what a large block leaves behind when it moves is for blocks of any s
     require_sound(ctx);
 }
 
+TEST_CASE("a small block moves to one that is at hand, and nothing moves that is no block")
+{
+    const bool shared = GENERATE(false, true);
+    CAPTURE(shared);
+    TestSpace s;
+    Errors errors;
+    hak_options options = ctx_options(&errors);
+    options.shared = shared;
+    options.packed_bytes = HAK_NONE;
+    TestCtx root(s.space, &options);
+    hak_ctx *ctx = shared ? hak_ctx_thread(root) : root;
+    const hak_label a = hak_label_define(root, "a");
+    char *p = static_cast<char *>(hak_alloc_cs(ctx, 64, a, 0));
+    void *hand = hak_alloc(ctx, 200);
+    hak_free(ctx, hand);
+    fill(p, 64, 7);
+    SECTION("it grows, and shrinks again")
+    {
+        CHECK(hak_realloc(ctx, p, 200) == hand);
+        CHECK(filled(hand, 64, 7));
+        CHECK(hak_label_of(ctx, hand) == a);
+        CHECK(hak_alloc(ctx, 64) == p);
+        hak_free(ctx, p);
+        CHECK(hak_realloc(ctx, hand, 40) != hand);
+        CHECK(hak_alloc(ctx, 200) == hand);
+    }
+    SECTION("not from its middle")
+    {
+        CHECK(hak_realloc(ctx, p + 8, 200) == nullptr);
+        CHECK(errors.count(HAK_E_POINTER) == 1);
+        CHECK(hak_alloc(ctx, 200) == hand);
+    }
+    SECTION("not where it is free already")
+    {
+        std::vector<void *> blocks(300);
+        for (void *&block : blocks)
+            block = hak_alloc(ctx, 64);
+        for (void *block : blocks)
+            hak_free(ctx, block);
+        CHECK(hak_realloc(ctx, blocks[0], 200) == nullptr);
+        CHECK(errors.count(HAK_E_DOUBLE_FREE) == 1);
+        CHECK(hak_alloc(ctx, 200) == hand);
+    }
+    require_sound(root);
+}
+
 TEST_CASE("a shrink gives memory back")
 {
     TestSpace s;
