@@ -31,7 +31,7 @@ __attribute__((constructor)) static void at_load(void)
     if (options.limit) hk_py_limit(0, options.limit, NULL, NULL);
     if (options.report) hk_py_report_plan(options.report, options.first);
     hk_py_await();
-    hk_py_seldom_leave();
+    hk_py_seldom_part();
 }
 
 __attribute__((destructor)) static void at_exit(void)

@@ -3,6 +3,7 @@
 
 #include "parts.h"
 #include "python.h"
+#include "seldom.h"
 #include "subsystem.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ enum { FRAMES_MAX = 12, STEM_MAX = 40 };
 
 /* The image with CPython in it. */
 static hk_image core;
+static uintptr_t core_code; /* an address in its code */
 static hk_py_parts parts;
 static hk_symbols_source source;
 static hak_label labels[HK_PY_SUBSYSTEM_COUNT];
@@ -53,12 +55,6 @@ static answer judge(uintptr_t pc, hak_label *label)
     return LABEL;
 }
 
-/* An address in its code. */
-static uintptr_t core_code(void)
-{
-    return (uintptr_t)hk_py_python_find()->object_malloc + 1;
-}
-
 /* How far above its own the frame is that called the one with this return address: as kept of a place, 0 =
  * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper. */
 static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
@@ -70,8 +66,7 @@ static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
         if (rule.cfa_from_fp) frame = hk_cfi_frame_at(sp);
         if (frame.sp == sp) words = hk_site_climb(hk_cfi_up(frame, &rule).sp - sp);
     }
-    /* the kernel maps 64 KiB of tables around what is read */
-    hk_cfi_give_back(core_code());
+    hk_cfi_give_back(core_code);
     return words;
 }
 
@@ -81,6 +76,7 @@ static unsigned information(uintptr_t pc, uintptr_t sp)
     hak_label label;
     answer is = judge(pc, &label);
     unsigned words = is != LABEL ? climb(pc, sp, is == HELPER) : 0;
+    if (words != 0 || pc - core.low >= core.high - core.low) hk_py_seldom_leave();
     return words != 0 ? words : label;
 }
 
@@ -114,8 +110,9 @@ const char *hk_py_native_start(hak_ctx *ctx)
         if (labels[i] == 0) return "no memory for labels";
     }
     /* without parts there is still which library it was */
-    if (parts.count == 0) source = hk_py_parts_find(&parts, &core, core_code());
-    hk_cfi_give_back(core_code());
+    core_code = (uintptr_t)python->object_malloc + 1;
+    if (parts.count == 0) source = hk_py_parts_find(&parts, &core, core_code);
+    hk_cfi_give_back(core_code);
     return NULL;
 }
 

@@ -8,25 +8,31 @@ import unittest
 from pathlib import Path
 
 from hakmem import _launch
-from support import FREE_THREADED, ProgramCase, needs_version, preloaded
+from support import FREE_THREADED, ProgramCase, needs_objects, needs_version, preloaded
 
 
 class Code(ProgramCase):
-    def test_what_runs_seldom_is_not_resident(self):
-        found = self.run_code(
+    def resident(self, **options):
+        """Of the code that all need, that of native labels, that of lines, and what runs seldom."""
+        return self.run_code(
             """
             import json
             mappings = []
             for line in open("/proc/self/smaps"):
                 words = line.split()
                 if "-" in words[0]: ours = "libhakmem_pyhook" in line and words[1] == "r-xp"
-                if ours and words[0] == "Rss:": mappings.append(int(words[1]))
+                if ours and words[0] == "Rss:": mappings.append(int(words[1]) > 0)
             print(json.dumps(mappings))
-        """
+        """,
+            env=preloaded(**options),
         )
-        often, seldom = found
-        self.assertGreater(often, 0)
-        self.assertEqual(seldom, 0)
+
+    def test_what_runs_seldom_is_not_resident(self):
+        self.assertEqual(self.resident(all_domains=True), [True, False, False, False])
+
+    @needs_objects
+    def test_nor_are_lines_with_native_labels(self):
+        self.assertEqual(self.resident(all_domains=True, labels="native"), [True, True, False, False])
 
 
 class Forks(ProgramCase):

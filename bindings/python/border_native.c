@@ -1,0 +1,3 @@
+#include "seldom.h"
+
+HK_PY_BORDER(native)
