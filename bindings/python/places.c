@@ -108,6 +108,7 @@ static void forget(uint64_t low, uint64_t high)
     uint64_t from = hk_py_place_word(low), words = hk_py_place_word(high - low + 2);
     for (; groups > 0; group++, groups--) {
         _Atomic uint64_t *places = &hk_py_places[group * HK_PY_PLACES_GROUP & (HK_PY_PLACES - 1)];
+#pragma GCC unroll 8
         for (size_t i = 0; i < HK_PY_PLACES_GROUP; i++)
             if (HK_PY_UNLIKELY(atomic_load_explicit(&places[i], memory_order_relaxed) - from < words))
                 atomic_store_explicit(&places[i], 0, memory_order_relaxed);
