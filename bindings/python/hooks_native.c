@@ -13,4 +13,4 @@ static void report(FILE *out, bool gil)
 }
 
 const hk_py_provider hk_py_provider_native = {"native", hk_py_native_start, &hk_py_hooks_native, report,
-                                              NULL};
+                                              hk_py_native_await};

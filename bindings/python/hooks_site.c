@@ -56,4 +56,10 @@ static void report(FILE *out, bool gil)
     munmap(sites, count * sizeof *sites);
 }
 
-hk_py_provider hk_py_provider_site = {"site", start, NULL, report, hk_py_places_none};
+static void await(bool awaited)
+{
+    hk_py_native_await(awaited);
+    hk_py_places_none(awaited);
+}
+
+hk_py_provider hk_py_provider_site = {"site", start, NULL, report, await};

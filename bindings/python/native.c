@@ -7,6 +7,7 @@
 #include "subsystem.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #ifdef HK_CFI_WALK
 
@@ -24,6 +25,7 @@ enum { FRAMES_MAX = 12, STEM_MAX = 40 };
 /* The image with CPython in it. */
 static hk_image core;
 static uintptr_t core_code; /* an address in its code */
+static atomic_bool awaited;
 static hk_py_parts parts;
 static hk_symbols_source source;
 static hak_label labels[HK_PY_SUBSYSTEM_COUNT];
@@ -45,6 +47,7 @@ static answer judge(uintptr_t pc, hak_label *label)
     if (pc - core.low >= core.high - core.low) {
         hk_image image;
         if (hk_image_at(pc, &image)) *label = label_of_image(&image);
+        if (!awaited) hk_py_seldom_leave();
         return LABEL;
     }
     /* the call may be the last instruction of its function */
@@ -53,6 +56,19 @@ static answer judge(uintptr_t pc, hak_label *label)
     if (subsystem == HK_PY_HELPER) return HELPER;
     *label = labels[subsystem];
     return LABEL;
+}
+
+/* What was read for a new place. */
+static void give_back(void)
+{
+    hk_cfi_give_back(core_code);
+    hk_py_seldom_leave();
+}
+
+void hk_py_native_await(bool is_awaited)
+{
+    awaited = is_awaited;
+    if (!is_awaited) give_back();
 }
 
 /* How far above its own the frame is that called the one with this return address: as kept of a place, 0 =
@@ -66,7 +82,6 @@ static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
         if (rule.cfa_from_fp) frame = hk_cfi_frame_at(sp);
         if (frame.sp == sp) words = hk_site_climb(hk_cfi_up(frame, &rule).sp - sp);
     }
-    hk_cfi_give_back(core_code);
     return words;
 }
 
@@ -76,7 +91,7 @@ static unsigned information(uintptr_t pc, uintptr_t sp)
     hak_label label;
     answer is = judge(pc, &label);
     unsigned words = is != LABEL ? climb(pc, sp, is == HELPER) : 0;
-    if (words != 0 || pc - core.low >= core.high - core.low) hk_py_seldom_leave();
+    if (is != LABEL && !awaited) give_back();
     return words != 0 ? words : label;
 }
 
@@ -125,6 +140,11 @@ hk_symbols_source hk_py_native_source(void)
 
 void hk_py_native_scoped(void)
 {
+}
+
+void hk_py_native_await(bool is_awaited)
+{
+    (void)is_awaited;
 }
 
 const char *hk_py_native_start(hak_ctx *ctx)

@@ -15,6 +15,8 @@ hk_symbols_source hk_py_native_source(void);
 
 /* The program has scopes from now on. */
 void hk_py_native_scoped(void);
+/* While Python is awaited, most places are new: pages of tables are kept. */
+void hk_py_native_await(bool awaited);
 
 #ifdef HK_CFI_WALK
 
