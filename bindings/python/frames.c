@@ -255,10 +255,10 @@ static size_t put_text(const void *string, char *out, size_t size)
     return at + 1;
 }
 
-size_t hk_py_place_name(const hk_py_place *place, char *text, size_t size)
+void hk_py_place_name(const hk_py_place *place, char *text, size_t size)
 {
     size_t file = put_text(hk_py_load(place->code, layout->code_file), text, size / 4 * 3);
-    return file + put_text(hk_py_load(place->code, layout->code_name), text + file, size - file);
+    put_text(hk_py_load(place->code, layout->code_name), text + file, size - file);
 }
 
 int hk_py_place_line(const hk_py_place *place, hk_py_line_walk *walk)

@@ -131,8 +131,8 @@ const void *hk_py_frame_caller(const void *frame);
 /* How many instructions a code object has, of 2 bytes each. */
 size_t hk_py_code_units(const void *code);
 
-/* "file" 0 "function" 0 as UTF-8, cut where it does not fit into `size`; the length with both zeros. */
-size_t hk_py_place_name(const hk_py_place *place, char *text, size_t size);
+/* "file" 0 "function" 0 as UTF-8, cut where it does not fit into `size`. */
+void hk_py_place_name(const hk_py_place *place, char *text, size_t size);
 /* walk: for places of the same code object; zero at first. */
 int hk_py_place_line(const hk_py_place *place, hk_py_line_walk *walk);
 

@@ -62,36 +62,50 @@ static bool site_is(uint32_t number, const void *key)
 
 static hk_py_map site_numbers = {.hash = site_hash, .is = site_is};
 
-/* File and function, each with its end. */
+/* A name and its end, behind where the text that it belongs to stands: a function has that of its file, a
+ * file has none. */
 typedef struct text {
-    const char *name;
+    const char *bytes;
     size_t size;
 } text;
 
+static uint32_t owner_of(uint32_t at)
+{
+    uint32_t owner;
+    memcpy(&owner, texts + at, sizeof owner);
+    return owner;
+}
+
+static const char *name_of(uint32_t at)
+{
+    return texts + at + sizeof at;
+}
+
 static uint64_t text_hash(uint32_t at)
 {
-    size_t file = strlen(texts + at) + 1;
-    return hk_py_hash(texts + at, file + strlen(texts + at + file) + 1, 0);
+    return hk_py_hash(texts + at, sizeof at + strlen(name_of(at)) + 1, 0);
 }
 
 static bool text_is(uint32_t at, const void *key)
 {
     const text *is = key;
-    return is->size <= text_size - at && memcmp(texts + at, is->name, is->size) == 0;
+    return is->size <= text_size - at && memcmp(texts + at, is->bytes, is->size) == 0;
 }
 
 static hk_py_map text_places = {.hash = text_hash, .is = text_is};
 
-/* Where the text stands; 0 when there is no room. */
-static uint32_t text_of(const char *name, size_t size)
+/* Where the text of a name stands; 0 when there is no room. There is room for the owner before the name. */
+static uint32_t text_of(uint32_t owner, char *name)
 {
-    text key = {name, size};
-    uint32_t known = hk_py_map_find(&text_places, hk_py_hash(name, size, 0), &key), at = (uint32_t)text_size;
+    char *bytes = memcpy(name - sizeof owner, &owner, sizeof owner);
+    text key = {bytes, sizeof owner + strlen(name) + 1};
+    uint64_t hash = hk_py_hash(key.bytes, key.size, 0);
+    uint32_t known = hk_py_map_find(&text_places, hash, &key), at = (uint32_t)text_size;
     if (known) return known;
-    if (size > TEXT_BYTES - text_size) return 0;
-    memcpy(texts + at, name, size);
+    if (key.size > TEXT_BYTES - text_size) return 0;
+    memcpy(texts + at, key.bytes, key.size);
     if (!hk_py_map_add(&text_places, at)) return 0;
-    text_size += size;
+    text_size += key.size;
     return at;
 }
 
@@ -112,10 +126,12 @@ static code *code_of(const hk_py_place *place)
 {
     code *known = slot_of_code(place->code);
     if (known->object == place->code) return known;
-    char name[NAME_MAX_BYTES];
-    size_t size = hk_py_place_name(place, name, sizeof name);
+    char buffer[sizeof(uint32_t) + NAME_MAX_BYTES], *file = buffer + sizeof(uint32_t);
+    hk_py_place_name(place, file, NAME_MAX_BYTES);
+    char *function = file + strlen(file) + 1;
+    uint32_t of_file = text_of(0, file);
     known->object = NULL;
-    known->text = text_of(name, size);
+    known->text = of_file != 0 ? text_of(of_file, function) : 0;
     known->number = 0;
     known->walk = (hk_py_line_walk){0};
     known->object = place->code;
@@ -157,7 +173,7 @@ const char *hk_py_site_start(void)
     texts = hk_py_pages(TEXT_BYTES);
     sites = hk_py_pages(SITES_MAX * sizeof *sites);
     if (!texts || !sites) return "no memory for sites";
-    text_size = 2; /* the names of number 0 */
+    text_size = 2 * sizeof(uint32_t); /* the names of number 0 */
     atomic_store(&site_count, 1);
     pthread_atfork(before_fork, after_fork, in_child);
     return NULL;
@@ -185,8 +201,8 @@ static uint32_t mark_of(const void *p, size_t size)
 
 static void describe(uint32_t number, hk_py_site_info *info)
 {
-    const char *file = texts + sites[number].text;
-    *info = (hk_py_site_info){file, file + strlen(file) + 1, sites[number].line, 0, 0};
+    uint32_t at = sites[number].text;
+    *info = (hk_py_site_info){name_of(owner_of(at)), name_of(at), sites[number].line, 0, 0};
 }
 
 typedef struct sums {
