@@ -66,6 +66,34 @@ MAPPED = """
 """
 
 
+class Scopes(ProgramCase):
+    def test_labels_of_the_program_go_before(self):
+        for labels in "native", "site":
+            with self.subTest(labels):
+                before, inside, after = self.run_code(
+                    """
+                    import hakmem, json
+                    def blocks(): return [bytes(1000) for i in range(100)]
+                    def grown(make):
+                        then = hakmem.labels()
+                        keep.append(make())
+                        now = hakmem.labels()
+                        return [now.get(x, [0])[0] - then.get(x, [0])[0] for x in ("bytes", "mine")]
+                    def mine():
+                        with hakmem.label("mine"): return blocks()
+                    keep = []
+                    print(json.dumps([grown(blocks), grown(mine), grown(blocks)]))
+                """,
+                    env=preloaded(all_domains=True, labels=labels),
+                )
+                self.assertGreater(before[0], 100_000)
+                self.assertEqual(before[1], 0)
+                self.assertLess(inside[0], 10_000)
+                self.assertGreater(inside[1], 100_000)
+                self.assertGreater(after[0], 100_000)
+                self.assertLess(abs(after[1]), 10_000)
+
+
 class Memory(ProgramCase):
     def test_the_file_of_the_names_is_not_kept(self):
         for labels in "native", "site":
