@@ -17,10 +17,10 @@ typedef struct hk_py_seldom_fn {
 /* Calls a function that is part of it, and then lets it go. For Py_AddPendingCall. */
 int hk_py_seldom_call(void *fn);
 
-/* The first file of a part, see CMakeLists.txt. */
+/* The first file of a part, see CMakeLists.txt: no page of code is of two parts. */
 #define HK_PY_BORDER(part)                                                                                   \
     const char hk_py_##part##_constants[16] = "hakmem: " #part;                                              \
-    void hk_py_##part##_code(void)                                                                           \
+    __attribute__((aligned(4096))) void hk_py_##part##_code(void)                                            \
     {                                                                                                        \
     }
 
