@@ -104,7 +104,7 @@ struct hak_ctx {
 };
 
 /* What a unit costs beside its own bytes: slab record, map entry, bitmap. */
-enum { HK_UNIT_META = 32 + 4 + 256 };
+enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) + HK_UNIT_BITS / 8 };
 
 HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 {

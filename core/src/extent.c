@@ -3,7 +3,7 @@
 #include "classes.h"
 
 /* Address space for a unit and its entries in the arrays of lay_out(): a first guess of how many fit. */
-#define PER_UNIT (HK_UNIT + 4005 + 32 + 4 + 256)
+#define PER_UNIT (HK_UNIT + 4005 + 32 + 4 + HK_UNIT_BITS / 8)
 
 /* Bytes of one label area: whole pages where they can be committed one by one. */
 static size_t label_area(size_t units, size_t align, unsigned area)
@@ -24,7 +24,7 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     end = hk_align_up(end, HK_PAGE);
     l.bits = end + hk_align_up(chunk_bytes > 1024 ? chunk_bytes - 1024 : 0, HK_PAGE) + 1024;
     l.chunks = l.bits - sizeof(hk_chunk); /* of chunk 1 */
-    end = hk_align_up(l.bits + units * 256, HK_PAGE);
+    end = hk_align_up(l.bits + units * (HK_UNIT_BITS / 8), HK_PAGE);
     l.head = end + hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
     l.slabs = l.head - sizeof(hk_slab);
     l.map = l.head + 1024;

@@ -74,7 +74,8 @@ static size_t purge_chunks(hak_space *s, const hk_extent *e, size_t c, size_t n)
     return n * HK_CHUNK_UNITS;
 }
 
-/* The caller's buffer stays resident. Returns how many units went back. */
+/* The caller's buffer stays resident. Returns how many units went back: of a batch or more, less where a
+ * chunk would be split, which the next one takes as a whole. */
 static size_t purge_to(hak_space *s, size_t keep, size_t most)
 {
     size_t done = 0;
@@ -84,6 +85,7 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most)
             size_t idle = hk_get(&s->idle_units);
             if (idle <= keep || done >= most) return done;
             size_t want = hk_min(idle - keep, most - done), whole = idle_chunks(e, c, want / HK_CHUNK_UNITS);
+            if (!whole && done && most >= HK_IDLE_BATCH && idle_chunks(e, c, 1)) return done;
             size_t n = whole ? purge_chunks(s, e, c - whole, whole) : purge_chunk(s, e, c - 1, want);
             c -= hk_max(whole, 1);
             hk_set(&s->idle_units, idle - n);
@@ -145,8 +147,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     }
     if (s->excess) {
         size_t n = hk_min(hk_min(s->excess, idle), HK_IDLE_BATCH);
-        purge_to(s, idle - n, n);
-        s->excess -= (uint32_t)n;
+        s->excess -= (uint32_t)purge_to(s, idle - n, n);
         if (n < HK_IDLE_BATCH) s->excess = 0;
     }
     if (first || over) {

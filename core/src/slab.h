@@ -108,7 +108,8 @@ HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, 
 HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, const hk_slab *slab)
 {
     size_t room = ((size_t)slab->units << HK_UNIT_SHIFT) - hk_slab_phase(ctx, slab->kind);
-    return (unsigned)((uint64_t)room * hk_classes[slab->kind].reciprocal >> 32);
+    size_t blocks = (size_t)((uint64_t)room * hk_classes[slab->kind].reciprocal >> 32);
+    return (unsigned)hk_min(blocks, (size_t)slab->units * HK_UNIT_BITS);
 }
 
 #endif

@@ -215,7 +215,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     if (s->os.commit && e->owned) {
         if (c > 0 && call_commit(s, chunk, sizeof *chunk) != 0) return -1;
         if (call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
-        if (call_commit(s, hk_extent_bits(e, u), n * 256) != 0) return -1;
+        if (call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) != 0) return -1;
     }
     hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);

@@ -46,7 +46,7 @@ typedef struct hk_extent {
     hk_unit_id first;
     uint32_t *map;      /* grows up from the extent's head ... */
     hk_slab *slabs;     /* ... and this one down from it, so that both begin in one page */
-    uint64_t *bits;     /* 256 bytes a unit, grows up ... */
+    uint64_t *bits;     /* HK_UNIT_BITS a unit, grows up ... */
     hk_chunk *chunks;   /* ... and down, from chunk 1 on */
     hk_chunk chunk0;    /* here, so that a small space does without that page */
     uint8_t *labels[7]; /* biased: labels[area][address >> shift] */
@@ -133,7 +133,7 @@ HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
 
 HK_INLINE uint64_t *hk_extent_bits(const hk_extent *e, size_t unit)
 {
-    return e->bits + unit * 32;
+    return e->bits + unit * (HK_UNIT_BITS / 64);
 }
 
 HK_INLINE hk_slab *hk_slab_at(const hak_space *s, hk_unit_id id)

@@ -167,7 +167,7 @@ void hak_ctx_peak_reset(hak_ctx *ctx)
 
 /* ---- Visiting ------------------------------------------------------------------------------------ */
 
-enum { SLAB_WORDS = HK_UNIT / 8 / 64 };
+enum { SLAB_WORDS = HK_UNIT_BITS / 64 };
 
 /* Marks the blocks of a slab that are in the magazine. */
 static void find_kept(const hak_ctx *ctx, const hk_slab *s, const char *start, uint64_t kept[SLAB_WORDS])
