@@ -1,14 +1,13 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
  *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else negative
- *   HK_PY_LABEL_FIND(domain, where)   the same, however long it takes
+ *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else negative; so where
+ * the program has scopes, but for RAW HK_PY_LABEL_FIND(domain, where)   the same, however long it takes
  *
  * and, if it has a use for them,
  *
  *   HK_PY_WHERE()                     the stack pointer of the code that called PyMem_* or PyObject_*, which
  *                                     jump to the hook as their last act
- *   HK_PY_SCOPED()                    whether the program has scopes and HK_PY_LABEL does not know
  *   HK_PY_ROUND(n)                    the bytes to ask for, a multiple of 16
  *   HK_PY_LAST(n)                     the last of these bytes, counted from 0; SIZE_MAX if there may be none
  *   HK_PY_MARK(domain)                what to leave in the block if that is known at once, else negative
@@ -25,9 +24,6 @@
 
 #ifndef HK_PY_WHERE
 #define HK_PY_WHERE() 0
-#endif
-#ifndef HK_PY_SCOPED
-#define HK_PY_SCOPED() hk_py_scoped
 #endif
 #ifndef HK_PY_ROUND
 #define HK_PY_ROUND(n) hk_py_round(n)
@@ -85,7 +81,7 @@ HK_PY_INLINE void *hk_py_allocate(hk_py_domain domain, size_t n)
     int mark = HK_PY_MARK(domain);
     if (HK_PY_UNLIKELY(mark < 0)) goto slowly;
     hak_ctx *heap = hk_py_mine;
-    if (HK_PY_UNLIKELY(domain == HK_PY_RAW ? hk_py_awaited : HK_PY_SCOPED())) goto slowly;
+    if (domain == HK_PY_RAW && HK_PY_UNLIKELY(hk_py_awaited)) goto slowly;
     void *p = hk_py_at_hand(heap, HK_PY_LAST(n), (hak_label)label);
     if (HK_PY_UNLIKELY(!p)) {
         if (HK_PY_UNLIKELY(heap == hk_py_none)) goto slowly;

@@ -11,7 +11,7 @@
 enum { LABELS = 64, INTERPRETER_OF_THREAD = 16, RUNTIME_WORDS_MAX = 1 << 16 };
 
 static const void *const no_interpreter;
-hk_py_interpreters hk_py_interpreters_known = {&no_interpreter, NULL};
+hk_py_interpreters hk_py_interpreters_known = {&no_interpreter, NULL, NULL};
 
 static void *(*thread_state)(void);
 static int64_t (*id_of)(const void *interpreter);
@@ -51,7 +51,13 @@ void hk_py_interpreters_find(void)
     if (!list) return;
     /* in between the answer is that of one more interpreter, which is looked at closer and is the main one */
     hk_py_interpreters_known.main = main;
+    if (!hk_py_interpreters_known.alone) hk_py_interpreters_known.alone = main;
     hk_py_interpreters_known.newest = list;
+}
+
+void hk_py_interpreters_scoped(void)
+{
+    hk_py_interpreters_known.alone = &hk_py_interpreters_known; /* no interpreter */
 }
 
 static hak_label define(hk_py_domain domain, int64_t id)
@@ -64,6 +70,7 @@ static hak_label define(hk_py_domain domain, int64_t id)
 
 hak_label hk_py_interpreters_label(hk_py_domain domain)
 {
+    if (!hk_py_interpreters_known.main) return HK_PY_DOMAIN_LABEL(domain);
     const void *thread = thread_state(), *interpreter = NULL;
     if (thread) memcpy(&interpreter, (const char *)thread + INTERPRETER_OF_THREAD, sizeof interpreter);
     if (!interpreter || interpreter == hk_py_interpreters_known.main) return HK_PY_DOMAIN_LABEL(domain);

@@ -67,7 +67,6 @@ HK_PY_INLINE hak_label hk_py_native_find(uintptr_t sp)
 #define HK_PY_LABEL(domain, where) ((void)(domain), hk_py_native_label(where))
 #define HK_PY_LABEL_FIND(domain, where) ((void)(domain), hk_py_native_find(where))
 #ifdef HK_CFI_WALK
-#define HK_PY_SCOPED() false /* then labels are not known at once */
 #endif
 
 #endif
