@@ -1,8 +1,9 @@
 /* The hook functions, as a template: included once for each label provider, which defines before
  *
  *   HK_PY_HOOKS                       the name of the hk_py_hooks to define
- *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else negative; so where
- * the program has scopes, but for RAW HK_PY_LABEL_FIND(domain, where)   the same, however long it takes
+ *   HK_PY_LABEL(domain, where)        hak_label of a block if that is known at once, else negative: also
+ *                                     where the program has scopes, but for RAW
+ *   HK_PY_LABEL_FIND(domain, where)   the same, however long it takes
  *
  * and, if it has a use for them,
  *

@@ -13,8 +13,8 @@
 #define HK_PAGE ((size_t)4096)
 #define HK_UNIT_SHIFT 14
 #define HK_UNIT ((size_t)1 << HK_UNIT_SHIFT) /* what a context takes */
-#define HK_UNIT_BITS 1024 /* of a unit's bitmap: blocks of 8 bytes fill half a slab */
-#define HK_CHUNK_UNITS 128u /* units in a chunk of 2 MiB */
+#define HK_UNIT_BITS 1024                    /* of a unit's bitmap: blocks of 8 bytes fill half a slab */
+#define HK_CHUNK_UNITS 128u                  /* units in a chunk of 2 MiB */
 #define HK_CHUNK (HK_UNIT * HK_CHUNK_UNITS)
 #define HK_SMALL_MAX ((size_t)32 << 10) /* blocks in slabs */
 #define HK_RUN_MAX ((size_t)1 << 20)    /* blocks in runs of units */
