@@ -32,6 +32,8 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
     return n <= c->size && n >= c->least && aligned_for(p, n);
 }
 
+enum { KEEP = -1 }; /* in place of a label: that of the block */
+
 /* NULL = there is no block at hand or no room for p, or p is none. */
 HK_INLINE void *move_at_hand(hak_ctx *ctx, void *p, size_t n, int label)
 {
@@ -44,11 +46,10 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, void *p, size_t n, int label)
     if (i < 0 || !hk_slab_block_out(ctx->extent, s, (unsigned)i)) return NULL;
     void *q = to->top[-1];
     size_t bytes = hk_min(n, hk_classes[kind].size);
-    __asm__(
-        ""
-        : "+r"(bytes)); /* or else a size known to be small is copied by "rep movs", which starts slowly */
+    /* Or else a size known to be small is copied by "rep movs", which starts slowly. */
+    __asm__("" : "+r"(bytes));
     memcpy(q, p, bytes);
-    if (label < 0 && from->labels) label = from->labels[(uintptr_t)p >> from->shift];
+    if (label == KEEP && from->labels) label = from->labels[(uintptr_t)p >> from->shift];
     if (to->labels) to->labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
     to->top--;
     *from->top = p;
@@ -107,8 +108,6 @@ static void free_old(hak_ctx *ctx, void *p, size_t size)
     if (!done) hak_free(ctx, p);
 }
 
-enum { KEEP = -1 }; /* the block keeps its label */
-
 /* old: the size told, or HAK_NONE. */
 static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
@@ -138,8 +137,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         if (label != KEEP && ctx->labelled) hk_relabel(ctx, q, (hak_label)label);
         return q;
     }
-    bool keep = label == KEEP;
-    hak_label given = keep && ctx->labelled ? hk_label_of_block(ctx, p) : keep ? 0 : (hak_label)label;
+    hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
     q = hak_alloc_cs(ctx, want, given, site);
@@ -150,7 +148,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         if (n > size) return NULL;
         /* Blocks of any heap may be freed by any other, which looks at the root's. */
         ctx->slack = hk_root(ctx)->slack = true;
-        if (!keep && ctx->labelled) hk_relabel(ctx, p, given);
+        if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, given);
         return p;
     }
     memcpy(q, p, hk_min(size, n));

@@ -223,22 +223,6 @@ static HK_NOINLINE void slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
     hk_units_give(ctx, s);
 }
 
-/* Where a block's slab is. */
-typedef struct place {
-    hk_slab *slab;
-    uintptr_t first; /* address of the first block */
-    uint64_t *bits;
-} place;
-
-HK_INLINE place place_of(const hak_ctx *ctx, hk_extent *e, unsigned kind, const void *p)
-{
-    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
-    hk_slab *s = hk_extent_slab(e, unit);
-    unit -= s->head;
-    return (place){s + s->head, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind),
-                   hk_extent_bits(e, unit)};
-}
-
 /* false = it is set: the block is not out. Block memory is not touched. */
 HK_INLINE bool set_bit(uint64_t *bits, uint32_t i)
 {
@@ -249,7 +233,7 @@ HK_INLINE bool set_bit(uint64_t *bits, uint32_t i)
 }
 
 /* false = no block that is out. */
-HK_INLINE bool take_back(place at, unsigned kind, const void *p)
+HK_INLINE bool take_back(hk_place at, unsigned kind, const void *p)
 {
     uint32_t i = hk_slab_number(kind, (uint32_t)((uintptr_t)p - at.first));
     return HK_LIKELY(i < at.slab->fresh) && set_bit(at.bits, i);
@@ -262,7 +246,7 @@ HK_INLINE void count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
 }
 
 /* 1 = done, 0 = misuse. Live blocks are not counted. */
-HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
+HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
 {
     if (take_back(at, kind, p)) return count_down(ctx, at.slab, kind), 1;
     hk_misuse(ctx, p);
@@ -272,7 +256,7 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, place at, unsigned kind, void *p)
 /* Calls come last: it needs no stack then. */
 HK_INLINE void slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
-    place at = place_of(ctx, e, kind, p);
+    hk_place at = hk_place_of(ctx, e, kind, p);
     if (HK_UNLIKELY(!take_back(at, kind, p))) {
         hk_misuse(ctx, p);
         return;
@@ -305,7 +289,7 @@ unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)
         hk_bin *bin = hk_bin_of(ctx, kind);
         if (own && bin->top < bin->hi) {
             *bin->top++ = p;
-        } else if (slab_put(ctx, place_of(ctx, ctx->extent, kind, p), kind, p)) {
+        } else if (slab_put(ctx, hk_place_of(ctx, ctx->extent, kind, p), kind, p)) {
             bytes += hk_classes[kind].size;
             done++;
         }
@@ -360,11 +344,11 @@ void hk_magazines_sift(hak_ctx *ctx)
 static size_t put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
 {
     size_t wrong = 0, used_bytes = 0;
-    place at = {0};
+    hk_place at = {0};
     for (; block < end; block++) {
         size_t offset = (uintptr_t)*block - at.first;
         if (offset >= used_bytes) {
-            at = place_of(ctx, ctx->extent, kind, *block);
+            at = hk_place_of(ctx, ctx->extent, kind, *block);
             offset = (uintptr_t)*block - at.first;
             used_bytes = (size_t)at.slab->fresh * hk_classes[kind].size;
         }

@@ -91,17 +91,30 @@ HK_INLINE uint32_t hk_slab_number(unsigned kind, uint32_t offset)
     return HK_LIKELY((uint32_t)product < reciprocal) ? (uint32_t)(product >> 32) : UINT32_MAX;
 }
 
-/* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */
-HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
-                                        hk_slab **slab)
+/* Where a block's slab is. */
+typedef struct hk_place {
+    hk_slab *slab;
+    uintptr_t first; /* address of the first block */
+    uint64_t *bits;
+} hk_place;
+
+HK_INLINE hk_place hk_place_of(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
-    *slab = s += s->head;
-    size_t offset = (uintptr_t)p - (e->base + (unit << HK_UNIT_SHIFT)) - hk_slab_phase(ctx, kind);
-    uint32_t i = hk_slab_number(kind, (uint32_t)offset);
-    return i < s->fresh ? (int)i : -1;
+    return (hk_place){s + s->head, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind),
+                      hk_extent_bits(e, unit)};
+}
+
+/* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */
+HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
+                                        hk_slab **slab)
+{
+    hk_place at = hk_place_of(ctx, e, kind, p);
+    *slab = at.slab;
+    uint32_t i = hk_slab_number(kind, (uint32_t)((uintptr_t)p - at.first));
+    return i < at.slab->fresh ? (int)i : -1;
 }
 
 /* Blocks of a slab. */
