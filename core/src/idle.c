@@ -74,9 +74,9 @@ static size_t purge_chunks(hak_space *s, const hk_extent *e, size_t c, size_t n)
     return n * HK_CHUNK_UNITS;
 }
 
-/* The caller's buffer stays resident. Returns how many units went back: of a batch or more, less where a
- * chunk would be split, which the next one takes as a whole. */
-static size_t purge_to(hak_space *s, size_t keep, size_t most)
+/* Gives idle units back until `keep` are left or `most` went; returns how many. The caller's buffer stays
+ * resident. split = false: it ends where a chunk would be split, unless it is the first. */
+static size_t purge_to(hak_space *s, size_t keep, size_t most, bool split)
 {
     size_t done = 0;
     for (uint32_t i = s->extents; i > 0; i--) {
@@ -85,10 +85,11 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most)
             size_t idle = hk_get(&s->idle_units);
             if (idle <= keep || done >= most) return done;
             size_t want = hk_min(idle - keep, most - done), whole = idle_chunks(e, c, want / HK_CHUNK_UNITS);
-            if (!whole && done && most >= HK_IDLE_BATCH && idle_chunks(e, c, 1)) return done;
+            if (!whole && done && !split && idle_chunks(e, c, 1)) return done;
             size_t n = whole ? purge_chunks(s, e, c - whole, whole) : purge_chunk(s, e, c - 1, want);
             c -= hk_max(whole, 1);
             hk_set(&s->idle_units, idle - n);
+            s->idle_low = (uint32_t)hk_min(s->idle_low, idle - n);
             done += n;
         }
     }
@@ -99,8 +100,16 @@ void hk_idle_shrink(hak_space *s, size_t n)
 {
     size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
     if (units == 0) return;
-    purge_to(s, idle - units, units);
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    purge_to(s, idle - units, units, true);
+}
+
+size_t hk_idle_batch(hak_space *s, size_t n)
+{
+    enum { BATCH = 1024 }; /* units: 16 MiB, which take a millisecond or less */
+    size_t idle = hk_get(&s->idle_units), most = hk_min(hk_min(n, idle), BATCH);
+    bool last = hk_min(n, idle) == most;
+    size_t done = purge_to(s, idle - most, most, last);
+    return last || !done ? 0 : n - done; /* none: they are in the caller's buffer */
 }
 
 /* A heap that breathes keeps half its size warm; below that a size alone would thrash. */
@@ -122,8 +131,7 @@ size_t hk_idle_excess(const hak_space *s)
 void hk_idle_keep(hak_space *s)
 {
     size_t keep = limit(s);
-    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) purge_to(s, keep - keep / 4, SIZE_MAX);
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
+    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
 /* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back
@@ -133,7 +141,6 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
     enum { PATIENCE_MOST = 64 };
     hk_lock_take(&s->lock);
-    size_t idle = hk_get(&s->idle_units);
     bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
     if (over && s->excess == 0) {
         if (s->purged)
@@ -145,11 +152,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
             s->quiet = 0;
         }
     }
-    if (s->excess) {
-        size_t n = hk_min(hk_min(s->excess, idle), HK_IDLE_BATCH);
-        s->excess -= (uint32_t)purge_to(s, idle - n, n);
-        if (n < HK_IDLE_BATCH) s->excess = 0;
-    }
+    if (s->excess) s->excess = (uint32_t)hk_idle_batch(s, s->excess);
     if (first || over) {
         s->tick_ns = now_ns;
         s->cold = 0;
@@ -215,9 +218,8 @@ static void close_chunks(hak_space *s, hk_extent *e)
 void hk_space_purge(hak_space *s)
 {
     hk_lock_take(&s->lock);
-    purge_to(s, 0, SIZE_MAX);
+    purge_to(s, 0, SIZE_MAX, true);
     for (uint32_t i = 0; i < s->extents; i++)
         if (hk_extent_number(s, i)->owned) close_chunks(s, hk_extent_number(s, i));
-    s->idle_low = (uint32_t)hk_min(s->idle_low, hk_get(&s->idle_units));
     hk_lock_drop(&s->lock);
 }

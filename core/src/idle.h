@@ -5,12 +5,13 @@
 
 #include "space.h"
 
-enum { HK_IDLE_BATCH = 1024 }; /* units: 16 MiB, which take a millisecond or less to give back */
-
 /* Gives n bytes at p back, of which `counted` were counted as given back before, or never were resident. */
 void hk_idle_decommit(hak_space *s, void *p, size_t n, size_t counted);
 /* Idle units of n bytes, or what there is. */
 void hk_idle_shrink(hak_space *s, size_t n);
+/* A batch of n idle units, so that others need not wait long for the lock. Only the last one splits a chunk
+ * that is idle as a whole. Returns how many of the n are left. */
+size_t hk_idle_batch(hak_space *s, size_t n);
 /* Units above the limit of idle bytes. */
 size_t hk_idle_excess(const hak_space *s);
 /* Gives them back, and as many more that the next ones do not call for it again. */

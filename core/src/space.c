@@ -433,10 +433,9 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
         }
         hk_lock_drop(&s->lock);
     }
-    for (size_t excess = 1; excess;) {
+    for (size_t left = 1; left;) {
         hk_lock_take(&s->lock);
-        excess = hk_idle_excess(s);
-        hk_idle_shrink(s, hk_min(excess, HK_IDLE_BATCH) << HK_UNIT_SHIFT);
+        left = hk_idle_batch(s, hk_idle_excess(s));
         hk_lock_drop(&s->lock);
     }
 }

@@ -2,9 +2,11 @@
 #include "crew.h"
 #include "heap.h"
 
-#include <cstdio>
-
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
 
 using namespace test;
 
@@ -285,6 +287,50 @@ TEST_CASE("idle_bytes bounds what is kept warm")
     CHECK(standard <= 32 * MiB + 256 * KiB);
     CHECK(standard > 16 * MiB);
     CHECK(much >= 60 * MiB);
+}
+
+TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
+{
+    TestSpace s([](hak_space_options &options) { options.idle_bytes = 2 * MiB; });
+    TestCtx ctx(s.space);
+    std::map<uintptr_t, std::vector<void *>> small, large; // by chunk
+    auto take = [&](auto &blocks, size_t size, unsigned n) {
+        for (; n > 0; n--) {
+            void *p = hak_alloc(ctx, size);
+            blocks[(uintptr_t)p / (2 * MiB)].push_back(p);
+        }
+    };
+    take(small, 64 * KiB, 1);
+    take(large, MiB / 2, 12);
+    take(small, 64 * KiB, 3 * MiB / (64 * KiB));
+    auto whole = std::find_if(large.begin(), large.end(), [&](auto &chunk) {
+        return chunk.second.size() == 4 && chunk.first > small.begin()->first &&
+               chunk.first < small.rbegin()->first;
+    });
+    REQUIRE(whole != large.end());
+    hak_free(ctx, small.begin()->second[0]);
+    hak_free(ctx, small.rbegin()->second[0]);
+    for (void *p : whole->second)
+        hak_free(ctx, p);
+    CHECK(stats_of(ctx).idle_bytes > MiB);
+    CHECK(stats_of(ctx).idle_bytes <= 2 * MiB);
+}
+
+TEST_CASE("a context ends in a caller's buffer that keeps more warm than idle_bytes")
+{
+    const size_t size = 40 * MiB;
+    std::unique_ptr<char, void (*)(void *)> buffer(static_cast<char *>(std::calloc(1, size)), std::free);
+    TestSpace s([&](hak_space_options &options) {
+        options.buffer = buffer.get();
+        options.buffer_size = size;
+        options.idle_bytes = MiB;
+    });
+    TestCtx observer(s.space);
+    hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+    for (size_t total = 0; total < 30 * MiB; total += 20000)
+        if (!hak_alloc(ctx, 20000)) FAIL("no block");
+    hak_ctx_destroy(ctx);
+    CHECK(stats_of(observer).idle_bytes > 28 * MiB);
 }
 
 TEST_CASE("trim gives back packed units without live blocks, and what is left serves larger ones")
