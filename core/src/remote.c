@@ -296,6 +296,16 @@ HK_INLINE void pile_put(hk_pile *pile, unsigned left, void *p)
     pile_set(pile, left - 1);
 }
 
+/* Into the pile, if it is that of the owner and class and has room. */
+HK_INLINE bool pile_takes(const hak_ctx *heap, hk_pile *pile, uint32_t entry, void *p)
+{
+    unsigned left = pile_left(pile);
+    if (HK_UNLIKELY(pile->entry != entry || !left)) return false;
+    pile_put(pile, left, p);
+    if (HK_UNLIKELY(left == 1)) send_pile(heap, pile);
+    return true;
+}
+
 /* Whether the class is to have a batch of its own, now that one more block is freed. */
 static bool pile_due(hak_ctx *heap, uint32_t entry)
 {
@@ -318,6 +328,8 @@ static bool free_to_pile(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, vo
         send_pile(heap, pile);
         pile->entry = entry;
     }
+    /* The block's slab went over, since hk_free_from_heap looked, to a heap that has a pile. */
+    if (HK_UNLIKELY(pile_takes(heap, pile, entry, p))) return true;
     hk_batch *b = batch_get(heap);
     if (!b) return false;
     b->kind = (uint16_t) class;
@@ -414,17 +426,7 @@ void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
     hk_pile *piles = ctx->heap->piles;
     if (HK_LIKELY(piles != NULL)) {
         uint32_t entry = kind ^ ctx->key; /* outside of the window none that a pile has */
-        hk_pile *pile = &piles[pile_index(entry)];
-        unsigned left = pile_left(pile);
-        if (HK_LIKELY(pile->entry == entry && left > 1)) {
-            pile_put(pile, left, p);
-            return;
-        }
-        if (pile->entry == entry && left) {
-            pile_put(pile, left, p);
-            send_pile(ctx, pile);
-            return;
-        }
+        if (HK_LIKELY(pile_takes(ctx, &piles[pile_index(entry)], entry, p))) return;
     }
     free_elsewhere(ctx, p, n);
 }

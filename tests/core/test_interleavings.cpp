@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <sched.h>
 #include <thread>
 
 using namespace test;
@@ -83,6 +84,7 @@ class Scheduler
     }
 
     uint64_t steps = 0;
+    bool reads = false; // of the map are steps, too
 
   private:
     void pass()
@@ -142,6 +144,12 @@ extern "C" void hk_test_step()
     if (scheduler) scheduler->step();
 }
 
+// Looks at the map are many.
+extern "C" void hk_test_read()
+{
+    if (scheduler && scheduler->reads) scheduler->step();
+}
+
 extern "C" void hk_test_blocked()
 {
     if (scheduler) scheduler->blocked();
@@ -177,6 +185,8 @@ struct History {
     size_t freed; // of the blocks made before
     size_t size = N;
     size_t before = 0; // so many more blocks are made by each and freed by the other before
+    std::function<void(State &)> prepare = nullptr;
+    bool reads = false; // of the map are steps, too
 };
 
 const History HISTORIES[] = {
@@ -252,6 +262,22 @@ const History HISTORIES[] = {
          }
      },
      3, CLASS, BEFORE},
+    {"a block is freed while its slab goes over to a heap that has a pile",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.made[1].back());
+             s.made[1].pop_back();
+         } else {
+             for (size_t i = 0; i < 8; i++)
+                 s.make(0, CLASS);
+         }
+     },
+     0, CLASS, BEFORE,
+     [](State &s) {
+         s.make(1, CLASS); // by a third thread, which says goodbye
+         hak_ctx_thread_done(s.ctx);
+     },
+     true},
     {"both free what the other made",
      [](State &s, int me) {
          hak_free(s.ctx, s.block[1 - me][0]);
@@ -367,7 +393,10 @@ uint64_t explore(hak_space *space, const History &history, int first, uint64_t a
         for (void *p : before[1 - me])
             hak_free(s.ctx, p);
     });
+    if (history.prepare) history.prepare(s);
+    scheduler->reads = history.reads;
     std::string error = scheduler->run([&](int me) { history.act(s, me); }, first, a, b);
+    scheduler->reads = false;
     const uint64_t steps = scheduler->steps;
     if (error.empty()) error = verify(s, history.freed);
     if (error.empty()) error = errors.take();
@@ -384,6 +413,11 @@ TEST_CASE("interleavings of two threads, up to two preemptions")
 {
     hak_space *space = hak_space_new(nullptr);
     REQUIRE(space != nullptr);
+    // One thread runs at a time: on one processor a turn takes a tenth of the time.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
     Scheduler only;
     scheduler = &only;
     for (const History &history : HISTORIES) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 void hk_test_step(void);    /* before an operation */
+void hk_test_read(void);    /* before a look at the map */
 void hk_test_blocked(void); /* a lock was not free */
 
 #define HK_TEST_AT(order)                                                                                    \
@@ -26,6 +27,12 @@ void hk_test_blocked(void); /* a lock was not free */
     })
 #undef atomic_load
 #define atomic_load(p) atomic_load_explicit(p, memory_order_seq_cst)
+
+#define __atomic_load_n(p, order)                                                                            \
+    __extension__({                                                                                          \
+        if ((order) != __ATOMIC_RELAXED) hk_test_read();                                                     \
+        __atomic_load_n(p, order);                                                                           \
+    })
 
 #undef atomic_store_explicit
 #define atomic_store_explicit(p, v, order)                                                                   \
