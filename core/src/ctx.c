@@ -308,6 +308,8 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
 {
     all_remove(ctx, s);
+    hk_bin *bin = s->kind < HK_SMALL_CLASSES ? hk_bin_of(ctx, s->kind) : NULL;
+    if (bin && bin->heat > 1) bin->heat--;
     size_t holes = hk_slab_released(s);
     wipe(ctx, s);
     hk_sub(&ctx->released, holes);

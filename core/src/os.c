@@ -120,10 +120,22 @@ static bool os_thread_alive(void *user, uint64_t id)
     return tgkill(getpid(), (pid_t)id, 0) == 0 || errno != ESRCH;
 }
 
+static void os_populate(void *user, void *p, size_t n)
+{
+    (void)user;
+#ifdef MADV_POPULATE_WRITE
+    int error = errno; /* kernels before 5.14 refuse */
+    madvise(p, n, MADV_POPULATE_WRITE);
+    errno = error;
+#else
+    (void)p, (void)n;
+#endif
+}
+
 HAK_API void hak_os_default(hak_os *os)
 {
-    *os = (hak_os){sizeof *os, NULL,    os_reserve, NULL,         os_decommit,    os_release,
-                   os_remap,   os_huge, os_clock,   os_thread_id, os_thread_alive};
+    *os = (hak_os){sizeof *os, NULL,    os_reserve, NULL,         os_decommit,     os_release,
+                   os_remap,   os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate};
 }
 
 const char *hk_os_error(const hak_os *os)

@@ -79,6 +79,7 @@ static size_t units_of(const hak_ctx *ctx, const hk_class *c)
 
 static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 {
+    enum { HOT = 16 /* slabs, less those that went back */ };
     hk_slab *old = bin->slab;
     if (old) {
         bin->slab = NULL;
@@ -105,10 +106,10 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     if (!s) return false;
     s->fresh = 0;
     slab_use(ctx, bin, s);
-    if (bin->heat == 0) {
-        bin->heat = 1;
-        colour(ctx, bin, s);
-    }
+    if (bin->heat == 0) colour(ctx, bin, s);
+    /* A class that has so many will fill one more. */
+    if (bin->heat < HOT) bin->heat++;
+    else if (zero) hk_space_populate(ctx->space, s->id, s->units);
     return true;
 }
 

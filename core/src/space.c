@@ -226,6 +226,17 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     return 0;
 }
 
+void hk_space_populate(hak_space *s, hk_unit_id id, size_t units)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t unit = id - e->first;
+    if (!s->os.populate || !e->owned || hk_extent_chunk(e, unit / HK_CHUNK_UNITS)->huge) return;
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    hk_lock_drop(&s->lock);
+    s->os.populate(s->os.user, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
+}
+
 static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
 {
     for (size_t i = 0; i < units; i++)

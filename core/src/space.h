@@ -197,6 +197,9 @@ HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
 /* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
 void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
 void hk_space_unreserve(hak_space *s, hk_reserve *r);
+/* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
+ * alone. */
+void hk_space_populate(hak_space *s, hk_unit_id id, size_t units);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
 /* holes: bytes of them that are decommitted. Bitmaps of what is given are zero. */

@@ -155,6 +155,22 @@ TEST_CASE("default remap keeps the contents")
     os.release(os.user, r, MiB);
 }
 
+TEST_CASE("default populate makes pages resident, and is silent where it cannot")
+{
+    hak_os os = default_os();
+    char *p = static_cast<char *>(os.reserve(os.user, 16 * PAGE, PAGE, 0));
+    REQUIRE(p != nullptr);
+    errno = 0;
+    os.populate(os.user, p + 4 * PAGE, 8 * PAGE);
+    unsigned char resident[16];
+    REQUIRE(mincore(p, 16 * PAGE, resident) == 0);
+    for (size_t i = 0; i < 16; i++)
+        CHECK((resident[i] & 1) == (i >= 4 && i < 12));
+    os.release(os.user, p, 16 * PAGE);
+    os.populate(os.user, p, 16 * PAGE);
+    CHECK(errno == 0);
+}
+
 TEST_CASE("default clock runs forward")
 {
     hak_os os = default_os();
@@ -274,6 +290,11 @@ TEST_CASE("optional entries may be missing")
         table.huge = nullptr;
         options.huge_from = PAGE;
     }
+    SECTION("no populate")
+    {
+        table.populate = nullptr;
+    }
+    const bool populates = table.populate != nullptr;
     hak_space *space = hak_space_new(&options);
     REQUIRE(space != nullptr);
     // The table was copied: what happens to ours does not matter any more.
@@ -290,6 +311,9 @@ TEST_CASE("optional entries may be missing")
         for (int i = 0; i < 100; i++)
             REQUIRE(hak_alloc(ctx, 100000) != nullptr);
         CHECK(os.counts.huge == 0);
+        for (int i = 0; i < 1000; i++)
+            REQUIRE(hak_alloc(ctx, 1000) != nullptr);
+        CHECK((os.counts.populate > 0) == populates);
         require_sound(ctx);
     }
     hak_space_delete(space);

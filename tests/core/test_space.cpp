@@ -396,6 +396,44 @@ TEST_CASE("huge_from: new chunks are advised when so much is in use")
     CHECK(early > standard);
 }
 
+TEST_CASE("fresh slabs of a class that has many are made resident by one call each")
+{
+    std::vector<char> buffer(4 * MiB);
+    bool in_buffer = GENERATE(false, true);
+    TestSpace s([&](hak_space_options &options) {
+        if (!in_buffer) return;
+        options.buffer = buffer.data();
+        options.buffer_size = buffer.size();
+    });
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    auto make = [&](size_t total) {
+        for (size_t i = 0; i < total / 512; i++) {
+            blocks.push_back(hak_alloc(ctx, 512));
+            if (!blocks.back()) FAIL("no block");
+        }
+    };
+    auto drop = [&] {
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        blocks.clear();
+    };
+    make(250 * KiB); // packed, or in slabs
+    CHECK(s.os.counts.populate == 0);
+    make(MiB);
+    const uint64_t calls = s.os.counts.populate;
+    CHECK(calls >= (in_buffer ? 0 : 32));
+    CHECK(calls <= (in_buffer ? 0 : 64));
+    CHECK(stats_of(ctx).os_calls == s.os.counts.calls());
+    drop();
+    make(MiB); // these are resident
+    CHECK(s.os.counts.populate == calls);
+    drop();
+    hak_ctx_trim(ctx);
+    make(100 * KiB);
+    CHECK(s.os.counts.populate == calls);
+}
+
 TEST_CASE("a single unit comes from where no other is free beside it, so that rows are kept")
 {
     TestCtx ctx(nullptr);

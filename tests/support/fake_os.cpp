@@ -60,6 +60,12 @@ const hak_os *FakeOs::table()
         self(u)->counts.huge++;
         self(u)->find(addr(p), n, "huge outside a reservation", &base);
     };
+    /* Threads come without a lock. What is not committed must not be touched. */
+    table_.populate = [](void *u, void *p, size_t n) {
+        __atomic_fetch_add(&self(u)->counts.populate, 1, __ATOMIC_RELAXED);
+        for (size_t i = 0; i < n; i += PAGE)
+            (void)static_cast<volatile char *>(p)[i];
+    };
     table_.clock = [](void *u) {
         __atomic_fetch_add(&self(u)->counts.clock, 1, __ATOMIC_RELAXED); /* threads ask without a lock */
         return self(u)->now.load();

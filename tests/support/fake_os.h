@@ -21,10 +21,10 @@ constexpr size_t MiB = 1024 * KiB;
 constexpr size_t GiB = 1024 * MiB;
 
 struct OsCounts {
-    uint64_t reserve = 0, commit = 0, decommit = 0, release = 0, remap = 0, huge = 0, clock = 0;
+    uint64_t reserve = 0, commit = 0, decommit = 0, release = 0, remap = 0, huge = 0, populate = 0, clock = 0;
     uint64_t calls() const
     {
-        return reserve + commit + decommit + release + remap + huge + clock;
+        return reserve + commit + decommit + release + remap + huge + populate + clock;
     }
     uint64_t requests() const
     {

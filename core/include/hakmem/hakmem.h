@@ -127,6 +127,9 @@ typedef struct hak_os {
      * learn that a thread died without hak_ctx_thread_done. Both may be NULL. */
     uint64_t (*thread_id)(void *user);
     bool (*thread_alive)(void *user, uint64_t id);
+    /* Hint, by any thread: all of these fresh pages are about to be written to; one call can take less than
+     * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
+    void (*populate)(void *user, void *p, size_t n);
 } hak_os;
 /* Fills in the table of the operating system, to wrap or to change single entries. */
 HAK_API void hak_os_default(hak_os *os);
