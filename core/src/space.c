@@ -181,6 +181,7 @@ hak_space *hak_space_new(const hak_space_options *o)
     boot.huge_from = o->huge_from ? o->huge_from : (size_t)64 << 20;
     boot.idle_ns = o->idle_ns ? o->idle_ns : 1000000000u;
     boot.buffer_only = o->buffer_only;
+    boot.lean = o->lean;
     size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
     if (!p) return NULL;
@@ -243,6 +244,15 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
+/* With the lock held, after n bytes of fresh units were taken. */
+static void be_lean(hak_space *s, size_t n)
+{
+    size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
+    if (used <= s->used_high) return;
+    hk_idle_shrink(s, hk_min(n, used - s->used_high));
+    s->used_high = used;
+}
+
 static void count_taken(hak_space *s, unsigned n, unsigned warm)
 {
     size_t idle = hk_get(&s->idle_units) - warm;
@@ -250,6 +260,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned warm)
     if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
     hk_add(&s->used_units, n);
     s->cold += n - warm;
+    if (s->lean) be_lean(s, (size_t)(n - warm) << HK_UNIT_SHIFT);
     if (n != warm) note_resident(s);
 }
 

@@ -77,12 +77,13 @@ struct hak_space {
     uintptr_t below;
     size_t idle_limit, huge_from;
     uint64_t idle_ns;
-    bool buffer_only;
+    bool buffer_only, lean;
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, idle_units, os_calls;
     hk_counter returned_bytes; /* given back to the OS so far */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
+    size_t used_high;          /* most that it was without idle units, where lean */
     uint32_t idle_low;         /* least idle_units in this period of ticks */
     uint32_t cold;             /* units committed in this period */
     uint32_t excess;           /* units that ticks have still to give back */

@@ -316,6 +316,41 @@ TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
     CHECK(stats_of(ctx).idle_bytes <= 2 * MiB);
 }
 
+TEST_CASE("lean: fresh pages take the place of idle ones while more is in use than ever")
+{
+    auto peak = [](bool lean, unsigned rounds, OsCounts *counts) {
+        TestSpace s([&](hak_space_options &options) { options.lean = lean; });
+        TestCtx ctx(s.space);
+        size_t most = 0;
+        for (unsigned round = 0; round < rounds; round++) {
+            // Holes between small runs are of no use for large ones.
+            std::vector<void *> small, large;
+            for (unsigned i = 0; i < 256; i++)
+                small.push_back(hak_alloc(ctx, 48 * KiB));
+            for (unsigned i = 0; i < 256; i += 2)
+                hak_free(ctx, small[i]);
+            for (unsigned i = 0; i < 24; i++) {
+                large.push_back(hak_alloc(ctx, 512 * KiB));
+                most = std::max(most, stats_of(ctx).committed_bytes + stats_of(ctx).idle_bytes);
+            }
+            for (void *p : large)
+                hak_free(ctx, p);
+            for (unsigned i = 1; i < 256; i += 2)
+                hak_free(ctx, small[i]);
+        }
+        *counts = s.os.counts;
+        return most;
+    };
+    OsCounts once, often, not_lean;
+    size_t low = peak(true, 1, &once), high = peak(false, 1, &not_lean);
+    CHECK(low < 19 * MiB);
+    CHECK(high > 22 * MiB);
+    CHECK(once.decommit > not_lean.decommit);
+    // What is in use soon is not more than ever.
+    peak(true, 8 * EFFORT, &often);
+    CHECK(often.decommit <= 2 * once.decommit);
+}
+
 TEST_CASE("a context ends in a caller's buffer that keeps more warm than idle_bytes")
 {
     const size_t size = 40 * MiB;
