@@ -107,20 +107,23 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     s->fresh = 0;
     slab_use(ctx, bin, s);
     if (bin->heat == 0) colour(ctx, bin, s);
-    /* A class that has so many will fill one more. */
+    /* A class that has so many will fill one more, unless it rather borrows. */
+    bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
     if (bin->heat < HOT) bin->heat++;
-    else if (zero) hk_space_populate(ctx->space, s->id, s->units);
+    else if (zero && fills) hk_space_populate(ctx->space, s->id, s->units);
     return true;
 }
 
+/* A larger block that was never handed out is none: its pages are still to be touched. */
 static bool has_free(const hak_ctx *ctx, const hk_bin *bin)
 {
     if (bin->top != bin->lo || bin->first) return true;
-    return bin->slab && bin->slab->used < hk_slab_capacity(ctx, bin->slab);
+    const hk_slab *s = bin->slab;
+    return s && s->used < (bin->kind < HK_KIB_CLASSES ? hk_slab_capacity(ctx, s) : s->fresh);
 }
 
 /* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a
- * slab after MOST of them. */
+ * slab, or a block of its own, after MOST of them. Ticks of the thread begin anew with larger ones. */
 unsigned hk_class_lends(hak_ctx *heap, unsigned class)
 {
     enum { MOST = 32 };
@@ -128,13 +131,18 @@ unsigned hk_class_lends(hak_ctx *heap, unsigned class)
     unsigned size = hk_classes[class].size, aligned = size % 16 == 0;
     bool borrows = !has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !heap->checked;
     for (unsigned c = class + 1; borrows && c < HK_SMALL_CLASSES; c++) {
-        if (hk_classes[c].size > size + size / 8) break;
+        if (hk_classes[c].size > size + HK_ROOM(size)) break;
         if ((aligned && hk_classes[c].size % 16) || !has_free(heap, hk_bin_of(heap, c))) continue;
         ++*borrowed;
         return c;
     }
     *borrowed = 0;
     return class;
+}
+
+void hk_classes_borrow_anew(hak_ctx *heap)
+{
+    memset(heap->heap->borrowed + HK_KIB_CLASSES, 0, HK_SMALL_CLASSES - HK_KIB_CLASSES);
 }
 
 /* Pages that trim gave back are about to be used again. */
@@ -174,6 +182,8 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         k++;
     }
     unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
+    /* What a heap's class of larger blocks has at hand keeps it from borrowing. */
+    if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && want) want = at == to;
     if (want && fresh < most) {
         unsigned n = want < most - fresh ? want : most - fresh;
         char *p = start + fresh * size;

@@ -19,8 +19,10 @@ bool hk_class_open(hak_ctx *ctx, unsigned class);
  * there is none. false = no memory. */
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 /* Where the heap of a thread takes a block of the class: there while it has free ones. Before it would take
- * units for a class, it uses up what wider ones, by an eighth at most, have free. */
+ * units for a class, or fresh blocks of more than 1 KiB, it uses up what classes a little wider have free. */
 unsigned hk_class_lends(hak_ctx *heap, unsigned class);
+/* Classes of blocks above 1 KiB may borrow as often as at first. */
+void hk_classes_borrow_anew(hak_ctx *heap);
 /* A block back to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns

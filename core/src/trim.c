@@ -179,6 +179,7 @@ static void tick_team(hak_ctx *root, uint64_t now_ns)
         if (!hk_heap_try(heap)) continue;
         hk_remote_drain(heap, false);
         hk_stock_tick(heap, now_ns);
+        if (heap == mine) hk_classes_borrow_anew(heap);
         tick(heap, now_ns, heap == mine || hk_heap_idle(heap));
         hk_heap_unlock(heap);
     }

@@ -164,6 +164,58 @@ TEST_CASE("shared: a class without free blocks borrows some of a wider one, but 
     CHECK(ctx.errors.take() == "");
 }
 
+TEST_CASE("shared: larger blocks that were used before are taken rather than fresh ones")
+{
+    enum { BORROWED = 32, WIDE = 4, ROUNDS = 12, SIZE = 20480, WIDER = 24576 };
+    Shared ctx;
+    std::vector<void *> blocks;
+    const auto usable = [&](size_t n) {
+        blocks.push_back(hak_alloc(ctx, n));
+        return hak_usable_size(ctx, blocks.back());
+    };
+    const auto free_all = [&] {
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        blocks.clear();
+    };
+    // The classes have room for many at hand, of which there are none.
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < 4 * WIDE; i++)
+            CHECK(usable(round % 2 ? SIZE : WIDER) >= SIZE);
+        free_all();
+        hak_ctx_flush(ctx);
+    }
+    for (unsigned i = 0; i < WIDE; i++)
+        CHECK(usable(WIDER) == WIDER);
+    CHECK(usable(SIZE) == SIZE);
+    void *own = blocks.back();
+    blocks.pop_back();
+    free_all();
+    for (unsigned i = 0; i < WIDE; i++)
+        CHECK(usable(SIZE) == WIDER);
+    CHECK(usable(SIZE) == SIZE);
+    void *second = blocks.back();
+    blocks.pop_back();
+    free_all();
+    const auto borrow = [&](unsigned times) {
+        unsigned borrowed = 0;
+        for (unsigned i = 0; i < times; i++) {
+            borrowed += usable(SIZE) == WIDER;
+            free_all();
+        }
+        return borrowed;
+    };
+    // Not for ever, but anew after a tick.
+    CHECK(borrow(BORROWED - 1) == BORROWED - 1);
+    hak_ctx_tick(ctx, 1);
+    CHECK(borrow(BORROWED) == BORROWED);
+    CHECK(usable(SIZE) == SIZE);
+    blocks.insert(blocks.end(), {own, second});
+    free_all();
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
 TEST_CASE("shared: packed units of a thread go back with their last blocks")
 {
     enum { SIZES = 25, EACH = 10 };

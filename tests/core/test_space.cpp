@@ -434,6 +434,20 @@ TEST_CASE("fresh slabs of a class that has many are made resident by one call ea
     CHECK(s.os.counts.populate == calls);
 }
 
+TEST_CASE("those of larger blocks are not, where threads share a context")
+{
+    const size_t size = GENERATE(512, 2048, 20480);
+    const bool shared = GENERATE(false, true);
+    CAPTURE(size, shared);
+    TestSpace s;
+    hak_options options = ctx_options();
+    options.shared = shared;
+    TestCtx ctx(s.space, &options);
+    for (size_t i = 0; i < 2 * MiB / size; i++)
+        REQUIRE(hak_alloc(ctx, size) != nullptr);
+    CHECK((s.os.counts.populate == 0) == (shared && size > KiB));
+}
+
 TEST_CASE("a single unit comes from where no other is free beside it, so that rows are kept")
 {
     TestCtx ctx(nullptr);
