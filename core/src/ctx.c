@@ -10,23 +10,14 @@
 
 _Static_assert(sizeof(hak_ctx) <= 1024, "20 blocks and their context fit two pages");
 
-/* What ctx->bins is until the first class gets a slab: every class closed. Never written. */
-typedef struct no_bins {
-    uint8_t table[HK_BINS_TABLE];
-    hk_bin bins[HK_BINS];
-} no_bins;
-_Static_assert(sizeof(no_bins) == HK_BINS_TABLE + sizeof(hk_bin) * HK_BINS, "the table is in front");
-static const no_bins no_bins_fine = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)},
-                     no_bins_wide = {.table = HK_CLASS_TABLE(HK_WIDE_CLASS)};
-
 static bool are_none(const hk_bin *bins)
 {
-    return bins == no_bins_fine.bins || bins == no_bins_wide.bins;
+    return bins == hk_no_bins_fine.bins || bins == hk_no_bins_wide.bins;
 }
 
 void hk_bins_widen(hak_ctx *ctx)
 {
-    ctx->bins = (hk_bin *)(uintptr_t)no_bins_wide.bins;
+    ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_wide.bins;
 }
 
 /* ---- Errors, limits ------------------------------------------------------------------------------ */
@@ -519,7 +510,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->map = e->map;
     ctx->id = id;
     ctx->key = id << 8;
-    ctx->bins = (hk_bin *)(uintptr_t)no_bins_fine.bins;
+    ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_fine.bins;
     ctx->quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->committed, HK_UNIT + HK_UNIT_META);

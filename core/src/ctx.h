@@ -27,6 +27,14 @@ enum { HK_EMPTIED = 128 };
 /* Bytes in front of a context's bins with its table of classes: hk_class_table, or that of wide ones. */
 enum { HK_BINS_TABLE = 192 };
 
+/* What a context's bins are until its first class gets a slab: every class closed. */
+typedef struct hk_no_bins {
+    uint8_t table[HK_BINS_TABLE];
+    hk_bin bins[HK_BINS];
+} hk_no_bins;
+_Static_assert(sizeof(hk_no_bins) == HK_BINS_TABLE + sizeof(hk_bin) * HK_BINS, "the table is in front");
+HK_HIDDEN extern const hk_no_bins hk_no_bins_fine, hk_no_bins_wide;
+
 enum { HK_PACKED_UNITS = 32, HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 4 };
 
 enum { HK_LOCAL, HK_ROOT, HK_HEAP };
