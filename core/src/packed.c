@@ -248,7 +248,7 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label)
     return cut(ctx, size, skip_of(ctx->packed_at, size), label);
 }
 
-/* A thread that outgrew its packed units should not keep them: when an eighth of their blocks is left, and at
+/* A thread that outgrew its packed units should not keep them: when a quarter of their blocks is left, and at
  * the last one, what is empty goes back. */
 static void *counted(hak_ctx *ctx, void *p)
 {
@@ -261,7 +261,7 @@ static void *counted(hak_ctx *ctx, void *p)
 static void uncount(hak_ctx *ctx)
 {
     hk_heap *h = ctx->heap;
-    if (--h->packed_live > h->packed_most / 8 || ctx->packed_count == 1) return;
+    if (--h->packed_live > h->packed_most / 4 || ctx->packed_count == 1) return;
     h->packed_most = h->packed_live;
     hk_packed_trim(ctx);
 }
