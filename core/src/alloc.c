@@ -41,7 +41,8 @@ int hak_inline_layout(void)
 HK_INLINE void *pop(hk_bin *bin, hak_label label)
 {
     void *p = *--bin->top;
-    if (bin->labels) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_RELAXED);
+    if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
     return p;
 }
 

@@ -73,7 +73,8 @@ struct hak_ctx {
     hk_unit_id id;
     hk_unit_id all; /* list of everything owned but unit `id` */
     hk_reserve reserve;
-    bool own_space, retired, labelled, pressure;
+    bool own_space, retired, pressure;
+    atomic_bool labelled;
     atomic_bool slack; /* a shrink stayed in its block: a told size may be smaller than the class */
     bool churn;        /* a class got hot by frees, not by growth */
     bool gave;         /* units went back */

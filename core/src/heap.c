@@ -213,7 +213,6 @@ static hak_ctx *heap_new(hak_ctx *root)
     if (!heap) return NULL;
     hk_heap *h = hk_behind(heap);
     h->root = root;
-    heap->labelled = root->labelled;
     heap->heap = h;
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!heap->checked) hk_bins_widen(heap);
@@ -251,6 +250,7 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
     heap = heap_new(root);
     if (!heap) return NULL;
     hk_lock_take(&t->lock);
+    heap->labelled = root->labelled; /* by now: the lock is held */
     bool owned = own(root, heap, thread);
     /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
     of(heap)->next = hk_heaps(root);

@@ -37,30 +37,78 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
     }
 }
 
-/* Label bytes of what exists already are stale: whoever owned the units before wrote them. */
-static bool labels_on(hak_ctx *ctx)
+/* What label bytes of the slabs and runs that exist will be charged. */
+static size_t missing(hak_ctx *ctx)
 {
     size_t bytes = 0;
     HK_EACH_OWNED(ctx, s)
     {
-        if (s->kind >= HK_BINS) continue;
-        if (hk_space_labels(ctx->space, s->id) != 0) return false;
-        bytes += hk_label_bytes(s->kind, s->units);
+        if (s->kind < HK_BINS) bytes += hk_label_bytes(s->kind, s->units);
     }
-    if (!hk_charge(ctx, bytes)) return false;
-    hk_add(&ctx->metadata, bytes);
+    return bytes;
+}
+
+/* Label bytes of what exists already are stale: whoever owned the units before wrote them. */
+static bool clear(hak_ctx *ctx)
+{
     HK_EACH_OWNED(ctx, s)
     {
         if (s->kind >= HK_BINS) continue;
+        if (hk_space_labels(ctx->space, s->id) != 0) return false;
         hk_extent *e = hk_extent_of_id(ctx->space, s->id);
         memset(hk_label_byte(e, s->kind, hk_slab_start(e, s)), 0, hk_label_bytes(s->kind, s->units));
     }
+    return true;
+}
+
+static bool charge(hak_ctx *ctx)
+{
+    size_t bytes = missing(ctx);
+    if (!hk_charge(ctx, bytes)) return false;
+    hk_add(&ctx->metadata, bytes);
+    if (clear(ctx)) return true;
+    hk_sub(&ctx->metadata, bytes);
+    hk_uncharge(ctx, bytes);
+    return false;
+}
+
+static void use(hak_ctx *ctx)
+{
     ctx->labelled = true;
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
-        if (bin->slots)
-            bin->labels = ctx->extent->labels[kind < HK_SMALL_CLASSES ? hk_classes[kind].area : HK_AREA_RUN];
+        unsigned area = kind < HK_SMALL_CLASSES ? hk_classes[kind].area : HK_AREA_RUN;
+        /* Its thread may be on the fast path. */
+        if (bin->slots) __atomic_store_n(&bin->labels, ctx->extent->labels[area], __ATOMIC_RELEASE);
     }
+}
+
+/* All heaps at once: slabs go over from one to another. */
+static bool heaps_labels_on(hak_ctx *root)
+{
+    hak_ctx *heap, *first = hk_heaps(root), *failed = NULL;
+    for (heap = first; heap; heap = heap->heap->next)
+        hk_lock_take(&heap->heap->lock);
+    for (heap = first; heap && !failed; heap = heap->heap->next)
+        if (!charge(heap)) failed = heap;
+    for (heap = first; heap; heap = heap->heap->next) {
+        if (!failed) use(heap);
+        else if (heap == failed) break;
+        else {
+            size_t bytes = missing(heap);
+            hk_sub(&heap->metadata, bytes);
+            hk_uncharge(heap, bytes);
+        }
+    }
+    for (heap = first; heap; heap = heap->heap->next)
+        hk_lock_drop(&heap->heap->lock);
+    return !failed;
+}
+
+static bool labels_on(hak_ctx *ctx)
+{
+    if (ctx->team ? !heaps_labels_on(ctx) : !charge(ctx)) return false;
+    use(ctx);
     return true;
 }
 
@@ -84,10 +132,6 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
         return 0;
     }
     uint32_t at = ctx->label_count - ctx->given_count;
-    if (!ctx->labelled && ctx->team && hk_heaps(ctx)) {
-        hk_error(ctx, HAK_E_LABEL, name, "label: the first one of a shared context comes before its blocks");
-        return 0;
-    }
     if (at == ctx->label_room && !names_grow(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy || (!ctx->labelled && !labels_on(ctx))) return 0;

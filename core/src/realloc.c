@@ -49,8 +49,13 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, void *p, size_t n, int label)
     /* Or else a size known to be small is copied by "rep movs", which starts slowly. */
     __asm__("" : "+r"(bytes));
     memcpy(q, p, bytes);
-    if (label == KEEP && from->labels) label = from->labels[(uintptr_t)p >> from->shift];
-    if (to->labels) to->labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
+    /* Labels may come between the two loads: those of older blocks are 0. */
+    uint8_t *labels = __atomic_load_n(&to->labels, __ATOMIC_ACQUIRE);
+    if (labels) {
+        const uint8_t *old = __atomic_load_n(&from->labels, __ATOMIC_RELAXED);
+        if (label == KEEP) label = old ? old[(uintptr_t)p >> from->shift] : 0;
+        labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
+    }
     to->top--;
     *from->top = p;
     atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */

@@ -230,7 +230,8 @@ HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
  * threads.
  *
  * What differs from a local context:
- *  - labels: given by hak_options.labels, or the first one is defined before the first allocation
+ *  - labels: the first one may be defined at any time, too; that stops other threads' slow paths for as long
+ *    as it takes to clear the label bytes of what is there, about 1 ms for 100 MB
  *  - on_error: runs with a heap's lock held, on any thread; it must not call into the context
  *  - the callback of hak_limit: runs on the thread that crossed the soft limit
  *  - stats, label stats, live_bytes, owns, usable_size, flush, trim, tick: any thread, beside all others.

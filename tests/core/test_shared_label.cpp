@@ -1,0 +1,221 @@
+// Labels that come to a shared context when it has blocks, heaps and threads at work.
+#include "shared.h"
+
+#include <map>
+
+using namespace test;
+
+namespace
+{
+
+void without_labels(hak_options &options)
+{
+    options.labels = nullptr;
+    options.label_count = 0;
+}
+
+struct Labelled {
+    Block block;
+    hak_label label;
+};
+
+void allocate(hak_ctx *ctx, Random &random, std::vector<Labelled> &blocks, unsigned n, hak_label label)
+{
+    for (unsigned i = 0; i < n; i++) {
+        size_t size = some_size(random);
+        Block b{hak_alloc_cs(ctx, size, label, 0), size, i};
+        expect(b.p != nullptr, "no memory");
+        fill(b.p, std::min(size, FILLED), i);
+        blocks.push_back({b, label});
+    }
+}
+
+// What the context says of all labels, beside what the test knows.
+void require_labels(hak_ctx *ctx, const std::vector<std::vector<Labelled>> &threads, hak_label last)
+{
+    std::map<hak_label, Totals> expected;
+    for (const auto &blocks : threads)
+        for (const Labelled &l : blocks) {
+            check(l.block);
+            REQUIRE(hak_label_of(ctx, l.block.p) == l.label);
+            expected[l.label].bytes += hak_usable_size(ctx, l.block.p);
+            expected[l.label].blocks++;
+        }
+    for (hak_label label = 0; label <= last; label++) {
+        hak_label_info info{};
+        REQUIRE(hak_label_stats(ctx, label, &info) == 0);
+        CAPTURE(label);
+        CHECK(info.live_bytes == expected[label].bytes);
+        CHECK(info.live_blocks == expected[label].blocks);
+    }
+    require_sound(ctx);
+}
+
+} // namespace
+
+TEST_CASE("shared: labels may come when there are heaps with blocks")
+{
+    constexpr size_t THREADS = 3;
+    Shared ctx(without_labels);
+    std::vector<std::vector<Labelled>> all(THREADS);
+    Meeting meeting(THREADS);
+    hak_label late = 0;
+    Crew crew(THREADS, [&](size_t t) {
+        Random random(t + 1);
+        auto &mine = all[t];
+        auto keep_half = [&](std::vector<Labelled> &of) {
+            for (size_t i = 0; i < of.size() / 2; i++) {
+                hak_free(ctx, of.back().block.p);
+                of.pop_back();
+            }
+        };
+        allocate(ctx, random, mine, 3000, 0);
+        // Magazines and outboxes have blocks of before.
+        meeting.meet();
+        keep_half(all[(t + 1) % THREADS]);
+        meeting.meet([&] {
+            require_labels(ctx, all, 0);
+            late = hak_label_define(ctx, "late");
+            REQUIRE(late == 1);
+            require_labels(ctx, all, late);
+        });
+        allocate(ctx, random, mine, 1500, late);
+        allocate(ctx, random, mine, 1500, 0);
+        meeting.meet([&] { require_labels(ctx, all, late); });
+        keep_half(all[(t + 1) % THREADS]);
+        meeting.meet();
+        // Blocks that had a label are handed out without one, and the other way round.
+        allocate(ctx, random, mine, 1500, 0);
+        allocate(ctx, random, mine, 1500, late);
+        meeting.meet([&] { require_labels(ctx, all, late); });
+    });
+    REQUIRE(crew.join() == "");
+    // A thread that comes later has labels, too.
+    run_thread([&] {
+        Random random(99);
+        allocate(ctx, random, all[0], 100, late);
+    });
+    require_labels(ctx, all, late);
+    for (auto &blocks : all)
+        for (Labelled &l : blocks)
+            hak_free(ctx, l.block.p);
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
+TEST_CASE("shared: labels may come while threads are at work")
+{
+    for (size_t round = 0; round < 4 * EFFORT; round++) {
+        CAPTURE(round);
+        Shared ctx(without_labels);
+        std::atomic<size_t> busy{0};
+        std::atomic<unsigned> last{0}; // label that is defined
+        Crew crew(3, [&](size_t t) {
+            Random random(t + 10 * round);
+            std::vector<Labelled> blocks;
+            for (unsigned i = 0; i < 4000; i++) {
+                if (i == 300) busy++;
+                if (blocks.size() < 200 || random.below(2)) {
+                    allocate(ctx, random, blocks, 1, (hak_label)random.below(last + 1));
+                    expect(hak_label_of(ctx, blocks.back().block.p) == blocks.back().label, "a label");
+                } else {
+                    std::swap(blocks[random.below(blocks.size())], blocks.back());
+                    Labelled &l = blocks.back();
+                    check(l.block);
+                    size_t n = some_size(random);
+                    void *p = hak_realloc(ctx, l.block.p, n);
+                    expect(p != nullptr, "no memory");
+                    expect(hak_label_of(ctx, p) == l.label, "the label after a realloc");
+                    hak_free(ctx, p);
+                    blocks.pop_back();
+                }
+            }
+            for (Labelled &l : blocks) {
+                check(l.block);
+                expect(hak_label_of(ctx, l.block.p) == l.label, "the label at the end");
+                hak_free(ctx, l.block.p);
+            }
+        });
+        while (busy < 3 && !crew.failed)
+            std::this_thread::yield();
+        for (unsigned label = 1; label <= 2; label++) {
+            CHECK(hak_label_define(ctx, std::to_string(label).c_str()) == label);
+            last = label;
+        }
+        REQUIRE(crew.join() == "");
+        require_empty(ctx);
+        hak_label_info infos[3];
+        REQUIRE(hak_labels_stats(ctx, infos, 3) == 3);
+        for (const hak_label_info &info : infos)
+            CHECK(info.live_blocks == 0);
+    }
+}
+
+namespace
+{
+
+// Blocks without labels; then labels are refused: nothing changed, and another time they come.
+// false = they were not refused.
+bool refuse(const std::function<hak_label(Shared &)> &define)
+{
+    Shared ctx(without_labels);
+    std::vector<std::vector<Labelled>> all(3);
+    for (size_t t = 0; t < all.size(); t++)
+        run_thread([&] {
+            Random random(t);
+            allocate(ctx, random, all[t], 500, 0);
+        });
+    const hak_stats before = stats_of(ctx);
+    const bool refused = define(ctx) == 0;
+    if (refused) {
+        CHECK(hak_labels_stats(ctx, nullptr, 0) == 1);
+        // The context's own data may have grown by the name.
+        CHECK(stats_of(ctx).committed_bytes <= before.committed_bytes + 17 * KiB);
+        require_labels(ctx, all, 0);
+    }
+    const hak_label label = hak_label_define(ctx, "late");
+    REQUIRE(label == 1);
+    run_thread([&] {
+        Random random(7);
+        allocate(ctx, random, all[0], 100, label);
+    });
+    require_labels(ctx, all, label);
+    for (auto &blocks : all)
+        for (Labelled &l : blocks)
+            hak_free(ctx, l.block.p);
+    require_empty(ctx);
+    return refused;
+}
+
+} // namespace
+
+TEST_CASE("shared: labels that are refused by the OS leave everything as it was")
+{
+    uint64_t nth = 0;
+    bool refused;
+    do {
+        nth++;
+        CAPTURE(nth);
+        refused = refuse([&](Shared &ctx) {
+            ctx.space.os.fail_nth(nth);
+            hak_label label = hak_label_define(ctx, "late");
+            ctx.space.os.fail_nth(0);
+            return label;
+        });
+    } while (refused);
+    CHECK(nth > 3);
+}
+
+TEST_CASE("shared: labels that are refused by the limit leave everything as it was")
+{
+    // So little room that one heap's label bytes fit in, or none's.
+    for (size_t room : {size_t(0), 20 * KiB}) {
+        CAPTURE(room);
+        CHECK(refuse([&](Shared &ctx) {
+            REQUIRE(hak_limit(ctx, 0, stats_of(ctx).committed_bytes + room, nullptr, nullptr) == 0);
+            hak_label label = hak_label_define(ctx, "late");
+            REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);
+            return label;
+        }));
+    }
+}
