@@ -72,16 +72,22 @@ hak_ctx *hk_py_ctx_for(bool all);
 
 /* The functions of hakmem.h of the same name, for that context. [any thread] */
 HK_PY_API int hk_py_stats(hak_stats *stats);
-HK_PY_API int hk_py_labels(hak_label_info *out, size_t count);
 HK_PY_API int hk_py_visit(hak_visit_fn *fn, void *user);
 HK_PY_API bool hk_py_owns(const void *p);
-HK_PY_API hak_label hk_py_label_define(const char *name);
 HK_PY_API size_t hk_py_trim(void);
 HK_PY_API void hk_py_peak_reset(void);
 HK_PY_API int hk_py_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
-/* The label of each domain while nobody knows better: what provider "off" uses for all blocks. Labels 1 to
- * HK_PY_DOMAINS of the context, so that they are constants in the hooks. */
+/* The label of each domain while nobody knows better. Labels 1 to HK_PY_DOMAINS of the context, so that they
+ * are constants in the hooks. */
 #define HK_PY_DOMAIN_LABEL(domain) ((hak_label)((domain) + 1))
+extern const char *const hk_py_domain_names[HK_PY_DOMAINS];
+
+/* From now on blocks have labels: of a provider that starts with them, or where that of their domain is not
+ * enough any more. Until then they have none, and no memory for them. false = no memory. [any thread] */
+bool hk_py_labels_begin(void);
+HK_PY_API hak_label hk_py_label_define(const char *name);
+/* All labels, those of the domains with the blocks that have none; returns how many. */
+HK_PY_API int hk_py_labels(hak_label_info out[HAK_LABELS_MAX + 1]);
 
 #endif

@@ -1,5 +1,8 @@
 #include "heap.h"
 
+#include "domains.h"
+#include "interpreters.h"
+#include "provider.h"
 #include "resident.h"
 
 #include <pthread.h>
@@ -12,7 +15,6 @@ _Thread_local void *hk_py_foreign;
 static hak_ctx *_Atomic context;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t farewell;
-static const char *const domain_labels[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
 
 static void before_fork(void)
 {
@@ -27,6 +29,7 @@ static void after_fork(void)
 static void in_child(void)
 {
     hak_ctx_fork_child(context);
+    hk_py_counts_in_child();
 }
 
 /* Only a free comes here with a pointer of others: the other hooks ask first. A lock may be held, so that the
@@ -42,6 +45,7 @@ static void leave(void *unused)
 {
     (void)unused;
     hk_py_mine = hk_py_none;
+    hk_py_counts_leave();
     hak_ctx_thread_done(context);
 }
 
@@ -59,8 +63,6 @@ static void create(void)
     options.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
     options.phase = 48;
-    options.labels = domain_labels;
-    options.label_count = HK_PY_DOMAINS;
     options.on_error = on_error;
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
     pages.os = hk_py_noted_os();
@@ -91,6 +93,7 @@ hak_ctx *hk_py_ctx_for(bool all)
 
 hak_ctx *hk_py_heap_find(void)
 {
+    hk_py_counts_take();
     hak_ctx *heap = hak_ctx_thread(context);
     if (!heap) return context;
     hk_py_mine = heap;
@@ -103,9 +106,47 @@ int hk_py_stats(hak_stats *stats)
     return hk_py_ctx() ? hak_ctx_stats(context, stats) : -1;
 }
 
-int hk_py_labels(hak_label_info *out, size_t count)
+const char *const hk_py_domain_names[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
+static _Atomic int labels_begun;
+
+bool hk_py_labels_begin(void)
 {
-    return hk_py_ctx() ? hak_labels_stats(context, out, count) : 0;
+    if (labels_begun) return true;
+    if (!hk_py_ctx()) return false;
+    hk_py_interpreters_ask();
+    for (int d = 0; d < HK_PY_DOMAINS; d++)
+        if (hak_label_define(context, hk_py_domain_names[d]) == 0) return false;
+    labels_begun = 1;
+    return true;
+}
+
+/* Blocks without a label go to their domains. */
+static void share(hak_label_info *of)
+{
+    hak_label_info *rest = &of[HK_PY_DOMAIN_LABEL(HK_PY_OBJ)];
+    for (int d = 0; d < HK_PY_DOMAINS; d++) {
+        if (d == HK_PY_OBJ) continue;
+        hk_py_amount c = hk_py_counts_sum(d);
+        if (c.bytes > of->live_bytes || c.blocks > of->live_blocks)
+            c = (hk_py_amount){of->live_bytes, of->live_blocks};
+        of[HK_PY_DOMAIN_LABEL(d)].live_bytes += c.bytes;
+        of[HK_PY_DOMAIN_LABEL(d)].live_blocks += c.blocks;
+        of->live_bytes -= c.bytes;
+        of->live_blocks -= c.blocks;
+    }
+    rest->live_bytes += of->live_bytes;
+    rest->live_blocks += of->live_blocks;
+    of->live_bytes = of->live_blocks = 0;
+}
+
+int hk_py_labels(hak_label_info out[HAK_LABELS_MAX + 1])
+{
+    if (!hk_py_ctx()) return 0;
+    int n = hak_labels_stats(context, out, HAK_LABELS_MAX + 1);
+    for (; n <= HK_PY_DOMAINS; n++)
+        out[n] = (hak_label_info){.name = hk_py_domain_names[n - 1], .label = (hak_label)n};
+    if (hk_py_provider_current() == &hk_py_provider_off) share(out);
+    return n;
 }
 
 int hk_py_visit(hak_visit_fn *fn, void *user)
@@ -127,7 +168,7 @@ bool hk_py_is_block(const void *p)
 
 hak_label hk_py_label_define(const char *name)
 {
-    return hk_py_ctx() ? hak_label_define(context, name) : 0;
+    return hk_py_labels_begin() ? hak_label_define(context, name) : 0;
 }
 
 size_t hk_py_trim(void)

@@ -47,7 +47,7 @@ HK_PY_INLINE bool hk_py_fits(hak_ctx *heap, const void *p, size_t size)
 
 /* A block of the heap's magazines; NULL = there is none, or not of that size. last: 1 below a multiple of 16.
  * Most are small enough for a class that is known without a table. */
-HK_PY_INLINE void *hk_py_at_hand(hak_ctx *heap, size_t last, hak_label label)
+HK_PY_INLINE void *hk_py_at_hand(hak_ctx *heap, size_t last, hak_label label, bool labelled)
 {
     if (HK_PY_UNLIKELY(last >= HAK_INLINE_EIGHTS)) return NULL;
     /* hak_inline_class_of_eights((last + 1) / 8), of which the compiler does not see that it has no rest */
@@ -58,7 +58,7 @@ HK_PY_INLINE void *hk_py_at_hand(hak_ctx *heap, size_t last, hak_label label)
     void *p = top[-1];
     if (!p) __builtin_unreachable();
     bin->top = top - 1;
-    bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    if (labelled) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
     return p;
 }
 

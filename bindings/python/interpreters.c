@@ -55,22 +55,23 @@ void hk_py_interpreters_find(void)
     hk_py_interpreters_known.newest = list;
 }
 
-void hk_py_interpreters_scoped(void)
+void hk_py_interpreters_ask(void)
 {
     hk_py_interpreters_known.alone = &hk_py_interpreters_known; /* no interpreter */
 }
 
 static hak_label define(hk_py_domain domain, int64_t id)
 {
-    static const char *const names[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
     char name[40];
-    snprintf(name, sizeof name, "%s@%lld", names[domain], (long long)id);
+    snprintf(name, sizeof name, "%s@%lld", hk_py_domain_names[domain], (long long)id);
     return hk_py_label_define(name);
 }
 
 hak_label hk_py_interpreters_label(hk_py_domain domain)
 {
-    if (!hk_py_interpreters_known.main) return HK_PY_DOMAIN_LABEL(domain);
+    if (!hk_py_labels_begin()) return 0;
+    /* RAW belongs to no interpreter: it is called without the GIL too. */
+    if (!hk_py_interpreters_known.main || domain == HK_PY_RAW) return HK_PY_DOMAIN_LABEL(domain);
     const void *thread = thread_state(), *interpreter = NULL;
     if (thread) memcpy(&interpreter, (const char *)thread + INTERPRETER_OF_THREAD, sizeof interpreter);
     if (!interpreter || interpreter == hk_py_interpreters_known.main) return HK_PY_DOMAIN_LABEL(domain);

@@ -9,27 +9,22 @@
 typedef struct hk_py_interpreters {
     const void *const volatile *newest; /* in the runtime; before it is known, a place with `main` */
     const void *main;                   /* NULL = the list is not known */
-    const void *alone; /* the newest where there are neither others nor scopes of the program */
+    const void *alone; /* the newest where nothing is to be asked: no others, and no labels yet */
 } hk_py_interpreters;
 extern hk_py_interpreters hk_py_interpreters_known HK_PY_HIDDEN;
 
 /* Finds the list. Python is initialized, and the GIL is held. */
 void hk_py_interpreters_find(void);
-/* The program has scopes from now on. */
-void hk_py_interpreters_scoped(void);
+/* From now on each allocation asks for its label. */
+void hk_py_interpreters_ask(void);
+/* The label for the interpreter of this thread; 0 = there are no labels yet, or none to be had. */
 hak_label hk_py_interpreters_label(hk_py_domain domain);
 
-/* RAW belongs to no interpreter: it is called without the GIL too. -1 = there are several interpreters, or
- * scopes. */
-HK_PY_INLINE int hk_py_domain_label(hk_py_domain domain)
+/* 0 = a block needs no label to say whose it is. -1 = ask: there are several interpreters, or labels. */
+HK_PY_INLINE int hk_py_domain_label(void)
 {
-    bool alone = domain == HK_PY_RAW || *hk_py_interpreters_known.newest == hk_py_interpreters_known.alone;
-    return HK_PY_LIKELY(alone) ? HK_PY_DOMAIN_LABEL(domain) : -1;
-}
-HK_PY_INLINE hak_label hk_py_domain_label_find(hk_py_domain domain)
-{
-    int label = hk_py_domain_label(domain);
-    return label >= 0 ? (hak_label)label : hk_py_interpreters_label(domain);
+    bool alone = *hk_py_interpreters_known.newest == hk_py_interpreters_known.alone;
+    return HK_PY_LIKELY(alone) ? 0 : -1;
 }
 
 #endif

@@ -84,7 +84,7 @@ static PyObject *labels(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     hak_label_info info[HAK_LABELS_MAX + 1];
-    int n = hk_py_labels(info, HAK_LABELS_MAX + 1);
+    int n = hk_py_labels(info);
     PyObject *result = PyDict_New();
     for (int i = 0; result && i < n; i++) {
         const char *name = info[i].label ? info[i].name : "unlabelled";

@@ -1,7 +1,7 @@
 /* Types of live blocks: a block is an object where its type is one that Python knows, and fits. */
 #include "module_labels.h"
 
-#include "core.h"
+#include "domains.h"
 
 enum { GC_HEAD = 16, MANAGED_HEAD = 16 };
 
@@ -65,7 +65,7 @@ static entry *type_at(const table *t, const hak_block *block, size_t head)
 static bool count(void *user, const hak_block *block)
 {
     table *t = user;
-    if (block->label == 0 || block->label == HK_PY_DOMAIN_LABEL(HK_PY_ARENA)) return true;
+    if (block->label == HK_PY_DOMAIN_LABEL(HK_PY_ARENA)) return true;
     entry *e = type_at(t, block, 0);
     if (!e) e = type_at(t, block, GC_HEAD);
     if (!e) e = type_at(t, block, GC_HEAD + MANAGED_HEAD);
@@ -152,6 +152,10 @@ PyObject *hk_py_module_census(PyObject *module, PyObject *unused)
     if (types && !make_table(&t, types)) PyErr_NoMemory();
     if (t.entries) {
         hk_py_visit(count, &t);
+        /* Arenas without a label, which are no objects. */
+        hk_py_amount arenas = hk_py_counts_sum(HK_PY_ARENA);
+        t.other.blocks -= arenas.blocks;
+        t.other.bytes -= arenas.bytes;
         counts = counts_of(&t);
     }
     PyMem_RawFree(t.entries);

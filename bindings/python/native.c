@@ -120,6 +120,7 @@ const char *hk_py_native_start(hak_ctx *ctx)
 {
     const hk_py_python *python = hk_py_python_find();
     if (!python || !hk_image_at((uintptr_t)python->object_malloc, &core)) return "no CPython in this process";
+    if (!hk_py_labels_begin()) return "no memory for labels";
     for (int i = 0; i < HK_PY_SUBSYSTEM_COUNT; i++) {
         labels[i] = hak_label_define(ctx, hk_py_subsystem_name((hk_py_subsystem)i));
         if (labels[i] == 0) return "no memory for labels";

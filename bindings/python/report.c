@@ -26,7 +26,6 @@ static bool written;
 bool hk_py_report_due;
 static char shown[64]; /* the file to show on stderr */
 
-static const char *const domain_keys[HK_PY_DOMAINS] = {"raw", "mem", "obj", "arena"};
 static const char *const state_names[] = {"default", "replaced", "wrapped", "covered", "displaced"};
 
 static void in_child(void)
@@ -84,7 +83,7 @@ static void stats_json(FILE *out)
 static void labels_json(FILE *out)
 {
     hak_label_info labels[HAK_LABELS_MAX + 1];
-    int n = hk_py_labels(labels, HAK_LABELS_MAX + 1);
+    int n = hk_py_labels(labels);
     fputs(",\"labels\":{", out);
     const char *comma = "";
     for (int i = 0; i < n; i++) {
@@ -105,7 +104,7 @@ static void status_json(FILE *out, bool gil)
     hk_py_status_get(&status, gil);
     fputs(",\"status\":{", out);
     for (int d = 0; d < HK_PY_DOMAINS; d++)
-        fprintf(out, "%s\"%s\":\"%s\"", d ? "," : "", domain_keys[d], state_names[status.state[d]]);
+        fprintf(out, "%s\"%s\":\"%s\"", d ? "," : "", hk_py_domain_names[d], state_names[status.state[d]]);
     fprintf(out, ",\"early\":%s,\"labels\":\"%s\",\"why\":", status.early ? "true" : "false", status.labels);
     hk_py_json_string(out, status.why);
     fputs("},\"wrapped\":{", out);
@@ -114,8 +113,9 @@ static void status_json(FILE *out, bool gil)
         if (status.state[d] != HK_PY_WRAPPED) continue;
         hk_py_wrap_count c;
         hk_py_wrap_counts((hk_py_domain)d, &c);
-        fprintf(out, "%s\"%s\":{\"allocations\":%llu,\"frees\":%llu,\"bytes\":%llu}", comma, domain_keys[d],
-                (unsigned long long)c.allocations, (unsigned long long)c.frees, (unsigned long long)c.bytes);
+        fprintf(out, "%s\"%s\":{\"allocations\":%llu,\"frees\":%llu,\"bytes\":%llu}", comma,
+                hk_py_domain_names[d], (unsigned long long)c.allocations, (unsigned long long)c.frees,
+                (unsigned long long)c.bytes);
         comma = ",";
     }
     fputc('}', out);

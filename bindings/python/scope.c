@@ -17,7 +17,7 @@ void hk_py_scope_enable(const hk_py_scope_source *s)
     if (hk_py_scoped) return;
     source = *s;
     __atomic_store_n(&hk_py_scoped, true, __ATOMIC_RELEASE);
-    hk_py_interpreters_scoped();
+    hk_py_interpreters_ask();
     hk_py_native_scoped();
 }
 

@@ -38,6 +38,11 @@ int hak_inline_layout(void)
     return HAK_INLINE_LAYOUT;
 }
 
+size_t hak_inline_size(uint32_t kind)
+{
+    return hk_kind_size(kind);
+}
+
 HK_INLINE void *pop(hk_bin *bin, hak_label label)
 {
     void *p = *--bin->top;

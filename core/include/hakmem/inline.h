@@ -89,10 +89,12 @@ static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
                                                 : UINT32_MAX;
 }
 
-static inline bool hak_free_at_hand(hak_ctx *ctx, void *p)
+/* Bytes of a block of that kind, below HAK_INLINE_BINS. [any thread] */
+HAK_API size_t hak_inline_size(uint32_t kind);
+
+/* hak_free_at_hand for a block of that kind, below HAK_INLINE_BINS. */
+static inline bool hak_inline_push(hak_ctx *ctx, uint32_t kind, void *p)
 {
-    uint32_t kind = hak_inline_kind(ctx, p);
-    if (__builtin_expect(kind >= HAK_INLINE_BINS, 0)) return false;
     hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + kind;
     void **top = bin->top;
     if (__builtin_expect(top >= bin->hi, 0)) return false;
@@ -101,6 +103,13 @@ static inline bool hak_free_at_hand(hak_ctx *ctx, void *p)
     __atomic_signal_fence(__ATOMIC_RELEASE);
     bin->top = top + 1;
     return true;
+}
+
+static inline bool hak_free_at_hand(hak_ctx *ctx, void *p)
+{
+    uint32_t kind = hak_inline_kind(ctx, p);
+    if (__builtin_expect(kind >= HAK_INLINE_BINS, 0)) return false;
+    return hak_inline_push(ctx, kind, p);
 }
 
 static inline void hak_free_inline(hak_ctx *ctx, void *p)
