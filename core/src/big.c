@@ -3,85 +3,6 @@
 #include "label.h"
 #include "slab.h"
 
-static hk_big **bucket_of(const hak_space *s, const void *p)
-{
-    uint64_t h = (uint64_t)((uintptr_t)p >> 12) * 0x9E3779B97F4A7C15u;
-    return &s->big[h >> (64 - 12)];
-}
-_Static_assert(HK_BIG_BUCKETS == 1 << 12, "bucket_of takes 12 bits");
-
-static void hash_add(hak_space *s, hk_big *b)
-{
-    hk_lock_take(&s->lock);
-    hk_big **at = bucket_of(s, b->p);
-    b->chain = *at;
-    *at = b;
-    size_t start = (uintptr_t)b->p;
-    if (start < hk_get(&s->big_low)) hk_set(&s->big_low, start);
-    if (start + b->size > hk_get(&s->big_high)) hk_set(&s->big_high, start + b->size);
-    hk_lock_drop(&s->lock);
-}
-
-static void hash_remove(hak_space *s, hk_big *b)
-{
-    hk_lock_take(&s->lock);
-    hk_big **at = bucket_of(s, b->p);
-    while (*at != b)
-        at = &(*at)->chain;
-    *at = b->chain;
-    hk_lock_drop(&s->lock);
-}
-
-/* Most pointers that are asked for are of others, and far away. */
-static bool may_be_big(const hak_space *s, const void *p)
-{
-    return (uintptr_t)p >= hk_get(&s->big_low) && (uintptr_t)p < hk_get(&s->big_high);
-}
-
-static hk_big *chain_find(const hak_space *s, const void *p)
-{
-    hk_big *b = *bucket_of(s, p);
-    while (b && b->p != p)
-        b = b->chain;
-    return b;
-}
-
-hk_big *hk_big_at(hak_space *s, const void *p)
-{
-    if ((uintptr_t)p & (HK_PAGE - 1) || !may_be_big(s, p)) return NULL;
-    hk_lock_take(&s->lock);
-    hk_big *b = chain_find(s, p);
-    hk_lock_drop(&s->lock);
-    return b;
-}
-
-hk_big *hk_big_find(const hak_ctx *ctx, const void *p)
-{
-    hk_big *b = hk_big_at(ctx->space, p);
-    return b && b->ctx == ctx ? b : NULL;
-}
-
-hak_ctx *hk_big_owner(hak_space *s, const void *p)
-{
-    if (!may_be_big(s, p)) return NULL;
-    hk_lock_take(&s->lock);
-    hk_big *found = chain_find(s, p);
-    for (unsigned i = 0; i < HK_BIG_BUCKETS && !found; i++)
-        for (hk_big *b = s->big[i]; b && !found; b = b->chain)
-            if ((size_t)((const char *)p - b->p) < b->size) found = b;
-    hak_ctx *owner = found && !found->cached ? found->ctx : NULL;
-    hk_lock_drop(&s->lock);
-    return owner;
-}
-
-hk_big *hk_big_containing(const hak_ctx *ctx, const void *p)
-{
-    hk_big *b = ctx->bigs;
-    while (b && (uintptr_t)p - (uintptr_t)b->p >= b->size)
-        b = b->next;
-    return b;
-}
-
 static void list_add(hk_big **list, hk_big *b)
 {
     b->prev = NULL;
@@ -111,6 +32,12 @@ static void discount(hak_ctx *ctx, const hk_big *b)
     hk_sub(&ctx->big_blocks, 1);
 }
 
+static void take(hak_ctx *ctx, hk_big *b)
+{
+    list_remove(&ctx->cached, b);
+    hk_sub(&ctx->cached_bytes, b->size);
+}
+
 /* The block that this site gave back, else the tightest fit that wastes at most an eighth. */
 static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site site)
 {
@@ -122,9 +49,16 @@ static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site sit
             best = b;
         if (best == b && b->site == site && b->size == size) break;
     }
-    if (!best) return NULL;
-    list_remove(&ctx->cached, best);
-    hk_sub(&ctx->cached_bytes, best->size);
+    if (best) take(ctx, best);
+    return best;
+}
+
+/* The tightest fit that is live to an eighth at least. */
+static hk_big *cached_to_grow(const hak_ctx *ctx, size_t size)
+{
+    hk_big *best = NULL;
+    for (hk_big *b = ctx->cached; b; b = b->next)
+        if (b->size >= size && b->size / 8 <= size && (!best || b->size < best->size)) best = b;
     return best;
 }
 
@@ -163,16 +97,15 @@ static void note_asked(hak_ctx *ctx, size_t size)
 
 static void unmap(hak_ctx *ctx, hk_big *b)
 {
-    hash_remove(ctx->space, b);
-    hk_space_unmap(ctx->space, b->p, b->size);
-    hk_uncharge(ctx, b->size);
+    hk_big_leave(ctx->space, b);
+    hk_space_unmap(ctx->space, b->p, hk_big_mapped(b));
+    hk_uncharge(ctx, b->cold ? b->size : hk_big_mapped(b));
     record_drop(ctx, b);
 }
 
 static void give_up(hak_ctx *ctx, hk_big *b)
 {
-    list_remove(&ctx->cached, b);
-    hk_sub(&ctx->cached_bytes, b->size);
+    take(ctx, b);
     unmap(ctx, b);
 }
 
@@ -228,6 +161,8 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
         if (b->p && huge) hk_space_huge(s, b->p, size);
         if (b->p) {
             b->size = size;
+            b->room = 0;
+            b->cold = false;
             b->ctx = ctx;
             return b;
         }
@@ -235,6 +170,16 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     }
     record_drop(ctx, b);
     return NULL;
+}
+
+static void *hand_out(hak_ctx *ctx, hk_big *b, hak_label label, hak_site site)
+{
+    b->cached = false;
+    b->site = site;
+    b->label = hk_label_clamp(label);
+    list_add(&ctx->bigs, b);
+    account(ctx, b);
+    return b->p;
 }
 
 void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
@@ -247,36 +192,72 @@ void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
         note_asked(ctx, size);
         b = map_new(ctx, align, size);
         if (!b) return NULL;
-        hash_add(ctx->space, b);
+        hk_big_enter(ctx->space, b);
     }
-    b->cached = false;
-    b->site = site;
-    b->label = hk_label_clamp(label);
-    list_add(&ctx->bigs, b);
-    account(ctx, b);
-    return b->p;
+    return hand_out(ctx, b, label, site);
+}
+
+bool hk_big_fits(const hak_ctx *ctx, size_t n)
+{
+    return cached_to_grow(ctx, hk_align_up(n, HK_PAGE));
+}
+
+static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
+{
+    if (!b->cold) ctx->big_room += room - b->room;
+    if (room == 0) b->cold = false;
+    b->size = size;
+    b->room = room;
+    b->idle_since = 0;
+}
+
+void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    enum { COPIED_MOST = 512 << 10 };
+    size_t size = hk_align_up(n, HK_PAGE);
+    hk_big *b = cached_to_grow(ctx, size);
+    bool zero;
+    if (!b && (n <= COPIED_MOST || !ctx->space->os.remap)) return NULL;
+    if (!b) return hk_big_alloc(ctx, HK_PAGE, n, label, site, &zero);
+    take(ctx, b);
+    set_size(ctx, b, size, b->size - size);
+    return hand_out(ctx, b, label, site);
 }
 
 void hk_big_free(hak_ctx *ctx, hk_big *b)
 {
     list_remove(&ctx->bigs, b);
     discount(ctx, b);
-    if (b->size > ctx->big_cache) {
+    if (b->cold || hk_big_mapped(b) > ctx->big_cache) {
+        if (!b->cold) ctx->big_room -= b->room;
         unmap(ctx, b);
         return;
     }
+    set_size(ctx, b, hk_big_mapped(b), 0);
     b->cached = true;
-    b->idle_since = 0;
     list_add(&ctx->cached, b);
     hk_add(&ctx->cached_bytes, b->size);
     size_t keep = cache_limit(ctx);
-    while (hk_get(&ctx->cached_bytes) > keep)
+    while (ctx->cached && hk_get(&ctx->cached_bytes) + ctx->big_room > keep)
         give_up_noted(ctx, oldest_cached(ctx));
+}
+
+/* Returns bytes. */
+static size_t give_up_room(hak_ctx *ctx, hk_big *b)
+{
+    if (b->room == 0 || b->cold) return 0;
+    hk_space_decommit(ctx->space, b->p + b->size, b->room);
+    hk_uncharge(ctx, b->room);
+    ctx->big_room -= b->room;
+    b->cold = true;
+    return b->room;
 }
 
 size_t hk_big_purge(hak_ctx *ctx)
 {
     size_t done = 0;
+    for (hk_big *b = ctx->big_room ? ctx->bigs : NULL; b; b = b->next)
+        done += give_up_room(ctx, b);
     while (ctx->cached) {
         done += ctx->cached->size;
         give_up(ctx, ctx->cached);
@@ -284,36 +265,77 @@ size_t hk_big_purge(hak_ctx *ctx)
     return done;
 }
 
+/* It is noted when it is first seen. */
+static bool idle_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
+{
+    if (b->idle_since == 0 || b->idle_since > now_ns) b->idle_since = now_ns;
+    return now_ns - b->idle_since >= ctx->space->idle_ns;
+}
+
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     for (hk_big *b = ctx->cached, *next; b; b = next) {
         next = b->next;
-        if (b->idle_since == 0 || b->idle_since > now_ns) {
-            b->idle_since = now_ns;
-        } else if (now_ns - b->idle_since >= ctx->space->idle_ns) {
-            give_up(ctx, b);
-        }
+        if (idle_long(ctx, b, now_ns)) give_up(ctx, b);
     }
+    for (hk_big *b = ctx->big_room ? ctx->bigs : NULL; b; b = b->next)
+        if (b->room && idle_long(ctx, b, now_ns)) give_up_room(ctx, b);
+}
+
+static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
+{
+    discount(ctx, b);
+    b->p = p;
+    set_size(ctx, b, size, room);
+    account(ctx, b);
+}
+
+/* size: within the mapping. */
+static bool take_room(hak_ctx *ctx, hk_big *b, size_t size)
+{
+    size_t more = b->cold ? size - b->size : 0;
+    if (more && !hk_charge(ctx, more)) return false;
+    if (more && hk_space_commit(ctx->space, b->p + b->size, more) != 0) {
+        hk_refund(ctx, more);
+        return false;
+    }
+    resized(ctx, b, b->p, size, hk_big_mapped(b) - size);
+    return true;
+}
+
+static char *remap(hak_ctx *ctx, hk_big *b, size_t size)
+{
+    size_t old = hk_big_mapped(b);
+    hk_big_leave(ctx->space, b);
+    char *p = hk_space_remap(ctx->space, b->p, old, size);
+    if (p && size > old && wants_huge(ctx, size)) hk_space_huge(ctx->space, p, size);
+    if (p) resized(ctx, b, p, size, 0);
+    hk_big_enter(ctx->space, b);
+    return p;
+}
+
+static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
+{
+    size_t old = b->size, room = b->room, more = size - hk_big_mapped(b);
+    /* Room would be given up if the charge were refused at first. */
+    if (room && !take_room(ctx, b, old + room)) return NULL;
+    char *p = NULL;
+    if (hk_charge(ctx, more)) {
+        hk_magazines_yield(ctx, more);
+        p = remap(ctx, b, size);
+        if (!p) hk_refund(ctx, more);
+    }
+    if (!p && room) resized(ctx, b, b->p, old, room);
+    return p;
 }
 
 void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
 {
-    size_t size = hk_align_up(n, HK_PAGE), old = b->size;
-    if (size == old) return b->p;
-    if (size > old && !hk_charge(ctx, size - old)) return NULL;
-    if (size > old) hk_magazines_yield(ctx, size - old);
-    hash_remove(ctx->space, b);
-    char *p = hk_space_remap(ctx->space, b->p, old, size);
-    if (p) {
-        if (size > old && wants_huge(ctx, size)) hk_space_huge(ctx->space, p, size);
-        discount(ctx, b);
-        b->p = p;
-        b->size = size;
-        account(ctx, b);
-    }
-    hash_add(ctx->space, b);
-    if (p && size < old) hk_uncharge(ctx, old - size);
-    if (!p && size > old) hk_refund(ctx, size - old);
+    size_t size = hk_align_up(n, HK_PAGE), charged = b->cold ? b->size : hk_big_mapped(b);
+    if (size > hk_big_mapped(b)) return lengthen(ctx, b, size);
+    if (size >= b->size) return take_room(ctx, b, size) ? b->p : NULL;
+    char *p = size > HK_RUN_MAX ? remap(ctx, b, size) : NULL;
+    if (p) hk_uncharge(ctx, charged - size);
     return p;
 }
 
@@ -325,12 +347,4 @@ void hk_big_destroy(hak_ctx *ctx)
         list_remove(&ctx->bigs, b);
         unmap(ctx, b);
     }
-}
-
-void hk_big_unmap_all(hak_space *s)
-{
-    if (!s->big_ready) return;
-    for (unsigned i = 0; i < HK_BIG_BUCKETS; i++)
-        for (hk_big *b = s->big[i]; b; b = b->chain)
-            hk_space_unmap(s, b->p, b->size);
 }

@@ -98,6 +98,7 @@ struct hak_ctx {
 
     hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
     hk_counter big_bytes, big_blocks, cached_bytes;
+    size_t big_room;                  /* charged room of live ones */
     size_t big_cache, big_wish;       /* limit of the cache; what misses say it should be */
     size_t big_missed[HK_BIG_MISSED]; /* sizes given up lately */
     size_t big_grown;                 /* bytes that the heap grew by and the cache did not yield yet */

@@ -82,8 +82,8 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
-    if (n <= size && size - n <= size / 8 && (n > HK_RUN_MAX || !ctx->checked)) return p;
-    return n > HK_RUN_MAX ? hk_big_resize(ctx, hk_big_find(ctx, p), n) : NULL;
+    if (n <= HK_RUN_MAX && ctx->checked) return NULL;
+    return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
 }
 
 static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
@@ -113,6 +113,44 @@ static void free_old(hak_ctx *ctx, void *p, size_t size)
     if (!done) hak_free(ctx, p);
 }
 
+/* Runs that grow move to mappings, which grow without copies. */
+static bool grows_apart(const hak_ctx *ctx, const void *p, size_t size, size_t n)
+{
+    hk_extent *e;
+    return size > HK_SMALL_MAX && n > size && !ctx->checked && hk_kind_at(ctx, p, &e) < HK_BINS;
+}
+
+static bool one_at_hand(hak_ctx *ctx, size_t n)
+{
+    hk_enter(ctx);
+    bool fits = hk_big_fits(ctx, n);
+    hk_leave(ctx);
+    return fits;
+}
+
+static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    hk_enter(ctx);
+    void *q = hk_big_regrow(ctx, n, label, site);
+    hk_leave(ctx);
+    return q;
+}
+
+/* A block that moves to pages which are still to be touched gives up its own on the way. Returns how much of
+ * it is left to be copied. */
+static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
+{
+    enum { PIECE = 128 << 10 };
+    while (size >= 2 * PIECE) {
+        size_t left = size - PIECE;
+        memcpy(q + left, p + left, PIECE);
+        if (resize(ctx, p, size, left) != p) return size;
+        hk_space_shrink(ctx->space, PIECE);
+        size = left;
+    }
+    return size;
+}
+
 /* old: the size told, or HAK_NONE. */
 static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
@@ -137,7 +175,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     }
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, size, old);
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
-    void *q = ctx->retired && n > size ? NULL : resize(ctx, p, size, n);
+    bool apart = grows_apart(ctx, p, size, n);
+    void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
     if (q) {
         if (label != KEEP && ctx->labelled) hk_relabel(ctx, q, (hak_label)label);
         return q;
@@ -145,7 +184,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
-    q = hak_alloc_cs(ctx, want, given, site);
+    if (apart) q = regrow(ctx, n, given, site);
+    if (!q) q = hak_alloc_cs(ctx, want, given, site);
     if (!q && want > n) q = hak_alloc_cs(ctx, n, given, site);
     /* One at most, and none where the caller sees no NULL. */
     if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
@@ -156,10 +196,11 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, given);
         return p;
     }
+    bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
+    if (peak && n > size && size <= HK_RUN_MAX) size = move_end(ctx, p, q, size);
     memcpy(q, p, hk_min(size, n));
     free_old(ctx, p, size);
-    /* Of the new place, most pages are still to be touched. */
-    if (size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high) hk_space_shrink(ctx->space, size);
+    if (peak) hk_space_shrink(ctx->space, size);
     return q;
 }
 

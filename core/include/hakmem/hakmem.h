@@ -365,11 +365,11 @@ typedef struct hak_stats {
     size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
     size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
     size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
-    size_t cached_bytes;    /* committed and free: in slabs, in magazines, freed big blocks */
-    size_t released_bytes;  /* part of cached_bytes that trim gave back and nothing touched since */
-    size_t reserved_bytes;  /* address space of the context's space, the caller's buffer included */
-    size_t idle_bytes;      /* recycled pages of the space, resident, owned by no context */
-    size_t big_bytes;       /* part of live_bytes in mappings of their own */
+    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
+    size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
+    size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
+    size_t idle_bytes;     /* recycled pages of the space, resident, owned by no context */
+    size_t big_bytes;      /* part of live_bytes in mappings of their own */
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
@@ -386,7 +386,7 @@ typedef struct hak_block {
     const void *p;
     size_t size; /* usable */
     hak_label label;
-    hak_site site; /* of big blocks (above 1 MiB); else 0 */
+    hak_site site; /* of blocks with mappings of their own (all above 1 MiB); else 0 */
 } hak_block;
 /* Return false to stop. Must not allocate or free in ctx. */
 typedef bool hak_visit_fn(void *user, const hak_block *block);
