@@ -49,8 +49,8 @@ WHOLE = [
 
 
 def inherent(tests):
-    """They assert that pymalloc serves objects: that it counts them, tells of its pools, and that the allocators
-    of all domains are the interpreter's own ones, which have a name."""
+    """They assert that pymalloc serves objects: that it counts them, tells of its pools, and that the
+    allocators of all domains are the interpreter's own ones, which have a name."""
     names = set()
     if "test_sys" in tests:
         names.add("test_getallocatedblocks")
