@@ -69,7 +69,7 @@ static void create(void)
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
     pages.idle_bytes = small_blocks ? 4 << 20 : 3 << 19;
-    pages.lean = !small_blocks;
+    pages.lean = true;
     /* A table of 2 MiB and what labels add to it. */
     options.big_cache = (2 << 20) + 4096;
     hak_space *space = hak_space_new(&pages);

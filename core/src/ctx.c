@@ -198,7 +198,7 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
     hk_reserve *r = &ctx->reserve;
     if (HK_UNLIKELY(hk_reserve_empty(r))) {
         size_t want = hk_min(part_of_units(ctx), MOST);
-        if (want < 2 || ctx->labelled) return 0;
+        if (want < 2 || ctx->labelled || ctx->space->lean) return 0;
         hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
         if (hk_reserve_empty(r)) return 0;
     }

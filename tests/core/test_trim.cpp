@@ -316,6 +316,27 @@ TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
     CHECK(stats_of(ctx).idle_bytes <= 2 * MiB);
 }
 
+TEST_CASE("lean: single units are taken as they are used, not set aside")
+{
+    auto taken = [](bool lean) {
+        TestSpace s([&](hak_space_options &options) { options.lean = lean; });
+        TestCtx ctx(s.space);
+        std::vector<void *> runs;
+        for (unsigned i = 0; i < 8; i++)
+            runs.push_back(hak_alloc(ctx, 512 * KiB));
+        for (unsigned i = 0; i < 100; i++)
+            if (!hak_alloc(ctx, 1000)) FAIL("no block");
+        hak_free(ctx, runs[3]);
+        size_t idle = stats_of(ctx).idle_bytes;
+        REQUIRE(idle >= 512 * KiB);
+        while (stats_of(ctx).idle_bytes == idle)
+            if (!hak_alloc(ctx, 1000)) FAIL("no block");
+        return idle - stats_of(ctx).idle_bytes;
+    };
+    CHECK(taken(true) == 16 * KiB);
+    CHECK(taken(false) > 16 * KiB);
+}
+
 TEST_CASE("lean: fresh pages take the place of idle ones while more is in use than ever")
 {
     auto peak = [](bool lean, unsigned rounds, OsCounts *counts) {
