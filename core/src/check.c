@@ -1,6 +1,7 @@
 #include "check.h"
 
 #include "big.h"
+#include "bitmap.h"
 #include "heap.h"
 #include "label.h"
 #include "packed.h"
@@ -72,16 +73,26 @@ static void fault(findings *f, const void *p, const char *what)
     if (f->report) f->report(f->user, HAK_E_CORRUPT, p, what);
 }
 
+static bool has_bitmap(hak_space *space, const hk_extent *e, const hk_slab *s)
+{
+    size_t chunk = hk_extent_unit(e, s) / HK_CHUNK_UNITS;
+    hk_lock_take(&space->lock);
+    bool has = s->bits / HK_CHUNK_WORDS == chunk && hk_bitmap_taken(hk_extent_chunk(e, chunk), s);
+    hk_lock_drop(&space->lock);
+    return has;
+}
+
 static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *bytes)
 {
     const hk_class *c = &hk_classes[s->kind];
-    hk_extent *e = hk_extent_of_id(f->ctx->space, s->id);
+    hk_extent *e = hk_extent_of_slab(f->ctx->space, s);
     char *start = hk_slab_start(e, s);
     unsigned out = 0, most = hk_slab_capacity(f->ctx, s);
     if (s->fresh > most || (s->units != c->units && s->units != c->few)) {
         fault(f, start, "slab: more blocks than its class has");
         return;
     }
+    if (!has_bitmap(f->ctx->space, e, s)) fault(f, start, "slab: its bitmap is not its own");
     for (unsigned i = 0; i < s->fresh; i++)
         out += hk_slab_block_out(e, s, i);
     if (out != s->used) fault(f, start, "slab: the bitmap and the count of used blocks differ");
@@ -132,9 +143,9 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
     totals t = {0, 0};
     HK_EACH_OWNED(ctx, s)
     {
-        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
         for (unsigned i = 0; i < s->units; i++)
-            if (e->map[s->id - e->first + i] != (ctx->key | s->kind))
+            if (e->map[hk_extent_unit(e, s) + i] != (ctx->key | s->kind))
                 fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
         if (s->kind < HK_SMALL_CLASSES) {
             check_slab(&f, s, &t.blocks, &t.bytes);

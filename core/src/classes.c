@@ -19,6 +19,8 @@
 #define FEW(s) (FITS(s, 1) ? 1 : FITS(s, 2) ? 2 : FITS(s, 3) ? 3 : FITS(s, 4) ? 4 : FITS(s, 5) ? 5 : 8)
 #define MAGAZINE(s)                                                                                          \
     ((s) <= 256 ? 32 : (s) <= 512 ? 16 : (s) <= 1024 ? 8 : (s) <= 2048 ? 4 : (s) <= 8256 ? 2 : 1)
+/* Slabs of more than a unit have 64 blocks at most. */
+#define BITS(s) ((s) < 32 ? 3 : (s) < 64 ? 2 : (s) < 128 ? 1 : 0)
 /* All sizes of the class that holds the least within the room. */
 #define STEP(s)                                                                                              \
     ((s) <= 512     ? 8                                                                                      \
@@ -33,7 +35,7 @@
 #define CLASS(s)                                                                                             \
     {                                                                                                        \
         (uint32_t)((0xFFFFFFFFull + (s)) / (s)), (s), LEAST(s), FEW(s), UNITS(s), SHIFT(s), AREA(s),         \
-            MAGAZINE(s)                                                                                      \
+            MAGAZINE(s), BITS(s)                                                                             \
     }
 #define CLASS4(s, d) CLASS(s), CLASS((s) + (d)), CLASS((s) + 2 * (d)), CLASS((s) + 3 * (d))
 #define CLASS16(s, d)                                                                                        \

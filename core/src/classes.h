@@ -13,7 +13,8 @@ enum {
     HK_BINS = HK_SMALL_CLASSES + HK_RUN_CLASSES,
     HK_KIB_CLASSES = 81,  /* those up to 1 KiB */
     HK_KIND_PACKED = 254, /* a unit of packed small blocks */
-    HK_KIND_META = 253    /* a unit of the context's own data */
+    HK_KIND_META = 253,   /* a unit of the context's own data */
+    HK_KIND_MASK = 255    /* of a map entry */
 };
 
 typedef struct hk_class {
@@ -25,6 +26,7 @@ typedef struct hk_class {
     uint8_t shift;    /* log2 of the bytes that share a label byte; at most the size */
     uint8_t area;     /* which label area has that shift */
     uint8_t magazine; /* blocks kept at hand, at most */
+    uint8_t bits;     /* log2 of a slab's bitmap in HK_BITMAP_LEAST */
 } hk_class;
 
 /* What a block of s bytes may have beyond the class of what it is used for. Growth by small steps leaves as

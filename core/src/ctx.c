@@ -1,6 +1,7 @@
 #include "ctx.h"
 
 #include "big.h"
+#include "bitmap.h"
 #include "heap.h"
 #include "label.h"
 #include "packed.h"
@@ -153,7 +154,7 @@ size_t hk_label_bytes(unsigned kind, size_t units)
 /* What units of this kind cost beside their bytes. */
 HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 {
-    return units * HK_UNIT_META + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
+    return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
 }
 
 /* Metadata of the context's own are whole units. */
@@ -205,6 +206,7 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
     unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
     r->units[w] &= r->units[w] - 1;
     hk_unit_id id = r->first + w * 64 + bit;
+    hk_space_use(ctx->space, ctx->extent, id, entry & HK_KIND_MASK);
     hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
     *zero = r->cold;
     return id;
@@ -220,28 +222,29 @@ static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *ze
                                hk_space_wants_huge(ctx->space, hk_get(&ctx->committed)), zero);
 }
 
-/* The bitmap of a slab that goes back. Free units have no bit set: fresh blocks need no look at it. */
+/* The bitmap of a slab that goes back. Free ones have no bit set: fresh blocks need no look at it. */
 static void wipe(hak_ctx *ctx, const hk_slab *s)
 {
     if (s->kind >= HK_SMALL_CLASSES || s->used == s->fresh) return;
-    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
-    memset(hk_extent_bits(e, s->id - e->first), 0, (s->fresh + 63u) / 64 * sizeof(uint64_t));
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
+    memset(hk_slab_bits(e, s), 0, (s->fresh + 63u) / 64 * sizeof(uint64_t));
 }
 
 static void all_remove(hak_ctx *ctx, hk_slab *s)
 {
-    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->heap->walk == s->id)) ctx->heap->walk = s->all_next;
+    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->heap->walk == hk_slab_id(ctx->space, s)))
+        ctx->heap->walk = s->all_next;
     if (s->all_prev) hk_slab_at(ctx->space, s->all_prev)->all_next = s->all_next;
     else ctx->all = s->all_next;
     if (s->all_next) hk_slab_at(ctx->space, s->all_next)->all_prev = s->all_prev;
 }
 
-static void all_add(hak_ctx *ctx, hk_slab *s)
+static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
 {
     s->all_prev = 0;
     s->all_next = ctx->all;
-    if (ctx->all) hk_slab_at(ctx->space, ctx->all)->all_prev = s->id;
-    ctx->all = s->id;
+    if (ctx->all) hk_slab_at(ctx->space, ctx->all)->all_prev = id;
+    ctx->all = id;
 }
 
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
@@ -261,19 +264,19 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
     if (!id)
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
                            hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
-    if (id && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
-        hk_space_give(space, id, units, 0);
-        id = 0;
+    hk_slab *s = id ? hk_slab_at(space, id) : NULL;
+    if (s) *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
+    if (s && ctx->labelled && kind < HK_BINS && hk_space_labels(space, id) != 0) {
+        hk_space_give_slab(space, s, 0);
+        s = NULL;
     }
-    if (!id) {
+    if (!s) {
         hk_refund(ctx, units_uncount(ctx, kind, units));
         return NULL;
     }
     if (*zero && ctx->cached) hk_big_yield(ctx, units << HK_UNIT_SHIFT);
-    hk_slab *s = hk_slab_at(space, id);
-    *s = (hk_slab){.id = id, .kind = (uint8_t)kind, .units = (uint8_t)units};
     set_heads(s, 1, units);
-    all_add(ctx, s);
+    all_add(ctx, s, id);
     /* Somebody works with the heap of a thread that was taken for dead. */
     if (HK_UNLIKELY(ctx->role == HK_HEAP && !ctx->heap->thread_id)) hk_heap_renew(ctx);
     return s;
@@ -281,13 +284,13 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
 
 void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
-    hk_extent *e = hk_extent_of_id(from->space, s->id);
+    hk_extent *e = hk_extent_of_slab(from->space, s);
     size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
     size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
     all_remove(from, s);
-    all_add(to, s);
+    all_add(to, s, hk_slab_id(to->space, s));
     for (unsigned i = 0; i < s->units; i++)
-        hk_write(&e->map[s->id - e->first + i], to->key | s->kind);
+        hk_write(&e->map[hk_extent_unit(e, s) + i], to->key | s->kind);
     hk_sub(&from->committed, committed);
     hk_add(&to->committed, committed);
     hk_sub(&from->metadata, beside);
@@ -307,7 +310,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     s->released = 0;
     hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
     ctx->gave = true;
-    hk_space_give(ctx->space, s->id, s->units, holes);
+    hk_space_give_slab(ctx->space, s, holes);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
@@ -315,14 +318,14 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
     size_t less = s->units - units;
     s->units = (uint8_t)units;
     hk_uncharge(ctx, units_uncount(ctx, s->kind, less));
-    hk_space_give(ctx->space, s->id + (uint32_t)units, less, 0);
+    hk_space_give(ctx->space, hk_slab_id(ctx->space, s) + (uint32_t)units, less);
 }
 
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
 {
     size_t more = units - s->units;
     if (!units_charge(ctx, s->kind, more)) return false;
-    if (!hk_space_extend(ctx->space, s->id, s->units, more, ctx->key | s->kind)) {
+    if (!hk_space_extend(ctx->space, hk_slab_id(ctx->space, s), s->units, more, ctx->key | s->kind)) {
         hk_refund(ctx, units_uncount(ctx, s->kind, more));
         return false;
     }
@@ -359,7 +362,7 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
         bool zero;
         hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
         if (!s) return NULL;
-        char *unit = hk_unit_address(ctx->space, s->id);
+        char *unit = hk_slab_address(ctx->space, s);
         ctx->meta = unit + NOT_FIRST;
         ctx->meta_end = unit + HK_UNIT;
     }
@@ -374,7 +377,7 @@ bool hk_bins_make(hak_ctx *ctx)
     bool zero;
     hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
     if (!s) return false;
-    char *unit = hk_unit_address(ctx->space, s->id);
+    char *unit = hk_slab_address(ctx->space, s);
     memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
@@ -486,9 +489,9 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     hk_unit_id id = 0;
     size_t ignored;
     if (hk_quota_charge(o->quota, HK_UNIT + HK_UNIT_META, &ignored)) {
-        id = hk_space_take(space, NULL, 1, 0, HK_WANT_WARM, false, &zero);
+        id = hk_space_take(space, NULL, 1, HK_KIND_META, HK_WANT_WARM, false, &zero);
         if (!id || id >> HK_ID_BITS) {
-            if (id) hk_space_give(space, id, 1, 0);
+            if (id) hk_space_give(space, id, 1);
             hk_quota_uncharge(o->quota, HK_UNIT + HK_UNIT_META);
             id = 0;
         }
@@ -551,7 +554,7 @@ void hak_ctx_destroy(hak_ctx *ctx)
     }
     hk_space_unreserve(space, &ctx->reserve);
     hk_unit_id all = ctx->all;
-    hk_space_give(space, ctx->id, 1, 0);
+    hk_space_give(space, ctx->id, 1);
     hk_space_give_all(space, all);
 }
 

@@ -113,8 +113,8 @@ struct hak_ctx {
     uint8_t packed_heat[HK_PACKED_CLASSES];
 };
 
-/* What a unit costs beside its own bytes: slab record, map entry, bitmap. */
-enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) + HK_UNIT_BITS / 8 };
+/* What a unit costs beside its own bytes and its bitmap: slab record, map entry. */
+enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
 
 HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 {

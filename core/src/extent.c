@@ -82,6 +82,15 @@ hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
     return NULL;
 }
 
+hk_extent *hk_extent_of_slab_above(const hak_space *s, const hk_slab *slab)
+{
+    for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
+        hk_extent *e = hk_extent_number(s, i);
+        if (hk_extent_unit(e, slab) < e->units) return e;
+    }
+    return NULL;
+}
+
 hk_extent *hk_extent_of(const hak_space *s, const void *p)
 {
     for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {

@@ -105,7 +105,7 @@ static hk_table *table_new(hak_ctx *root, unsigned bits)
     bool zero;
     hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
     if (!s) return NULL;
-    hk_table *t = (hk_table *)(void *)hk_unit_address(root->space, s->id);
+    hk_table *t = (hk_table *)(void *)hk_slab_address(root->space, s);
     t->shift = 64 - bits;
     t->size = size;
     slots_clear(t->slots, size, root);

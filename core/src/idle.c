@@ -1,5 +1,6 @@
 #include "idle.h"
 
+#include "bitmap.h"
 #include "classes.h"
 #include "extent.h"
 
@@ -182,11 +183,6 @@ static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)
         give_records(s, &e->labels[a][first >> hk_area_shift[a]], &e->labels[a][last >> hk_area_shift[a]]);
 }
 
-static void give_bits(hak_space *s, hk_extent *e, size_t from, size_t to)
-{
-    give_records(s, hk_extent_bits(e, from), hk_extent_bits(e, to));
-}
-
 /* Chunks at the end in which nothing is in use or resident are closed, and opened anew when they are needed:
  * slab records, bitmaps and label bytes are then zero again. */
 static void close_chunks(hak_space *s, hk_extent *e)
@@ -205,14 +201,15 @@ static void close_chunks(hak_space *s, hk_extent *e)
     if (keep == used) return;
     e->chunks_used = (uint32_t)keep;
     size_t from = keep * HK_CHUNK_UNITS;
-    give_bits(s, e, from, end);
     give_records(s, hk_extent_slab(e, end - 1), hk_extent_slab(e, from) + 1);
     /* In the chunk before, too, where nothing has to be committed again. */
     hk_chunk *last = hk_extent_chunk(e, keep - 1);
-    if (s->os.commit || last->dirty[1]) return;
+    give_records(
+        s, e->bits + (keep - 1) * HK_CHUNK_WORDS + (s->os.commit ? HK_CHUNK_WORDS : hk_bitmaps_end(last)),
+        hk_extent_bits(e, end));
+    if (s->os.commit || last->dirty[1] || !last->labels) return;
     from -= last->dirty[0] ? 64u + (unsigned)__builtin_clzll(last->dirty[0]) : HK_CHUNK_UNITS;
-    give_bits(s, e, from, keep * HK_CHUNK_UNITS);
-    if (last->labels) give_labels(s, e, from, keep * HK_CHUNK_UNITS);
+    give_labels(s, e, from, keep * HK_CHUNK_UNITS);
 }
 
 void hk_space_purge(hak_space *s)

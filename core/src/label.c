@@ -54,8 +54,8 @@ static bool clear(hak_ctx *ctx)
     HK_EACH_OWNED(ctx, s)
     {
         if (s->kind >= HK_BINS) continue;
-        if (hk_space_labels(ctx->space, s->id) != 0) return false;
-        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        if (hk_space_labels(ctx->space, hk_slab_id(ctx->space, s)) != 0) return false;
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
         memset(hk_label_byte(e, s->kind, hk_slab_start(e, s)), 0, hk_label_bytes(s->kind, s->units));
     }
     return true;
@@ -185,13 +185,13 @@ static bool count_block(void *user, const hak_block *b)
 HK_RACY static void count_slab(sums *t, const hk_slab *s)
 {
     const hk_class *c = &hk_classes[s->kind];
-    hk_extent *e = hk_extent_of_id(t->ctx->space, s->id);
+    hk_extent *e = hk_extent_of_slab(t->ctx->space, s);
     char *start = hk_slab_first(t->ctx, e, s);
     if (!t->ctx->labelled) {
         count(t, 0, (size_t)s->used * c->size, s->used);
         return;
     }
-    const uint64_t *bits = hk_extent_bits(e, s->id - e->first);
+    const uint64_t *bits = hk_slab_bits(e, s);
     for (unsigned k = 0; k * 64 < s->fresh; k++) {
         uint64_t out = ~bits[k];
         if (s->fresh - k * 64 < 64) out &= (UINT64_C(1) << (s->fresh - k * 64)) - 1;
@@ -239,7 +239,7 @@ HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
     if (s->kind < HK_SMALL_CLASSES) {
         count_slab(t, s);
     } else if (s->kind < HK_BINS) {
-        hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
         char *p = hk_slab_start(e, s);
         count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }

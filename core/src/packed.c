@@ -191,7 +191,7 @@ static HK_NOINLINE bool region_next(hak_ctx *ctx, unsigned asks, size_t size)
     hk_slab *s = hk_units_take(ctx, 1, HK_KIND_PACKED, &zero);
     if (!s) return false;
     region_close(ctx);
-    unit_open(ctx, hk_unit_address(ctx->space, s->id));
+    unit_open(ctx, hk_slab_address(ctx->space, s));
     return true;
 }
 

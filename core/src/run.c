@@ -52,7 +52,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
         if (!s) return NULL;
         s->used = 1;
         if (bin->slots) bin->swings |= HK_EMPTIED;
-        p = hk_unit_address(ctx->space, s->id);
+        p = hk_slab_address(ctx->space, s);
         hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }
     if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
@@ -62,7 +62,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
 static void give(hak_ctx *ctx, hk_extent *e, void *p)
 {
     hk_slab *s = slab_of(e, p);
-    if (s->head || s->used == 0 || hk_extent_address(e, s->id) != p) {
+    if (s->head || s->used == 0 || hk_slab_start(e, s) != p) {
         hk_misuse(ctx, p);
         return;
     }
@@ -82,7 +82,7 @@ void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     hk_bin *bin = hk_bin_of(ctx, kind);
     hk_slab *s = slab_of(e, p);
-    if (e == ctx->extent && bin->cap && s->head == 0 && hk_extent_address(e, s->id) == p) {
+    if (e == ctx->extent && bin->cap && s->head == 0 && hk_slab_start(e, s) == p) {
         hk_magazine_grow(ctx, bin);
         if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, 1);
         *bin->top++ = p;
@@ -95,7 +95,7 @@ void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
 {
     hk_slab *s = slab_of(e, p);
-    if (s->head || hk_extent_address(e, s->id) != p) return false;
+    if (s->head || hk_slab_start(e, s) != p) return false;
     unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
     size_t units = hk_run_units(class), old = s->units;
     unsigned kind = HK_SMALL_CLASSES + class;
@@ -104,7 +104,7 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     } else if (units > old && !hk_units_lengthen(ctx, s, units)) {
         return false;
     }
-    size_t unit = s->id - e->first;
+    size_t unit = hk_extent_unit(e, s);
     s->kind = (uint8_t)kind;
     for (size_t i = 0; i < units; i++)
         hk_write(&e->map[unit + i], ctx->key | kind);

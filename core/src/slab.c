@@ -8,11 +8,12 @@ enum { CLOSED_FIRST = 8, CLOSED_MOST = 15 /* log2 of slow frees */ };
 
 static void list_append(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
+    hk_unit_id id = hk_slab_id(ctx->space, s);
     s->next = 0;
     s->prev = bin->last;
-    if (bin->last) hk_slab_at(ctx->space, bin->last)->next = s->id;
-    else bin->first = s->id;
-    bin->last = s->id;
+    if (bin->last) hk_slab_at(ctx->space, bin->last)->next = id;
+    else bin->first = id;
+    bin->last = id;
     s->trigger = 0;
 }
 
@@ -61,8 +62,7 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
     if (size > SIZE_MOST || ctx->debug || !ctx->churn) return;
-    uint64_t *bits =
-        hk_extent_bits(hk_extent_of_id(ctx->space, s->id), s->id - hk_extent_of_id(ctx->space, s->id)->first);
+    uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
     s->fresh = (uint16_t)skip;
@@ -110,7 +110,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     /* A class that has so many will fill one more, unless it rather borrows. */
     bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
     if (bin->heat < HOT) bin->heat++;
-    else if (zero && fills) hk_space_populate(ctx->space, s->id, s->units);
+    else if (zero && fills) hk_space_populate(ctx->space, hk_slab_id(ctx->space, s), s->units);
     return true;
 }
 
@@ -160,11 +160,11 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
 {
     hk_slab *s = bin->slab;
     const hk_class *c = &hk_classes[bin->kind];
-    hk_extent *e = HK_LIKELY(s->id - ctx->extent->first < ctx->extent->units)
+    hk_extent *e = HK_LIKELY(hk_extent_unit(ctx->extent, s) < ctx->extent->units)
                        ? ctx->extent
-                       : hk_extent_of_id(ctx->space, s->id);
+                       : hk_extent_of_slab(ctx->space, s);
     char *start = hk_slab_first(ctx, e, s);
-    uint64_t *bits = hk_extent_bits(e, s->id - e->first);
+    uint64_t *bits = hk_slab_bits(e, s);
     size_t size = c->size;
     if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return NULL;
     unsigned words = ((unsigned)s->fresh + 63) / 64, k = s->cursor;
@@ -202,7 +202,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
     for (;;) {
         if (bin->slab) {
             /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
-            if (HK_UNLIKELY(bin->slab->id - ctx->extent->first >= ctx->extent->units)) want = 1;
+            if (HK_UNLIKELY(hk_extent_unit(ctx->extent, bin->slab) >= ctx->extent->units)) want = 1;
             void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
             if (!lo) return false;
             if (lo != to) {
@@ -283,7 +283,7 @@ void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
 {
-    return i < s->fresh && !(hk_extent_bits(e, s->id - e->first)[i / 64] >> (i % 64) & 1);
+    return i < s->fresh && !(hk_slab_bits(e, s)[i / 64] >> (i % 64) & 1);
 }
 
 unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)

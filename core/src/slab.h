@@ -67,11 +67,6 @@ HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
     return n ? n : 1;
 }
 
-HK_INLINE void *hk_slab_start(const hk_extent *e, const hk_slab *slab)
-{
-    return hk_extent_address(e, slab->id);
-}
-
 /* Offset of the first block of a slab. */
 HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
 {
@@ -80,7 +75,7 @@ HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
 
 HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_slab *slab)
 {
-    return hk_extent_address(e, slab->id) + hk_slab_phase(ctx, slab->kind);
+    return hk_slab_start(e, slab) + hk_slab_phase(ctx, slab->kind);
 }
 
 /* The number of the block that begins `offset` bytes behind the first one of a slab; UINT32_MAX = none does.
@@ -105,8 +100,8 @@ HK_INLINE hk_place hk_place_of(const hak_ctx *ctx, const hk_extent *e, unsigned 
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
-    return (hk_place){s + s->head, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind),
-                      hk_extent_bits(e, unit)};
+    s += s->head;
+    return (hk_place){s, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind), hk_slab_bits(e, s)};
 }
 
 /* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */

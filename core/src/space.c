@@ -1,5 +1,6 @@
 #include "space.h"
 
+#include "bitmap.h"
 #include "classes.h"
 #include "extent.h"
 #include "idle.h"
@@ -221,6 +222,7 @@ static int chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = (uint8_t)n;
+    hk_bitmaps_open(chunk, n);
     e->chunks_used++;
     chunk->huge = e->owned && huge && !s->os.commit;
     if (e->owned && huge) call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
@@ -264,6 +266,12 @@ static void count_taken(hak_space *s, unsigned n, unsigned warm)
     if (n != warm) note_resident(s);
 }
 
+static void take_bitmap(hk_extent *e, size_t unit, unsigned kind)
+{
+    uint32_t c = (uint32_t)(unit / HK_CHUNK_UNITS);
+    hk_extent_slab(e, unit)->bits = c * HK_CHUNK_WORDS + hk_bitmap_take(hk_extent_chunk(e, c), kind);
+}
+
 /* Takes a row of units that is known to be free. 0 = could not be committed. */
 static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
                         bool *zero)
@@ -281,6 +289,7 @@ static hk_unit_id claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsi
         chunk->dirty[i] |= m.w[i];
     }
     count_taken(s, n, warm);
+    if ((entry & HK_KIND_MASK) < HK_SMALL_CLASSES) take_bitmap(e, unit, entry & HK_KIND_MASK);
     set_map(e, unit, n, entry);
     *zero = warm == 0;
     return e->first + (uint32_t)unit;
@@ -410,10 +419,8 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
 }
 
 /* With the lock held. */
-static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
+static void give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_t holes)
 {
-    hk_extent *e = hk_extent_of_id(s, id);
-    size_t unit = id - e->first;
     set_map(e, unit, units, 0);
     if (holes)
         hk_idle_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
@@ -434,10 +441,27 @@ static void give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
     }
 }
 
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units, size_t holes)
+static void give_slab(hak_space *s, const hk_slab *slab, size_t holes)
+{
+    hk_extent *e = hk_extent_of_slab(s, slab);
+    size_t unit = hk_extent_unit(e, slab);
+    if (slab->kind < HK_SMALL_CLASSES) hk_bitmap_give(hk_extent_chunk(e, unit / HK_CHUNK_UNITS), slab);
+    give(s, e, unit, slab->units, holes);
+}
+
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    hk_lock_take(&s->lock);
+    give(s, e, id - e->first, units, 0);
+    hk_idle_keep(s);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes)
 {
     hk_lock_take(&s->lock);
-    give(s, id, units, holes);
+    give_slab(s, slab, holes);
     hk_idle_keep(s);
     hk_lock_drop(&s->lock);
 }
@@ -450,7 +474,7 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
         hk_lock_take(&s->lock);
         for (unsigned i = 0; all && i < BATCH; i++) {
             const hk_slab *slab = hk_slab_at(s, all);
-            give(s, all, slab->units, hk_slab_released(slab));
+            give_slab(s, slab, hk_slab_released(slab));
             all = slab->all_next;
         }
         hk_lock_drop(&s->lock);
@@ -494,6 +518,14 @@ void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *
     bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
     /* What has to be committed is committed when it is used. */
     if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind)
+{
+    if (kind >= HK_SMALL_CLASSES) return;
+    hk_lock_take(&s->lock);
+    take_bitmap(e, id - e->first, kind);
     hk_lock_drop(&s->lock);
 }
 

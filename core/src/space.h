@@ -11,6 +11,8 @@
 #include "base.h"
 #include "os.h"
 
+/* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
+enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
 enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
 
 /* A unit's number in its space; 0 = none. Extents number their units consecutively. */
@@ -20,7 +22,8 @@ typedef uint32_t hk_unit_id;
 typedef struct hk_slab {
     hk_unit_id next, prev;         /* in the list of partial slabs of its bin */
     hk_unit_id all_next, all_prev; /* in the list of everything that its context owns */
-    hk_unit_id id;
+    /* Where its bitmap is, in words from the extent's first. */
+    uint32_t bits;
     uint16_t used;    /* blocks not in the bitmap: live ones and those in magazines */
     uint16_t trigger; /* value of `used` at which a free has work to do; see slab.h */
     uint16_t fresh;   /* blocks from here on were never handed out; their bits mean nothing */
@@ -38,6 +41,8 @@ typedef struct hk_chunk {
     uint8_t longest;    /* at most so many free units in a row */
     bool huge;          /* advised to be huge pages: units that nobody used may be resident */
     atomic_bool labels; /* label bytes committed, and in use perhaps */
+    /* A bit for each HK_BITMAP_LEAST of its room for bitmaps that a slab has: see bitmap.h. */
+    uint64_t bitmaps[HK_BITMAP_MASKS];
 } hk_chunk;
 
 typedef struct hk_extent {
@@ -46,7 +51,7 @@ typedef struct hk_extent {
     hk_unit_id first;
     uint32_t *map;      /* grows up from the extent's head ... */
     hk_slab *slabs;     /* ... and this one down from it, so that both begin in one page */
-    uint64_t *bits;     /* HK_UNIT_BITS a unit, grows up ... */
+    uint64_t *bits;     /* bitmaps of slabs, by chunk, grows up ... */
     hk_chunk *chunks;   /* ... and down, from chunk 1 on */
     hk_chunk chunk0;    /* here, so that a small space does without that page */
     uint8_t *labels[7]; /* biased: labels[area][address >> shift] */
@@ -104,7 +109,7 @@ HK_INLINE size_t hk_slab_grain(const hk_slab *s)
 
 HK_INLINE size_t hk_slab_released(const hk_slab *s)
 {
-    return hk_bits(s->released) * hk_slab_grain(s);
+    return HK_LIKELY(!s->released) ? 0 : hk_bits(s->released) * hk_slab_grain(s);
 }
 
 HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)
@@ -132,6 +137,7 @@ HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
     return chunk ? e->chunks - (chunk - 1) : (hk_chunk *)(uintptr_t)&e->chunk0;
 }
 
+/* Room for the bitmaps of units from this one on, which begins a chunk. */
 HK_INLINE uint64_t *hk_extent_bits(const hk_extent *e, size_t unit)
 {
     return e->bits + unit * (HK_UNIT_BITS / 64);
@@ -149,9 +155,43 @@ HK_INLINE char *hk_extent_address(const hk_extent *e, hk_unit_id id)
     return (char *)(e->base + ((uintptr_t)(id - e->first) << HK_UNIT_SHIFT));
 }
 
+/* The first unit of a slab; e->units or more: it is in another extent. */
+HK_INLINE size_t hk_extent_unit(const hk_extent *e, const hk_slab *slab)
+{
+    return ((uintptr_t)e->slabs - (uintptr_t)slab) / sizeof *slab;
+}
+
+hk_extent *hk_extent_of_slab_above(const hak_space *s, const hk_slab *slab);
+HK_INLINE hk_extent *hk_extent_of_slab(const hak_space *s, const hk_slab *slab)
+{
+    hk_extent *e = hk_extent_number(s, 0);
+    return HK_LIKELY(hk_extent_unit(e, slab) < e->units) ? e : hk_extent_of_slab_above(s, slab);
+}
+
+HK_INLINE hk_unit_id hk_slab_id(const hak_space *s, const hk_slab *slab)
+{
+    const hk_extent *e = hk_extent_of_slab(s, slab);
+    return e->first + (hk_unit_id)hk_extent_unit(e, slab);
+}
+
+HK_INLINE char *hk_slab_start(const hk_extent *e, const hk_slab *slab)
+{
+    return (char *)(e->base + (hk_extent_unit(e, slab) << HK_UNIT_SHIFT));
+}
+
+HK_INLINE char *hk_slab_address(const hak_space *s, const hk_slab *slab)
+{
+    return hk_slab_start(hk_extent_of_slab(s, slab), slab);
+}
+
 HK_INLINE char *hk_unit_address(const hak_space *s, hk_unit_id id)
 {
     return hk_extent_address(hk_extent_of_id(s, id), id);
+}
+
+HK_INLINE uint64_t *hk_slab_bits(const hk_extent *e, const hk_slab *slab)
+{
+    return e->bits + slab->bits;
 }
 
 /* Bytes that are resident, or will be when those who took them use them. */
@@ -181,8 +221,8 @@ void hk_space_huge(hak_space *s, void *p, size_t n);
 typedef enum hk_want { HK_WANT_ANY, HK_WANT_WARM, HK_WANT_COLD } hk_want;
 
 /* `units` (1 to 128) units in a row, committed; 0 = none. `near` is an extent to prefer, or
- * NULL. *zero tells whether they read as zero. Map entries are set to `entry`. huge: a new chunk is advised
- * to be huge pages. */
+ * NULL. *zero tells whether they read as zero. Map entries are set to `entry`; the record of a slab says
+ * where its bitmap is. huge: a new chunk is advised to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
                          bool *zero);
 /* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
@@ -197,14 +237,18 @@ HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
 
 /* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
 void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
+/* Such a unit becomes one of this kind: its record says where its bitmap is. */
+void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
 void hk_space_unreserve(hak_space *s, hk_reserve *r);
 /* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
  * alone. */
 void hk_space_populate(hak_space *s, hk_unit_id id, size_t units);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
-/* holes: bytes of them that are decommitted. Bitmaps of what is given are zero. */
-void hk_space_give(hak_space *s, hk_unit_id id, size_t units, size_t holes);
+/* Units without a bitmap. */
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units);
+/* A slab, run or other group. holes: bytes of it that are decommitted. Bits of its bitmap are zero. */
+void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes);
 /* Everything in the list that begins with `all`, of a context that ends. */
 void hk_space_give_all(hak_space *s, hk_unit_id all);
 /* Commits the label bytes of the chunk in which the unit lies. */

@@ -184,7 +184,7 @@ static void find_kept(const hak_ctx *ctx, const hk_slab *s, const char *start, u
 static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
 {
     const hk_class *c = &hk_classes[s->kind];
-    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
     char *start = hk_slab_first(ctx, e, s);
     uint64_t kept[SLAB_WORDS] = {0};
     find_kept(ctx, s, start, kept);
@@ -200,7 +200,7 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
 
 static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
 {
-    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
     char *p = hk_slab_start(e, s);
     const hk_bin *bin = &ctx->bins[s->kind];
     for (void **at = bin->lo; at < bin->top; at++)

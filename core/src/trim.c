@@ -111,7 +111,7 @@ static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_sla
 static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
 {
     (void)unused;
-    hk_extent *e = hk_extent_of_id(ctx->space, s->id);
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
     /* Poisoned blocks must keep their pattern. */
     if (s->kind >= HK_SMALL_CLASSES || !e->owned || ctx->debug & HAK_DEBUG_POISON) return;
     unsigned holes = empty_parts(ctx, e, s) & ~(unsigned)s->released;
