@@ -120,7 +120,9 @@ static size_t limit(const hak_space *s)
 {
     size_t half = (hk_get(&s->used_units) << HK_UNIT_SHIFT) / 2;
     size_t keep = s->idle_limit == HAK_NONE ? 0 : s->idle_limit ? s->idle_limit : hk_max(IDLE_LEAST, half);
-    return keep >> HK_UNIT_SHIFT;
+    keep >>= HK_UNIT_SHIFT;
+    /* A lean space begins with less, and keeps what was wanted again. */
+    return s->lean ? hk_min(keep, keep / 2 + s->wanted) : keep;
 }
 
 size_t hk_idle_excess(const hak_space *s)
@@ -132,7 +134,7 @@ size_t hk_idle_excess(const hak_space *s)
 void hk_idle_keep(hak_space *s)
 {
     size_t keep = limit(s);
-    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) purge_to(s, keep - keep / 4, SIZE_MAX, true);
+    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) s->given += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
 /* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back

@@ -246,13 +246,19 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* With the lock held, after n bytes of fresh units were taken. */
-static void be_lean(hak_space *s, size_t n)
+/* With the lock held, after fresh units were taken: above what was in use before they take the place of idle
+ * ones, below it they would be idle ones if these had been kept. */
+static void be_lean(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
-    if (used <= s->used_high) return;
-    hk_idle_shrink(s, hk_min(n, used - s->used_high));
-    s->used_high = used;
+    if (used > s->used_high) {
+        hk_idle_shrink(s, hk_min(fresh << HK_UNIT_SHIFT, used - s->used_high));
+        s->used_high = used;
+    } else {
+        size_t again = hk_min(fresh, s->given);
+        s->given -= again;
+        s->wanted += again;
+    }
 }
 
 static void count_taken(hak_space *s, unsigned n, unsigned warm)
@@ -262,7 +268,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned warm)
     if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
     hk_add(&s->used_units, n);
     s->cold += n - warm;
-    if (s->lean) be_lean(s, (size_t)(n - warm) << HK_UNIT_SHIFT);
+    if (s->lean) be_lean(s, n - warm);
     if (n != warm) note_resident(s);
 }
 

@@ -89,6 +89,7 @@ struct hak_space {
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
     size_t used_high;          /* most that it was without idle units, where lean */
+    size_t given, wanted;      /* units that went for the limit of idle ones; of these, wanted again */
     uint32_t idle_low;         /* least idle_units in this period of ticks */
     uint32_t cold;             /* units committed in this period */
     uint32_t excess;           /* units that ticks have still to give back */

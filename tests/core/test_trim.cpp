@@ -372,6 +372,35 @@ TEST_CASE("lean: fresh pages take the place of idle ones while more is in use th
     CHECK(often.decommit <= 2 * once.decommit);
 }
 
+TEST_CASE("lean: half of the idle bytes are kept, and what is wanted again")
+{
+    const bool lean = GENERATE(true, false);
+    CAPTURE(lean);
+    TestSpace s([&](hak_space_options &options) {
+        options.lean = lean;
+        options.idle_bytes = 8 * MiB;
+    });
+    TestCtx ctx(s.space);
+    auto swing = [&] {
+        std::vector<void *> runs;
+        for (unsigned i = 0; i < 14; i++)
+            runs.push_back(hak_alloc(ctx, 512 * KiB));
+        for (void *p : runs)
+            hak_free(ctx, p);
+        hak_ctx_flush(ctx);
+        return stats_of(ctx).idle_bytes;
+    };
+    const size_t first = swing();
+    CHECK((lean ? first <= 4 * MiB : first >= 7 * MiB));
+    CHECK(first >= 3 * MiB);
+    swing();
+    CHECK(swing() >= 7 * MiB);
+    const uint64_t calls = s.os.counts.decommit;
+    for (unsigned i = 0; i < 10; i++)
+        swing();
+    CHECK(s.os.counts.decommit == calls);
+}
+
 TEST_CASE("a context ends in a caller's buffer that keeps more warm than idle_bytes")
 {
     const size_t size = 40 * MiB;

@@ -152,8 +152,9 @@ typedef struct hak_space_options {
     uint64_t idle_ns; /* period of hak_ctx_tick: what is idle for one or two of them goes back. 0 = 1 s */
     size_t huge_from; /* committed bytes of a context from which its new chunks and big blocks are
                          advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
-    bool lean; /* when more is in use than ever, idle pages go back for the fresh ones, and contexts set none
-                  aside: a lower peak, and page faults where they are wanted again. Default false */
+    bool lean; /* when more is in use than ever, idle pages go back for the fresh ones; half of idle_bytes are
+                  kept at first, and more as they are wanted again; contexts set no pages aside: a lower
+                  peak, and more page faults. Default false */
 } hak_space_options;
 #define HAK_SPACE_OPTIONS_INIT                                                                               \
     {                                                                                                        \
