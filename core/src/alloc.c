@@ -46,7 +46,7 @@ size_t hak_inline_size(uint32_t kind)
 HK_INLINE void *pop(hk_bin *bin, hak_label label)
 {
     void *p = *--bin->top;
-    uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_RELAXED);
+    uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_ACQUIRE);
     if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
     return p;
 }

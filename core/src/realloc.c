@@ -52,7 +52,7 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, void *p, size_t n, int label)
     /* Labels may come between the two loads: those of older blocks are 0. */
     uint8_t *labels = __atomic_load_n(&to->labels, __ATOMIC_ACQUIRE);
     if (labels) {
-        const uint8_t *old = __atomic_load_n(&from->labels, __ATOMIC_RELAXED);
+        const uint8_t *old = __atomic_load_n(&from->labels, __ATOMIC_ACQUIRE);
         if (label == KEEP) label = old ? old[(uintptr_t)p >> from->shift] : 0;
         labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
     }

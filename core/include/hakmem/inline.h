@@ -71,7 +71,7 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
         hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + hak_inline_class(ctx, n);
         if (__builtin_expect(bin->top > bin->lo, 1)) {
             void *p = *--bin->top;
-            uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_RELAXED);
+            uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_ACQUIRE);
             if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
             return p;
         }
