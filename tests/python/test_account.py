@@ -75,14 +75,20 @@ class Accounts(ProgramCase):
     def test_what_is_kept_for_later(self):
         program = """
             import hakmem, json
-            kept = [bytes(200) for i in range(100000)]
-            del kept
-            print(json.dumps(hakmem.stats()["idle_bytes"]))
+            idle = []
+            for i in range(4):
+                kept = [bytes(200) for i in range(100000)]
+                del kept
+                idle.append(hakmem.stats()["idle_bytes"])
+            print(json.dumps(idle))
         """
-        self.assertLessEqual(self.run_code(program, all_domains=False), 2 << 20)
+        self.assertLessEqual(max(self.run_code(program, all_domains=False)), 2 << 20)
         idle = self.run_code(program)
-        self.assertGreater(idle, 2 << 20)
-        self.assertLessEqual(idle, 4 << 20)
+        self.assertGreater(idle[0], 1 << 20)
+        self.assertLessEqual(idle[0], 2 << 20)
+        # More, once it was wanted again.
+        self.assertGreater(idle[-1], 2 << 20)
+        self.assertLessEqual(idle[-1], 4 << 20)
 
     @needs_objects
     def test_snapshots(self):
