@@ -61,14 +61,20 @@ static bool clear(hak_ctx *ctx)
     return true;
 }
 
+static void uncharge(hak_ctx *ctx)
+{
+    size_t bytes = missing(ctx);
+    hk_sub(&ctx->metadata, bytes);
+    hk_uncharge(ctx, bytes);
+}
+
 static bool charge(hak_ctx *ctx)
 {
     size_t bytes = missing(ctx);
     if (!hk_charge(ctx, bytes)) return false;
     hk_add(&ctx->metadata, bytes);
     if (clear(ctx)) return true;
-    hk_sub(&ctx->metadata, bytes);
-    hk_uncharge(ctx, bytes);
+    uncharge(ctx);
     return false;
 }
 
@@ -91,14 +97,10 @@ static bool heaps_labels_on(hak_ctx *root)
         hk_lock_take(&heap->heap->lock);
     for (heap = first; heap && !failed; heap = heap->heap->next)
         if (!charge(heap)) failed = heap;
-    for (heap = first; heap; heap = heap->heap->next) {
-        if (!failed) use(heap);
-        else if (heap == failed) break;
-        else {
-            size_t bytes = missing(heap);
-            hk_sub(&heap->metadata, bytes);
-            hk_uncharge(heap, bytes);
-        }
+    /* Those before the one that failed, or all. */
+    for (heap = first; heap != failed; heap = heap->heap->next) {
+        if (failed) uncharge(heap);
+        else use(heap);
     }
     for (heap = first; heap; heap = heap->heap->next)
         hk_lock_drop(&heap->heap->lock);
