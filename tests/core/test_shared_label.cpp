@@ -30,6 +30,14 @@ void allocate(hak_ctx *ctx, Random &random, std::vector<Labelled> &blocks, unsig
     }
 }
 
+void free_all(hak_ctx *ctx, const std::vector<std::vector<Labelled>> &threads)
+{
+    for (const auto &blocks : threads)
+        for (const Labelled &l : blocks)
+            hak_free(ctx, l.block.p);
+    require_empty(ctx);
+}
+
 // What the context says of all labels, beside what the test knows.
 void require_labels(hak_ctx *ctx, const std::vector<std::vector<Labelled>> &threads, hak_label last)
 {
@@ -96,10 +104,7 @@ TEST_CASE("shared: labels may come when there are heaps with blocks")
         allocate(ctx, random, all[0], 100, late);
     });
     require_labels(ctx, all, late);
-    for (auto &blocks : all)
-        for (Labelled &l : blocks)
-            hak_free(ctx, l.block.p);
-    require_empty(ctx);
+    free_all(ctx, all);
     CHECK(ctx.errors.take() == "");
 }
 
@@ -180,10 +185,7 @@ bool refuse(const std::function<hak_label(Shared &)> &define)
         allocate(ctx, random, all[0], 100, label);
     });
     require_labels(ctx, all, label);
-    for (auto &blocks : all)
-        for (Labelled &l : blocks)
-            hak_free(ctx, l.block.p);
-    require_empty(ctx);
+    free_all(ctx, all);
     return refused;
 }
 
