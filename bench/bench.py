@@ -15,7 +15,8 @@ from pathlib import Path
 from driver import figures, machine, plots, report, sampling
 
 SOURCE = Path(__file__).resolve().parent.parent
-DOCUMENT = SOURCE / "docs/benchmarks.md"
+PUBLISHED = SOURCE / "bench/results"  # runs in this folder go into the pages of that one
+DOCUMENTS = SOURCE / "docs/measurements"
 # The soak takes minutes: one sample of it. The curves over a range take fewer repetitions.
 REPETITIONS = {False: 9, True: 3}
 CURVE_REPETITIONS = {False: 3, True: 1}
@@ -70,6 +71,11 @@ def arguments():
         type=Path,
         metavar="FILE.json",
         help="measure nothing: write table and plots of this run again",
+    )
+    parser.add_argument(
+        "--dirty",
+        action="store_true",
+        help="publish what was measured with changes that are not committed; the page says so",
     )
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -141,18 +147,29 @@ def save(run, directory, full):
     return path
 
 
-def present(path):
+def refuse_dirty(commit, directory, options):
+    """What goes into the documentation must be measured from a commit that others can have."""
+    if directory.resolve() == PUBLISHED and not machine.publishable(commit) and not options.dirty:
+        sys.exit(
+            f"bench: commit {commit}: what is published must come from a commit without changes; commit "
+            "first, give another --output, or --dirty to publish all the same"
+        )
+
+
+def present(path, options):
     """Table and plots beside the samples in `path`; a run of bench/results goes into the documentation."""
     run = json.loads(path.read_text())
     if run.get("version") != 1:
         sys.exit(f"bench: {path}: version {run.get('version')} of the format, 1 is wanted")
+    refuse_dirty(run["machine"]["commit"], path.parent, options)
     result = figures.Figures(run)
     text = "\n".join(report.markdown(run, result))
     path.with_suffix(".md").write_text(text)
     path.with_suffix("").mkdir(exist_ok=True)
     plots.all_plots(run, result, path.with_suffix(""))
-    if path.resolve().parent == SOURCE / "bench/results":
-        report.publish(text, path.resolve().with_suffix(""), DOCUMENT)
+    if path.resolve().parent == PUBLISHED:
+        report.publish(run, result, path.resolve().with_suffix(""), DOCUMENTS)
+        plots.overview(list(report.against_the_best(run, result)), DOCUMENTS / "overview.svg")
     print(text)
     print(f"written: {path}, {path.stem}.md, {path.stem}/*.svg")
     return 0
@@ -161,7 +178,7 @@ def present(path):
 def main():
     parser, options = arguments()
     if options.report:
-        return present(options.report)
+        return present(options.report, options)
     found, missing = allocators_known(options.build)
     build_programs(options.build, ["null"])
     binaries = str(options.build / "bench")
@@ -191,7 +208,10 @@ def main():
     missing.update(failed := build_programs(options.build, names))
     names = [n for n in names if n not in failed]
 
+    full = not options.quick and not options.rows and not options.allocators
+    directory = options.output or (PUBLISHED if full else options.build / "results")
     described = machine.describe(SOURCE)
+    refuse_dirty(described["commit"], directory, options)
     started = datetime.datetime.now()
     clock = time.monotonic()
     plan = plan_of(cases, names, options)
@@ -218,9 +238,7 @@ def main():
         "system_calls": calls,
         "samples": samples,
     }
-    full = not options.quick and not options.rows and not options.allocators
-    directory = options.output or (SOURCE / "bench/results" if full else options.build / "results")
-    return present(save(run, directory, full))
+    return present(save(run, directory, full), options)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,9 @@ FIGURES = {
     "block size small": ("hak_block_size", "size-small", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
+    "alloc packed mix": ("hak_alloc", "mix-packed", BATCH),
+    "free packed mix": ("hak_free", "mix-packed", BATCH),
+    "realloc in place packed": ("hak_realloc", "resize-packed", BATCH),
 }
 
 

@@ -1,23 +1,53 @@
-# Headers, libraries, the CMake package and the pkg-config file. Bindings install their own files.
+# Headers, libraries, the CMake package, the pkg-config file and the documents. Bindings install their own files.
+# Components: runtime (the shared library), development, lua (module and launchers), preload, documents.
 
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY core/include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY core/include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+    FILES_MATCHING PATTERN "*.h")
 install(TARGETS hakmem_static hakmem_shared EXPORT hakmemTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
-install(EXPORT hakmemTargets NAMESPACE hakmem:: DESTINATION ${package_dir})
+install(EXPORT hakmemTargets NAMESPACE hakmem:: DESTINATION ${package_dir} COMPONENT development)
+if(NOT HAKMEM_WASM_DIR)
+    set(HAKMEM_WASM_DIR not-installed)
+endif()
 configure_package_config_file(cmake/hakmemConfig.cmake.in ${PROJECT_BINARY_DIR}/hakmemConfig.cmake
-    INSTALL_DESTINATION ${package_dir})
+    INSTALL_DESTINATION ${package_dir} PATH_VARS HAKMEM_WASM_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hakmemConfigVersion.cmake
     COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hakmemConfig.cmake ${PROJECT_BINARY_DIR}/hakmemConfigVersion.cmake
-    DESTINATION ${package_dir})
+    DESTINATION ${package_dir} COMPONENT development)
 
-# The file finds its prefix from where it lies, so that an installed tree can be moved.
-file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+# The file finds its prefix from where it lies, so that an installed tree can be moved; unless it lies at a place
+# that was given as absolute.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+    file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+    string(REGEX REPLACE "/$" "" pc_prefix "\${pcfiledir}/${pc_prefix}")
+endif()
+foreach(dir INCLUDEDIR LIBDIR)
+    cmake_path(APPEND pc_${dir} "\${prefix}" "${CMAKE_INSTALL_${dir}}")
+endforeach()
 configure_file(cmake/hakmem.pc.in ${PROJECT_BINARY_DIR}/hakmem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# A project around this one has given CMAKE_INSTALL_DOCDIR its own name. Links between the documents stay right.
+set(documents ${CMAKE_INSTALL_DOCDIR})
+if(NOT PROJECT_IS_TOP_LEVEL)
+    set(documents ${CMAKE_INSTALL_DATAROOTDIR}/doc/hakmem)
+endif()
+# The plots that docs/measurements/core.md shows.
+if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results)
+    install(DIRECTORY bench/results DESTINATION ${documents}/bench COMPONENT documents FILES_MATCHING PATTERN "*.svg")
+endif()
+foreach(file README.md CHANGELOG.md LICENSE docs)
+    if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${file})
+        install(DIRECTORY ${file} DESTINATION ${documents} COMPONENT documents)
+    elseif(EXISTS ${PROJECT_SOURCE_DIR}/${file})
+        install(FILES ${file} DESTINATION ${documents} COMPONENT documents)
+    endif()
+endforeach()

@@ -1,13 +1,24 @@
-# Third-party packages by the ordinary clients of their registries, with pinned hashes. They land in
-# build/packages, which all build trees share. Each function sets <out> in the caller's scope: the folder of
+# Third-party packages by the ordinary clients of their registries, with pinned hashes. They land in the folder
+# HAKMEM_PACKAGES: build/packages of the source tree for the build trees in build/, which share it; else in the
+# build tree, for the source tree may be read-only. Each function sets <out> in the caller's scope: the folder of
 # the unpacked package, or NOTFOUND after one message that says what is missing.
 
-set(HAKMEM_PACKAGES "${PROJECT_SOURCE_DIR}/build/packages")
+string(FIND "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}/build/" inside)
+if(inside EQUAL 0)
+    set(HAKMEM_PACKAGES "${PROJECT_SOURCE_DIR}/build/packages" CACHE PATH "Where third-party packages are kept")
+else()
+    set(HAKMEM_PACKAGES "${PROJECT_BINARY_DIR}/packages" CACHE PATH "Where third-party packages are kept")
+endif()
+mark_as_advanced(HAKMEM_PACKAGES)
 
-# Builds of several trees may be configured at once.
-macro(hakmem_packages_lock)
-    file(MAKE_DIRECTORY "${HAKMEM_PACKAGES}")
-    file(LOCK "${HAKMEM_PACKAGES}/lock" GUARD FUNCTION TIMEOUT 600)
+# Sets place, and where nothing is there yet, takes the lock: builds of several trees may be configured at once,
+# and a folder that has all of its packages may be read-only.
+macro(hakmem_package_place)
+    set(place "${HAKMEM_PACKAGES}/${name}-${version}")
+    if(NOT EXISTS "${place}")
+        file(MAKE_DIRECTORY "${HAKMEM_PACKAGES}")
+        file(LOCK "${HAKMEM_PACKAGES}/lock" GUARD FUNCTION TIMEOUT 600)
+    endif()
 endmacro()
 
 macro(hakmem_package_missing why)
@@ -41,8 +52,7 @@ endmacro()
 
 # A Rust package, source only. cargo fetches its dependencies too; only the package itself is kept.
 function(hakmem_fetch_crate name version sha256 out)
-    set(place "${HAKMEM_PACKAGES}/${name}-${version}")
-    hakmem_packages_lock()
+    hakmem_package_place()
     if(NOT EXISTS "${place}")
         hakmem_package_client(HAKMEM_CARGO cargo)
         set(work "${HAKMEM_PACKAGES}/fetch-${name}")
@@ -66,8 +76,7 @@ endfunction()
 
 # The rest of a function whose client, called with these arguments, brings one archive into the current folder.
 macro(hakmem_package_archive client program)
-    set(place "${HAKMEM_PACKAGES}/${name}-${version}")
-    hakmem_packages_lock()
+    hakmem_package_place()
     if(NOT EXISTS "${place}")
         hakmem_package_client(${client} ${program})
         set(folder "${HAKMEM_PACKAGES}/fetch-${name}")

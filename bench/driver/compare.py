@@ -40,6 +40,7 @@ def parse(parser, programs, quick):
         args.n, args.scale = 3, quick
     if args.n < 1 or args.scale <= 0:
         tool.fail("-n must be at least 1 and --scale above 0")
+    tool.check_outputs(args)
     return args
 
 

@@ -41,6 +41,8 @@ METRICS = {
     "mir512K": [BLOCK_CPU, FAULTS, CALLS],
     "vm2M": [BLOCK_CPU, FAULTS, CALLS],
     "mixed": [BLOCK_CPU, FAULTS, CALLS],
+    "same": [BLOCK_CPU, FAULTS, CALLS],
+    "recur": [BLOCK_CPU, FAULTS, CALLS],
     "fragmentation": [
         BLOCK_CPU,
         Metric("peak_ratio", "peak/live"),

@@ -44,6 +44,25 @@ def brief(pinned_to=None):
     }
 
 
+WRITTEN = ("docs", "bench/results")  # by the tools themselves
+
+
+def commit(source):
+    """The commit of the tree, marked where files that are measured differ from it."""
+    git = ("git", "-C", str(source))
+    name = output(*git, "rev-parse", "--short", "HEAD")
+    if name == "unknown":
+        return name
+    others = [f":(exclude){folder}" for folder in WRITTEN]
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", *others], check=False).returncode
+    return f"{name}-dirty" if changed else name
+
+
+def publishable(commit):
+    """Whether somebody else could have measured the same."""
+    return commit != "unknown" and not commit.endswith("-dirty")
+
+
 def describe(source):
     return {
         "cpu": first_line("/proc/cpuinfo", "model name"),
@@ -56,5 +75,5 @@ def describe(source):
         "transparent_huge_pages": chosen(first_line(HUGE_PAGES)),
         "compiler": output("cc", "--version").splitlines()[0],
         "libc": " ".join(platform.libc_ver()),
-        "commit": output("git", "describe", "--always", "--dirty", cwd=source),
+        "commit": commit(source),
     }

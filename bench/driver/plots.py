@@ -37,6 +37,39 @@ def _save(figure, directory, name):
     pyplot.close(figure)
 
 
+def overview(rows, path):
+    """The rows of the first page, one a line: how many times the best figure each allocator takes.
+
+    rows: (label, {allocator: times the best, 1 or more}), the first at the top.
+    """
+    shown = [a for a in COLOURS if any(a in times for _, times in rows)]
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure, axis = pyplot.subplots(figsize=(9, 0.36 * len(rows) + 1.3))
+        for name in shown:
+            own = name == "hak"
+            at = [(times[name], y) for y, (_, times) in enumerate(rows) if name in times]
+            axis.scatter(
+                [x for x, _ in at],
+                [y for _, y in at],
+                s=150 if own else 34,
+                marker="D" if own else "o",
+                color=COLOURS[name],
+                label="hakmem" if own else name,
+                zorder=2 if own else 3,
+                clip_on=False,
+            )
+        axis.set_xscale("log")
+        axis.set_xlim(0.9, 100)
+        axis.set_xticks([1, 2, 5, 10, 20, 50, 100], ["best", "2x", "5x", "10x", "20x", "50x", "100x+"])
+        axis.minorticks_off()
+        axis.set_yticks(range(len(rows)), [label for label, _ in rows])
+        axis.invert_yaxis()
+        axis.legend(loc="upper center", bbox_to_anchor=(0.3, -0.06), ncols=4, fontsize=8, frameon=False)
+        figure.tight_layout()
+        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+        pyplot.close(figure)
+
+
 def bars(figures, directory):
     """Each case: the row's first metric of all allocators, null as a line."""
     cases, columns = figures.cases, 4

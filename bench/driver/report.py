@@ -4,6 +4,7 @@ import os
 
 from .figures import BASELINES, METRICS, SHARED, THREADED, contender, is_peer
 from .goals import judge
+from .machine import publishable
 
 
 def number(value):
@@ -101,13 +102,18 @@ def details(figures, row, cases):
     names = list(dict.fromkeys(a for case in cases for a in figures.allocators(row, case)))
     columns = [c for c in columns if any(figures.median(row, c[0], a, c[1], c[2]) is not None for a in names)]
     names.sort(key=lambda a: (a not in BASELINES, is_peer(a), a))
-    best = {(case, metric.key): figures.best_peer(row, case, metric) for case, metric, _ in columns}
+    best = {}
+    for case, metric, net in columns:
+        known = [figures.median(row, case, n, metric, net) for n in names if n not in BASELINES]
+        known = [v for v in known if v is not None]
+        best[case, metric.key, net] = number((max if metric.higher else min)(known)) if known else None
     rows = []
     for name in names:
         cells = [name]
         for case, metric, net in columns:
             text = number(figures.median(row, case, name, metric, net))
-            cells.append(f"**{text}**" if name == best[case, metric.key] and not net else text)
+            won = name not in BASELINES and not net and text == best[case, metric.key, net]
+            cells.append(f"**{text}**" if won else text)
         rows.append(cells)
     yield from _table(["allocator"] + [f"{c} {m.title}{' net' if n else ''}" for c, m, n in columns], rows)
     errors = [e for e in figures.errors(row) if e[0] in cases]
@@ -142,7 +148,7 @@ def markdown(run, figures):
         f"{run['settings']['cpu']}, {run['seconds'] / 60:.0f} minutes. {machine['cpu']},"
         f" {machine['cpus']} CPUs ({machine['hypervisor']}), {machine['distribution']}, Linux"
         f" {machine['kernel']}, transparent huge pages: {machine['transparent_huge_pages']},"
-        f" load before the run {machine['load_before']}, {machine['compiler']}, commit {machine['commit']}."
+        f" load before the run {machine['load_before']}, {machine['compiler']}, commit {commit_of(run)}."
     )
     yield ""
     yield from _table(
@@ -164,12 +170,76 @@ def markdown(run, figures):
             [[*verdict, "yes" if met else "**no**"] for *verdict, met in verdicts],
         )
     yield "## All allocators\n"
-    yield "Medians; the best peer in bold; net = less the harness's own cost in the same repetition.\n"
+    yield "Medians; the best figure in bold; net = less the harness's own cost in the same repetition.\n"
     for row in dict.fromkeys(r for r, _ in cases):
         yield f"### {row}\n"
         if row in NOTES:
             yield NOTES[row] + "\n"
         yield from details(figures, row, [c for r, c in cases if r == row])
+
+
+# The rows of the first page of measurements: row, case, key of the metric, what is done.
+CHOSEN = (
+    ("random_mixed", "ws10k", "cpu_ns", "malloc and free of 16 to 1024 bytes, 10,000 slots"),
+    ("random_mixed", "ws1M", "rss_mib", "resident memory of the same with 1,000,000 slots"),
+    ("larson", "chunks10000", "cpu_ns", "replace one of 10,000 chunks of 8 to 1024 bytes"),
+    ("battle", "1M", "bytes_per_object", "memory of 1,000,000 objects of 16 bytes"),
+    ("mixed", "held4", "cpu_ns", "replace one of four blocks of 64 KiB to 2 MiB, touched"),
+    ("realloc", "x1.5", "cpu_ns", "buffers that grow by half up to 1 MiB, a step"),
+    ("fragmentation", "live48M", "cpu_ns", "fill to 48 MiB, free 90 %, again"),
+    ("fragmentation", "live48M", "peak_ratio", "the peak of the same, times what is live"),
+    ("ctx", "blocks20", "cpu_ns", "a heap with 20 blocks, from creation to end"),
+    ("ctx", "blocks1000", "cpu_ns", "a heap with 1,000 blocks, from creation to end"),
+    ("larson_threads", "4x10000", "cpu_ns", "larson by 4 lanes of threads that take over from others"),
+    ("xmalloc", "2to2", "cpu_ns", "two threads allocate, two others free"),
+    ("latency", "ws10k", "p99_ns", "99th percentile of single calls"),
+    ("soak", "steady", "mops", "a steady mix of 16 bytes to 1 MiB"),
+)
+PEERS = ("glibc", "mimalloc3", "mimalloc2", "jemalloc", "tcmalloc", "snmalloc", "rpmalloc")
+
+
+def _chosen(run, figures):
+    """What is done, the metric, the medians of hakmem and its peers, row and case, where there are any."""
+    for row, case, key, what in CHOSEN:
+        metric = next(m for m in METRICS[row] if m.key == key)
+        names = [contender(row), *(a for a in PEERS if a in run["versions"])]
+        values = {a: figures.median(row, case, a, metric) for a in names}
+        if any(v is not None for v in values.values()):
+            yield what, metric, values, row, case
+
+
+def chosen(run, figures):
+    """The table of the first page: hakmem and every peer, the winner in bold, whoever it is."""
+    rows, names = [], [a for a in PEERS if a in run["versions"]]
+    for what, metric, values, row, case in _chosen(run, figures):
+        known = [v for v in values.values() if v is not None]
+        best = number(max(known) if metric.higher else min(known))
+        cells = [number(v) for v in values.values()]
+        rows.append([what, metric.title, *(f"**{c}**" if c == best else c for c in cells), f"`{row}/{case}`"])
+    yield from _table(["", "unit", "hakmem", *names, "row"], rows)
+    yield origin(run)
+
+
+def against_the_best(run, figures):
+    """The same as (what is done, {allocator: times the best figure}), hakmem's contender as `hak`."""
+    for what, metric, values, _, _ in _chosen(run, figures):
+        known = {("hak" if a.startswith("hak") else a): v for a, v in values.items() if v}
+        best = max(known.values()) if metric.higher else min(known.values())
+        yield what, {a: min(best / v if metric.higher else v / best, 100) for a, v in known.items()}
+
+
+def commit_of(run):
+    commit = run["machine"]["commit"]
+    return commit if publishable(commit) else f"{commit} (the tree had changes that were not committed)"
+
+
+def origin(run):
+    """When, from which commit and on what a run was measured."""
+    machine = run["machine"]
+    return (
+        f"Measured {run['date']}, commit {commit_of(run)}, by `{run['command']}` on {machine['cpu']}, "
+        f"{machine['cpus']} CPUs, Linux {machine['kernel']}, {machine['compiler']}."
+    )
 
 
 BEGIN, END = "<!-- run: begin -->", "<!-- run: end -->"
@@ -183,16 +253,24 @@ PLOTS = {
 }
 
 
-def publish(text, plots, document):
-    """Replaces the generated part of the document, headings one level down, the plots that exist linked."""
-    old = document.read_text()
-    if BEGIN not in old or END not in old:
-        raise SystemExit(f"bench: {document} lacks the marks {BEGIN} and {END}")
-    body = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
+def publish(run, figures, plots, folder):
+    """Writes core.md in the folder, and the table between the marks of its README.md."""
+    page = folder / "core.md"
     pictures = "\n".join(
-        f"![{title}]({os.path.relpath(plots / name, document.parent)}.svg)"
+        f"![{title}]({os.path.relpath(plots / name, folder)}.svg)"
         for name, title in PLOTS.items()
         if (plots / f"{name}.svg").exists()
     )
+    head = (
+        "# The core beside other allocators\n\n"
+        "Written by `scripts/bench`; changes by hand are lost. What the rows do and how they are measured: "
+        "[method](README.md#method).\n"
+    )
+    page.write_text("\n".join([head, *markdown(run, figures)]) + f"\n## Plots\n\n{pictures}\n")
+    first = folder / "README.md"
+    old = first.read_text()
+    if BEGIN not in old or END not in old:
+        raise SystemExit(f"bench: {first} lacks the marks {BEGIN} and {END}")
     before, after = old.split(BEGIN)[0], old.split(END)[1]
-    document.write_text(f"{before}{BEGIN}\n{body}\n\n### Plots\n\n{pictures}\n{END}{after}")
+    table = "\n".join(chosen(run, figures))
+    first.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")

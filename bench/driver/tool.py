@@ -77,6 +77,23 @@ def add_outputs(parser, what="tables"):
         metavar="FILE",
         help=f"write the {what} there as Markdown, between the marks of this tool if the file exists",
     )
+    parser.add_argument(
+        "--dirty",
+        action="store_true",
+        help="write into docs/ also with changes that are not committed; the page says so",
+    )
+
+
+def check_outputs(options):
+    """Before anything is measured: what goes into docs/ must come from a commit that others can have."""
+    if options.markdown is None or options.dirty or ROOT / "docs" not in options.markdown.resolve().parents:
+        return
+    commit = machine.commit(ROOT)
+    if not machine.publishable(commit):
+        fail(
+            f"{options.markdown} is a published page and the tree is at {commit}; commit first, write "
+            "elsewhere, or give --dirty"
+        )
 
 
 def about(versions, pinned_to=None):
@@ -87,7 +104,7 @@ def about(versions, pinned_to=None):
         "command": shlex.join([script] + sys.argv[1:]),
         "machine": machine.brief(pinned_to),
         "versions": {
-            "revision": machine.output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+            "revision": machine.commit(ROOT),
             **versions,
         },
     }

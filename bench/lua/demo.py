@@ -129,10 +129,11 @@ def report(programs, arguments):
     )
     for engine in programs.engines:
         print("   " + paint("4", harness.ENGINES[engine]))
-        with tempfile.NamedTemporaryFile(mode="r") as text:
-            options = ["--hak-labels=on", f"--hak-report={text.name}"]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "report"
+            options = ["--hak-labels=on", f"--hak-report={file}"]
             run([*programs.launcher(engine, *options), *arguments], (0, 1, 2), env=environment)
-            print(text.read())
+            print(file.read_text())
 
 
 def limit(programs):

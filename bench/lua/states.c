@@ -9,6 +9,7 @@
  * ALLOCATOR: builtin; hak-shared (states in one space); hak-own (a space each); for teardown also
  * hak-drop and hak-drop-huge (hak_lua_drop, the latter with huge pages from the start). */
 #include <hakmem/lua.h>
+#include <hakmem/tuning.h>
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -69,7 +70,9 @@ static void prepare(const maker *m)
 {
     if (!m->shared) return;
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
-    if (m->huge) options.huge_from = 1;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    if (m->huge) tuning.huge_from = 1;
+    options.tuning = &tuning;
     shared_space = hak_space_new(&options);
     if (!shared_space) fail("no space");
 }

@@ -91,6 +91,7 @@ def arguments():
         args.n = 1
     if args.n < 1:
         tool.fail("-n must be at least 1")
+    tool.check_outputs(args)
     return args
 
 

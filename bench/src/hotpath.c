@@ -1,6 +1,7 @@
 /* hotpath WORK N: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
  * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
 #include <hakmem/hakmem.h>
+#include <hakmem/tuning.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 64, RUN = 20 * 1024, BATCH = 8, SLOTS = 400, FILL = 4000 };
+enum { SMALL = 64, RUN = 20 * 1024, BATCH = 8, SLOTS = 400, FILL = 4000, LIMIT = 400 << 10 };
 
 static hak_ctx *ctx;
 static hak_label label;
@@ -83,32 +84,39 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
-    bool shared;
+    enum { SLABS, SHARED, PACKED } heap;
 } works[] = {
-    {"pairs-small", pairs, SMALL, false},
-    {"pairs-run", pairs, RUN, false},
-    {"labelled-small", labelled, SMALL, false},
-    {"labelled-run", labelled, RUN, false},
-    {"resize-small", resize, SMALL, false},
-    {"resize-run", resize, RUN, false},
-    {"resize-sized-run", resize_sized, RUN, false},
-    {"shared-small", pairs, SMALL, true},
-    {"shared-run", pairs, RUN, true},
-    {"size-small", size, SMALL, false},
-    {"mix", mix, 0, false},
+    {"pairs-small", pairs, SMALL, SLABS},
+    {"pairs-run", pairs, RUN, SLABS},
+    {"labelled-small", labelled, SMALL, SLABS},
+    {"labelled-run", labelled, RUN, SLABS},
+    {"resize-small", resize, SMALL, SLABS},
+    {"resize-run", resize, RUN, SLABS},
+    {"resize-sized-run", resize_sized, RUN, SLABS},
+    {"shared-small", pairs, SMALL, SHARED},
+    {"shared-run", pairs, RUN, SHARED},
+    {"size-small", size, SMALL, SLABS},
+    {"mix", mix, 0, SLABS},
+    {"mix-packed", mix, 0, PACKED},
+    {"resize-packed", resize, RUN, PACKED},
 };
 
-static int work(void (*run)(size_t n, size_t rounds), size_t n, size_t rounds, bool shared)
+static int work(size_t w, size_t rounds)
 {
     hak_options options = HAK_OPTIONS_INIT;
-    options.shared = shared;
+    options.shared = works[w].heap == SHARED;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    if (works[w].heap == SLABS) tuning.packed_bytes = HAK_NONE;
+    options.tuning = &tuning;
     ctx = hak_ctx_new(NULL, &options);
     label = ctx ? hak_label_define(ctx, "golden") : 0;
     if (!label) return 1;
-    /* Beyond the packed beginning of a context. calloc, so that what is counted stays uncounted here. */
-    for (int i = 0; i < FILL; i++)
+    /* Under a limit classes whose blocks come and go stay packed. */
+    if (works[w].heap == PACKED) hak_limit(ctx, 0, LIMIT, NULL, NULL);
+    /* Of a heap that is at work. calloc, so that what is counted stays uncounted here. */
+    for (int i = 0; i < FILL && works[w].heap != PACKED; i++)
         if (!hak_calloc(ctx, 1, SMALL)) return 1;
-    run(n, rounds);
+    works[w].run(works[w].n, rounds);
     hak_ctx_destroy(ctx);
     return 0;
 }
@@ -121,7 +129,7 @@ int main(int argc, char **argv)
     }
     for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
         if (strcmp(argv[1], works[w].name)) continue;
-        return work(works[w].run, works[w].n, strtoul(argv[2], NULL, 10), works[w].shared);
+        return work(w, strtoul(argv[2], NULL, 10));
     }
     fprintf(stderr, "hotpath: no work %s\n", argv[1]);
     return 2;

@@ -1,5 +1,7 @@
 """Tests of the driver on made-up samples, where the right figures are known."""
 
+import argparse
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -8,7 +10,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import instructions  # noqa: E402
-from driver import figures, goals, report, sampling  # noqa: E402
+from driver import figures, goals, machine, report, sampling, tool  # noqa: E402
+
+import bench  # noqa: E402
 
 CPU = figures.METRICS["random_mixed"][0]
 OPS = figures.METRICS["soak"][0]
@@ -88,20 +92,99 @@ class FiguresTest(unittest.TestCase):
         self.assertTrue(verdicts["hak: ns/op >= 1.5x as good as mimalloc3, net of the harness"])
         self.assertFalse(verdicts["hak-labels: ns/op >= 0.95x as good as hak"])
 
-    def test_published_part_replaces_only_itself(self):
+    def test_published_pages(self):
+        run = run_of(
+            {"null": [5], "hak": [7], "glibc": [9], "tcmalloc": [6]},
+            date="2026-01-02 03:04:05",
+            command="scripts/bench",
+            seconds=60,
+            settings={"repetitions": 1, "cpu": 1},
+            versions={"null": "", "hak": "1", "glibc": "2", "tcmalloc": "3"},
+            missing={},
+            machine={
+                "cpu": "X",
+                "cpus": 2,
+                "hypervisor": "none",
+                "distribution": "D",
+                "kernel": "6",
+                "transparent_huge_pages": "never",
+                "load_before": 0,
+                "compiler": "cc 1",
+                "commit": "abc1234-dirty",
+            },
+        )
+        for one in (*run["samples"], *run["cases"]):
+            one["case"] = "ws10k"
         with tempfile.TemporaryDirectory() as directory:
-            document = Path(directory) / "page.md"
-            document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            first = Path(directory) / "README.md"
+            first.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
             plots = Path(directory) / "results"
             plots.mkdir()
             (plots / "latency.svg").touch()
-            report.publish("## Title", plots, document)
-            text = document.read_text()
+            report.publish(run, figures.Figures(run), plots, Path(directory))
+            text = first.read_text()
             self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
-            self.assertIn("### Title", text)
             self.assertNotIn("old", text)
-            self.assertIn("(results/latency.svg)", text)
-            self.assertNotIn("rows.svg", text)
+            self.assertIn("ns/op | 7 | 9 | **6** | `random_mixed/ws10k` |", text)
+            self.assertIn("abc1234-dirty (the tree had changes that were not committed)", text)
+            page = (Path(directory) / "core.md").read_text()
+            self.assertIn("commit abc1234-dirty", page)
+            self.assertIn("(results/latency.svg)", page)
+            self.assertNotIn("rows.svg", page)
+        ((_, times),) = report.against_the_best(run, figures.Figures(run))
+        self.assertEqual(times, {"hak": 7 / 6, "glibc": 1.5, "tcmalloc": 1})
+
+
+class CommitTest(unittest.TestCase):
+    def git(self, *command):
+        identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        subprocess.run(["git", "-C", self.tree, *identity, *command], check=True, capture_output=True)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = Path(folder.name)
+        (self.tree / "docs").mkdir()
+        (self.tree / "code.c").write_text("1")
+        (self.tree / "docs/page.txt").write_text("1")
+        self.git("init", "-q")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "x")
+
+    def test_what_the_tools_write_does_not_make_a_tree_dirty(self):
+        (self.tree / "docs/page.txt").write_text("2")
+        commit = machine.commit(self.tree)
+        self.assertTrue(machine.publishable(commit), commit)
+
+    def test_a_changed_source_does(self):
+        (self.tree / "code.c").write_text("2")
+        commit = machine.commit(self.tree)
+        self.assertTrue(commit.endswith("-dirty"))
+        self.assertFalse(machine.publishable(commit))
+
+    def test_no_commit_is_not_published(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            self.assertFalse(machine.publishable(machine.commit(elsewhere)))
+
+    def test_results_of_a_dirty_tree_are_published_when_asked_for_only(self):
+        options = argparse.Namespace(dirty=False)
+        with self.assertRaises(SystemExit):
+            bench.refuse_dirty("abc-dirty", bench.PUBLISHED, options)
+        bench.refuse_dirty("abc", bench.PUBLISHED, options)
+        bench.refuse_dirty("abc-dirty", self.tree, options)
+        bench.refuse_dirty("abc-dirty", bench.PUBLISHED, argparse.Namespace(dirty=True))
+
+    def test_a_published_page_of_a_runtime_needs_a_commit(self):
+        page = tool.ROOT / "docs/measurements/lua.md"
+        real, machine.commit = machine.commit, lambda source: "abc-dirty"
+        try:
+            with self.assertRaises(SystemExit):
+                tool.check_outputs(argparse.Namespace(markdown=page, dirty=False))
+            tool.check_outputs(argparse.Namespace(markdown=page, dirty=True))
+            tool.check_outputs(argparse.Namespace(markdown=self.tree / "page.md", dirty=False))
+            tool.check_outputs(argparse.Namespace(markdown=None, dirty=False))
+        finally:
+            machine.commit = real
 
 
 class SamplingTest(unittest.TestCase):

@@ -244,6 +244,7 @@ def arguments():
         args.n, args.scale, args.live, args.many = 1, 0.05, 100, 1000
     if args.n < 1 or args.scale <= 0 or min(args.live, args.many) < 1:
         tool.fail("-n, --live and --many must be at least 1 and --scale above 0")
+    tool.check_outputs(args)
     return args
 
 

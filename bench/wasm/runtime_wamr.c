@@ -161,8 +161,9 @@ static void close_instance(void *p)
 
 static bool image(void *p)
 {
-    state.snapshot = hak_wasm_wamr_take(((instance *)p)->guest);
-    if (!state.snapshot) bench_fail("no snapshot");
+    const char *why;
+    state.snapshot = hak_wasm_wamr_take(((instance *)p)->guest, &why);
+    if (!state.snapshot) bench_fail("%s", why);
     return true;
 }
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "cfi.h"
 
-#ifdef HK_CFI_WALK
+#ifdef HKC_CFI_WALK
 
 #include <link.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *user)
     }
     img->index = index;
     img->end = 0;
-    for (int i = 0; found && index != NULL && i < info->dlpi_phnum; i++) {
+    for (int i = 0; found && index && i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         uintptr_t low = info->dlpi_addr + ph->p_vaddr;
         if (ph->p_type == PT_LOAD && (ph->p_flags & PF_W) == 0 && (uintptr_t)index - low < ph->p_filesz)
@@ -43,13 +43,13 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *user)
     return found;
 }
 
-bool hk_cfi_in_image(uintptr_t pc)
+bool hkc_cfi_in_image(uintptr_t pc)
 {
     image img = {.pc = pc};
     return dl_iterate_phdr(match_image, &img) != 0;
 }
 
-void hk_cfi_give_back(uintptr_t pc)
+void hkc_cfi_give_back(uintptr_t pc)
 {
     image img = {.pc = pc};
     if (dl_iterate_phdr(match_image, &img) == 0 || img.end == 0) return;
@@ -76,8 +76,7 @@ static bool find_index(uintptr_t pc, function_index *index)
 {
     static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
     image img = {.pc = pc};
-    if (dl_iterate_phdr(match_image, &img) == 0 || img.index == NULL ||
-        memcmp(img.index, form, sizeof form) != 0)
+    if (dl_iterate_phdr(match_image, &img) == 0 || !img.index || memcmp(img.index, form, sizeof form) != 0)
         return false;
     index->base = img.index;
     index->entries = (const index_entry *)(const void *)(img.index + 12);
@@ -113,14 +112,14 @@ static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **des
     return true;
 }
 
-uintptr_t hk_cfi_function(uintptr_t pc)
+uintptr_t hkc_cfi_function(uintptr_t pc)
 {
     uintptr_t function;
     const uint8_t *description;
     return find_function(pc, &function, &description) ? function : 0;
 }
 
-size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count)
+size_t hkc_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count)
 {
     function_index index;
     if (!find_index(pc, &index)) return 0;
@@ -367,7 +366,7 @@ static bool read_common(const uint8_t *entry, common *c)
     uint64_t version = read_bytes(&r, 1);
     const char *augmentation = (const char *)r.p;
     const uint8_t *zero = memchr(r.p, 0, (size_t)(r.end - r.p));
-    if ((version != 1 && version != 3) || zero == NULL || augmentation[0] != 'z') return false;
+    if ((version != 1 && version != 3) || !zero || augmentation[0] != 'z') return false;
     r.p = zero + 1;
     c->code_align = read_uleb(&r);
     c->data_align = read_sleb(&r);
@@ -412,34 +411,34 @@ static bool find_row(uintptr_t pc, machine *m)
     return run(m, r);
 }
 
-bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule)
+bool hkc_cfi_rule_at(uintptr_t pc, hkc_cfi_rule *rule)
 {
     machine m;
     if (!find_row(pc, &m)) return false;
     const row *now = &m.now;
     bool saved_fp = now->fp.where == AT_CFA && now->fp.offset < 0;
-    *rule = (hk_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset,
-                          saved_fp ? (size_t)-now->fp.offset : 0};
+    *rule = (hkc_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset,
+                           saved_fp ? (size_t)-now->fp.offset : 0};
     return (now->cfa_register == DWARF_RBP || now->cfa_register == DWARF_RSP) && now->cfa_offset > 0 &&
            now->ra.where == AT_CFA && now->ra.offset == -(int64_t)sizeof(uintptr_t) &&
            (saved_fp || now->fp.where == SAME);
 }
 
-hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule)
+hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule)
 {
     uintptr_t cfa = (rule->cfa_from_fp ? frame.fp : frame.sp) + rule->cfa_offset;
-    hk_cfi_frame up = {((const uintptr_t *)cfa)[-1], cfa, frame.fp};
+    hkc_cfi_frame up = {((const uintptr_t *)cfa)[-1], cfa, frame.fp};
     if (rule->fp_below != 0) up.fp = *(const uintptr_t *)(cfa - rule->fp_below);
     return up;
 }
 
 /* What the compiler left in registers, the frames from here up tell. */
-__attribute__((noinline)) hk_cfi_frame hk_cfi_frame_at(uintptr_t sp)
+__attribute__((noinline)) hkc_cfi_frame hkc_cfi_frame_at(uintptr_t sp)
 {
-    hk_cfi_frame frame = hk_cfi_caller(HK_CFI_CALLER_SP());
-    hk_cfi_rule rule;
-    while (frame.sp < sp && hk_cfi_rule_at(frame.pc, &rule))
-        frame = hk_cfi_up(frame, &rule);
+    hkc_cfi_frame frame = hkc_cfi_caller(HKC_CFI_CALLER_SP());
+    hkc_cfi_rule rule;
+    while (frame.sp < sp && hkc_cfi_rule_at(frame.pc, &rule))
+        frame = hkc_cfi_up(frame, &rule);
     return frame;
 }
 

@@ -1,8 +1,8 @@
 /* Frames of machine code: which function a return address belongs to, and where the next one
  * is. From the unwind tables (.eh_frame) of the images, which stripped libraries have too. No allocation,
  * no lock but that of dl_iterate_phdr; not for the allocation path all the same. */
-#ifndef HK_CFI_H
-#define HK_CFI_H
+#ifndef HKC_CFI_H
+#define HKC_CFI_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,50 +10,50 @@
 
 /* Elsewhere there are no frames to go by. */
 #if defined(__x86_64__) && defined(__linux__)
-#define HK_CFI_WALK 1
+#define HKC_CFI_WALK 1
 
 /* A return address, and the registers when the call before it has returned. */
-typedef struct hk_cfi_frame {
+typedef struct hkc_cfi_frame {
     uintptr_t pc, sp, fp;
-} hk_cfi_frame;
+} hkc_cfi_frame;
 
-/* The sp of hk_cfi_caller, in a function that is not inlined; it then has a frame pointer. */
-#define HK_CFI_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uintptr_t))
+/* The sp of hkc_cfi_caller, in a function that is not inlined; it then has a frame pointer. */
+#define HKC_CFI_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uintptr_t))
 
 /* The same without a frame pointer, for who does not ask for the frame. */
-#define HK_CFI_SP_ABOVE() ((uintptr_t)__builtin_dwarf_cfa())
+#define HKC_CFI_SP_ABOVE() ((uintptr_t)__builtin_dwarf_cfa())
 
-/* The frame of the caller of the function that used HK_CFI_CALLER_SP. */
-static inline hk_cfi_frame hk_cfi_caller(uintptr_t sp)
+/* The frame of the caller of the function that used HKC_CFI_CALLER_SP. */
+static inline hkc_cfi_frame hkc_cfi_caller(uintptr_t sp)
 {
     const uintptr_t *stack = (const uintptr_t *)sp;
-    hk_cfi_frame frame = {stack[-1], sp, stack[-2]};
+    hkc_cfi_frame frame = {stack[-1], sp, stack[-2]};
     return frame;
 }
 
 /* cfa = (cfa_from_fp ? fp : sp) + cfa_offset, which is the caller's sp; the return address is at cfa - 8;
  * the caller's fp is at cfa - fp_below, or in its register when that is 0. */
-typedef struct hk_cfi_rule {
+typedef struct hkc_cfi_rule {
     bool cfa_from_fp;
     size_t cfa_offset, fp_below;
-} hk_cfi_rule;
+} hkc_cfi_rule;
 
 /* The rule for the frame with this return address; false = none, or not of that form. */
-bool hk_cfi_rule_at(uintptr_t pc, hk_cfi_rule *rule);
-hk_cfi_frame hk_cfi_up(hk_cfi_frame frame, const hk_cfi_rule *rule);
-/* The frame further up the stack with that sp, of HK_CFI_SP_ABOVE. */
-hk_cfi_frame hk_cfi_frame_at(uintptr_t sp);
+bool hkc_cfi_rule_at(uintptr_t pc, hkc_cfi_rule *rule);
+hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule);
+/* The frame further up the stack with that sp, of HKC_CFI_SP_ABOVE. */
+hkc_cfi_frame hkc_cfi_frame_at(uintptr_t sp);
 
 /* Whether an image (the program or a library) has code at pc. */
-bool hk_cfi_in_image(uintptr_t pc);
+bool hkc_cfi_in_image(uintptr_t pc);
 /* First address of the function of the call that returns to pc; 0 = unknown. */
-uintptr_t hk_cfi_function(uintptr_t pc);
+uintptr_t hkc_cfi_function(uintptr_t pc);
 /* First addresses of all functions of the image with code at pc, in order, up to `count` of them. Returns how
  * many there are. A function may be in several parts, each with a beginning. */
-size_t hk_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count);
+size_t hkc_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count);
 /* The pages of the unwind tables of the image with code at pc, which little else reads: they are no longer
  * resident. One call of the OS. */
-void hk_cfi_give_back(uintptr_t pc);
+void hkc_cfi_give_back(uintptr_t pc);
 
 #endif
 #endif

@@ -6,10 +6,10 @@
 
 typedef struct search {
     uintptr_t address;
-    hk_image *image;
+    hkc_image *image;
 } search;
 
-static void find_build_id(hk_image *image, const uint8_t *note, size_t size)
+static void find_build_id(hkc_image *image, const uint8_t *note, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
         ElfW(Nhdr) head;
@@ -31,7 +31,7 @@ static int match(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     const search *s = user;
-    hk_image image = {.bias = info->dlpi_addr, .low = UINTPTR_MAX, .path = info->dlpi_name};
+    hkc_image image = {.bias = info->dlpi_addr, .low = UINTPTR_MAX, .path = info->dlpi_name};
     bool found = false;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
@@ -42,7 +42,7 @@ static int match(struct dl_phdr_info *info, size_t size, void *user)
         if (low + ph->p_memsz > image.high) image.high = low + ph->p_memsz;
     }
     if (!found) return 0;
-    for (int i = 0; i < info->dlpi_phnum && image.build_id == NULL; i++) {
+    for (int i = 0; i < info->dlpi_phnum && !image.build_id; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         if (ph->p_type == PT_NOTE)
             find_build_id(&image, (const uint8_t *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
@@ -51,16 +51,16 @@ static int match(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-bool hk_image_at(uintptr_t address, hk_image *image)
+bool hkc_image_at(uintptr_t address, hkc_image *image)
 {
     search s = {address, image};
     return dl_iterate_phdr(match, &s) != 0;
 }
 
-void hk_image_stem(const hk_image *image, char *stem, size_t size)
+void hkc_image_stem(const hkc_image *image, char *stem, size_t size)
 {
     const char *slash = strrchr(image->path, '/');
-    const char *name = slash != NULL ? slash + 1 : image->path;
+    const char *name = slash ? slash + 1 : image->path;
     size_t length = strcspn(name, ".");
     if (length > size - 1) length = size - 1;
     memcpy(stem, name, length);

@@ -48,7 +48,7 @@ static bool find_table(reading *r, unsigned type)
     const ElfW(Ehdr) *head = r->file;
     if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_shentsize != sizeof(section)) return false;
     const section *sections = inside(r, head->e_shoff, head->e_shnum * sizeof(section));
-    if (sections == NULL) return false;
+    if (!sections) return false;
     for (unsigned i = 0; i < head->e_shnum; i++) {
         const section *table = &sections[i];
         if (table->sh_type != type || table->sh_link >= head->e_shnum) continue;
@@ -58,14 +58,13 @@ static bool find_table(reading *r, unsigned type)
         r->table_count = table->sh_size / sizeof(symbol);
         r->names_size = names->sh_size;
         /* names end, whatever a broken file says */
-        return r->table != NULL && r->names != NULL && names->sh_size > 0 &&
-               r->names[names->sh_size - 1] == 0;
+        return r->table && r->names && names->sh_size > 0 && r->names[names->sh_size - 1] == 0;
     }
     return false;
 }
 
 /* Local symbols stand behind that of their file. */
-static size_t visit_functions(const reading *r, uintptr_t bias, hk_symbols_visit *visit, void *user)
+static size_t visit_functions(const reading *r, uintptr_t bias, hkc_symbols_visit *visit, void *user)
 {
     const char *file = NULL;
     size_t count = 0;
@@ -81,7 +80,7 @@ static size_t visit_functions(const reading *r, uintptr_t bias, hk_symbols_visit
     return count;
 }
 
-static bool read_table(const char *path, unsigned type, uintptr_t bias, hk_symbols_visit *visit, void *user)
+static bool read_table(const char *path, unsigned type, uintptr_t bias, hkc_symbols_visit *visit, void *user)
 {
     reading r;
     if (!map_file(&r, path)) return false;
@@ -90,9 +89,9 @@ static bool read_table(const char *path, unsigned type, uintptr_t bias, hk_symbo
     return ok;
 }
 
-static bool debug_path(const hk_image *image, const char *root, char *path, size_t size)
+static bool debug_path(const hkc_image *image, const char *root, char *path, size_t size)
 {
-    if (image->build_id == NULL || image->build_id_size < 2 || image->build_id_size > 32) return false;
+    if (!image->build_id || image->build_id_size < 2 || image->build_id_size > 32) return false;
     int at = snprintf(path, size, "%s/.build-id/%02x/", root, image->build_id[0]);
     for (size_t i = 1; i < image->build_id_size && at > 0 && (size_t)at < size; i++)
         at += snprintf(path + at, size - (size_t)at, "%02x", image->build_id[i]);
@@ -100,18 +99,18 @@ static bool debug_path(const hk_image *image, const char *root, char *path, size
            (size_t)snprintf(path + at, size - (size_t)at, ".debug") < size - (size_t)at;
 }
 
-hk_symbols_source hk_symbols_read(const hk_image *image, const char *debug_root, hk_symbols_visit *visit,
-                                  void *user)
+hkc_symbols_source hkc_symbols_read(const hkc_image *image, const char *debug_root, hkc_symbols_visit *visit,
+                                    void *user)
 {
     int error = errno;
     const char *path = image->path[0] != 0 ? image->path : "/proc/self/exe";
     char debug[256];
-    hk_symbols_source source = HK_SYMBOLS_NONE;
-    if (read_table(path, SHT_SYMTAB, image->bias, visit, user)) source = HK_SYMBOLS_SYMTAB;
+    hkc_symbols_source source = HKC_SYMBOLS_NONE;
+    if (read_table(path, SHT_SYMTAB, image->bias, visit, user)) source = HKC_SYMBOLS_SYMTAB;
     else if (debug_path(image, debug_root, debug, sizeof debug) &&
              read_table(debug, SHT_SYMTAB, image->bias, visit, user))
-        source = HK_SYMBOLS_DEBUG;
-    else if (read_table(path, SHT_DYNSYM, image->bias, visit, user)) source = HK_SYMBOLS_DYNSYM;
+        source = HKC_SYMBOLS_DEBUG;
+    else if (read_table(path, SHT_DYNSYM, image->bias, visit, user)) source = HKC_SYMBOLS_DYNSYM;
     errno = error;
     return source;
 }

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { IDLE_MOST = 2 };
@@ -15,18 +14,25 @@ typedef struct customer {
     hak_wasm_tenant *tenant;
     guest *idle[IDLE_MOST]; /* reset */
     unsigned idle_count;
+    unsigned scripts; /* that run or wait */
+    uint64_t latest;  /* number of the latest script */
     uint64_t runs[RUN_OUTCOMES];
     uint64_t resets, instances;
-    double seconds;
+    share share;
 } customer;
 
 struct customers {
     hak_wasm_host *host;
     engine *engine;
+    turns *turns;
     limits limits;
     pthread_mutex_t lock; /* of all that is below; not held while a script runs */
     customer **list;      /* sorted by name */
     unsigned count;
+    uint64_t scripts; /* so far */
+    uint64_t retired;
+    uint64_t retired_runs[RUN_OUTCOMES];
+    double retired_seconds;
 };
 
 customers *customers_new(hak_wasm_host *host, engine *e, const limits *l)
@@ -37,7 +43,10 @@ customers *customers_new(hak_wasm_host *host, engine *e, const limits *l)
     all->engine = e;
     all->limits = *l;
     all->list = calloc(l->customers, sizeof *all->list);
-    if (!all->list) {
+    all->turns = turns_new(l->processors);
+    if (!all->list || !all->turns) {
+        free(all->list);
+        free(all->turns);
         free(all);
         return NULL;
     }
@@ -45,36 +54,60 @@ customers *customers_new(hak_wasm_host *host, engine *e, const limits *l)
     return all;
 }
 
+static void delete_customer(customer *c)
+{
+    while (c->idle_count > 0)
+        guest_delete(c->idle[--c->idle_count]);
+    hak_wasm_tenant_close(c->tenant, HAK_WASM_RETIRE);
+    free(c);
+}
+
 void customers_delete(customers *all)
 {
-    for (unsigned i = 0; i < all->count; i++) {
-        customer *c = all->list[i];
-        while (c->idle_count > 0)
-            guest_delete(c->idle[--c->idle_count]);
-        hak_wasm_tenant_close(c->tenant, HAK_WASM_RETIRE);
-        free(c);
-    }
+    for (unsigned i = 0; i < all->count; i++)
+        delete_customer(all->list[i]);
+    turns_delete(all->turns);
     pthread_mutex_destroy(&all->lock);
     free(all->list);
     free(all);
 }
 
-bool customers_name_is_good(const char *name, size_t length)
+void customers_end(customers *all)
 {
-    return length >= 1 && length <= 32 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") >= length;
+    turns_end(all->turns);
 }
 
-/* Under lock. NULL = there are too many, or no memory. */
-static customer *find(customers *all, const char *name)
+bool customers_name_is_good(const char *name)
 {
-    unsigned at = 0;
-    while (at < all->count && strcmp(all->list[at]->name, name) < 0)
-        at++;
-    if (at < all->count && strcmp(all->list[at]->name, name) == 0) return all->list[at];
-    if (all->count == all->limits.customers) return NULL;
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return length >= 1 && length < sizeof((customer *)0)->name && name[length] == '\0';
+}
+
+/* Makes room for another: who has been without a script for the longest time goes, the totals stay. Under
+ * lock. */
+static bool retire(customers *all)
+{
+    unsigned at = all->count;
+    for (unsigned i = 0; i < all->count; i++) {
+        const customer *c = all->list[i];
+        if (c->scripts == 0 && (at == all->count || c->latest < all->list[at]->latest)) at = i;
+    }
+    if (at == all->count) return false;
+    customer *c = all->list[at];
+    memmove(all->list + at, all->list + at + 1, (--all->count - at) * sizeof *all->list);
+    all->retired++;
+    for (int o = 0; o < RUN_OUTCOMES; o++)
+        all->retired_runs[o] += c->runs[o];
+    all->retired_seconds += share_seconds(all->turns, &c->share);
+    delete_customer(c);
+    return true;
+}
+
+static customer *make(customers *all, const char *name)
+{
     customer *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    strncpy(c->name, name, sizeof c->name - 1);
+    memcpy(c->name, name, strlen(name));
     hak_wasm_tenant_options options = HAK_WASM_TENANT_OPTIONS_INIT;
     options.name = c->name;
     options.limits.linear_bytes = all->limits.linear_bytes;
@@ -82,57 +115,81 @@ static customer *find(customers *all, const char *name)
     options.limits.heap_bytes = all->limits.heap_bytes;
     options.limits.heap_soft = true;
     c->tenant = hak_wasm_tenant_new(all->host, &options);
-    if (!c->tenant) {
-        free(c);
-        return NULL;
+    if (c->tenant) return c;
+    free(c);
+    return NULL;
+}
+
+/* NULL and *why. Under lock. */
+static customer *find(customers *all, const char *name, const char **why)
+{
+    unsigned at = 0;
+    while (at < all->count && strcmp(all->list[at]->name, name) < 0)
+        at++;
+    if (at < all->count && strcmp(all->list[at]->name, name) == 0) return all->list[at];
+    if (all->count == all->limits.customers) {
+        *why = "too many customers, and all have scripts that run";
+        return retire(all) ? find(all, name, why) : NULL;
     }
+    *why = "no memory for a customer";
+    customer *c = make(all, name);
+    if (!c) return NULL;
     memmove(all->list + at + 1, all->list + at, (all->count - at) * sizeof *all->list);
     all->list[at] = c;
     all->count++;
     return c;
 }
 
-static double now(void)
+/* In a turn of the customer's. *kept = the guest is as new. */
+static outcome run(customers *all, customer *c, guest *g, const char *script, size_t size, char **text,
+                   size_t *length, bool *kept)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    turn t;
+    if (!turn_begin(all->turns, &c->share, &t)) {
+        *text = strdup("the server ends");
+        *length = *text ? strlen(*text) : 0;
+        return RUN_REFUSED;
+    }
+    outcome result = guest_run(g, &t, script, size, text, length);
+    /* At once, so that nothing of a script waits in a guest. One that grew cannot go back. */
+    *kept = guest_reset(g);
+    turn_end(&t);
+    return result;
 }
 
 outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
                       size_t *length)
 {
+    const char *why = NULL;
     pthread_mutex_lock(&all->lock);
-    customer *c = find(all, name);
+    customer *c = find(all, name, &why);
     guest *g = c && c->idle_count > 0 ? c->idle[--c->idle_count] : NULL;
+    if (c) {
+        c->scripts++;
+        c->latest = ++all->scripts;
+    }
     pthread_mutex_unlock(&all->lock);
 
-    double begin = now();
-    bool made = false, kept = false;
     outcome result = RUN_REFUSED;
-    *text = NULL;
-    if (!c) *text = strdup("too many customers");
-    if (c && !g) made = (g = guest_new(all->engine, c->tenant, text)) != NULL;
-    if (g) {
-        result = guest_run(g, script, size, text, length);
-        /* At once, so that nothing of a script waits in a guest. One that grew cannot go back. */
-        kept = guest_reset(g);
-    } else {
-        *length = *text ? strlen(*text) : 0;
-    }
+    bool made = false, kept = false;
+    *text = c ? NULL : strdup(why);
+    if (c && !g) made = (g = guest_new(all->engine, c->tenant, text));
+    if (g) result = run(all, c, g, script, size, text, length, &kept);
+    else *length = *text ? strlen(*text) : 0;
     if (!c) return result;
 
     pthread_mutex_lock(&all->lock);
     c->runs[result]++;
     c->instances += made;
     c->resets += kept;
-    c->seconds += now() - begin;
-    if (kept && c->idle_count < IDLE_MOST) {
-        c->idle[c->idle_count++] = g;
-        g = NULL;
-    }
+    bool keep = kept && c->idle_count < IDLE_MOST;
+    if (keep) c->idle[c->idle_count++] = g;
     pthread_mutex_unlock(&all->lock);
-    if (g) guest_delete(g);
+    if (g && !keep) guest_delete(g);
+
+    pthread_mutex_lock(&all->lock);
+    c->scripts--; /* from now on it may be retired */
+    pthread_mutex_unlock(&all->lock);
     return result;
 }
 
@@ -167,6 +224,22 @@ static void report_host(customers *all, FILE *to)
     fprintf(to, "wasm_image_bytes %zu\n", info.image_bytes);
 }
 
+/* Counters of customers end with them; what these came to is here. Under lock. */
+static void report_retired(customers *all, FILE *to)
+{
+    family(to, "customers", "gauge", "Customers that are known.");
+    fprintf(to, "wasm_customers %u\n", all->count);
+    family(to, "customers_retired_total", "counter", "Customers that made room for others.");
+    fprintf(to, "wasm_customers_retired_total %lu\n", (unsigned long)all->retired);
+    family(to, "retired_cpu_seconds_total", "counter", "CPU time of scripts of retired customers.");
+    fprintf(to, "wasm_retired_cpu_seconds_total %.6f\n", all->retired_seconds);
+    family(to, "retired_runs_total", "counter", "Scripts of retired customers, by outcome.");
+    for (int o = 0; o < RUN_OUTCOMES; o++) {
+        fprintf(to, "wasm_retired_runs_total{outcome=\"%s\"} %lu\n", outcome_names[o],
+                (unsigned long)all->retired_runs[o]);
+    }
+}
+
 void customers_report(customers *all, FILE *to)
 {
     report_host(all, to);
@@ -198,8 +271,10 @@ void customers_report(customers *all, FILE *to)
          (unsigned long)info[i].instances_refused)
     EACH("instantiations_total", "counter", "Instances made.", "%lu", (unsigned long)c->instances)
     EACH("resets_total", "counter", "Instances reset.", "%lu", (unsigned long)c->resets)
-    EACH("cpu_seconds_total", "counter", "CPU time of scripts, resets included.", "%.6f", c->seconds)
+    EACH("cpu_seconds_total", "counter", "CPU time of scripts, resets included.", "%.6f",
+         share_seconds(all->turns, &c->share))
 #undef EACH
+    report_retired(all, to);
     family(to, "runs_total", "counter", "Scripts, by outcome.");
     for (unsigned i = 0; i < all->count; i++) {
         for (int o = 0; o < RUN_OUTCOMES; o++) {

@@ -9,19 +9,23 @@
 typedef struct customers customers;
 
 typedef struct limits {
-    unsigned customers;  /* at most */
+    unsigned customers;  /* at most; then the one without a script for the longest time is retired */
     unsigned instances;  /* of a customer at once */
+    unsigned processors; /* scripts that run at once */
     size_t linear_bytes; /* of a customer */
     size_t heap_bytes;   /* of a customer, in wasmtime */
 } limits;
 
 customers *customers_new(hak_wasm_host *host, engine *e, const limits *l);
+/* No script may run any more. */
 void customers_delete(customers *all);
+/* Scripts that run or wait end, and none begins. */
+void customers_end(customers *all);
 
 /* Whether it can be a customer's name: 1 to 32 of a-z, 0-9, '-'. */
-bool customers_name_is_good(const char *name, size_t length);
+bool customers_name_is_good(const char *name);
 /* Runs a script for a customer, who is made on first sight. As guest_run; RUN_REFUSED also when there are too
- * many customers. */
+ * many customers and all have scripts. */
 outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
                       size_t *length);
 /* Everything in Prometheus' text format. */

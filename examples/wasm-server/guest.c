@@ -1,44 +1,34 @@
+/* Guests: a QuickJS each, in which one script runs after the other, reset between them. */
 #define _GNU_SOURCE
-#include "guest.h"
+#include "engine.h"
 
-#include "imports.h"
-
-#include <hakmem/wasm_wasmtime.h>
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/random.h>
 
-enum { TICK_MS = 5, HOST_TICKS = 20, TEXT_MOST = 64 << 10 };
+enum { TEXT_MOST = 64 << 10, EVALUATE_ASYNC = 1 << 7, PROMISE_FULFILLED = 1, PROMISE_REJECTED = 2 };
 
-typedef enum { F_MALLOC, F_EVAL, F_IS_EXCEPTION, F_GET_EXCEPTION, F_GET_STRING, FUNCTIONS } function;
-static const char *const names[FUNCTIONS] = {"malloc", "qjs_eval", "qjs_is_exception", "qjs_get_exception",
-                                             "qjs_get_string"};
-
-struct engine {
-    hak_wasm_host *host;
-    wasm_engine_t *engine;
-    hak_wasmtime_module *module;
-    hak_wasmtime_image *image;
-    unsigned ticks; /* that a script has */
-    pthread_t ticker;
-    _Atomic bool ending;
-    bool ticking;
+static const struct {
+    const char *name;
+    uint8_t parameters, results;
+} functions[FUNCTIONS] = {
+    [F_INITIALIZE] = {"_initialize", 0, 0},
+    [F_START] = {"qjs_init", 0, 1},
+    [F_TELL_REJECTIONS] = {"qjs_set_promise_rejection_handler", 1, 0},
+    [F_MALLOC] = {"malloc", 1, 1},
+    [F_EVALUATE] = {"qjs_eval", 4, 1},
+    [F_IS_EXCEPTION] = {"qjs_is_exception", 1, 1},
+    [F_EXCEPTION] = {"qjs_get_exception", 0, 1},
+    [F_IS_PROMISE] = {"qjs_is_promise", 1, 1},
+    [F_PROMISE_STATE] = {"qjs_promise_state", 1, 1},
+    [F_PROMISE_RESULT] = {"qjs_promise_result", 1, 1},
+    [F_PROPERTY] = {"qjs_get_prop_string", 2, 1},
+    [F_HAS_JOBS] = {"qjs_is_job_pending", 0, 1},
+    [F_RUN_JOB] = {"qjs_execute_pending_job", 0, 1},
+    [F_STRING] = {"qjs_get_string_len", 2, 1},
 };
 
-struct guest {
-    engine *engine;
-    hak_wasmtime_instance *instance;
-    wasmtime_context_t *context;
-    wasmtime_memory_t memory;
-    wasmtime_func_t functions[FUNCTIONS];
-    bool interrupted; /* the last trap was the end of its time */
-};
-
-static char *error_text(wasmtime_error_t *error)
+char *error_text(wasmtime_error_t *error)
 {
     wasm_name_t message;
     wasmtime_error_message(error, &message);
@@ -64,63 +54,43 @@ static char *trap_text(wasm_trap_t *trap)
     return text;
 }
 
-static bool failed(const char *what, wasmtime_error_t *error)
+static void fail(guest *g, outcome result, char *text)
 {
-    if (!error) return false;
-    char *text = error_text(error);
-    fprintf(stderr, "wasm-server: %s: %s\n", what, text);
-    free(text);
-    return true;
-}
-
-/* Scripts are stopped by wasmtime's epochs, which somebody has to count; the host gives idle pages back. */
-static void *tick(void *p)
-{
-    engine *e = p;
-    const struct timespec pause = {0, TICK_MS * 1000000};
-    for (unsigned n = 0; !atomic_load(&e->ending); n++) {
-        nanosleep(&pause, NULL);
-        wasmtime_engine_increment_epoch(e->engine);
-        if (n % HOST_TICKS == 0) hak_wasm_host_tick(e->host, 0);
+    if (g->failure) {
+        free(text);
+        return;
     }
-    return NULL;
+    g->result = result;
+    g->failure = text ? text : strdup("out of memory");
 }
 
-static uint8_t *read_file(const char *path, size_t *size)
+/* Every tick while the guest's code runs. Blocks while it is another's turn. */
+static wasmtime_error_t *at_tick(const wasmtime_context_t *context, void *data, uint64_t *ticks,
+                                 wasmtime_update_deadline_kind_t *kind)
 {
-    FILE *f = fopen(path, "rb");
-    uint8_t *bytes = NULL;
-    if (f && fseek(f, 0, SEEK_END) == 0) {
-        *size = (size_t)ftell(f);
-        rewind(f);
-        bytes = malloc(*size);
-        if (bytes && fread(bytes, 1, *size, f) != *size) {
-            free(bytes);
-            bytes = NULL;
-        }
-    }
-    if (f) fclose(f);
-    if (!bytes) fprintf(stderr, "wasm-server: cannot read %s\n", path);
-    return bytes;
+    (void)context;
+    guest *g = data;
+    *ticks = 1;
+    *kind = WASMTIME_UPDATE_DEADLINE_CONTINUE;
+    if (!g->turn) return NULL;
+    if (!turn_tick(g->turn)) fail(g, RUN_REFUSED, strdup("the server ends"));
+    else if (g->turn->seconds > g->engine->limit)
+        fail(g, RUN_TIME, strdup("the script used up its CPU time"));
+    return g->failure ? wasmtime_error_new("stopped") : NULL;
 }
 
-/* One call; *trap is set, or the first result returned. */
-static int32_t call(guest *g, const wasmtime_func_t *f, const int32_t *arguments, size_t n, bool has_result,
-                    char **trap)
+int32_t guest_call(guest *g, function f, const int32_t arguments[4])
 {
-    wasmtime_val_t in[4] = {{0}}, out = {.kind = WASMTIME_I32, .of.i32 = 0};
-    for (size_t i = 0; i < n; i++)
+    if (g->failure) return 0;
+    wasmtime_val_t in[4], out = {.kind = WASMTIME_I32, .of.i32 = 0};
+    for (size_t i = 0; i < 4; i++)
         in[i] = (wasmtime_val_t){.kind = WASMTIME_I32, .of.i32 = arguments[i]};
-    wasm_trap_t *t;
-    wasmtime_error_t *error = hak_wasmtime_call(g->instance, f, in, n, &out, has_result, &t);
-    if (t) {
-        wasmtime_trap_code_t code;
-        g->interrupted = wasmtime_trap_code(t, &code) && code == WASMTIME_TRAP_CODE_INTERRUPT;
-        *trap = trap_text(t);
-    } else if (error) {
-        *trap = error_text(error);
-    }
-    return out.of.i32;
+    wasm_trap_t *trap;
+    wasmtime_error_t *error = hak_wasmtime_call(g->instance, &g->functions[f], in, functions[f].parameters,
+                                                &out, functions[f].results, &trap);
+    if (error) fail(g, RUN_TRAP, error_text(error));
+    if (trap) fail(g, RUN_TRAP, trap_text(trap));
+    return g->failure ? 0 : out.of.i32;
 }
 
 static bool find(guest *g, const char *name, wasmtime_extern_t *item)
@@ -129,15 +99,13 @@ static bool find(guest *g, const char *name, wasmtime_extern_t *item)
                                         strlen(name), item);
 }
 
-/* For what comes before a script. */
-static void give_time(wasmtime_context_t *context, void *data)
+static void prepare(wasmtime_store_t *store, void *data)
 {
-    (void)data;
-    wasmtime_context_set_epoch_deadline(context, 1000 / TICK_MS);
+    wasmtime_store_epoch_deadline_callback(store, at_tick, data, NULL);
+    wasmtime_context_set_epoch_deadline(wasmtime_store_context(store), 1);
 }
 
-/* Without the state of the image. */
-static guest *instantiate(engine *e, hak_wasm_tenant *tenant, char **text)
+guest *guest_instantiate(engine *e, hak_wasm_tenant *tenant, char **text)
 {
     guest *g = calloc(1, sizeof *g);
     if (!g) {
@@ -147,7 +115,7 @@ static guest *instantiate(engine *e, hak_wasm_tenant *tenant, char **text)
     wasmtime_error_t *error;
     wasm_trap_t *trap;
     g->engine = e;
-    g->instance = hak_wasmtime_instance_new(tenant, e->module, NULL, give_time, &error, &trap);
+    g->instance = hak_wasmtime_instance_new(tenant, e->module, g, prepare, &error, &trap);
     if (!g->instance) {
         *text = error ? error_text(error) : trap_text(trap);
         free(g);
@@ -158,78 +126,18 @@ static guest *instantiate(engine *e, hak_wasm_tenant *tenant, char **text)
     bool complete = find(g, "memory", &item);
     g->memory = item.of.memory;
     for (int i = 0; i < FUNCTIONS && complete; i++) {
-        complete = find(g, names[i], &item);
+        complete = find(g, functions[i].name, &item);
         g->functions[i] = item.of.func;
     }
-    if (!complete) {
-        *text = strdup("this is not the QuickJS of quickjs-wasi");
-        guest_delete(g);
-        return NULL;
-    }
-    return g;
-}
-
-/* QuickJS after its start, as every script will find it. */
-static bool make_image(engine *e)
-{
-    char *text = NULL;
-    const char *why = NULL;
-    guest *g = instantiate(e, hak_wasm_host_tenant(e->host), &text);
-    wasmtime_extern_t initialize, start;
-    if (g && find(g, "_initialize", &initialize) && find(g, "qjs_init", &start)) {
-        call(g, &initialize.of.func, NULL, 0, false, &text);
-        if (!text && call(g, &start.of.func, NULL, 0, true, &text) != 0) why = "QuickJS does not start";
-        if (!text && !why) e->image = hak_wasmtime_image_take(g->instance, &why);
-    }
-    if (g) guest_delete(g);
-    if (!e->image) fprintf(stderr, "wasm-server: %s\n", text ? text : why ? why : "no QuickJS");
-    free(text);
-    return e->image != NULL;
-}
-
-engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms)
-{
-    engine *e = calloc(1, sizeof *e);
-    size_t size;
-    uint8_t *bytes = e ? read_file(path, &size) : NULL;
-    if (!bytes) {
-        free(e);
-        return NULL;
-    }
-    e->host = host;
-    e->ticks = limit_ms / TICK_MS + 1;
-    wasmtime_error_t *error;
-    wasm_config_t *config = wasm_config_new();
-    wasmtime_config_epoch_interruption_set(config, true);
-    e->engine = hak_wasmtime_engine_new(host, config, &error);
-    wasmtime_linker_t *linker = e->engine ? wasmtime_linker_new(e->engine) : NULL;
-    bool ok = !failed("wasmtime", error) && !failed("the functions for QuickJS", imports_define(linker));
-    if (ok) {
-        e->module =
-            hak_wasmtime_module_new(hak_wasm_host_tenant(host), e->engine, linker, bytes, size, &error);
-        ok = !failed(path, error) && make_image(e);
-    }
-    if (ok) ok = e->ticking = pthread_create(&e->ticker, NULL, tick, e) == 0;
-    if (linker) wasmtime_linker_delete(linker);
-    free(bytes);
-    if (ok) return e;
-    engine_delete(e);
+    if (complete) return g;
+    *text = strdup("this is not the QuickJS of quickjs-wasi");
+    guest_delete(g);
     return NULL;
-}
-
-void engine_delete(engine *e)
-{
-    atomic_store(&e->ending, true);
-    if (e->ticking) pthread_join(e->ticker, NULL);
-    hak_wasmtime_image_drop(e->image);
-    hak_wasmtime_module_delete(e->module);
-    if (e->engine) wasm_engine_delete(e->engine);
-    free(e);
 }
 
 guest *guest_new(engine *e, hak_wasm_tenant *tenant, char **text)
 {
-    guest *g = instantiate(e, tenant, text);
+    guest *g = guest_instantiate(e, tenant, text);
     if (g && !guest_reset(g)) {
         *text = strdup("hakmem: no linear memory: over a limit, or no memory");
         guest_delete(g);
@@ -241,6 +149,8 @@ guest *guest_new(engine *e, hak_wasm_tenant *tenant, char **text)
 void guest_delete(guest *g)
 {
     hak_wasmtime_instance_close(g->instance);
+    imported_end(&g->imported);
+    free(g->failure);
     free(g);
 }
 
@@ -249,56 +159,137 @@ bool guest_reset(guest *g)
     return hak_wasmtime_reset(g->instance, g->engine->image) == 0;
 }
 
-/* What the guest has there; the guest may write anything anywhere. */
-static char *read_text(guest *g, int32_t at, size_t *length)
+/* n bytes of the guest's memory, which may grow with every call; NULL where there are none. */
+static char *span(guest *g, int32_t at, size_t n)
 {
     size_t size = wasmtime_memory_data_size(g->context, &g->memory);
-    const char *from = (const char *)wasmtime_memory_data(g->context, &g->memory) + (uint32_t)at;
-    if (at == 0 || (uint32_t)at >= size) {
-        *length = 0;
-        return strdup("");
-    }
-    size_t most = size - (uint32_t)at;
-    *length = strnlen(from, most < TEXT_MOST ? most : TEXT_MOST);
-    return strndup(from, *length);
+    if (at == 0 || (uint32_t)at > size || n > size - (uint32_t)at) return NULL;
+    return (char *)wasmtime_memory_data(g->context, &g->memory) + (uint32_t)at;
 }
 
-static int32_t evaluate(guest *g, const char *script, size_t size, char **trap)
+/* Renews what the image holds of the past: seeds and clock. */
+static void begin(guest *g, turn *t)
 {
-    static const char name[] = "script";
-    int32_t all = (int32_t)(size + 1 + sizeof name);
-    int32_t at = call(g, &g->functions[F_MALLOC], &all, 1, true, trap);
-    size_t memory = wasmtime_memory_data_size(g->context, &g->memory);
-    if (*trap) return 0;
-    if (at == 0 || (uint32_t)at > memory || (size_t)all > memory - (uint32_t)at) {
-        *trap = strdup("no memory for the script");
+    seeds s;
+    if (getentropy(&s, SEEDS_BYTES) != 0) fail(g, RUN_REFUSED, strdup("no random numbers"));
+    s.random |= s.random == 0;
+    memcpy(wasmtime_memory_data(g->context, &g->memory) + g->engine->seeds_at, &s, SEEDS_BYTES);
+    imported_begin(&g->imported);
+    g->turn = t;
+    wasmtime_context_set_epoch_deadline(g->context, 1);
+}
+
+static const char script_name[] = "script", value_name[] = "value";
+enum { NAMES_BYTES = sizeof script_name + sizeof value_name };
+
+/* The script's outcome, a promise of an object whose `value` is the script's: so it may await. *names is
+ * where value_name is afterwards. */
+static int32_t evaluate(guest *g, const char *script, size_t size, int32_t *names)
+{
+    int32_t at = CALL(g, F_MALLOC, (int32_t)(size + 1 + NAMES_BYTES));
+    char *to = g->failure ? NULL : span(g, at, size + 1 + NAMES_BYTES);
+    if (!to) {
+        fail(g, RUN_TRAP, strdup("no memory for the script"));
         return 0;
     }
-    char *to = (char *)wasmtime_memory_data(g->context, &g->memory) + (uint32_t)at;
     memcpy(to, script, size);
     to[size] = '\0';
-    memcpy(to + size + 1, name, sizeof name);
-    int32_t arguments[] = {at, (int32_t)size, at + (int32_t)size + 1, 0};
-    return call(g, &g->functions[F_EVAL], arguments, 4, true, trap);
+    memcpy(to + size + 1, script_name, sizeof script_name);
+    memcpy(to + size + 1 + sizeof script_name, value_name, sizeof value_name);
+    int32_t name = at + (int32_t)size + 1;
+    *names = name + (int32_t)sizeof script_name;
+    return CALL(g, F_EVALUATE, at, (int32_t)size, name, EVALUATE_ASYNC);
 }
 
-outcome guest_run(guest *g, const char *script, size_t size, char **text, size_t *length)
+/* Runs the script and all jobs that it leaves. *value: the script's, or what it threw, 0 = none. *note comes
+ * before it. */
+static outcome run(guest *g, const char *script, size_t size, int32_t *value, const char **note)
 {
-    outcome result = RUN_OK;
-    char *trap = NULL;
-    g->interrupted = false;
-    wasmtime_context_set_epoch_deadline(g->context, g->engine->ticks);
-    int32_t value = evaluate(g, script, size, &trap);
-    if (!trap && call(g, &g->functions[F_IS_EXCEPTION], &value, 1, true, &trap)) {
+    int32_t name = 0, promise = evaluate(g, script, size, &name);
+    bool thrown = CALL(g, F_IS_EXCEPTION, promise);
+    while (!thrown && CALL(g, F_HAS_JOBS, 0))
+        thrown = CALL(g, F_RUN_JOB, 0) < 0;
+    if (thrown) {
+        *value = CALL(g, F_EXCEPTION, 0);
+        return RUN_ERROR;
+    }
+    int32_t state = CALL(g, F_PROMISE_STATE, promise);
+    *value = CALL(g, F_PROMISE_RESULT, promise);
+    if (state == PROMISE_FULFILLED) {
+        *value = CALL(g, F_PROPERTY, *value, name);
+        if (CALL(g, F_IS_PROMISE, *value)) {
+            state = CALL(g, F_PROMISE_STATE, *value);
+            *value = CALL(g, F_PROMISE_RESULT, *value);
+        }
+    }
+    if (state == PROMISE_REJECTED) return RUN_ERROR;
+    if (g->imported.rejection_count > 0) {
+        *note = "unhandled rejection: ";
+        *value = g->imported.rejections[0].reason;
+        return RUN_ERROR;
+    }
+    if (state == PROMISE_FULFILLED) return RUN_OK;
+    *note = "the script awaits a promise, and nothing is left that could settle it";
+    *value = 0;
+    return RUN_ERROR;
+}
+
+/* Half of a surrogate pair, which JavaScript allows alone and UTF-8 does not, becomes U+FFFD. What is longer
+ * than it may be ends with a whole character. */
+static size_t make_utf8(char *text, size_t size)
+{
+    for (char *at = text; (at = memchr(at, '\xed', (size_t)(text + size - at))); at++) {
+        if (text + size - at >= 3 && (at[1] & 0x20)) memcpy(at, "\xef\xbf\xbd", 3);
+    }
+    if (size <= TEXT_MOST) return size;
+    size = TEXT_MOST;
+    while (size > 0 && (text[size] & 0xc0) == 0x80)
+        size--;
+    return size;
+}
+
+/* The value as text, which may run more of the script's code; NULL = that threw. */
+static const char *stringify(guest *g, int32_t value, size_t *size)
+{
+    uint32_t length;
+    int32_t at = CALL(g, F_MALLOC, sizeof length), string = at ? CALL(g, F_STRING, value, at) : 0;
+    const char *from = string ? span(g, at, sizeof length) : NULL;
+    if (!from) return NULL;
+    memcpy(&length, from, sizeof length);
+    *size = length;
+    /* The guest may have written anything anywhere. */
+    return span(g, string, length);
+}
+
+outcome guest_run(guest *g, turn *t, const char *script, size_t size, char **text, size_t *length)
+{
+    const char *note = "", *from = "";
+    int32_t value = 0;
+    size_t n = 0;
+    begin(g, t);
+    outcome result = run(g, script, size, &value, &note);
+    if (value && !(from = stringify(g, value, &n))) {
         result = RUN_ERROR;
-        if (!trap) value = call(g, &g->functions[F_GET_EXCEPTION], NULL, 0, true, &trap);
+        from = stringify(g, CALL(g, F_EXCEPTION, 0), &n);
+        if (!from) {
+            from = "";
+            note = "an exception that has no text";
+        }
     }
-    int32_t string = trap ? 0 : call(g, &g->functions[F_GET_STRING], &value, 1, true, &trap);
-    if (!trap) {
-        *text = read_text(g, string, length);
-        return result;
+    g->turn = NULL;
+    if (g->failure) {
+        *text = g->failure;
+        *length = strlen(g->failure);
+        g->failure = NULL;
+        return g->result;
     }
-    *text = trap;
-    *length = strlen(trap);
-    return g->interrupted ? RUN_TIME : RUN_TRAP;
+    size_t before = strlen(note);
+    if (n > TEXT_MOST + 4) n = TEXT_MOST + 4;
+    *text = malloc(before + n + 1);
+    if (*text) {
+        memcpy(*text, note, before);
+        memcpy(*text + before, from, n);
+        *length = before + make_utf8(*text + before, n);
+    }
+    return result;
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
-#include "imports.h"
+#include "engine.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -28,12 +29,27 @@ static void give(wasmtime_val_t *result, int32_t value)
     static wasm_trap_t *name(void *env, wasmtime_caller_t *caller, const wasmtime_val_t *arguments,          \
                              size_t count, wasmtime_val_t *results, size_t result_count)
 
+static imported *of(wasmtime_caller_t *caller)
+{
+    guest *g = wasmtime_context_get_data(wasmtime_caller_context(caller));
+    return &g->imported;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The monotonic clock begins with each script: that of the machine would tell when the image was made. */
 IMPORT(clock_time_get)
 {
     (void)env, (void)count, (void)result_count;
-    struct timespec now;
-    clock_gettime(arguments[0].of.i32 == 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
-    uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    const imported *i = of(caller);
+    bool real = arguments[0].of.i32 == 0;
+    uint64_t ns = real ? clock_ns(CLOCK_REALTIME) : clock_ns(CLOCK_MONOTONIC) - i->start_ns;
+    if (i->time_ns) ns = real ? i->time_ns : 0;
     uint8_t *to = span(caller, arguments[2].of.i32, sizeof ns);
     if (to) memcpy(to, &ns, sizeof ns);
     give(results, to ? WASI_OK : WASI_FAULT);
@@ -53,6 +69,63 @@ IMPORT(random_get)
     }
     give(results, n == 0 ? WASI_OK : WASI_FAULT);
     return NULL;
+}
+
+static void free_value(wasmtime_caller_t *caller, int32_t handle)
+{
+    static const char name[] = "qjs_free_value";
+    wasmtime_extern_t item;
+    if (!wasmtime_caller_export_get(caller, name, sizeof name - 1, &item)) return;
+    wasmtime_val_t argument = {.kind = WASMTIME_I32, .of.i32 = handle};
+    wasm_trap_t *trap = NULL;
+    wasmtime_error_t *error =
+        wasmtime_func_call(wasmtime_caller_context(caller), &item.of.func, &argument, 1, NULL, 0, &trap);
+    /* The script then ends at its next tick. */
+    if (error) wasmtime_error_delete(error);
+    if (trap) wasm_trap_delete(trap);
+}
+
+/* A promise was rejected with nobody to handle it; or one that was is handled after all. */
+IMPORT(promise_rejection)
+{
+    (void)env, (void)count, (void)results, (void)result_count;
+    imported *i = of(caller);
+    rejection r = {arguments[0].of.i32, arguments[1].of.i32, 0};
+    const uint8_t *value = span(caller, r.promise, sizeof r.value);
+    if (value) memcpy(&r.value, value, sizeof r.value);
+    if (arguments[2].of.i32 == 0) {
+        if (i->rejection_count == i->rejection_room) {
+            size_t room = i->rejection_room ? 2 * i->rejection_room : 16;
+            rejection *more = realloc(i->rejections, room * sizeof *more);
+            if (!more) return wasmtime_trap_new("no memory", 9);
+            i->rejections = more;
+            i->rejection_room = room;
+        }
+        i->rejections[i->rejection_count++] = r;
+        return NULL;
+    }
+    for (size_t n = i->rejection_count; n-- > 0;) {
+        rejection known = i->rejections[n];
+        if (known.value != r.value) continue;
+        i->rejections[n] = i->rejections[--i->rejection_count];
+        free_value(caller, known.promise);
+        free_value(caller, known.reason);
+        break;
+    }
+    free_value(caller, r.promise);
+    free_value(caller, r.reason);
+    return NULL;
+}
+
+void imported_begin(imported *i)
+{
+    i->start_ns = clock_ns(CLOCK_MONOTONIC);
+    i->rejection_count = 0;
+}
+
+void imported_end(imported *i)
+{
+    free(i->rejections);
 }
 
 /* No files, no modules, no functions of the host: 0 or the error in env. */
@@ -79,7 +152,7 @@ wasmtime_error_t *imports_define(wasmtime_linker_t *linker)
         {"wasi_snapshot_preview1", "fd_write", "iiii", absent, WASI_BAD_DESCRIPTOR},
         {"env", "host_get_timezone_offset", "ii", absent, 0},
         {"env", "host_interrupt", "", absent, 0},
-        {"env", "host_promise_rejection", "iii-", absent, 0},
+        {"env", "host_promise_rejection", "iii-", promise_rejection, 0},
         {"env", "host_module_normalize", "ii", absent, 0},
         {"env", "host_module_load", "ii", absent, 0},
         {"env", "host_call", "iiiii", absent, 0},

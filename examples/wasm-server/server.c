@@ -5,55 +5,83 @@
  *   GET  /           a page that shows it live
  */
 #define _GNU_SOURCE
+#include "clients.h"
 #include "customers.h"
 
 #include <hakmem/wasm_wasmtime.h>
 
 #include <argp.h>
 #include <arpa/inet.h>
-#include <microhttpd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* page.html, as an array */
 extern const unsigned char page[];
 extern const size_t page_size;
 
-enum { SCRIPT_MOST = 256 << 10 };
+enum {
+    SCRIPT_MOST = 256 << 10,
+    BODY_MOST = 1 << 20,    /* is read to its end before it is refused, as most clients want it */
+    CONNECTIONS_CUT = 64,   /* may wait for their threads to end, beside those that are allowed */
+    DESCRIPTORS_OTHER = 64, /* that are not connections */
+    GRACE_MS = 2000,        /* for scripts that run when the server ends */
+    ANSWER_MS = 10000,      /* for clients to take the last answers */
+};
 
 typedef struct settings {
     const char *guest, *address;
-    unsigned port, connections, limit_ms;
+    unsigned port, connections, connections_of_address, deadline_ms, limit_ms;
     limits limits;
 } settings;
 
-/* The body of a request while it comes in. */
-typedef struct upload {
-    size_t size;
-    bool too_large;
-    char bytes[];
-} upload;
+typedef struct server {
+    customers *customers;
+    clients *clients;
+} server;
+
+typedef enum route { ROUTE_RUN, ROUTE_STATS, ROUTE_PAGE, ROUTE_NONE } route;
+
+typedef struct request {
+    route route;
+    unsigned status; /* that it is refused with; 0 = it is not */
+    size_t size;     /* of the body so far */
+    size_t room;     /* for what of the body is kept */
+    char body[];
+} request;
 
 static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *type, char *text,
-                             size_t size, enum MHD_ResponseMemoryMode mode)
+                             size_t size, enum MHD_ResponseMemoryMode mode, const char *allow)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(size, text, mode);
     if (!response) return MHD_NO;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    /* What a script answers is not to be taken for a page. */
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (allow) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result reply_text(struct MHD_Connection *connection, unsigned status, const char *text)
+static enum MHD_Result refuse(struct MHD_Connection *connection, const request *r)
 {
-    return reply(connection, status, "text/plain; charset=utf-8", (char *)(uintptr_t)text, strlen(text),
-                 MHD_RESPMEM_PERSISTENT);
+    const char *text = "there are POST /run/NAME, GET /stats and GET /\n", *allow = NULL;
+    if (r->status == MHD_HTTP_BAD_REQUEST) text = "a name is 1 to 32 of a-z, 0-9 and '-', not encoded\n";
+    if (r->status == MHD_HTTP_CONTENT_TOO_LARGE) text = "too large: a script has at most 256 KiB\n";
+    if (r->status == MHD_HTTP_METHOD_NOT_ALLOWED) {
+        allow = r->route == ROUTE_RUN ? "POST" : "GET, HEAD";
+        text = r->route == ROUTE_RUN ? "POST only\n" : "GET and HEAD only\n";
+    }
+    return reply(connection, r->status, "text/plain; charset=utf-8", (char *)(uintptr_t)text, strlen(text),
+                 MHD_RESPMEM_PERSISTENT, allow);
 }
 
-static enum MHD_Result run(struct MHD_Connection *connection, customers *all, const char *name,
-                           const upload *u)
+static enum MHD_Result run(struct MHD_Connection *connection, server *s, const char *name, const request *r)
 {
     static const unsigned status[RUN_OUTCOMES] = {
         [RUN_OK] = MHD_HTTP_OK,
@@ -64,10 +92,10 @@ static enum MHD_Result run(struct MHD_Connection *connection, customers *all, co
     };
     char *text;
     size_t length;
-    outcome result = customers_run(all, name, u->bytes, u->size, &text, &length);
+    outcome result = customers_run(s->customers, name, r->body, r->size, &text, &length);
     if (!text) return MHD_NO;
-    return reply(connection, status[result], "text/plain; charset=utf-8", text, length,
-                 MHD_RESPMEM_MUST_FREE);
+    return reply(connection, status[result], "text/plain; charset=utf-8", text, length, MHD_RESPMEM_MUST_FREE,
+                 NULL);
 }
 
 static enum MHD_Result report(struct MHD_Connection *connection, customers *all)
@@ -79,19 +107,57 @@ static enum MHD_Result report(struct MHD_Connection *connection, customers *all)
     customers_report(all, to);
     fclose(to);
     return reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text, size,
-                 MHD_RESPMEM_MUST_FREE);
+                 MHD_RESPMEM_MUST_FREE, NULL);
 }
 
-static enum MHD_Result receive(upload **u, const char *bytes, size_t *size)
+static route find_route(const char *url)
 {
-    if ((*u)->size + *size > SCRIPT_MOST) {
-        (*u)->too_large = true;
-    } else {
-        memcpy((*u)->bytes + (*u)->size, bytes, *size);
-        (*u)->size += *size;
+    if (strncmp(url, "/run/", 5) == 0) return ROUTE_RUN;
+    if (strcmp(url, "/stats") == 0) return ROUTE_STATS;
+    return strcmp(url, "/") == 0 ? ROUTE_PAGE : ROUTE_NONE;
+}
+
+/* The headers are here, the body is not. length: of the body, as far as the client says. */
+static unsigned judge(route to, const char *url, const char *method, unsigned long long length)
+{
+    bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    if (to == ROUTE_NONE) return MHD_HTTP_NOT_FOUND;
+    if (to != ROUTE_RUN) return reads ? 0 : MHD_HTTP_METHOD_NOT_ALLOWED;
+    if (strcmp(method, MHD_HTTP_METHOD_POST) != 0) return MHD_HTTP_METHOD_NOT_ALLOWED;
+    if (!customers_name_is_good(url + 5)) return MHD_HTTP_BAD_REQUEST;
+    return length > SCRIPT_MOST ? MHD_HTTP_CONTENT_TOO_LARGE : 0;
+}
+
+static enum MHD_Result begin_request(struct MHD_Connection *connection, const char *url, const char *method,
+                                     request **made)
+{
+    const char *header =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    bool chunked =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    unsigned long long length = header && !chunked ? strtoull(header, NULL, 10) : 0;
+    route to = find_route(url);
+    unsigned status = judge(to, url, method, length);
+    if (!status && length > BODY_MOST) status = MHD_HTTP_CONTENT_TOO_LARGE;
+    size_t room = status || to != ROUTE_RUN ? 0 : chunked ? SCRIPT_MOST : (size_t)length;
+    request *r = malloc(sizeof *r + room);
+    if (!r) return MHD_NO;
+    *r = (request){to, status, 0, room};
+    *made = r;
+    /* libmicrohttpd closes the connection after an answer to a body that it has not read. */
+    return length > BODY_MOST ? refuse(connection, r) : MHD_YES;
+}
+
+/* What is not kept is read and forgotten, up to a point. */
+static enum MHD_Result receive(request *r, const char *bytes, size_t *size)
+{
+    if (!r->status && r->route == ROUTE_RUN) {
+        if (*size <= r->room - r->size) memcpy(r->body + r->size, bytes, *size);
+        else r->status = MHD_HTTP_CONTENT_TOO_LARGE;
     }
+    r->size += *size;
     *size = 0;
-    return MHD_YES;
+    return r->size > BODY_MOST ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url,
@@ -99,40 +165,38 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
                               void **state)
 {
     (void)version;
-    upload *u = *state;
-    if (!u) {
-        u = malloc(sizeof *u + SCRIPT_MOST);
-        if (!u) return MHD_NO;
-        u->size = 0;
-        u->too_large = false;
-        *state = u;
-        return MHD_YES;
-    }
-    if (*size > 0) return receive(&u, bytes, size);
-    if (strcmp(method, "POST") == 0 && strncmp(url, "/run/", 5) == 0) {
-        const char *name = url + 5;
-        if (!customers_name_is_good(name, strlen(name))) {
-            return reply_text(connection, MHD_HTTP_BAD_REQUEST, "a name has 1 to 32 of a-z, 0-9 and '-'\n");
-        }
-        if (u->too_large) {
-            return reply_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "a script has at most 256 KiB\n");
-        }
-        return run(connection, user, name, u);
-    }
-    if (strcmp(method, "GET") == 0 && strcmp(url, "/stats") == 0) return report(connection, user);
-    if (strcmp(method, "GET") == 0 && strcmp(url, "/") == 0) {
-        return reply(connection, MHD_HTTP_OK, "text/html; charset=utf-8", (char *)(uintptr_t)page, page_size,
-                     MHD_RESPMEM_PERSISTENT);
-    }
-    return reply_text(connection, MHD_HTTP_NOT_FOUND, "there are POST /run/NAME, GET /stats and GET /\n");
+    server *s = user;
+    request *r = *state;
+    if (!r) return begin_request(connection, url, method, (request **)state);
+    if (*size > 0) return receive(r, bytes, size);
+    clients_set(s->clients, connection, CLIENT_WAITS);
+    enum MHD_Result result;
+    if (r->status) result = refuse(connection, r);
+    else if (r->route == ROUTE_RUN) result = run(connection, s, url + 5, r);
+    else if (r->route == ROUTE_STATS) result = report(connection, s->customers);
+    else
+        result = reply(connection, MHD_HTTP_OK, "text/html; charset=utf-8", (char *)(uintptr_t)page,
+                       page_size, MHD_RESPMEM_PERSISTENT, NULL);
+    clients_set(s->clients, connection, CLIENT_TAKES);
+    return result;
 }
 
+/* The answer is out, or will never be. */
 static void end_request(void *user, struct MHD_Connection *connection, void **state,
                         enum MHD_RequestTerminationCode why)
 {
-    (void)user, (void)connection, (void)why;
+    (void)why;
+    const server *s = user;
+    clients_set(s->clients, connection, CLIENT_SENDS);
     free(*state);
     *state = NULL;
+}
+
+/* Names are compared as they come: decoded, "a%00b" would be the customer "a". */
+static size_t leave_encoded(void *user, struct MHD_Connection *connection, char *text)
+{
+    (void)user, (void)connection;
+    return strlen(text);
 }
 
 static unsigned number(const char *text, unsigned least, unsigned most, struct argp_state *state,
@@ -158,6 +222,15 @@ static error_t option(int key, char *text, struct argp_state *state)
         return 0;
     case 'n':
         s->connections = number(text, 1, 10000, state, "--connections");
+        return 0;
+    case 'o':
+        s->connections_of_address = number(text, 1, 10000, state, "--per-address");
+        return 0;
+    case 'd':
+        s->deadline_ms = number(text, 100, 600000, state, "--deadline");
+        return 0;
+    case 'r':
+        s->limits.processors = number(text, 1, 1000, state, "--processors");
         return 0;
     case 'm':
         s->limits.linear_bytes = (size_t)number(text, 2, 4096, state, "--memory") << 20;
@@ -187,51 +260,93 @@ static error_t option(int key, char *text, struct argp_state *state)
 static const struct argp_option options[] = {
     {"address", 'a', "ADDRESS", 0, "IPv4 address to listen on (127.0.0.1)", 0},
     {"port", 'p', "PORT", 0, "port, 0 = any that is free (8080)", 0},
-    {"connections", 'n', "N", 0, "connections at once, a thread each (100)", 0},
+    {"connections", 'n', "N", 0, "connections at once, a thread each (200)", 0},
+    {"per-address", 'o', "N", 0, "of these, from one address (half of them)", 0},
+    {"deadline", 'd', "MS", 0, "time to send a request, and time to take its answer (10000)", 0},
+    {"processors", 'r', "N", 0, "scripts that run at once (as many as the process may use)", 0},
     {"memory", 'm', "MIB", 0, "linear memory of a customer (16)", 0},
     {"instances", 'i', "N", 0, "instances of a customer at once (8)", 0},
-    {"customers", 'c', "N", 0, "customers at most (100)", 0},
-    {"time", 'l', "MS", 0, "time that a script has (200)", 0},
+    {"customers", 'c', "N", 0, "customers at most, then idle ones are retired (100)", 0},
+    {"time", 'l', "MS", 0, "CPU time that a script has (200)", 0},
     {0},
 };
 
+/* A descriptor for each connection. */
+static bool raise_descriptors(unsigned connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = connections + CONNECTIONS_CUT + DESCRIPTORS_OTHER;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return true;
+    limit.rlim_cur = wanted;
+    if (wanted <= limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0) return true;
+    fprintf(stderr, "wasm-server: %u connections need %lu file descriptors, the limit is %lu\n", connections,
+            (unsigned long)wanted, (unsigned long)limit.rlim_max);
+    return false;
+}
+
+static struct MHD_Daemon *listen_at(const settings *s, const struct sockaddr_in *address, server *to)
+{
+    /* A thread each: a script runs in the thread of its connection. No timeout, clients.c has deadlines. */
+    return MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0, NULL, NULL, handle, to,
+        MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, s->connections + CONNECTIONS_CUT,
+        MHD_OPTION_NOTIFY_COMPLETED, end_request, to, MHD_OPTION_NOTIFY_CONNECTION, clients_notify,
+        to->clients, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_END);
+}
+
 static int serve(const settings *s, hak_wasm_host *host, engine *e)
 {
-    customers *all = customers_new(host, e, &s->limits);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
-    if (!all || inet_pton(AF_INET, s->address, &address.sin_addr) != 1) {
+    if (inet_pton(AF_INET, s->address, &address.sin_addr) != 1) {
         fprintf(stderr, "wasm-server: '%s' is not an IPv4 address\n", s->address);
         return 1;
     }
-    /* A thread each, so that nobody waits behind a tenant whose script takes long. */
-    struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, all,
-        MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, s->connections,
-        MHD_OPTION_NOTIFY_COMPLETED, end_request, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
-    if (!daemon) {
-        fprintf(stderr, "wasm-server: cannot listen on %s:%u\n", s->address, s->port);
-        customers_delete(all);
-        return 1;
-    }
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-    printf("listening on http://%s:%u/\n", s->address, info->port);
-    fflush(stdout);
+    server to = {customers_new(host, e, &s->limits),
+                 clients_new(s->connections, s->connections_of_address, s->deadline_ms)};
+    struct MHD_Daemon *daemon = to.customers && to.clients ? listen_at(s, &address, &to) : NULL;
+    if (daemon) {
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+        printf("listening on http://%s:%u/\n", s->address, info->port);
+        fflush(stdout);
 
-    /* Blocked in all threads by main. */
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    int which;
-    sigwait(&ends, &which);
-    MHD_stop_daemon(daemon);
-    customers_delete(all);
-    return 0;
+        /* Blocked in all threads by main. */
+        sigset_t ends;
+        sigemptyset(&ends);
+        sigaddset(&ends, SIGINT);
+        sigaddset(&ends, SIGTERM);
+        int which;
+        sigwait(&ends, &which);
+
+        /* No new connections; what runs may finish, then it is ended and its clients told. */
+        int listening = MHD_quiesce_daemon(daemon);
+        if (listening >= 0) shutdown(listening, SHUT_RD);
+        clients_wait(to.clients, GRACE_MS);
+        customers_end(to.customers);
+        clients_wait(to.clients, ANSWER_MS);
+        MHD_stop_daemon(daemon);
+        if (listening >= 0) close(listening);
+    } else {
+        fprintf(stderr, "wasm-server: cannot listen on %s:%u\n", s->address, s->port);
+    }
+    if (to.clients) clients_delete(to.clients);
+    if (to.customers) customers_delete(to.customers);
+    return daemon ? 0 : 1;
+}
+
+static unsigned usable_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
 int main(int argc, char **argv)
 {
-    settings s = {NULL, "127.0.0.1", 8080, 100, 200, {100, 8, 16 << 20, 1 << 20}};
+    settings s = {.address = "127.0.0.1",
+                  .port = 8080,
+                  .connections = 200,
+                  .deadline_ms = 10000,
+                  .limit_ms = 200,
+                  .limits = {100, 8, usable_processors(), 16 << 20, 1 << 20}};
     const struct argp argp = {options,
                               option,
                               "QUICKJS.wasm",
@@ -240,6 +355,8 @@ int main(int argc, char **argv)
                               NULL,
                               NULL};
     argp_parse(&argp, argc, argv, 0, NULL, &s);
+    if (s.connections_of_address == 0) s.connections_of_address = (s.connections + 1) / 2;
+    if (!raise_descriptors(s.connections)) return 1;
 
     sigset_t ends;
     sigemptyset(&ends);

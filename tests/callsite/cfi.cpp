@@ -60,7 +60,7 @@ long saved_below(Dwarf_Frame *frame, int reg)
     return -(long)ops[1].number;
 }
 
-bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hk_cfi_rule *rule)
+bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hkc_cfi_rule *rule)
 {
     Dwarf_Frame *frame;
     if (dwarf_cfi_addrframe(cfi, address, &frame) != 0) return false;
@@ -93,13 +93,13 @@ TEST_CASE("rules are those that elfutils reads")
         Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
         if (cfi != nullptr) {
             uintptr_t function = 0;
-            std::vector<uintptr_t> starts(hk_cfi_functions(image.low + 1, nullptr, 0));
-            hk_cfi_functions(image.low + 1, starts.data(), starts.size());
+            std::vector<uintptr_t> starts(hkc_cfi_functions(image.low + 1, nullptr, 0));
+            hkc_cfi_functions(image.low + 1, starts.data(), starts.size());
             // Return addresses; a prime step meets all kinds of places in reasonable time.
             for (uintptr_t pc = image.low + 1; pc < image.high; pc += 7) {
-                hk_cfi_rule expected = {}, got = {};
+                hkc_cfi_rule expected = {}, got = {};
                 bool exists = expected_rule(cfi, pc - 1 - image.bias, &expected);
-                bool found = hk_cfi_rule_at(pc, &got);
+                bool found = hkc_cfi_rule_at(pc, &got);
                 compared++;
                 rules += exists;
                 if (exists != found || (exists && (expected.cfa_from_fp != got.cfa_from_fp ||
@@ -111,7 +111,7 @@ TEST_CASE("rules are those that elfutils reads")
                     CHECK(expected.cfa_offset == got.cfa_offset);
                     CHECK(expected.fp_below == got.fp_below);
                 }
-                uintptr_t start = hk_cfi_function(pc);
+                uintptr_t start = hkc_cfi_function(pc);
                 if (exists && (start == 0 || start >= pc || start < function))
                     FAIL("the function of " << std::hex << pc - image.bias);
                 auto behind = std::upper_bound(starts.begin(), starts.end(), pc - 1);
@@ -133,25 +133,25 @@ TEST_CASE("rules are those that elfutils reads")
 TEST_CASE("addresses outside of images have neither rule nor function")
 {
     static char data[16];
-    hk_cfi_rule rule;
+    hkc_cfi_rule rule;
     for (uintptr_t pc : {(uintptr_t)1, (uintptr_t)data, ~(uintptr_t)0}) {
-        CHECK_FALSE(hk_cfi_in_image(pc));
-        CHECK(hk_cfi_function(pc) == 0);
-        CHECK_FALSE(hk_cfi_rule_at(pc, &rule));
+        CHECK_FALSE(hkc_cfi_in_image(pc));
+        CHECK(hkc_cfi_function(pc) == 0);
+        CHECK_FALSE(hkc_cfi_rule_at(pc, &rule));
     }
-    CHECK(hk_cfi_in_image((uintptr_t)&std::strlen + 1));
+    CHECK(hkc_cfi_in_image((uintptr_t)&std::strlen + 1));
 }
 
-__attribute__((noinline)) static hk_cfi_frame caller_seen()
+__attribute__((noinline)) static hkc_cfi_frame caller_seen()
 {
-    return hk_cfi_caller(HK_CFI_CALLER_SP());
+    return hkc_cfi_caller(HKC_CFI_CALLER_SP());
 }
 
 TEST_CASE("a step leads to the caller's return address")
 {
     uintptr_t own_return = (uintptr_t)__builtin_return_address(0);
-    hk_cfi_frame frame = caller_seen();
-    hk_cfi_rule rule;
-    REQUIRE(hk_cfi_rule_at(frame.pc, &rule));
-    CHECK(hk_cfi_up(frame, &rule).pc == own_return);
+    hkc_cfi_frame frame = caller_seen();
+    hkc_cfi_rule rule;
+    REQUIRE(hkc_cfi_rule_at(frame.pc, &rule));
+    CHECK(hkc_cfi_up(frame, &rule).pc == own_return);
 }

@@ -57,10 +57,10 @@ std::multimap<uintptr_t, std::string> expected_names(const char *path, uintptr_t
     return names;
 }
 
-hk_image own_image()
+hkc_image own_image()
 {
-    hk_image image;
-    REQUIRE(hk_image_at((uintptr_t)&hk_test_exported, &image));
+    hkc_image image;
+    REQUIRE(hkc_image_at((uintptr_t)&hk_test_exported, &image));
     return image;
 }
 
@@ -80,14 +80,14 @@ void remove_copy(const std::string &path)
     REQUIRE(std::system(("rm -r " + path.substr(0, path.rfind('/'))).c_str()) == 0);
 }
 
-// What hk_symbols_read visits, of several at one place the first.
+// What hkc_symbols_read visits, of several at one place the first.
 struct Symbols {
-    hk_symbols_source source;
+    hkc_symbols_source source;
     std::map<uintptr_t, std::string> names, files;
 
-    Symbols(const hk_image &image, const char *debug_root)
+    Symbols(const hkc_image &image, const char *debug_root)
     {
-        source = hk_symbols_read(&image, debug_root, visit, this);
+        source = hkc_symbols_read(&image, debug_root, visit, this);
     }
 
     static void visit(void *user, uintptr_t start, const char *name, const char *file)
@@ -105,9 +105,9 @@ struct Symbols {
 
 TEST_CASE("every function of .symtab has the name that elfutils gives it")
 {
-    hk_image image = own_image();
+    hkc_image image = own_image();
     Symbols symbols(image, "/nonexistent");
-    REQUIRE(symbols.source == HK_SYMBOLS_SYMTAB);
+    REQUIRE(symbols.source == HKC_SYMBOLS_SYMTAB);
     auto expected = expected_names("/proc/self/exe", image.bias);
     REQUIRE(expected.size() > 100);
     size_t wrong = 0;
@@ -126,7 +126,7 @@ TEST_CASE("every function of .symtab has the name that elfutils gives it")
 
 TEST_CASE("a local function has its source file, an exported one has none")
 {
-    hk_image image = own_image();
+    hkc_image image = own_image();
     Symbols symbols(image, "/nonexistent");
     CHECK(local_to_this_file(1) != 0);
     REQUIRE(symbols.files.count((uintptr_t)&local_to_this_file) == 1);
@@ -138,10 +138,10 @@ TEST_CASE("a local function has its source file, an exported one has none")
 TEST_CASE("a stripped program keeps the names that it exports")
 {
     std::string path = changed_copy("stripped", "strip");
-    hk_image image = own_image();
+    hkc_image image = own_image();
     image.path = path.c_str();
     Symbols symbols(image, "/nonexistent");
-    CHECK(symbols.source == HK_SYMBOLS_DYNSYM);
+    CHECK(symbols.source == HKC_SYMBOLS_DYNSYM);
     CHECK(symbols.name_at((uintptr_t)&hk_test_exported) == "hk_test_exported");
     CHECK(symbols.name_at((uintptr_t)&local_to_this_file).empty());
     remove_copy(path);
@@ -156,12 +156,12 @@ TEST_CASE("a stripped program takes the names of its debug package")
     REQUIRE(std::system(("mkdir -p " + root + "/.build-id/ab && mv " + debug + " " + root +
                          "/.build-id/ab/01cd.debug")
                             .c_str()) == 0);
-    hk_image image = own_image();
+    hkc_image image = own_image();
     image.path = stripped.c_str();
     image.build_id = id;
     image.build_id_size = sizeof id;
     Symbols symbols(image, root.c_str());
-    CHECK(symbols.source == HK_SYMBOLS_DEBUG);
+    CHECK(symbols.source == HKC_SYMBOLS_DEBUG);
     CHECK(symbols.name_at((uintptr_t)&local_to_this_file).find("local_to_this_file") != std::string::npos);
     remove_copy(stripped);
     remove_copy(debug);
@@ -169,14 +169,14 @@ TEST_CASE("a stripped program takes the names of its debug package")
 
 TEST_CASE("broken files have no symbols, and errno is kept")
 {
-    hk_image image = own_image();
+    hkc_image image = own_image();
     for (const char *command : {"truncate -s 100", "truncate -s 0", "truncate -s 9000", "rm"}) {
         std::string path = changed_copy("broken", command);
         image.path = path.c_str();
         image.build_id = nullptr;
         errno = 77;
         Symbols symbols(image, "/nonexistent");
-        CHECK(symbols.source == HK_SYMBOLS_NONE);
+        CHECK(symbols.source == HKC_SYMBOLS_NONE);
         CHECK(errno == 77);
         CHECK(symbols.names.empty());
         remove_copy(path);
@@ -187,22 +187,22 @@ TEST_CASE("the image of an address")
 {
     // A function that no sanitizer replaces.
     const auto function = (uintptr_t)&getpagesize;
-    hk_image image;
-    REQUIRE(hk_image_at(function, &image));
+    hkc_image image;
+    REQUIRE(hkc_image_at(function, &image));
     char stem[16];
-    hk_image_stem(&image, stem, sizeof stem);
+    hkc_image_stem(&image, stem, sizeof stem);
     CHECK(std::string(stem) == "libc");
-    hk_image_stem(&image, stem, 3);
+    hkc_image_stem(&image, stem, 3);
     CHECK(std::string(stem) == "li");
     CHECK(image.build_id != nullptr);
     CHECK(image.build_id_size >= 8);
     CHECK(image.low <= function);
     CHECK(image.high > function);
-    hk_image own = own_image();
-    hk_image_stem(&own, stem, sizeof stem);
+    hkc_image own = own_image();
+    hkc_image_stem(&own, stem, sizeof stem);
     CHECK(std::string(stem).empty());
     int on_stack = 0;
-    CHECK_FALSE(hk_image_at((uintptr_t)&on_stack, &image));
+    CHECK_FALSE(hkc_image_at((uintptr_t)&on_stack, &image));
 }
 
 } // namespace

@@ -54,7 +54,7 @@ TEST_CASE("every size: usable size, alignment, contents")
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     TestCtx ctx(s.space, &options);
     for (size_t n : many_sizes()) {
         void *p = hak_alloc(ctx, n);
@@ -80,7 +80,7 @@ TEST_CASE("live blocks never overlap, and keep their contents")
     CAPTURE(which);
     TestSpace s;
     Errors errors;
-    hak_options options = variant(which);
+    Options options = variant(which);
     options.on_error = Errors::record;
     options.error_user = &errors;
     TestCtx ctx(s.space, &options);
@@ -148,7 +148,7 @@ TEST_CASE("calloc is zero on fresh and on recycled memory")
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     TestCtx ctx(s.space, &options);
     const size_t sizes[] = {0,    1,    8,    24,    100,   512,    600,    2048,
                             5000, 8192, 9000, 40000, 66000, 700000, 3 * MiB};
@@ -192,7 +192,7 @@ TEST_CASE("aligned blocks")
     CAPTURE(which);
     TestSpace s;
     Errors errors;
-    hak_options options = variant(which);
+    Options options = variant(which);
     options.on_error = Errors::record;
     options.error_user = &errors;
     TestCtx ctx(s.space, &options);
@@ -256,7 +256,7 @@ TEST_CASE("a freed block is used again: steady work needs no more memory")
 TEST_CASE("small blocks cost little more than their bytes")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     for (size_t n :
          {(size_t)16, (size_t)24, (size_t)40, (size_t)56, (size_t)104, (size_t)512, (size_t)1000}) {
@@ -281,7 +281,7 @@ TEST_CASE("many blocks of a little more than 8 KiB cost little more than their b
 TEST_CASE("a class of one block holds little more than it")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options);
     for (size_t n = 1280; n <= 32 * KiB; n += n / 8)
@@ -294,7 +294,7 @@ TEST_CASE("a class of one block holds little more than it")
 TEST_CASE("the first slab of a class is of units that were not in use before")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options);
     std::vector<void *> blocks;

@@ -126,7 +126,7 @@ TEST_CASE("big_cache bounds what is kept")
 {
     auto kept = [](size_t budget, size_t *os_kept) {
         TestSpace s;
-        hak_options options = ctx_options();
+        Options options = ctx_options();
         options.big_cache = budget;
         TestCtx ctx(s.space, &options);
         ballast(ctx, 200 * MiB);
@@ -159,7 +159,7 @@ TEST_CASE("big_cache bounds what is kept")
 TEST_CASE("a block is kept once it is asked for again")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.big_cache = 4 * MiB;
     TestCtx ctx(s.space, &options);
     const size_t n = 2 * MiB + 64 * KiB;
@@ -234,7 +234,7 @@ TEST_CASE("freed runs that are kept at hand serve before fresh pages do")
 
 TEST_CASE("a block that grows to many megabytes is advised to be huge pages")
 {
-    TestSpace s([](hak_space_options &options) { options.huge_from = 8 * MiB; });
+    TestSpace s([](SpaceOptions &options) { options.huge_from = 8 * MiB; });
     TestCtx ctx(s.space);
     void *p = hak_alloc(ctx, 2 * MiB);
     p = hak_realloc(ctx, p, 3 * MiB);
@@ -254,7 +254,7 @@ TEST_CASE("without a cache a freed big block is unmapped, and freeing it again i
 {
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     options.big_cache = HAK_NONE;
     TestCtx ctx(s.space, &options);
     size_t before = s.os.reserved();

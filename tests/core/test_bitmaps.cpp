@@ -15,9 +15,9 @@ namespace
 
 const size_t UNIT = 16 * KiB;
 
-hak_options unpacked()
+Options unpacked()
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     options.big_cache = HAK_NONE;
     return options;
@@ -44,7 +44,7 @@ void free_all(hak_ctx *ctx, std::vector<void *> &blocks)
 TEST_CASE("a slab is charged for the bitmap that its class needs, and for none when it is gone")
 {
     TestSpace s;
-    hak_options options = unpacked();
+    Options options = unpacked();
     TestCtx ctx(s.space, &options);
     for (auto [n, bytes] : std::initializer_list<std::pair<size_t, size_t>>{{8, 128},
                                                                             {16, 128},
@@ -86,7 +86,7 @@ TEST_CASE("bitmaps of larger blocks share pages")
     space_options.buffer_only = true;
     hak_space *space = hak_space_new(&space_options);
     REQUIRE(space != nullptr);
-    hak_options options = unpacked();
+    Options options = unpacked();
     hak_ctx *ctx = hak_ctx_new(space, &options);
     std::vector<void *> blocks = fill_up(ctx, n, heap);
     const size_t before = resident_pages(buffer, size);
@@ -106,14 +106,14 @@ TEST_CASE("each unit may have the longest bitmap, whatever others of its chunk h
     // The last chunk is not whole.
     TestSpace outer;
     std::vector<char> buffer(2 * MiB + 700 * KiB);
-    hak_space_options space_options = test::space_options(outer.os);
+    SpaceOptions space_options = test::space_options(outer.os);
     space_options.buffer = buffer.data();
     space_options.buffer_size = buffer.size();
     space_options.buffer_only = true;
     hak_space *space = hak_space_new(&space_options);
     REQUIRE(space != nullptr);
-    hak_options options = unpacked();
-    options.magazine = 1;
+    Options options = unpacked();
+    options.magazine = HAK_NONE;
     hak_ctx *ctx = hak_ctx_new(space, &options);
     std::vector<void *> blocks = fill_up(ctx, 8);
     const size_t most = blocks.size();
@@ -148,7 +148,7 @@ TEST_CASE("threads whose contexts have units of one chunk take bitmaps there at 
 {
     TestSpace s;
     Crew crew(3, [&](size_t id) {
-        hak_options options = unpacked();
+        Options options = unpacked();
         hak_ctx *ctx = hak_ctx_new(s.space, &options);
         // With so much a context sets units aside.
         std::vector<void *> base = fill_up(ctx, 512, 2 * MiB);

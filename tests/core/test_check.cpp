@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 using namespace test;
@@ -16,13 +17,15 @@ namespace
 struct Checked {
     TestSpace s;
     Errors errors;
-    hak_options options;
+    Options options;
     hak_ctx *ctx;
 
-    explicit Checked(unsigned debug = 0, size_t packed = HAK_NONE) : options(ctx_options(&errors))
+    explicit Checked(unsigned debug = 0, size_t packed = HAK_NONE, bool shared = false)
+        : options(ctx_options(&errors))
     {
         options.debug = debug;
         options.packed_bytes = packed;
+        options.shared = shared;
         ctx = hak_ctx_new(s.space, &options);
         REQUIRE(ctx != nullptr);
     }
@@ -252,28 +255,222 @@ TEST_CASE("a pointer into the middle of a block")
     CHECK(c.errors.take() == "");
 }
 
-TEST_CASE("a wrong size in a sized free or realloc, with HAK_DEBUG_CHECK")
+TEST_CASE("a second free tells DOUBLE_FREE although the memory went back, with HAK_DEBUG_CHECK")
 {
-    Checked c(HAK_DEBUG_CHECK);
-    for (size_t n : {(size_t)40, (size_t)600, (size_t)20000, 2 * MiB}) {
-        CAPTURE(n);
-        void *keep = hak_alloc(c.ctx, n), *p = hak_alloc(c.ctx, n);
-        hak_free_sized(c.ctx, p, 3 * n);
-        c.require_one(HAK_E_SIZE, p);
-        // The real size was used: the block is free, the heap sound.
-        CHECK(stats_of(c.ctx).live_blocks == 1);
-        p = hak_alloc(c.ctx, n);
-        fill(p, n, 5);
-        void *q = hak_realloc_sized(c.ctx, p, n / 3, 2 * n);
-        c.require_one(HAK_E_SIZE, p);
-        REQUIRE(q != nullptr);
-        CHECK(filled(q, n, 5));
-        hak_free_sized(c.ctx, q, 2 * n);
-        hak_free_sized(c.ctx, keep, n);
+    const bool shared = GENERATE(false, true);
+    const size_t n = GENERATE((size_t)3000, 30 * KiB, 65535 - (size_t)1, (size_t)65535, 100 * KiB, MiB);
+    CAPTURE(shared, n);
+    Checked c(HAK_DEBUG_CHECK, HAK_NONE, shared);
+    TestCtx other(c.s.space);
+    void *p = hak_alloc(c.ctx, n), *theirs = nullptr;
+    hak_free(c.ctx, p);
+    hak_ctx_trim(c.ctx);
+    CHECK_FALSE(hak_owns(c.ctx, p));
+    for (int i = 0; i < 2; i++) {
+        hak_free(c.ctx, p);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+        CHECK(hak_realloc(c.ctx, p, n) == nullptr);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+        hak_free(c.ctx, static_cast<char *>(p) + 8);
+        c.require_one(HAK_E_FOREIGN, static_cast<char *>(p) + 8);
+    }
+    // The memory of another context is its own.
+    for (int i = 0; i < 100 && hak_ctx_of(c.s.space, p) != other; i++)
+        REQUIRE((theirs = hak_alloc(other, n)) != nullptr);
+    REQUIRE(hak_ctx_of(c.s.space, p) == other);
+    hak_free(c.ctx, p);
+    c.require_one(HAK_E_FOREIGN, p);
+    CHECK(hak_usable_size(other, theirs) >= n);
+    require_sound(other);
+    require_sound(c.ctx);
+}
+
+TEST_CASE("realloc of a free block or into the middle of one is detected with HAK_DEBUG_CHECK, in place too")
+{
+    const bool shared = GENERATE(false, true);
+    const size_t n = GENERATE((size_t)40, (size_t)500, (size_t)3000, 30 * KiB, 100 * KiB, 2 * MiB);
+    CAPTURE(shared, n);
+    Checked c(HAK_DEBUG_CHECK, 0, shared);
+    void *keep = hak_alloc(c.ctx, n);
+    char *p = static_cast<char *>(hak_alloc(c.ctx, n));
+    for (size_t to : {n, n - 1, n + 1, 2 * n}) {
+        CHECK(hak_realloc(c.ctx, p + 8, to) == nullptr);
+        c.require_one(HAK_E_POINTER, p + 8);
+        CHECK(hak_realloc_sized_cs(c.ctx, p + 8, n, to, 0, 0) == nullptr);
+        c.require_one(HAK_E_POINTER, p + 8);
+    }
+    hak_free(c.ctx, p);
+    for (size_t to : {n, n - 1, n + 1, 2 * n}) {
+        CHECK(hak_realloc(c.ctx, p, to) == nullptr);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+        CHECK(hak_realloc_sized(c.ctx, p, n, to) == nullptr);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+    }
+    CHECK(stats_of(c.ctx).live_blocks == 1);
+    require_sound(c.ctx);
+    hak_free(c.ctx, keep);
+}
+
+TEST_CASE("misuse that nothing tells without HAK_DEBUG_CHECK keeps the heap sound")
+{
+    Checked c(0, HAK_NONE);
+    char *p = static_cast<char *>(hak_alloc(c.ctx, 64)), *keep = static_cast<char *>(hak_alloc(c.ctx, 64));
+    SECTION("a block freed twice goes to two callers")
+    {
+        hak_free(c.ctx, p);
+        hak_free(c.ctx, p);
+        CHECK(hak_alloc(c.ctx, 64) == p);
+        CHECK(hak_alloc(c.ctx, 64) == p);
         CHECK(c.errors.take() == "");
-        CHECK(stats_of(c.ctx).live_blocks == 0);
+        // Both callers give it back.
+        hak_free(c.ctx, p);
+        hak_free(c.ctx, p);
+        hak_ctx_flush(c.ctx);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+    }
+    SECTION("a pointer into a block goes to one")
+    {
+        hak_free(c.ctx, p + 8);
+        CHECK(hak_alloc(c.ctx, 64) == p + 8);
+        hak_free(c.ctx, p + 8);
+        CHECK(c.errors.take() == "");
+        hak_ctx_flush(c.ctx);
+        c.require_one(HAK_E_POINTER, p + 8);
+        hak_free(c.ctx, p);
+    }
+    SECTION("a realloc in place takes a pointer for a block's")
+    {
+        CHECK(hak_realloc(c.ctx, p + 8, 60) == p + 8);
+        hak_free(c.ctx, p);
+        CHECK(hak_realloc(c.ctx, p, 60) == p);
+        CHECK(c.errors.take() == "");
+    }
+    SECTION("a realloc that needs another block finds it, but for a block in a magazine")
+    {
+        CHECK(hak_realloc(c.ctx, p + 8, 200) == nullptr);
+        c.require_one(HAK_E_POINTER, p + 8);
+        hak_free(c.ctx, p);
+        void *moved = hak_realloc(c.ctx, p, 200);
+        CHECK(moved != nullptr);
+        CHECK(c.errors.take() == "");
+        hak_free(c.ctx, moved);
+        hak_ctx_flush(c.ctx);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+        CHECK(hak_realloc(c.ctx, p, 200) == nullptr);
+        c.require_one(HAK_E_DOUBLE_FREE, p);
+    }
+    hak_free(c.ctx, keep);
+    hak_ctx_flush(c.ctx);
+    CHECK(c.errors.take() == "");
+    CHECK(stats_of(c.ctx).live_blocks == 0);
+    require_sound(c.ctx);
+}
+
+TEST_CASE("any told size but the last asked for is wrong, with HAK_DEBUG_CHECK")
+{
+    const bool shared = GENERATE(false, true), poison = GENERATE(false, true);
+    CAPTURE(shared, poison);
+    Checked c(poison ? HAK_DEBUG_POISON : HAK_DEBUG_CHECK, 0, shared);
+    for (size_t n : {(size_t)0, (size_t)1, (size_t)40, (size_t)500, (size_t)513, (size_t)600, (size_t)4000,
+                     (size_t)20000, 32 * KiB, (size_t)65534, (size_t)65535, (size_t)100000, MiB, MiB + 1,
+                     2 * MiB, 5 * MiB + 7}) {
+        void *keep = hak_alloc(c.ctx, n);
+        for (size_t told : {n - 1, n + 1, n / 3, 3 * n + 1, n + 65536, n ^ 8}) {
+            if (told == n || told == HAK_NONE) continue;
+            CAPTURE(n, told);
+            void *p = hak_alloc(c.ctx, n);
+            hak_free_sized(c.ctx, p, told);
+            c.require_one(HAK_E_SIZE, p);
+            // The real size was used: the block is free, the heap sound.
+            REQUIRE(stats_of(c.ctx).live_blocks == 1);
+            for (size_t to : {n, n + 1, n - n / 8, n / 2, n + n / 16, 2 * n + 40}) {
+                CAPTURE(to);
+                p = hak_alloc(c.ctx, n);
+                fill(p, n, 5);
+                void *q = hak_realloc_sized(c.ctx, p, told, to);
+                c.require_one(HAK_E_SIZE, p);
+                REQUIRE(q != nullptr);
+                REQUIRE(filled(q, std::min(n, to), 5));
+                // It is what was last asked for from now on.
+                q = hak_realloc_sized_cs(c.ctx, q, to, to, 0, 0);
+                hak_free_sized(c.ctx, q, to);
+                REQUIRE(c.errors.take() == "");
+            }
+        }
+        hak_free_sized(c.ctx, keep, n);
+        REQUIRE(c.errors.take() == "");
+        REQUIRE(stats_of(c.ctx).live_blocks == 0);
+    }
+    require_sound(c.ctx);
+}
+
+TEST_CASE("right sizes of blocks from any function are taken for right with HAK_DEBUG_CHECK")
+{
+    const bool shared = GENERATE(false, true);
+    Checked c(HAK_DEBUG_CHECK, 0, shared);
+    for (size_t n : {(size_t)0, (size_t)3, (size_t)100, (size_t)513, (size_t)5000, (size_t)70000, 3 * MiB}) {
+        CAPTURE(n);
+        for (size_t align :
+             {(size_t)1, (size_t)8, (size_t)16, (size_t)64, (size_t)4096, (size_t)65536, 2 * MiB}) {
+            CAPTURE(align);
+            void *p = hak_aligned_alloc(c.ctx, align, n);
+            hak_free_sized(c.ctx, p, n + 1);
+            c.require_one(HAK_E_SIZE, p);
+            p = hak_aligned_alloc(c.ctx, align, n);
+            p = hak_realloc_sized(c.ctx, p, n, n + 1);
+            hak_free_sized(c.ctx, p, n + 1);
+            REQUIRE(c.errors.take() == "");
+        }
+        hak_free_sized(c.ctx, hak_calloc(c.ctx, n, 1), n);
+        hak_free_sized(c.ctx, hak_calloc_cs(c.ctx, 1, n, 0, 0), n);
+        hak_free_sized(c.ctx, hak_realloc(c.ctx, nullptr, n), n);
+        hak_free_sized(c.ctx, hak_alloc(c.ctx, n), HAK_NONE);
+        CHECK(c.errors.take() == "");
+    }
+    // A failure leaves what was asked for as it was.
+    void *p = hak_alloc(c.ctx, 100);
+    REQUIRE(hak_limit(c.ctx, 0, committed_of(c.ctx), nullptr, nullptr) == 0);
+    CHECK(hak_realloc_sized(c.ctx, p, 100, 64 * MiB) == nullptr);
+    p = hak_realloc_sized(c.ctx, p, 100, 90);
+    REQUIRE(p != nullptr);
+    hak_free_sized(c.ctx, p, 90);
+    CHECK(c.errors.take() == "");
+    require_sound(c.ctx);
+}
+
+TEST_CASE("a limit refuses what there is no room to note, with HAK_DEBUG_CHECK")
+{
+    const bool shared = GENERATE(false, true);
+    const size_t n = GENERATE((size_t)40, (size_t)3000, 60 * KiB);
+    CAPTURE(shared, n);
+    Checked c(HAK_DEBUG_CHECK, 0, shared);
+    hak_free(c.ctx, hak_alloc(c.ctx, n));
+    for (size_t more = 0; more < 160 * KiB; more += 4 * KiB) {
+        const size_t hard = committed_of(c.ctx) + more;
+        REQUIRE(hak_limit(c.ctx, 0, hard, nullptr, nullptr) == 0);
+        std::vector<void *> blocks;
+        while (void *p = hak_alloc(c.ctx, n))
+            blocks.push_back(p);
+        CHECK(committed_of(c.ctx) <= hard);
+        CHECK(stats_of(c.ctx).live_blocks == blocks.size());
+        for (void *p : blocks)
+            hak_free_sized(c.ctx, p, n);
+        CHECK(c.errors.take() == "");
         require_sound(c.ctx);
     }
+}
+
+TEST_CASE("a retired context does not look at told sizes without HAK_DEBUG_CHECK")
+{
+    const bool shared = GENERATE(false, true);
+    Checked c(0, 0, shared);
+    void *p = hak_alloc(c.ctx, 500), *q = hak_alloc(c.ctx, 500);
+    hak_ctx_retire(c.ctx);
+    hak_free_sized(c.ctx, p, 3000);
+    CHECK(c.errors.take() == "");
+    hak_free_sized(c.ctx, q, 3000);
+    CHECK(c.errors.take() == "");
+    c.ctx = nullptr; // it went with its last block
 }
 
 TEST_CASE("HAK_DEBUG_POISON: patterns")
@@ -350,7 +547,7 @@ TEST_CASE("HAK_DEBUG_ABORT aborts after the callback")
             struct rlimit no_core = {0, 0};
             setrlimit(RLIMIT_CORE, &no_core);
             std::signal(SIGABRT, SIG_DFL);
-            hak_options options = ctx_options();
+            Options options = ctx_options();
             options.debug = debug;
             options.error_user = &ends[1];
             options.on_error = [](void *user, hak_error, const void *, const char *) {
@@ -392,7 +589,7 @@ TEST_CASE("without a callback misuse is ignored silently")
 TEST_CASE("bookkeeping is off the blocks: writing over free ones disturbs nothing")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options);
     std::vector<void *> blocks;

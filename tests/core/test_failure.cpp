@@ -30,15 +30,15 @@ struct Block {
 using Scenario = std::function<void(Run &)>;
 
 // `exact`: how every n-th failure must end: with the heap as the scenario's calls say.
-void fail_everywhere(const Scenario &scenario, const std::function<void(hak_space_options &)> &change = {},
-                     hak_options ctx_opts = ctx_options())
+void fail_everywhere(const Scenario &scenario, const std::function<void(SpaceOptions &)> &change = {},
+                     Options ctx_opts = ctx_options())
 {
     uint64_t n = 1;
     for (;; n++) {
         CAPTURE(n);
         Run run;
         run.os.fail_nth(n);
-        hak_space_options options = space_options(run.os, 16 * MiB);
+        SpaceOptions options = space_options(run.os, 16 * MiB);
         if (change) change(options);
         run.space = hak_space_new(&options);
         // A refused extent is asked for again at half its size, so that the creation may still succeed.
@@ -74,9 +74,9 @@ void fail_everywhere(const Scenario &scenario, const std::function<void(hak_spac
     REQUIRE(n > 1);
 }
 
-hak_options unpacked()
+Options unpacked()
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     return options;
 }
@@ -141,20 +141,20 @@ TEST_CASE("mixed allocation without packing")
 
 TEST_CASE("mixed allocation with checks and poison")
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.debug = HAK_DEBUG_CHECK | HAK_DEBUG_POISON;
     fail_everywhere(mixed, {}, options);
 }
 
 TEST_CASE("mixed allocation in small extents without caches")
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.big_cache = HAK_NONE;
     fail_everywhere(
         mixed,
-        [](hak_space_options &o) {
+        [](SpaceOptions &o) {
             o.reserve = 4 * MiB;
-            o.idle_bytes = HAK_NONE;
+            o.idle_bytes = o.idle_percent = HAK_NONE;
         },
         options);
 }
@@ -279,6 +279,43 @@ TEST_CASE("aligned blocks of all sizes")
     });
 }
 
+TEST_CASE("aligned blocks of zeros that grow and shrink")
+{
+    Options options = GENERATE(0, 1) ? unpacked() : ctx_options();
+    fail_everywhere(
+        [](Run &run) {
+            std::vector<Block> blocks;
+            unsigned id = 0;
+            for (size_t align = 8; align <= 64 * KiB; align *= 8)
+                for (size_t n : {(size_t)10, (size_t)700, (size_t)40000, 3 * MiB / 2}) {
+                    void *p = hak_aligned_calloc(run.ctx, align, 1, n);
+                    run.require(p != nullptr);
+                    if (!p) continue;
+                    REQUIRE((addr(p) % align == 0 && all_bytes(p, n, 0)));
+                    fill(p, n, ++id);
+                    blocks.push_back({p, n, id});
+                }
+            for (size_t to : {(size_t)3000, (size_t)300, (size_t)90000, (size_t)20})
+                for (Block &b : blocks) {
+                    size_t align = to < 1000 ? 128 : 8192, usable = hak_usable_size(run.ctx, b.p);
+                    bool shrinks = to <= usable && addr(b.p) % align == 0;
+                    void *p = hak_aligned_realloc(run.ctx, b.p, align, to);
+                    run.require(p != nullptr);
+                    REQUIRE((p || !shrinks));
+                    if (p) {
+                        REQUIRE(addr(p) % align == 0);
+                        b = {p, to, b.id};
+                        fill(p, to, b.id);
+                    }
+                    REQUIRE(filled(b.p, b.n, b.id));
+                }
+            for (const Block &b : blocks)
+                hak_free(run.ctx, b.p);
+            REQUIRE(stats_of(run.ctx).live_blocks == 0);
+        },
+        {}, options);
+}
+
 TEST_CASE("everything refused for a while")
 {
     TestSpace s;
@@ -310,7 +347,7 @@ TEST_CASE("everything refused for a while")
 TEST_CASE("quotas survive failures: what was refused is not counted")
 {
     hak_quota *group = hak_quota_new(nullptr, 64 * MiB);
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.quota = group;
     fail_everywhere(
         [group](Run &run) {

@@ -64,7 +64,7 @@ int fork_tree(hak_ctx *ctx, unsigned rounds, unsigned depth)
 
 TEST_CASE("fork: beside running threads, 300 times, nested")
 {
-    hak_options options = shared_options();
+    Options options = shared_options();
     hak_ctx *ctx = hak_ctx_new(nullptr, &options);
     REQUIRE(ctx != nullptr);
     std::atomic<bool> stop{false};

@@ -37,7 +37,7 @@ TEST_CASE("a large block that grows moves into a freed one, and grows there with
 {
     const bool shared = GENERATE(false, true);
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.shared = shared;
     TestCtx ctx(s.space, &options);
     Held run(ctx, 280 * KiB);
@@ -107,7 +107,7 @@ TEST_CASE("a block with room shrinks like others")
 TEST_CASE("room behind a block goes back when it is idle, and is there again when it is wanted")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     TestCtx ctx(s.space, &options);
     Held run(ctx, 280 * KiB);
     void *big = freed(ctx, 2 * MiB);

@@ -11,7 +11,7 @@ TEST_CASE("inline: the layout is the library's, and so are the classes")
 {
     CHECK(hak_inline_layout() == HAK_INLINE_LAYOUT);
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     options.shared = GENERATE(false, true);
     TestCtx ctx(s.space, &options);
@@ -36,7 +36,7 @@ TEST_CASE("inline: at hand or not, whose block it is")
 {
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options), other(s.space, &options);
     int foreign = 0;
@@ -74,14 +74,14 @@ TEST_CASE("inline: contexts of every kind")
     CAPTURE(kind);
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     static const char *const names[] = {"a", "b"};
     options.labels = names;
     options.label_count = kind == 1 ? 0 : 2;
     if (kind == 2) options.debug = HAK_DEBUG_CHECK;
     if (kind == 3) options.debug = HAK_DEBUG_POISON;
     if (kind == 4) options.shared = true;
-    if (kind == 5) options.phase = 48;
+    if (kind == 5) options.first_offset = 48;
     TestCtx ctx(s.space, &options);
     struct Block {
         void *p;

@@ -232,7 +232,7 @@ const History HISTORIES[] = {
              else s.make(0, CLASS);
      },
      3, CLASS, BEFORE},
-    {"a batch of one class leaves while the other empties its stock",
+    {"a batch of one class leaves while the other empties its transfer cache",
      [](State &s, int me) {
          for (size_t i = 0; i < 3; i++)
              if (me) hak_free(s.ctx, s.block[0][i]);
@@ -262,7 +262,7 @@ const History HISTORIES[] = {
          }
      },
      3, CLASS, BEFORE},
-    {"a block is freed while its slab goes over to a heap that has a pile",
+    {"a block is freed while its slab goes over to a heap that has a remote cache",
      [](State &s, int me) {
          if (me) {
              hak_free(s.ctx, s.made[1].back());
@@ -372,7 +372,7 @@ std::string verify(State &s, size_t freed)
 uint64_t explore(hak_space *space, const History &history, int first, uint64_t a, uint64_t b)
 {
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     options.shared = true;
     options.labels = LABELS;
     options.label_count = 1;

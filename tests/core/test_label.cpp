@@ -69,7 +69,7 @@ TEST_CASE("names")
 {
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     TestCtx ctx(s.space, &options);
     char name[] = "string";
     hak_label string = hak_label_define(ctx, name);
@@ -103,11 +103,29 @@ TEST_CASE("names")
     CHECK(hak_label_stats(ctx, string, &info) == 0);
 }
 
+TEST_CASE("names that the limit refuses take no memory")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (size_t i = 0; i < 8 * MiB / 64; i++)
+        REQUIRE(hak_alloc(ctx, 64) != nullptr);
+    // Room for thousands of names, but not for a label byte a block.
+    REQUIRE(hak_limit(ctx, 0, stats_of(ctx).committed_bytes + 96 * KiB, nullptr, nullptr) == 0);
+    REQUIRE(hak_label_define(ctx, "first") == 0);
+    const size_t before = stats_of(ctx).metadata_bytes;
+    for (int i = 0; i < 3000; i++)
+        REQUIRE(hak_label_define(ctx, ("a name " + std::to_string(i)).c_str()) == 0);
+    CHECK(stats_of(ctx).metadata_bytes == before);
+    REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);
+    CHECK(hak_label_define(ctx, "first") == 1);
+    require_sound(ctx);
+}
+
 TEST_CASE("253 labels, all exact")
 {
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     TestCtx ctx(s.space, &options);
     Account account;
     std::vector<hak_label> labels;
@@ -137,7 +155,7 @@ TEST_CASE("the sum of the labels is the total, at random moments")
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     TestCtx ctx(s.space, &options);
     Account account;
     struct Block {
@@ -224,7 +242,7 @@ TEST_CASE("labels may come when blocks exist already")
     int which = GENERATE(0, 1, 2, 3);
     CAPTURE(which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     TestCtx ctx(s.space, &options);
     Account account;
     std::vector<void *> early;
@@ -295,7 +313,7 @@ TEST_CASE("an undefined label is booked somewhere, and the sums stay exact")
     int which = GENERATE(0, 1, 2);
     CAPTURE(which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     TestCtx ctx(s.space, &options);
     hak_label a = hak_label_define(ctx, "a");
     std::vector<void *> blocks;
@@ -325,7 +343,7 @@ TEST_CASE("a visit tells labels that nobody defined as 0")
 {
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     TestSpace space;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = packed;
     TestCtx ctx(space.space, &options);
     REQUIRE(hak_label_define(ctx, "one") == 1);
@@ -357,7 +375,7 @@ TEST_CASE("an unlabelled context pays nothing for labels")
 {
     auto metadata = [](bool labelled) {
         TestSpace s;
-        hak_options options = ctx_options();
+        Options options = ctx_options();
         options.packed_bytes = HAK_NONE;
         TestCtx ctx(s.space, &options);
         hak_label label = labelled ? hak_label_define(ctx, "x") : (hak_label)0;
@@ -371,7 +389,7 @@ TEST_CASE("an unlabelled context pays nothing for labels")
 TEST_CASE("slabs of like label bytes lie together, so that few pages of these are touched")
 {
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options);
     hak_label label = hak_label_define(ctx, "x");

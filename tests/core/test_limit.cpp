@@ -62,7 +62,7 @@ TEST_CASE("the hard limit is never passed, and the context stays usable")
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     CAPTURE(hard, packed);
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = packed;
     TestCtx ctx(s.space, &options);
     REQUIRE(committed_of(ctx) <= hard);
@@ -243,7 +243,7 @@ TEST_CASE("a quota counts exactly what its contexts committed")
     TestSpace s;
     hak_quota *group = hak_quota_new(nullptr, 0);
     REQUIRE(group != nullptr);
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.quota = group;
     size_t peak = 0;
     {
@@ -278,7 +278,7 @@ TEST_CASE("what is refused is in no quota's peak")
     TestSpace s;
     hak_quota *host = hak_quota_new(nullptr, 0), *tenant = hak_quota_new(host, 64 * MiB);
     REQUIRE((host && tenant));
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.quota = tenant;
     {
         TestCtx c(s.space, &options);
@@ -311,7 +311,7 @@ TEST_CASE("quota trees: every level holds")
     hak_quota *host = hak_quota_new(nullptr, 6 * MiB);
     hak_quota *tenant = hak_quota_new(host, 4 * MiB), *other = hak_quota_new(host, 0);
     REQUIRE((host && tenant && other));
-    hak_options in_tenant = ctx_options(), in_other = ctx_options();
+    Options in_tenant = ctx_options(), in_other = ctx_options();
     in_tenant.quota = tenant;
     in_other.quota = other;
     {
@@ -361,7 +361,7 @@ TEST_CASE("hak_quota_set")
 {
     TestSpace s;
     hak_quota *group = hak_quota_new(nullptr, MiB);
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.quota = group;
     {
         TestCtx ctx(s.space, &options);

@@ -20,7 +20,7 @@ void run(uint64_t seed, uint64_t operations)
         Shadow shadow([&] { return random.next(); });
         for (uint64_t i = 0; i < operations; i++) {
             shadow.step();
-            if (i % 20011 == 0) shadow.verify();
+            if (i % 5003 == 0) shadow.verify();
         }
         shadow.finish();
         CHECK(shadow.most_blocks > (operations < 50000 ? 10 : 200));

@@ -254,13 +254,13 @@ TEST_CASE("functions of the table that concern pages are called one at a time")
 {
     Alone alone;
     hak_os os = alone.table();
-    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
     options.os = &os;
     options.huge_from = 1;
     hak_space *space = hak_space_new(&options);
     REQUIRE(space != nullptr);
     Crew crew(3, [&](size_t) {
-        hak_options ctx_opts = HAK_OPTIONS_INIT;
+        Options ctx_opts = ctx_options();
         ctx_opts.big_cache = HAK_NONE;
         hak_ctx *ctx = hak_ctx_new(space, &ctx_opts);
         expect(ctx != nullptr, "no context");
@@ -277,7 +277,7 @@ TEST_CASE("optional entries may be missing")
 {
     FakeOs os;
     hak_os table = *os.table();
-    hak_space_options options = space_options(os);
+    SpaceOptions options = space_options(os);
     options.os = &table;
     bool has_remap = true;
     SECTION("no remap: blocks are copied")

@@ -39,7 +39,7 @@ TEST_CASE("every transition keeps the contents")
     if (which == 4 && form != SIZED) return;
     CAPTURE(which, form);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     Errors errors;
     options.on_error = Errors::record;
     options.error_user = &errors;
@@ -166,7 +166,7 @@ TEST_CASE("a small block moves to one that is at hand, and nothing moves that is
     CAPTURE(shared);
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     options.shared = shared;
     options.packed_bytes = HAK_NONE;
     TestCtx root(s.space, &options);
@@ -229,7 +229,7 @@ TEST_CASE("a shrink never fails, even when the OS refuses everything and the lim
     int form = GENERATE(1, 3), which = GENERATE(0, 1, 2);
     CAPTURE(limited, form, which);
     TestSpace s;
-    hak_options options = variant(which);
+    Options options = variant(which);
     for (size_t from : SIZES)
         for (size_t to : SIZES) {
             if (to > from) break;
@@ -267,7 +267,7 @@ TEST_CASE("a failing growth leaves the block as it was")
     CAPTURE(form);
     TestSpace s;
     Errors errors;
-    hak_options options = ctx_options(&errors);
+    Options options = ctx_options(&errors);
     TestCtx ctx(s.space, &options);
     for (size_t from : SIZES) {
         CAPTURE(from);
@@ -324,7 +324,7 @@ TEST_CASE("many blocks grow side by side")
 TEST_CASE("realloc without memory counts one failure, and none where the block stays")
 {
     TestSpace space;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(space.space, &options);
     void *p = hak_alloc(ctx, 2000), *large = hak_alloc(ctx, 300 * KiB);

@@ -38,7 +38,7 @@ TEST_CASE("shared: a block may change threads in every way")
 
 TEST_CASE("shared: misuse is told from any thread")
 {
-    Shared ctx([](hak_options &options) { options.debug = HAK_DEBUG_CHECK; });
+    Shared ctx([](Options &options) { options.debug = HAK_DEBUG_CHECK; });
     Shared other;
     char outside[16];
     const size_t n = GENERATE((size_t)40, 20 * KiB, 2 * MiB);
@@ -244,7 +244,7 @@ TEST_CASE("shared: a hundred threads at once, each with a heap of its own")
 TEST_CASE("shared: destroy with a million blocks on their way home")
 {
     TestSpace space;
-    hak_options options = shared_options();
+    Options options = shared_options();
     hak_ctx *ctx = hak_ctx_new(space.space, &options);
     const size_t count = EFFORT > 1 ? 1000000 : 200000;
     std::vector<void *> blocks(count);
@@ -314,7 +314,7 @@ TEST_CASE("shared: the hard limit is never passed, by eight threads neither")
     CAPTURE(by_quota);
     hak_quota *quota = hak_quota_new(nullptr, by_quota ? hard : 0);
     {
-        Shared ctx([&](hak_options &options) { options.quota = quota; });
+        Shared ctx([&](Options &options) { options.quota = quota; });
         if (!by_quota) REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
         std::atomic<uint64_t> refused{0};
         Crew crew(8, [&](size_t t) {
@@ -443,7 +443,7 @@ TEST_CASE("shared: no memory at all leaves frees working")
 TEST_CASE("shared: retire ends with the last block, whoever frees it")
 {
     TestSpace space;
-    hak_options options = shared_options();
+    Options options = shared_options();
     hak_ctx *ctx = hak_ctx_new(space.space, &options);
     std::vector<Block> blocks[3];
     Crew fillers(3, [&](size_t t) {
@@ -565,7 +565,7 @@ TEST_CASE("shared: every failed allocation is counted, that of a thread without 
 
 TEST_CASE("shared: a block that a shrink could not move is freed with its size by another thread")
 {
-    Shared shared([](hak_options &o) { o.debug = HAK_DEBUG_CHECK; });
+    Shared shared([](Options &o) { o.debug = HAK_DEBUG_CHECK; });
     void *large = nullptr, *p = nullptr;
     Crew crew(1, [&](size_t) {
         large = hak_alloc(shared, 1000);
@@ -580,4 +580,41 @@ TEST_CASE("shared: a block that a shrink could not move is freed with its size b
     hak_free_sized(shared, p, 40);
     CHECK(shared.errors.take() == "");
     CHECK(stats_of(shared).live_blocks == 0);
+}
+
+// Blocks of every size that a magazine keeps, freed: what is at hand is not live.
+TEST_CASE("the peak of a shared context begins anew within 64 KiB a thread")
+{
+    Shared s;
+    auto churn = [&] {
+        for (size_t n :
+             {(size_t)40, (size_t)200, 1000 * (size_t)1, 5000 * (size_t)1, 40 * KiB, 200 * KiB, 984 * KiB})
+            for (int round = 0; round < 40; round++) {
+                std::vector<void *> blocks;
+                for (int i = 0; i < 8; i++)
+                    blocks.push_back(hak_alloc(s.ctx, n));
+                for (void *p : blocks)
+                    hak_free(s.ctx, p);
+            }
+    };
+    churn();
+    run_thread(churn);
+    run_thread([&] {
+        churn();
+        hak_ctx_thread_done(s.ctx);
+    });
+    CHECK(stats_of(s.ctx).live_bytes == 0);
+    CHECK(stats_of(s.ctx).peak_bytes >= 8 * 984 * KiB);
+    // The third thread ran on the stack of the second, whose heap it took, and left it with a word.
+    hak_ctx_thread_done(s.ctx);
+    const size_t threads = 3;
+    hak_ctx_peak_reset(s.ctx);
+    CHECK(stats_of(s.ctx).peak_bytes <= threads * 64 * KiB);
+    void *p = hak_alloc(s.ctx, 3 * MiB), *q = hak_alloc(s.ctx, 700 * KiB);
+    const size_t live = stats_of(s.ctx).live_bytes;
+    hak_free(s.ctx, p);
+    hak_free(s.ctx, q);
+    CHECK(stats_of(s.ctx).peak_bytes + threads * 64 * KiB >= live);
+    CHECK(stats_of(s.ctx).peak_bytes <= live + threads * 64 * KiB);
+    require_empty(s.ctx);
 }

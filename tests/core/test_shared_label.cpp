@@ -8,7 +8,7 @@ using namespace test;
 namespace
 {
 
-void without_labels(hak_options &options)
+void without_labels(Options &options)
 {
     options.labels = nullptr;
     options.label_count = 0;
@@ -78,7 +78,7 @@ TEST_CASE("shared: labels may come when there are heaps with blocks")
             }
         };
         allocate(ctx, random, mine, 3000, 0);
-        // Magazines and outboxes have blocks of before.
+        // Magazines and remote caches have blocks of before.
         meeting.meet();
         keep_half(all[(t + 1) % THREADS]);
         meeting.meet([&] {

@@ -50,7 +50,7 @@ struct Plan {
     size_t rounds = 3;
     size_t hard = 0; // limit of each context
     unsigned debug = 0;
-    unsigned magazine = 0;
+    size_t magazine = 0;
     size_t fail_every = 0; // page requests that fail
     bool big = true;
 };
@@ -62,7 +62,7 @@ class Stress
         : plan_(plan), seed_(seed), meeting_(plan.threads), mail_(plan.threads), kept_(plan.threads)
     {
         for (size_t c = 0; c < CONTEXTS; c++) {
-            hak_options options = ctx_options(&errors_[c]);
+            Options options = ctx_options(&errors_[c]);
             options.shared = true;
             options.labels = LABELS;
             options.label_count = LABEL_COUNT - 1;
@@ -444,6 +444,6 @@ TEST_CASE("stress: without magazines, and with the smallest")
 {
     Plan plan;
     plan.ops = 2000 * EFFORT;
-    plan.magazine = GENERATE(1u, 2u);
+    plan.magazine = GENERATE((size_t)HAK_NONE, (size_t)2);
     stress(plan, 1);
 }

@@ -17,13 +17,13 @@ using namespace test;
 namespace
 {
 
-hak_space_options plain()
+SpaceOptions plain()
 {
-    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
     return options;
 }
 
-void require_rejected(const hak_space_options &options)
+void require_rejected(const SpaceOptions &options)
 {
     const char *why = hak_space_options_error(&options);
     REQUIRE(why != nullptr);
@@ -32,7 +32,7 @@ void require_rejected(const hak_space_options &options)
     CHECK(hak_space_new(&options) == nullptr);
 }
 
-void require_accepted(const hak_space_options &options)
+void require_accepted(const SpaceOptions &options)
 {
     const char *why = hak_space_options_error(&options);
     INFO((why ? why : "no error"));
@@ -69,10 +69,10 @@ size_t vm_size()
 
 TEST_CASE("space options: what is refused, with a reason in one line")
 {
-    hak_space_options options = plain();
+    SpaceOptions options(plain());
     SECTION("size")
     {
-        for (size_t size : {(size_t)0, sizeof options - 1, sizeof options + 8}) {
+        for (size_t size : {(size_t)0, (size_t)4, sizeof options - 1, sizeof options + 8192, SIZE_MAX}) {
             options.size = size;
             require_rejected(options);
         }
@@ -98,6 +98,33 @@ TEST_CASE("space options: what is refused, with a reason in one line")
         options.buffer_size = 128 * KiB - 1;
         require_rejected(options);
     }
+    SECTION("buffer that cannot be so large")
+    {
+        Buffer buffer(128 * KiB);
+        options.buffer = buffer.bytes.get();
+        for (size_t n : {SIZE_MAX, SIZE_MAX - addr(options.buffer), SIZE_MAX / 2, 1024 * GiB + 1}) {
+            options.buffer_size = n;
+            require_rejected(options);
+        }
+    }
+    SECTION("buffer that ends above max_address")
+    {
+        Buffer buffer(256 * KiB);
+        options.buffer = buffer.bytes.get();
+        options.buffer_size = buffer.size;
+        for (uintptr_t max :
+             {addr(options.buffer) + buffer.size - 1, addr(options.buffer), addr(options.buffer) - 1}) {
+            options.max_address = max;
+            require_rejected(options);
+        }
+        options.max_address = addr(options.buffer) + buffer.size;
+        require_accepted(options);
+    }
+    SECTION("buffer_size without a buffer")
+    {
+        options.buffer_size = MiB;
+        require_rejected(options);
+    }
     SECTION("buffer_only without a buffer")
     {
         options.buffer_only = true;
@@ -110,7 +137,11 @@ TEST_CASE("space options: what is refused, with a reason in one line")
         options.os = &table;
         SECTION("size")
         {
-            table.size = sizeof table - 8;
+            table.size = GENERATE((size_t)0, sizeof table - 1, SIZE_MAX);
+        }
+        SECTION("too old to have all that is needed")
+        {
+            table.size = offsetof(hak_os, clock);
         }
         SECTION("reserve")
         {
@@ -135,7 +166,7 @@ TEST_CASE("space options: what is refused, with a reason in one line")
 
 TEST_CASE("space options: what is accepted")
 {
-    hak_space_options options = plain();
+    SpaceOptions options(plain());
     require_accepted(options);
     options.reserve = 4 * MiB;
     require_accepted(options);
@@ -144,6 +175,7 @@ TEST_CASE("space options: what is accepted")
     options.idle_bytes = HAK_NONE;
     options.idle_ns = 1;
     options.huge_from = HAK_NONE;
+    options.idle_percent = 1000;
     require_accepted(options);
     CHECK(hak_space_options_error(nullptr) == nullptr);
     hak_space_delete(hak_space_new(nullptr));
@@ -154,7 +186,7 @@ TEST_CASE("no block at or above max_address")
 {
     TestSpace s;
     uintptr_t max = (uintptr_t)1 << 47;
-    hak_space_options options = space_options(s.os, 64 * MiB);
+    SpaceOptions options = space_options(s.os, 64 * MiB);
     SECTION("2^31")
     {
         max = options.max_address = (uintptr_t)1 << 31;
@@ -196,7 +228,7 @@ TEST_CASE("buffer_only: the buffer is all there is")
 {
     TestSpace outer;
     Buffer buffer(512 * KiB + 333);
-    hak_space_options options = space_options(outer.os);
+    SpaceOptions options = space_options(outer.os);
     options.buffer = buffer.bytes.get();
     options.buffer_size = buffer.size;
     options.buffer_only = true;
@@ -248,10 +280,96 @@ TEST_CASE("buffer_only: the buffer is all there is")
     std::memset(buffer.bytes.get(), 1, buffer.size);
 }
 
+namespace
+{
+
+size_t fill_up(hak_ctx *ctx, hak_label label, size_t n)
+{
+    size_t bytes = 0;
+    while (void *p = hak_alloc_cs(ctx, n, label, 0)) {
+        std::memset(p, 0x5A, n);
+        bytes += hak_usable_size(ctx, p);
+    }
+    return bytes;
+}
+
+} // namespace
+
+TEST_CASE("a buffer is for blocks where nobody has labels, and for label bytes as they are needed")
+{
+    const size_t size = GENERATE(256 * KiB, MiB, 5 * MiB + 12345, 64 * MiB);
+    const bool shared = GENERATE(false, true);
+    CAPTURE(size, shared);
+    Buffer buffer(size);
+    SpaceOptions options(plain());
+    options.buffer = buffer.bytes.get();
+    options.buffer_size = size;
+    options.buffer_only = true;
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    static const char *const names[] = {"red"};
+    Options without = ctx_options(), with = without;
+    without.shared = with.shared = shared;
+    with.labels = names;
+    with.label_count = 1;
+    size_t first = 0;
+    for (int round = 0; round < 3; round++) {
+        CAPTURE(round);
+        {
+            TestCtx ctx(space, &without);
+            fill_up(ctx, 0, 1000);
+            size_t committed = committed_of(ctx);
+            // All but what the records of the units, and ends of pages, take.
+            CHECK(committed + (size > MiB ? size / 40 : 48 * KiB) >= size);
+            if (round == 0) first = committed;
+            CHECK(committed == first);
+            // Full: label bytes are not to be had, and nothing has changed.
+            CHECK(hak_label_define(ctx, "late") == 0);
+            require_sound(ctx);
+        }
+        {
+            TestCtx ctx(space, &with);
+            hak_label red = 1;
+            std::vector<void *> blocks;
+            for (size_t n = 8; n <= 20000; n += n / 2) {
+                void *p = hak_alloc_cs(ctx, n, red, 0);
+                if (p) blocks.push_back(p);
+            }
+            fill_up(ctx, red, size > MiB ? 300 : 40);
+            require_sound(ctx);
+            // In a smaller one a unit for each of the classes above is most of it.
+            if (size >= MiB) CHECK(stats_of(ctx).live_bytes * 2 > size);
+            hak_label_info info;
+            REQUIRE(hak_label_stats(ctx, red, &info) == 0);
+            CHECK(info.live_bytes == stats_of(ctx).live_bytes);
+            // What was freed can be had again, in other sizes too.
+            for (void *p : blocks)
+                hak_free(ctx, p);
+            for (size_t n : {(size_t)16, (size_t)200, (size_t)3000})
+                fill_up(ctx, red, n);
+            require_sound(ctx);
+        }
+        {
+            // A label that comes late, beside a context without.
+            TestCtx other(space, &without), ctx(space, &without);
+            void *p = hak_alloc(ctx, 5000), *q = hak_alloc(ctx, 40);
+            REQUIRE((p && q && hak_alloc(other, 5000)));
+            hak_label late = hak_label_define(ctx, "late");
+            REQUIRE(late == 1);
+            CHECK((hak_label_of(ctx, p) == 0 && hak_label_of(ctx, q) == 0));
+            fill_up(other, 0, 500);
+            fill_up(ctx, late, 500);
+            require_sound(ctx);
+            require_sound(other);
+        }
+    }
+    hak_space_delete(space);
+}
+
 TEST_CASE("a space that begins in a buffer asks the OS only when that is full")
 {
     Buffer buffer(MiB);
-    TestSpace s([&](hak_space_options &options) {
+    TestSpace s([&](SpaceOptions &options) {
         options.buffer = buffer.bytes.get();
         options.buffer_size = buffer.size;
     });
@@ -276,7 +394,7 @@ TEST_CASE("a space that begins in a buffer asks the OS only when that is full")
 
 TEST_CASE("a small reserve grows by extents")
 {
-    TestSpace s([](hak_space_options &options) { options.reserve = 4 * MiB; });
+    TestSpace s([](SpaceOptions &options) { options.reserve = 4 * MiB; });
     uint64_t before = s.os.counts.reserve;
     TestCtx a(s.space), b(s.space);
     std::vector<void *> blocks;
@@ -299,7 +417,7 @@ TEST_CASE("a small reserve grows by extents")
 TEST_CASE("the reserve option sets the size of an extent; refused ones are halved down to 4 MiB")
 {
     FakeOs os;
-    hak_space_options options = space_options(os, 1024 * MiB);
+    SpaceOptions options = space_options(os, 1024 * MiB);
     SECTION("granted")
     {
         hak_space *space = hak_space_new(&options);
@@ -334,7 +452,7 @@ TEST_CASE("the reserve option sets the size of an extent; refused ones are halve
 
 TEST_CASE("the default reserve is 64 GiB, or what there is")
 {
-    TestSpace s([](hak_space_options &options) { options.reserve = 0; });
+    TestSpace s([](SpaceOptions &options) { options.reserve = 0; });
     TestCtx ctx(s.space);
     REQUIRE(hak_alloc(ctx, 1) != nullptr);
     CHECK(s.os.largest_reserve >= 64 * GiB);
@@ -344,9 +462,9 @@ TEST_CASE("the default reserve is 64 GiB, or what there is")
 TEST_CASE("deleting a space empties the quotas of its contexts")
 {
     FakeOs os;
-    hak_space_options options = space_options(os);
+    SpaceOptions options = space_options(os);
     hak_space *space = hak_space_new(&options);
-    hak_options of_ctx = ctx_options();
+    Options of_ctx = ctx_options();
     of_ctx.quota = hak_quota_new(nullptr, 0);
     hak_ctx *ctx = hak_ctx_new(space, &of_ctx);
     REQUIRE(hak_alloc(ctx, 100000) != nullptr);
@@ -384,7 +502,7 @@ TEST_CASE("a process with little address space")
 TEST_CASE("huge_from: new chunks are advised when so much is in use")
 {
     auto huge_calls = [](size_t from) {
-        TestSpace s([&](hak_space_options &options) { options.huge_from = from; });
+        TestSpace s([&](SpaceOptions &options) { options.huge_from = from; });
         TestCtx ctx(s.space);
         for (size_t total = 0; total < 80 * MiB; total += 100000)
             REQUIRE(hak_alloc(ctx, 100000) != nullptr);
@@ -400,7 +518,7 @@ TEST_CASE("fresh slabs of a class that has many are made resident by one call ea
 {
     std::vector<char> buffer(4 * MiB);
     bool in_buffer = GENERATE(false, true);
-    TestSpace s([&](hak_space_options &options) {
+    TestSpace s([&](SpaceOptions &options) {
         if (!in_buffer) return;
         options.buffer = buffer.data();
         options.buffer_size = buffer.size();
@@ -440,7 +558,7 @@ TEST_CASE("those of larger blocks are not, where threads share a context")
     const bool shared = GENERATE(false, true);
     CAPTURE(size, shared);
     TestSpace s;
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.shared = shared;
     TestCtx ctx(s.space, &options);
     for (size_t i = 0; i < 2 * MiB / size; i++)
@@ -450,7 +568,9 @@ TEST_CASE("those of larger blocks are not, where threads share a context")
 
 TEST_CASE("a single unit comes from where no other is free beside it, so that rows are kept")
 {
-    TestCtx ctx(nullptr);
+    Options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(nullptr, &options);
     auto run = [&ctx](size_t units) { return static_cast<char *>(hak_alloc(ctx, units << 14)); };
     REQUIRE(hak_alloc(ctx, 16384) != nullptr); // one unit; later ones are warm
     std::vector<char *> blocks;
@@ -466,7 +586,7 @@ TEST_CASE("a single unit comes from where no other is free beside it, so that ro
 
 TEST_CASE("a space serves contexts of several threads")
 {
-    TestSpace s([](hak_space_options &options) { options.reserve = 16 * MiB; });
+    TestSpace s([](SpaceOptions &options) { options.reserve = 16 * MiB; });
     std::atomic<bool> stop{false};
     TestCtx watched(s.space);
     std::thread watcher([&] {
@@ -504,7 +624,7 @@ TEST_CASE("a space serves contexts of several threads")
 
 TEST_CASE("two shared contexts of one space are made ready for a fork, one after the other")
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     options.shared = true;
     hak_space *space = hak_space_new(nullptr);
     REQUIRE(space != nullptr);
@@ -536,4 +656,44 @@ TEST_CASE("two shared contexts of one space are made ready for a fork, one after
     CHECK(stats_of(a).live_blocks == 0);
     CHECK(stats_of(b).live_blocks == 0);
     hak_space_delete(space);
+}
+
+TEST_CASE("space: extents of any size hold something wherever the OS puts them")
+{
+    struct Skewed {
+        hak_os os{};
+        size_t skew = 0;
+        std::vector<std::pair<char *, size_t>> maps;
+    } skewed;
+    hak_os_default(&skewed.os);
+    skewed.os.user = &skewed;
+    // What is asked for at a page's boundary only is put `skew` bytes behind one of 2 MiB.
+    skewed.os.reserve = [](void *user, size_t n, size_t align, uintptr_t) -> void * {
+        Skewed *s = static_cast<Skewed *>(user);
+        size_t skew = align <= PAGE ? s->skew : 0;
+        char *p = static_cast<char *>(mmap(nullptr, n + 4 * MiB, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        if (p == MAP_FAILED) return nullptr;
+        s->maps.push_back({p, n + 4 * MiB});
+        return reinterpret_cast<char *>((addr(p) + 2 * MiB - 1) & ~(uintptr_t)(2 * MiB - 1)) + skew;
+    };
+    skewed.os.release = [](void *, void *, size_t) {};
+    skewed.os.remap = nullptr;
+    for (size_t reserve : {4 * MiB, 4 * MiB + 512 * KiB, 5 * MiB, 6 * MiB, 8 * MiB})
+        for (skewed.skew = 0; skewed.skew < 2 * MiB; skewed.skew += 60 * KiB) {
+            CAPTURE(reserve, skewed.skew);
+            hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+            options.os = &skewed.os;
+            options.reserve = reserve;
+            hak_space *space = hak_space_new(&options);
+            REQUIRE(space != nullptr);
+            hak_ctx *ctx = hak_ctx_new(space, nullptr);
+            REQUIRE(ctx != nullptr);
+            for (int i = 0; i < 12; i++) // more than the first extent has
+                REQUIRE(hak_alloc(ctx, 900 * KiB) != nullptr);
+            hak_space_delete(space);
+            for (auto &map : skewed.maps)
+                munmap(map.first, map.second);
+            skewed.maps.clear();
+        }
 }

@@ -175,7 +175,7 @@ TEST_CASE("idle pages stay until idle_ns have passed, then go")
     uint64_t idle_ns = GENERATE((uint64_t)0, 50 * MS);
     bool own_clock = GENERATE(false, true);
     CAPTURE(idle_ns, own_clock);
-    TestSpace s([&](hak_space_options &options) { options.idle_ns = idle_ns; });
+    TestSpace s([&](SpaceOptions &options) { options.idle_ns = idle_ns; });
     const uint64_t period = idle_ns ? idle_ns : 1000 * MS;
     TestCtx ctx(s.space);
     s.os.now = 3600 * 1000 * MS;
@@ -263,7 +263,10 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included")
 TEST_CASE("idle_bytes bounds what is kept warm")
 {
     auto kept = [](size_t idle_bytes, size_t used = 0) {
-        TestSpace s([&](hak_space_options &options) { options.idle_bytes = idle_bytes; });
+        TestSpace s([&](SpaceOptions &options) {
+            options.idle_bytes = idle_bytes;
+            if (idle_bytes) options.idle_percent = HAK_NONE;
+        });
         TestCtx observer(s.space);
         for (size_t total = 0; total < used; total += MiB)
             if (!hak_alloc(observer, MiB)) FAIL("no block");
@@ -291,7 +294,10 @@ TEST_CASE("idle_bytes bounds what is kept warm")
 
 TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
 {
-    TestSpace s([](hak_space_options &options) { options.idle_bytes = 2 * MiB; });
+    TestSpace s([](SpaceOptions &options) {
+        options.idle_bytes = 2 * MiB;
+        options.idle_percent = HAK_NONE;
+    });
     TestCtx ctx(s.space);
     std::map<uintptr_t, std::vector<void *>> small, large; // by chunk
     auto take = [&](auto &blocks, size_t size, unsigned n) {
@@ -316,11 +322,13 @@ TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
     CHECK(stats_of(ctx).idle_bytes <= 2 * MiB);
 }
 
-TEST_CASE("lean: single units are taken as they are used, not set aside")
+TEST_CASE("units_ahead: none, single units are taken as they are used")
 {
-    auto taken = [](bool lean) {
-        TestSpace s([&](hak_space_options &options) { options.lean = lean; });
-        TestCtx ctx(s.space);
+    auto taken = [](size_t ahead) {
+        TestSpace s;
+        Options options = ctx_options();
+        options.units_ahead = ahead;
+        TestCtx ctx(s.space, &options);
         std::vector<void *> runs;
         for (unsigned i = 0; i < 8; i++)
             runs.push_back(hak_alloc(ctx, 512 * KiB));
@@ -333,14 +341,15 @@ TEST_CASE("lean: single units are taken as they are used, not set aside")
             if (!hak_alloc(ctx, 1000)) FAIL("no block");
         return idle - stats_of(ctx).idle_bytes;
     };
-    CHECK(taken(true) == 16 * KiB);
-    CHECK(taken(false) > 16 * KiB);
+    CHECK(taken(HAK_NONE) == 16 * KiB);
+    CHECK(taken(2) == 32 * KiB);
+    CHECK(taken(0) > 32 * KiB);
 }
 
-TEST_CASE("lean: fresh pages take the place of idle ones while more is in use than ever")
+TEST_CASE("idle_yields: fresh pages take the place of idle ones while more is in use than ever")
 {
     auto peak = [](bool lean, unsigned rounds, OsCounts *counts) {
-        TestSpace s([&](hak_space_options &options) { options.lean = lean; });
+        TestSpace s([&](SpaceOptions &options) { options.idle_yields = lean ? 1 : HAK_NONE; });
         TestCtx ctx(s.space);
         size_t most = 0;
         for (unsigned round = 0; round < rounds; round++) {
@@ -376,9 +385,10 @@ TEST_CASE("lean: half of the idle bytes are kept, and what is wanted again")
 {
     const bool lean = GENERATE(true, false);
     CAPTURE(lean);
-    TestSpace s([&](hak_space_options &options) {
-        options.lean = lean;
+    TestSpace s([&](SpaceOptions &options) {
+        options.idle_yields = lean ? 1 : HAK_NONE;
         options.idle_bytes = 8 * MiB;
+        options.idle_percent = HAK_NONE;
     });
     TestCtx ctx(s.space);
     auto swing = [&] {
@@ -405,10 +415,11 @@ TEST_CASE("a context ends in a caller's buffer that keeps more warm than idle_by
 {
     const size_t size = 40 * MiB;
     std::unique_ptr<char, void (*)(void *)> buffer(static_cast<char *>(std::calloc(1, size)), std::free);
-    TestSpace s([&](hak_space_options &options) {
+    TestSpace s([&](SpaceOptions &options) {
         options.buffer = buffer.get();
         options.buffer_size = size;
         options.idle_bytes = MiB;
+        options.idle_percent = HAK_NONE;
     });
     TestCtx observer(s.space);
     hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
@@ -565,7 +576,9 @@ TEST_CASE("a block that moves at the peak leaves no idle units behind")
 TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a peak")
 {
     TestSpace s;
-    TestCtx ctx(s.space);
+    Options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
     std::vector<void *> large = records(ctx, 9, 20 * KiB); // three slabs
     while (!large.empty()) {
         hak_free(ctx, large.back()); // the last one into the magazine
@@ -597,10 +610,11 @@ struct Watched {
             w->calls++;
             w->real.decommit(w->real.user, p, n);
         };
-        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
         options.os = &os;
         options.huge_from = huge_from;
         options.idle_bytes = idle_bytes;
+        if (idle_bytes) options.idle_percent = HAK_NONE;
         space = hak_space_new(&options);
         REQUIRE(space != nullptr);
     }

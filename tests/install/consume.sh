@@ -98,6 +98,14 @@ LUA
     [[ $(grep -c '^modest.lua: [0-9]* of 8388608 bytes' out) -eq 2 ]] || fail "the modest scripts did not both end"
 }
 
+wasm_host() { # argument of the program, arguments for cmake; 1 = does not compile
+    "$CMAKE" -S "$here/wasm_host" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+        -DWANTED_VERSION="$VERSION" "${@:2}" >configure.log 2>&1 || { cat configure.log; fail "cmake fails"; }
+    "$CMAKE" --build build >build.log 2>&1 || return 1
+    # shellcheck disable=SC2086
+    [[ $(build/host $1) == "4711 0 -1" ]] || fail "the host prints $(build/host $1)"
+}
+
 case $case in
     find_package)
         find_package -DBUILD_SHARED_LIBS=OFF
@@ -126,6 +134,12 @@ case $case in
             elif [[ $header == */wasm_wasmtime.h ]]; then
                 flags=()
                 for folder in ${WASMTIME//:/ }; do flags+=(-isystem "$folder"); done
+                [[ -n $WASMTIME ]] || continue
+            elif [[ $header == */wasm_wamr.h ]]; then
+                [[ -n $WAMR ]] || continue
+                flags=(-isystem "$WAMR/core/iwasm/include")
+            elif [[ $header == */wasm_wasm2c.h ]]; then
+                [[ -x $WASM2C ]] || continue
             fi
             $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror "-DHEADER=<hakmem/${header##*/}>" "${flags[@]}" \
                 "$here/inclusion.cpp" $(pc "$prefix" --cflags) "$prefix/lib/libhakmem.a" -o inclusion
@@ -147,13 +161,41 @@ case $case in
         [[ $(cat out) == "$(ls "$prefix")" ]] || fail "ls printed $(cat out)"
         grep -q '^hakmem [0-9.]*: consumer, process' report || fail "no report: $(cat report)"
         ;;
+    wasm_host_wamr)
+        [[ -n $WAMR ]] || skip "WAMR was not there when hakmem was built"
+        wasm_host "$GUESTS/zero.wasm" -DRUNTIME=wamr -DROOT="$WAMR" || { cat build.log; fail "does not compile"; }
+        # Settings that do not serve are told.
+        ! wasm_host "" -DUNFIT=ON || fail "compiles without WAMR_BUILD_ALLOC_WITH_USER_DATA"
+        grep -q 'these settings of WAMR do not serve' build.log || { cat build.log; fail "no clear message"; }
+        ;;
+    wasm_host_wasm2c)
+        [[ -x $WASM2C ]] || skip "wasm2c was not there when hakmem was built"
+        "$WASM2C" "$GUESTS/zero.wasm" -o zero.c
+        wasm_host "" -DRUNTIME=wasm2c -DGUEST="$scratch/zero" || { cat build.log; fail "does not compile"; }
+        ;;
+    wasm_host_wasmtime)
+        [[ -n $WASMTIME ]] || skip "wasmtime was not there when hakmem was built"
+        flags=("-I$prefix/include")
+        for folder in ${WASMTIME//:/ }; do flags+=(-isystem "$folder"); done
+        cat >version.c <<'C'
+#include <wasmtime.h>
+#ifdef OTHER
+#undef WASMTIME_VERSION_MAJOR
+#define WASMTIME_VERSION_MAJOR OTHER
+#endif
+#include <hakmem/wasm_wasmtime.h>
+C
+        $CC -fsyntax-only "${flags[@]}" version.c
+        ! $CC -fsyntax-only "${flags[@]}" -DOTHER=49 version.c 2>errors || fail "wasmtime 49 is taken"
+        grep -q 'is for wasmtime 50' errors || { cat errors; fail "no clear message"; }
+        ;;
     hakluajit)
         needs_lua luajit "$prefix/bin/hakluajit"
         launcher hakluajit
         ;;
-    haklua5.4)
-        needs_lua lua5.4 "$prefix/bin/haklua5.4"
-        launcher haklua5.4
+    haklua5.*)
+        needs_lua "${case#hak}" "$prefix/bin/$case"
+        launcher "$case"
         ;;
     module_luajit | module_lua5.1)
         runtime=${case#module_}

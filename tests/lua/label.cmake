@@ -11,7 +11,7 @@ foreach(name ${HAKMEM_LUA_RUNTIMES})
         ${PROJECT_SOURCE_DIR}/bindings/callsite)
     target_compile_definitions(${test} PRIVATE PROGRAMS="${CMAKE_CURRENT_SOURCE_DIR}/programs/")
     if(name STREQUAL luajit)
-        target_compile_definitions(${test} PRIVATE HK_LUA_LUAJIT)
+        target_compile_definitions(${test} PRIVATE HKL_LUAJIT)
     endif()
     target_link_libraries(${test} PRIVATE hakmem_lua_${name} PkgConfig::LUA_${name} test_catch test_support
         Threads::Threads)

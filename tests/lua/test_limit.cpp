@@ -1,6 +1,8 @@
 // Limits: the error, the state after it, and the collector that is hurried in time.
 #include "lua_test.h"
 
+#include <algorithm>
+
 using namespace test;
 
 namespace
@@ -35,6 +37,31 @@ const char *const ROUNDS = "local keep = {} for i = 1, 12000 do keep[i] = { i, '
                            "for i = 1, 1000 do t[i] = { i, round .. ':' .. i } end end "
                            "return #keep";
 
+// Strings until there is no more memory, each from a function further up than the last C function: there
+// LuaJIT has no top of the stack. The locals around are looked at, and sample() is called each time.
+const char *const STRINGS =
+    "if jit then jit.off() end "
+    "local keep = {} for i = 1, 30000 do keep[i] = false end "
+    "local function inner(i) local s = tostring(i + 0.5) return s end "
+    "local function outer(i, a, b, c, d, e, f) "
+    "  local g, h = 'g', 'h' local ok, s = pcall(inner, i) "
+    "  return a == 'a' and b == 'b' and c == 'c' and d == 'd' and e == 'e' and f == 'f' and "
+    "    g == 'g' and h == 'h', ok, s end "
+    "for i = 1, 30000 do "
+    "  sample() local whole, ok, s = outer(i, 'a', 'b', 'c', 'd', 'e', 'f') "
+    "  if not (whole and ok) then keep = nil collectgarbage() "
+    "    return not whole and 'a local of a caller is gone' or s end "
+    "  keep[i] = s end "
+    "return 'end'";
+
+size_t sampled; // the most committed bytes that sample() saw
+
+int sample(lua_State *L)
+{
+    sampled = std::max(sampled, stats_of(L).committed_bytes);
+    return 0;
+}
+
 } // namespace
 
 TEST_CASE("over the limit there is an error that can be caught, and the state goes on")
@@ -55,6 +82,39 @@ TEST_CASE("over the limit there is an error that can be caught, and the state go
     REQUIRE(hak_lua_limit(L, 0, 0) == 0);
     CHECK(run(L, "local t = {} for i = 1, 1e5 do t[i] = { i } end return #t") == "100000");
     CHECK(run_file(L, "whole.lua") == WHOLE_RESULT);
+}
+
+TEST_CASE("refused strings leave the callers' locals alone, and not a byte above the limit is taken")
+{
+    const bool labels = GENERATE(false, true);
+    const bool by_quota = GENERATE(false, true); // the quota refuses, below the limit
+    int refused = 0;
+    for (size_t more = 800 << 10; more < 2000 << 10; more += 40 << 10) {
+        CAPTURE(labels, by_quota, more);
+        Counted contexts;
+        lua_State *L = hak_lua_newstate(&contexts.options);
+        REQUIRE(L != nullptr);
+        luaL_openlibs(L);
+        lua_register(L, "sample", sample);
+        if (labels) REQUIRE(hak_lua_labels(L, true) == 0);
+        const size_t limit = stats_of(L).committed_bytes + more;
+        const size_t hard = by_quota ? limit * 2 : limit;
+        REQUIRE(hak_lua_limit(L, 0, hard) == 0);
+        if (by_quota) hak_quota_set(contexts.quota, contexts.used() + more);
+        const size_t most = by_quota ? contexts.used() + more : hak_quota_used(contexts.quota) + more;
+        sampled = 0;
+        const std::string result = run(L, STRINGS);
+        if (result == "not enough memory") refused++;
+        else CHECK(result == "end");
+        CHECK(sampled > 0);
+        CHECK(sampled <= limit);
+        CHECK(stats_of(L).peak_bytes <= limit);
+        CHECK(stats_of(L).hard_limit == hard);
+        CHECK(hak_quota_peak(contexts.quota) <= most);
+        lua_close(L);
+        CHECK(contexts.used() == 0);
+    }
+    CHECK(refused > 0);
 }
 
 TEST_CASE("an error in Lua's own pcall leaves the program running")
@@ -141,6 +201,78 @@ TEST_CASE("a finalizer may allocate while the state is closed under a limit")
     }
 }
 
+namespace
+{
+
+// An allocator of the host's, around that of the binding.
+struct Wrapper {
+    lua_Alloc inner;
+    void *ud;
+    size_t calls;
+    static void *call(void *self, void *ptr, size_t osize, size_t nsize)
+    {
+        auto *w = static_cast<Wrapper *>(self);
+        w->calls++;
+        return w->inner(w->ud, ptr, osize, nsize);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a state with another allocator around is closed without limits by its host")
+{
+    static bool allocated;
+    allocated = false;
+    Counted counted;
+    lua_State *L = hak_lua_newstate(&counted.options);
+    luaL_openlibs(L);
+    lua_newuserdata(L, 8);
+    lua_newtable(L);
+    lua_pushcfunction(L, [](lua_State *state) {
+        lua_newuserdata(state, 4 << 20);
+        allocated = true;
+        return 0;
+    });
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_setglobal(L, "object");
+    REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + (1 << 20)) == 0);
+    hak_ctx *ctx = hak_lua_context(L);
+    Wrapper wrapper = {};
+    wrapper.inner = lua_getallocf(L, &wrapper.ud);
+    lua_setallocf(L, Wrapper::call, &wrapper);
+    CHECK(hak_lua_context(L) == nullptr);
+    CHECK(hak_lua_limit(L, 0, 1 << 20) == -1);
+    CHECK(run(L, "return #('x'):rep(1000)") == "1000");
+    CHECK(hak_lua_close(L) == -1);
+    CHECK(run(L, "return #('y'):rep(1000)") == "1000");
+    SECTION("by the context")
+    {
+        REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);
+        lua_close(L);
+    }
+    SECTION("by putting the allocator back")
+    {
+        lua_setallocf(L, wrapper.inner, wrapper.ud);
+        REQUIRE(hak_lua_close(L) == 0);
+    }
+    CHECK(allocated);
+    CHECK(wrapper.calls > 0);
+    CHECK(counted.used() == 0); // the context went with the last block
+}
+
+TEST_CASE("a limit below what is committed stops growth, and nothing else")
+{
+    State L;
+    const size_t committed = L.committed();
+    REQUIRE(hak_lua_limit(L, 0, 1) == 0);
+    CHECK(run(L, "local t = {} while true do t[#t + 1] = { #t } end") == "not enough memory");
+    CHECK(L.committed() <= committed);
+    CHECK(stats_of(L).hard_limit == 1);
+    REQUIRE(hak_lua_limit(L, 0, 0) == 0);
+    CHECK(run_file(L, "whole.lua") == WHOLE_RESULT);
+}
+
 TEST_CASE("a soft limit above the hard one is refused")
 {
     State L;
@@ -152,7 +284,7 @@ TEST_CASE("a soft limit above the hard one is refused")
     CHECK(stats_of(L).soft_limit == 2 << 20);
 }
 
-// Prints the figures of docs/lua.md.
+// Prints the figures of docs/guide/lua.md.
 TEST_CASE("the smallest limit under which a program runs", "[.figures]")
 {
     auto smallest = [](bool hurried) {

@@ -1,6 +1,8 @@
 // Making and ending states.
 #include "lua_test.h"
 
+#include <hakmem/tuning.h>
+
 #include <csignal>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -46,6 +48,9 @@ TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leave
 TEST_CASE("large blocks of a state go back to its space at once, unless the options keep them")
 {
     hak_options options = HAK_OPTIONS_INIT;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    options.tuning = &tuning;
+    tuning.packed_bytes = HAK_NONE;
     auto keeps = [&options] {
         lua_State *L = hak_lua_newstate(&options);
         REQUIRE(L != nullptr);
@@ -65,7 +70,10 @@ TEST_CASE("large blocks of a state go back to its space at once, unless the opti
         return kept;
     };
     CHECK_FALSE(keeps());
-    options.magazine_most = 32 << 10;
+    tuning.magazine_most = 32 << 10;
+    CHECK(keeps());
+    tuning.magazine_most = 0;
+    options.mode = HAK_MODE_FAST;
     CHECK(keeps());
 }
 
@@ -109,7 +117,16 @@ TEST_CASE("a state with another allocator is not ours")
 TEST_CASE("broken options make no state")
 {
     hak_options options = HAK_OPTIONS_INIT;
-    options.magazine = 1000;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    options.tuning = &tuning;
+    SECTION("a number out of range")
+    {
+        tuning.magazine = 1000;
+    }
+    SECTION("a tuning without size")
+    {
+        tuning.size = 0;
+    }
     REQUIRE(hak_options_error(&options) != nullptr);
     CHECK(hak_lua_newstate(&options) == nullptr);
     CHECK(hak_lua_newstate_labelled(nullptr, &options) == nullptr);
@@ -185,7 +202,7 @@ size_t growth_of_loop(int count, void (*end)(lua_State *), hak_space *space, con
 TEST_CASE("a thousand dropped states leave nothing")
 {
     Counted counted;
-    size_t growth = 0;
+    [[maybe_unused]] size_t growth = 0;
     auto drop = [](lua_State *L) { REQUIRE(hak_lua_drop(L) == 0); };
     SECTION("each in a space of its own")
     {

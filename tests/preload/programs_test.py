@@ -2,7 +2,7 @@
 
 import os
 
-from shim import PYTHON, Case, main
+from shim import HELPERS, PYTHON, Case, main
 
 BASH = r"""
 declare -A count
@@ -131,7 +131,7 @@ class Programs(Case):
         if not os.path.exists(PYTHON):
             self.skipTest(f"no {PYTHON}")
         _, found = self.both([PYTHON, self.path("program.py", PYTHON_PROGRAM)], PYTHONMALLOC="malloc")
-        self.assertGreater(max(r["peak"] for r in found), 10 << 20)
+        self.assertGreater(max(r["peak live"] for r in found), 10 << 20)
 
     def test_git(self):
         self.need("git", "tar")
@@ -151,11 +151,23 @@ class Programs(Case):
             " && ./program && sha256sum program.s program"
         )
         _, found = self.both(["bash", "-c", script])
-        self.assertGreater(max(r["peak"] for r in found), 8 << 20)  # the compiler itself
+        self.assertGreater(max(r["peak live"] for r in found), 8 << 20)  # the compiler itself
 
     def test_sqlite(self):
         self.need("sqlite3")
         self.both(["sqlite3", "file.db"], stdin=SQL)
+
+    def test_php(self):
+        self.need("php")  # it loads its extensions with RTLD_DEEPBIND
+        self.both(["php", "-m"])
+        self.both(["php", "-r", "echo json_encode(array_map('md5', range(1, 2000)));"])
+
+    def test_fork(self):
+        # A hang ends by the time limit of start().
+        for what in ("fork-beside-flush", "fork-in-handler"):
+            with self.subTest(what=what):
+                plain, _ = self.both([os.path.join(HELPERS, "preload_helper"), what])
+                self.assertEqual(plain.stdout, "0 bad\n")
 
     def test_node(self):
         self.need("node")

@@ -2,8 +2,12 @@
 
 import os
 import signal
+import sys
 
-from shim import PYTHON, Case, main, reports
+from shim import HELPERS, PYTHON, Case, main, reports
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sizes import NONE, SIZES  # noqa: E402
 
 GREEDY = """
 kept = []
@@ -38,14 +42,9 @@ class Settings(Case):
 
     def test_bad_settings_are_told_and_left_out(self):
         for item, expected in [
-            ("limit=", "bytes expected"),
-            ("limit=12Q", "bytes expected"),
-            ("limit=0", "bytes expected"),
-            ("limit=-5", "bytes expected"),
-            ("limit=99999999999G", "bytes expected"),
-            ("limit=5MM", "bytes expected"),
-            ("limit=M", "bytes expected"),
-            ("limit", "bytes expected"),
+            *((f"limit={size}", "is no size; a size is 1000, 64K") for size in NONE if "," not in size and not size.startswith("1677") and len(size) < 20),
+            ("limit=16777216T", "is more than addresses reach"),
+            ("limit", "is no size"),
             ("trim=x", "seconds expected"),
             ("trim=0", "seconds expected"),
             ("trim=1.5", "seconds expected"),
@@ -53,6 +52,8 @@ class Settings(Case):
             ("report=", "stderr or the name of a file expected"),
             ("name=", "1 to 63 bytes expected"),
             ("name=" + "x" * 64, "1 to 63 bytes expected"),
+            ("check=", "report or abort expected"),
+            ("check=yes", "report or abort expected"),
             ("color=blue", "there are limit=SIZE"),
             ("=", "there are limit=SIZE"),
             ("report=" + "x" * 5000, "too long"),
@@ -65,14 +66,20 @@ class Settings(Case):
                 self.assertTrue(lines[0].startswith(f"hakmem: HAKMEM: '{item[:80]}"), lines[0])
                 self.assertIn(expected, lines[0])
 
+    def test_sizes(self):
+        for size, expected in SIZES:
+            [report] = reports(self.python(f"limit={size},report=stderr", "pass").stderr)
+            self.assertEqual(report["hard limit"], expected)
+
     def test_limit(self):
-        self.assertEqual(self.python("limit=1G", GREEDY).stdout, "100\n")
+        for none in ("1G", "0"):
+            self.assertEqual(self.python(f"limit={none}", GREEDY).stdout, "100\n")
         for text in ("30M", "30720K", "31457280"):
             done = self.python(f"limit={text},report=stderr", GREEDY)
             self.assertLess(int(done.stdout), 30, done.stderr)
             self.assertGreater(int(done.stdout), 15)
             [report] = reports(done.stderr)
-            self.assertEqual(report["limit"], 30 << 20)
+            self.assertEqual(report["hard limit"], 30 << 20)
             self.assertGreater(report["failures"], 0)
 
     def test_report_on_stderr(self):
@@ -80,11 +87,11 @@ class Settings(Case):
         [report] = reports(done.stderr)
         self.assertEqual(report["name"], "python3")
         self.assertEqual(report["committed"], report["live"] + report["cached"] + report["metadata"])
-        self.assertGreater(report["peak"], 9 << 20)
+        self.assertGreater(report["peak live"], 9 << 20)
         self.assertLess(report["live"], 9 << 20)
         self.assertEqual(report["threads"], 1)
         self.assertEqual(report["failures"], 0)
-        self.assertNotIn("limit", report)
+        self.assertNotIn("hard limit", report)
 
     def test_report_after_stderr_was_closed_or_moved(self):
         for program in ("import os; os.close(2)", "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 2)"):
@@ -123,7 +130,7 @@ class Settings(Case):
     def test_a_bad_setting_leaves_the_one_before(self):
         done = self.python("report=stderr,limit=30M,report=,limit=,name=a,name=", "print(1)")
         [report] = reports(done.stderr)
-        self.assertEqual((report["name"], report["limit"]), ("a", 30 << 20))
+        self.assertEqual((report["name"], report["hard limit"]), ("a", 30 << 20))
         self.assertEqual(done.stderr.count("left out"), 3)
         self.python("report=stderr,report=here.txt", "pass")
         self.assertTrue(os.path.exists(self.path("here.txt")))
@@ -150,6 +157,50 @@ class Settings(Case):
         )
         self.assertEqual(self.python("trim=1", program).stdout, "signal\n")
         self.assertEqual(self.python("trim=1", "import os; os.abort()").returncode, -signal.SIGABRT)
+
+    def misuse(self, settings, kind):
+        return self.start([os.path.join(HELPERS, "preload_helper"), "misuse", kind], settings)
+
+    MISUSE = {
+        "double": "DOUBLE_FREE",
+        "double-middle": "(DOUBLE_FREE|FOREIGN)",
+        "double-big": "DOUBLE_FREE",
+        "inside": "POINTER",
+        "inside-middle": "POINTER",
+        "inside-big": "POINTER",
+        "static": "FOREIGN",
+        "realloc": "DOUBLE_FREE",
+        "realloc-middle": "(DOUBLE_FREE|FOREIGN)",
+        "realloc-big": "DOUBLE_FREE",
+    }
+
+    def test_check_tells_misuse(self):
+        for kind, error in self.MISUSE.items():
+            with self.subTest(kind=kind):
+                line = rf"hakmem: process \d+: HAK_E_{error}: 0x[0-9a-f]+: [^\n]+\n"
+                told = self.misuse("check=report", kind)
+                self.assertRegex(told.stderr, f"^{line}$")
+                self.assertEqual((told.stdout.splitlines()[-1], told.returncode), ("went on", 0))
+                ended = self.misuse("check=abort", kind)
+                self.assertRegex(ended.stderr, f"^{line}$")
+                self.assertEqual((ended.stdout, ended.returncode), ("", -signal.SIGABRT))
+
+    def test_check_tells_a_hundred_times(self):
+        lines = self.misuse("check=report", "many").stderr.splitlines()
+        self.assertEqual(len(lines), 101)
+        self.assertIn("further misuse is not told", lines[-1])
+
+    def test_check_has_nothing_to_tell_of_sound_programs(self):
+        self.assertEqual(self.misuse("check=abort", "none").stdout, "went on\n")
+        program = "import json, threading; print(len(json.dumps(list(range(50000)))))"
+        done = self.python("check=abort", program)
+        self.assertEqual((done.stdout, done.stderr), ("338890\n", ""))
+
+    def test_a_report_beside_check(self):
+        done = self.misuse("check=report,report=here.txt", "double")
+        self.assertIn("DOUBLE_FREE", done.stderr)
+        with open(self.path("here.txt")) as file:
+            self.assertEqual(len(reports(file.read())), 1)
 
 
 if __name__ == "__main__":

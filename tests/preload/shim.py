@@ -14,8 +14,8 @@ import unittest
 SHIM = sys.argv.pop(1)
 HELPERS = sys.argv.pop(1)
 PYTHON = "/usr/bin/python3"
-HEAD = re.compile(r"^hakmem \d+\.\d+\.\d+: (.*), process (\d+)$", re.M)
-ROW = re.compile(r"^  (\w+) +(\d+)", re.M)
+HEAD = re.compile(r"^hakmem \d+\.\d+\.\d+: (.*), process (\d+): \d+ bytes in \d+ blocks$", re.M)
+ROW = re.compile(r"^  (\w+(?: \w+)?) +(\d+)", re.M)
 
 
 def reports(text):
@@ -91,7 +91,7 @@ class Case(unittest.TestCase):
         self.assertTrue(found, "no report: the shim was not in use")
         for report in found:
             self.assertEqual(report["name"], "under-test")
-            self.assertGreater(report["peak"], 0)
+            self.assertGreater(report["peak live"], 0)
         return plain, found
 
 

@@ -78,6 +78,28 @@ TEST_CASE("the shim is in use", "[shim]")
     CHECK(dlsym(RTLD_DEFAULT, "hak_alloc") == nullptr);
 }
 
+TEST_CASE("frees that are told sizes and alignments", "[shim]")
+{
+    auto sized = reinterpret_cast<void (*)(void *, size_t)>(dlsym(RTLD_DEFAULT, "free_sized"));
+    auto aligned_sized =
+        reinterpret_cast<void (*)(void *, size_t, size_t)>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
+    REQUIRE(sized != nullptr);
+    REQUIRE(aligned_sized != nullptr);
+    sized(nullptr, 0);
+    aligned_sized(nullptr, 64, 0);
+    // What is not freed adds up to more than is kept warm.
+    size_t before = resident_kib();
+    for (int i = 0; i < 300; i++)
+        for (size_t n : {100u, 40000u, 3u << 20}) {
+            void *p = pmalloc(n), *q = paligned(64, n);
+            std::memset(p, 1, n);
+            std::memset(q, 1, n);
+            sized(p, n);
+            aligned_sized(q, 64, n);
+        }
+    CHECK(resident_kib() < before + (100 << 10));
+}
+
 TEST_CASE("blocks of all sizes, of all functions")
 {
     for (size_t n : SIZES) {

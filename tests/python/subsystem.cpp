@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 
 extern "C" {
-#include "map.h"
-#include "parts.h"
-#include "subsystem.h"
+#include "base/map.h"
+#include "native/parts.h"
+#include "native/subsystem.h"
 }
 
 #include <string>
@@ -12,38 +12,38 @@ extern "C" {
 namespace
 {
 
-const hk_py_words *words()
+const hkp_words *words()
 {
-    static const hk_py_words *all = hk_py_words_open();
+    static const hkp_words *all = hkp_words_open();
     return all;
 }
 
 std::string by_name(const char *function, const char *file = nullptr)
 {
-    hk_py_subsystem by_file = file != nullptr ? hk_py_subsystem_of_file(words(), file) : HK_PY_CORE;
-    hk_py_subsystem found = hk_py_subsystem_of(words(), function, by_file);
-    return found == HK_PY_HELPER ? "(helper)" : hk_py_subsystem_name(found);
+    hkp_subsystem by_file = file != nullptr ? hkp_subsystem_of_file(words(), file) : HKP_CORE;
+    hkp_subsystem found = hkp_subsystem_of(words(), function, by_file);
+    return found == HKP_HELPER ? "(helper)" : hkp_subsystem_name(found);
 }
 
 std::string by_type(const char *type)
 {
-    return hk_py_subsystem_name(hk_py_subsystem_of_type(words(), type));
+    return hkp_subsystem_name(hkp_subsystem_of_type(words(), type));
 }
 
 TEST_CASE("the part of an address is that of the last beginning before it")
 {
     uint32_t starts[] = {16, 32, 4096, 8192};
-    unsigned char subsystems[] = {HK_PY_DICT, HK_PY_HELPER, HK_PY_UNKNOWN, HK_PY_LIST};
+    unsigned char subsystems[] = {HKP_DICT, HKP_HELPER, HKP_UNKNOWN, HKP_LIST};
     for (size_t count = 0; count <= 4; count++) {
-        const hk_py_parts parts = {starts, subsystems, count};
+        const hkp_parts parts = {starts, subsystems, count};
         size_t begun = 0;
         for (size_t at = 0; at < 8200; at++) {
             if (begun < count && starts[begun] == at) begun++;
-            unsigned expected = begun > 0 ? subsystems[begun - 1] : +HK_PY_UNKNOWN;
-            if (hk_py_part_at(&parts, at) != expected) FAIL("at " << at << " of " << count);
+            unsigned expected = begun > 0 ? subsystems[begun - 1] : +HKP_UNKNOWN;
+            if (hkp_part_at(&parts, at) != expected) FAIL("at " << at << " of " << count);
         }
-        unsigned last = count > 0 ? subsystems[count - 1] : +HK_PY_UNKNOWN;
-        CHECK(hk_py_part_at(&parts, SIZE_MAX) == last);
+        unsigned last = count > 0 ? subsystems[count - 1] : +HKP_UNKNOWN;
+        CHECK(hkp_part_at(&parts, SIZE_MAX) == last);
     }
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("types and modules")
 uint64_t hash_of(uint32_t number)
 {
     uint32_t half = number / 2;
-    return hk_py_hash(&half, sizeof half, 0);
+    return hkp_hash(&half, sizeof half, 0);
 }
 
 bool is_same(uint32_t number, const void *key)
@@ -117,18 +117,18 @@ bool is_same(uint32_t number, const void *key)
 
 TEST_CASE("a map keeps what is put into it while it grows")
 {
-    hk_py_map map = {hash_of, is_same, nullptr, 0, 0};
-    auto find = [&](uint32_t number) { return hk_py_map_find(&map, hash_of(number), &number); };
+    hkp_map map = {hash_of, is_same, nullptr, 0, 0};
+    auto find = [&](uint32_t number) { return hkp_map_find(&map, hash_of(number), &number); };
     CHECK(find(1) == 0);
     for (uint32_t i = 1; i <= 50000; i++)
-        REQUIRE(hk_py_map_add(&map, i));
+        REQUIRE(hkp_map_add(&map, i));
     CHECK(map.count == 50000);
     size_t wrong = 0;
     for (uint32_t i = 1; i <= 50000; i++)
         wrong += find(i) != i;
     CHECK(wrong == 0);
     CHECK(find(50001) == 0);
-    CHECK(hk_py_hash("a", 1, 0) != hk_py_hash("a", 1, 1));
+    CHECK(hkp_hash("a", 1, 0) != hkp_hash("a", 1, 1));
 }
 
 } // namespace

@@ -248,6 +248,38 @@ class Limits(ProgramCase):
         self.assertLessEqual(found, 1)
 
     @needs_objects
+    @needs_objects
+    def test_threads_begin_and_errors_are_handled_where_large_buffers_took_all(self):
+        text = """
+            import hakmem, json, threading
+            hakmem.limit(32 << 20)
+            kept, size = [], 1 << 20
+            kept.extend([None] * 200_000)
+            count = 0
+            while size > 600:
+                try:
+                    kept[count] = bytearray(size)
+                    count += 1
+                except MemoryError:
+                    size //= 2
+            answers = []
+            def work():
+                for i in range(10):
+                    try:
+                        bytearray(1 << 20)
+                    except MemoryError as error:
+                        answers.append(str(type(error)))
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            stats = hakmem.stats()
+            del kept
+            print(json.dumps([len(answers), stats["hard_limit"], stats["committed_bytes"] <= 32 << 20]))
+        """
+        self.assertEqual(self.run_code(text, timeout=60), [40, 32 << 20, True])
+
     def test_the_soft_limit_calls_the_program(self):
         found = self.run_code("""
             import gc, hakmem, json, threading

@@ -8,6 +8,12 @@ from support import ProgramCase, needs_objects, preloaded
 
 @needs_objects
 class Census(ProgramCase):
+    def test_without_all_domains_it_is_an_error(self):
+        text = "import hakmem; hakmem.census()"
+        for env in (None, preloaded()):
+            done = self.python("-c", text, env=env, check=False)
+            self.assertIn("RuntimeError: the census needs all domains", done.stderr)
+
     def test_counts_are_exact(self):
         for labels in ("off", "native", "site"):
             with self.subTest(labels):

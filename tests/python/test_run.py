@@ -6,9 +6,9 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 
@@ -46,41 +46,15 @@ class Run(ProgramCase):
         under = self.run_script(text, check=False)
         self.assertEqual((under.returncode, under.stderr), (alone.returncode, alone.stderr))
 
-    def test_a_signal_ends_it_as_without(self):
-        text = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-        done = self.run_script(text, "--report", "r.json", check=False)
-        self.assertEqual(done.returncode, -signal.SIGTERM)
-        self.assertEqual(self.reports(), [])
-
     def test_a_keyboard_interrupt(self):
         text = "import os, signal, time; signal.signal(2, signal.default_int_handler); os.kill(os.getpid(), 2); time.sleep(9)"
         done = self.run_script(text, "--report", "r.json", check=False)
         self.assertEqual(done.returncode, -signal.SIGINT)
         self.assertIn("KeyboardInterrupt", done.stderr)
-
-    def test_wrong_arguments_are_named(self):
-        for arguments, word in (
-            (("run", "--bad", "x.py"), "--bad"),
-            (("run",), "no program"),
-            (("run", "-m"), "-m"),
-            (("run", "--limit", "lots", "x.py"), "lots"),
-            (("run", "--labels", "blue", "x.py"), "blue"),
-            (("report", "none.json"), "none.json"),
-            (("diff", "none.json", "none.json"), "none.json"),
-        ):
-            with self.subTest(arguments):
-                done = self.hakmem(*arguments, check=False)
-                self.assertEqual(done.returncode, 2)
-                self.assertIn(word, done.stderr)
-
-    def test_sizes_that_are_none(self):
-        for size in ("64Q", "-5", "", "+5", " 5", "1.5", "K", "5k", "\u0663", "18446744073709551616", "16777216T"):
-            with self.subTest(size):
-                done = self.hakmem("run", f"--limit={size}", "x.py", check=False)
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertIn(f"'{size}' is", done.stderr.splitlines()[-1])
-        done = self.run_script("print(1)", "--limit", "18446744073709551615")
-        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
+        self.assertEqual(len(self.reports()), 1)
+        done = self.run_script(text, "--report", "-", check=False)
+        self.assertEqual(done.returncode, -signal.SIGINT)
+        self.assertRegex(done.stderr, "(?s)KeyboardInterrupt.*resident .* live ")
 
     def test_a_folder_that_cannot_be_preloaded(self):
         folder = self.folder / "with space"
@@ -177,7 +151,10 @@ class Report(ProgramCase):
         whole = json.loads((self.folder / "whole.json").read_text())
         broken = ["", "{", "[]", "[" * 100_000, '{"schema": 1}', "\0\xff", "1" * 5000]
         for key in ("command", "python", "labels", "stats", "status", "wrapped", "cpu_seconds"):
-            broken += [json.dumps({k: v for k, v in whole.items() if k != key}), json.dumps(whole | {key: [5]})]
+            broken += [
+                json.dumps({k: v for k, v in whole.items() if k != key}),
+                json.dumps(whole | {key: [5]}),
+            ]
         broken.append(json.dumps(whole | {"labels": {"raw": {"live_bytes": 5}}}))
         broken.append(json.dumps(whole | {"stats": whole["stats"] | {"live_bytes": 10**400}}))
         broken.append(json.dumps(whole | {"sites": [{"file": "x.py"}]}))
@@ -252,9 +229,41 @@ class Report(ProgramCase):
         self.assertRegex(done.stderr, r"^hakmem: no report in .*: the name is too long\n$")
 
     def test_a_place_that_cannot_be_written(self):
-        done = self.run_script("print(5)", "--report", "/nowhere/r.json")
-        self.assertEqual(done.stdout, "5\n")
-        self.assertIn("/nowhere/r.json", done.stderr)
+        """It is said before the program begins, and after it."""
+        text = "import sys; print('here', file=sys.stderr)"
+        for place in ("/nowhere/r.json", "/nowhere/%p.json", "/proc/r.json"):
+            done = self.run_script(text, "--report", place)
+            self.assertRegex(
+                done.stderr,
+                r"^hakmem: no report can be written in /(nowhere|proc)/\w+.json: No such file or directory\n"
+                r"here\nhakmem: no report in [^\n]*: No such file or directory\n$",
+            )
+
+    def test_a_file_that_grows_too_large_leaves_the_one_before(self):
+        """As on a full disk. A report with lines is longer than what this one may write."""
+        text = """
+            import resource, sys
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+            for n in range(int(sys.argv[1])): exec(f"def f{n}(): pass")
+        """
+        self.run_script(self.KEEP, "--report", "r.json")
+        before = (self.folder / "r.json").read_bytes()
+        done = self.run_script(text, "--all", "--labels", "site", "--report", "r.json", arguments=("1000",))
+        self.assertRegex(done.stderr, r"^hakmem: no report in [^\n]*/r.json: File too large\n$")
+        self.assertEqual((self.folder / "r.json").read_bytes(), before)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["program.py", "r.json"])
+
+    def test_devices_pipes_and_links(self):
+        done = self.run_script("print(5)", "--report", "/dev/full")
+        self.assertIn("hakmem: no report in /dev/full: No space left on device\n", done.stderr)
+        done = self.run_script("print(5)", "--report", "/dev/null")
+        self.assertEqual((done.stderr, stat.S_ISCHR(os.stat("/dev/null").st_mode)), ("", True))
+        done = self.run_script("print(5)", "--report", "/dev/stdout")
+        self.assertEqual(json.loads(done.stdout.partition("\n")[2])["schema"], 1)
+        (self.folder / "link.json").symlink_to("r.json")
+        self.run_script("print(5)", "--report", "link.json")
+        self.assertTrue((self.folder / "link.json").is_symlink())
+        self.assertEqual(len(self.reports("r.json")), 1)
 
     def test_os_exit_and_threads(self):
         text = (
@@ -397,44 +406,6 @@ class Check(ProgramCase):
         done = self.hakmem("check", env=environment, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("not in", done.stdout)
-
-
-class Trim(ProgramCase):
-    def test_from_outside(self):
-        text = """
-            import time
-            keep = [dict(a=str(i)) for i in range(200_000)]
-            keep = keep[::1000]
-            print("ready", flush=True)
-            time.sleep(60)
-        """
-        program = subprocess.Popen(
-            [sys.executable, self.script(text)],
-            env=preloaded(all_domains=True),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            self.assertEqual(program.stdout.readline(), "ready\n")
-            done = self.hakmem("trim", str(program.pid))
-            before, after = map(float, re.findall(r"([\d.]+) MiB", done.stdout))
-            self.assertGreater(before - after, 5)
-            self.assertIsNone(program.poll(), "the program goes on")
-        finally:
-            program.kill()
-            program.communicate()
-
-    def test_a_program_without_hakmem_is_left_alone(self):
-        program = subprocess.Popen(["sleep", "30"], env=plain_environment())
-        try:
-            done = self.hakmem("trim", str(program.pid), check=False)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(str(program.pid), done.stderr)
-            time.sleep(0.1)
-            self.assertIsNone(program.poll())
-        finally:
-            program.kill()
-            program.wait()
 
 
 if __name__ == "__main__":

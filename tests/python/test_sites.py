@@ -1,11 +1,12 @@
 """Sites: the line of Python code that asked for each live block."""
 
 import ctypes
+import re
 import subprocess
 import sys
 import unittest
 
-from support import HERE, ProgramCase, compiler, needs_objects, needs_version, preloaded
+from support import HERE, ProgramCase, compiler, needs_objects, preloaded
 
 
 def sites(**options):
@@ -56,9 +57,11 @@ class Lines(ProgramCase):
         if not compiler():
             self.skipTest("no C compiler")
         library = self.folder / "lines.so"
-        source = HERE.parents[1] / "bindings/python/lines.c"
-        subprocess.run([compiler(), "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
-        name = "hk_py_line_3_10" if sys.version_info < (3, 11) else "hk_py_line_3_11"
+        binding = HERE.parents[1] / "bindings/python"
+        source = binding / "lines/lines.c"
+        flags = ("-shared", "-fPIC", "-O1", f"-I{binding}")
+        subprocess.run([compiler(), *flags, str(source), "-o", str(library)], check=True)
+        name = "hkp_line_3_10" if sys.version_info < (3, 11) else "hkp_line_3_11"
         line_of = getattr(ctypes.CDLL(str(library)), name)
         line_of.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_ssize_t, ctypes.c_void_p]
         checked = 0
@@ -85,19 +88,53 @@ class Lines(ProgramCase):
                 yield code
                 pending += [c for c in code.co_consts if hasattr(c, "co_code")]
 
-    @needs_version(3, 11)
-    def test_cells_are_of_the_first_line_of_their_function(self):
+    def test_what_a_call_makes_before_its_body_is_of_the_caller(self):
+        """Cells of closures, generators and coroutines; through C code, too, and where nobody called in Python."""
         found = self.run_code(
             r"""
-            import hakmem, json
-            names = {}
-            exec(compile("\n\n\ndef f(a):\n\n    return lambda: a\ng = f(1)", "cells.py", "exec"), names)
-            site = hakmem.site_of(names["g"].__closure__[0])
-            print(json.dumps([site.filename, site.function, site.lineno]))
+            import hakmem, json, threading
+            def generator(x=0):
+
+                yield x
+            async def coroutine():
+
+                pass
+            def closure(a):
+
+                return lambda: a
+            class C:
+                def __init__(self, x):
+                    self.f = lambda: x
+                def __iter__(self):
+
+                    yield self
+            def target(x):
+                global kept
+                kept = lambda: x
+            def many():
+                return [
+                    C(i) for i in range(100)
+                ]
+            out = {}
+            out[23] = generator()
+            out[24] = coroutine()
+            out[25] = closure(1).__closure__[0]
+            out[26] = list(map(generator, range(3)))[1]
+            out[20] = many()[99].f.__closure__[0]
+            out[28] = iter(C(1))
+            out[29] = (x for x in range(3))
+            thread = threading.Thread(target=target, args=(1,))
+            thread.start()
+            thread.join()
+            lines = {k: hakmem.site_of(o).lineno for k, o in out.items()}
+            out[24].close()
+            print(json.dumps([lines, hakmem.site_of(kept.__closure__[0]).function.rpartition(".")[2]]))
             """,
             env=sites(),
         )
-        self.assertEqual(found, ["cells.py", "f", 4])
+        offset = found[0]["23"] - 23
+        self.assertEqual({int(k) + offset: v for k, v in found[0].items()}, {v: v for v in found[0].values()})
+        self.assertEqual(found[1], "run")
 
     def test_names_of_files_and_functions(self):
         found = self.run_code(
@@ -140,6 +177,95 @@ class Sites(ProgramCase):
         )
         self.assertEqual(wrong, 0)
         self.assertGreater(count, 100)
+
+    def test_what_was_asked_for(self):
+        """Of blocks of all sizes, after a resize too, to the byte; and their sum."""
+        found = self.run_code(
+            """
+            import array, ctypes, hakmem, json
+            api = ctypes.PyDLL(None)
+            new, resize = api.PyObject_Malloc, api.PyObject_Realloc
+            new.restype = resize.restype = ctypes.c_void_p
+            new.argtypes, resize.argtypes = [ctypes.c_size_t], [ctypes.c_void_p, ctypes.c_size_t]
+            sizes = [*range(0, 600), *range(600, 40_000, 97), 70_001, 300_003, 1_000_001, 3_000_017]
+            def make(n): return new(n)
+            def grow(p, n): return resize(p, n)
+            def asked(function):
+                sites = hakmem.take_snapshot().report["sites"]
+                found = [s for s in sites if s["function"].endswith(function)]
+                return [sum(s[k] for s in found) for k in ("asked_bytes", "live_bytes", "live_blocks")]
+            blocks = array.array("Q", sizes)
+            for i, n in enumerate(sizes): blocks[i] = make(n)
+            first = asked("make")
+            for i, n in enumerate(sizes): blocks[i] = grow(blocks[i], n + n // 3 + 1)
+            print(json.dumps([first, asked("make"), asked("grow"), sum(sizes), sum(n + n // 3 + 1 for n in sizes), len(sizes)]))
+            """,
+            env=sites(),
+        )
+        made, left, grown, small, large, count = found
+        self.assertEqual([made[0], made[2]], [small, count])
+        self.assertEqual(left, [0, 0, 0])
+        self.assertEqual([grown[0], grown[2]], [large, count])
+        self.assertGreater(made[1], made[0] + 4 * count)
+
+    def test_a_report_shows_both(self):
+        done = self.run_script(
+            "keep = [bytes(1000) for i in range(5000)]", "--all", "--labels", "site", "--report", "-"
+        )
+        self.assertRegex(done.stderr, r"  live bytes +asked for +blocks +share  line\n")
+        live, asked = re.search(r"(?m)^ +([\d,]+) +([\d,]+) .* % .*program.py:1\b", done.stderr).groups()
+        self.assertGreaterEqual(int(asked.replace(",", "")), 5000 * 1033)
+        self.assertGreater(int(live.replace(",", "")), int(asked.replace(",", "")))
+
+    def test_raw_has_lines_where_the_thread_holds_the_gil(self):
+        """With and without it, from threads that Python knows and from others, beside threads that run Python code."""
+        found = self.run_code(
+            """
+            import ctypes, hakmem, json, threading
+            held, free = ctypes.PyDLL(None), ctypes.CDLL(None)
+            for api in held, free:
+                for f in api.PyMem_RawMalloc, api.PyMem_RawCalloc, api.PyMem_RawRealloc: f.restype = ctypes.c_void_p
+                api.PyMem_RawMalloc.argtypes = [ctypes.c_size_t]
+                api.PyMem_RawCalloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+                api.PyMem_RawRealloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+            N, SIZE = 500, 5000
+            def with_gil():
+                for i in range(N): held.PyMem_RawMalloc(SIZE); held.PyMem_RawCalloc(1, SIZE)
+            def moved():
+                for i in range(N): held.PyMem_RawRealloc(held.PyMem_RawMalloc(10), SIZE)
+            def without():
+                for i in range(N): free.PyMem_RawMalloc(SIZE); free.PyMem_RawCalloc(1, SIZE)
+            stop = False
+            def busy():
+                while not stop: keep = [object() for i in range(1000)]
+            def large(name):
+                sites = hakmem.take_snapshot().report["sites"]
+                return sum(s["live_blocks"] for s in sites if s["function"].endswith(name) and s["live_bytes"] > 1000 * SIZE // 2)
+            others = threading.Thread(target=busy)
+            others.start()
+            before = next((s["live_blocks"] for s in hakmem.take_snapshot().report["sites"] if not s["file"]), 0)
+            threads = [threading.Thread(target=f) for f in (with_gil, without, moved) for i in range(3)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            # A thread that Python does not know.
+            pthread = ctypes.CDLL(None)
+            thread, entry = ctypes.c_ulong(), ctypes.cast(pthread.PyMem_RawMalloc, ctypes.c_void_p)
+            for i in range(100):
+                assert pthread.pthread_create(ctypes.byref(thread), None, entry, ctypes.c_void_p(SIZE)) == 0
+                pthread.pthread_join(thread, None)
+            stop = True
+            others.join()
+            after = next(s["live_blocks"] for s in hakmem.take_snapshot().report["sites"] if not s["file"])
+            print(json.dumps([large("with_gil"), large("moved"), large("without"), after - before]))
+            """,
+            env=sites(),
+        )
+        with_gil, moved, without, none = found
+        # A few objects of the interpreter may be on the same lines, and some that had none may be gone.
+        self.assertIn(with_gil, range(3000, 3020))
+        self.assertIn(moved, range(1500, 1520))
+        self.assertEqual(without, 0)
+        self.assertIn(none, range(3090, 3200))
 
     def test_a_snapshot_by_line(self):
         text = """

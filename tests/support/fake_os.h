@@ -4,6 +4,7 @@
 #pragma once
 
 #include <hakmem/hakmem.h>
+#include <hakmem/tuning.h>
 
 #include <atomic>
 #include <cstddef>

@@ -31,9 +31,33 @@ constexpr size_t EFFORT = 1;
 constexpr size_t EFFORT = 8;
 #endif
 
-inline hak_space_options space_options(FakeOs &os, size_t reserve = 256 * MiB)
+// Options with numbers of their own beside them, which their `tuning` points to.
+template <class Base>
+struct Tuned : Base, hak_tuning {
+    using Base::size;
+
+    explicit Tuned(const Base &base) : Base(base), hak_tuning(HAK_TUNING_INIT)
+    {
+        this->tuning = this;
+    }
+    Tuned(const Tuned &other) : Base(other), hak_tuning(other)
+    {
+        this->tuning = this;
+    }
+    Tuned &operator=(const Tuned &other)
+    {
+        Base::operator=(other);
+        hak_tuning::operator=(other);
+        this->tuning = this;
+        return *this;
+    }
+};
+using Options = Tuned<hak_options>;
+using SpaceOptions = Tuned<hak_space_options>;
+
+inline SpaceOptions space_options(FakeOs &os, size_t reserve = 256 * MiB)
 {
-    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
     options.os = os.table();
     options.reserve = reserve;
     return options;
@@ -44,9 +68,9 @@ struct TestSpace {
     FakeOs os;
     hak_space *space = nullptr;
 
-    explicit TestSpace(const std::function<void(hak_space_options &)> &change = {})
+    explicit TestSpace(const std::function<void(SpaceOptions &)> &change = {})
     {
-        hak_space_options options = space_options(os);
+        SpaceOptions options = space_options(os);
         if (change) change(options);
         space = hak_space_new(&options);
         REQUIRE(space != nullptr);
@@ -91,9 +115,9 @@ struct Errors {
     }
 };
 
-inline hak_options ctx_options(Errors *errors = nullptr)
+inline Options ctx_options(Errors *errors = nullptr)
 {
-    hak_options options = HAK_OPTIONS_INIT;
+    Options options(HAK_OPTIONS_INIT);
     if (errors) {
         options.on_error = Errors::record;
         options.error_user = errors;
@@ -103,9 +127,9 @@ inline hak_options ctx_options(Errors *errors = nullptr)
 
 // Options of a context as it comes (0), one that packs nothing (1), one that checks everything (2), one that
 // packs far more (3), one that poisons (4).
-inline hak_options variant(int which)
+inline Options variant(int which)
 {
-    hak_options options = ctx_options();
+    Options options = ctx_options();
     if (which == 1) options.packed_bytes = HAK_NONE;
     else if (which == 2) options.debug = HAK_DEBUG_CHECK;
     else if (which == 3) options.packed_bytes = 512 * KiB;

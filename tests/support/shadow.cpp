@@ -25,12 +25,14 @@ unsigned char stamp_at(uint32_t id, size_t i)
 template <typename F>
 bool each_stamped(size_t n, F f)
 {
-    const size_t whole = 512;
+    const size_t whole = 1280, end = 64;
     for (size_t i = 0; i < std::min(n, whole); i++)
         if (!f(i)) return false;
     for (size_t i = PAGE; i < n; i += PAGE)
         if (!f(i)) return false;
-    return n <= whole || (f(n - 1) && f(n - 2));
+    for (size_t i = std::max(n, whole + end) - end; i < n; i++)
+        if (!f(i)) return false;
+    return true;
 }
 
 void stamp(char *p, size_t n, uint32_t id)
@@ -52,10 +54,14 @@ bool stamped(const char *p, size_t n, size_t whole, uint32_t id)
 Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide))
 {
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    options.mode = (hak_mode)below(4);
+    options.tuning = below(2) ? &tuning : nullptr;
     options.os = os_.table();
     options.reserve = 4 * MiB << below(5);
-    options.idle_bytes = below(4) ? 0 : HAK_NONE;
-    options.idle_ns = 1000 * 1000 * (1 + below(100));
+    tuning.idle_bytes = below(4) ? 0 : HAK_NONE;
+    tuning.idle_percent = below(4) ? 0 : HAK_NONE;
+    tuning.idle_ns = 1000 * 1000 * (1 + below(100));
     space_ = hak_space_new(&options);
     group_ = hak_quota_new(nullptr, GROUP_LIMIT);
     if (!space_ || !group_) throw std::logic_error("no space or no quota");
@@ -97,19 +103,28 @@ void Shadow::open(Heap &h)
     h.in_group = below(2) == 0;
     options.quota = h.in_group ? group_ : nullptr;
     const size_t debug = below(8);
+    h.checked = debug < 2;
     options.debug = debug == 0 ? HAK_DEBUG_CHECK : debug == 1 ? HAK_DEBUG_POISON : 0;
-    options.magazine = (unsigned)below(129);
-    options.packed_bytes = below(3) == 0 ? HAK_NONE : below(3) == 0 ? below(512 * KiB) : 0;
-    options.big_cache = below(4) == 0 ? HAK_NONE : below(4) == 0 ? 4 * MiB : 0;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    options.mode = (hak_mode)below(4);
+    options.workload = (hak_workload)below(3);
+    options.tuning = below(4) ? &tuning : nullptr;
+    tuning.magazine = below(129);
+    if (tuning.magazine == 1) tuning.magazine = HAK_NONE;
+    tuning.packed_bytes = below(3) == 0 ? HAK_NONE : below(3) == 0 ? below(512 * KiB) : 0;
+    tuning.big_cache = below(4) == 0 ? HAK_NONE : below(4) == 0 ? 4 * MiB : 0;
     options.labels = GIVEN_LABELS;
     options.label_count = below(2) ? below(4) : 0;
-    options.phase = below(4) == 0 ? 16 * (unsigned)below(4) : 0;
+    tuning.first_offset = below(4) == 0 ? 16 * (unsigned)below(4) : 0;
+    options.shared = below(6) == 0;
     h.ctx = hak_ctx_new(space_, &options);
     if (!h.ctx) {
         check_null(h);
         return;
     }
-    h.target = 20 + below(6000);
+    size_t habit = below(5);
+    h.habit = habit < 2 ? Habit::MIXED : habit < 4 ? Habit::STEPS : Habit::SHRINKS;
+    h.target = h.habit == Habit::STEPS ? 5 + below(100) : 20 + below(6000);
     h.ceiling = SIZE_MAX;
     for (size_t i = 0; i <= options.label_count; i++)
         h.labels.push_back((hak_label)i);
@@ -131,17 +146,54 @@ void Shadow::close(Heap &h, bool retire)
     }
     h.ctx = nullptr;
     h.blocks.clear();
+    h.order.clear();
     h.live = 0;
 }
 
-size_t Shadow::random_size()
+size_t Shadow::random_size(const Heap &h)
 {
     size_t r = below(1000);
+    if (h.habit == Habit::STEPS && r < 990) return below(r < 900 ? 1000 : 3000);
     if (r < 700) return below(260);
     if (r < 900) return below(3000);
     if (r < 985) return below(40000);
     if (r < 998) return below(600000);
     return below(5000000);
+}
+
+// To which a block of n bytes is resized.
+size_t Shadow::next_size(const Heap &h, size_t n)
+{
+    size_t step = 1 + below(14);
+    if (h.habit == Habit::STEPS && below(10)) return below(3) ? n + step : n - std::min(n, step);
+    if (h.habit == Habit::SHRINKS && below(4)) return n - below(below(2) ? n + 1 : n / 4 + 1);
+    switch (below(5)) {
+    case 0:
+        return random_size(h);
+    case 1:
+        return n + below(100);
+    case 2:
+        return n / 2;
+    case 3:
+        return n - std::min(n, step);
+    default:
+        return n + n / 2;
+    }
+}
+
+// What the caller tells of a block's size: what was last asked for, or anything, for it does no harm.
+size_t Shadow::told_size(const Heap &h, const Block &b)
+{
+    switch (below(6)) {
+    case 0:
+        return b.n + 1 + below(14);
+    case 1:
+        return b.n - std::min(b.n, 1 + below(14));
+    case 2:
+        return below(2) ? b.usable : random_size(h);
+    default:
+        return b.n;
+    }
 }
 
 hak_label Shadow::random_label(Heap &h)
@@ -189,10 +241,40 @@ void Shadow::check_contents(const Heap &h, const Block &b, size_t n) const
     if (!stamped(b.p, n, b.n, b.id)) wrong(h, "contents of a block of " + std::to_string(b.n));
 }
 
+// Whether what was told is right is known where everything is checked.
+void Shadow::check_told(Heap &h, bool right) const
+{
+    bool noticed = h.error.find("HAK_E_SIZE") == 0;
+    if (noticed != (h.checked && !right)) wrong(h, "told size: " + h.error);
+    if (noticed) h.error.clear();
+}
+
+// The blocks that lie next to p, which was or is a block, hold what they held and keep apart.
+void Shadow::check_around(const Heap &h, const char *p) const
+{
+    auto at = h.order.lower_bound(p), end = at;
+    for (int i = 0; i < 2 && at != h.order.begin(); i++)
+        --at;
+    for (int i = 0; i < 3 && end != h.order.end(); i++)
+        ++end;
+    for (const char *before = nullptr; at != end; ++at) {
+        const Block &b = h.blocks[at->second];
+        if (before > b.p) wrong(h, "blocks overlap");
+        before = b.p + b.usable;
+        check_contents(h, b, b.n);
+    }
+}
+
+void Shadow::check_all(const Heap &h) const
+{
+    for (const Block &b : h.blocks)
+        check_contents(h, b, b.n);
+}
+
 void Shadow::allocate(Heap &h)
 {
     Block b{};
-    b.n = random_size();
+    b.n = random_size(h);
     b.id = next_id_++;
     size_t form = below(10), align = 1;
     bool zero = false;
@@ -211,7 +293,6 @@ void Shadow::allocate(Heap &h)
                                  : hak_calloc(h.ctx, b.n / count, count));
     } else {
         align = (size_t)1 << below(below(20) ? 13 : 21);
-        b.aligned = align > 16;
         b.label = random_label(h);
         b.p = (char *)hak_aligned_alloc_cs(h.ctx, align, b.n, b.label, 0);
     }
@@ -223,24 +304,25 @@ void Shadow::allocate(Heap &h)
         wrong(h, "calloc of " + std::to_string(b.n) + " is not zero");
     check_new(h, b, align);
     add_to_sums(h, b);
+    h.order[b.p] = h.blocks.size();
     h.blocks.push_back(b);
+    check_around(h, b.p);
     most_blocks = std::max(most_blocks, h.blocks.size());
 }
 
 void Shadow::reallocate(Heap &h, size_t index)
 {
     Block &b = h.blocks[index], old = b;
-    size_t r = below(4);
-    size_t n = r == 0 ? random_size() : r == 1 ? b.n + below(100) : r == 2 ? b.n / 2 : b.n + b.n / 2;
+    size_t n = next_size(h, b.n), told = told_size(h, b), form = below(4);
     if (n > 8 * MiB) n = below(100);
-    size_t form = below(4);
-    bool sized = form % 2 && !b.aligned;
+    bool sized = form % 2;
     hak_label label = form < 2 ? b.label : random_label(h);
     char *p;
-    if (form < 2) p = (char *)(sized ? hak_realloc_sized(h.ctx, b.p, b.n, n) : hak_realloc(h.ctx, b.p, n));
+    if (form < 2) p = (char *)(sized ? hak_realloc_sized(h.ctx, b.p, told, n) : hak_realloc(h.ctx, b.p, n));
     else
-        p = (char *)(sized ? hak_realloc_sized_cs(h.ctx, b.p, b.n, n, label, 9)
+        p = (char *)(sized ? hak_realloc_sized_cs(h.ctx, b.p, told, n, label, 9)
                            : hak_realloc_cs(h.ctx, b.p, n, label, 9));
+    check_told(h, !sized || told == b.n);
     if (!p) {
         if (sized && n <= b.n) wrong(h, "a shrink failed");
         check_null(h);
@@ -248,41 +330,54 @@ void Shadow::reallocate(Heap &h, size_t index)
         if (hak_usable_size(h.ctx, b.p) != b.usable || hak_block_size(h.ctx, b.p) != b.usable ||
             hak_label_of(h.ctx, b.p) != b.label)
             wrong(h, "a failed realloc changed the block");
+        check_around(h, b.p);
         return;
     }
+    h.order.erase(b.p);
     b.p = p;
+    h.order[p] = index;
     check_contents(h, b, std::min(b.n, n));
     drop_from_sums(h, old);
     b.n = n;
     b.label = label;
-    b.aligned = old.aligned && p == old.p;
     b.id = next_id_++;
     // A block that fits and for which there is no other stays where it is, whatever its alignment.
     bool pressed = h.hard || h.in_group || os_.failed != failed_before_;
     check_new(h, b, pressed && p == old.p ? 0 : 1);
     add_to_sums(h, b);
+    check_around(h, p);
+    if (p != old.p) check_around(h, old.p);
+}
+
+void Shadow::forget(Heap &h, size_t index)
+{
+    h.order.erase(h.blocks[index].p);
+    if (index + 1 < h.blocks.size()) {
+        h.blocks[index] = h.blocks.back();
+        h.order[h.blocks[index].p] = index;
+    }
+    h.blocks.pop_back();
 }
 
 void Shadow::release(Heap &h, size_t index)
 {
     Block b = h.blocks[index];
-    h.blocks[index] = h.blocks.back();
-    h.blocks.pop_back();
+    forget(h, index);
     check_contents(h, b, b.n);
     drop_from_sums(h, b);
-    size_t form = below(5);
+    size_t form = below(5), told = told_size(h, b);
     if (form == 0) hak_free(h.ctx, b.p);
     else if (form == 1) hak_space_free(space_, b.p);
-    else if (form == 2 || b.aligned) hak_free_cs(h.ctx, b.p, 77);
-    else hak_free_sized(h.ctx, b.p, b.n);
+    else if (form == 2) hak_free_cs(h.ctx, b.p, 77);
+    else hak_free_sized(h.ctx, b.p, told);
+    check_told(h, form < 3 || told == b.n);
+    if (!h.retired) check_around(h, b.p);
 }
 
 // A collector's sweep: many blocks in the order of their addresses.
 void Shadow::sweep(Heap &h)
 {
     std::sort(h.blocks.begin(), h.blocks.end(), [](const Block &a, const Block &b) { return a.p < b.p; });
-    for (size_t i = 0; i + 1 < h.blocks.size(); i++)
-        if (h.blocks[i].p + h.blocks[i].usable > h.blocks[i + 1].p) wrong(h, "blocks overlap");
     size_t keep = 2 + below(20), count = h.blocks.size();
     std::vector<Block> rest;
     for (size_t i = 0; i < count; i++) {
@@ -298,6 +393,18 @@ void Shadow::sweep(Heap &h)
     // Decisions must not depend on where the system maps memory, or a seed would not reproduce.
     std::sort(rest.begin(), rest.end(), [](const Block &a, const Block &b) { return a.id < b.id; });
     h.blocks = std::move(rest);
+    h.order.clear();
+    for (size_t i = 0; i < h.blocks.size(); i++)
+        h.order[h.blocks[i].p] = i;
+}
+
+void Shadow::trim(Heap &h)
+{
+    size_t before = os_.committed();
+    size_t back = hak_ctx_trim(h.ctx);
+    if (back != before - os_.committed())
+        wrong(h, "trim told " + std::to_string(back) + " for " + std::to_string(before - os_.committed()));
+    if (h.blocks.size() < 200) check_all(h);
 }
 
 void Shadow::rare(Heap &h)
@@ -306,14 +413,9 @@ void Shadow::rare(Heap &h)
     case 0:
         sweep(h);
         break;
-    case 1: {
-        size_t before = os_.committed();
-        size_t back = hak_ctx_trim(h.ctx);
-        if (back != before - os_.committed())
-            wrong(h,
-                  "trim told " + std::to_string(back) + " for " + std::to_string(before - os_.committed()));
+    case 1:
+        trim(h);
         break;
-    }
     case 2:
         hak_ctx_flush(h.ctx);
         if (hak_ctx_live_bytes(h.ctx) != h.live) wrong(h, "hak_ctx_live_bytes after a flush");
@@ -396,13 +498,22 @@ void Shadow::step()
         open(h);
         return;
     }
+    act(h);
+    if (!h.ctx) return;
+    check_stats(h);
+    // All that is live, at times; small heaps often enough for what wrote over a block to be known.
+    if (steps % (64 + h.blocks.size() * 4) == 0) check_all(h);
+}
+
+void Shadow::act(Heap &h)
+{
     size_t r = below(2000);
     bool grow = h.blocks.size() < h.target && live_bytes() < LIVE_BOUND;
+    if (h.habit != Habit::MIXED && below(h.habit == Habit::STEPS ? 100 : 400) == 0) trim(h);
     if (r < 4) rare(h);
     else if (h.blocks.empty() || r < (grow ? 1000u : 600u)) allocate(h);
-    else if (r < 1700) release(h, below(h.blocks.size()));
+    else if (r < (h.habit == Habit::MIXED ? 1700u : 1200u)) release(h, below(h.blocks.size()));
     else reallocate(h, below(h.blocks.size()));
-    if (h.ctx) check_stats(h);
 }
 
 void Shadow::verify()

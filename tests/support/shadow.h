@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,18 +39,22 @@ class Shadow
         hak_site site;
         uint32_t id;
         hak_label label;
-        bool aligned; // asked for with an alignment above 16: no sized free
     };
+    // What the program in a heap is like: of every kind; small blocks that are resized by small steps, in
+    // packed units mostly; blocks that mostly shrink.
+    enum class Habit { MIXED, STEPS, SHRINKS };
     struct Sum {
         size_t bytes = 0, blocks = 0;
     };
     struct Heap {
         hak_ctx *ctx = nullptr;
         std::vector<Block> blocks;
+        std::map<const char *, size_t> order; // address of a block -> its place in `blocks`
         std::vector<hak_label> labels;
         std::array<Sum, HAK_LABELS_MAX + 1> sums{};
         size_t live = 0, target = 1000, hard = 0, ceiling = 0;
-        bool in_group = false, retired = false;
+        bool in_group = false, retired = false, checked = false;
+        Habit habit = Habit::MIXED;
         std::string error; // what on_error was told
     };
 
@@ -65,13 +70,21 @@ class Shadow
     void release(Heap &h, size_t index);
     void sweep(Heap &h);
     void rare(Heap &h);
+    void trim(Heap &h);
+    void act(Heap &h);
+    void forget(Heap &h, size_t index);
     void drop_from_sums(Heap &h, const Block &b);
     void add_to_sums(Heap &h, const Block &b);
     void check_new(Heap &h, Block &b, size_t align);
     void check_contents(const Heap &h, const Block &b, size_t n) const;
+    void check_around(const Heap &h, const char *p) const;
+    void check_all(const Heap &h) const;
     void check_null(Heap &h);
     void check_stats(Heap &h);
-    size_t random_size();
+    size_t random_size(const Heap &h);
+    size_t next_size(const Heap &h, size_t n);
+    size_t told_size(const Heap &h, const Block &b);
+    void check_told(Heap &h, bool right) const;
     hak_label random_label(Heap &h);
     size_t live_bytes() const;
 

@@ -12,9 +12,9 @@ namespace test
 
 inline const char *const LABELS[] = {"red", "green", "blue"};
 
-inline hak_options shared_options(Errors *errors = nullptr)
+inline Options shared_options(Errors *errors = nullptr)
 {
-    hak_options options = ctx_options(errors);
+    Options options = ctx_options(errors);
     options.shared = true;
     options.labels = LABELS;
     options.label_count = 3;
@@ -24,9 +24,9 @@ inline hak_options shared_options(Errors *errors = nullptr)
 struct Shared {
     TestSpace space;
     Errors errors;
-    hak_options options = shared_options(&errors);
+    Options options = shared_options(&errors);
     hak_ctx *ctx;
-    explicit Shared(const std::function<void(hak_options &)> &change = {})
+    explicit Shared(const std::function<void(Options &)> &change = {})
     {
         if (change) change(options);
         ctx = hak_ctx_new(space.space, &options);

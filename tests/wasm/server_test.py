@@ -1,77 +1,20 @@
 #!/usr/bin/env python3
 """examples/wasm-server: scripts, limits, neighbours of a hostile tenant, statistics."""
 
-import http.client
 import os
 import re
-import signal
 import socket
 import subprocess
 import threading
 import time
 import unittest
 
-SERVER, QUICKJS = os.environ["SERVER"], os.environ["QUICKJS"]
+from server_process import QUICKJS, SERVER, Server
+
 SECONDS = float(os.environ.get("HAKMEM_SERVER_SECONDS", "3"))
 WITHOUT_END = "let all = []; for (;;) all.push(new Array(10000).fill(all.length))"
+NO_TIME = (408, "the script used up its CPU time")
 MIB = 2**20
-
-
-class Server:
-    def __init__(self, *options):
-        self.process = subprocess.Popen(
-            [SERVER, "--port=0", *options, QUICKJS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on http://127\.0\.0\.1:(\d+)/\n", line)
-        if not found:
-            self.process.kill()
-            raise AssertionError(f"no server: {line!r} {self.process.stderr.read()}")
-        self.port = int(found[1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.status = self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        finally:
-            self.process.stdout.close()
-            self.errors = self.process.stderr.read()
-            self.process.stderr.close()
-        if self.status != 0:
-            raise AssertionError(f"the server ended with {self.status}: {self.errors}")
-
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-
-    def request(self, method, path, body=None, connection=None):
-        c = connection or self.connect()
-        c.request(method, path, body)
-        answer = c.getresponse()
-        text = answer.read().decode()
-        if not connection:
-            c.close()
-        return answer.status, text
-
-    def run(self, tenant, script, connection=None):
-        return self.request("POST", f"/run/{tenant}", script.encode(), connection)
-
-    def stats(self):
-        """(name, labels as text) -> value."""
-        status, text = self.request("GET", "/stats")
-        assert status == 200
-        return {
-            (name, labels or ""): float(value)
-            for name, labels, value in re.findall(r"^(\w+)(?:\{(.*)\})? (\S+)$", text, re.M)
-        }
-
-    def value(self, name, tenant, more=""):
-        return self.stats()[(f"wasm_{name}", f'tenant="{tenant}"{more}')]
 
 
 class Scripts(unittest.TestCase):
@@ -100,13 +43,108 @@ class Scripts(unittest.TestCase):
         self.assertGreater(self.server.value("resets_total", "bea"), 50)
         self.assertLessEqual(self.server.value("instantiations_total", "bea"), 2)
 
-    def test_clock_and_random_numbers(self):
-        now = int(self.server.run("cal", "Date.now()")[1]) / 1000
-        self.assertLess(abs(now - time.time()), 60)
+    def test_clocks(self):
+        first = int(self.server.run("cal", "Date.now()")[1]) / 1000
+        self.assertLess(abs(first - time.time()), 60)
+        time.sleep(0.02)
+        self.assertGreater(int(self.server.run("cal", "Date.now()")[1]) / 1000, first)
+        self.assertTrue(self.server.run("cal", "'' + new Date()")[1].endswith("GMT+0000"))
+        # Begins with the script: nothing tells when the image was made, or how long the machine is up.
+        for _ in range(3):
+            time.sleep(0.2)
+            now = "performance.timeOrigin === 0 && performance.now()"
+            status, text = self.server.run("cal", now)
+            self.assertEqual(status, 200)
+            self.assertGreater(float(text), 0)
+            self.assertLess(float(text), 150)
+
+    def test_every_script_has_random_numbers_of_its_own(self):
+        draw = "JSON.stringify(Array.from({length: 4}, Math.random))"
+        drawn = [self.server.run(name, draw)[1] for name in ("cas", "cyd") for _ in range(20)]
+        numbers = [float(x) for text in drawn for x in text.strip("[]").split(",")]
+        self.assertEqual(len(set(numbers)), 160)
+        self.assertTrue(all(0 <= x < 1 for x in numbers))
+        self.assertLess(abs(sum(numbers) / 160 - 0.5), 0.15)  # 6.5 standard deviations
+
+    def test_maps_and_sets(self):
+        script = """
+            const m = new Map, s = new Set;
+            const keys = [1, 1.5, "a", "b".repeat(99), {}, null, undefined, 7n, Symbol()];
+            for (let i = 0; i < 5000; i++) m.set("k" + i, i), s.add(i * 0.5);
+            for (const k of keys) m.set(k, k), s.add(k);
+            let right = keys.every(k => m.get(k) === k && s.has(k)) && m.size === 5009;
+            for (let i = 0; i < 5000; i++) right &&= m.get("k" + i) === i && s.has(i * 0.5);
+            right"""
+        for _ in range(5):
+            self.assertEqual(self.server.run("col", script), (200, "true"))
+
+    def test_promises(self):
+        for script, answer in (
+            ("Promise.resolve(4)", (200, "4")),
+            ("await Promise.resolve(5) + 1", (200, "6")),
+            ("(async () => { let n = 0; while (n < 1000) n += await 1; return n })()", (200, "1000")),
+            ("globalThis.said = []; queueMicrotask(() => said.push(1)); said", (200, "1")),
+            ("({then(f) { f(9) }, toString: () => 'thenable'})", (200, "thenable")),
+            ("({value: 8, toString() { return 'o' + this.value }})", (200, "o8")),
+            ("Promise.reject(new RangeError('far'))", (422, "RangeError: far")),
+            ("await Promise.reject(new RangeError('far'))", (422, "RangeError: far")),
+            ("async function f() { throw 8 } f(); 1", (422, "unhandled rejection: 8")),
+            ("Promise.reject(7).finally(() => {}); 1", (422, "unhandled rejection: 7")),
+            ("try { await Promise.reject(7) } catch (e) { 'caught ' + e }", (200, "caught 7")),
+            ("const p = Promise.reject(3); await null; p.catch(() => {}); 2", (200, "2")),
+            (
+                "const all = Array.from({length: 2000}, (_, i) => Promise.reject(i));"
+                "await null; all.forEach(p => p.catch(() => {})); all.length",
+                (200, "2000"),
+            ),
+            (
+                "await null; queueMicrotask(() => { throw new TypeError('late') }); 1",
+                (422, "TypeError: late"),
+            ),
+        ):
+            self.assertEqual(self.server.run("cyn", script), answer, script)
+        for script in ("new Promise(() => {})", "await new Promise(() => {})"):
+            status, text = self.server.run("cyn", script)
+            self.assertEqual(status, 422, script)
+            self.assertIn("nothing is left that could settle it", text)
+
+    def test_values_that_are_no_text(self):
+        for script, answer in (
+            ("({toString() { throw new RangeError('no') }})", (422, "RangeError: no")),
+            ("({toString() { throw {toString() { throw 1 }} }})", (422, "an exception that has no text")),
+            ("Symbol('s')", (422, "TypeError: cannot convert symbol to string")),
+            ("Object.create(null)", (422, "TypeError: toPrimitive")),
+            ("throw {toString() { return 'thrown' }}", (422, "thrown")),
+            ("throw undefined", (422, "undefined")),
+        ):
+            self.assertEqual(self.server.run("dee", script), answer, script)
+
+    def test_output_is_sent_whole(self):
+        for script, text in (
+            ("'a\\0b\\0'", "a\0b\0"),
+            ("'\\0'.repeat(1000)", "\0" * 1000),
+            ("'\\ud800x\\udfff'", "\ufffdx\ufffd"),
+            ("'\\u{1f600}\\u00e9'", "\U0001f600\u00e9"),
+            ("throw 'a\\0b'", "a\0b"),
+            ("'x'.repeat(65536)", "x" * 65536),
+            # Cut at 64 KiB, between characters.
+            ("'x'.repeat(70000)", "x" * 65536),
+            ("'x' + '\\u20ac'.repeat(30000)", "x" + "\u20ac" * 21845),
+            ("'\\ud800'.repeat(30000)", "\ufffd" * 21845),
+        ):
+            self.assertEqual(self.server.run("deb", script)[1], text, script)
+        # As source text, too.
+        self.assertEqual(self.server.run("deb", "'a\0b'.length"), (200, "3"))
 
     def test_time_limit(self):
         status, text = self.server.run("dan", "for (;;);")
-        self.assertEqual((status, text), (408, "wasm trap: interrupt"))
+        self.assertEqual((status, text), NO_TIME)
+        # Whatever comes after the script counts as well: jobs, and the text of its value.
+        self.assertEqual(
+            self.server.run("dan", "Promise.resolve().then(function f() { for (;;); }); 1"), NO_TIME
+        )
+        self.assertEqual(self.server.run("dan", "(function f() { Promise.resolve().then(f) })()"), NO_TIME)
+        self.assertEqual(self.server.run("dan", "({toString() { for (;;); }})"), NO_TIME)
         self.assertEqual(self.server.run("dan", "1"), (200, "1"))
 
     def test_deep_recursion(self):
@@ -128,7 +166,6 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self.server.run("gus", "1" * (256 * 1024 + 1))[0], 413)
         self.assertEqual(self.server.run("gus", "7 //" + " " * (256 * 1024 - 4)), (200, "7"))
         self.assertEqual(self.server.request("GET", "/absent")[0], 404)
-        self.assertEqual(self.server.request("GET", "/run/gus")[0], 404)
 
     def test_page(self):
         status, text = self.server.request("GET", "/")
@@ -162,12 +199,48 @@ class Scripts(unittest.TestCase):
 
 
 class Limits(unittest.TestCase):
-    def test_customers(self):
-        with Server("--customers=2") as server:
-            self.assertEqual(server.run("a", "1")[0], 200)
-            self.assertEqual(server.run("b", "1")[0], 200)
-            self.assertEqual(server.run("c", "1"), (503, "too many customers"))
-            self.assertEqual(server.run("a", "1")[0], 200)
+    def test_idle_customers_are_retired(self):
+        with Server("--customers=3", "--time=20000") as server:
+            for name in ("a", "b", "c", "a"):
+                self.assertEqual(server.run(name, "1")[0], 200)
+
+            def names():
+                return {labels for name, labels in server.stats() if name == "wasm_instances"}
+
+            def named(*all):
+                return {f'tenant="{name}"' for name in all}
+
+            self.assertEqual(names(), named("a", "b", "c"))
+            self.assertEqual(server.run("d", "1"), (200, "1"))
+            self.assertEqual(names(), named("a", "c", "d"))  # b had waited longest
+            # What b came to is not lost.
+            stats = server.stats()
+            self.assertEqual(stats[("wasm_customers", "")], 3)
+            self.assertEqual(stats[("wasm_customers_retired_total", "")], 1)
+            self.assertEqual(stats[("wasm_retired_runs_total", 'outcome="ok"')], 1)
+            self.assertGreater(stats[("wasm_retired_cpu_seconds_total", "")], 0)
+            for i in range(300):
+                self.assertEqual(server.run(f"n{i}", "1"), (200, "1"))
+            stats = server.stats()
+            self.assertEqual(stats[("wasm_customers_retired_total", "")], 301)
+            self.assertEqual(names(), named("n297", "n298", "n299"))
+            # Who comes back begins anew.
+            self.assertEqual(server.run("a", "1"), (200, "1"))
+            self.assertEqual(server.value("runs_total", "a", ',outcome="ok"'), 1)
+
+    def test_customers_with_scripts_are_not_retired(self):
+        with Server("--customers=2", "--time=3000") as server:
+            slow = [threading.Thread(target=server.run, args=(name, "for (;;);")) for name in ("a", "b")]
+            for thread in slow:
+                thread.start()
+            while server.stats()[("wasm_customers", "")] != 2:
+                time.sleep(0.01)
+            answer = server.run("c", "1")
+            self.assertTrue(all(thread.is_alive() for thread in slow))
+            for thread in slow:
+                thread.join()
+            self.assertEqual(answer, (503, "too many customers, and all have scripts that run"))
+            self.assertEqual(server.run("c", "1"), (200, "1"))
 
     def test_instances(self):
         with Server("--instances=1", "--time=4000") as server:
@@ -192,7 +265,16 @@ class Limits(unittest.TestCase):
                 socket.create_connection(("127.0.0.2", server.port), 5)
 
     def test_options(self):
-        for wrong in (["--port=x"], ["--memory=0"], ["--absent"], ["--connections=0"], ["a", "b"]):
+        for wrong in (
+            ["--port=x"],
+            ["--memory=0"],
+            ["--absent"],
+            ["--connections=0"],
+            ["--per-address=0"],
+            ["--deadline=1"],
+            ["--processors=0"],
+            ["a", "b"],
+        ):
             done = subprocess.run([SERVER, *wrong, QUICKJS], capture_output=True, text=True)
             self.assertEqual(done.returncode, 64, wrong)
         done = subprocess.run([SERVER, "/absent.wasm"], capture_output=True, text=True)
@@ -225,7 +307,7 @@ class Load(unittest.TestCase):
         done = 0
         while time.monotonic() < self.end:
             answer = self.server.run("mallory", WITHOUT_END, connection)
-            if answer not in ((422, "InternalError: out of memory"), (408, "wasm trap: interrupt")):
+            if answer not in ((422, "InternalError: out of memory"), NO_TIME):
                 self.wrong.append(("mallory", answer))
             done += 1
         connection.close()

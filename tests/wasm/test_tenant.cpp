@@ -1,6 +1,7 @@
 // Tenants: accounts, limits and their parents, scopes, closing.
 #include "wasm_test.h"
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -506,4 +507,57 @@ TEST_CASE("a tick gives idle pages of contexts back", "[tenant]")
         hak_wasm_host_tick(host, now);
     hak_wasm_host_tick(host, 0);
     CHECK(resident() + 10 * MIB < before);
+}
+
+TEST_CASE("options and statistics of another version of the header", "[tenant]")
+{
+    struct Later {
+        hak_wasm_tenant_options known;
+        uint64_t more;
+    } later = {HAK_WASM_TENANT_OPTIONS_INIT, 0};
+    Host host;
+    later.known.size = sizeof later;
+    later.known.name = "later";
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &later.known);
+    REQUIRE(tenant != nullptr);
+    CHECK(std::string(hak_wasm_tenant_name(tenant)) == "later");
+    later.more = 1;
+    CHECK(hak_wasm_tenant_new(host, &later.known) == nullptr);
+    // A name alone: no parent, no limits.
+    later.known.size = offsetof(hak_wasm_tenant_options, parent);
+    later.known.parent = tenant; // may have no children: not read
+    hak_wasm_tenant *other = hak_wasm_tenant_new(host, &later.known);
+    REQUIRE(other != nullptr);
+
+    struct {
+        hak_wasm_tenant_info known;
+        uint64_t more;
+    } info;
+    std::memset(&info, 0xEE, sizeof info);
+    info.known.size = sizeof info;
+    REQUIRE(hak_wasm_tenant_stats(tenant, &info.known) == 0);
+    CHECK(info.known.size == sizeof info);
+    CHECK((info.known.instances_refused == 0 && info.more == 0));
+    info.known.size = offsetof(hak_wasm_tenant_info, instances_refused);
+    info.known.instances_refused = 5;
+    REQUIRE(hak_wasm_tenant_stats(tenant, &info.known) == 0);
+    CHECK(info.known.instances_refused == 5);
+    info.known.size = 0;
+    CHECK(hak_wasm_tenant_stats(tenant, &info.known) == -1);
+
+    hak_wasm_host_info of_host;
+    std::memset(&of_host, 0xEE, sizeof of_host);
+    of_host.size = offsetof(hak_wasm_host_info, dirty);
+    REQUIRE(hak_wasm_host_stats(host, &of_host) == 0);
+    CHECK(of_host.extents <= 1);
+    of_host.size = SIZE_MAX;
+    CHECK(hak_wasm_host_stats(host, &of_host) == -1);
+    hak_wasm_host_options old = HAK_WASM_HOST_OPTIONS_INIT;
+    old.size = offsetof(hak_wasm_host_options, slot_bytes);
+    old.slot_bytes = 1; // not read
+    CHECK(hak_wasm_host_options_error(&old) == nullptr);
+    old.size = 1;
+    CHECK(hak_wasm_host_options_error(&old) != nullptr);
+    hak_wasm_tenant_close(other, HAK_WASM_BULK);
+    hak_wasm_tenant_close(tenant, HAK_WASM_BULK);
 }

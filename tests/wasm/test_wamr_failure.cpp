@@ -86,7 +86,8 @@ bool live(hak_wasm_tenant *tenant, const Bytes &content, std::vector<const char 
     bool whole = false;
     hak_wasm_wamr *guest = hak_wasm_wamr_open(tenant, module, 32768, error, sizeof error);
     if (guest != nullptr) {
-        hak_wasm_wamr_snapshot *snapshot = hak_wasm_wamr_take(guest);
+        const char *why;
+        hak_wasm_wamr_snapshot *snapshot = hak_wasm_wamr_take(guest, &why);
         whole = snapshot != nullptr;
         for (const char *function : calls) {
             uint32_t argv[1] = {1};

@@ -96,7 +96,8 @@ TEST_CASE("QuickJS runs in a tenant, and all of it is accounted for", "[quickjs]
         Script guest(tenant.get(), module);
         REQUIRE(guest.guest != nullptr);
         REQUIRE(guest.invoke("qjs_init") == 0);
-        hak_wasm_wamr_snapshot *fresh = hak_wasm_wamr_take(guest);
+        const char *why;
+        hak_wasm_wamr_snapshot *fresh = hak_wasm_wamr_take(guest, &why);
         REQUIRE(fresh != nullptr);
         const std::vector<char> then = guest.content(host);
 

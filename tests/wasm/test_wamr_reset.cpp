@@ -10,8 +10,9 @@ namespace
 {
 
 struct Snapshot {
+    const char *why;
     hak_wasm_wamr_snapshot *snapshot;
-    explicit Snapshot(hak_wasm_wamr *guest) : snapshot(hak_wasm_wamr_take(guest))
+    explicit Snapshot(hak_wasm_wamr *guest) : snapshot(hak_wasm_wamr_take(guest, &why))
     {
     }
     Snapshot(const Snapshot &) = delete;
@@ -34,6 +35,12 @@ size_t open_files()
         n++;
     closedir(dir);
     return n;
+}
+
+int counted = 0;
+void count(wasm_exec_env_t)
+{
+    counted++;
 }
 
 } // namespace
@@ -85,7 +92,7 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
     Tenant tenant = new_tenant(host);
     Module module(tenant.get(), "state");
     Guest guest(tenant.get(), module);
-    const uint32_t fresh = guest.call("sum");
+    const uint32_t fresh = guest.call("sum"), fresh_rest = guest.call("rest");
     REQUIRE(guest.ok());
     Snapshot snapshot(guest);
     for (int i = 0; i < 10; i++) {
@@ -94,10 +101,12 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
         uint32_t changed = guest.call("sum");
         CHECK(guest.ok());
         CHECK(changed != fresh);
+        CHECK(guest.call("rest") == 25 + 2000);
         guest.call("init_from_segments");
         CHECK_FALSE(guest.ok());
         REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
         CHECK(guest.call("sum") == fresh);
+        CHECK(guest.call("rest") == fresh_rest);
         if (i % 2) {
             guest.call("init_from_segments");
             CHECK(guest.ok());
@@ -116,6 +125,74 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
         REQUIRE(hak_wasm_wamr_reset(guest, later) == 0);
         CHECK(guest.call("sum") == changed);
         CHECK(guest.memory()[WASM_PAGE] == 7);
+    }
+}
+
+TEST_CASE("a memory that begins without a page has none after a reset", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "zero");
+    Guest guest(tenant.get(), module);
+    Snapshot snapshot(guest);
+    REQUIRE(snapshot != nullptr);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK(guest.call("get") == UINT32_MAX);
+        guest.call("put", 1, 0x5EC2E7 + i);
+        CHECK(guest.call("get") == 0x5EC2E7 + i);
+        if (i == 1) CHECK(guest.call("grow", 1, 7) == 1);
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+        CHECK(guest.call("pages") == 0);
+        CHECK(info_of(tenant.get()).linear_bytes == 0);
+        CHECK(guest.call("grow", 1, 1) == 0);
+        CHECK(guest.call("get") == 0);
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+    }
+    // A snapshot with pages, for guests with none, fewer and more.
+    guest.call("put", 1, 77);
+    Snapshot later(guest);
+    REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+    REQUIRE(hak_wasm_wamr_reset(guest, later) == 0);
+    CHECK(guest.call("get") == 77);
+    CHECK(guest.call("pages") == 1);
+    Guest second(tenant.get(), module);
+    REQUIRE(hak_wasm_wamr_reset(second, later) == 0);
+    CHECK(second.call("get") == 77);
+    second.call("put", 1, 78);
+    CHECK(second.call("grow", 1, 3) == 1);
+    REQUIRE(hak_wasm_wamr_reset(second, later) == 0);
+    CHECK(second.call("get") == 77);
+    CHECK(second.call("pages") == 1);
+    CHECK(info_of(tenant.get()).linear_bytes == 2 * WASM_PAGE);
+    REQUIRE(hak_wasm_wamr_reset(second, snapshot) == 0);
+    CHECK(info_of(tenant.get()).label[HAK_WASM_LINEAR].live_blocks == 1);
+    // Over the limit it is an error, and the guest is as it was.
+    TenantOptions options;
+    options.limits.linear_bytes = WASM_PAGE;
+    hak_wasm_tenant_limit(tenant.get(), &options.limits);
+    CHECK(hak_wasm_wamr_reset(second, later) == -1);
+    CHECK(second.call("get") == UINT32_MAX);
+}
+
+TEST_CASE("an imported memory and table are the guest's own and are restored", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "imports");
+    Guest guest(tenant.get(), module), other(tenant.get(), module);
+    INFO(guest.error);
+    REQUIRE(guest.guest != nullptr);
+    Snapshot snapshot(guest);
+    REQUIRE(snapshot != nullptr);
+    const uint32_t fresh = guest.call("sum");
+    REQUIRE(guest.ok());
+    for (int i = 0; i < 3; i++) {
+        guest.call("change");
+        REQUIRE(guest.ok());
+        CHECK(guest.call("sum") == 7 + 200 + 40000);
+        CHECK(other.call("sum") == fresh);
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+        CHECK(guest.call("sum") == fresh);
     }
 }
 
@@ -203,6 +280,47 @@ TEST_CASE("a guest that opened a file is instantiated anew, and the file is clos
     CHECK(rmdir(place) == 0);
 }
 
+TEST_CASE("a reset does not run the start function again, and takes the exit code back", "[reset]")
+{
+    NativeSymbol natives[] = {{"count", reinterpret_cast<void *>(count), "()", nullptr}};
+    Wamr host(nullptr, natives, 1);
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "start");
+    counted = 0;
+    Guest guest(tenant.get(), module);
+    INFO(guest.error);
+    REQUIRE(guest.guest != nullptr);
+    Snapshot snapshot(guest);
+    REQUIRE(snapshot != nullptr);
+    for (uint32_t i = 0; i < 3; i++) {
+        guest.call("exit", 1, 40 + i);
+        CHECK(wasm_runtime_get_wasi_exit_code(hak_wasm_wamr_instance(guest)) == 40 + i);
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+        CHECK(wasm_runtime_get_wasi_exit_code(hak_wasm_wamr_instance(guest)) == 0);
+        CHECK(guest.call("starts") == 1);
+    }
+    CHECK(counted == 1);
+}
+
+TEST_CASE("modules with state that no snapshot could have are not loaded", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    const Bytes header = {0, 'a', 's', 'm', 1, 0, 0, 0};
+    Bytes two_memories = header, vector = header, shared = header;
+    for (int byte : {5, 5, 2, 0, 1, 0, 1})
+        two_memories.push_back(uint8_t(byte));
+    for (int byte : {6, 22, 1, 0x7b, 1, 0xfd, 0x0c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b})
+        vector.push_back(uint8_t(byte));
+    for (int byte : {5, 4, 1, 3, 1, 1})
+        shared.push_back(uint8_t(byte));
+    for (const Bytes &bytes : {two_memories, vector, shared}) {
+        Module module(tenant.get(), bytes);
+        INFO(module.error);
+        CHECK(module.module == nullptr);
+    }
+}
+
 TEST_CASE("tables of the host's references have no snapshot", "[reset]")
 {
     Wamr host;
@@ -210,7 +328,9 @@ TEST_CASE("tables of the host's references have no snapshot", "[reset]")
     Module module(tenant.get(), "externs");
     Guest guest(tenant.get(), module);
     REQUIRE(guest.guest != nullptr);
-    CHECK(hak_wasm_wamr_take(guest) == nullptr);
+    Snapshot snapshot(guest);
+    CHECK(snapshot == nullptr);
+    CHECK(std::string(snapshot.why) == "it has a table or a global of external references");
     hak_wasm_wamr_drop(nullptr);
 }
 

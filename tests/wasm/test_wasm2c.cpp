@@ -4,8 +4,23 @@
 #include <hakmem/wasm_wasm2c.h>
 
 extern "C" {
+#include "imports.h"
 #include "small.h"
+#include "state.h"
+#include "zero.h"
 #include <wasm-rt-impl.h>
+
+// What the guest "imports" gets.
+static wasm_rt_memory_t imported_memory;
+static wasm_rt_funcref_table_t imported_table;
+wasm_rt_memory_t *Z_envZ_memory(struct Z_env_instance_t *)
+{
+    return &imported_memory;
+}
+wasm_rt_funcref_table_t *Z_envZ_table(struct Z_env_instance_t *)
+{
+    return &imported_table;
+}
 }
 
 using namespace test;
@@ -26,6 +41,20 @@ struct Wasm2c : Host {
         REQUIRE(hak_wasm_wasm2c_use(host, WASM_RT_MEMCHECK_SIGNAL_HANDLER) == 0);
         wasm_rt_init(); // once in a process: wasm2c cannot begin again after wasm_rt_free
         Z_small_init_module();
+    }
+};
+
+struct Snapshot {
+    const char *why;
+    hak_wasm_wasm2c_snapshot *snapshot;
+    Snapshot(void *instance, size_t size) : snapshot(hak_wasm_wasm2c_take(instance, size, &why))
+    {
+    }
+    Snapshot(const Snapshot &) = delete;
+    Snapshot &operator=(const Snapshot &) = delete;
+    ~Snapshot()
+    {
+        hak_wasm_wasm2c_drop(snapshot);
     }
 };
 
@@ -110,28 +139,112 @@ TEST_CASE("over a limit a guest traps, or its growth fails", "[wasm2c]")
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a guest is brought back by its image and a copy of its struct", "[wasm2c]")
+TEST_CASE("a guest is brought back by a snapshot", "[wasm2c]")
 {
     Wasm2c host;
-    static Z_small_instance_t guest;
+    static Z_small_instance_t guest, other;
     Z_small_instantiate(&guest);
+    Z_small_instantiate(&other);
     Z_smallZ_init(&guest);
     wasm_rt_memory_t *memory = Z_smallZ_memory(&guest);
-    hak_wasm_image *image = hak_wasm_image_take(host, memory->data);
-    REQUIRE(image != nullptr);
-    const Z_small_instance_t then = guest;
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
     const std::vector<uint8_t> bytes(memory->data, memory->data + memory->size);
     const uint32_t answer = Z_smallZ_handle(&guest, 3);
     for (int i = 0; i < 100; i++) {
         if (i % 3 == 0) Z_smallZ_grow(&guest, 4);
         if (i % 5 == 0) CHECK(trapped([] { Z_smallZ_trap(&guest); }) == WASM_RT_TRAP_UNREACHABLE);
-        REQUIRE(hak_wasm_wasm2c_reset(host, memory, image) == 0);
-        guest = then;
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
         CHECK(Z_smallZ_pages(&guest) == 3);
         REQUIRE(std::memcmp(memory->data, bytes.data(), bytes.size()) == 0);
         REQUIRE(Z_smallZ_handle(&guest, 3) == answer);
     }
+    CHECK(hak_wasm_wasm2c_reset(&other, snapshot.snapshot) == -1);
+    Z_small_free(&other);
     Z_small_free(&guest);
-    CHECK(hak_wasm_wasm2c_reset(host, memory, image) == -1);
-    hak_wasm_image_drop(image);
+    CHECK(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == -1);
+}
+
+TEST_CASE("globals, tables, dropped segments and the size of the memory are restored", "[wasm2c]")
+{
+    Wasm2c host;
+    Z_state_init_module();
+    static Z_state_instance_t guest;
+    Z_state_instantiate(&guest);
+    const uint32_t fresh = Z_stateZ_sum(&guest), rest = Z_stateZ_rest(&guest);
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
+    for (int i = 0; i < 3; i++) {
+        Z_stateZ_change(&guest);
+        CHECK(Z_stateZ_sum(&guest) != fresh);
+        CHECK(Z_stateZ_rest(&guest) == 25 + 2000);
+        CHECK(trapped([] { Z_stateZ_init_from_segments(&guest); }) == WASM_RT_TRAP_OOB);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+        CHECK(Z_stateZ_sum(&guest) == fresh);
+        CHECK(Z_stateZ_rest(&guest) == rest);
+        CHECK(trapped([] { Z_stateZ_init_from_segments(&guest); }) == WASM_RT_TRAP_NONE);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+        CHECK(is_zero(Z_stateZ_memory(&guest)->data, 6));
+    }
+    Z_state_free(&guest);
+}
+
+TEST_CASE("a memory that begins without a page has none after a reset", "[wasm2c]")
+{
+    Wasm2c host;
+    Z_zero_init_module();
+    static Z_zero_instance_t guest;
+    Z_zero_instantiate(&guest);
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK(Z_zeroZ_get(&guest) == UINT32_MAX);
+        Z_zeroZ_put(&guest, 0x5EC2E7 + i);
+        CHECK(Z_zeroZ_get(&guest) == 0x5EC2E7 + i);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+        CHECK(Z_zeroZ_pages(&guest) == 0);
+        CHECK(Z_zeroZ_grow(&guest, 1) == 0);
+        CHECK(Z_zeroZ_get(&guest) == 0);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+    }
+    Z_zero_free(&guest);
+}
+
+TEST_CASE("an instance with another's memory or table has no snapshot", "[wasm2c]")
+{
+    Wasm2c host;
+    Z_imports_init_module();
+    wasm_rt_allocate_memory(&imported_memory, 1, 4);
+    wasm_rt_allocate_funcref_table(&imported_table, 2, 8);
+    static Z_imports_instance_t guest;
+    Z_imports_instantiate(&guest, nullptr);
+    Snapshot snapshot(&guest, sizeof guest);
+    CHECK(snapshot.snapshot == nullptr);
+    CHECK(std::string(snapshot.why) == "it imports a memory or a table");
+    Z_imports_free(&guest);
+    wasm_rt_free_memory(&imported_memory);
+    wasm_rt_free_funcref_table(&imported_table);
+}
+
+TEST_CASE("tables count for the heap of the tenant", "[wasm2c]")
+{
+    Wasm2c host;
+    TenantOptions options;
+    options.limits.heap_bytes = 2 * MIB;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+    static wasm_rt_funcref_table_t table, large;
+    Scope scope(tenant);
+    wasm_rt_allocate_funcref_table(&table, 10, UINT32_MAX);
+    const uint32_t most = uint32_t(2 * MIB / sizeof(wasm_rt_funcref_t));
+    CHECK(wasm_rt_grow_funcref_table(&table, most, wasm_rt_funcref_null_value) == UINT32_MAX);
+    CHECK(wasm_rt_grow_funcref_table(&table, UINT32_MAX, wasm_rt_funcref_null_value) == UINT32_MAX);
+    CHECK(table.size == 10);
+    CHECK(wasm_rt_grow_funcref_table(&table, most / 4, wasm_rt_funcref_null_value) == 10);
+    CHECK(info_of(tenant).heap_live >= most / 4 * sizeof(wasm_rt_funcref_t));
+    CHECK(trapped([] { wasm_rt_allocate_funcref_table(&large, UINT32_MAX, UINT32_MAX); }) ==
+          WASM_RT_TRAP_OOB);
+    wasm_rt_free_funcref_table(&large); // what the embedder does after a trap of instantiate
+    wasm_rt_free_funcref_table(&table);
+    CHECK(info_of(tenant).heap_live == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }

@@ -179,7 +179,8 @@ TEST_CASE("a store is prepared before the guest's first instruction", "[wasmtime
     wasm_trap_t *trap;
     hak_wasmtime_instance *instance = hak_wasmtime_instance_new(
         tenant, module.module, &mark,
-        [](wasmtime_context_t *context, void *data) {
+        [](wasmtime_store_t *store, void *data) {
+            wasmtime_context_t *context = wasmtime_store_context(store);
             wasmtime_context_set_epoch_deadline(context, 1);
             *static_cast<int *>(data) = wasmtime_context_get_data(context) == data ? 1 : 2;
         },

@@ -1,44 +1,82 @@
-/* What the parts of hakluajit and haklua5.4 share. PROGRAM and HK_LUA_LUAJIT come from the build. */
-#ifndef HK_LAUNCHER_H
-#define HK_LAUNCHER_H
+/* What the parts of hakluajit and of haklua5.1, 5.3 and 5.4 share. PROGRAM and HKL_LUAJIT come from the
+ * build. */
+#ifndef HKL_LAUNCHER_H
+#define HKL_LAUNCHER_H
 
 #include <lua.h>
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+#ifndef LUA_OK
+#define LUA_OK 0 /* 5.1 */
+#endif
+
+#if LUA_VERSION_NUM == 501 && !defined(HKL_LUAJIT)
+#define HKL_PUC_51 1
+#else
+#define HKL_PUC_51 0
+#endif
 
 /* Something to do before the script, in the order of the command line. */
-typedef struct hk_action {
+typedef struct hkl_action {
     char option; /* e l j O W */
     const char *text;
-} hk_action;
+} hkl_action;
 
-typedef struct hk_options {
+typedef struct hkl_options {
     char **argv; /* without the --hak- options; NULL at the end */
     int argc;
-    int script;   /* index in argv; argc = none */
-    int bytecode; /* index of -b; 0 = none */
-    hk_action *actions;
+    int script;         /* index in argv; argc = none */
+    int bytecode;       /* index of -b; 0 = none */
+    const char *broken; /* an option that the interpreter does not take: only this is to be said */
+    hkl_action *actions;
     int action_count;
     bool interactive, version, ignore_env, has_chunk, from_stdin;
     bool report, labels;
     const char *report_file; /* NULL = stderr */
+    const char *limit_text;  /* the option as given */
     size_t limit;            /* 0 = none */
-} hk_options;
+} hkl_options;
 
-/* false: one line is in `message`. The arrays of a successful call last as long as the process. */
-bool hk_options_parse(hk_options *options, int argc, char **argv, char *message, size_t message_size);
+/* false: a --hak- option is wrong, one line about it is in `message`. The arrays of a successful call last as
+ * long as the process. */
+bool hkl_options_parse(hkl_options *options, int argc, char **argv, char *message, size_t message_size);
+/* What is wrong with options->broken, and how the program is called; on stderr. */
+void hkl_print_usage(const hkl_options *options);
+
+/* What messages begin with: argv[0], or PROGRAM where that is empty; NULL in interactive mode. */
+extern const char *hkl_program;
+/* One line on stderr. */
+void hkl_message(const char *text);
+
+/* Where the report is to go; NULL = stderr. false = errno says why it cannot be written there. */
+bool hkl_report_plan(const char *name);
+/* The stream for the report; NULL = failed. */
+FILE *hkl_report_open(void);
+/* The report is there when this gives true; !ok, and what was there before stays. */
+bool hkl_report_close(FILE *out, bool ok);
 
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.
  * Ctrl-C stops it. */
-int hk_run(lua_State *L, int arguments, int results);
+int hkl_run(lua_State *L, int arguments, int results);
 /* Prints the error at the top of the stack, if status is one, and pops it. Returns status. */
-int hk_print_error(lua_State *L, int status);
+int hkl_print_error(lua_State *L, int status);
 
-/* Everything from LUA_INIT to the end of the script or of the input. false = failed, and said so. */
-bool hk_run_program(lua_State *L, const hk_options *options);
+/* Everything from LUA_INIT to the end of the script or of the input. false = failed, and said so. Raises
+ * errors as well. */
+bool hkl_run_program(lua_State *L, const hkl_options *options);
 
 /* Reads and runs lines until the end of the input. */
-void hk_repl(lua_State *L);
+void hkl_repl(lua_State *L);
+
+#ifdef HKL_LUAJIT
+/* -j name[=option,...], -O[option,...] and -b; false = failed, and said so. */
+bool hkl_jit_command(lua_State *L, const char *command);
+bool hkl_jit_optimize(lua_State *L, const char *options);
+bool hkl_jit_bytecode(lua_State *L, const hkl_options *options);
+void hkl_jit_print_status(lua_State *L);
+#endif
 
 #endif

@@ -1,4 +1,4 @@
-/* hakluajit and haklua5.4: the interpreter, in a context of hakmem. */
+/* hakluajit and haklua5.1, 5.3, 5.4: the interpreter, in a context of hakmem. */
 #include "launcher.h"
 
 #include <hakmem/lua.h>
@@ -10,24 +10,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static lua_State *reported; /* the state that is to be reported when the process exits; NULL = none */
-static FILE *report_out;
 
-static void report(void)
+/* false = there was one to write, and it could not be written. */
+static bool report(void)
 {
     lua_State *L = reported;
     reported = NULL;
-    if (L == NULL) return;
+    if (!L) return true;
     fflush(stdout);
-    if (hak_lua_report(L, report_out) != 0) fputs(PROGRAM ": cannot write the report\n", stderr);
+    FILE *out = hkl_report_open();
+    const bool ok = hkl_report_close(out, out && hak_lua_report(L, out) == 0);
+    if (!ok) hkl_message("cannot write the report");
+    return ok;
+}
+
+/* C's exit: its status is fixed when this runs. */
+static void report_at_exit(void)
+{
+    if (report()) return;
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
+static bool is_success(lua_State *L)
+{
+    if (lua_isboolean(L, 1) && !HKL_PUC_51) return lua_toboolean(L, 1);
+    return luaL_optinteger(L, 1, EXIT_SUCCESS) == EXIT_SUCCESS;
 }
 
 /* In place of os.exit, which may close the state before the process exits. */
 static int exit_with_report(lua_State *L)
 {
-    if (!lua_isboolean(L, 1)) luaL_optinteger(L, 1, 0);
-    report();
+    const bool success = is_success(L);
+    if (!report() && success) {
+        lua_settop(L, 2);
+        lua_pushinteger(L, EXIT_FAILURE);
+        lua_replace(L, 1);
+    }
     hak_lua_limit(L, 0, 0);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
@@ -35,7 +57,7 @@ static int exit_with_report(lua_State *L)
     return 0;
 }
 
-static void open_libraries(lua_State *L, const hk_options *o)
+static void open_libraries(lua_State *L, const hkl_options *o)
 {
     if (o->ignore_env) {
         lua_pushboolean(L, 1);
@@ -58,43 +80,60 @@ static void open_libraries(lua_State *L, const hk_options *o)
 #endif
 }
 
+static void set_limit(lua_State *L, const hkl_options *o)
+{
+    hak_stats s = {.size = sizeof s};
+    hak_ctx_stats(hak_lua_context(L), &s);
+    if (o->limit < s.committed_bytes) {
+        char text[256];
+        snprintf(text, sizeof text, "%.80s: %zu bytes are committed before the program starts", o->limit_text,
+                 s.committed_bytes);
+        luaL_error(L, "%s", text);
+    }
+    if (hak_lua_limit(L, 0, o->limit) != 0) luaL_error(L, "no memory for the limit");
+}
+
 static int protected_main(lua_State *L)
 {
-    const hk_options *o = lua_touserdata(L, 1);
+    const hkl_options *o = lua_touserdata(L, 1);
     open_libraries(L, o);
-    if (o->limit != 0 && hak_lua_limit(L, 0, o->limit) != 0) return luaL_error(L, "no memory for the limit");
-    lua_pushboolean(L, hk_run_program(L, o));
+    if (o->limit != 0) set_limit(L, o);
+    lua_settop(L, 2); /* as the interpreters have it: a program sees in how deep it can call */
+    lua_pushboolean(L, hkl_run_program(L, o));
     return 1;
 }
 
 static int fail(const char *what, const char *why)
 {
-    fprintf(stderr, PROGRAM ": %s%s%s\n", what, why != NULL ? ": " : "", why != NULL ? why : "");
+    fprintf(stderr, "%s: %s%s%s\n", hkl_program, what, why ? ": " : "", why ? why : "");
     return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-    hk_options o;
+    hkl_options o;
     char message[512];
-    if (!hk_options_parse(&o, argc, argv, message, sizeof message)) return fail(message, NULL);
-    report_out = stderr;
-    if (o.report_file != NULL && (report_out = fopen(o.report_file, "w")) == NULL)
-        return fail(o.report_file, strerror(errno));
+    if (argc > 0 && argv[0][0] != '\0') hkl_program = argv[0];
+    if (!hkl_options_parse(&o, argc, argv, message, sizeof message)) return fail(message, NULL);
+    if (o.broken && !HKL_PUC_51) { /* 5.1 runs LUA_INIT before */
+        hkl_print_usage(&o);
+        return EXIT_FAILURE;
+    }
+    if (!hkl_report_plan(o.report_file)) return fail(o.report_file, strerror(errno));
 
     hak_options options = HAK_OPTIONS_INIT;
     options.name = o.script < o.argc && !o.from_stdin ? o.argv[o.script] : PROGRAM;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
-    if (L == NULL) return fail("cannot create a state: out of memory", NULL);
+    if (!L) return fail("cannot create state: not enough memory", NULL);
     if (o.report) {
         reported = L;
-        if (atexit(report) != 0) return fail("cannot register the report", NULL);
+        if (atexit(report_at_exit) != 0) return fail("cannot register the report", NULL);
     }
     lua_pushcfunction(L, protected_main);
     lua_pushlightuserdata(L, &o);
-    int status = hk_print_error(L, lua_pcall(L, 1, 1, 0));
-    bool ok = status == 0 && lua_toboolean(L, -1);
-    report();
-    hak_lua_close(L);
+    int status = hkl_print_error(L, lua_pcall(L, 1, 1, 0));
+    bool ok = status == LUA_OK && lua_toboolean(L, -1);
+    if (!report()) ok = false;
+    if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

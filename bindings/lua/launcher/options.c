@@ -1,25 +1,70 @@
 /* The command line: that of the interpreter, and --hak- options, which the program does not get to see. */
 #include "launcher.h"
 
-#include <errno.h>
+#include "common/size.h"
+
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
 #define FLAGS "ivE"
 #define FLAGS_WITH_TAIL "E" /* what follows is not looked at */
 #define WITH_TEXT "elj"     /* -e chunk or -echunk */
-#define OPTIONS "-e -l -b -j -O -i -v -E -- -"
+#define USAGE "[options]... [script [args]...]."
+#elif LUA_VERSION_NUM == 501
+#define FLAGS "iv"
+#define FLAGS_WITH_TAIL ""
+#define WITH_TEXT "el"
+#define USAGE "[options] [script [args]]."
+#elif LUA_VERSION_NUM == 503
+#define FLAGS "ivE"
+#define FLAGS_WITH_TAIL ""
+#define WITH_TEXT "el"
+#define USAGE "[options] [script [args]]"
 #else
 #define FLAGS "ivEW"
 #define FLAGS_WITH_TAIL ""
 #define WITH_TEXT "el"
-#define OPTIONS "-e -l -i -v -E -W -- -"
+#define USAGE "[options] [script [args]]"
 #endif
 #define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off"
+
+void hkl_print_usage(const hkl_options *o)
+{
+    bool incomplete = o->broken[1] != '\0' && o->broken[2] == '\0' && strchr(WITH_TEXT, o->broken[1]);
+    fprintf(stderr, incomplete ? "%s: '%s' needs argument\n" : "%s: unrecognized option '%s'\n", hkl_program,
+            o->broken);
+    fprintf(stderr, "usage: %s " USAGE "\nThere are\n", hkl_program);
+    fputs("  -e chunk               run this text\n"
+#if LUA_VERSION_NUM >= 504
+          "  -l [global=]module     require the module, into a global variable\n"
+#elif LUA_VERSION_NUM == 503
+          "  -l module              require the module, into a global variable\n"
+#else
+          "  -l module              require the module\n"
+#endif
+#ifdef HKL_LUAJIT
+          "  -b ...                 list or save bytecode\n"
+          "  -j command[=options]   control the JIT compiler, or start a module jit.*\n"
+          "  -O[options]            optimizations of the JIT compiler\n"
+#endif
+          "  -i                     interactive mode, behind the script\n"
+          "  -v                     the version\n"
+#if LUA_VERSION_NUM >= 503 || defined(HKL_LUAJIT)
+          "  -E                     without environment variables\n"
+#endif
+#if LUA_VERSION_NUM >= 504
+          "  -W                     warnings on\n"
+#endif
+          "  --                     the end of the options\n"
+          "  -                      the end of the options; the script is on stdin\n"
+          "  --hak-report[=file]    at exit, a report of memory, on stderr or in the file\n"
+          "  --hak-limit=size       most committed bytes: 1000, 64K, 512M, 1.5G; 0 = no limit\n"
+          "  --hak-labels=on|off    book memory by part of the interpreter\n",
+          stderr);
+}
 
 static bool fail(char *message, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -32,34 +77,6 @@ static bool fail(char *message, size_t size, const char *format, ...)
     return false;
 }
 
-/* Bytes with an optional K, M or G. */
-static bool parse_size(const char *text, size_t *size)
-{
-    if (*text < '0' || *text > '9') return false;
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    unsigned shift = 0;
-    if (*end != '\0') {
-        switch (*end++) {
-        case 'K':
-            shift = 10;
-            break;
-        case 'M':
-            shift = 20;
-            break;
-        case 'G':
-            shift = 30;
-            break;
-        default:
-            return false;
-        }
-    }
-    if (errno != 0 || *end != '\0' || n > (unsigned long long)PTRDIFF_MAX >> shift) return false;
-    *size = (size_t)n << shift;
-    return true;
-}
-
 /* The text behind `name=`; NULL when arg is another option. */
 static const char *value_of(const char *arg, const char *name)
 {
@@ -67,21 +84,21 @@ static const char *value_of(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
-static bool parse_hak(hk_options *o, const char *arg, char *message, size_t size)
+static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t size)
 {
     const char *value;
     if (strcmp(arg, "--hak-report") == 0) {
         o->report = true;
         o->report_file = NULL;
-    } else if ((value = value_of(arg, "--hak-report")) != NULL) {
+    } else if ((value = value_of(arg, "--hak-report"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->report = true;
         o->report_file = value;
-    } else if ((value = value_of(arg, "--hak-limit")) != NULL) {
-        if (!parse_size(value, &o->limit))
-            return fail(message, size, "%s: bytes expected, such as 65536, 512K, 64M or 2G; 0 = no limit",
-                        arg);
-    } else if ((value = value_of(arg, "--hak-labels")) != NULL) {
+    } else if ((value = value_of(arg, "--hak-limit"))) {
+        const char *wrong = hkc_size_parse(value, &o->limit);
+        if (wrong) return fail(message, size, "--hak-limit: '%.80s' %s; 0 = no limit", value, wrong);
+        o->limit_text = arg;
+    } else if ((value = value_of(arg, "--hak-labels"))) {
         o->labels = strcmp(value, "on") == 0;
         if (!o->labels && strcmp(value, "off") != 0)
             return fail(message, size, "%s: on or off expected", arg);
@@ -91,81 +108,91 @@ static bool parse_hak(hk_options *o, const char *arg, char *message, size_t size
     return true;
 }
 
-static void set_flag(hk_options *o, char flag)
+static void set_flag(hkl_options *o, char flag)
 {
     if (flag == 'i') o->interactive = o->version = true;
     else if (flag == 'v') o->version = true;
     else if (flag == 'E') o->ignore_env = true;
-    else o->actions[o->action_count++] = (hk_action){flag, ""};
+    else o->actions[o->action_count++] = (hkl_action){flag, ""};
 }
 
 static bool is_argument(const char *text)
 {
-#ifdef HK_LUA_LUAJIT
-    return text != NULL;
-#else
-    return text != NULL && *text != '-';
-#endif
+    return text && (LUA_VERSION_NUM == 501 || *text != '-');
 }
 
-/* One option; *i is its index in args, and that of its last word afterwards. */
-static bool parse_option(hk_options *o, char **args, int *i, char *message, size_t size)
+/* One option; *i is its index in args, and that of its last word afterwards. false = it is broken. */
+static bool parse_option(hkl_options *o, char **args, int *i)
 {
     const char *arg = args[*i], *text = arg + 2;
-    if (strchr(FLAGS, arg[1]) != NULL && (*text == '\0' || strchr(FLAGS_WITH_TAIL, arg[1]) != NULL)) {
+    if (strchr(FLAGS, arg[1]) && (*text == '\0' || strchr(FLAGS_WITH_TAIL, arg[1]))) {
         set_flag(o, arg[1]);
-    } else if (strchr(WITH_TEXT, arg[1]) != NULL) {
+    } else if (strchr(WITH_TEXT, arg[1])) {
         if (*text == '\0') {
             text = args[*i + 1];
-            if (!is_argument(text)) return fail(message, size, "'%s' needs an argument", arg);
+            if (!is_argument(text)) return false;
             o->argv[o->argc++] = args[++*i];
         }
         if (arg[1] == 'e') o->has_chunk = true;
-        o->actions[o->action_count++] = (hk_action){arg[1], text};
-#ifdef HK_LUA_LUAJIT
+        o->actions[o->action_count++] = (hkl_action){arg[1], text};
+#ifdef HKL_LUAJIT
     } else if (arg[1] == 'O') {
-        o->actions[o->action_count++] = (hk_action){'O', text};
+        o->actions[o->action_count++] = (hkl_action){'O', text};
 #endif
     } else {
-        return fail(message, size, "unrecognized option '%s'; there are %s %s", arg, OPTIONS, HAK_OPTIONS);
+        return false;
     }
     return true;
 }
 
-bool hk_options_parse(hk_options *o, int argc, char **argv, char *message, size_t size)
+#ifdef HKL_LUAJIT
+/* -b goes with -O alone. */
+static bool goes_with_bytecode(const hkl_options *o)
+{
+    for (int i = 0; i < o->action_count; i++)
+        if (o->actions[i].option != 'O') return false;
+    return !o->version && !o->ignore_env;
+}
+#endif
+
+/* The options, from args[1] on; the index of what follows them. */
+static int parse_options(hkl_options *o, char **args, char *message, size_t size)
+{
+    int i = 1;
+    for (; args[i] && args[i][0] == '-' && args[i][1] != '\0'; i++) {
+        if (strncmp(args[i], "--hak-", 6) == 0) {
+            if (!parse_hak(o, args[i], message, size)) return -1;
+            continue;
+        }
+        o->argv[o->argc++] = args[i];
+        if (strcmp(args[i], "--") == 0) return i + 1;
+#ifdef HKL_LUAJIT
+        if (args[i][1] == 'b' && goes_with_bytecode(o)) { /* takes all the rest */
+            o->bytecode = o->argc - 1;
+            return i + 1;
+        }
+#endif
+        const char *arg = args[i];
+        if (!parse_option(o, args, &i) && !o->broken) o->broken = arg;
+    }
+    return i;
+}
+
+bool hkl_options_parse(hkl_options *o, int argc, char **argv, char *message, size_t size)
 {
     memset(o, 0, sizeof *o);
     o->labels = true;
     o->argv = calloc((size_t)argc + 2, sizeof *o->argv);
     o->actions = calloc((size_t)argc + 1, sizeof *o->actions);
-    if (o->argv == NULL || o->actions == NULL) return fail(message, size, "out of memory");
-    int i = 0;
-    if (argc > 0) o->argv[o->argc++] = argv[i++];
-    for (; i < argc && argv[i][0] == '-'; i++) {
-        if (strncmp(argv[i], "--hak-", 6) == 0) {
-            if (!parse_hak(o, argv[i], message, size)) return false;
-            continue;
-        }
-        if (argv[i][1] == '\0') { /* the script is stdin */
-            o->from_stdin = true;
-            break;
-        }
-        o->argv[o->argc++] = argv[i];
-        if (strcmp(argv[i], "--") == 0) {
-            i++;
-            break;
-        }
-#ifdef HK_LUA_LUAJIT
-        if (argv[i][1] == 'b') { /* takes all the rest */
-            o->bytecode = o->argc - 1;
-            i++;
-            break;
-        }
-#endif
-        if (!parse_option(o, argv, &i, message, size)) return false;
-    }
+    if (!o->argv || !o->actions) return fail(message, size, "out of memory");
+    if (argc == 0) return true;
+    o->argv[o->argc++] = argv[0];
+    int i = parse_options(o, argv, message, size);
+    if (i < 0) return false;
     o->script = o->argc;
     while (i < argc)
         o->argv[o->argc++] = argv[i++];
+    o->from_stdin = o->script < o->argc && strcmp(o->argv[o->script], "-") == 0 &&
+                    strcmp(o->argv[o->script - 1], "--") != 0;
     return true;
 }

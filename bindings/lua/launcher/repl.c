@@ -4,53 +4,51 @@
 #include <lauxlib.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#ifndef LUA_OK
-#define LUA_OK 0
-#endif
-#define LINE_MAX_BYTES 1024
 
 static void print_prompt(lua_State *L, bool first)
 {
     lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2");
+#if LUA_VERSION_NUM >= 504
+    const char *prompt = lua_isnil(L, -1) ? NULL : luaL_tolstring(L, -1, NULL);
+#else
     const char *prompt = lua_tostring(L, -1);
-    fputs(prompt != NULL ? prompt : first ? "> " : ">> ", stdout);
+#endif
+    fputs(prompt ? prompt : first ? "> " : ">> ", stdout);
     fflush(stdout);
-    lua_pop(L, 1);
+    lua_pop(L, prompt && LUA_VERSION_NUM >= 504 ? 2 : 1);
 }
 
-/* Pushes a line of any length, without its end; false = end of the input. */
+/* Pushes a line of any length, without its end; in the first one `=` is `return`. false = end of the input.
+ */
 static bool read_line(lua_State *L, bool first)
 {
-    char part[LINE_MAX_BYTES];
-    bool any = false;
+    static char *line;
+    static size_t room;
     print_prompt(L, first);
-    lua_pushliteral(L, "");
-    while (fgets(part, sizeof part, stdin) != NULL) {
-        size_t n = strlen(part);
-        bool whole = n > 0 && part[n - 1] == '\n';
-        lua_pushlstring(L, part, whole ? n - 1 : n);
-        lua_concat(L, 2);
-        any = true;
-        if (whole) break;
-    }
-    if (!any) lua_pop(L, 1);
-    return any;
+    if (getline(&line, &room, stdin) < 0) return false;
+    size_t n = strlen(line);
+    if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
+    if (first && line[0] == '=') lua_pushfstring(L, "return %s", line + 1);
+    else lua_pushlstring(L, line, n);
+    return true;
 }
 
-/* A chunk that only needs more lines has its syntax error at <eof>. */
+#if LUA_VERSION_NUM == 501
+#define END_MARK "'<eof>'"
+#else
+#define END_MARK "<eof>"
+#endif
+
+/* A chunk that only needs more lines has its syntax error at the end. */
 static bool is_incomplete(lua_State *L, int status)
 {
     if (status != LUA_ERRSYNTAX) return false;
+    const size_t m = strlen(END_MARK);
     size_t n;
     const char *message = lua_tolstring(L, -1, &n);
-    const char *ends[] = {"<eof>", "'<eof>'"};
-    for (int i = 0; i < 2; i++) {
-        size_t m = strlen(ends[i]);
-        if (n >= m && memcmp(message + n - m, ends[i], m) == 0) return true;
-    }
-    return false;
+    return n >= m && memcmp(message + n - m, END_MARK, m) == 0;
 }
 
 static int load(lua_State *L)
@@ -60,32 +58,23 @@ static int load(lua_State *L)
     return luaL_loadbuffer(L, text, n, "=stdin");
 }
 
-/* Pushes the line at the top as an expression, compiled; LuaJIT has only `= expression`. Else pushes
+/* Pushes the line at the top as an expression, compiled; LuaJIT and 5.1 have only `= expression`. Else pushes
  * something that is not a function. */
 static int load_expression(lua_State *L)
 {
-    const char *line = lua_tostring(L, -1);
-    bool marked = *line == '=';
-#ifdef HK_LUA_LUAJIT
-    if (!marked) {
-        lua_pushnil(L);
-        return LUA_ERRSYNTAX;
-    }
-#endif
-    lua_pushfstring(L, "return %s", marked ? line + 1 : line);
+#if LUA_VERSION_NUM == 501
+    lua_pushnil(L);
+    return LUA_ERRSYNTAX;
+#else
+    lua_pushfstring(L, "return %s;", lua_tostring(L, -1));
     int status = load(L);
     lua_remove(L, -2);
     return status;
+#endif
 }
 
-/* What becomes of a chunk that the end of the input cuts off: LuaJIT says nothing and ends. */
-#ifdef HK_LUA_LUAJIT
-#define CUT_OFF (-1)
-#else
-#define CUT_OFF LUA_ERRSYNTAX
-#endif
-
-/* Replaces the line at the top, and more lines if needed, by a chunk or by a message. */
+/* Replaces the line at the top, and more lines if needed, by a chunk or by a message. -1 = LuaJIT and 5.1 say
+ * nothing about a chunk that the end of the input cuts off, and end. */
 static int load_line(lua_State *L)
 {
     int status = load_expression(L);
@@ -96,7 +85,7 @@ static int load_line(lua_State *L)
         lua_pushvalue(L, -2);
         if (!read_line(L, false)) {
             lua_pop(L, 1);
-            status = CUT_OFF;
+            if (LUA_VERSION_NUM == 501) status = -1;
             break;
         }
         lua_pushliteral(L, "\n");
@@ -112,21 +101,27 @@ static void print_results(lua_State *L)
 {
     int n = lua_gettop(L);
     if (n == 0) return;
+    luaL_checkstack(L, LUA_MINSTACK, "too many results to print");
     lua_getglobal(L, "print");
     lua_insert(L, 1);
-    hk_print_error(L, lua_pcall(L, n, 0, 0));
+    if (lua_pcall(L, n, 0, 0) != LUA_OK)
+        hkl_message(lua_pushfstring(L, "error calling 'print' (%s)", lua_tostring(L, -1)));
 }
 
-void hk_repl(lua_State *L)
+void hkl_repl(lua_State *L)
 {
+    const char *program = hkl_program;
+    hkl_program = NULL;
     lua_settop(L, 0);
     while (read_line(L, true)) {
         int status = load_line(L);
         if (status < 0) break;
-        if (status != LUA_OK) hk_print_error(L, status);
-        else if (hk_run(L, 0, LUA_MULTRET) == LUA_OK) print_results(L);
+        if (status != LUA_OK) hkl_print_error(L, status);
+        else if (hkl_run(L, 0, LUA_MULTRET) == LUA_OK) print_results(L);
         lua_settop(L, 0);
     }
+    lua_settop(L, 0);
     putchar('\n');
     fflush(stdout);
+    hkl_program = program;
 }

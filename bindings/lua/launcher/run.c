@@ -1,9 +1,10 @@
-/* Running what the command line asks for, as the interpreter itself does. */
+/* Running what the command line asks for, as the interpreter itself does. Where interpreters differ, so does
+ * this. */
 #include "launcher.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
 #include <luajit.h>
 #endif
 
@@ -13,193 +14,185 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef LUA_OK
-#define LUA_OK 0
-#endif
+const char *hkl_program = PROGRAM;
 
-static lua_State *interrupted;                  /* the state that Ctrl-C stops */
-static const char *error_prefix = PROGRAM ": "; /* none in interactive mode */
+static lua_State *interrupted; /* the state that Ctrl-C stops */
+
+void hkl_message(const char *text)
+{
+    if (hkl_program) fprintf(stderr, "%s: ", hkl_program);
+    fprintf(stderr, "%s\n", text);
+}
 
 static void raise_interrupt(lua_State *L, lua_Debug *ar)
 {
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
+#ifdef HKL_LUAJIT
+    luaL_where(L, 0); /* a C hook has no frame of its own there */
+    lua_pushliteral(L, "interrupted!");
+    lua_concat(L, 2);
+    lua_error(L);
+#else
     luaL_error(L, "interrupted!");
+#endif
 }
 
 static void on_interrupt(int signal_number)
 {
+    int mask = LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT;
+#if LUA_VERSION_NUM >= 504
+    mask |= LUA_MASKLINE;
+#endif
     signal(signal_number, SIG_DFL); /* a second one ends the process */
-    lua_sethook(interrupted, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+    lua_sethook(interrupted, raise_interrupt, mask, 1);
 }
 
-/* As each interpreter does it: LuaJIT leaves objects without text alone, 5.4 those with text. */
+/* 5.4 lets a signal end a system call, such as a read from the terminal. */
+static void on_signal(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = LUA_VERSION_NUM >= 504 ? 0 : SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* LuaJIT has a traceback for text of __tostring as well, numbers too, and leaves its other results alone; 5.1
+ * calls what the program has as debug.traceback; 5.3 and 5.4 take a string of __tostring as it is. */
 static int traceback(lua_State *L)
 {
-    const char *message = lua_tostring(L, 1);
-    bool has_text = message != NULL || (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1));
-#ifdef HK_LUA_LUAJIT
-    if (!has_text) {
+#ifdef HKL_LUAJIT
+    if (!lua_isstring(L, 1)) {
+        if (lua_isnoneornil(L, 1) || !luaL_callmeta(L, 1, "__tostring") || !lua_isstring(L, -1)) return 1;
+        lua_replace(L, 1);
+    }
+    luaL_traceback(L, L, lua_tostring(L, 1), 1);
+#elif LUA_VERSION_NUM == 501
+    if (!lua_isstring(L, 1)) return 1;
+    lua_getglobal(L, "debug");
+    if (lua_istable(L, -1)) lua_getfield(L, -1, "traceback");
+    if (!lua_isfunction(L, -1)) {
         lua_settop(L, 1);
         return 1;
     }
-    message = lua_tostring(L, -1);
+    lua_pushvalue(L, 1);
+    lua_pushinteger(L, 2);
+    lua_call(L, 2, 1);
 #else
-    if (message == NULL && has_text) return 1;
-    if (message == NULL) message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-#endif
+    const char *message = lua_tostring(L, 1);
+    if (!message) {
+        if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
+        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
     luaL_traceback(L, L, message, 1);
+#endif
     return 1;
 }
 
-int hk_run(lua_State *L, int arguments, int results)
+static int call(lua_State *L, int arguments, int results)
 {
     int base = lua_gettop(L) - arguments;
     lua_pushcfunction(L, traceback);
     lua_insert(L, base);
     interrupted = L;
-    signal(SIGINT, on_interrupt);
+    on_signal(on_interrupt);
     int status = lua_pcall(L, arguments, results, base);
-    signal(SIGINT, SIG_DFL);
+    on_signal(SIG_DFL);
     lua_remove(L, base);
-    return hk_print_error(L, status);
-}
-
-int hk_print_error(lua_State *L, int status)
-{
-    if (status != LUA_OK) {
-        const char *message = lua_tostring(L, -1);
-        fflush(stdout);
-        if (message != NULL || !lua_isnil(L, -1)) /* error(nil) is silent in LuaJIT */
-            fprintf(stderr, "%s%s\n", error_prefix,
-                    message != NULL ? message : "(error object is not a string)");
-        lua_pop(L, 1);
-    }
+#if LUA_VERSION_NUM == 501
+    if (status != LUA_OK) lua_gc(L, LUA_GCCOLLECT, 0);
+#endif
     return status;
 }
 
-static bool run_loaded(lua_State *L, int status, int arguments)
+int hkl_run(lua_State *L, int arguments, int results)
 {
-    return (status == LUA_OK ? hk_run(L, arguments, 0) : hk_print_error(L, status)) == LUA_OK;
+    return hkl_print_error(L, call(L, arguments, results));
+}
+
+int hkl_print_error(lua_State *L, int status)
+{
+    if (status == LUA_OK) return status;
+    const bool silent = LUA_VERSION_NUM == 501 && lua_isnil(L, -1); /* error(nil) */
+    const char *message = lua_tostring(L, -1);
+    if (!message) message = LUA_VERSION_NUM == 501 ? "(error object is not a string)" : "(null)";
+    if (!silent) hkl_message(message);
+    lua_pop(L, 1);
+    return status;
+}
+
+static bool run_loaded(lua_State *L, int status)
+{
+    return (status == LUA_OK ? hkl_run(L, 0, 0) : hkl_print_error(L, status)) == LUA_OK;
 }
 
 static bool run_string(lua_State *L, const char *text, const char *name)
 {
-    return run_loaded(L, luaL_loadbuffer(L, text, strlen(text), name), 0);
+    return run_loaded(L, luaL_loadbuffer(L, text, strlen(text), name));
 }
 
 static bool run_file(lua_State *L, const char *name)
 {
-    return run_loaded(L, luaL_loadfile(L, name), 0);
+    return run_loaded(L, luaL_loadfile(L, name));
 }
 
 /* The value is a chunk, or @ and the name of a file. */
 static bool run_environment(lua_State *L)
 {
-    const char *name = "LUA_INIT";
+    const char *name = "=LUA_INIT";
     const char *text = NULL;
-#if LUA_VERSION_NUM >= 504
-    name = "LUA_INIT_5_4";
-    text = getenv(name);
-    if (text == NULL) name = "LUA_INIT";
+#if LUA_VERSION_NUM >= 503
+    const char *with_version = LUA_VERSION_NUM == 503 ? "=LUA_INIT_5_3" : "=LUA_INIT_5_4";
+    text = getenv(with_version + 1);
+    if (text) name = with_version;
 #endif
-    if (text == NULL) text = getenv(name);
-    if (text == NULL) return true;
-    if (*text == '@') return run_file(L, text + 1);
-    char chunk_name[32];
-    snprintf(chunk_name, sizeof chunk_name, "=%s", name);
-    return run_string(L, text, chunk_name);
+    if (!text) text = getenv(name + 1);
+    if (!text) return true;
+    return *text == '@' ? run_file(L, text + 1) : run_string(L, text, name);
 }
 
-#ifdef HK_LUA_LUAJIT
-static bool require_library(lua_State *L, const char *name)
-{
-    lua_getglobal(L, "require");
-    lua_pushstring(L, name);
-    return hk_run(L, 1, 0) == LUA_OK;
-}
-
-/* `chunk` turns text into a function and its arguments; that is called from C, so that its errors name no
- * place. */
-static bool run_command(lua_State *L, const char *chunk, const char *text)
-{
-    int base = lua_gettop(L);
-    int status = luaL_loadbuffer(L, chunk, strlen(chunk), "=" PROGRAM);
-    if (status == LUA_OK) {
-        lua_pushstring(L, text);
-        status = lua_pcall(L, 1, LUA_MULTRET, 0);
-    }
-    if (status == LUA_OK) status = lua_pcall(L, lua_gettop(L) - base - 1, 0, 0);
-    return hk_print_error(L, status) == LUA_OK;
-}
-
-/* name[=option,option...]: a function of jit, or start of the module jit.name */
-static const char jit_command[] =
-    "local name, options = (...):match('^([^=]*)=?(.*)$')\n"
-    "local run = jit[name]\n"
-    "if type(run) ~= 'function' then\n"
-    "  local found, module = pcall(require, 'jit.' .. name)\n"
-    "  if not found and not module:find('not found', 1, true) then error(module, 0) end\n"
-    "  run = found and type(module) == 'table' and module.start\n"
-    "  if not run then error('unknown luaJIT command or jit.* modules not installed', 0) end\n"
-    "end\n"
-    "local list = {}\n"
-    "for option in options:gmatch('[^,]+') do list[#list + 1] = option end\n"
-    "return run, unpack(list)";
-static const char jit_optimize[] = "local list = {}\n"
-                                   "for option in (...):gmatch('[^,]+') do list[#list + 1] = option end\n"
-                                   "return require('jit.opt').start, unpack(list)";
-static const char print_jit_status[] =
-    "local s = { jit.status() }\n"
-    "print('JIT: ' .. (s[1] and 'ON' or 'OFF') .. ' ' .. table.concat(s, ' ', 2))";
-
-static bool run_bytecode(lua_State *L, const hk_options *o)
-{
-    const char *open = "return require('jit.bcsave').start";
-    int status = luaL_loadbuffer(L, open, strlen(open), "=" PROGRAM);
-    if (status != LUA_OK || (status = hk_run(L, 0, 1)) != LUA_OK) return false;
-    int arguments = 0;
-    luaL_checkstack(L, o->argc + 1, "too many arguments");
-    if (o->argv[o->bytecode][2] != '\0') { /* -bl is -l */
-        lua_pushfstring(L, "-%s", o->argv[o->bytecode] + 2);
-        arguments++;
-    }
-    for (int i = o->bytecode + 1; i < o->argc; i++, arguments++)
-        lua_pushstring(L, o->argv[i]);
-    return hk_run(L, arguments, 0) == LUA_OK;
-}
-#else
-/* mod is stored in the global mod, without what follows a hyphen; g=mod in g. */
+/* 5.3 and 5.4 store mod in the global mod, 5.4 g=mod in g; from 5.4.5 on without what follows a hyphen. */
 static bool require_library(lua_State *L, const char *text)
 {
+    const char *name = text;
+#if LUA_VERSION_NUM >= 504
     const char *equals = strchr(text, '=');
-    const char *name = equals != NULL ? equals + 1 : text;
+    if (equals) name = equals + 1;
+#endif
     lua_getglobal(L, "require");
     lua_pushstring(L, name);
-    if (hk_run(L, 1, 1) != LUA_OK) return false;
-    size_t length = equals != NULL ? (size_t)(equals - text) : strcspn(name, "-");
+#if LUA_VERSION_NUM == 501
+    return hkl_run(L, 1, 0) == LUA_OK;
+#else
+    if (hkl_run(L, 1, 1) != LUA_OK) return false;
+    size_t length = strlen(text);
+#if LUA_VERSION_NUM >= 504
+    if (equals) length = (size_t)(equals - text);
+#if defined(LUA_VERSION_RELEASE_NUM) && LUA_VERSION_RELEASE_NUM >= 50405
+    else length = strcspn(text, "-");
+#endif
+#endif
     lua_pushglobaltable(L);
     lua_pushlstring(L, text, length);
     lua_pushvalue(L, -3);
     lua_settable(L, -3);
     lua_pop(L, 2);
     return true;
-}
 #endif
+}
 
-static bool run_action(lua_State *L, const hk_action *action)
+static bool run_action(lua_State *L, const hkl_action *action)
 {
     switch (action->option) {
     case 'e':
         return run_string(L, action->text, "=(command line)");
     case 'l':
         return require_library(L, action->text);
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
     case 'j':
-        return run_command(L, jit_command, action->text);
+        return hkl_jit_command(L, action->text);
     case 'O':
-        return run_command(L, jit_optimize, action->text);
-#else
+        return hkl_jit_optimize(L, action->text);
+#elif LUA_VERSION_NUM >= 504
     case 'W':
         lua_warning(L, "@on", 0);
         return true;
@@ -209,13 +202,16 @@ static bool run_action(lua_State *L, const hk_action *action)
     }
 }
 
-static void make_arg_table(lua_State *L, const hk_options *o)
+static void make_arg_table(lua_State *L, const hkl_options *o)
 {
     int script = o->script;
-#ifndef HK_LUA_LUAJIT
-    if (script == o->argc) script = 0; /* without a script arg[0] is the program; LuaJIT has it below */
+#ifdef HKL_LUAJIT
+    const int below = 0; /* arg[0] is in the array; a program that makes a hole sees it in #arg */
+#else
+    const int below = 1;
 #endif
-    lua_createtable(L, o->argc - script, script + 1);
+    if (LUA_VERSION_NUM >= 503 && script == o->argc) script = 0; /* LuaJIT has the program below arg[0] */
+    lua_createtable(L, o->argc - script - below, script + below);
     for (int i = 0; i < o->argc; i++) {
         lua_pushstring(L, o->argv[i]);
         lua_rawseti(L, -2, i - script);
@@ -223,56 +219,92 @@ static void make_arg_table(lua_State *L, const hk_options *o)
     lua_setglobal(L, "arg");
 }
 
-static bool run_script(lua_State *L, const hk_options *o)
+/* The arguments of the script: on 5.1 from the command line, else from the table, as -e, -l and LUA_INIT have
+ * left it. */
+static int push_arguments(lua_State *L, const hkl_options *o)
 {
-    int arguments = o->argc - o->script - 1;
-    int status = luaL_loadfile(L, o->from_stdin ? NULL : o->argv[o->script]);
-    if (status == LUA_OK) {
-        luaL_checkstack(L, arguments, "too many arguments to script");
-        for (int i = 0; i < arguments; i++)
-            lua_pushstring(L, o->argv[o->script + 1 + i]);
+    static const char too_many[] = "too many arguments to script";
+    int n = 0;
+#if HKL_PUC_51
+    luaL_checkstack(L, o->argc, too_many);
+    for (int i = o->script + 1; i < o->argc; i++, n++)
+        lua_pushstring(L, o->argv[i]);
+#else
+    (void)o;
+    lua_getglobal(L, "arg");
+    int table = lua_gettop(L);
+#ifdef HKL_LUAJIT
+    if (lua_istable(L, table)) {
+        for (;; n++) {
+            luaL_checkstack(L, 2, too_many);
+            lua_rawgeti(L, table, n + 1);
+            if (lua_isnil(L, -1)) break;
+        }
+        lua_pop(L, 1);
     }
-    return run_loaded(L, status, arguments);
+#else
+    if (!lua_istable(L, table)) luaL_error(L, "'arg' is not a table");
+    n = (int)luaL_len(L, table);
+    luaL_checkstack(L, n, too_many);
+    for (int i = 1; i <= n; i++)
+        lua_rawgeti(L, table, i);
+#endif
+    lua_remove(L, table);
+#endif
+    return n;
+}
+
+static bool run_script(lua_State *L, const hkl_options *o)
+{
+    int status = luaL_loadfile(L, o->from_stdin ? NULL : o->argv[o->script]);
+    if (status == LUA_OK) status = call(L, push_arguments(L, o), LUA_MULTRET);
+    return hkl_print_error(L, status) == LUA_OK;
 }
 
 static void print_version(void)
 {
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
     puts(LUAJIT_VERSION " -- " LUAJIT_COPYRIGHT ". " LUAJIT_URL);
+#elif LUA_VERSION_NUM == 501
+    fputs(LUA_RELEASE "  " LUA_COPYRIGHT "\n", stderr);
 #else
     puts(LUA_COPYRIGHT);
-#endif
     fflush(stdout);
+#endif
 }
 
 static void repl(lua_State *L)
 {
-#ifdef HK_LUA_LUAJIT
-    run_string(L, print_jit_status, "=" PROGRAM);
+#ifdef HKL_LUAJIT
+    hkl_jit_print_status(L);
 #endif
-    const char *before = error_prefix;
-    error_prefix = "";
-    hk_repl(L);
-    error_prefix = before;
+    hkl_repl(L);
 }
 
-bool hk_run_program(lua_State *L, const hk_options *o)
+/* What is done before options are: the order is that of each interpreter. */
+static bool prepare(lua_State *L, const hkl_options *o)
 {
-#ifdef HK_LUA_LUAJIT
-    make_arg_table(L, o);
+    if (LUA_VERSION_NUM >= 503 && o->version) print_version();
+    if (!HKL_PUC_51) make_arg_table(L, o);
     if (!o->ignore_env && !run_environment(L)) return false;
-    if (o->version) print_version();
-#else
-    if (o->version) print_version();
-    make_arg_table(L, o);
-    if (!o->ignore_env && !run_environment(L)) return false;
-#endif
+    if (o->broken) {
+        hkl_print_usage(o);
+        return false;
+    }
+    if (LUA_VERSION_NUM == 501 && o->version) print_version();
+    return true;
+}
+
+bool hkl_run_program(lua_State *L, const hkl_options *o)
+{
+    if (!prepare(L, o)) return false;
     for (int i = 0; i < o->action_count; i++)
         if (!run_action(L, &o->actions[i])) return false;
-#ifdef HK_LUA_LUAJIT
-    if (o->bytecode != 0) return run_bytecode(L, o);
+#ifdef HKL_LUAJIT
+    if (o->bytecode != 0) return hkl_jit_bytecode(L, o);
 #endif
     bool has_script = o->script < o->argc;
+    if (HKL_PUC_51 && has_script) make_arg_table(L, o);
     if (has_script && !run_script(L, o)) return false;
     if (o->interactive) {
         repl(L);

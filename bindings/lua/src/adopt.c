@@ -19,28 +19,28 @@ static bool has_32_bit_pointers(lua_State *L)
 }
 #endif
 
-const char *hk_lua_adopt(lua_State *L)
+const char *hkl_adopt(lua_State *L)
 {
-    lua_State *main = hk_lua_main_thread(L);
+    lua_State *main = hkl_main_thread(L);
 #if LUA_VERSION_NUM == 501
     if (has_32_bit_pointers(L)) return "this LuaJIT is built without GC64 and cannot use memory above 4 GiB";
-    if (main == NULL) {
+    if (!main) {
         lua_pushlightuserdata(L, (void *)(uintptr_t)&anchor_key);
         lua_pushthread(L);
         lua_rawset(L, LUA_REGISTRYINDEX);
     }
 #endif
-    hak_ctx *ctx = hk_lua_context_new(NULL, NULL);
-    hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, main) : NULL;
-    if (st == NULL) {
+    hak_ctx *ctx = hkl_context_new(NULL, NULL);
+    hkl_state *st = ctx ? hkl_state_new(ctx, main) : NULL;
+    if (!st) {
         hak_ctx_destroy(ctx);
         return "no memory for a context";
     }
     st->owns_ctx = true;
     st->old_alloc = lua_getallocf(L, &st->old_ud);
-    if (main == NULL) /* a coroutine: the end of the state is not seen, the context stays */
+    if (!main) /* a coroutine: the end of the state is not seen, the context stays */
         st->main = L;
-    lua_setallocf(L, hk_lua_alloc_for(st), st);
+    lua_setallocf(L, hkl_alloc_for(st), st);
     hak_lua_labels(L, true);
     return NULL;
 }

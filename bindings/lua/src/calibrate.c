@@ -4,7 +4,7 @@
 #include "cfi.h"
 #include "label_site.h"
 
-#ifdef HK_CFI_WALK
+#ifdef HKC_CFI_WALK
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -19,7 +19,7 @@ enum {
     MAX_WATCHED = 2048,
     KNOWN_SLOTS = 1024,
     UNUSED_LISTS = 128,
-    RULES = sizeof((hk_calibrate_op *)0)->rules / sizeof(hk_calibrate_rule),
+    RULES = sizeof((hkl_calibrate_op *)0)->rules / sizeof(hkl_calibrate_rule),
     WARM_UP = 4, /* calls until an operation runs on traces, with the settings of run_all */
 };
 
@@ -31,7 +31,7 @@ typedef struct header {
 _Static_assert(sizeof(header) == 8, "blocks are aligned to 8");
 
 typedef struct watched {
-    hk_observation seen;
+    hkl_observation seen;
     size_t size;
     uint32_t next; /* it grew into this one; 0 = did not */
     bool freed, tagged;
@@ -39,7 +39,7 @@ typedef struct watched {
 
 typedef struct known_rule {
     uintptr_t pc;
-    hk_cfi_rule rule;
+    hkc_cfi_rule rule;
     bool ok;
 } known_rule;
 
@@ -51,7 +51,7 @@ typedef struct recorder {
     uint32_t op;
     size_t watched_count, observation_count;
     watched watched[MAX_WATCHED]; /* of this operation; [0] unused */
-    hk_observation observations[MAX_OBSERVATIONS];
+    hkl_observation observations[MAX_OBSERVATIONS];
     known_rule known[KNOWN_SLOTS]; /* hash table, by pc */
 } recorder;
 
@@ -63,18 +63,18 @@ static const known_rule *rule_for(recorder *rec, uintptr_t pc)
     known_rule *known = &rec->known[i];
     if (known->pc != pc) {
         known->pc = pc;
-        known->ok = hk_cfi_rule_at(pc, &known->rule);
+        known->ok = hkc_cfi_rule_at(pc, &known->rule);
     }
     return known;
 }
 
-static void walk(recorder *rec, hk_observation *o, hk_cfi_frame frame)
+static void walk(recorder *rec, hkl_observation *o, hkc_cfi_frame frame)
 {
-    for (o->depth = 0; o->depth < HK_SITE_FRAMES; o->depth++) {
+    for (o->depth = 0; o->depth < HKL_SITE_FRAMES; o->depth++) {
         const known_rule *known = rule_for(rec, frame.pc);
         if (!known->ok) return;
-        hk_cfi_frame up = hk_cfi_up(frame, &known->rule);
-        o->frames[o->depth] = (hk_site_frame){frame.pc, up.sp - frame.sp};
+        hkc_cfi_frame up = hkc_cfi_up(frame, &known->rule);
+        o->frames[o->depth] = (hkl_site_frame){frame.pc, up.sp - frame.sp};
         frame = up;
     }
 }
@@ -84,7 +84,7 @@ static header **next_unused(header *h)
     return (header **)(void *)(h + 1);
 }
 
-static void watch(recorder *rec, header *h, size_t size, bool tagged, hk_cfi_frame frame)
+static void watch(recorder *rec, header *h, size_t size, bool tagged, hkc_cfi_frame frame)
 {
     h->op = rec->op;
     h->index = 0;
@@ -109,7 +109,7 @@ static size_t round_up(size_t n)
 static header *take(recorder *rec, size_t size)
 {
     header **list = &rec->unused[size / 8 % UNUSED_LISTS];
-    for (header **h = list; *h != NULL; h = next_unused(*h)) {
+    for (header **h = list; *h; h = next_unused(*h)) {
         header *found = *h;
         if (found->index == size) {
             *h = *next_unused(found);
@@ -133,49 +133,49 @@ static void put(recorder *rec, header *h, size_t size)
 static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     recorder *rec = ud;
-    header *old = ptr != NULL ? (header *)ptr - 1 : NULL;
-    watched *from = old != NULL ? watched_of(rec, old) : NULL;
+    header *old = ptr ? (header *)ptr - 1 : NULL;
+    watched *from = old ? watched_of(rec, old) : NULL;
     if (nsize == 0) {
-        if (from != NULL) from->freed = true;
-        if (old != NULL) put(rec, old, round_up(osize));
+        if (from) from->freed = true;
+        if (old) put(rec, old, round_up(osize));
         return NULL;
     }
     header *h = take(rec, round_up(nsize));
-    if (h == NULL) return NULL;
-    watch(rec, h, nsize, ptr == NULL && hk_kind_of_tag(osize) != HK_KIND_OTHER,
-          hk_cfi_caller(HK_CFI_CALLER_SP()));
-    if (from != NULL) {
+    if (!h) return NULL;
+    watch(rec, h, nsize, !ptr && hkl_kind_of_tag(osize) != HKL_KIND_OTHER,
+          hkc_cfi_caller(HKC_CFI_CALLER_SP()));
+    if (from) {
         from->next = h->index;
         from->freed = h->index == 0;
     }
-    if (old != NULL) {
+    if (old) {
         memcpy(h + 1, ptr, osize < nsize ? osize : nsize);
         put(rec, old, round_up(osize));
     }
     return h + 1;
 }
 
-static hk_fate fate_of(const recorder *rec, const watched *w)
+static hkl_fate fate_of(const recorder *rec, const watched *w)
 {
     while (w->next != 0)
         w = &rec->watched[w->next];
-    return w->freed ? HK_FATE_FREED : HK_FATE_KEPT;
+    return w->freed ? HKL_FATE_FREED : HKL_FATE_KEPT;
 }
 
-static bool rule_matches(const hk_calibrate_rule *r, size_t size, hk_fate fate)
+static bool rule_matches(const hkl_calibrate_rule *r, size_t size, hkl_fate fate)
 {
     if (r->max == 0 || size < r->min || size > r->max) return false;
     if (r->power_of_2 && (size & (size - 1)) != 0) return false;
-    return r->fate == HK_FATE_ANY || r->fate == fate;
+    return r->fate == HKL_FATE_ANY || r->fate == fate;
 }
 
-static bool is_same(const hk_observation *a, const hk_observation *b)
+static bool is_same(const hkl_observation *a, const hkl_observation *b)
 {
     return a->kind == b->kind && a->depth == b->depth &&
            memcmp(a->frames, b->frames, a->depth * sizeof a->frames[0]) == 0;
 }
 
-static void keep(recorder *rec, hk_observation o, size_t first)
+static void keep(recorder *rec, hkl_observation o, size_t first)
 {
     for (size_t i = first; i < rec->observation_count; i++) {
         if (is_same(&rec->observations[i], &o)) return;
@@ -183,13 +183,13 @@ static void keep(recorder *rec, hk_observation o, size_t first)
     if (rec->observation_count < MAX_OBSERVATIONS) rec->observations[rec->observation_count++] = o;
 }
 
-static void judge(recorder *rec, const hk_calibrate_op *op)
+static void judge(recorder *rec, const hkl_calibrate_op *op)
 {
     size_t first = rec->observation_count;
     for (size_t i = 1; i <= rec->watched_count; i++) {
         watched *w = &rec->watched[i];
         if (w->tagged) continue;
-        hk_fate fate = fate_of(rec, w);
+        hkl_fate fate = fate_of(rec, w);
         for (size_t r = 0; r < RULES; r++) {
             if (rule_matches(&op->rules[r], w->size, fate)) {
                 w->seen.kind = (uint8_t)op->rules[r].kind;
@@ -223,7 +223,7 @@ static void call(lua_State *L)
     if (lua_pcall(L, 0, 0, 0) != 0) lua_pop(L, 1);
 }
 
-static size_t least_of(const hk_calibrate_op *op)
+static size_t least_of(const hkl_calibrate_op *op)
 {
     size_t least = SIZE_MAX;
     for (size_t r = 0; r < RULES; r++) {
@@ -232,7 +232,7 @@ static size_t least_of(const hk_calibrate_op *op)
     return least;
 }
 
-static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op)
+static void watch_call(lua_State *L, recorder *rec, const hkl_calibrate_op *op)
 {
     rec->op++;
     rec->watched_count = 0;
@@ -243,9 +243,9 @@ static void watch_call(lua_State *L, recorder *rec, const hk_calibrate_op *op)
     judge(rec, op);
 }
 
-static bool push_function(lua_State *L, const hk_calibrate_op *op)
+static bool push_function(lua_State *L, const hkl_calibrate_op *op)
 {
-    if (op->script == NULL) {
+    if (!op->script) {
         lua_pushcfunction(L, op->run);
         return true;
     }
@@ -255,7 +255,7 @@ static bool push_function(lua_State *L, const hk_calibrate_op *op)
     return false;
 }
 
-static void run_op(lua_State *L, recorder *rec, const hk_calibrate_op *op)
+static void run_op(lua_State *L, recorder *rec, const hkl_calibrate_op *op)
 {
     if (op->compiling && !call_jit(L, "on")) return;
     if (push_function(L, op)) {
@@ -278,23 +278,23 @@ static int run_all(lua_State *L)
     luaL_openlibs(L);
     lua_gc(L, LUA_GCSTOP, 0);
     if (call_jit(L, "off")) {
-        hk_site_has_traces();
+        hkl_site_has_traces();
         if (luaL_loadstring(L, "jit.opt.start('hotloop=2', 'hotexit=2')") == 0) call(L);
         lua_pop(L, 1);
     }
-    for (size_t i = 0; i < hk_calibrate_op_count; i++)
-        run_op(L, rec, &hk_calibrate_ops[i]);
+    for (size_t i = 0; i < hkl_calibrate_op_count; i++)
+        run_op(L, rec, &hkl_calibrate_ops[i]);
     return 0;
 }
 
 static bool learn(recorder *rec)
 {
     lua_State *L = lua_newstate(scratch_alloc, rec);
-    if (L == NULL) return false;
+    if (!L) return false;
     lua_pushcfunction(L, run_all);
     lua_pushlightuserdata(L, rec);
     bool ok = lua_pcall(L, 1, 0, 0) == 0;
-    hk_site_learn(rec->observations, rec->observation_count);
+    hkl_site_learn(rec->observations, rec->observation_count);
     lua_close(L);
     return ok;
 }
@@ -314,7 +314,7 @@ static void calibrate(void)
     }
 }
 
-bool hk_calibrate(void)
+bool hkl_calibrate(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, calibrate);
@@ -323,7 +323,7 @@ bool hk_calibrate(void)
 
 #else
 
-bool hk_calibrate(void)
+bool hkl_calibrate(void)
 {
     return true;
 }

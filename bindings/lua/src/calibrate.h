@@ -1,7 +1,7 @@
 /* Teaches label_site the allocation sites of the runtime: runs operations whose blocks are known by kind
  * in a scratch state and watches where they allocate. */
-#ifndef HK_LUA_CALIBRATE_H
-#define HK_LUA_CALIBRATE_H
+#ifndef HKL_CALIBRATE_H
+#define HKL_CALIBRATE_H
 
 #include "label_kind.h"
 
@@ -11,28 +11,28 @@
 #include <stddef.h>
 
 /* Once per process; later calls return at once. false = no memory. */
-bool hk_calibrate(void);
+bool hkl_calibrate(void);
 
-typedef enum hk_fate { HK_FATE_ANY, HK_FATE_KEPT, HK_FATE_FREED } hk_fate;
+typedef enum hkl_fate { HKL_FATE_ANY, HKL_FATE_KEPT, HKL_FATE_FREED } hkl_fate;
 
 /* Blocks of an operation that are of this kind. Those with a type tag are left out before. */
-typedef struct hk_calibrate_rule {
-    hk_kind kind;
+typedef struct hkl_calibrate_rule {
+    hkl_kind kind;
     size_t min, max; /* bytes, both included */
-    hk_fate fate;    /* at the end of the operation; that of the block which it grew into */
+    hkl_fate fate;   /* at the end of the operation; that of the block which it grew into */
     bool power_of_2;
-} hk_calibrate_rule;
+} hkl_calibrate_rule;
 
-typedef struct hk_calibrate_op {
+typedef struct hkl_calibrate_op {
     const char *script; /* a chunk that returns the function to watch; NULL = `run` */
     lua_CFunction run;
-    bool broad;                 /* see hk_observation */
-    bool traces;                /* once more on compiled traces, on LuaJIT */
-    bool compiling;             /* with the compiler on, on LuaJIT; nothing elsewhere */
-    hk_calibrate_rule rules[3]; /* the first that matches; a block without one teaches nothing */
-} hk_calibrate_op;
+    bool broad;                  /* see hkl_observation */
+    bool traces;                 /* once more on compiled traces, on LuaJIT */
+    bool compiling;              /* with the compiler on, on LuaJIT; nothing elsewhere */
+    hkl_calibrate_rule rules[3]; /* the first that matches; a block without one teaches nothing */
+} hkl_calibrate_op;
 
-extern const hk_calibrate_op hk_calibrate_ops[];
-extern const size_t hk_calibrate_op_count;
+extern const hkl_calibrate_op hkl_calibrate_ops[];
+extern const size_t hkl_calibrate_op_count;
 
 #endif

@@ -108,10 +108,10 @@ static int open_libraries(lua_State *L)
     "local function collect() collectgarbage() collectgarbage() collectgarbage('stop') end "                 \
     "for i = 1, 4 do collect() end "
 
-const hk_calibrate_op hk_calibrate_ops[] = {
+const hkl_calibrate_op hkl_calibrate_ops[] = {
     /* Many short strings: what is large is their index. First, so that it grows no more later. */
     {.script = "return function() local s = {} for i = 1, 1300 do s[1] = 'n' .. i end end",
-     .rules = {{HK_KIND_STRTAB, 2000, ANY, HK_FATE_ANY, true}}},
+     .rules = {{HKL_KIND_STRTAB, 2000, ANY, HKL_FATE_ANY, true}}},
 
     /* While the compiler's own buffers are still small. */
     {.script =
@@ -127,26 +127,28 @@ const hk_calibrate_op hk_calibrate_ops[] = {
          "return function() for r = 1, 3 do work(200, {1, 2, 3, 4, 5, 6, 7, 8}) end jit.flush() end",
      .broad = true,
      .compiling = true,
-     .rules = {{HK_KIND_TRACE, 1, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TRACE, 1, ANY, HKL_FATE_ANY, false}}},
     {.script = "return function() require 'ffi' end",
      .broad = true,
-     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
-    {.run = open_libraries, .broad = true, .rules = {{HK_KIND_CLOSURE, 32, 56, HK_FATE_KEPT, false}}},
+     .rules = {{HKL_KIND_CDATA, 1, ANY, HKL_FATE_ANY, false}}},
+    {.run = open_libraries, .broad = true, .rules = {{HKL_KIND_CLOSURE, 32, 56, HKL_FATE_KEPT, false}}},
     {.script = "return function() require 'jit.util' require 'jit.profile' end",
      .broad = true,
-     .rules = {{HK_KIND_CLOSURE, 32, 56, HK_FATE_KEPT, false}}},
+     .rules = {{HKL_KIND_CLOSURE, 32, 56, HKL_FATE_KEPT, false}}},
 
-    {.run = make_strings, .rules = {{HK_KIND_STRING, 300, 400, HK_FATE_ANY, false}}},
+    {.run = make_strings, .rules = {{HKL_KIND_STRING, 300, 400, HKL_FATE_ANY, false}}},
     {.script = "local s = ('y'):rep(400) "
                "return function() for i = 1, 3 do local x = s:sub(i, i + 310) end end",
      .traces = true,
-     .rules = {{HK_KIND_STRING, 311, 400, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_STRING, 311, 400, HKL_FATE_ANY, false}}},
 
-    {.run = make_tables, .rules = {{HK_KIND_TABLE, 52, 200, HK_FATE_ANY, false}}},
+    {.run = make_tables, .rules = {{HKL_KIND_TABLE, 52, 200, HKL_FATE_ANY, false}}},
     {.run = make_arrays,
-     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 400, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TABLE, 52, 80, HKL_FATE_ANY, false},
+               {HKL_KIND_ARRAY, 400, ANY, HKL_FATE_ANY, false}}},
     {.run = make_hashes,
-     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TABLE, 52, 80, HKL_FATE_ANY, false},
+               {HKL_KIND_HASH, 400, ANY, HKL_FATE_ANY, false}}},
     {.script = "local a, k = 1, " SLOTS " "
                "return function() "
                "  for i = 1, 3 do k[i] = {} end "
@@ -156,7 +158,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "  for i = 1, 3 do k[i] = {x = a} end "
                "end",
      .traces = true,
-     .rules = {{HK_KIND_TABLE, 52, 120, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TABLE, 52, 120, HKL_FATE_ANY, false}}},
     {.script =
          "local a, k, t = 1, " SLOTS ", {} "
          "for i = 1, 60 do t[i] = i end " PRELUDE "local function f() "
@@ -166,7 +168,8 @@ const hk_calibrate_op hk_calibrate_ops[] = {
          "end "
          "f() return f",
      .traces = true,
-     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_ARRAY, 200, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TABLE, 52, 80, HKL_FATE_ANY, false},
+               {HKL_KIND_ARRAY, 200, ANY, HKL_FATE_ANY, false}}},
     {.script =
          "local a, k = 1, " SLOTS " "
          "return function() "
@@ -174,14 +177,15 @@ const hk_calibrate_op hk_calibrate_ops[] = {
          "  for i = 1, 3 do k[i] = {a=a,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=1,k=2,l=3,m=4,n=5,o=6,p=7,q=8} end "
          "end",
      .traces = true,
-     .rules = {{HK_KIND_TABLE, 52, 80, HK_FATE_ANY, false}, {HK_KIND_HASH, 400, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_TABLE, 52, 80, HKL_FATE_ANY, false},
+               {HKL_KIND_HASH, 400, ANY, HKL_FATE_ANY, false}}},
     {.script = "local t = " SLOTS " "
                "return function() "
                "  for i = 1, 3 do t[i] = {} end "
                "  for i = 1, 3 do local u = t[i] for j = 1, 40 do u[j] = j end end "
                "end",
      .traces = true,
-     .rules = {{HK_KIND_ARRAY, 260, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_ARRAY, 260, ANY, HKL_FATE_ANY, false}}},
     {.script = "local t, k = " SLOTS ", {} "
                "for i = 1, 40 do k[i] = 'key' .. i end "
                "return function() "
@@ -189,36 +193,37 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "  for i = 1, 3 do local u = t[i] for j = 1, 40 do u[k[j]] = j end end "
                "end",
      .traces = true,
-     .rules = {{HK_KIND_HASH, 260, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_HASH, 260, ANY, HKL_FATE_ANY, false}}},
 
-    {.run = make_c_closures, .rules = {{HK_KIND_CLOSURE, 1, ANY, HK_FATE_ANY, false}}},
+    {.run = make_c_closures, .rules = {{HKL_KIND_CLOSURE, 1, ANY, HKL_FATE_ANY, false}}},
     {.script = "local function make(a, b, c, d, e, f, g, h) "
                "  return function() a = 1 return a, b, c, d, e, f, g, h end "
                "end "
                "local k = " SLOTS " "
                "return function() for i = 1, 3 do k[i] = make(i, i, i, i, i, i, i, i) end end",
      .traces = true,
-     .rules = {{HK_KIND_CLOSURE, 80, ANY, HK_FATE_ANY, false},
-               {HK_KIND_UPVALUE, 24, 56, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_CLOSURE, 80, ANY, HKL_FATE_ANY, false},
+               {HKL_KIND_UPVALUE, 24, 56, HKL_FATE_ANY, false}}},
 #if LUA_VERSION_NUM < 503
     {.script = "local a, b, c = 1, 2, 3 "
                "local s = string.dump(function() return a, b, c end) "
                "local keep = loadstring(s, '=?') "
                "return function() loadstring(s, '=?') end",
-     .rules = {{HK_KIND_CLOSURE, 60, 72, HK_FATE_KEPT, false},
-               {HK_KIND_UPVALUE, 36, 48, HK_FATE_KEPT, false}}},
+     .rules = {{HKL_KIND_CLOSURE, 60, 72, HKL_FATE_KEPT, false},
+               {HKL_KIND_UPVALUE, 36, 48, HKL_FATE_KEPT, false}}},
     {.script = "local keep = loadstring('', '=?') return function() loadstring('', '=?') end",
-     .rules = {{HK_KIND_CLOSURE, 32, 40, HK_FATE_KEPT, false}}},
+     .rules = {{HKL_KIND_CLOSURE, 32, 40, HKL_FATE_KEPT, false}}},
 #endif
 
-    {.run = make_userdata, .rules = {{HK_KIND_USERDATA, 24, ANY, HK_FATE_ANY, false}}},
+    {.run = make_userdata, .rules = {{HKL_KIND_USERDATA, 24, ANY, HKL_FATE_ANY, false}}},
 
     {.run = make_threads,
-     .rules = {{HK_KIND_THREAD, 80, 250, HK_FATE_ANY, false}, {HK_KIND_STACK, 251, ANY, HK_FATE_ANY, false}}},
-    {.run = grow_stack, .rules = {{HK_KIND_STACK, 4000, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_THREAD, 80, 250, HKL_FATE_ANY, false},
+               {HKL_KIND_STACK, 251, ANY, HKL_FATE_ANY, false}}},
+    {.run = grow_stack, .rules = {{HKL_KIND_STACK, 4000, ANY, HKL_FATE_ANY, false}}},
     {.script = "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
                "return function() r(300) end",
-     .rules = {{HK_KIND_STACK, 1, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_STACK, 1, ANY, HKL_FATE_ANY, false}}},
 
     {.script =
          "local ffi = require 'ffi' "
@@ -236,42 +241,44 @@ const hk_calibrate_op hk_calibrate_ops[] = {
          "  end "
          "end",
      .traces = true,
-     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_CDATA, 1, ANY, HKL_FATE_ANY, false}}},
 
     {.script = "local s = 'return 1LL, 2ULL, 3i' "
                "local keep = loadstring(s, '=?') "
                "return function() loadstring(s, '=?') end",
-     .rules = {{HK_KIND_CDATA, 24, 32, HK_FATE_KEPT, false}}},
+     .rules = {{HKL_KIND_CDATA, 24, 32, HKL_FATE_KEPT, false}}},
 
     /* Sizes double from one to the next, since LuaJIT and 5.1 keep one buffer for all. */
     {.script = "local a = ('z'):rep(800) return function() return a .. a .. a end",
-     .rules = {{HK_KIND_BUFFER, 2400, 2400, HK_FATE_ANY, false},
-               {HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+     .rules = {{HKL_KIND_BUFFER, 2400, 2400, HKL_FATE_ANY, false},
+               {HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, true}}},
     {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE "local keep = load(s, '=?') "
                "return function() load(s, '=?') end",
-     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_FREED, true}}},
+     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_FREED, true}}},
 #if LUA_VERSION_NUM >= 503
     {.script = "local a = ('z'):rep(4500) "
                "local function f() "
                "  local x = a:rep(2), table.concat({a, a, a}) "
                "end "
                "f() return f",
-     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, false}}},
 #else
     {.script = "return function() local x = ('ab'):rep(2501) end",
-     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, true}}},
     {.script = "local t = {} for i = 1, 20 do t[i] = ('z'):rep(500) end "
                "return function() local x = table.concat(t) end",
-     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, true}}},
+     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, true}}},
 #endif
 
     /* Broad ones: what is not known from above. */
     {.script = CHUNK_TEXT "return function() load(text) end",
      .broad = true,
-     .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
+     .rules = {{HKL_KIND_PROTO, 1, ANY, HKL_FATE_KEPT, false},
+               {HKL_KIND_PARSER, 1, ANY, HKL_FATE_FREED, false}}},
     {.script = PRELUDE "local s = string.dump(keep) keep = load(s, '=?') return function() load(s, '=?') end",
      .broad = true,
-     .rules = {{HK_KIND_PROTO, 1, ANY, HK_FATE_KEPT, false}, {HK_KIND_PARSER, 1, ANY, HK_FATE_FREED, false}}},
+     .rules = {{HKL_KIND_PROTO, 1, ANY, HKL_FATE_KEPT, false},
+               {HKL_KIND_PARSER, 1, ANY, HKL_FATE_FREED, false}}},
     {.script = "local ffi = require 'ffi' "
                "return function() "
                "  for i = 1, 40 do ffi.cdef('struct hk' .. i .. ' {int a; struct {int b;} c;};') end "
@@ -281,7 +288,7 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "  local f, m = ffi.C.abs, ffi.metatype('struct hk1', {}) "
                "end",
      .broad = true,
-     .rules = {{HK_KIND_CDATA, 1, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_CDATA, 1, ANY, HKL_FATE_ANY, false}}},
     /* A rehash that finds arrays nearly empty. */
     {.script = "local t = {} "
                "for i = 1, 3 do "
@@ -291,15 +298,15 @@ const hk_calibrate_op hk_calibrate_ops[] = {
                "end "
                "return function() for i = 1, 3 do t[i].x = i end end",
      .broad = true,
-     .rules = {{HK_KIND_ARRAY, 1, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_ARRAY, 1, ANY, HKL_FATE_ANY, false}}},
     /* The collector shrinks stacks and the shared buffer; one of them at a time. */
     {.script = COLLECT "local s = ('w'):rep(9000) s = s .. 'w' s = nil return collect",
      .broad = true,
-     .rules = {{HK_KIND_BUFFER, 1000, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, false}}},
     {.script = COLLECT "local function r(n) if n > 0 then return 1 + r(n - 1) end return 0 end "
                        "r(300) return collect",
      .broad = true,
-     .rules = {{HK_KIND_STACK, 400, ANY, HK_FATE_ANY, false}}},
+     .rules = {{HKL_KIND_STACK, 400, ANY, HKL_FATE_ANY, false}}},
 };
 
-const size_t hk_calibrate_op_count = sizeof hk_calibrate_ops / sizeof hk_calibrate_ops[0];
+const size_t hkl_calibrate_op_count = sizeof hkl_calibrate_ops / sizeof hkl_calibrate_ops[0];

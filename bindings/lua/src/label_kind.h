@@ -1,12 +1,12 @@
 /* The parts of the interpreter that blocks are booked under. */
-#ifndef HK_LUA_LABEL_KIND_H
-#define HK_LUA_LABEL_KIND_H
+#ifndef HKL_LABEL_KIND_H
+#define HKL_LABEL_KIND_H
 
 #include <lua.h>
 
 #include <stddef.h>
 
-#define HK_KINDS(X)                                                                                          \
+#define HKL_KINDS(X)                                                                                         \
     X(OTHER, "other")                                                                                        \
     X(STRING, "string")                                                                                      \
     X(STRTAB, "strtab")                                                                                      \
@@ -25,36 +25,36 @@
     X(TRACE, "trace")                                                                                        \
     X(REGISTRY, "registry")
 
-#define HK_KIND_ENUM(name, text) HK_KIND_##name,
-typedef enum hk_kind { HK_KINDS(HK_KIND_ENUM) HK_KIND_COUNT } hk_kind;
-#undef HK_KIND_ENUM
+#define HKL_KIND_ENUM(name, text) HKL_KIND_##name,
+typedef enum hkl_kind { HKL_KINDS(HKL_KIND_ENUM) HKL_KIND_COUNT } hkl_kind;
+#undef HKL_KIND_ENUM
 
 /* osize of 5.3 and 5.4 for a new block: the type of the object, 0 for what is not an object. Always 0 on
  * LuaJIT and 5.1. */
-enum { HK_TAGS = 16 };
+enum { HKL_TAGS = 16 };
 
-static inline hk_kind hk_kind_of_tag(size_t tag)
+static inline hkl_kind hkl_kind_of_tag(size_t tag)
 {
 #if LUA_VERSION_NUM >= 503
     switch (tag) {
     case LUA_TSTRING:
-        return HK_KIND_STRING;
+        return HKL_KIND_STRING;
     case LUA_TTABLE:
-        return HK_KIND_TABLE;
+        return HKL_KIND_TABLE;
     case LUA_TFUNCTION:
-        return HK_KIND_CLOSURE;
+        return HKL_KIND_CLOSURE;
     case LUA_TUSERDATA:
-        return HK_KIND_USERDATA;
+        return HKL_KIND_USERDATA;
     case LUA_TTHREAD:
-        return HK_KIND_THREAD;
+        return HKL_KIND_THREAD;
 #if LUA_VERSION_NUM == 503
     case LUA_NUMTAGS:
-        return HK_KIND_PROTO;
+        return HKL_KIND_PROTO;
 #else
     case LUA_NUMTYPES:
-        return HK_KIND_UPVALUE;
+        return HKL_KIND_UPVALUE;
     case LUA_NUMTYPES + 1:
-        return HK_KIND_PROTO;
+        return HKL_KIND_PROTO;
 #endif
     default:
         break;
@@ -62,7 +62,7 @@ static inline hk_kind hk_kind_of_tag(size_t tag)
 #else
     (void)tag;
 #endif
-    return HK_KIND_OTHER;
+    return HKL_KIND_OTHER;
 }
 
 #endif

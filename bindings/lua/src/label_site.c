@@ -1,14 +1,14 @@
 #include "label_site.h"
 
-#ifdef HK_CFI_WALK
+#ifdef HKC_CFI_WALK
 
-hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
+hkc_site_word hkl_site_cache[HKL_SITE_SLOTS + HKC_SITE_PROBES];
 
 /* LuaJIT has 69 and 49, PUC Lua 5.4 28 and 20: small tables, for they are touched all over. */
 enum { MAX_SITES = 256, MAX_FUNCTIONS = 256 };
 
 typedef struct site {
-    hk_site_frame at;
+    hkl_site_frame at;
     uint32_t kinds;  /* bit set of those seen */
     uint32_t narrow; /* those seen in operations that are not broad */
 } site;
@@ -16,7 +16,7 @@ typedef struct site {
 typedef struct function {
     uintptr_t start;
     bool helper;
-    uint8_t sites[HK_KIND_COUNT]; /* how many sites of each kind */
+    uint8_t sites[HKL_KIND_COUNT]; /* how many sites of each kind */
 } function;
 
 /* Hash tables with linear probing, never more than 3/4 full. Written by calibration only, which is over
@@ -40,7 +40,7 @@ static const site *find_site(uintptr_t pc)
     return s->at.pc != 0 ? s : NULL;
 }
 
-static site *add_site(hk_site_frame at)
+static site *add_site(hkl_site_frame at)
 {
     site *s = site_slot(at.pc);
     if (s->at.pc == 0) {
@@ -78,23 +78,23 @@ static bool is_single(uint32_t kinds)
 }
 
 /* The lowest frame that is not known as a helper's; its depth when there is none. */
-static unsigned first_single(const hk_observation *o)
+static unsigned first_single(const hkl_observation *o)
 {
     unsigned i = 0;
     while (i < o->depth) {
         const site *s = find_site(o->frames[i].pc);
-        if (s == NULL || is_single(s->kinds)) break;
+        if (!s || is_single(s->kinds)) break;
         i++;
     }
     return i;
 }
 
 /* True when it changed what is known. */
-static bool book(const hk_observation *o)
+static bool book(const hkl_observation *o)
 {
     unsigned at = first_single(o);
     site *s = at < o->depth ? add_site(o->frames[at]) : NULL;
-    if (s == NULL || (o->broad && s->narrow != 0)) return false;
+    if (!s || (o->broad && s->narrow != 0)) return false;
     uint32_t kind = UINT32_C(1) << o->kind;
     if ((s->kinds & kind) != 0) return false;
     s->kinds |= kind;
@@ -104,7 +104,7 @@ static bool book(const hk_observation *o)
 
 /* Books each observation at its lowest frame that has only one kind. A second kind shows that the frame
  * is a helper's, and what was booked there goes one frame up; hence the repetition. */
-static void book_all(const hk_observation *obs, size_t count, bool broad)
+static void book_all(const hkl_observation *obs, size_t count, bool broad)
 {
     bool changed = true;
     while (changed) {
@@ -117,14 +117,14 @@ static void book_all(const hk_observation *obs, size_t count, bool broad)
 
 static unsigned climb(size_t bytes)
 {
-    unsigned info = hk_site_climb(bytes);
-    return info != 0 ? info : HK_KIND_OTHER;
+    unsigned info = hkc_site_climb(bytes);
+    return info != 0 ? info : HKL_KIND_OTHER;
 }
 
 static unsigned kind_of_sites(const function *f)
 {
-    unsigned best = HK_KIND_OTHER;
-    for (unsigned k = 0; k < HK_KIND_COUNT; k++) {
+    unsigned best = HKL_KIND_OTHER;
+    for (unsigned k = 0; k < HKL_KIND_COUNT; k++) {
         if (f->sites[k] > f->sites[best]) best = k;
     }
     return best;
@@ -134,10 +134,10 @@ static unsigned kind_of_sites(const function *f)
 static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
 {
     size_t bytes = 0;
-    hk_cfi_frame frame = hk_cfi_frame_at(caller_sp);
-    hk_cfi_rule rule;
-    for (int i = 0; i < HK_SITE_FRAMES && bytes == 0 && hk_cfi_rule_at(frame.pc, &rule); i++) {
-        hk_cfi_frame up = hk_cfi_up(frame, &rule);
+    hkc_cfi_frame frame = hkc_cfi_frame_at(caller_sp);
+    hkc_cfi_rule rule;
+    for (int i = 0; i < HKL_SITE_FRAMES && bytes == 0 && hkc_cfi_rule_at(frame.pc, &rule); i++) {
+        hkc_cfi_frame up = hkc_cfi_up(frame, &rule);
         if (frame.pc == pc) bytes = up.sp - frame.sp;
         frame = up;
     }
@@ -147,36 +147,36 @@ static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
 static unsigned information(uintptr_t pc, uintptr_t caller_sp)
 {
     const site *s = find_site(pc);
-    if (s != NULL) return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
-    if (traces && !hk_cfi_in_image(pc)) return HK_KIND_CDATA;
-    uintptr_t start = hk_cfi_function(pc);
+    if (s) return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
+    if (traces && !hkc_cfi_in_image(pc)) return HKL_KIND_CDATA;
+    uintptr_t start = hkc_cfi_function(pc);
     const function *f = function_slot(start);
     return start != 0 && f->helper ? climb_unseen(pc, caller_sp) : kind_of_sites(f);
 }
 
-unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp)
+unsigned hkl_site_resolve(uintptr_t pc, uintptr_t caller_sp)
 {
-    uint64_t word = hk_site_find(hk_site_cache, HK_SITE_SLOTS, pc);
-    if (word != 0) return (unsigned)(word & HK_SITE_INFO);
+    uint64_t word = hkc_site_find(hkl_site_cache, HKL_SITE_SLOTS, pc);
+    if (word != 0) return (unsigned)(word & HKC_SITE_INFO);
     unsigned info = information(pc, caller_sp);
-    hk_site_put(hk_site_cache, HK_SITE_SLOTS, pc, info);
+    hkc_site_put(hkl_site_cache, HKL_SITE_SLOTS, pc, info);
     return info;
 }
 
-void hk_site_learn(const hk_observation *obs, size_t count)
+void hkl_site_learn(const hkl_observation *obs, size_t count)
 {
     book_all(obs, count, false);
     book_all(obs, count, true);
     for (size_t i = 0; i < MAX_SITES; i++) {
         const site *s = &sites[i];
-        uintptr_t start = s->at.pc != 0 ? hk_cfi_function(s->at.pc) : 0;
+        uintptr_t start = s->at.pc != 0 ? hkc_cfi_function(s->at.pc) : 0;
         function *f = start != 0 ? add_function(start) : NULL;
-        if (f != NULL && is_single(s->kinds)) f->sites[__builtin_ctz(s->kinds)]++;
-        else if (f != NULL) f->helper = true;
+        if (f && is_single(s->kinds)) f->sites[__builtin_ctz(s->kinds)]++;
+        else if (f) f->helper = true;
     }
 }
 
-void hk_site_has_traces(void)
+void hkl_site_has_traces(void)
 {
     traces = true;
 }

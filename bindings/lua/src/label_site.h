@@ -1,41 +1,41 @@
 /* What is known about the return addresses above lua_Alloc, for the whole process: either the kind of
  * block that is allocated there, or that it is in a helper of the allocator and where the next one is.
  * Learnt once by calibration, shared by all states and threads. */
-#ifndef HK_LUA_LABEL_SITE_H
-#define HK_LUA_LABEL_SITE_H
+#ifndef HKL_LABEL_SITE_H
+#define HKL_LABEL_SITE_H
 
 #include "cfi.h"
 #include "label_kind.h"
 #include "site_cache.h"
 
-#ifdef HK_CFI_WALK
+#ifdef HKC_CFI_WALK
 
-/* The kinds in it are of hk_kind. */
-enum { HK_SITE_SLOTS = 1024 };
-extern hk_site_word hk_site_cache[HK_SITE_SLOTS + HK_SITE_PROBES];
+/* The kinds in it are of hkl_kind. */
+enum { HKL_SITE_SLOTS = 1024 };
+extern hkc_site_word hkl_site_cache[HKL_SITE_SLOTS + HKC_SITE_PROBES];
 
-/* The information for pc, a return address somewhere above the one at caller_sp (HK_CFI_SP_ABOVE of
+/* The information for pc, a return address somewhere above the one at caller_sp (HKC_CFI_SP_ABOVE of
  * lua_Alloc); fills the cache. Slow. */
-unsigned hk_site_resolve(uintptr_t pc, uintptr_t caller_sp);
+unsigned hkl_site_resolve(uintptr_t pc, uintptr_t caller_sp);
 
-enum { HK_SITE_FRAMES = 6 };
+enum { HKL_SITE_FRAMES = 6 };
 
-typedef struct hk_site_frame {
+typedef struct hkl_site_frame {
     uintptr_t pc;
     size_t bytes; /* from its sp to that of the next one; always the same at one pc, but for alloca */
-} hk_site_frame;
+} hkl_site_frame;
 
 /* One allocation of calibration, with the frames above it. */
-typedef struct hk_observation {
-    hk_site_frame frames[HK_SITE_FRAMES];
+typedef struct hkl_observation {
+    hkl_site_frame frames[HKL_SITE_FRAMES];
     uint8_t depth;
     uint8_t kind;
     bool broad; /* its operation also allocates in ways that other operations show better */
-} hk_observation;
+} hkl_observation;
 
-void hk_site_learn(const hk_observation *obs, size_t count);
+void hkl_site_learn(const hkl_observation *obs, size_t count);
 /* Addresses outside of all images are machine code of traces, which allocate cdata objects themselves. */
-void hk_site_has_traces(void);
+void hkl_site_has_traces(void);
 
 #endif
 #endif

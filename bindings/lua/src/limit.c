@@ -11,7 +11,7 @@
 #define LOOK_PART 64
 #define LOOK_LEAST 1024
 
-static int64_t look_distance(const hk_lua_state *st)
+static int64_t look_distance(const hkl_state *st)
 {
     size_t d = (st->hard != 0 ? st->hard : st->soft) / LOOK_PART;
     if (d > (size_t)INT64_MAX) d = (size_t)INT64_MAX;
@@ -19,14 +19,14 @@ static int64_t look_distance(const hk_lua_state *st)
 }
 
 /* Free blocks in slabs can serve the next allocation, or not, if they are of other sizes: half counts. */
-static bool is_short(const hk_lua_state *st)
+static bool is_short(const hkl_state *st)
 {
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(st->ctx, &s);
     return s.committed_bytes - s.cached_bytes / 2 >= st->soft;
 }
 
-static void hurry(hk_lua_state *st)
+static void hurry(hkl_state *st)
 {
 #if LUA_VERSION_NUM == 501
     int before = lua_gc(st->main, LUA_GCSETSTEPMUL, HURRIED_STEPMUL);
@@ -36,7 +36,7 @@ static void hurry(hk_lua_state *st)
     lua_gc(st->main, LUA_GCRESTART, 0);
 }
 
-static void relax(hk_lua_state *st)
+static void relax(hkl_state *st)
 {
     if (!st->hurried) return;
     st->hurried = false;
@@ -45,7 +45,7 @@ static void relax(hk_lua_state *st)
 #endif
 }
 
-void hk_lua_check_pressure(hk_lua_state *st)
+void hkl_check_pressure(hkl_state *st)
 {
     if (st->soft == 0) {
         st->until_check = INT64_MAX;
@@ -59,19 +59,19 @@ void hk_lua_check_pressure(hk_lua_state *st)
 int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
 {
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL || (hard != 0 && soft > hard)) return -1;
+    if (!ctx || (hard != 0 && soft > hard)) return -1;
 #if LUA_VERSION_NUM == 501
     if (soft == 0) soft = hard / 100 * SOFT_PERCENT;
 #endif
-    hk_lua_state *st = soft != 0 ? hk_lua_state_attach(L) : hk_lua_state_of(L);
-    if (soft != 0 && st == NULL) return -1;
+    hkl_state *st = soft != 0 ? hkl_state_attach(L) : hkl_state_of(L);
+    if (soft != 0 && !st) return -1;
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
-    if (st != NULL) {
+    if (st) {
         relax(st);
         st->soft = soft;
         st->hard = hard;
         st->until_check = soft != 0 ? look_distance(st) : INT64_MAX;
-        lua_setallocf(L, hk_lua_alloc_for(st), st);
+        lua_setallocf(L, hkl_alloc_for(st), st);
     }
     return 0;
 }

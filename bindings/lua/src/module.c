@@ -1,6 +1,8 @@
 /* The Lua module `hakmem`. */
 #include "adopt.h"
+#include "common/size.h"
 #include "hakmem/lua.h"
+#include "label.h"
 #include "snapshot.h"
 #include "state.h"
 
@@ -12,7 +14,7 @@
 static void push_count(lua_State *L, uint64_t n)
 {
 #if LUA_VERSION_NUM >= 503
-    lua_pushinteger(L, (lua_Integer)n);
+    lua_pushinteger(L, n < LUA_MAXINTEGER ? (lua_Integer)n : LUA_MAXINTEGER);
 #else
     lua_pushnumber(L, (lua_Number)n);
 #endif
@@ -21,7 +23,7 @@ static void push_count(lua_State *L, uint64_t n)
 static hak_ctx *check_context(lua_State *L)
 {
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL) luaL_error(L, "hakmem: the allocator of this state was replaced by another one");
+    if (!ctx) luaL_error(L, "hakmem: the allocator of this state was replaced by another one");
     return ctx;
 }
 
@@ -60,7 +62,7 @@ static int module_stats(lua_State *L)
 }
 
 /* Pushes the result of labels(), all zero, and above it the table of each label. */
-static void push_empty_labels(lua_State *L, const hk_lua_snapshot *snap, int index[])
+static void push_empty_labels(lua_State *L, const hkl_snapshot *snap, int index[])
 {
     luaL_checkstack(L, snap->count + 4, "too many labels");
     lua_createtable(L, 0, snap->count);
@@ -89,16 +91,16 @@ static int module_labels(lua_State *L)
             return luaL_error(L, "hakmem.labels: no memory for labels, or the platform has none");
         return 0;
     }
-    hk_lua_snapshot snap;
+    hkl_snapshot snap;
     int index[HAK_LABELS_MAX + 1];
     int count;
     lua_settop(L, 0);
-    hk_lua_snapshot_take(&snap, ctx);
+    hkl_snapshot_take(&snap, ctx);
     do { /* again if making the tables brought a new label */
         lua_settop(L, 0);
         count = snap.count;
         push_empty_labels(L, &snap, index);
-        hk_lua_snapshot_take(&snap, ctx);
+        hkl_snapshot_take(&snap, ctx);
     } while (snap.count != count);
     for (int i = 0; i < count; i++) {
         int row = index[snap.labels[i].label];
@@ -112,15 +114,31 @@ static int module_labels(lua_State *L)
     return 2;
 }
 
+/* A number of bytes, or a size as text. */
+static size_t check_size(lua_State *L, int index)
+{
+    if (lua_type(L, index) == LUA_TSTRING) {
+        size_t bytes = 0;
+        const char *text = lua_tostring(L, index), *wrong = hkc_size_parse(text, &bytes);
+        if (wrong) luaL_argerror(L, index, lua_pushfstring(L, "'%s' %s", text, wrong));
+        return bytes;
+    }
+    lua_Number n = luaL_checknumber(L, index);
+    if (!(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
+        luaL_argerror(L, index, "a whole number of bytes expected, 0 = no limit");
+    return (size_t)n;
+}
+
+/* limit(size) -> committed bytes. */
 static int module_limit(lua_State *L)
 {
-    check_context(L);
-    lua_Number n = luaL_checknumber(L, 1);
-    if (!(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
-        return luaL_argerror(L, 1, "a whole number of bytes expected, 0 = no limit");
-    if (hak_lua_limit(L, 0, (size_t)n) != 0)
+    hak_ctx *ctx = check_context(L);
+    if (hak_lua_limit(L, 0, check_size(L, 1)) != 0)
         return luaL_error(L, "hakmem.limit: no memory for the bookkeeping");
-    return 0;
+    hak_stats s = {.size = sizeof s};
+    hak_ctx_stats(ctx, &s);
+    push_count(L, s.committed_bytes);
+    return 1;
 }
 
 static int module_trim(lua_State *L)
@@ -130,10 +148,23 @@ static int module_trim(lua_State *L)
     return 1;
 }
 
+/* The label of that name; `other` for names that come when all labels are taken, or no memory is there. */
+static hak_label label_of(const hkl_state *st, const char *name)
+{
+    hak_label label = 0;
+    if (!hak_label_name(st->ctx, HAK_LABELS_MAX)) {
+        label = hak_label_define(st->ctx, name);
+    } else { /* to define one more is an error to the context */
+        for (label = HAK_LABELS_MAX; label != 0; label--)
+            if (strcmp(hak_label_name(st->ctx, label), name) == 0) break;
+    }
+    return label != 0 ? label : hkl_labels_other(st->labels);
+}
+
 /* label(name, fn, ...) -> results of fn(...) */
 static int module_label(lua_State *L)
 {
-    hak_ctx *ctx = check_context(L);
+    check_context(L);
     size_t length;
     const char *name = luaL_checklstring(L, 1, &length);
     luaL_argcheck(L, length >= 1 && length <= 63 && strlen(name) == length, 1,
@@ -143,14 +174,12 @@ static int module_label(lua_State *L)
         lua_pop(L, 1);
     }
     const int arguments = lua_gettop(L) - 2;
-    hk_lua_state *st = hk_lua_state_of(L);
-    if (st == NULL || st->labels == NULL) {
+    hkl_state *st = hkl_state_of(L);
+    if (!st || !st->labels) {
         lua_call(L, arguments, LUA_MULTRET);
         return lua_gettop(L) - 1;
     }
-    hak_label label = hak_label_define(ctx, name);
-    if (label == 0)
-        return luaL_error(L, "hakmem.label: no room for label '%s' (%d are possible)", name, HAK_LABELS_MAX);
+    hak_label label = label_of(st, name);
     hak_label outer = st->scope;
     st->scope = label;
     int failed = lua_pcall(L, arguments, LUA_MULTRET, 0);
@@ -163,11 +192,11 @@ static int module_report(lua_State *L)
 {
     check_context(L);
     const char *path = luaL_optstring(L, 1, NULL);
-    FILE *out = path != NULL ? fopen(path, "w") : stderr;
-    if (out == NULL) return luaL_error(L, "hakmem.report: cannot write to '%s': %s", path, strerror(errno));
+    FILE *out = path ? fopen(path, "w") : stderr;
+    if (!out) return luaL_error(L, "hakmem.report: cannot write to '%s': %s", path, strerror(errno));
     int failed = hak_lua_report(L, out);
-    if (path != NULL && fclose(out) != 0) failed = -1;
-    if (failed) return luaL_error(L, "hakmem.report: cannot write to '%s'", path != NULL ? path : "stderr");
+    if (path && fclose(out) != 0) failed = -1;
+    if (failed) return luaL_error(L, "hakmem.report: cannot write to '%s'", path ? path : "stderr");
     return 0;
 }
 
@@ -178,9 +207,9 @@ int luaopen_hakmem(lua_State *L)
         {"trim", module_trim},   {"label", module_label},   {"report", module_report},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
-    if (hak_lua_context(L) == NULL) {
-        const char *trouble = hk_lua_adopt(L);
-        if (trouble != NULL) return luaL_error(L, "hakmem: %s", trouble);
+    if (!hak_lua_context(L)) {
+        const char *trouble = hkl_adopt(L);
+        if (trouble) return luaL_error(L, "hakmem: %s", trouble);
     }
     lua_createtable(L, 0, count + 1);
     for (int i = 0; i < count; i++) {

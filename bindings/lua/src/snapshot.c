@@ -1,9 +1,7 @@
 #include "snapshot.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int larger_first(const void *a, const void *b)
 {
@@ -12,7 +10,7 @@ static int larger_first(const void *a, const void *b)
     return (int)x->label - (int)y->label;
 }
 
-void hk_lua_snapshot_take(hk_lua_snapshot *snap, const hak_ctx *ctx)
+void hkl_snapshot_take(hkl_snapshot *snap, const hak_ctx *ctx)
 {
     const int room = (int)(sizeof snap->labels / sizeof snap->labels[0]);
     memset(&snap->stats, 0, sizeof snap->stats);
@@ -21,16 +19,6 @@ void hk_lua_snapshot_take(hk_lua_snapshot *snap, const hak_ctx *ctx)
     snap->count = hak_labels_stats(ctx, snap->labels, (size_t)room);
     if (snap->count > room) snap->count = room;
     for (int i = 0; i < snap->count; i++)
-        if (snap->labels[i].label == 0) snap->labels[i].name = HK_LUA_NO_LABEL;
+        if (snap->labels[i].label == 0) snap->labels[i].name = HKL_NO_LABEL;
     qsort(snap->labels, (size_t)snap->count, sizeof snap->labels[0], larger_first);
-}
-
-size_t hk_lua_process_rss(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (f == NULL) return 0;
-    size_t pages = 0;
-    if (fscanf(f, "%*u %zu", &pages) != 1) pages = 0;
-    fclose(f);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }

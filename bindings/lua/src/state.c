@@ -2,10 +2,11 @@
 #include "state.h"
 #include "alloc.h"
 #include "hakmem/lua.h"
+#include "hakmem/tuning.h"
 #include "label.h"
 
 #include <lauxlib.h>
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
 #include <luajit.h>
 #endif
 
@@ -16,10 +17,10 @@
 #define LUA_EXTRASPACE 0 /* 5.1 */
 #endif
 
-hk_lua_state *hk_lua_state_of(lua_State *L)
+hkl_state *hkl_state_of(lua_State *L)
 {
     void *ud;
-    return hk_lua_alloc_has_state(lua_getallocf(L, &ud)) ? ud : NULL;
+    return hkl_alloc_has_state(lua_getallocf(L, &ud)) ? ud : NULL;
 }
 
 hak_ctx *hak_lua_context(lua_State *L)
@@ -27,10 +28,10 @@ hak_ctx *hak_lua_context(lua_State *L)
     void *ud;
     lua_Alloc f = lua_getallocf(L, &ud);
     if (f == hak_lua_alloc) return ud;
-    return hk_lua_alloc_has_state(f) ? ((hk_lua_state *)ud)->ctx : NULL;
+    return hkl_alloc_has_state(f) ? ((hkl_state *)ud)->ctx : NULL;
 }
 
-lua_State *hk_lua_main_thread(lua_State *L)
+lua_State *hkl_main_thread(lua_State *L)
 {
 #ifdef LUA_RIDX_MAINTHREAD
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
@@ -44,31 +45,31 @@ lua_State *hk_lua_main_thread(lua_State *L)
 #endif
 }
 
-void *hk_lua_last_block(lua_State *main)
+void *hkl_last_block(lua_State *main)
 {
     return (char *)main - LUA_EXTRASPACE;
 }
 
-hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main)
+hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main)
 {
-    hk_lua_state *st = hak_calloc(ctx, 1, sizeof *st);
-    if (st == NULL) return NULL;
+    hkl_state *st = hak_calloc(ctx, 1, sizeof *st);
+    if (!st) return NULL;
     st->ctx = ctx;
     st->main = main;
     st->until_check = INT64_MAX;
-    if (main != NULL) st->last = hk_lua_last_block(main);
+    if (main) st->last = hkl_last_block(main);
     return st;
 }
 
-hk_lua_state *hk_lua_state_attach(lua_State *L)
+hkl_state *hkl_state_attach(lua_State *L)
 {
-    hk_lua_state *st = hk_lua_state_of(L);
+    hkl_state *st = hkl_state_of(L);
     hak_ctx *ctx = hak_lua_context(L);
-    if (st != NULL || ctx == NULL) return st;
-    lua_State *main = hk_lua_main_thread(L);
-    if (main == NULL) return NULL;
-    st = hk_lua_state_new(ctx, main);
-    if (st != NULL) lua_setallocf(L, hk_lua_alloc_for(st), st);
+    if (st || !ctx) return st;
+    lua_State *main = hkl_main_thread(L);
+    if (!main) return NULL;
+    st = hkl_state_new(ctx, main);
+    if (st) lua_setallocf(L, hkl_alloc_for(st), st);
     return st;
 }
 
@@ -76,34 +77,34 @@ static int panic(lua_State *L)
 {
     const char *message = lua_tostring(L, -1);
     fprintf(stderr, "PANIC: unprotected error in call to Lua API (%s)\n",
-            message != NULL ? message : "error object is not a string");
+            message ? message : "error object is not a string");
     return 0; /* Lua aborts */
 }
 
 #if LUA_VERSION_NUM >= 504
-/* Off until "@on", as in the standard library. A message may come in pieces. */
+/* Off until "@on", as in the standard library. A message may come in pieces; while warnings are off, the last
+ * piece alone is looked at, as there. */
 static void warn(void *ud, const char *message, int to_continue)
 {
-    hk_lua_state *st = ud;
+    hkl_state *st = ud;
     if (!st->warn_continues && !to_continue && message[0] == '@') {
         if (strcmp(message, "@on") == 0) st->warn_on = true;
         else if (strcmp(message, "@off") == 0) st->warn_on = false;
         return;
     }
-    if (st->warn_on)
-        fprintf(stderr, "%s%s%s", st->warn_continues ? "" : "Lua warning: ", message,
-                to_continue ? "" : "\n");
+    if (!st->warn_on) return;
+    fprintf(stderr, "%s%s%s", st->warn_continues ? "" : "Lua warning: ", message, to_continue ? "" : "\n");
     st->warn_continues = to_continue != 0;
 }
 #endif
 
-/* A Lua state for a context with its hk_lua_state; NULL leaves both as they are. */
-static lua_State *open_state(hk_lua_state *st)
+/* A Lua state for a context with its hkl_state; NULL leaves both as they are. */
+static lua_State *open_state(hkl_state *st)
 {
-    lua_State *L = lua_newstate(hk_lua_alloc_for(st), st);
-    if (L == NULL) return NULL;
+    lua_State *L = lua_newstate(hkl_alloc_for(st), st);
+    if (!L) return NULL;
     st->main = L;
-    st->last = hk_lua_last_block(L);
+    st->last = hkl_last_block(L);
     st->owns_ctx = true;
     lua_atpanic(L, panic);
 #if LUA_VERSION_NUM >= 504
@@ -112,21 +113,25 @@ static lua_State *open_state(hk_lua_state *st)
     return L;
 }
 
-hak_ctx *hk_lua_context_new(hak_space *space, const hak_options *options)
+hak_ctx *hkl_context_new(hak_space *space, const hak_options *options)
 {
     hak_options o = HAK_OPTIONS_INIT;
-    if (options != NULL && options->size != o.size) return NULL;
-    if (options != NULL) o = *options;
-    if (o.magazine_most == 0) o.magazine_most = HK_LUA_KEPT_MOST;
+    if (options && options->size != o.size) return NULL;
+    if (options) o = *options;
+    hak_tuning t = HAK_TUNING_INIT;
+    if (!o.tuning || hak_sized_copy(&t, sizeof t, o.tuning)) {
+        if (t.magazine_most == 0 && o.mode == HAK_MODE_BALANCED) t.magazine_most = HKL_KEPT_MOST;
+        o.tuning = &t;
+    }
     return hak_ctx_new(space, &o);
 }
 
 lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options)
 {
-    hak_ctx *ctx = hk_lua_context_new(space, options);
-    hk_lua_state *st = ctx != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
-    lua_State *L = st != NULL ? open_state(st) : NULL;
-    if (L == NULL) hak_ctx_destroy(ctx);
+    hak_ctx *ctx = hkl_context_new(space, options);
+    hkl_state *st = ctx ? hkl_state_new(ctx, NULL) : NULL;
+    lua_State *L = st ? open_state(st) : NULL;
+    if (!L) hak_ctx_destroy(ctx);
     return L;
 }
 
@@ -137,19 +142,19 @@ lua_State *hak_lua_newstate(const hak_options *options)
 
 lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options)
 {
-    hak_ctx *ctx = hk_lua_context_new(space, options);
-    hk_lua_labels *labels = ctx != NULL ? hk_lua_labels_new(ctx) : NULL;
-    hk_lua_state *st = labels != NULL ? hk_lua_state_new(ctx, NULL) : NULL;
+    hak_ctx *ctx = hkl_context_new(space, options);
+    hkl_labels *labels = ctx ? hkl_labels_new(ctx) : NULL;
+    hkl_state *st = labels ? hkl_state_new(ctx, NULL) : NULL;
     lua_State *L = NULL;
-    if (st != NULL) {
+    if (st) {
         st->labels = labels;
-        st->scope = hk_lua_labels_registry(labels);
+        st->scope = hkl_labels_registry(labels);
         st = hak_realloc_sized_cs(ctx, st, sizeof *st, sizeof *st, st->scope, 0); /* no shrink, no failure */
         L = open_state(st);
         st->scope = 0;
     }
-    if (L == NULL) {
-        if (labels != NULL) hk_lua_labels_delete(labels);
+    if (!L) {
+        if (labels) hkl_labels_delete(labels);
         hak_ctx_destroy(ctx);
     }
     return L;
@@ -157,23 +162,23 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
 
 int hak_lua_labels(lua_State *L, bool on)
 {
-    hk_lua_state *st = on ? hk_lua_state_attach(L) : hk_lua_state_of(L);
-    if (st == NULL) return on || hak_lua_context(L) == NULL ? -1 : 0;
-    if (on && st->labels == NULL) {
-        st->labels = hk_lua_labels_new(st->ctx);
-        if (st->labels == NULL) return -1;
-    } else if (!on && st->labels != NULL) {
-        hk_lua_labels_delete(st->labels);
+    hkl_state *st = on ? hkl_state_attach(L) : hkl_state_of(L);
+    if (!st) return on || !hak_lua_context(L) ? -1 : 0;
+    if (on && !st->labels) {
+        st->labels = hkl_labels_new(st->ctx);
+        if (!st->labels) return -1;
+    } else if (!on && st->labels) {
+        hkl_labels_delete(st->labels);
         st->labels = NULL;
     }
-    lua_setallocf(L, hk_lua_alloc_for(st), st);
+    lua_setallocf(L, hkl_alloc_for(st), st);
     return 0;
 }
 
 size_t hak_lua_trim(lua_State *L)
 {
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL) return 0;
+    if (!ctx) return 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
     return hak_ctx_trim(ctx);
 }
@@ -187,14 +192,14 @@ int hak_lua_close(lua_State *L)
 
 int hak_lua_drop(lua_State *L)
 {
-    hk_lua_state *st = hk_lua_state_of(L);
+    hkl_state *st = hkl_state_of(L);
     hak_ctx *ctx = hak_lua_context(L);
-    if (ctx == NULL || (st != NULL && st->old_alloc != NULL)) return -1;
-#ifdef HK_LUA_LUAJIT
+    if (!ctx || (st && st->old_alloc)) return -1;
+#ifdef HKL_LUAJIT
     luaJIT_setmode(L, 0,
                    LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH); /* machine code is mapped outside the context */
 #endif
-    if (st != NULL && st->labels != NULL) hk_lua_labels_delete(st->labels);
+    if (st && st->labels) hkl_labels_delete(st->labels);
     hak_ctx_destroy(ctx);
     return 0;
 }

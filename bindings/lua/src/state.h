@@ -1,7 +1,7 @@
 /* What a Lua state under hakmem has beside its context. The lua_Alloc functions of this binding, except
- * hak_lua_alloc itself, get a hk_lua_state as their ud. It lives in the context that it names. */
-#ifndef HK_LUA_STATE_H
-#define HK_LUA_STATE_H
+ * hak_lua_alloc itself, get a hkl_state as their ud. It lives in the context that it names. */
+#ifndef HKL_STATE_H
+#define HKL_STATE_H
 
 #include "hakmem/hakmem.h"
 
@@ -10,81 +10,105 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct hk_lua_labels hk_lua_labels;
+typedef struct hkl_labels hkl_labels;
 
-typedef struct hk_lua_state {
+typedef struct hkl_state {
     hak_ctx *ctx;
-    hk_lua_labels *labels; /* NULL = no attribution */
-    int64_t until_check;   /* bytes of growth until hk_lua_check_pressure; INT64_MAX without a limit */
-    void *last;            /* the block that lua_close frees last; NULL = not known (yet) */
-    lua_Alloc old_alloc;   /* of an adopted state: owner of the blocks from before; else NULL */
+    hkl_labels *labels;  /* NULL = no attribution */
+    int64_t until_check; /* bytes of growth until hkl_check_pressure; INT64_MAX without a limit */
+    void *last;          /* the block that lua_close frees last; NULL = not known (yet) */
+    lua_Alloc old_alloc; /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;
     lua_State *main; /* a thread that lives as long as the state */
     hak_label scope; /* label of the running hakmem.label; 0 = none */
     bool owns_ctx;   /* the context goes with the last block */
-    bool hurried;    /* the collector runs at the speed of hk_lua_check_pressure */
+    bool hurried;    /* the collector runs at the speed of hkl_check_pressure */
     int stepmul;     /* the program's own, while hurried */
     size_t soft, hard;
     bool warn_on, warn_continues; /* 5.4: the state of the warning function */
-} hk_lua_state;
+} hkl_state;
 
 /* The slow sides of the inline functions below. */
-void hk_lua_check_pressure(hk_lua_state *st);
-void hk_lua_free_last(hk_lua_state *st, void *ptr, size_t osize);
-void *hk_lua_migrate(hk_lua_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
+void hkl_check_pressure(hkl_state *st);
+/* Before the binding gives NULL, which is what this returns. */
+#if LUA_VERSION_NUM == 501
+void *hkl_refused(hkl_state *st);
+#else
+static inline void *hkl_refused(hkl_state *st)
+{
+    (void)st;
+    return NULL;
+}
+#endif
+void hkl_free_last(hkl_state *st, void *ptr, size_t osize);
+void *hkl_migrate(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
 
 /* A block that was there before the state was adopted. */
-static inline bool hk_lua_is_foreign(const hk_lua_state *st, const void *ptr)
+static inline bool hkl_is_foreign(const hkl_state *st, const void *ptr)
 {
-    return st->old_alloc != NULL && !hak_owns(st->ctx, ptr);
+    return st->old_alloc && !hak_owns(st->ctx, ptr);
 }
 
 /* nsize == 0, whatever ptr is. `st` may be gone afterwards. */
-static inline void *hk_lua_free(hk_lua_state *st, void *ptr, size_t osize)
+static inline void *hkl_free(hkl_state *st, void *ptr, size_t osize)
 {
-    if (ptr == NULL) return NULL;
-    if (ptr == st->last) hk_lua_free_last(st, ptr, osize);
-    else if (hk_lua_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
+    if (!ptr) return NULL;
+    if (ptr == st->last) hkl_free_last(st, ptr, osize);
+    else if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
     else hak_free_sized(st->ctx, ptr, osize);
     return NULL;
 }
 
 /* Before every growth by `bytes`: the collector is hurried when memory gets short. */
-static inline void hk_lua_grow(hk_lua_state *st, size_t bytes)
+static inline void hkl_grow(hkl_state *st, size_t bytes)
 {
     st->until_check -= (int64_t)bytes;
-    if (__builtin_expect(st->until_check < 0, 0)) hk_lua_check_pressure(st);
+    if (__builtin_expect(st->until_check < 0, 0)) hkl_check_pressure(st);
 }
 
-/* The order in a lua_Alloc with a hk_lua_state:
- *     if (nsize == 0) return hk_lua_free(st, ptr, osize);
- *     if (ptr == NULL) { hk_lua_grow(st, nsize); allocate }
- *     else if (hk_lua_is_foreign(st, ptr)) return hk_lua_migrate(...);
- *     else { if (nsize > osize) hk_lua_grow(st, nsize - osize); hak_realloc_sized_cs }
+static inline void *hkl_new(hkl_state *st, size_t nsize, hak_label label, hak_site site)
+{
+    hkl_grow(st, nsize);
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st);
+}
+
+static inline void *hkl_resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
+                               hak_site site)
+{
+    if (hkl_is_foreign(st, ptr)) return hkl_migrate(st, ptr, osize, nsize, label, site);
+    if (nsize > osize) hkl_grow(st, nsize - osize);
+    void *p = hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, label, site);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st);
+}
+
+/* A lua_Alloc with a hkl_state is
+ *     nsize == 0 ? hkl_free : !ptr ? hkl_new : hkl_resize
  * osize is a type tag, not a size, when ptr is NULL. */
 
 /* The state behind L; NULL when L does not run under hakmem or has plain hak_lua_alloc. */
-hk_lua_state *hk_lua_state_of(lua_State *L);
+hkl_state *hkl_state_of(lua_State *L);
 
 /* The same; one is made for a state with plain hak_lua_alloc. NULL when L does not run under hakmem, when
  * there is no memory, or when the main thread is not to be found (LuaJIT, 5.1: L must be it). */
-hk_lua_state *hk_lua_state_attach(lua_State *L);
+hkl_state *hkl_state_attach(lua_State *L);
 
 /* Lua's larger blocks, tables and buffers that double, come in many sizes: what is not in use is for all of
  * them. */
-enum { HK_LUA_KEPT_MOST = 8 << 10 };
+enum { HKL_KEPT_MOST = 8 << 10 };
 
-/* A context for a Lua state: magazine_most is HK_LUA_KEPT_MOST where the options leave it open. NULL = no
+/* A context for a Lua state: hak_tuning.magazine_most is HKL_KEPT_MOST in balanced mode where
+ * the options leave it open. NULL = no
  * memory, or broken options. */
-hak_ctx *hk_lua_context_new(hak_space *space, const hak_options *options);
+hak_ctx *hkl_context_new(hak_space *space, const hak_options *options);
 
 /* A new state structure in ctx for the Lua state that has `main`, or NULL for one to be made. The caller
- * installs hk_lua_alloc_for(). */
-hk_lua_state *hk_lua_state_new(hak_ctx *ctx, lua_State *main);
+ * installs hkl_alloc_for(). */
+hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main);
 
 /* The thread that lives as long as the state; NULL when it is not to be found. */
-lua_State *hk_lua_main_thread(lua_State *L);
+lua_State *hkl_main_thread(lua_State *L);
 /* The block in which the main thread lies, which lua_close frees last. */
-void *hk_lua_last_block(lua_State *main);
+void *hkl_last_block(lua_State *main);
 
 #endif

@@ -1,27 +1,26 @@
 #include "heap.h"
 
+#include "common/process.h"
+#include "report.h"
+#include "settings.h"
+
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
-_Thread_local hak_ctx *hk_thread_heap __attribute__((tls_model("initial-exec")));
-char hk_heap_name[HK_NAME_SIZE];
+_Thread_local hak_ctx *hks_thread_heap __attribute__((tls_model("initial-exec")));
+char hks_heap_name[HKS_NAME_SIZE];
 
-/* HK_ENDING: the key's destructor ran once; HK_GONE: this thread has no heap any more. */
-typedef enum { HK_NEW, HK_ENDING, HK_GONE } hk_stage;
-static _Thread_local hk_stage stage __attribute__((tls_model("initial-exec")));
+static _Thread_local bool ended __attribute__((tls_model("initial-exec")));
 
 static _Atomic(hak_ctx *) shared;
-static pthread_key_t key;
-static atomic_bool key_made;
 static atomic_size_t threads, threads_gone;
 
-size_t hk_heap_threads(void)
+size_t hks_heap_threads(void)
 {
     return atomic_load(&threads);
 }
 
-size_t hk_heap_threads_now(void)
+size_t hks_heap_threads_now(void)
 {
     return atomic_load(&threads) - atomic_load(&threads_gone);
 }
@@ -43,47 +42,32 @@ static void release(void *user, void *p, size_t n)
     errno = saved;
 }
 
-/* Nobody else gives the heap time: without it, what threads left at hand stays until others come. */
-static void give_time(void)
+/* What is freed later goes through the shared context. */
+static void thread_end(void)
 {
-    static _Atomic(uint64_t) last;
-    const uint64_t every_ns = 250000000, now = os.clock(os.user);
-    uint64_t seen = atomic_load(&last);
-    if (now - seen >= every_ns && atomic_compare_exchange_strong(&last, &seen, now))
-        hak_ctx_tick(atomic_load(&shared), now);
-}
-
-/* Runs when other keys' destructors may still free: it comes back for the next round, and ends the heap
- * there. What is freed later goes through the shared context. */
-static void thread_end(void *heap)
-{
-    if (stage == HK_NEW) {
-        stage = HK_ENDING;
-        pthread_setspecific(key, heap);
-        return;
-    }
-    stage = HK_GONE;
-    hk_thread_heap = NULL;
-    hak_ctx_thread_done(atomic_load(&shared));
+    ended = true;
+    hks_thread_heap = NULL;
     atomic_fetch_add(&threads_gone, 1);
-    give_time();
-}
-
-static void fork_prepare(void)
-{
-    hak_ctx_fork_prepare(atomic_load(&shared));
-}
-
-static void fork_parent(void)
-{
-    hak_ctx_fork_parent(atomic_load(&shared));
 }
 
 /* Of all threads, the one that forked is left. */
-static void fork_child(void)
+static void in_child(void)
 {
-    hak_ctx_fork_child(atomic_load(&shared));
-    atomic_store(&threads_gone, atomic_load(&threads) - (hk_thread_heap != NULL));
+    atomic_store(&threads_gone, atomic_load(&threads) - (hks_thread_heap ? 1 : 0));
+}
+
+/* Runs with a lock of the heap held. */
+static void misused(void *user, hak_error error, const void *p, const char *what)
+{
+    (void)user;
+    hks_report_misuse(hak_error_name(error), p, what);
+}
+
+static void set_checks(hak_options *options, hks_check check)
+{
+    if (check == HKS_CHECK_OFF) return;
+    options->on_error = misused;
+    options->debug = HAK_DEBUG_CHECK | (check == HKS_CHECK_ABORT ? HAK_DEBUG_ABORT : 0u);
 }
 
 static hak_ctx *make(void)
@@ -95,37 +79,38 @@ static hak_ctx *make(void)
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
     space_options.os = &mine;
     hak_space *space = hak_space_new(&space_options);
-    if (space == NULL) return NULL;
+    if (!space) return NULL;
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = true;
-    options.counted = true; /* a queue frees in the order of addresses, too, and is no sweep */
-    options.name = hk_heap_name;
+    options.max_align = true;
+    options.workload = HAK_WORKLOAD_MALLOC; /* a queue frees in the order of addresses, too, and is no sweep */
+    options.name = hks_heap_name;
+    set_checks(&options, hks_settings_get()->check);
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;
-    if (made == NULL || !atomic_compare_exchange_strong(&shared, &first, made)) {
+    if (!made || !atomic_compare_exchange_strong(&shared, &first, made)) {
         hak_space_delete(space);
         return first;
     }
     /* The first handlers of the process: prepare runs after all others, which may allocate. */
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
-    if (pthread_key_create(&key, thread_end) == 0) atomic_store(&key_made, true);
+    hkc_process_begin(made, thread_end, in_child);
     return made;
 }
 
-hak_ctx *hk_heap_shared(void)
+hak_ctx *hks_heap_shared(void)
 {
     hak_ctx *ctx = atomic_load_explicit(&shared, memory_order_acquire);
-    return HK_LIKELY(ctx != NULL) ? ctx : make();
+    return HKS_LIKELY(ctx) ? ctx : make();
 }
 
-hak_ctx *hk_heap_of_thread(void)
+hak_ctx *hks_heap_of_thread(void)
 {
-    hak_ctx *ctx = hk_heap_shared();
-    if (ctx == NULL || stage == HK_GONE) return ctx;
+    hak_ctx *ctx = hks_heap_shared();
+    if (!ctx || ended) return ctx;
     hak_ctx *heap = hak_ctx_thread(ctx);
-    if (heap == NULL) return ctx;
-    hk_thread_heap = heap; /* before the key, whose memory may be asked for here */
+    if (!heap) return ctx;
+    hks_thread_heap = heap; /* first: what is below may allocate */
     atomic_fetch_add(&threads, 1);
-    if (atomic_load(&key_made)) pthread_setspecific(key, heap);
+    hkc_process_thread();
     return heap;
 }

@@ -1,5 +1,5 @@
-/* The malloc family as glibc has it, over hk_heap(). Requests are rounded up to a multiple of 16, which makes
- * every block 16-aligned. Pointers that are not hakmem's (of ld.so, from before) are ignored. */
+/* The malloc family as glibc has it, over hks_heap(), whose blocks are all 16-aligned. Pointers that are not
+ * hakmem's (of ld.so, from before) are ignored. */
 #include "heap.h"
 
 #include <hakmem/inline.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { ALIGN = 16, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 static __attribute__((cold, noinline)) void *no_memory(void)
 {
@@ -17,43 +17,34 @@ static __attribute__((cold, noinline)) void *no_memory(void)
     return NULL;
 }
 
-/* A multiple of 16, at least 16; 0 = n is absurd. */
-static inline size_t rounded(size_t n)
-{
-    n += n == 0;
-    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-}
-
 static inline void *checked(void *p)
 {
-    return HK_LIKELY(p != NULL) ? p : no_memory();
+    return HKS_LIKELY(p) ? p : no_memory();
 }
 
 static __attribute__((noinline)) void *malloc_slow(size_t n)
 {
-    hak_ctx *heap = hk_heap();
-    size_t room = rounded(n);
-    return room == 0 || heap == NULL ? no_memory() : checked(hak_alloc(heap, room));
+    hak_ctx *heap = hks_heap();
+    return !heap ? no_memory() : checked(hak_alloc(heap, n));
 }
 
 void *malloc(size_t n)
 {
-    hak_ctx *heap = hk_thread_heap;
-    size_t room = rounded(n);
-    if (HK_UNLIKELY(room == 0 || heap == NULL)) return malloc_slow(n);
-    return checked(hak_alloc_inline(heap, room, 0));
+    hak_ctx *heap = hks_thread_heap;
+    if (HKS_UNLIKELY(!heap)) return malloc_slow(n);
+    return checked(hak_alloc_inline(heap, n, 0));
 }
 
 static __attribute__((noinline)) void free_slow(void *p)
 {
-    hak_ctx *heap = hk_heap();
-    if (heap != NULL) hak_free(heap, p);
+    hak_ctx *heap = hks_heap();
+    if (heap) hak_free(heap, p);
 }
 
 void free(void *p)
 {
-    hak_ctx *heap = hk_thread_heap;
-    if (HK_LIKELY(heap != NULL)) hak_free_inline(heap, p);
+    hak_ctx *heap = hks_thread_heap;
+    if (HKS_LIKELY(heap)) hak_free_inline(heap, p);
     else free_slow(p);
 }
 
@@ -64,26 +55,39 @@ void cfree(void *p)
     free(p);
 }
 
+/* Of C23. The heap knows size and alignment. */
+void free_sized(void *p, size_t n);
+void free_sized(void *p, size_t n)
+{
+    (void)n;
+    free(p);
+}
+
+void free_aligned_sized(void *p, size_t align, size_t n);
+void free_aligned_sized(void *p, size_t align, size_t n)
+{
+    (void)align;
+    (void)n;
+    free(p);
+}
+
 void *calloc(size_t count, size_t n)
 {
     size_t total;
-    hak_ctx *heap = hk_heap();
-    if (__builtin_mul_overflow(count, n, &total) || (total = rounded(total)) == 0 || heap == NULL)
-        return no_memory();
+    hak_ctx *heap = hks_heap();
+    if (__builtin_mul_overflow(count, n, &total) || !heap) return no_memory();
     return checked(hak_calloc(heap, 1, total));
 }
 
 void *realloc(void *p, size_t n)
 {
-    if (p == NULL) return malloc(n);
+    if (!p) return malloc(n);
     if (n == 0) {
         free(p);
         return NULL;
     }
-    hak_ctx *heap = hk_heap();
-    size_t room = rounded(n);
-    if (HK_UNLIKELY(room == 0 || heap == NULL)) return no_memory();
-    return checked(hak_realloc(heap, p, room));
+    hak_ctx *heap = hks_heap();
+    return HKS_UNLIKELY(!heap) ? no_memory() : checked(hak_realloc(heap, p, n));
 }
 
 void *reallocarray(void *p, size_t count, size_t n)
@@ -97,9 +101,8 @@ void *reallocarray(void *p, size_t count, size_t n)
 static void *aligned(size_t align, size_t n)
 {
     int saved = errno;
-    hak_ctx *heap = hk_heap();
-    size_t room = rounded(n);
-    void *p = room == 0 || heap == NULL ? NULL : hak_aligned_alloc(heap, align < ALIGN ? ALIGN : align, room);
+    hak_ctx *heap = hks_heap();
+    void *p = !heap ? NULL : hak_aligned_alloc(heap, align, n);
     errno = saved;
     return p;
 }
@@ -113,7 +116,7 @@ int posix_memalign(void **out, size_t align, size_t n)
 {
     if (!is_power_of_two(align) || align % sizeof(void *) != 0) return EINVAL;
     void *p = aligned(align, n);
-    if (p == NULL) return ENOMEM;
+    if (!p) return ENOMEM;
     *out = p;
     return 0;
 }
@@ -134,7 +137,7 @@ void *memalign(size_t align, size_t n)
         errno = EINVAL;
         return NULL;
     }
-    size_t power = ALIGN;
+    size_t power = 1;
     while (power < align)
         power *= 2;
     return checked(aligned(power, n));
@@ -153,13 +156,13 @@ void *pvalloc(size_t n)
 
 size_t malloc_usable_size(void *p)
 {
-    hak_ctx *heap = hk_heap();
-    return heap == NULL ? 0 : hak_block_size(heap, p);
+    hak_ctx *heap = hks_heap();
+    return !heap ? 0 : hak_block_size(heap, p);
 }
 
 int malloc_trim(size_t pad)
 {
     (void)pad;
-    hak_ctx *heap = hk_heap_shared();
-    return heap != NULL && hak_ctx_trim(heap) > 0;
+    hak_ctx *heap = hks_heap_shared();
+    return heap && hak_ctx_trim(heap) > 0;
 }

@@ -13,9 +13,9 @@ typedef void function(void);
 static function *of_library(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
-    if (found == NULL) {
+    if (!found) {
         void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-        if (library != NULL) found = dlsym(library, name);
+        if (library) found = dlsym(library, name);
     }
     return (function *)(uintptr_t)found;
 }
@@ -24,15 +24,15 @@ static __attribute__((cold, noinline)) void *try_harder(size_t align, size_t n, 
 {
     function *(*get_handler)(void) = (function * (*)(void)) of_library("_ZSt15get_new_handlerv");
     for (;;) {
-        function *handler = get_handler != NULL ? get_handler() : NULL;
-        if (handler == NULL) break;
+        function *handler = get_handler ? get_handler() : NULL;
+        if (!handler) break;
         handler();
         void *p = align != 0 ? aligned_alloc(align, n) : malloc(n);
-        if (p != NULL) return p;
+        if (p) return p;
     }
     if (!may_throw) return NULL;
     function *throw_bad_alloc = of_library("_ZSt17__throw_bad_allocv");
-    if (throw_bad_alloc != NULL) throw_bad_alloc();
+    if (throw_bad_alloc) throw_bad_alloc();
     fputs("hakmem: operator new: no memory, and no C++ library to throw std::bad_alloc\n", stderr);
     abort();
 }
@@ -40,13 +40,13 @@ static __attribute__((cold, noinline)) void *try_harder(size_t align, size_t n, 
 static inline void *new_plain(size_t n, int may_throw)
 {
     void *p = malloc(n);
-    return HK_LIKELY(p != NULL) ? p : try_harder(0, n, may_throw);
+    return HKS_LIKELY(p) ? p : try_harder(0, n, may_throw);
 }
 
 static inline void *new_aligned(size_t align, size_t n, int may_throw)
 {
     void *p = aligned_alloc(align, n);
-    return HK_LIKELY(p != NULL) ? p : try_harder(align, n, may_throw);
+    return HKS_LIKELY(p) ? p : try_harder(align, n, may_throw);
 }
 
 /* new, new[], with alignment, with nothrow, with both. */

@@ -1,10 +1,12 @@
 #include "report.h"
 
+#include "common/report.h"
 #include "heap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +23,7 @@ typedef struct text {
     size_t used;
 } text;
 
-void hk_report_open(const char *file)
+void hks_report_open(const char *file)
 {
     path = file;
     /* Out of the way of programs that count on low numbers. Beside a file it is only for errors, and no
@@ -31,48 +33,42 @@ void hk_report_open(const char *file)
     if (fstat(kept, &kept_stat) != 0) kept = -1;
 }
 
-/* The descriptor, if it still is the same file: a program may have closed the number and opened another. */
+/* The descriptor, if it still is the same file: a program may have closed the number and opened another.
+ * Before the start of the program it is standard error. */
 static int kept_descriptor(void)
 {
     struct stat now;
+    if (!path) return STDERR_FILENO;
     if (fstat(kept, &now) != 0 || now.st_dev != kept_stat.st_dev || now.st_ino != kept_stat.st_ino) return -1;
     return kept;
 }
 
-static __attribute__((format(printf, 2, 3))) void add(text *t, const char *format, ...)
+static void put(void *to, const char *bytes, size_t n)
 {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->bytes + t->used, sizeof t->bytes - t->used, format, args);
-    va_end(args);
-    if (n > 0 && (size_t)n < sizeof t->bytes - t->used) t->used += (size_t)n;
+    text *t = to;
+    if (n > sizeof t->bytes - t->used) return;
+    memcpy(t->bytes + t->used, bytes, n);
+    t->used += n;
 }
 
-static void add_bytes(text *t, const char *name, size_t bytes, const char *what)
+static __attribute__((format(printf, 2, 3))) void add(text *t, const char *format, ...)
 {
-    add(t, "  %-10s %14zu %11.2f MiB  %s\n", name, bytes, (double)bytes / (1 << 20), what);
+    char line[1300];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && (size_t)n < sizeof line) put(t, line, (size_t)n);
 }
 
 static void compose(text *t)
 {
-    hak_stats s = {.size = sizeof s};
-    hak_ctx *ctx = hk_heap_shared();
-    if (ctx == NULL || hak_ctx_stats(ctx, &s) != 0) return;
-    add(t, "hakmem %s: %s, process %d\n", hak_version(), hk_heap_name, (int)getpid());
-    add_bytes(t, "live", s.live_bytes, "");
-    t->used -= strlen("\n");
-    add(t, "in %zu blocks\n", s.live_blocks);
-    add_bytes(t, "cached", s.cached_bytes, "free, kept for the next blocks");
-    add_bytes(t, "metadata", s.metadata_bytes, "bitmaps and tables of hakmem");
-    add_bytes(t, "committed", s.committed_bytes, "the sum of these three");
-    add_bytes(t, "released", s.released_bytes, "part of cached that is back at the system");
-    add_bytes(t, "idle", s.idle_bytes, "recycled pages beside what is committed");
-    add_bytes(t, "peak", s.peak_bytes, "highest live so far");
-    if (s.hard_limit != 0) add_bytes(t, "limit", s.hard_limit, "of committed bytes");
-    add(t, "  %-10s %14zu                  that allocated, %zu of them now\n", "threads", hk_heap_threads(),
-        hk_heap_threads_now());
-    add(t, "  %-10s %14llu                  allocations refused\n", "failures",
-        (unsigned long long)s.failures);
+    hkc_report report = {.name = hks_heap_name, .note = "", .stats = {.size = sizeof report.stats}};
+    hak_ctx *ctx = hks_heap_shared();
+    if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
+    report.threads = hks_heap_threads();
+    report.threads_now = hks_heap_threads_now();
+    hkc_report_put(&report, put, t);
 }
 
 static bool write_all(int fd, const text *t)
@@ -86,7 +82,7 @@ static bool write_all(int fd, const text *t)
     return true;
 }
 
-void hk_report_write(void)
+void hks_report_write(void)
 {
     text t = {.used = 0};
     compose(&t);
@@ -101,4 +97,17 @@ void hk_report_write(void)
         write_all(kept_descriptor(), &why);
     }
     if (fd >= 0) close(fd);
+}
+
+void hks_report_misuse(const char *error, const void *p, const char *what)
+{
+    static atomic_uint lines;
+    unsigned before = atomic_load(&lines);
+    do {
+        if (before > HKS_MISUSE_LINES) return;
+    } while (!atomic_compare_exchange_weak(&lines, &before, before + 1));
+    text t = {.used = 0};
+    if (before < HKS_MISUSE_LINES) add(&t, "hakmem: process %d: %s: %p: %s\n", (int)getpid(), error, p, what);
+    else add(&t, "hakmem: process %d: further misuse is not told\n", (int)getpid());
+    write_all(kept_descriptor(), &t);
 }

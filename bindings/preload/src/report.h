@@ -1,11 +1,14 @@
 /* The report at exit. */
-#ifndef HK_PRELOAD_REPORT_H
-#define HK_PRELOAD_REPORT_H
+#ifndef HKS_PRELOAD_REPORT_H
+#define HKS_PRELOAD_REPORT_H
 
 /* Where reports go from now on: a file that is appended to, or "" for what is standard error now (programs
  * close it before they end). */
-void hk_report_open(const char *file);
+void hks_report_open(const char *file);
 /* One report, in one write. */
-void hk_report_write(void);
+void hks_report_write(void);
+/* A line on standard error, at most HKS_MISUSE_LINES of them in a process. Allocates nothing. */
+enum { HKS_MISUSE_LINES = 100 };
+void hks_report_misuse(const char *error, const void *p, const char *what);
 
 #endif

@@ -1,20 +1,24 @@
 /* HAKMEM=key=value,... */
-#ifndef HK_PRELOAD_SETTINGS_H
-#define HK_PRELOAD_SETTINGS_H
+#ifndef HKS_PRELOAD_SETTINGS_H
+#define HKS_PRELOAD_SETTINGS_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct hk_settings {
+typedef enum hks_check { HKS_CHECK_OFF, HKS_CHECK_REPORT, HKS_CHECK_ABORT } hks_check;
+
+typedef struct hks_settings {
     size_t limit;        /* bytes; 0 = none */
     unsigned trim;       /* seconds between trims; 0 = none */
     bool report;         /* at exit */
     char file[PATH_MAX]; /* where; "" = stderr */
     char name[64];       /* in the report */
-} hk_settings;
+    hks_check check;     /* of every free */
+} hks_settings;
 
-/* Reads `text` (NULL = empty). What is wrong is left out and told in one line on stderr. */
-void hk_settings_read(hk_settings *settings, const char *text);
+/* Read by the first call, which the first allocation of the process makes. What is wrong is left out and told
+ * in one line on stderr. */
+const hks_settings *hks_settings_get(void);
 
 #endif

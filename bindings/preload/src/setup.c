@@ -6,19 +6,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static hk_settings settings;
 
 /* The one thread of the shim, only when asked for. A forked child goes without. */
 static void *trimmer(void *unused)
 {
     for (;;) {
-        struct timespec period = {.tv_sec = (time_t)settings.trim};
+        struct timespec period = {.tv_sec = (time_t)hks_settings_get()->trim};
         nanosleep(&period, NULL);
-        hak_ctx_trim(hk_heap_shared());
+        hak_ctx_trim(hks_heap_shared());
     }
     return unused;
 }
@@ -37,18 +34,18 @@ static void start_trimmer(void)
  * of this. */
 __attribute__((constructor(101))) static void begin(void)
 {
-    hak_ctx *ctx = hk_heap_shared();
-    hk_settings_read(&settings, secure_getenv("HAKMEM"));
-    strncpy(hk_heap_name, *settings.name != '\0' ? settings.name : program_invocation_short_name,
-            sizeof hk_heap_name - 1);
-    if (ctx == NULL) return;
-    if (settings.limit != 0) hak_limit(ctx, 0, settings.limit, NULL, NULL);
-    if (settings.report) hk_report_open(settings.file);
-    if (settings.trim != 0) start_trimmer();
+    hak_ctx *ctx = hks_heap_shared();
+    const hks_settings *settings = hks_settings_get();
+    strncpy(hks_heap_name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
+            sizeof hks_heap_name - 1);
+    if (!ctx) return;
+    if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
+    if (settings->report || settings->check) hks_report_open(settings->file);
+    if (settings->trim != 0) start_trimmer();
 }
 
 /* The context stays: what runs after this may still allocate and free. */
 __attribute__((destructor(101))) static void end(void)
 {
-    if (settings.report) hk_report_write();
+    if (hks_settings_get()->report) hks_report_write();
 }

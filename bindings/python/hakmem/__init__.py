@@ -14,6 +14,7 @@ from hakmem._api import (
     status,
     trim,
 )
+from hakmem._hakmem import VERSION as __version__
 from hakmem._label import label
 from hakmem._snapshot import Snapshot, Statistic, StatisticDiff, take_snapshot
 
@@ -22,6 +23,7 @@ __all__ = [
     "Snapshot",
     "Statistic",
     "StatisticDiff",
+    "__version__",
     "census",
     "get_traced_memory",
     "install",

@@ -67,6 +67,12 @@ def status() -> Status:
     return _hakmem.status()
 
 
+def serves(*domains: str) -> bool:
+    """Whether blocks of one of the domains come from hakmem's heap, maybe through a hook on top."""
+    now = _hakmem.status()
+    return any(now[domain] in ("replaced", "covered") for domain in domains)
+
+
 def stats() -> Stats:
     """The accounts of the whole heap."""
     return _hakmem.stats()
@@ -110,30 +116,39 @@ def limit(
     """Past `hard` committed bytes an allocation raises MemoryError; None or 0 = no limit.
 
     When `soft` is crossed upwards (default: 4/5 of hard, if there is a callback), soft_callback() runs soon
-    in the main thread; without one, unreachable objects are collected and memory is trimmed."""
+    in the main thread; without one, unreachable objects are collected and memory is trimmed.
+    RuntimeError: hakmem serves no domain of this process, so that nothing would be limited."""
     if soft_callback is not None and not callable(soft_callback):
         raise TypeError("soft_callback is called without arguments; this is no function")
     hard = hard or 0
     if soft is None:
         soft = hard // 5 * 4 if soft_callback else 0
+    if (hard or soft) and not serves("raw", "mem", "obj"):
+        raise RuntimeError(
+            "a limit without effect: hakmem serves no domain of this process; see hakmem.status()"
+        )
     callback = (soft_callback or collect_and_trim) if soft else None
     _hakmem.limit(soft, hard, callback)
 
 
 def census(top: int | None = None) -> dict[type | None, tuple[int, int]]:
     """Live objects by type: how many, and the bytes of their blocks, the largest first. None: blocks that
-    are no objects (items of lists, tables of dictionaries, text of C code). No Python code runs meanwhile."""
+    are no objects (items of lists, tables of dictionaries, text of C code). No Python code runs meanwhile.
+    RuntimeError: objects are not hakmem's."""
+    if not serves("obj"):
+        raise RuntimeError("the census needs all domains (--all, domains='all'); see hakmem.status()")
     found = sorted(_hakmem.census().items(), key=lambda item: -item[1][1])
     return dict(found[:top])
 
 
 class Site(NamedTuple):
-    """The line of Python code that asked for a block."""
+    """The line of Python code that asked for a block, the size of the block and what was asked for."""
 
     filename: str
     function: str
     lineno: int
     size: int
+    asked: int
 
 
 def site_of(obj: object) -> Site | None:

@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import json
 import os
 import shlex
 import sys
 
-from hakmem import _check, _launch, _report
+from hakmem import _check, _hakmem, _launch, _remote, _report
 from hakmem._snapshot import Snapshot
 
 
@@ -23,18 +24,45 @@ def fail(message):
 
 def size(text):
     try:
-        _launch.size(text)
+        return _hakmem.parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text
+
+
+def check_labels(args):
+    if args.labels == "site" and not args.all:
+        fail("--labels site needs --all: objects in pymalloc's arenas have no lines")
+
+
+def check_limit(args, flags, environment):
+    needed = _launch.needed(args.limit, flags, environment)
+    if needed:
+        fail(
+            f"--limit: Python does not start with {_report.amount(args.limit)}; "
+            f"it does with {_report.amount(needed)} here"
+        )
+
+
+def program_of(args):
+    """As Python takes it."""
+    for option in ("c", "m"):
+        words = getattr(args, option)
+        if words == []:
+            fail(f"run: -{option} needs {'code' if option == 'c' else 'the name of a module'}")
+        if words:
+            return [f"-{option}", *words, *args.program]
+    if not args.program:
+        fail("run: no program; give a script, -m and a module, or -c and code")
+    return args.program
 
 
 def run(args):
-    if args.module == []:
-        fail("run: -m needs the name of a module")
-    program = ["-m", *args.module] if args.module else args.program
-    if not program:
-        fail("run: no program; give a script, or -m and a module")
+    program = program_of(args)
+    check_labels(args)
+    flags = _launch.interpreter_flags(warn)
+    command = [sys.executable, *flags, *program]
+    if _launch.missing(program):
+        os.execve(sys.executable, command, _launch.without(os.environ))
     environment = _launch.environment(
         warn,
         all_domains=args.all,
@@ -42,20 +70,24 @@ def run(args):
         labels=args.labels,
         report=None if args.report == "" else args.report,
     )
-    command = [sys.executable, *_launch.interpreter_flags(warn), *program]
+    check_limit(args, flags, environment)
     os.execve(sys.executable, command, environment)
 
 
 def env(args):
+    check_labels(args)
     values = _launch.settings(all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report)
+    check_limit(args, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
         print(f"export {name}={shlex.quote(value)}")
-    for name in _launch.DISPLACING:
-        print(f"unset {name}")
+    for name in (*_launch.DISPLACING, *_launch.VARIABLES):
+        if name not in values:
+            print(f"unset {name}")
 
 
 def report(args):
-    print(_report.text(load(args.file).report))
+    found = load(args.file).report
+    print(json.dumps(found) if args.json else _report.text(found))
 
 
 def diff(args):
@@ -63,14 +95,15 @@ def diff(args):
 
 
 def check(args):
-    sys.exit(_check.check(args.all))
+    check_labels(args)
+    sys.exit(_check.check(args.all, args.labels))
 
 
 def trim(args):
     failed = False
     for pid in args.pid:
         try:
-            before, after = _check.trim(pid)
+            before, after = _remote.trim(pid)
         except (OSError, ValueError) as error:
             warn(f"{pid}: {error}")
             failed = True
@@ -79,17 +112,27 @@ def trim(args):
     sys.exit(failed)
 
 
-def load(path):
+def load(source):
+    """A report file, or the number of a running program."""
     try:
-        return Snapshot.load(path)
+        if source.isdecimal() and not os.path.exists(source):
+            try:
+                return Snapshot(_remote.report(int(source)))
+            except (OSError, ValueError, OverflowError) as error:
+                fail(f"{source}: {error}")
+        return Snapshot.load(source)
     except (OSError, ValueError) as error:
         fail(str(error))
 
 
+def option_of_labels(parser):
+    parser.add_argument("--labels", choices=_launch.LABELS, help="whom blocks are booked to (off)")
+
+
 def options_of_hook(parser, report):
     parser.add_argument("--all", action="store_true", help="all of Python's memory, not only RAW and arenas")
-    parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or with K, M, G")
-    parser.add_argument("--labels", choices=_launch.LABELS, help="whom blocks are booked to (off)")
+    parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or 64K, 512M, 1.5G")
+    option_of_labels(parser)
     parser.add_argument(
         "--report",
         metavar="FILE",
@@ -103,6 +146,7 @@ def parser():
     top = argparse.ArgumentParser(
         prog="python -m hakmem", description="Memory of Python programs under hakmem."
     )
+    top.add_argument("--version", action="version", version=f"hakmem {_hakmem.VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(function, text, **options):
@@ -111,20 +155,26 @@ def parser():
         return command
 
     command = add(
-        run, "run a program under hakmem", usage="%(prog)s [options] (script | -m module) [argument ...]"
+        run,
+        "run a program under hakmem",
+        usage="%(prog)s [options] (script | -m module | -c code) [argument ...]",
     )
     options_of_hook(command, "-")
-    command.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module")
+    command.add_argument("-m", nargs=argparse.REMAINDER, metavar="module", help="run a module")
+    command.add_argument("-c", nargs=argparse.REMAINDER, metavar="code", help="run code")
     command.add_argument("program", nargs=argparse.REMAINDER, metavar="script", help="with its arguments")
     options_of_hook(add(env, "print the variables that put hakmem under every Python, for a shell"), None)
-    add(report, "show a report").add_argument("file")
+    command = add(report, "show a report, also one of a program that runs")
+    command.add_argument("file", help="or the number of a process")
+    command.add_argument("--json", action="store_true", help="as it is in files")
     command = add(check, "whether hakmem is really in, here or in a program that is started now")
-    command.add_argument("--all", action="store_true", help="with all domains, if a program is started")
+    command.add_argument("--all", action="store_true", help="in all domains")
+    option_of_labels(command)
     command = add(trim, "make running programs give unused memory back")
     command.add_argument("pid", type=int, nargs="+", help="of a program that was started under hakmem")
     command = add(diff, "what changed between two reports")
-    command.add_argument("before")
-    command.add_argument("after")
+    command.add_argument("before", help="a file")
+    command.add_argument("after", help="a file, or the number of a process")
     return top
 
 

@@ -21,7 +21,7 @@ SHAPE = {
     "labels": {...: AMOUNTS},
     "wrapped": {...: {"allocations": int, "bytes": int}},
 }
-SITES = [{"file": str, "line": int, "function": str, **AMOUNTS}]
+SITES = [{"file": str, "line": int, "function": str, "asked_bytes": int, **AMOUNTS}]
 
 
 def has_shape(value, shape):

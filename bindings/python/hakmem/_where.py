@@ -63,11 +63,18 @@ def site_rows(report):
     found = groups(report, "lineno")
     if found is None:
         return []
-    functions = {site_key(site, "lineno"): site["function"] for site in report["sites"]}
+    functions, asked = {}, collections.Counter()
+    for site in report["sites"]:
+        key = site_key(site, "lineno")
+        functions[key] = site["function"]
+        asked[key] += site["asked_bytes"]
     total = sum(size for size, _ in found.values()) or 1
-    lines = [f"  {'live bytes':>15} {'blocks':>12} {'share':>7}  line"]
-    for key, (size, blocks) in largest(found, SITES):
+    lines = [f"  {'live bytes':>13} {'asked for':>13} {'blocks':>10} {'share':>7}  line"]
+    shown = largest(found, SITES)
+    rest = asked.total() - sum(asked[key] for key, _ in shown)
+    for key, (size, blocks) in shown:
         function = functions.get(key, "")
         place = shortened(f"{key} {function}".rstrip(), WIDTH - len(lines[0]) + 4)
-        lines.append(f"  {size:>15,} {blocks:>12,} {100 * size / total:>5.1f} %  {place}")
+        wanted = asked.get(key, rest)
+        lines.append(f"  {size:>13,} {wanted:>13,} {blocks:>10,} {100 * size / total:>5.1f} %  {place}")
     return lines

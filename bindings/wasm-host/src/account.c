@@ -1,6 +1,6 @@
 #include "tenant.h"
 
-static bool add(hk_wasm_account *a, size_t n, size_t *used)
+static bool add(hkw_account *a, size_t n, size_t *used)
 {
     size_t now = atomic_load_explicit(&a->used, memory_order_relaxed);
     size_t limit = atomic_load_explicit(&a->limit, memory_order_relaxed);
@@ -15,7 +15,7 @@ static bool add(hk_wasm_account *a, size_t n, size_t *used)
     return true;
 }
 
-static void raise_peak(hk_wasm_account *a, size_t used)
+static void raise_peak(hkw_account *a, size_t used)
 {
     size_t peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
     while (peak < used && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, used, memory_order_relaxed,
@@ -24,13 +24,13 @@ static void raise_peak(hk_wasm_account *a, size_t used)
 }
 
 /* What a parent refuses is in no peak. */
-bool hk_wasm_charge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n)
+bool hkw_charge(hak_wasm_tenant *tenant, hkw_counted what, size_t n)
 {
     if (!tenant) return true;
-    hk_wasm_account *a = &tenant->account[what];
+    hkw_account *a = &tenant->account[what];
     size_t used;
     if (!add(a, n, &used)) return false;
-    if (!hk_wasm_charge(tenant->parent, what, n)) {
+    if (!hkw_charge(tenant->parent, what, n)) {
         atomic_fetch_sub_explicit(&a->used, n, memory_order_relaxed);
         return false;
     }
@@ -38,8 +38,31 @@ bool hk_wasm_charge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n)
     return true;
 }
 
-void hk_wasm_uncharge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n)
+void hkw_uncharge(hak_wasm_tenant *tenant, hkw_counted what, size_t n)
 {
     for (; tenant; tenant = tenant->parent)
         atomic_fetch_sub_explicit(&tenant->account[what].used, n, memory_order_relaxed);
+}
+
+int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes)
+{
+    if (!hkw_charge(tenant, HKW_BYTES, bytes)) return -1;
+    atomic_fetch_add_explicit(&tenant->own_charged, bytes, memory_order_relaxed);
+    return 0;
+}
+
+void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&tenant->own_charged, bytes, memory_order_relaxed);
+    hkw_uncharge(tenant, HKW_BYTES, bytes);
+}
+
+size_t hak_wasm_linear_limit(const hak_wasm_tenant *tenant)
+{
+    size_t least = 0;
+    for (; tenant; tenant = tenant->parent) {
+        size_t limit = atomic_load_explicit(&tenant->account[HKW_BYTES].limit, memory_order_relaxed);
+        if (limit && (!least || limit < least)) least = limit;
+    }
+    return least;
 }

@@ -22,7 +22,7 @@ hak_wasm_scope hak_wasm_current(void)
     return current;
 }
 
-hak_wasm_tenant *hk_wasm_tenant_current(hak_wasm_host *host)
+hak_wasm_tenant *hkw_tenant_current(hak_wasm_host *host)
 {
     return current.tenant && current.tenant->host == host ? current.tenant : host->root;
 }
@@ -47,28 +47,28 @@ static void *counted(hak_wasm_tenant *tenant, void *p)
     return p;
 }
 
-/* The tenant in whose context p is; NULL = none. A context's name is the first member of its tenant. */
+/* The tenant in whose context p is; NULL = none. */
 static hak_wasm_tenant *owner(const hak_wasm_host *host, const void *p)
 {
     const hak_ctx *ctx = hak_ctx_of(host->space, p);
-    return ctx ? (hak_wasm_tenant *)(uintptr_t)hak_ctx_name(ctx) : NULL;
+    return ctx ? hak_ctx_user(ctx) : NULL;
 }
 
 void *hak_wasm_alloc(hak_wasm_host *host, size_t n)
 {
-    hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
+    hak_wasm_tenant *tenant = hkw_tenant_current(host);
     return counted(tenant, hak_alloc_cs(lock(tenant), n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n)
 {
-    hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
+    hak_wasm_tenant *tenant = hkw_tenant_current(host);
     return counted(tenant, hak_calloc_cs(lock(tenant), count, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n)
 {
-    hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
+    hak_wasm_tenant *tenant = hkw_tenant_current(host);
     return counted(tenant,
                    hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
 }
@@ -90,7 +90,7 @@ void hak_wasm_free(hak_wasm_host *host, void *p)
     if (!tenant) return;
     hak_free(lock(tenant), p);
     tenant->blocks--;
-    hk_wasm_tenant_unlock(tenant);
+    hkw_tenant_unlock(tenant);
 }
 
 size_t hak_wasm_usable_size(hak_wasm_host *host, const void *p)
@@ -104,5 +104,5 @@ size_t hak_wasm_usable_size(hak_wasm_host *host, const void *p)
 
 bool hak_wasm_owns(const hak_wasm_host *host, const void *p)
 {
-    return hak_ctx_of(host->space, p) != NULL;
+    return hak_ctx_of(host->space, p);
 }

@@ -1,14 +1,18 @@
 /* Hosts: options, the root tenant, lent time. */
 #include "tenant.h"
 
+#include <hakmem/tuning.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-const char *hak_wasm_host_options_error(const hak_wasm_host_options *o)
+/* Copies options of any version, which may be NULL; what is wrong with them, NULL = nothing. */
+static const char *read_options(hak_wasm_host_options *o, const hak_wasm_host_options *given)
 {
-    if (!o) return NULL;
-    if (o->size != sizeof *o) return "hak_wasm_host_options.size is not sizeof(hak_wasm_host_options)";
+    static const hak_wasm_host_options defaults = HAK_WASM_HOST_OPTIONS_INIT;
+    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+        return "hak_wasm_host_options.size is not set, or more is set than is known";
     if (o->bounds != HAK_WASM_FLAT && o->bounds != HAK_WASM_GUARD)
         return "bounds: HAK_WASM_FLAT or HAK_WASM_GUARD";
     if (o->slot_bytes && (o->slot_bytes < (size_t)64 << 10 || o->slot_bytes > (size_t)16 << 30))
@@ -19,23 +23,31 @@ const char *hak_wasm_host_options_error(const hak_wasm_host_options *o)
     return NULL;
 }
 
-hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *o)
+const char *hak_wasm_host_options_error(const hak_wasm_host_options *given)
 {
-    static const hak_wasm_host_options defaults = HAK_WASM_HOST_OPTIONS_INIT;
-    if (hak_wasm_host_options_error(o)) return NULL;
-    if (!o) o = &defaults;
+    hak_wasm_host_options o;
+    return read_options(&o, given);
+}
+
+hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *given)
+{
+    hak_wasm_host_options options;
+    const hak_wasm_host_options *o = &options;
+    if (read_options(&options, given)) return NULL;
     hak_wasm_host *host = aligned_alloc(_Alignof(hak_wasm_host), sizeof *host);
     if (!host) return NULL;
     memset(host, 0, sizeof *host);
-    if (hk_wasm_slots_init(&host->slots, o) != 0) {
+    if (hkw_slots_init(&host->slots, o) != 0) {
         free(host);
         return NULL;
     }
     pthread_mutex_init(&host->lock, NULL);
-    hk_wasm_spares_init(host);
+    hkw_spares_init(host);
     host->decay_ns = o->decay_ns ? o->decay_ns : UINT64_C(1000000000);
     hak_space_options space = HAK_SPACE_OPTIONS_INIT;
-    space.idle_ns = host->decay_ns;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    tuning.idle_ns = host->decay_ns;
+    space.tuning = &tuning;
     host->space = hak_space_new(&space);
     if (host->space) {
         hak_wasm_tenant_options root = HAK_WASM_TENANT_OPTIONS_INIT;
@@ -54,16 +66,16 @@ hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *o)
 void hak_wasm_host_delete(hak_wasm_host *host)
 {
     if (!host) return;
-    hk_wasm_spares_drop(host, UINT64_MAX);
-    hk_wasm_slots_destroy(&host->slots);
+    hkw_spares_drop(host, UINT64_MAX);
+    hkw_slots_destroy(&host->slots);
     hak_space_delete(host->space); /* settles the quotas: before tenants */
     while (host->retired) {
         hak_wasm_tenant *tenant = host->retired;
         host->retired = tenant->next;
-        hk_wasm_tenant_release(tenant);
+        hkw_tenant_release(tenant);
     }
-    if (host->root) hk_wasm_tenant_release(host->root);
-    hk_wasm_spares_destroy(host);
+    if (host->root) hkw_tenant_release(host->root);
+    hkw_spares_destroy(host);
     pthread_mutex_destroy(&host->lock);
     free(host);
 }
@@ -101,15 +113,15 @@ void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now)
     uint64_t at = atomic_load(&host->decay_at);
     if (now < at || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
     uint64_t epoch = atomic_fetch_add(&host->slots.epoch, 1);
-    hk_wasm_slots_cool(&host->slots, epoch, NULL);
-    hk_wasm_spares_drop(host, epoch);
+    hkw_slots_cool(&host->slots, epoch, NULL);
+    hkw_spares_drop(host, epoch);
 }
 
 size_t hak_wasm_host_trim(hak_wasm_host *host)
 {
-    hk_wasm_spares_drop(host, UINT64_MAX); /* to the space, which the trim empties */
+    hkw_spares_drop(host, UINT64_MAX); /* to the space, which the trim empties */
     pthread_mutex_lock(&host->root->lock);
     size_t bytes = hak_ctx_trim(host->root->ctx);
     pthread_mutex_unlock(&host->root->lock);
-    return bytes + hk_wasm_slots_cool(&host->slots, UINT64_MAX, NULL);
+    return bytes + hkw_slots_cool(&host->slots, UINT64_MAX, NULL);
 }

@@ -22,14 +22,14 @@ static bool is_zero(const char *p, size_t n)
 static bool write_pages(int file, const char *memory, size_t size)
 {
     for (size_t at = 0; at < size;) {
-        size_t end = at, page = size - at < HK_WASM_PAGE ? size - at : HK_WASM_PAGE;
+        size_t end = at, page = size - at < HKW_PAGE ? size - at : HKW_PAGE;
         if (is_zero(memory + at, page)) {
             at += page;
             continue;
         }
         while (end < size && !is_zero(memory + end, page)) {
             end += page;
-            page = size - end < HK_WASM_PAGE ? size - end : HK_WASM_PAGE;
+            page = size - end < HKW_PAGE ? size - end : HKW_PAGE;
         }
         while (at < end) {
             ssize_t n = pwrite(file, memory + at, end - at, (off_t)at);
@@ -40,7 +40,7 @@ static bool write_pages(int file, const char *memory, size_t size)
     return true;
 }
 
-hak_wasm_image *hk_wasm_image_new(hak_wasm_host *host, const char *memory, size_t size)
+hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t size)
 {
     hak_wasm_image *image = calloc(1, sizeof *image);
     if (!image) return NULL;
@@ -66,7 +66,7 @@ hak_wasm_image *hk_wasm_image_new(hak_wasm_host *host, const char *memory, size_
     return image;
 }
 
-void hk_wasm_image_unref(hak_wasm_image *image)
+void hkw_image_unref(hak_wasm_image *image)
 {
     if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1) return;
     atomic_fetch_sub(&image->host->image_bytes, image->size);
@@ -75,17 +75,17 @@ void hk_wasm_image_unref(hak_wasm_image *image)
     free(image);
 }
 
-int hk_wasm_image_attach(hak_wasm_image *image, hk_wasm_slot *slot)
+int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot)
 {
-    size_t size = (image->size + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    size_t size = (image->size + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
     /* An older image may have mapped more than this one does. */
-    if (slot->mapped > size && hk_wasm_slot_detach(slot) != 0) return -1;
+    if (slot->mapped > size && hkw_slot_detach(slot) != 0) return -1;
     if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
                      image->file, 0) == MAP_FAILED)
         return -1;
     slot->mapped = size;
     atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
-    if (slot->image) hk_wasm_image_unref(slot->image);
+    if (slot->image) hkw_image_unref(slot->image);
     slot->image = image;
     return 0;
 }
@@ -94,8 +94,8 @@ void hak_wasm_image_drop(hak_wasm_image *image)
 {
     if (!image) return;
     atomic_store(&image->dropped, true);
-    hk_wasm_slots_cool(&image->host->slots, UINT64_MAX, image);
-    hk_wasm_image_unref(image);
+    hkw_slots_cool(&image->host->slots, UINT64_MAX, image);
+    hkw_image_unref(image);
 }
 
 size_t hak_wasm_image_size(const hak_wasm_image *image)

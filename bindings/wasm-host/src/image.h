@@ -14,9 +14,9 @@ struct hak_wasm_image {
 };
 
 /* Of `size` bytes at memory. NULL = no memory. */
-hak_wasm_image *hk_wasm_image_new(hak_wasm_host *host, const char *memory, size_t size);
+hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t size);
 /* Maps the image over the beginning of the slot, which then holds a reference. */
-int hk_wasm_image_attach(hak_wasm_image *image, hk_wasm_slot *slot);
-void hk_wasm_image_unref(hak_wasm_image *image);
+int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot);
+void hkw_image_unref(hak_wasm_image *image);
 
 #endif

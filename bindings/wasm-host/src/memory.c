@@ -4,25 +4,25 @@
 
 #include <string.h>
 
-static hk_wasm_slot *live_at(const hak_wasm_host *host, const void *p)
+static hkw_slot *live_at(const hak_wasm_host *host, const void *p)
 {
-    hk_wasm_slot *slot = p ? hk_wasm_slot_at(&host->slots, p) : NULL;
+    hkw_slot *slot = p ? hkw_slot_at(&host->slots, p) : NULL;
     return slot && atomic_load_explicit(&slot->tenant, memory_order_relaxed) ? slot : NULL;
 }
 
 static size_t page_up(size_t n)
 {
-    return (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    return (n + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
 }
 
-static size_t size_of(const hk_wasm_slot *slot)
+static size_t size_of(const hkw_slot *slot)
 {
     return atomic_load_explicit(&slot->size, memory_order_relaxed);
 }
 
 static bool charge(hak_wasm_tenant *tenant, size_t bytes)
 {
-    if (!hk_wasm_charge(tenant, HK_WASM_BYTES, bytes)) return false;
+    if (!hkw_charge(tenant, HKW_BYTES, bytes)) return false;
     atomic_fetch_add_explicit(&tenant->own_bytes, bytes, memory_order_relaxed);
     return true;
 }
@@ -30,21 +30,21 @@ static bool charge(hak_wasm_tenant *tenant, size_t bytes)
 static void uncharge(hak_wasm_tenant *tenant, size_t bytes)
 {
     atomic_fetch_sub_explicit(&tenant->own_bytes, bytes, memory_order_relaxed);
-    hk_wasm_uncharge(tenant, HK_WASM_BYTES, bytes);
+    hkw_uncharge(tenant, HKW_BYTES, bytes);
 }
 
-static void set_size(hk_wasm_slot *slot, size_t bytes)
+static void set_size(hkw_slot *slot, size_t bytes)
 {
     atomic_store_explicit(&slot->size, bytes, memory_order_relaxed);
     if (bytes > slot->high) slot->high = page_up(bytes);
 }
 
 /* A slot for the current tenant, charged and sized. */
-static hk_wasm_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image)
+static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image)
 {
-    hak_wasm_tenant *tenant = hk_wasm_tenant_current(host);
+    hak_wasm_tenant *tenant = hkw_tenant_current(host);
     if (bytes > host->slots.slot_bytes || !charge(tenant, bytes)) return NULL;
-    hk_wasm_slot *slot = hk_wasm_slot_take(&host->slots, bytes, image);
+    hkw_slot *slot = hkw_slot_take(&host->slots, bytes, image);
     if (!slot) {
         uncharge(tenant, bytes);
         return NULL;
@@ -56,49 +56,49 @@ static hk_wasm_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_ima
     return slot;
 }
 
-void hk_wasm_memory_end(hak_wasm_host *host, hk_wasm_slot *slot)
+void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
 {
     hak_wasm_tenant *tenant = atomic_load_explicit(&slot->tenant, memory_order_relaxed);
     size_t bytes = size_of(slot);
     atomic_store_explicit(&slot->tenant, NULL, memory_order_relaxed);
-    hk_wasm_slot_give(&host->slots, slot);
+    hkw_slot_give(&host->slots, slot);
     uncharge(tenant, bytes);
     atomic_fetch_sub_explicit(&tenant->own_memories, 1, memory_order_relaxed);
-    hk_wasm_tenant_unref(tenant);
+    hkw_tenant_unref(tenant);
 }
 
 void *hak_wasm_memory_new(hak_wasm_host *host, size_t bytes)
 {
-    hk_wasm_slot *slot = begin(host, bytes, NULL);
+    hkw_slot *slot = begin(host, bytes, NULL);
     return slot ? slot->base : NULL;
 }
 
 int hak_wasm_memory_free(hak_wasm_host *host, void *memory)
 {
-    hk_wasm_slot *slot = live_at(host, memory);
+    hkw_slot *slot = live_at(host, memory);
     if (!slot) return -1;
-    hk_wasm_memory_end(host, slot);
+    hkw_memory_end(host, slot);
     return 0;
 }
 
 /* The size becomes `bytes`; what is cut off is zero then. */
-static int resize(hak_wasm_host *host, hk_wasm_slot *slot, size_t bytes)
+static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes)
 {
-    hk_wasm_slots *slots = &host->slots;
+    hkw_slots *slots = &host->slots;
     hak_wasm_tenant *tenant = atomic_load_explicit(&slot->tenant, memory_order_relaxed);
     size_t size = size_of(slot);
     if (bytes > slots->slot_bytes) return -1;
     if (bytes > size) {
         if (!charge(tenant, bytes - size)) return -1;
-        if (hk_wasm_slot_open(slots, slot, bytes) != 0) {
+        if (hkw_slot_open(slots, slot, bytes) != 0) {
             uncharge(tenant, bytes - size);
             return -1;
         }
     } else if (bytes < size) {
         size_t edge = page_up(bytes) < size ? page_up(bytes) : size;
         memset(slot->base + bytes, 0, edge - bytes);
-        hk_wasm_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
-        if (hk_wasm_slot_open(slots, slot, bytes) != 0) return -1;
+        hkw_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
+        if (hkw_slot_open(slots, slot, bytes) != 0) return -1;
         uncharge(tenant, size - bytes);
     }
     set_size(slot, bytes);
@@ -107,29 +107,29 @@ static int resize(hak_wasm_host *host, hk_wasm_slot *slot, size_t bytes)
 
 int hak_wasm_memory_grow(hak_wasm_host *host, void *memory, size_t bytes)
 {
-    hk_wasm_slot *slot = live_at(host, memory);
+    hkw_slot *slot = live_at(host, memory);
     return slot && bytes >= size_of(slot) ? resize(host, slot, bytes) : -1;
 }
 
 size_t hak_wasm_memory_size(const hak_wasm_host *host, const void *memory)
 {
-    const hk_wasm_slot *slot = live_at(host, memory);
+    const hkw_slot *slot = live_at(host, memory);
     return slot ? size_of(slot) : 0;
 }
 
 bool hak_wasm_is_memory(const hak_wasm_host *host, const void *p)
 {
-    return live_at(host, p) != NULL;
+    return live_at(host, p);
 }
 
 /* ---- Images -------------------------------------------------------------------------------------- */
 
 hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory)
 {
-    hk_wasm_slot *slot = live_at(host, memory);
-    hak_wasm_image *image = slot ? hk_wasm_image_new(host, memory, size_of(slot)) : NULL;
-    if (image && hk_wasm_image_attach(image, slot) != 0) {
-        hk_wasm_image_unref(image);
+    hkw_slot *slot = live_at(host, memory);
+    hak_wasm_image *image = slot ? hkw_image_new(host, memory, size_of(slot)) : NULL;
+    if (image && hkw_image_attach(image, slot) != 0) {
+        hkw_image_unref(image);
         image = NULL;
     }
     return image;
@@ -137,16 +137,16 @@ hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory)
 
 int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image)
 {
-    hk_wasm_slot *slot = live_at(host, memory);
+    hkw_slot *slot = live_at(host, memory);
     if (!slot || image->host != host) return -1;
     size_t size = size_of(slot);
     if (slot->image == image) {
         if (size != image->size && resize(host, slot, image->size) != 0) return -1;
-        if (image->size) hk_wasm_pages_restore(&host->slots.pages, slot->base, image->view, image->size);
+        if (image->size) hkw_pages_restore(&host->slots.pages, slot->base, image->view, image->size);
         return 0;
     }
     if (size < image->size && resize(host, slot, image->size) != 0) return -1;
-    if (hk_wasm_image_attach(image, slot) != 0) {
+    if (hkw_image_attach(image, slot) != 0) {
         if (size < image->size) resize(host, slot, size);
         return -1;
     }
@@ -156,9 +156,9 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
 void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image)
 {
     if (image->host != host) return NULL;
-    hk_wasm_slot *slot = begin(host, image->size, image);
-    if (slot && slot->image != image && hk_wasm_image_attach(image, slot) != 0) {
-        hk_wasm_memory_end(host, slot);
+    hkw_slot *slot = begin(host, image->size, image);
+    if (slot && slot->image != image && hkw_image_attach(image, slot) != 0) {
+        hkw_memory_end(host, slot);
         return NULL;
     }
     return slot ? slot->base : NULL;

@@ -33,14 +33,14 @@ struct pm_scan_arg {
 
 /* In a private mapping of a file a page is written to exactly if it is there and is not the file's. The
  * page of zeros stands for anonymous pages that were only read. */
-static int scan(hk_wasm_walk *walk, int fd)
+static int scan(hkw_walk *walk, int fd)
 {
     struct pm_scan_arg arg = {
         .size = sizeof arg,
         .start = walk->at,
         .end = walk->end,
         .vec = (uint64_t)(uintptr_t)walk->ranges,
-        .vec_len = HK_WASM_RANGES,
+        .vec_len = HKW_RANGES,
         .category_inverted = PAGE_IS_FILE | PAGE_IS_PFNZERO,
         .category_mask = PAGE_IS_FILE | PAGE_IS_PFNZERO,
         .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
@@ -58,16 +58,16 @@ static bool is_own(uint64_t entry)
     return (entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) && !(entry & ENTRY_FILE);
 }
 
-static int read_entries(hk_wasm_walk *walk, int fd)
+static int read_entries(hkw_walk *walk, int fd)
 {
     enum { ENTRIES = 512 };
     uint64_t entries[ENTRIES];
     while (walk->at < walk->end && walk->count == 0) {
-        size_t n = (walk->end - walk->at) / HK_WASM_PAGE;
+        size_t n = (walk->end - walk->at) / HKW_PAGE;
         if (n > ENTRIES) n = ENTRIES;
-        if (pread(fd, entries, n * 8, (off_t)(walk->at / HK_WASM_PAGE * 8)) != (ssize_t)(n * 8)) return -1;
+        if (pread(fd, entries, n * 8, (off_t)(walk->at / HKW_PAGE * 8)) != (ssize_t)(n * 8)) return -1;
         size_t i = 0;
-        while (i < n && walk->count < HK_WASM_RANGES) {
+        while (i < n && walk->count < HKW_RANGES) {
             if (!is_own(entries[i])) {
                 i++;
                 continue;
@@ -76,15 +76,15 @@ static int read_entries(hk_wasm_walk *walk, int fd)
             while (i < n && is_own(entries[i]))
                 i++;
             walk->ranges[walk->count++] =
-                (hk_wasm_range){walk->at + first * HK_WASM_PAGE, walk->at + i * HK_WASM_PAGE, 0};
+                (hkw_range){walk->at + first * HKW_PAGE, walk->at + i * HKW_PAGE, 0};
         }
-        walk->at += i * HK_WASM_PAGE;
+        walk->at += i * HKW_PAGE;
     }
     return 0;
 }
 
 /* The descriptor of this process; -1 = there is none. */
-static int pagemap(hk_wasm_pages *pages)
+static int pagemap(hkw_pages *pages)
 {
     int fd = atomic_load_explicit(pages->fd, memory_order_acquire);
     if (fd == 0) {
@@ -99,17 +99,17 @@ static int pagemap(hk_wasm_pages *pages)
     return fd - 1;
 }
 
-void hk_wasm_walk_begin(hk_wasm_walk *walk, hk_wasm_pages *pages, const void *base, size_t n)
+void hkw_walk_begin(hkw_walk *walk, hkw_pages *pages, const void *base, size_t n)
 {
     walk->pages = pages;
     walk->at = (uintptr_t)base;
-    walk->end = walk->at + ((n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1));
+    walk->end = walk->at + ((n + HKW_PAGE - 1) & ~(HKW_PAGE - 1));
     walk->next = walk->count = 0;
 }
 
-int hk_wasm_walk_next(hk_wasm_walk *walk, hk_wasm_range *range)
+int hkw_walk_next(hkw_walk *walk, hkw_range *range)
 {
-    hk_wasm_pages *pages = walk->pages;
+    hkw_pages *pages = walk->pages;
     while (walk->next == walk->count) {
         if (walk->at >= walk->end) return 0;
         if (pages->method == HAK_WASM_DIRTY_COMPARE) return -1;
@@ -123,40 +123,40 @@ int hk_wasm_walk_next(hk_wasm_walk *walk, hk_wasm_range *range)
 }
 
 /* Whether a page that is known to be written to is found; with the wrong answer nothing would be cleared. */
-static bool works(hk_wasm_pages *pages)
+static bool works(hkw_pages *pages)
 {
-    char *p = mmap(NULL, 3 * HK_WASM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, 3 * HKW_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return false;
-    p[HK_WASM_PAGE] = 1;
-    hk_wasm_walk walk;
-    hk_wasm_range range, none;
-    hk_wasm_walk_begin(&walk, pages, p, 3 * HK_WASM_PAGE);
-    bool found = hk_wasm_walk_next(&walk, &range) == 1 && range.start == (uintptr_t)p + HK_WASM_PAGE &&
-                 range.end == range.start + HK_WASM_PAGE && hk_wasm_walk_next(&walk, &none) == 0;
-    munmap(p, 3 * HK_WASM_PAGE);
+    p[HKW_PAGE] = 1;
+    hkw_walk walk;
+    hkw_range range, none;
+    hkw_walk_begin(&walk, pages, p, 3 * HKW_PAGE);
+    bool found = hkw_walk_next(&walk, &range) == 1 && range.start == (uintptr_t)p + HKW_PAGE &&
+                 range.end == range.start + HKW_PAGE && hkw_walk_next(&walk, &none) == 0;
+    munmap(p, 3 * HKW_PAGE);
     return found;
 }
 
-int hk_wasm_pages_init(hk_wasm_pages *pages, hak_wasm_dirty wanted)
+int hkw_pages_init(hkw_pages *pages, hak_wasm_dirty wanted)
 {
-    void *page = mmap(NULL, HK_WASM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, HKW_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return -1;
     pthread_mutex_init(&pages->lock, NULL);
     pages->fd = page;
-    bool wipes = madvise(page, HK_WASM_PAGE, MADV_WIPEONFORK) == 0;
+    bool wipes = madvise(page, HKW_PAGE, MADV_WIPEONFORK) == 0;
     for (pages->method = wanted == HAK_WASM_DIRTY_AUTO ? HAK_WASM_DIRTY_SCAN : wanted;; pages->method++) {
         if (pages->method == HAK_WASM_DIRTY_COMPARE || (wipes && works(pages))) return 0;
         if (wanted != HAK_WASM_DIRTY_AUTO) break;
     }
-    hk_wasm_pages_destroy(pages);
+    hkw_pages_destroy(pages);
     return -1;
 }
 
-void hk_wasm_pages_destroy(hk_wasm_pages *pages)
+void hkw_pages_destroy(hkw_pages *pages)
 {
     int fd = atomic_load(pages->fd);
     if (fd > 0) close(fd - 1);
-    munmap(pages->fd, HK_WASM_PAGE);
+    munmap(pages->fd, HKW_PAGE);
     pthread_mutex_destroy(&pages->lock);
 }
 
@@ -164,20 +164,20 @@ void hk_wasm_pages_destroy(hk_wasm_pages *pages)
  * nothing for these; then they are cleared. */
 static void give_back(void *base, size_t n)
 {
-    size_t whole = (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    size_t whole = (n + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
     if (n && madvise(base, whole, MADV_DONTNEED) != 0 && madvise(base, whole, MADV_DONTNEED_LOCKED) != 0)
         memset(base, 0, n);
 }
 
-size_t hk_wasm_pages_clear(hk_wasm_pages *pages, void *base, size_t n, bool keep)
+size_t hkw_pages_clear(hkw_pages *pages, void *base, size_t n, bool keep)
 {
-    hk_wasm_walk walk;
-    hk_wasm_range range;
+    hkw_walk walk;
+    hkw_range range;
     size_t resident = 0;
     int more = -1;
     if (keep) {
-        hk_wasm_walk_begin(&walk, pages, base, n);
-        while ((more = hk_wasm_walk_next(&walk, &range)) == 1) {
+        hkw_walk_begin(&walk, pages, base, n);
+        while ((more = hkw_walk_next(&walk, &range)) == 1) {
             memset((void *)(uintptr_t)range.start, 0, range.end - range.start);
             resident += range.end - range.start;
         }
@@ -187,22 +187,22 @@ size_t hk_wasm_pages_clear(hk_wasm_pages *pages, void *base, size_t n, bool keep
     return 0;
 }
 
-size_t hk_wasm_pages_restore(hk_wasm_pages *pages, void *base, const void *source, size_t n)
+size_t hkw_pages_restore(hkw_pages *pages, void *base, const void *source, size_t n)
 {
     const char *from = source;
-    hk_wasm_walk walk;
-    hk_wasm_range range;
+    hkw_walk walk;
+    hkw_range range;
     size_t copied = 0;
     int more;
-    hk_wasm_walk_begin(&walk, pages, base, n);
-    while ((more = hk_wasm_walk_next(&walk, &range)) == 1) {
+    hkw_walk_begin(&walk, pages, base, n);
+    while ((more = hkw_walk_next(&walk, &range)) == 1) {
         size_t size = range.end - range.start;
         memcpy((void *)(uintptr_t)range.start, from + (range.start - (uintptr_t)base), size);
         copied += size;
     }
     if (more == 0) return copied;
-    for (size_t at = 0; at < n; at += HK_WASM_PAGE) {
-        size_t size = n - at < HK_WASM_PAGE ? n - at : HK_WASM_PAGE;
+    for (size_t at = 0; at < n; at += HKW_PAGE) {
+        size_t size = n - at < HKW_PAGE ? n - at : HKW_PAGE;
         char *page = (char *)base + at;
         if (memcmp(page, from + at, size) == 0) continue;
         memcpy(page, from + at, size);
@@ -211,14 +211,14 @@ size_t hk_wasm_pages_restore(hk_wasm_pages *pages, void *base, const void *sourc
     return copied;
 }
 
-size_t hk_wasm_pages_resident(hk_wasm_pages *pages, const void *base, size_t n)
+size_t hkw_pages_resident(hkw_pages *pages, const void *base, size_t n)
 {
-    hk_wasm_walk walk;
-    hk_wasm_range range;
+    hkw_walk walk;
+    hkw_range range;
     size_t resident = 0;
     int more;
-    hk_wasm_walk_begin(&walk, pages, base, n);
-    while ((more = hk_wasm_walk_next(&walk, &range)) == 1)
+    hkw_walk_begin(&walk, pages, base, n);
+    while ((more = hkw_walk_next(&walk, &range)) == 1)
         resident += range.end - range.start;
     return more == 0 ? resident : n;
 }

@@ -11,16 +11,16 @@
 
 static size_t page_up(size_t n)
 {
-    return (n + HK_WASM_PAGE - 1) & ~(HK_WASM_PAGE - 1);
+    return (n + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
 }
 
 /* ---- Extents ------------------------------------------------------------------------------------- */
 
-static bool add_extent(hk_wasm_slots *s)
+static bool add_extent(hkw_slots *s)
 {
     size_t number = atomic_load(&s->extents);
-    if (number == HK_WASM_EXTENTS) return false;
-    hk_wasm_extent *e = &s->extent[number];
+    if (number == HKW_EXTENTS) return false;
+    hkw_extent *e = &s->extent[number];
     size_t slots = s->extent_bytes / s->stride;
     if (slots == 0) slots = 1;
     for (; slots; slots /= 2) {
@@ -53,7 +53,7 @@ static bool add_extent(hk_wasm_slots *s)
     return true;
 }
 
-int hk_wasm_slots_init(hk_wasm_slots *s, const hak_wasm_host_options *o)
+int hkw_slots_init(hkw_slots *s, const hak_wasm_host_options *o)
 {
     const size_t unit = (size_t)64 << 10;
     s->guarded = o->bounds == HAK_WASM_GUARD;
@@ -64,37 +64,37 @@ int hk_wasm_slots_init(hk_wasm_slots *s, const hak_wasm_host_options *o)
     s->stride = s->slot_bytes + s->guard_bytes;
     s->extent_bytes = o->extent_bytes ? o->extent_bytes : (size_t)256 << 30;
     s->warm_limit = o->warm_bytes == HAK_NONE ? 0 : o->warm_bytes ? o->warm_bytes : (size_t)64 << 20;
-    if (hk_wasm_pages_init(&s->pages, o->dirty) != 0) return -1;
+    if (hkw_pages_init(&s->pages, o->dirty) != 0) return -1;
     pthread_mutex_init(&s->lock, NULL);
-    for (size_t i = 0; i < HK_WASM_SHARDS; i++)
+    for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_init(&s->shard[i].lock, NULL);
     return 0;
 }
 
-static void drop_image(void *user, hk_wasm_slot *slot)
+static void drop_image(void *user, hkw_slot *slot)
 {
     (void)user;
-    if (slot->image) hk_wasm_image_unref(slot->image);
+    if (slot->image) hkw_image_unref(slot->image);
 }
 
-void hk_wasm_slots_destroy(hk_wasm_slots *s)
+void hkw_slots_destroy(hkw_slots *s)
 {
-    hk_wasm_slots_each(s, drop_image, NULL);
+    hkw_slots_each(s, drop_image, NULL);
     for (size_t i = 0; i < atomic_load(&s->extents); i++) {
         munmap(s->extent[i].reserved, s->extent[i].reserved_size);
         munmap(s->extent[i].slot, s->extent[i].slot_size);
     }
-    for (size_t i = 0; i < HK_WASM_SHARDS; i++)
+    for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_destroy(&s->shard[i].lock);
     pthread_mutex_destroy(&s->lock);
-    hk_wasm_pages_destroy(&s->pages);
+    hkw_pages_destroy(&s->pages);
 }
 
-hk_wasm_slot *hk_wasm_slot_at(const hk_wasm_slots *s, const void *p)
+hkw_slot *hkw_slot_at(const hkw_slots *s, const void *p)
 {
     size_t extents = atomic_load_explicit(&s->extents, memory_order_acquire);
     for (size_t i = 0; i < extents; i++) {
-        const hk_wasm_extent *e = &s->extent[i];
+        const hkw_extent *e = &s->extent[i];
         uintptr_t offset = (uintptr_t)p - e->base;
         if (offset >= e->slots * s->stride) continue;
         return offset % s->stride == 0 ? &e->slot[offset / s->stride] : NULL;
@@ -102,13 +102,13 @@ hk_wasm_slot *hk_wasm_slot_at(const hk_wasm_slots *s, const void *p)
     return NULL;
 }
 
-void hk_wasm_slots_each(hk_wasm_slots *s, hk_wasm_slot_fn *fn, void *user)
+void hkw_slots_each(hkw_slots *s, hkw_slot_fn *fn, void *user)
 {
     pthread_mutex_lock(&s->lock);
     size_t extents = atomic_load(&s->extents), fresh = s->fresh;
     pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; i < extents; i++) {
-        const hk_wasm_extent *e = &s->extent[i];
+        const hkw_extent *e = &s->extent[i];
         size_t slots = i + 1 < extents ? e->slots : fresh;
         for (size_t j = 0; j < slots; j++)
             fn(user, &e->slot[j]);
@@ -117,7 +117,7 @@ void hk_wasm_slots_each(hk_wasm_slots *s, hk_wasm_slot_fn *fn, void *user)
 
 /* ---- Protection and mapping ---------------------------------------------------------------------- */
 
-int hk_wasm_slot_open(hk_wasm_slots *s, hk_wasm_slot *slot, size_t bytes)
+int hkw_slot_open(hkw_slots *s, hkw_slot *slot, size_t bytes)
 {
     bytes = page_up(bytes);
     if (!s->guarded || bytes == slot->open) return 0;
@@ -130,7 +130,7 @@ int hk_wasm_slot_open(hk_wasm_slots *s, hk_wasm_slot *slot, size_t bytes)
     return 0;
 }
 
-int hk_wasm_slot_detach(hk_wasm_slot *slot)
+int hkw_slot_detach(hkw_slot *slot)
 {
     if (slot->mapped) {
         void *p = mmap(slot->base, slot->mapped, OPEN, FLAGS | MAP_FIXED, -1, 0);
@@ -138,22 +138,22 @@ int hk_wasm_slot_detach(hk_wasm_slot *slot)
         madvise(slot->base, slot->mapped, MADV_NOHUGEPAGE);
         slot->mapped = 0;
     }
-    if (slot->image) hk_wasm_image_unref(slot->image);
+    if (slot->image) hkw_image_unref(slot->image);
     slot->image = NULL;
     return 0;
 }
 
 /* ---- Free slots ---------------------------------------------------------------------------------- */
 
-size_t hk_wasm_shard_number(void)
+size_t hkw_shard_number(void)
 {
     static _Atomic unsigned threads;
     static _Thread_local unsigned number;
     if (number == 0) number = atomic_fetch_add(&threads, 1) + 1;
-    return number % HK_WASM_SHARDS;
+    return number % HKW_SHARDS;
 }
 
-static void unlink_slot(hk_wasm_slots *s, hk_wasm_shard *shard, hk_wasm_slot *slot)
+static void unlink_slot(hkw_slots *s, hkw_shard *shard, hkw_slot *slot)
 {
     if (slot->prev) slot->prev->next = slot->next;
     else shard->first = slot->next;
@@ -165,10 +165,10 @@ static void unlink_slot(hk_wasm_slots *s, hk_wasm_shard *shard, hk_wasm_slot *sl
 
 /* The slot of the shard that is cheapest to use: the same image and the same bytes open, or else none of an
  * image and any size. Under the shard's lock. */
-static hk_wasm_slot *choose(hk_wasm_slots *s, hk_wasm_shard *shard, size_t bytes, const hak_wasm_image *image)
+static hkw_slot *choose(hkw_slots *s, hkw_shard *shard, size_t bytes, const hak_wasm_image *image)
 {
     enum { LOOKED_AT = 8 };
-    hk_wasm_slot *plain = NULL, *slot = shard->first;
+    hkw_slot *plain = NULL, *slot = shard->first;
     for (unsigned i = 0; slot && i < LOOKED_AT; i++, slot = slot->next) {
         if (slot->image == image && (!s->guarded || slot->open == bytes)) break;
         if (!plain && !slot->image) plain = slot;
@@ -176,51 +176,51 @@ static hk_wasm_slot *choose(hk_wasm_slots *s, hk_wasm_shard *shard, size_t bytes
     if (!slot || slot->image != image || (s->guarded && slot->open != bytes)) slot = plain;
     if (slot) {
         unlink_slot(s, shard, slot);
-        atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+        atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
     }
     return slot;
 }
 
-static hk_wasm_slot *take_warm(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
+static hkw_slot *take_warm(hkw_slots *s, size_t bytes, const hak_wasm_image *image)
 {
-    size_t own = hk_wasm_shard_number();
-    for (size_t i = 0; i < HK_WASM_SHARDS; i++) {
-        hk_wasm_shard *shard = &s->shard[(own + i) % HK_WASM_SHARDS];
+    size_t own = hkw_shard_number();
+    for (size_t i = 0; i < HKW_SHARDS; i++) {
+        hkw_shard *shard = &s->shard[(own + i) % HKW_SHARDS];
         if (i == 0) pthread_mutex_lock(&shard->lock);
         else if (pthread_mutex_trylock(&shard->lock) != 0) continue;
-        hk_wasm_slot *slot = choose(s, shard, bytes, image);
+        hkw_slot *slot = choose(s, shard, bytes, image);
         pthread_mutex_unlock(&shard->lock);
         if (slot) return slot;
     }
     return NULL;
 }
 
-static hk_wasm_slot *take_cold(hk_wasm_slots *s)
+static hkw_slot *take_cold(hkw_slots *s)
 {
     pthread_mutex_lock(&s->lock);
-    hk_wasm_slot *slot = s->cold;
+    hkw_slot *slot = s->cold;
     if (slot) {
         s->cold = slot->next;
         slot->next = NULL;
     } else {
         size_t extents = atomic_load(&s->extents);
         if ((extents && s->fresh < s->extent[extents - 1].slots) || add_extent(s)) {
-            hk_wasm_extent *e = &s->extent[atomic_load(&s->extents) - 1];
+            hkw_extent *e = &s->extent[atomic_load(&s->extents) - 1];
             slot = &e->slot[s->fresh];
             slot->base = (char *)(e->base + s->fresh * s->stride);
             s->fresh++;
         }
     }
-    if (slot) atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+    if (slot) atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
 
-static void put_warm(hk_wasm_slots *s, hk_wasm_slot *slot)
+static void put_warm(hkw_slots *s, hkw_slot *slot)
 {
-    hk_wasm_shard *shard = &s->shard[slot->shard];
+    hkw_shard *shard = &s->shard[slot->shard];
     pthread_mutex_lock(&shard->lock);
-    atomic_store_explicit(&slot->state, HK_WASM_WARM, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, HKW_WARM, memory_order_relaxed);
     slot->next = shard->first;
     if (shard->first) shard->first->prev = slot;
     else shard->last = slot;
@@ -229,56 +229,55 @@ static void put_warm(hk_wasm_slots *s, hk_wasm_slot *slot)
 }
 
 /* Without pages and image. What is open stays open. -1 = the image's mapping cannot be replaced. */
-static int give_cold(hk_wasm_slots *s, hk_wasm_slot *slot)
+static int give_cold(hkw_slots *s, hkw_slot *slot)
 {
     size_t mapped = slot->mapped;
-    if (hk_wasm_slot_detach(slot) != 0) return -1;
-    if (slot->high > mapped) hk_wasm_pages_clear(&s->pages, slot->base + mapped, slot->high - mapped, false);
+    if (hkw_slot_detach(slot) != 0) return -1;
+    if (slot->high > mapped) hkw_pages_clear(&s->pages, slot->base + mapped, slot->high - mapped, false);
     slot->high = slot->resident = 0;
     pthread_mutex_lock(&s->lock);
-    atomic_store_explicit(&slot->state, HK_WASM_COLD, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, HKW_COLD, memory_order_relaxed);
     slot->next = s->cold;
     s->cold = slot;
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
 
-hk_wasm_slot *hk_wasm_slot_take(hk_wasm_slots *s, size_t bytes, const hak_wasm_image *image)
+hkw_slot *hkw_slot_take(hkw_slots *s, size_t bytes, const hak_wasm_image *image)
 {
     bytes = page_up(bytes);
-    hk_wasm_slot *slot = take_warm(s, bytes, image);
+    hkw_slot *slot = take_warm(s, bytes, image);
     if (!slot) slot = take_cold(s);
     if (!slot) {
-        hk_wasm_slots_cool(s, UINT64_MAX, NULL); /* those that are left have other images */
+        hkw_slots_cool(s, UINT64_MAX, NULL); /* those that are left have other images */
         slot = take_cold(s);
     }
-    if (slot && hk_wasm_slot_open(s, slot, bytes) != 0) {
-        hk_wasm_slot_give(s, slot);
+    if (slot && hkw_slot_open(s, slot, bytes) != 0) {
+        hkw_slot_give(s, slot);
         slot = NULL;
     }
     return slot;
 }
 
 /* Resident bytes of a slot that is clean again, its pages kept. */
-static size_t clean(hk_wasm_slots *s, hk_wasm_slot *slot, size_t size)
+static size_t clean(hkw_slots *s, hkw_slot *slot, size_t size)
 {
     size_t resident = 0, from = slot->mapped;
     if (from) {
         if (s->pages.method == HAK_WASM_DIRTY_COMPARE)
-            hk_wasm_pages_clear(&s->pages, slot->base, from, false); /* drops the copies */
-        else resident = hk_wasm_pages_restore(&s->pages, slot->base, slot->image->view, from);
+            hkw_pages_clear(&s->pages, slot->base, from, false); /* drops the copies */
+        else resident = hkw_pages_restore(&s->pages, slot->base, slot->image->view, from);
     }
     if (size > from) {
-        resident += hk_wasm_pages_clear(&s->pages, slot->base + from, size - from, true);
+        resident += hkw_pages_clear(&s->pages, slot->base + from, size - from, true);
         from = size;
     }
     /* zero already, from a larger memory before */
-    if (slot->high > from)
-        resident += hk_wasm_pages_resident(&s->pages, slot->base + from, slot->high - from);
+    if (slot->high > from) resident += hkw_pages_resident(&s->pages, slot->base + from, slot->high - from);
     return resident;
 }
 
-void hk_wasm_slot_give(hk_wasm_slots *s, hk_wasm_slot *slot)
+void hkw_slot_give(hkw_slots *s, hkw_slot *slot)
 {
     size_t size = page_up(atomic_load_explicit(&slot->size, memory_order_relaxed));
     atomic_store_explicit(&slot->size, 0, memory_order_relaxed);
@@ -287,7 +286,7 @@ void hk_wasm_slot_give(hk_wasm_slots *s, hk_wasm_slot *slot)
     if (!keep && give_cold(s, slot) == 0) return;
     slot->resident = clean(s, slot, size);
     slot->epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed);
-    slot->shard = (uint8_t)hk_wasm_shard_number();
+    slot->shard = (uint8_t)hkw_shard_number();
     size_t warm = atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
     if (warm + slot->resident > s->warm_limit) {
         atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
@@ -297,24 +296,24 @@ void hk_wasm_slot_give(hk_wasm_slots *s, hk_wasm_slot *slot)
     put_warm(s, slot);
 }
 
-size_t hk_wasm_slots_cool(hk_wasm_slots *s, uint64_t before, const hak_wasm_image *image)
+size_t hkw_slots_cool(hkw_slots *s, uint64_t before, const hak_wasm_image *image)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < HK_WASM_SHARDS; i++) {
-        hk_wasm_shard *shard = &s->shard[i];
-        hk_wasm_slot *out = NULL;
+    for (size_t i = 0; i < HKW_SHARDS; i++) {
+        hkw_shard *shard = &s->shard[i];
+        hkw_slot *out = NULL;
         pthread_mutex_lock(&shard->lock);
-        for (hk_wasm_slot *slot = shard->last, *newer; slot && slot->epoch < before; slot = newer) {
+        for (hkw_slot *slot = shard->last, *newer; slot && slot->epoch < before; slot = newer) {
             newer = slot->prev;
             if (image && slot->image != image) continue;
             unlink_slot(s, shard, slot);
-            atomic_store_explicit(&slot->state, HK_WASM_LIVE, memory_order_relaxed);
+            atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
             slot->next = out;
             out = slot;
         }
         pthread_mutex_unlock(&shard->lock);
         while (out) {
-            hk_wasm_slot *slot = out;
+            hkw_slot *slot = out;
             size_t resident = slot->resident;
             out = slot->next;
             slot->next = NULL;

@@ -1,20 +1,35 @@
 /* What hosts and tenants tell about themselves. */
 #include "tenant.h"
 
-static void count_slot(void *user, hk_wasm_slot *slot)
+#include <string.h>
+
+static void count_slot(void *user, hkw_slot *slot)
 {
     hak_wasm_host_info *info = user;
-    hk_wasm_state state = atomic_load_explicit(&slot->state, memory_order_relaxed);
-    info->warm += state == HK_WASM_WARM;
+    hkw_state state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    info->warm += state == HKW_WARM;
     if (!atomic_load_explicit(&slot->tenant, memory_order_relaxed)) return;
     info->live++;
     info->linear_bytes += atomic_load_explicit(&slot->size, memory_order_relaxed);
 }
 
-int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info)
+/* What is known to a caller of any version: fewer members, or zeros behind those known here. */
+static int tell(void *out, const void *info, size_t known)
 {
-    hk_wasm_slots *s = &host->slots;
-    if (info->size != sizeof *info) return -1;
+    enum { TAIL_MOST = 4096 };
+    size_t size;
+    memcpy(&size, out, sizeof size);
+    if (size < sizeof size || (size > known && size - known > TAIL_MOST)) return -1;
+    if (size > known) memset((char *)out + known, 0, size - known);
+    memcpy(out, info, size < known ? size : known);
+    memcpy(out, &size, sizeof size);
+    return 0;
+}
+
+int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *out)
+{
+    hkw_slots *s = &host->slots;
+    hak_wasm_host_info whole, *info = &whole;
     *info = (hak_wasm_host_info){
         .size = sizeof *info,
         .warm_bytes = atomic_load(&s->warm_bytes),
@@ -26,15 +41,14 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info)
         info->slots += s->extent[i].slots;
         info->reserved_bytes += s->extent[i].reserved_size;
     }
-    hk_wasm_slots_each(s, count_slot, info);
-    return 0;
+    hkw_slots_each(s, count_slot, info);
+    return tell(out, info, sizeof *info);
 }
 
-int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info)
+int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
 {
-    if (info->size != sizeof *info) return -1;
-    hk_wasm_account *bytes = &tenant->account[HK_WASM_BYTES],
-                    *instances = &tenant->account[HK_WASM_INSTANCES];
+    hak_wasm_tenant_info whole, *info = &whole;
+    hkw_account *bytes = &tenant->account[HKW_BYTES], *instances = &tenant->account[HKW_INSTANCES];
     *info = (hak_wasm_tenant_info){
         .size = sizeof *info,
         .linear_bytes = atomic_load(&bytes->used),
@@ -56,30 +70,31 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info)
         info->label[i].live_bytes = labels[i].live_bytes;
         info->label[i].live_blocks = labels[i].live_blocks;
     }
-    info->label[HAK_WASM_LINEAR].live_bytes = atomic_load(&tenant->own_bytes);
+    info->label[HAK_WASM_LINEAR].live_bytes =
+        atomic_load(&tenant->own_bytes) + atomic_load(&tenant->own_charged);
     info->label[HAK_WASM_LINEAR].live_blocks = atomic_load(&tenant->own_memories);
     info->heap_live = stats.live_bytes;
     info->heap_committed = tenant->quota ? hak_quota_used(tenant->quota) : stats.committed_bytes;
-    return 0;
+    return tell(out, info, sizeof *info);
 }
 
 struct residence {
-    hk_wasm_slots *slots;
+    hkw_slots *slots;
     hak_wasm_tenant *tenant;
     size_t bytes;
 };
 
-static void add_resident(void *user, hk_wasm_slot *slot)
+static void add_resident(void *user, hkw_slot *slot)
 {
     struct residence *r = user;
     if (atomic_load_explicit(&slot->tenant, memory_order_relaxed) != r->tenant) return;
-    r->bytes += hk_wasm_pages_resident(&r->slots->pages, slot->base,
-                                       atomic_load_explicit(&slot->size, memory_order_relaxed));
+    r->bytes += hkw_pages_resident(&r->slots->pages, slot->base,
+                                   atomic_load_explicit(&slot->size, memory_order_relaxed));
 }
 
 size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
 {
     struct residence r = {&tenant->host->slots, tenant, 0};
-    hk_wasm_slots_each(r.slots, add_resident, &r);
+    hkw_slots_each(r.slots, add_resident, &r);
     return r.bytes;
 }

@@ -22,107 +22,6 @@ hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant)
     return tenant->host;
 }
 
-void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)
-{
-    size_t hard = limits->heap_soft ? 0 : limits->heap_bytes;
-    atomic_store(&tenant->heap_limit, limits->heap_bytes);
-    atomic_store(&tenant->account[HK_WASM_BYTES].limit, limits->linear_bytes);
-    atomic_store(&tenant->account[HK_WASM_INSTANCES].limit, limits->instances);
-    if (tenant->quota) {
-        hak_quota_set(tenant->quota, hard);
-        return;
-    }
-    pthread_mutex_lock(&tenant->lock);
-    hak_limit(tenant->ctx, 0, hard, NULL, NULL);
-    pthread_mutex_unlock(&tenant->lock);
-}
-
-/* The group whose limit counts for contexts of this tenant. */
-static hak_quota *quota_of(const hak_wasm_tenant *tenant)
-{
-    return tenant->quota || !tenant->parent ? tenant->quota : quota_of(tenant->parent);
-}
-
-void hk_wasm_tenant_release(hak_wasm_tenant *tenant)
-{
-    hak_quota_delete(tenant->quota);
-    pthread_mutex_destroy(&tenant->lock);
-    free(tenant);
-}
-
-static hak_wasm_tenant *make(hak_wasm_host *host, hak_wasm_tenant *parent, bool children)
-{
-    hak_wasm_tenant *tenant = calloc(1, sizeof *tenant);
-    if (!tenant) return NULL;
-    tenant->host = host;
-    tenant->parent = parent;
-    atomic_init(&tenant->refs, 1);
-    pthread_mutex_init(&tenant->lock, NULL);
-    bool ok = !children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
-    if (ok) {
-        hak_options options = HAK_OPTIONS_INIT;
-        options.name = tenant->name;
-        options.quota = quota_of(tenant);
-        options.labels = names + 1;
-        options.label_count = HAK_WASM_LABELS - 1;
-        tenant->ctx = hak_ctx_new(host->space, &options);
-    }
-    if (!tenant->ctx) {
-        hk_wasm_tenant_release(tenant);
-        return NULL;
-    }
-    if (parent) atomic_fetch_add_explicit(&parent->refs, 1, memory_order_relaxed);
-    return tenant;
-}
-
-hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *o)
-{
-    static const hak_wasm_tenant_options defaults = HAK_WASM_TENANT_OPTIONS_INIT;
-    if (!o) o = &defaults;
-    hak_wasm_tenant *parent = o->parent ? o->parent : host->root, *tenant = NULL;
-    if (o->size != sizeof *o || (parent && (!parent->quota || parent->host != host))) return NULL;
-    if (parent && parent == host->root && !o->children) tenant = hk_wasm_spare_take(host, &o->limits);
-    if (!tenant) tenant = make(host, parent, o->children);
-    if (!tenant) return NULL;
-    strncpy(tenant->name, o->name ? o->name : "", sizeof tenant->name - 1);
-    hak_wasm_tenant_limit(tenant, &o->limits);
-    return tenant;
-}
-
-void hk_wasm_tenant_unref(hak_wasm_tenant *tenant)
-{
-    while (tenant && atomic_fetch_sub_explicit(&tenant->refs, 1, memory_order_acq_rel) == 1) {
-        hak_wasm_host *host = tenant->host;
-        hak_wasm_tenant *parent = tenant->parent;
-        if (tenant->listed) {
-            pthread_mutex_lock(&host->lock);
-            hak_wasm_tenant **at = &host->retired;
-            while (*at != tenant)
-                at = &(*at)->next;
-            *at = tenant->next;
-            pthread_mutex_unlock(&host->lock);
-        }
-        hk_wasm_tenant_release(tenant);
-        tenant = parent;
-    }
-}
-
-size_t hk_wasm_tenant_committed(const hak_wasm_tenant *tenant)
-{
-    hak_stats stats;
-    stats.size = sizeof stats;
-    hak_ctx_stats(tenant->ctx, &stats);
-    return stats.committed_bytes;
-}
-
-static void destroy_context(hak_wasm_tenant *tenant)
-{
-    hak_ctx_destroy(tenant->ctx);
-    tenant->ctx = NULL;
-    pthread_mutex_unlock(&tenant->lock);
-    hk_wasm_tenant_unref(tenant);
-}
-
 static bool seems_empty(const hak_wasm_tenant *tenant)
 {
     return (ptrdiff_t)tenant->blocks <= 0;
@@ -141,16 +40,133 @@ static bool is_empty(hak_wasm_tenant *tenant)
     return stats.live_blocks == 0;
 }
 
-void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant)
+/* The group whose limit counts for contexts of this tenant. */
+static hak_quota *quota_of(const hak_wasm_tenant *tenant)
+{
+    return tenant->quota || !tenant->parent ? tenant->quota : quota_of(tenant->parent);
+}
+
+static hak_ctx *new_context(hak_wasm_tenant *tenant)
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.name = tenant->name;
+    options.user = tenant;
+    options.quota = quota_of(tenant);
+    options.labels = names + 1;
+    options.label_count = HAK_WASM_LABELS - 1;
+    return hak_ctx_new(tenant->host->space, &options);
+}
+
+/* A context that others had, and that is empty, is replaced before a limit holds for it. Under the lock. */
+static void renew(hak_wasm_tenant *tenant)
+{
+    hak_ctx *fresh = tenant->closes && is_empty(tenant) ? new_context(tenant) : NULL;
+    if (!fresh) return;
+    hak_ctx_destroy(tenant->ctx);
+    tenant->ctx = fresh;
+    tenant->closes = 0;
+}
+
+void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)
+{
+    size_t hard = limits->heap_soft ? 0 : limits->heap_bytes;
+    atomic_store(&tenant->heap_limit, limits->heap_bytes);
+    atomic_store(&tenant->account[HKW_BYTES].limit, limits->linear_bytes);
+    atomic_store(&tenant->account[HKW_INSTANCES].limit, limits->instances);
+    if (tenant->quota) {
+        hak_quota_set(tenant->quota, hard);
+        if (tenant == tenant->host->root && limits->heap_bytes) hkw_spares_drop(tenant->host, UINT64_MAX);
+        return;
+    }
+    pthread_mutex_lock(&tenant->lock);
+    if (limits->heap_bytes) renew(tenant);
+    hak_limit(tenant->ctx, 0, hard, NULL, NULL);
+    pthread_mutex_unlock(&tenant->lock);
+}
+
+void hkw_tenant_release(hak_wasm_tenant *tenant)
+{
+    hak_quota_delete(tenant->quota);
+    pthread_mutex_destroy(&tenant->lock);
+    free(tenant);
+}
+
+static hak_wasm_tenant *make(hak_wasm_host *host, hak_wasm_tenant *parent, bool children)
+{
+    hak_wasm_tenant *tenant = calloc(1, sizeof *tenant);
+    if (!tenant) return NULL;
+    tenant->host = host;
+    tenant->parent = parent;
+    atomic_init(&tenant->refs, 1);
+    pthread_mutex_init(&tenant->lock, NULL);
+    bool ok = !children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
+    if (ok) tenant->ctx = new_context(tenant);
+    if (!tenant->ctx) {
+        hkw_tenant_release(tenant);
+        return NULL;
+    }
+    if (parent) atomic_fetch_add_explicit(&parent->refs, 1, memory_order_relaxed);
+    return tenant;
+}
+
+hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *given)
+{
+    hak_wasm_tenant_options o = HAK_WASM_TENANT_OPTIONS_INIT;
+    if (given && !hak_sized_copy(&o, sizeof o, given)) return NULL;
+    hak_wasm_tenant *parent = o.parent ? o.parent : host->root, *tenant = NULL;
+    if (parent && (!parent->quota || parent->host != host)) return NULL;
+    if (parent && parent == host->root && !o.children) tenant = hkw_spare_take(host, &o.limits);
+    if (!tenant) tenant = make(host, parent, o.children);
+    if (!tenant) return NULL;
+    strncpy(tenant->name, o.name ? o.name : "", sizeof tenant->name - 1);
+    hak_wasm_tenant_limit(tenant, &o.limits);
+    return tenant;
+}
+
+void hkw_tenant_unref(hak_wasm_tenant *tenant)
+{
+    while (tenant && atomic_fetch_sub_explicit(&tenant->refs, 1, memory_order_acq_rel) == 1) {
+        hak_wasm_host *host = tenant->host;
+        hak_wasm_tenant *parent = tenant->parent;
+        if (tenant->listed) {
+            pthread_mutex_lock(&host->lock);
+            hak_wasm_tenant **at = &host->retired;
+            while (*at != tenant)
+                at = &(*at)->next;
+            *at = tenant->next;
+            pthread_mutex_unlock(&host->lock);
+        }
+        hkw_tenant_release(tenant);
+        tenant = parent;
+    }
+}
+
+size_t hkw_tenant_committed(const hak_wasm_tenant *tenant)
+{
+    hak_stats stats;
+    stats.size = sizeof stats;
+    hak_ctx_stats(tenant->ctx, &stats);
+    return stats.committed_bytes;
+}
+
+static void destroy_context(hak_wasm_tenant *tenant)
+{
+    hak_ctx_destroy(tenant->ctx);
+    tenant->ctx = NULL;
+    pthread_mutex_unlock(&tenant->lock);
+    hkw_tenant_unref(tenant);
+}
+
+void hkw_tenant_unlock(hak_wasm_tenant *tenant)
 {
     if (tenant->closed && tenant->ctx && is_empty(tenant)) destroy_context(tenant);
     else pthread_mutex_unlock(&tenant->lock);
 }
 
-static void end_memory_of(void *user, hk_wasm_slot *slot)
+static void end_memory_of(void *user, hkw_slot *slot)
 {
     hak_wasm_tenant *tenant = user;
-    if (atomic_load(&slot->tenant) == tenant) hk_wasm_memory_end(tenant->host, slot);
+    if (atomic_load(&slot->tenant) == tenant) hkw_memory_end(tenant->host, slot);
 }
 
 /* Destroys the context, or leaves that to its last block. Takes the lock over. */
@@ -171,7 +187,7 @@ static bool end(hak_wasm_tenant *tenant, bool whatever_lives)
     return gone;
 }
 
-bool hk_wasm_tenant_end(hak_wasm_tenant *tenant)
+bool hkw_tenant_end(hak_wasm_tenant *tenant)
 {
     pthread_mutex_lock(&tenant->lock);
     return end(tenant, false);
@@ -182,14 +198,15 @@ void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
     hak_wasm_host *host = tenant->host;
     if (tenant == host->root) return;
     if (how == HAK_WASM_BULK) {
-        if (atomic_load(&tenant->own_memories)) hk_wasm_slots_each(&host->slots, end_memory_of, tenant);
+        if (atomic_load(&tenant->own_memories)) hkw_slots_each(&host->slots, end_memory_of, tenant);
+        hak_wasm_uncharge(tenant, atomic_load(&tenant->own_charged));
         while (atomic_load(&tenant->own_instances))
             hak_wasm_dismiss(tenant);
     }
     pthread_mutex_lock(&tenant->lock);
     if (how == HAK_WASM_RETIRE && seems_empty(tenant) && atomic_load(&tenant->refs) == 1) {
         pthread_mutex_unlock(&tenant->lock); /* it is the caller's alone */
-        if (hk_wasm_spare_give(tenant)) return;
+        if (hkw_spare_give(tenant)) return;
         pthread_mutex_lock(&tenant->lock);
     }
     end(tenant, how == HAK_WASM_BULK);
@@ -221,10 +238,10 @@ static bool is_full(hak_wasm_tenant *tenant)
 int hak_wasm_admit(hak_wasm_tenant *tenant)
 {
     if (is_full(tenant)) {
-        atomic_fetch_add_explicit(&tenant->account[HK_WASM_INSTANCES].refused, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&tenant->account[HKW_INSTANCES].refused, 1, memory_order_relaxed);
         return -1;
     }
-    if (!hk_wasm_charge(tenant, HK_WASM_INSTANCES, 1)) return -1;
+    if (!hkw_charge(tenant, HKW_INSTANCES, 1)) return -1;
     atomic_fetch_add_explicit(&tenant->own_instances, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
     return 0;
@@ -232,7 +249,7 @@ int hak_wasm_admit(hak_wasm_tenant *tenant)
 
 void hak_wasm_dismiss(hak_wasm_tenant *tenant)
 {
-    hk_wasm_uncharge(tenant, HK_WASM_INSTANCES, 1);
+    hkw_uncharge(tenant, HKW_INSTANCES, 1);
     atomic_fetch_sub_explicit(&tenant->own_instances, 1, memory_order_relaxed);
-    hk_wasm_tenant_unref(tenant);
+    hkw_tenant_unref(tenant);
 }

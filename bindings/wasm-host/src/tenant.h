@@ -5,21 +5,21 @@
 #include "slot.h"
 
 /* A counter with a limit; those of the parents count too. */
-typedef struct hk_wasm_account {
+typedef struct hkw_account {
     _Atomic size_t used, peak, limit;
     _Atomic uint64_t refused;
-} hk_wasm_account;
+} hkw_account;
 
-typedef enum hk_wasm_counted { HK_WASM_BYTES, HK_WASM_INSTANCES, HK_WASM_ACCOUNTS } hk_wasm_counted;
+typedef enum hkw_counted { HKW_BYTES, HKW_INSTANCES, HKW_ACCOUNTS } hkw_counted;
 
 struct hak_wasm_tenant {
-    char name[48]; /* first: hak_ctx_name of the context leads back to the tenant */
+    char name[48];
     hak_wasm_host *host;
     hak_wasm_tenant *parent;
     hak_quota *quota;          /* of those with children */
     _Atomic size_t heap_limit; /* hard or soft; 0 = none */
-    hk_wasm_account account[HK_WASM_ACCOUNTS];
-    _Atomic size_t own_bytes, own_memories, own_instances;
+    hkw_account account[HKW_ACCOUNTS];
+    _Atomic size_t own_bytes, own_charged, own_memories, own_instances;
     _Atomic size_t refs;   /* one for the context, each memory, each instance, each child */
     hak_wasm_tenant *next; /* retired, or spare */
     size_t committed;      /* while spare, by the last look */
@@ -33,14 +33,14 @@ struct hak_wasm_tenant {
     pthread_mutex_t lock; /* contexts are for one thread at a time */
 };
 
-typedef struct hk_wasm_spares {
+typedef struct hkw_spares {
     _Alignas(128) pthread_mutex_t lock;
     hak_wasm_tenant *first;
     unsigned count;
-} hk_wasm_spares;
+} hkw_spares;
 
 struct hak_wasm_host {
-    hk_wasm_slots slots;
+    hkw_slots slots;
     hak_space *space;
     hak_wasm_tenant *root;
     uint64_t decay_ns;
@@ -48,35 +48,36 @@ struct hak_wasm_host {
     _Atomic size_t image_bytes;
     pthread_mutex_t lock;
     hak_wasm_tenant *retired; /* tenants with survivors, under lock */
-    hk_wasm_spares spare[HK_WASM_SHARDS];
+    hkw_spares spare[HKW_SHARDS];
 };
 
 /* The tenant that allocations of this thread are for. */
-hak_wasm_tenant *hk_wasm_tenant_current(hak_wasm_host *host);
-void hk_wasm_tenant_unref(hak_wasm_tenant *tenant);
+hak_wasm_tenant *hkw_tenant_current(hak_wasm_host *host);
+void hkw_tenant_unref(hak_wasm_tenant *tenant);
 /* Unlocks after blocks were freed: a closed tenant goes with its last one. */
-void hk_wasm_tenant_unlock(hak_wasm_tenant *tenant);
+void hkw_tenant_unlock(hak_wasm_tenant *tenant);
 /* For one that nobody refers to. False: a block of its lives after all, the last one takes it along. */
-bool hk_wasm_tenant_end(hak_wasm_tenant *tenant);
+bool hkw_tenant_end(hak_wasm_tenant *tenant);
 /* The tenant's struct alone, for the end of the host. */
-void hk_wasm_tenant_release(hak_wasm_tenant *tenant);
+void hkw_tenant_release(hak_wasm_tenant *tenant);
 
-void hk_wasm_spares_init(hak_wasm_host *host);
-void hk_wasm_spares_destroy(hak_wasm_host *host);
+void hkw_spares_init(hak_wasm_host *host);
+void hkw_spares_destroy(hak_wasm_host *host);
 /* Keeps a closed tenant that nobody refers to and whose context seems to be empty; false = it is not kept. */
-bool hk_wasm_spare_give(hak_wasm_tenant *tenant);
-/* A child of the host's tenant, as new but for name and limits. NULL = none is small enough for these. */
-hak_wasm_tenant *hk_wasm_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
+bool hkw_spare_give(hak_wasm_tenant *tenant);
+/* A child of the host's tenant, as new but for name, limits and what its context has committed. NULL = there
+ * is none, or a heap limit holds. */
+hak_wasm_tenant *hkw_spare_take(hak_wasm_host *host, const hak_wasm_limits *limits);
 /* Ends spares that became so before this epoch. Returns their bytes. */
-size_t hk_wasm_spares_drop(hak_wasm_host *host, uint64_t before);
+size_t hkw_spares_drop(hak_wasm_host *host, uint64_t before);
 
-bool hk_wasm_charge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
-void hk_wasm_uncharge(hak_wasm_tenant *tenant, hk_wasm_counted what, size_t n);
+bool hkw_charge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+void hkw_uncharge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 
 /* Committed bytes of its context alone. Under the lock, or with nobody else about. */
-size_t hk_wasm_tenant_committed(const hak_wasm_tenant *tenant);
+size_t hkw_tenant_committed(const hak_wasm_tenant *tenant);
 
 /* Takes a live memory from its tenant and gives the slot back. */
-void hk_wasm_memory_end(hak_wasm_host *host, hk_wasm_slot *slot);
+void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot);
 
 #endif

@@ -16,33 +16,33 @@ struct hak_wasm_wamr {
 };
 
 /* Instance and environment; false with a text in error. */
-bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size);
-void hk_wasm_wamr_end(hak_wasm_wamr *guest);
+bool hkw_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size);
+void hkw_wamr_end(hak_wasm_wamr *guest);
 
 /* ---- state.c: behind WAMR's public headers ------------------------------------------------------- */
 
 /* Bytes of the memories that the module asks for at first. */
-uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module);
+uint64_t hkw_wamr_initial_bytes(wasm_module_t module);
 /* Pages that its memory may grow to by its own word. */
-uint32_t hk_wasm_wamr_max_pages(wasm_module_t module);
-/* Base of the linear memory; NULL = none. */
-void *hk_wasm_wamr_memory(wasm_module_inst_t instance);
-/* The memory has this many bytes from now on; what they hold is the caller's affair. Another number than
- * before has to be the size of a memory of this module at some time. */
-void hk_wasm_wamr_set_memory_size(wasm_module_inst_t instance, uint64_t bytes);
+uint32_t hkw_wamr_max_pages(wasm_module_t module);
+/* Base of the linear memory; NULL = none, or one without a page, for which WAMR has no base. */
+void *hkw_wamr_memory(wasm_module_inst_t instance);
+/* The memory is at `base` and has this many bytes from now on; NULL and 0 = no page. What it was before is
+ * the caller's affair. The number has to be the size of a memory of this module at some time. */
+void hkw_wamr_set_memory(wasm_module_inst_t instance, void *base, uint64_t bytes);
 
 /* Whether the state is made of numbers only, so that it can be copied. */
-bool hk_wasm_wamr_copyable(wasm_module_t module);
-/* Bytes of globals, tables and marks of dropped segments. */
-size_t hk_wasm_wamr_state_size(wasm_module_inst_t instance);
-void hk_wasm_wamr_state_save(wasm_module_inst_t instance, void *state);
-void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state);
+bool hkw_wamr_copyable(wasm_module_t module);
+/* Bytes of globals, tables, marks of dropped segments and the exit code. */
+size_t hkw_wamr_state_size(wasm_module_inst_t instance);
+void hkw_wamr_state_save(wasm_module_inst_t instance, void *state);
+void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state);
 
 /* File descriptors: bytes of the table, and the table. */
-size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance);
-void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files);
+size_t hkw_wamr_files_size(wasm_module_inst_t instance);
+void hkw_wamr_files_save(wasm_module_inst_t instance, void *files);
 /* Whether the instance's descriptors are those of the saved table. `exact` = false leaves out the identity of
  * open files, which no two instances have in common. */
-bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
+bool hkw_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
 
 #endif

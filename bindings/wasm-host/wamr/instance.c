@@ -20,21 +20,21 @@ static bool prepare(hak_wasm_wamr *guest)
 {
     static _Atomic uint64_t instances;
     guest->serial = ++instances;
-    guest->files_size = hk_wasm_wamr_files_size(guest->instance);
+    guest->files_size = hkw_wamr_files_size(guest->instance);
     if (guest->files_size) {
         guest->files = hak_wasm_alloc(hak_wasm_tenant_host(guest->tenant), guest->files_size);
         if (!guest->files) return false;
-        hk_wasm_wamr_files_save(guest->instance, guest->files);
+        hkw_wamr_files_save(guest->instance, guest->files);
     }
     hak_wasm_enter(guest->tenant, HAK_WASM_STACK);
     guest->env = wasm_runtime_create_exec_env(guest->instance, guest->stack_size);
-    return guest->env != NULL;
+    return guest->env;
 }
 
-bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
+bool hkw_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
 {
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
-    uint64_t bytes = hk_wasm_wamr_initial_bytes(guest->module), most = hak_wasm_slot_bytes(host);
+    uint64_t bytes = hkw_wamr_initial_bytes(guest->module), most = hak_wasm_slot_bytes(host);
     if (most > MAX_PAGES * PAGE_BYTES) most = MAX_PAGES * PAGE_BYTES;
     if (bytes > most) {
         snprintf(error, error_size, "the module wants %llu bytes of linear memory, a slot has %llu",
@@ -42,19 +42,19 @@ bool hk_wasm_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
         return false;
     }
     uint32_t pages = (uint32_t)(most / PAGE_BYTES);
-    if (hk_wasm_wamr_max_pages(guest->module) <= pages) pages = 0; /* the module's own */
+    if (hkw_wamr_max_pages(guest->module) <= pages) pages = 0; /* the module's own */
     InstantiationArgs args = {guest->stack_size, 0, pages};
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
     guest->instance = wasm_runtime_instantiate_ex(guest->module, &args, error, error_size);
     if (guest->instance && !prepare(guest)) {
         snprintf(error, error_size, "no memory for the instance");
-        hk_wasm_wamr_end(guest);
+        hkw_wamr_end(guest);
     }
     hak_wasm_leave(before);
-    return guest->instance != NULL;
+    return guest->instance;
 }
 
-void hk_wasm_wamr_end(hak_wasm_wamr *guest)
+void hkw_wamr_end(hak_wasm_wamr *guest)
 {
     if (guest->env) wasm_runtime_destroy_exec_env(guest->env);
     if (guest->instance) wasm_runtime_deinstantiate(guest->instance);
@@ -82,7 +82,7 @@ hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module,
     guest->tenant = tenant;
     guest->module = module;
     guest->stack_size = stack_size;
-    if (!hk_wasm_wamr_begin(guest, error, error_size)) {
+    if (!hkw_wamr_begin(guest, error, error_size)) {
         hak_wasm_wamr_close(guest);
         return NULL;
     }
@@ -93,7 +93,7 @@ void hak_wasm_wamr_close(hak_wasm_wamr *guest)
 {
     if (!guest) return;
     hak_wasm_tenant *tenant = guest->tenant;
-    hk_wasm_wamr_end(guest);
+    hkw_wamr_end(guest);
     hak_wasm_free(hak_wasm_tenant_host(tenant), guest);
     hak_wasm_dismiss(tenant);
 }

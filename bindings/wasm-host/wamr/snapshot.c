@@ -7,7 +7,7 @@ struct hak_wasm_wamr_snapshot {
     hak_wasm_tenant *tenant;
     wasm_module_t module;
     uint64_t serial;       /* of the instance that it was taken of */
-    hak_wasm_image *image; /* NULL = no memory */
+    hak_wasm_image *image; /* NULL = no memory, or one without a page */
     size_t state_size, files_size;
     uint64_t bytes[]; /* the state, then the files */
 };
@@ -17,12 +17,14 @@ static void *files_of(hak_wasm_wamr_snapshot *snapshot)
     return (char *)snapshot->bytes + snapshot->state_size;
 }
 
-hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest)
+hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why)
 {
-    if (!hk_wasm_wamr_copyable(guest->module)) return NULL;
+    *why = "it has a table or a global of external references";
+    if (!hkw_wamr_copyable(guest->module)) return NULL;
+    *why = "there is no memory for a snapshot";
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
-    size_t state = (hk_wasm_wamr_state_size(guest->instance) + 7) & ~(size_t)7;
-    size_t files = hk_wasm_wamr_files_size(guest->instance);
+    size_t state = (hkw_wamr_state_size(guest->instance) + 7) & ~(size_t)7;
+    size_t files = hkw_wamr_files_size(guest->instance);
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
     hak_wasm_wamr_snapshot *snapshot = hak_wasm_calloc(host, 1, sizeof *snapshot + state + files);
     hak_wasm_leave(before);
@@ -32,13 +34,14 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest)
     snapshot->serial = guest->serial;
     snapshot->state_size = state;
     snapshot->files_size = files;
-    void *memory = hk_wasm_wamr_memory(guest->instance);
+    void *memory = hkw_wamr_memory(guest->instance);
     if (memory && !(snapshot->image = hak_wasm_image_take(host, memory))) {
         hak_wasm_free(host, snapshot);
         return NULL;
     }
-    hk_wasm_wamr_state_save(guest->instance, snapshot->bytes);
-    hk_wasm_wamr_files_save(guest->instance, files_of(snapshot));
+    hkw_wamr_state_save(guest->instance, snapshot->bytes);
+    hkw_wamr_files_save(guest->instance, files_of(snapshot));
+    *why = NULL;
     return snapshot;
 }
 
@@ -54,8 +57,30 @@ static bool files_are_back(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapsho
 {
     wasm_module_inst_t instance = guest->instance;
     bool same = guest->serial == snapshot->serial;
-    return hk_wasm_wamr_files_equal(instance, files_of(snapshot), snapshot->files_size, same) &&
-           (same || hk_wasm_wamr_files_equal(instance, guest->files, guest->files_size, true));
+    return hkw_wamr_files_equal(instance, files_of(snapshot), snapshot->files_size, same) &&
+           (same || hkw_wamr_files_equal(instance, guest->files, guest->files_size, true));
+}
+
+/* Size and content, also from and to a memory without a page, which has no slot. */
+static bool memory_is_back(hak_wasm_wamr *guest, hak_wasm_image *image)
+{
+    hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
+    void *memory = hkw_wamr_memory(guest->instance);
+    if (!image) {
+        if (!memory) return true;
+        hkw_wamr_set_memory(guest->instance, NULL, 0);
+        return hak_wasm_memory_free(host, memory) == 0;
+    }
+    if (memory) {
+        if (hak_wasm_memory_reset(host, memory, image) != 0) return false;
+    } else {
+        hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
+        memory = hak_wasm_memory_adopt(host, image);
+        hak_wasm_leave(before);
+        if (!memory) return false;
+    }
+    hkw_wamr_set_memory(guest->instance, memory, hak_wasm_image_size(image));
+    return true;
 }
 
 int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
@@ -65,16 +90,11 @@ int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
     if (!files_are_back(guest, snapshot)) {
         char error[64];
         how = 1;
-        hk_wasm_wamr_end(guest);
-        if (!hk_wasm_wamr_begin(guest, error, sizeof error) || !files_are_back(guest, snapshot)) return -1;
+        hkw_wamr_end(guest);
+        if (!hkw_wamr_begin(guest, error, sizeof error) || !files_are_back(guest, snapshot)) return -1;
     }
-    hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
-    void *memory = hk_wasm_wamr_memory(guest->instance);
-    if (snapshot->image) {
-        if (!memory || hak_wasm_memory_reset(host, memory, snapshot->image) != 0) return -1;
-        hk_wasm_wamr_set_memory_size(guest->instance, hak_wasm_image_size(snapshot->image));
-    }
+    if (!memory_is_back(guest, snapshot->image)) return -1;
     wasm_runtime_clear_exception(guest->instance);
-    hk_wasm_wamr_state_load(guest->instance, snapshot->bytes);
+    hkw_wamr_state_load(guest->instance, snapshot->bytes);
     return how;
 }

@@ -6,6 +6,15 @@
 
 #include "guest.h"
 
+#if !WASM_DISABLE_HW_BOUND_CHECK || !WASM_MEM_ALLOC_WITH_USER_DATA || !WASM_MEM_ALLOC_WITH_USAGE ||          \
+    !WASM_ENABLE_LIBC_WASI || WASM_ENABLE_SHRUNK_MEMORY
+#error "hakmem: these settings of WAMR do not serve, see hakmem/wasm_wamr.h"
+#endif
+#if WASM_ENABLE_MULTI_MODULE || WASM_ENABLE_MULTI_MEMORY || WASM_ENABLE_SHARED_MEMORY || WASM_ENABLE_GC
+#error                                                                                                       \
+    "hakmem: a reset restores one memory, of the guest's own, and tables of indices, see hakmem/wasm_wamr.h"
+#endif
+
 #include <string.h>
 
 static WASMModuleInstance *inside(wasm_module_inst_t instance)
@@ -13,7 +22,7 @@ static WASMModuleInstance *inside(wasm_module_inst_t instance)
     return (WASMModuleInstance *)instance;
 }
 
-uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module_)
+uint64_t hkw_wamr_initial_bytes(wasm_module_t module_)
 {
     const WASMModule *module = (const WASMModule *)module_;
     uint64_t bytes = 0;
@@ -26,38 +35,41 @@ uint64_t hk_wasm_wamr_initial_bytes(wasm_module_t module_)
     return bytes;
 }
 
-uint32_t hk_wasm_wamr_max_pages(wasm_module_t module_)
+uint32_t hkw_wamr_max_pages(wasm_module_t module_)
 {
     const WASMModule *module = (const WASMModule *)module_;
     if (module->import_memory_count) return module->import_memories[0].u.memory.mem_type.max_page_count;
     return module->memory_count ? module->memories[0].max_page_count : 0;
 }
 
-void *hk_wasm_wamr_memory(wasm_module_inst_t instance)
+void *hkw_wamr_memory(wasm_module_inst_t instance)
 {
     WASMModuleInstance *inst = inside(instance);
     return inst->memory_count ? inst->memories[0]->memory_data : NULL;
 }
 
-void hk_wasm_wamr_set_memory_size(wasm_module_inst_t instance, uint64_t bytes)
+void hkw_wamr_set_memory(wasm_module_inst_t instance, void *base, uint64_t bytes)
 {
     WASMMemoryInstance *memory = inside(instance)->memories[0];
-    if (memory->memory_data_size == bytes) return;
-    memory->cur_page_count = (uint32)(bytes / memory->num_bytes_per_page);
+    /* A page of a memory that cannot grow is all of it, maybe 0 bytes. */
+    memory->cur_page_count = bytes ? (uint32)(bytes / memory->num_bytes_per_page) : 0;
+    memory->memory_data = base;
     memory->memory_data_size = bytes;
-    memory->memory_data_end = memory->memory_data + bytes;
+    memory->memory_data_end = base ? memory->memory_data + bytes : NULL;
     memory->heap_data = memory->heap_data_end = memory->memory_data_end;
 }
 
 /* ---- Globals, tables, dropped segments ----------------------------------------------------------- */
 
-bool hk_wasm_wamr_copyable(wasm_module_t module_)
+bool hkw_wamr_copyable(wasm_module_t module_)
 {
     const WASMModule *module = (const WASMModule *)module_;
     for (uint32 i = 0; i < module->import_table_count; i++)
         if (module->import_tables[i].u.table.table_type.elem_type == VALUE_TYPE_EXTERNREF) return false;
     for (uint32 i = 0; i < module->table_count; i++)
         if (module->tables[i].table_type.elem_type == VALUE_TYPE_EXTERNREF) return false;
+    for (uint32 i = 0; i < module->import_global_count; i++)
+        if (module->import_globals[i].u.global.type.val_type == VALUE_TYPE_EXTERNREF) return false;
     for (uint32 i = 0; i < module->global_count; i++)
         if (module->globals[i].type.val_type == VALUE_TYPE_EXTERNREF) return false;
     return true;
@@ -68,10 +80,10 @@ static size_t bitmap_bytes(const bh_bitmap *bitmap)
     return bitmap ? (bitmap->end_index - bitmap->begin_index + 7) / 8 : 0;
 }
 
-size_t hk_wasm_wamr_state_size(wasm_module_inst_t instance)
+size_t hkw_wamr_state_size(wasm_module_inst_t instance)
 {
     const WASMModuleInstance *inst = inside(instance);
-    size_t n = inst->global_data_size;
+    size_t n = inst->global_data_size + sizeof(uint32_t);
     n += bitmap_bytes(inst->e->common.data_dropped) + bitmap_bytes(inst->e->common.elem_dropped);
     for (uint32 i = 0; i < inst->table_count; i++)
         n += sizeof(uint32) + inst->tables[i]->cur_size * sizeof(table_elem_type_t);
@@ -89,6 +101,9 @@ static void transfer_all(wasm_module_inst_t instance, char *at, bool save)
 {
     WASMModuleInstance *inst = inside(instance);
     bh_bitmap *bitmaps[] = {inst->e->common.data_dropped, inst->e->common.elem_dropped};
+    WASIContext *wasi = wasm_runtime_get_wasi_ctx((WASMModuleInstanceCommon *)instance);
+    uint32_t exit_code = 0;
+    at = transfer(at, wasi ? &wasi->exit_code : &exit_code, sizeof exit_code, save);
     at = transfer(at, inst->global_data, inst->global_data_size, save);
     for (size_t i = 0; i < 2; i++)
         if (bitmaps[i]) at = transfer(at, bitmaps[i]->map, bitmap_bytes(bitmaps[i]), save);
@@ -99,12 +114,12 @@ static void transfer_all(wasm_module_inst_t instance, char *at, bool save)
     }
 }
 
-void hk_wasm_wamr_state_save(wasm_module_inst_t instance, void *state)
+void hkw_wamr_state_save(wasm_module_inst_t instance, void *state)
 {
     transfer_all(instance, state, true);
 }
 
-void hk_wasm_wamr_state_load(wasm_module_inst_t instance, const void *state)
+void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state)
 {
     transfer_all(instance, (char *)(uintptr_t)state, false);
 }
@@ -128,23 +143,23 @@ static const file *files_of(const struct fd_table *table)
     return (const file *)(const void *)table->entries;
 }
 
-size_t hk_wasm_wamr_files_size(wasm_module_inst_t instance)
+size_t hkw_wamr_files_size(wasm_module_inst_t instance)
 {
     const struct fd_table *table = table_of(instance);
     return table ? table->size * sizeof(file) : 0;
 }
 
-void hk_wasm_wamr_files_save(wasm_module_inst_t instance, void *files)
+void hkw_wamr_files_save(wasm_module_inst_t instance, void *files)
 {
     const struct fd_table *table = table_of(instance);
     if (table && table->size) memcpy(files, files_of(table), table->size * sizeof(file));
 }
 
-bool hk_wasm_wamr_files_equal(wasm_module_inst_t instance, const void *saved, size_t size, bool exact)
+bool hkw_wamr_files_equal(wasm_module_inst_t instance, const void *saved, size_t size, bool exact)
 {
     const struct fd_table *table = table_of(instance);
     const file *then = saved;
-    if (hk_wasm_wamr_files_size(instance) != size) return false;
+    if (hkw_wamr_files_size(instance) != size) return false;
     for (size_t i = 0; i < size / sizeof(file); i++) {
         const file *now = &files_of(table)[i];
         if (exact ? now->object != then[i].object : !now->object != !then[i].object) return false;

@@ -1,9 +1,13 @@
 /* In place of wasm2c's memory functions, by the linker's --wrap. */
-#include <hakmem/wasm_wasm2c.h>
+#include "parts.h"
 
 #include <stdatomic.h>
 
-#define PAGE_BYTES UINT64_C(65536)
+/* Later versions tell 64-bit memories apart, and --wrap would put these functions in place of others. */
+_Static_assert(_Generic(&wasm_rt_allocate_memory, void (*)(wasm_rt_memory_t *, uint32_t, uint32_t) : 1,
+                        default : 0),
+               "hakmem: wasm-rt.h is not that of wabt 1.0.32");
+
 #define MAX_PAGES 65535u /* wasm_rt_memory_t.size has 32 bits */
 
 static _Atomic(hak_wasm_host *) default_host;
@@ -17,17 +21,22 @@ int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals)
     return 0;
 }
 
-static hak_wasm_host *host_of_thread(void)
+hak_wasm_host *hkw_wasm2c_host(void)
 {
     hak_wasm_tenant *tenant = hak_wasm_current().tenant;
     return tenant ? hak_wasm_tenant_host(tenant) : atomic_load(&default_host);
 }
 
-/* The host that has the memory; the thread may have another tenant by now. */
-static hak_wasm_host *host_of(const wasm_rt_memory_t *memory)
+hak_wasm_host *hkw_wasm2c_host_of_memory(const void *data)
 {
-    hak_wasm_host *host = host_of_thread();
-    return hak_wasm_is_memory(host, memory->data) ? host : atomic_load(&default_host);
+    hak_wasm_host *host = hkw_wasm2c_host();
+    return hak_wasm_is_memory(host, data) ? host : atomic_load(&default_host);
+}
+
+hak_wasm_host *hkw_wasm2c_host_of_block(const void *data)
+{
+    hak_wasm_host *host = hkw_wasm2c_host();
+    return hak_wasm_owns(host, data) ? host : atomic_load(&default_host);
 }
 
 void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, uint32_t max_pages);
@@ -36,11 +45,16 @@ void __wrap_wasm_rt_free_memory(wasm_rt_memory_t *memory);
 
 void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, uint32_t max_pages)
 {
-    memory->data = pages <= MAX_PAGES ? hak_wasm_memory_new(host_of_thread(), pages * PAGE_BYTES) : NULL;
+    hak_wasm_host *host = hkw_wasm2c_host();
+    memory->data = pages <= MAX_PAGES ? hak_wasm_memory_new(host, pages * HKW_WASM2C_PAGE) : NULL;
+    if (memory->data && !hkw_wasm2c_add(HKW_WASM2C_MEMORY, memory)) {
+        hak_wasm_memory_free(host, memory->data);
+        memory->data = NULL;
+    }
     if (!memory->data) wasm_rt_trap(WASM_RT_TRAP_OOB);
     memory->pages = pages;
     memory->max_pages = max_pages < MAX_PAGES ? max_pages : MAX_PAGES;
-    memory->size = (uint32_t)(pages * PAGE_BYTES);
+    memory->size = (uint32_t)(pages * HKW_WASM2C_PAGE);
 }
 
 uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
@@ -48,24 +62,17 @@ uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
     uint32_t before = memory->pages;
     uint64_t pages = (uint64_t)before + delta;
     if (delta == 0) return before;
-    if (pages > memory->max_pages ||
-        hak_wasm_memory_grow(host_of(memory), memory->data, pages * PAGE_BYTES) != 0)
+    if (pages > memory->max_pages || hak_wasm_memory_grow(hkw_wasm2c_host_of_memory(memory->data),
+                                                          memory->data, pages * HKW_WASM2C_PAGE) != 0)
         return UINT32_MAX;
     memory->pages = (uint32_t)pages;
-    memory->size = (uint32_t)(pages * PAGE_BYTES);
+    memory->size = (uint32_t)(pages * HKW_WASM2C_PAGE);
     return before;
 }
 
 void __wrap_wasm_rt_free_memory(wasm_rt_memory_t *memory)
 {
-    hak_wasm_memory_free(host_of(memory), memory->data);
+    hkw_wasm2c_remove(HKW_WASM2C_MEMORY, memory);
+    hak_wasm_memory_free(hkw_wasm2c_host_of_memory(memory->data), memory->data);
     memory->data = NULL;
-}
-
-int hak_wasm_wasm2c_reset(hak_wasm_host *host, wasm_rt_memory_t *memory, hak_wasm_image *image)
-{
-    if (hak_wasm_memory_reset(host, memory->data, image) != 0) return -1;
-    memory->size = (uint32_t)hak_wasm_image_size(image);
-    memory->pages = (uint32_t)(hak_wasm_image_size(image) / PAGE_BYTES);
-    return 0;
 }

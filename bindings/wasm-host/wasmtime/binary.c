@@ -1,6 +1,6 @@
 #include "binary.h"
 
-uint8_t hk_read_byte(hk_reader *r)
+uint8_t hkw_read_byte(hkw_reader *r)
 {
     if (r->p == r->end) {
         r->bad = true;
@@ -9,11 +9,11 @@ uint8_t hk_read_byte(hk_reader *r)
     return *r->p++;
 }
 
-uint64_t hk_read_leb(hk_reader *r)
+uint64_t hkw_read_leb(hkw_reader *r)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = hk_read_byte(r);
+        uint8_t byte = hkw_read_byte(r);
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80)) return value;
     }
@@ -22,7 +22,7 @@ uint64_t hk_read_leb(hk_reader *r)
     return 0;
 }
 
-void hk_read_skip(hk_reader *r, uint64_t n)
+void hkw_read_skip(hkw_reader *r, uint64_t n)
 {
     if (n > (uint64_t)(r->end - r->p)) {
         r->bad = true;
@@ -32,116 +32,116 @@ void hk_read_skip(hk_reader *r, uint64_t n)
     }
 }
 
-hk_reader hk_read_part(hk_reader *r, uint64_t n)
+hkw_reader hkw_read_part(hkw_reader *r, uint64_t n)
 {
-    hk_reader part = {r->p, r->p, false};
-    hk_read_skip(r, n);
+    hkw_reader part = {r->p, r->p, false};
+    hkw_read_skip(r, n);
     part.end = r->p;
     part.bad = r->bad;
     return part;
 }
 
-uint8_t hk_read_type(hk_reader *r)
+uint8_t hkw_read_type(hkw_reader *r)
 {
-    uint8_t type = hk_read_byte(r);
-    if (type == 0x63 || type == 0x64) hk_read_leb(r); /* (ref null? heaptype) */
+    uint8_t type = hkw_read_byte(r);
+    if (type == 0x63 || type == 0x64) hkw_read_leb(r); /* (ref null? heaptype) */
     return type;
 }
 
-void hk_read_limits(hk_reader *r)
+void hkw_read_limits(hkw_reader *r)
 {
-    uint8_t flags = hk_read_byte(r);
-    hk_read_leb(r);
-    if (flags & 1) hk_read_leb(r);
-    if (flags & 8) hk_read_leb(r); /* custom page size */
+    uint8_t flags = hkw_read_byte(r);
+    hkw_read_leb(r);
+    if (flags & 1) hkw_read_leb(r);
+    if (flags & 8) hkw_read_leb(r); /* custom page size */
 }
 
-static void skip_numbers(hk_reader *r, uint64_t count)
+static void skip_numbers(hkw_reader *r, uint64_t count)
 {
     while (count-- > 0 && !r->bad)
-        hk_read_leb(r);
+        hkw_read_leb(r);
 }
 
-static void skip_block_type(hk_reader *r)
+static void skip_block_type(hkw_reader *r)
 {
     if (r->p < r->end && (*r->p == 0x63 || *r->p == 0x64)) {
-        hk_read_type(r);
+        hkw_read_type(r);
     } else {
-        hk_read_leb(r);
+        hkw_read_leb(r);
     }
 }
 
-static void skip_memory_argument(hk_reader *r)
+static void skip_memory_argument(hkw_reader *r)
 {
-    uint64_t align = hk_read_leb(r);
-    if (align & 0x40) hk_read_leb(r); /* index of the memory */
-    hk_read_leb(r);
+    uint64_t align = hkw_read_leb(r);
+    if (align & 0x40) hkw_read_leb(r); /* index of the memory */
+    hkw_read_leb(r);
 }
 
-static void skip_catches(hk_reader *r)
+static void skip_catches(hkw_reader *r)
 {
-    for (uint64_t n = hk_read_leb(r); n > 0 && !r->bad; n--) {
-        skip_numbers(r, hk_read_byte(r) < 2 ? 2 : 1);
+    for (uint64_t n = hkw_read_leb(r); n > 0 && !r->bad; n--) {
+        skip_numbers(r, hkw_read_byte(r) < 2 ? 2 : 1);
     }
 }
 
 /* Prefix 0xFC: saturating conversions, bulk memory, tables, wide arithmetic. */
-static hk_effect read_misc(hk_reader *r)
+static hkw_effect read_misc(hkw_reader *r)
 {
-    uint64_t op = hk_read_leb(r);
-    if (op <= 7 || (op >= 19 && op <= 22)) return HK_EFFECT_NONE;
+    uint64_t op = hkw_read_leb(r);
+    if (op <= 7 || (op >= 19 && op <= 22)) return HKW_EFFECT_NONE;
     switch (op) {
     case 8:  /* memory.init */
     case 10: /* memory.copy */
         skip_numbers(r, 2);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 11: /* memory.fill */
     case 16: /* table.size */
         skip_numbers(r, 1);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 12: /* table.init */
     case 14: /* table.copy */
         skip_numbers(r, 2);
-        return HK_EFFECT_STATE;
+        return HKW_EFFECT_STATE;
     case 9:  /* data.drop */
     case 13: /* elem.drop */
     case 15: /* table.grow */
     case 17: /* table.fill */
         skip_numbers(r, 1);
-        return HK_EFFECT_STATE;
+        return HKW_EFFECT_STATE;
     default:
-        return HK_EFFECT_UNKNOWN;
+        return HKW_EFFECT_UNKNOWN;
     }
 }
 
 /* Prefix 0xFD: vectors. */
-static hk_effect read_vector(hk_reader *r)
+static hkw_effect read_vector(hkw_reader *r)
 {
-    uint64_t op = hk_read_leb(r);
+    uint64_t op = hkw_read_leb(r);
     if (op <= 11 || (op >= 84 && op <= 93)) {
         skip_memory_argument(r);
-        if (op >= 84 && op <= 91) hk_read_byte(r);
+        if (op >= 84 && op <= 91) hkw_read_byte(r);
     } else if (op == 12 || op == 13) {
-        hk_read_skip(r, 16);
+        hkw_read_skip(r, 16);
     } else if (op >= 21 && op <= 34) {
-        hk_read_byte(r);
+        hkw_read_byte(r);
     } else if (op > 0x113) {
-        return HK_EFFECT_UNKNOWN;
+        return HKW_EFFECT_UNKNOWN;
     }
-    return HK_EFFECT_NONE;
+    return HKW_EFFECT_NONE;
 }
 
-hk_effect hk_read_instruction(hk_reader *r)
+hkw_effect hkw_read_instruction(hkw_reader *r)
 {
-    uint8_t op = hk_read_byte(r);
-    if (op >= 0x45 && op <= 0xc4) return HK_EFFECT_NONE;
+    uint8_t op = hkw_read_byte(r);
+    if (op >= 0x45 && op <= 0xc4) return HKW_EFFECT_NONE;
     if (op >= 0x28 && op <= 0x3e) {
         skip_memory_argument(r);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     }
     switch (op) {
     case 0x0b:
-        return HK_EFFECT_END;
+        return HKW_EFFECT_END;
     case 0x00: /* unreachable */
     case 0x01: /* nop */
     case 0x05: /* else */
@@ -152,12 +152,12 @@ hk_effect hk_read_instruction(hk_reader *r)
     case 0xd1: /* ref.is_null */
     case 0xd3: /* ref.eq */
     case 0xd4: /* ref.as_non_null */
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x02: /* block */
     case 0x03: /* loop */
     case 0x04: /* if */
         skip_block_type(r);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x08: /* throw */
     case 0x0c: /* br */
     case 0x0d: /* br_if */
@@ -180,37 +180,37 @@ hk_effect hk_read_instruction(hk_reader *r)
     case 0xd5: /* br_on_null */
     case 0xd6: /* br_on_non_null */
         skip_numbers(r, 1);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x0e: /* br_table */
-        skip_numbers(r, hk_read_leb(r));
+        skip_numbers(r, hkw_read_leb(r));
         skip_numbers(r, 1);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x11: /* call_indirect */
     case 0x13: /* return_call_indirect */
         skip_numbers(r, 2);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x1c: /* select with types */
-        for (uint64_t n = hk_read_leb(r); n > 0 && !r->bad; n--)
-            hk_read_type(r);
-        return HK_EFFECT_NONE;
+        for (uint64_t n = hkw_read_leb(r); n > 0 && !r->bad; n--)
+            hkw_read_type(r);
+        return HKW_EFFECT_NONE;
     case 0x1f: /* try_table */
         skip_block_type(r);
         skip_catches(r);
-        return HK_EFFECT_NONE;
+        return HKW_EFFECT_NONE;
     case 0x26: /* table.set */
         skip_numbers(r, 1);
-        return HK_EFFECT_STATE;
+        return HKW_EFFECT_STATE;
     case 0x43: /* f32.const */
-        hk_read_skip(r, 4);
-        return HK_EFFECT_NONE;
+        hkw_read_skip(r, 4);
+        return HKW_EFFECT_NONE;
     case 0x44: /* f64.const */
-        hk_read_skip(r, 8);
-        return HK_EFFECT_NONE;
+        hkw_read_skip(r, 8);
+        return HKW_EFFECT_NONE;
     case 0xfc:
         return read_misc(r);
     case 0xfd:
         return read_vector(r);
     default: /* garbage collected types (0xFB), atomics (0xFE), the first exception proposal */
-        return HK_EFFECT_UNKNOWN;
+        return HKW_EFFECT_UNKNOWN;
     }
 }

@@ -1,34 +1,34 @@
 /* Reading a module's binary: numbers, limits, single instructions. */
-#ifndef HK_WASMTIME_BINARY_H
-#define HK_WASMTIME_BINARY_H
+#ifndef HKW_WASMTIME_BINARY_H
+#define HKW_WASMTIME_BINARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* `bad` is set by a read past the end and stays; what is read then is 0. */
-typedef struct hk_reader {
+typedef struct hkw_reader {
     const uint8_t *p, *end;
     bool bad;
-} hk_reader;
+} hkw_reader;
 
-uint8_t hk_read_byte(hk_reader *r);
-uint64_t hk_read_leb(hk_reader *r);
-void hk_read_skip(hk_reader *r, uint64_t n);
+uint8_t hkw_read_byte(hkw_reader *r);
+uint64_t hkw_read_leb(hkw_reader *r);
+void hkw_read_skip(hkw_reader *r, uint64_t n);
 /* A part of n bytes as a reader of its own; r goes on behind it. */
-hk_reader hk_read_part(hk_reader *r, uint64_t n);
+hkw_reader hkw_read_part(hkw_reader *r, uint64_t n);
 /* One value or reference type; returns its first byte. */
-uint8_t hk_read_type(hk_reader *r);
-void hk_read_limits(hk_reader *r);
+uint8_t hkw_read_type(hkw_reader *r);
+void hkw_read_limits(hkw_reader *r);
 
-typedef enum hk_effect {
-    HK_EFFECT_NONE,    /* nothing outside of stack, locals, globals and memory */
-    HK_EFFECT_END,     /* `end`: nothing either, and closes a constant expression */
-    HK_EFFECT_STATE,   /* changes a table or drops a segment */
-    HK_EFFECT_UNKNOWN, /* not an instruction that this file knows; the reader cannot go on */
-} hk_effect;
+typedef enum hkw_effect {
+    HKW_EFFECT_NONE,    /* nothing outside of stack, locals, globals and memory */
+    HKW_EFFECT_END,     /* `end`: nothing either, and closes a constant expression */
+    HKW_EFFECT_STATE,   /* changes a table or drops a segment */
+    HKW_EFFECT_UNKNOWN, /* not an instruction that this file knows; the reader cannot go on */
+} hkw_effect;
 
 /* Reads one instruction with its immediates. */
-hk_effect hk_read_instruction(hk_reader *r);
+hkw_effect hkw_read_instruction(hkw_reader *r);
 
 #endif

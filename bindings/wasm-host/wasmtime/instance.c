@@ -17,8 +17,8 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
 {
     hak_wasm_host *host = hak_wasm_tenant_host(tenant);
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
-    hk_module binary;
-    hk_module_read(bytes, size, &binary);
+    hkw_module binary;
+    hkw_module_read(bytes, size, &binary);
     hak_wasmtime_module *m = hak_wasm_calloc(host, 1, sizeof *m);
     if (!m) {
         *error = wasmtime_error_new("hakmem: no memory for a module");
@@ -27,8 +27,13 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
         m->engine = engine;
         m->globals = binary.globals;
         m->refused = binary.refused;
+        m->tables = binary.tables;
+        m->table_count = binary.table_count;
+        m->passive = binary.passive;
+        binary.tables = NULL;
         *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
                                      binary.bytes ? binary.size : size, &m->module);
+        if (!*error && binary.broken) *error = wasmtime_error_new(binary.broken);
         if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
         if (*error) {
             hak_wasmtime_module_delete(m);
@@ -36,6 +41,7 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
         }
     }
     free(binary.bytes);
+    free(binary.tables);
     hak_wasm_leave(before);
     return m;
 }
@@ -45,6 +51,7 @@ void hak_wasmtime_module_delete(hak_wasmtime_module *module)
     if (!module) return;
     if (module->linked) wasmtime_instance_pre_delete(module->linked);
     if (module->module) wasmtime_module_delete(module->module);
+    free(module->tables);
     hak_wasm_free(module->host, module);
 }
 
@@ -53,17 +60,18 @@ const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module)
     return module->refused;
 }
 
-/* Where the state is, by the exports that hk_module_read added. Most instances are never asked. */
+/* Where the state is, by the exports that hkw_module_read added. Most instances are never asked. */
 static void find_state(hak_wasmtime_instance *i)
 {
     if (i->base) return;
     wasmtime_extern_t item;
-    wasmtime_instance_export_get(i->context, &i->instance, HK_EXPORT_MEMORY, strlen(HK_EXPORT_MEMORY), &item);
+    wasmtime_instance_export_get(i->context, &i->instance, HKW_EXPORT_MEMORY, strlen(HKW_EXPORT_MEMORY),
+                                 &item);
     i->base = wasmtime_memory_data(i->context, &item.of.memory);
     i->memory = item.of.memory;
     for (uint32_t n = 0; n < i->module->globals; n++) {
         char name[32];
-        int length = snprintf(name, sizeof name, HK_EXPORT_GLOBAL "%u", (unsigned)n);
+        int length = snprintf(name, sizeof name, HKW_EXPORT_GLOBAL "%u", (unsigned)n);
         wasmtime_instance_export_get(i->context, &i->instance, name, (size_t)length, &item);
         i->globals[n] = item.of.global;
     }
@@ -88,10 +96,15 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
         i->tenant = tenant;
         i->module = module;
         i->base = NULL;
+        i->charged = 0;
         i->store = wasmtime_store_new(module->engine, data, NULL);
         i->context = wasmtime_store_context(i->store);
-        if (prepare) prepare(i->context, data);
-        *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
+        if (hkw_tables_begin(i)) {
+            if (prepare) prepare(i->store, data);
+            *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
+        } else {
+            *error = wasmtime_error_new("hakmem: the tables do not fit into the tenant's limit");
+        }
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);
             i = NULL;
@@ -107,6 +120,7 @@ void hak_wasmtime_instance_close(hak_wasmtime_instance *i)
     hak_wasm_tenant *tenant = i->tenant;
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
     wasmtime_store_delete(i->store);
+    hkw_tables_end(i);
     hak_wasm_free(i->module->host, i);
     hak_wasm_leave(before);
     hak_wasm_dismiss(tenant);
@@ -174,7 +188,7 @@ static int fit(hak_wasmtime_instance *i, size_t wanted)
     if (size > wanted) return -1;
     uint64_t before;
     wasmtime_error_t *error =
-        wasmtime_memory_grow(i->context, &i->memory, (wanted - size) / HK_WASM_PAGE, &before);
+        wasmtime_memory_grow(i->context, &i->memory, (wanted - size) / HKW_PAGE, &before);
     if (error) wasmtime_error_delete(error);
     return error ? -1 : 0;
 }

@@ -6,13 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECTION_IMPORT = 2, SECTION_MEMORY = 5, SECTION_GLOBAL = 6, SECTION_EXPORT = 7, SECTION_CODE = 10 };
+enum {
+    SECTION_IMPORT = 2,
+    SECTION_TABLE = 4,
+    SECTION_MEMORY = 5,
+    SECTION_GLOBAL = 6,
+    SECTION_EXPORT = 7,
+    SECTION_ELEMENT = 9,
+    SECTION_CODE = 10
+};
 enum { EXTERN_FUNCTION, EXTERN_TABLE, EXTERN_MEMORY, EXTERN_GLOBAL, EXTERN_TAG };
 
 /* What one pass over the binary found. */
 typedef struct scan {
     const uint8_t *bytes;
-    hk_reader exports;         /* content of the export section, or empty */
+    hkw_reader exports;        /* content of the export section, or empty */
     const uint8_t *exports_at; /* where that section begins, or where it belongs */
     const uint8_t *exports_end;
     uint32_t export_count;
@@ -21,25 +29,88 @@ typedef struct scan {
     uint32_t *globals; /* indices of the mutable ones */
     uint32_t global_count;
     const char *refused;
+    hkw_table *tables;
+    uint32_t table_count;
+    uint64_t passive;
+    const char *broken;
 } scan;
 
-static void read_imports(scan *s, hk_reader r)
+/* An expression of constants, its end included. Those of GC types, which hkw_read_instruction does not know.
+ */
+static void skip_constant(hkw_reader *r)
 {
-    for (uint64_t n = hk_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
-        hk_read_skip(&r, hk_read_leb(&r));
-        hk_read_skip(&r, hk_read_leb(&r));
-        switch (hk_read_byte(&r)) {
+    while (!r->bad) {
+        if (r->p < r->end && *r->p == 0xfb) {
+            hkw_read_byte(r);
+            uint64_t op = hkw_read_leb(r);
+            if (op == 0 || op == 1 || (op >= 6 && op <= 8))
+                hkw_read_leb(r);                        /* struct.new to array.new_fixed */
+            else if (op < 26 || op > 28) r->bad = true; /* conversions, ref.i31 */
+            if (op == 8) hkw_read_leb(r);
+            continue;
+        }
+        hkw_effect effect = hkw_read_instruction(r);
+        if (effect == HKW_EFFECT_END) return;
+        if (effect != HKW_EFFECT_NONE) r->bad = true;
+    }
+}
+
+static void read_tables(scan *s, hkw_reader r)
+{
+    uint64_t count = hkw_read_leb(&r);
+    if (count > (uint64_t)(r.end - r.p) || s->tables) r.bad = true;
+    if (!r.bad && count) s->tables = malloc((size_t)count * sizeof *s->tables);
+    for (uint64_t i = 0; i < count && s->tables && !r.bad; i++) {
+        bool initial = r.p < r.end && *r.p == 0x40;
+        if (initial) hkw_read_skip(&r, 2);
+        uint8_t type = hkw_read_type(&r), flags = hkw_read_byte(&r);
+        hkw_table *t = &s->tables[s->table_count++];
+        t->element = type == 0x70 || type == 0x6f ? 8 : 16; /* continuations have 16 */
+        t->least = hkw_read_leb(&r);
+        t->most = flags & 1 ? hkw_read_leb(&r) : UINT64_MAX;
+        if (initial) skip_constant(&r);
+    }
+    if (r.bad) s->broken = "hakmem: the module's tables cannot be read";
+    else if (count && !s->tables) s->broken = "hakmem: no memory for a module";
+}
+
+static void read_elements(scan *s, hkw_reader r)
+{
+    for (uint64_t n = hkw_read_leb(&r); n > 0 && !r.bad; n--) {
+        uint64_t flags = hkw_read_leb(&r);
+        bool active = !(flags & 1), expressions = flags & 4;
+        if (flags > 7) r.bad = true;
+        if (active && flags & 2) hkw_read_leb(&r); /* the table */
+        if (active) skip_constant(&r);
+        if (flags & 3) hkw_read_type(&r);
+        uint64_t count = hkw_read_leb(&r);
+        if (count > (uint64_t)(r.end - r.p)) r.bad = true;
+        if (!active && !(flags & 2)) s->passive += count;
+        for (; count > 0 && !r.bad; count--) {
+            if (expressions) skip_constant(&r);
+            else hkw_read_leb(&r);
+        }
+    }
+    if (r.bad) s->broken = "hakmem: the module's element segments cannot be read";
+}
+
+static void read_imports(scan *s, hkw_reader r)
+{
+    for (uint64_t n = hkw_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
+        hkw_read_skip(&r, hkw_read_leb(&r));
+        hkw_read_skip(&r, hkw_read_leb(&r));
+        switch (hkw_read_byte(&r)) {
         case EXTERN_FUNCTION:
-            hk_read_leb(&r);
+            hkw_read_leb(&r);
             break;
         case EXTERN_GLOBAL:
-            hk_read_type(&r);
-            if (hk_read_byte(&r) & 1) s->refused = "it imports a mutable global";
+            hkw_read_type(&r);
+            if (hkw_read_byte(&r) & 1) s->refused = "it imports a mutable global";
             s->imported_globals++;
             break;
         case EXTERN_TAG:
-            hk_read_byte(&r);
-            hk_read_leb(&r);
+            hkw_read_byte(&r);
+            hkw_read_leb(&r);
             break;
         case EXTERN_TABLE:
             s->refused = "it imports a table";
@@ -54,66 +125,66 @@ static void read_imports(scan *s, hk_reader r)
     if (r.bad) s->refused = "its imports cannot be read";
 }
 
-static void read_memories(scan *s, hk_reader r)
+static void read_memories(scan *s, hkw_reader r)
 {
-    s->memories = (uint32_t)hk_read_leb(&r);
-    uint8_t flags = hk_read_byte(&r);
+    s->memories = (uint32_t)hkw_read_leb(&r);
+    uint8_t flags = hkw_read_byte(&r);
     if (flags & 2) s->refused = "its memory is shared between threads";
     if (flags & 8) s->refused = "its memory has pages of another size than 64 KiB";
 }
 
-static void read_globals(scan *s, hk_reader r)
+static void read_globals(scan *s, hkw_reader r)
 {
-    uint64_t count = hk_read_leb(&r);
+    uint64_t count = hkw_read_leb(&r);
     /* A second such section is invalid, which is found only when the copy is compiled. */
     if (count > (uint64_t)(r.end - r.p) || s->globals) r.bad = true;
     if (!r.bad) s->globals = malloc(((size_t)count + 1) * sizeof *s->globals);
     for (uint64_t i = 0; i < count && s->globals && !r.bad && !s->refused; i++) {
-        uint8_t type = hk_read_type(&r);
-        if (hk_read_byte(&r) & 1) {
+        uint8_t type = hkw_read_type(&r);
+        if (hkw_read_byte(&r) & 1) {
             if (type < 0x7b || type > 0x7f) s->refused = "it has a mutable global that is a reference";
             s->globals[s->global_count++] = s->imported_globals + (uint32_t)i;
         }
-        hk_effect effect;
+        hkw_effect effect;
         do {
-            effect = hk_read_instruction(&r);
-        } while (effect == HK_EFFECT_NONE && !r.bad);
-        if (effect != HK_EFFECT_END) r.bad = true;
+            effect = hkw_read_instruction(&r);
+        } while (effect == HKW_EFFECT_NONE && !r.bad);
+        if (effect != HKW_EFFECT_END) r.bad = true;
     }
     if (r.bad) s->refused = "its globals cannot be read";
     else if (!s->globals) s->refused = "there is no memory to read it";
 }
 
-static void read_exports(scan *s, hk_reader r)
+static void read_exports(scan *s, hkw_reader r)
 {
-    s->export_count = (uint32_t)hk_read_leb(&r);
+    s->export_count = (uint32_t)hkw_read_leb(&r);
     s->exports = r;
     for (uint32_t n = s->export_count; n > 0 && !r.bad; n--) {
-        hk_reader name = hk_read_part(&r, hk_read_leb(&r));
-        const size_t prefix = sizeof HK_EXPORT_PREFIX - 1;
-        if ((size_t)(name.end - name.p) >= prefix && memcmp(name.p, HK_EXPORT_PREFIX, prefix) == 0) {
-            s->refused = "it exports a name that begins with " HK_EXPORT_PREFIX;
+        hkw_reader name = hkw_read_part(&r, hkw_read_leb(&r));
+        const size_t prefix = sizeof HKW_EXPORT_PREFIX - 1;
+        if ((size_t)(name.end - name.p) >= prefix && memcmp(name.p, HKW_EXPORT_PREFIX, prefix) == 0) {
+            s->refused = "it exports a name that begins with " HKW_EXPORT_PREFIX;
         }
-        hk_read_byte(&r);
-        hk_read_leb(&r);
+        hkw_read_byte(&r);
+        hkw_read_leb(&r);
     }
     if (r.bad) s->refused = "its exports cannot be read";
 }
 
-static void read_code(scan *s, hk_reader r)
+static void read_code(scan *s, hkw_reader r)
 {
-    for (uint64_t n = hk_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
-        hk_reader body = hk_read_part(&r, hk_read_leb(&r));
-        for (uint64_t groups = hk_read_leb(&body); groups > 0 && !body.bad; groups--) {
-            hk_read_leb(&body);
-            hk_read_type(&body);
+    for (uint64_t n = hkw_read_leb(&r); n > 0 && !r.bad && !s->refused; n--) {
+        hkw_reader body = hkw_read_part(&r, hkw_read_leb(&r));
+        for (uint64_t groups = hkw_read_leb(&body); groups > 0 && !body.bad; groups--) {
+            hkw_read_leb(&body);
+            hkw_read_type(&body);
         }
         while (body.p < body.end && !body.bad && !s->refused) {
-            switch (hk_read_instruction(&body)) {
-            case HK_EFFECT_STATE:
+            switch (hkw_read_instruction(&body)) {
+            case HKW_EFFECT_STATE:
                 s->refused = "its code changes a table or drops a segment";
                 break;
-            case HK_EFFECT_UNKNOWN:
+            case HKW_EFFECT_UNKNOWN:
                 s->refused = "its code has an instruction whose effect is not known";
                 break;
             default:
@@ -125,18 +196,21 @@ static void read_code(scan *s, hk_reader r)
     if (r.bad) s->refused = "its code cannot be read";
 }
 
-static void read_sections(scan *s, hk_reader r)
+static void read_sections(scan *s, hkw_reader r)
 {
     static const uint8_t header[] = {0, 'a', 's', 'm', 1, 0, 0, 0};
     if (r.end - r.p < (ptrdiff_t)sizeof header || memcmp(r.p, header, sizeof header) != 0) {
         s->refused = "it is not a binary module of version 1";
         return;
     }
-    hk_read_skip(&r, sizeof header);
-    while (r.p < r.end && !r.bad && !s->refused) {
+    hkw_read_skip(&r, sizeof header);
+    while (r.p < r.end && !r.bad) {
         const uint8_t *at = r.p;
-        uint8_t id = hk_read_byte(&r);
-        hk_reader content = hk_read_part(&r, hk_read_leb(&r));
+        uint8_t id = hkw_read_byte(&r);
+        hkw_reader content = hkw_read_part(&r, hkw_read_leb(&r));
+        if (id == SECTION_TABLE) read_tables(s, content);
+        if (id == SECTION_ELEMENT) read_elements(s, content);
+        if (s->refused) continue;
         /* The export section comes after those up to globals and before all others; 13 are tags. */
         if (!s->exports_at && id >= SECTION_EXPORT && id != 13) {
             s->exports_at = at;
@@ -177,7 +251,7 @@ static void put_export(uint8_t **to, const char *name, uint8_t kind, uint32_t in
     put_leb(to, index);
 }
 
-static void copy_with_exports(const scan *s, size_t size, hk_module *out)
+static void copy_with_exports(const scan *s, size_t size, hkw_module *out)
 {
     enum { LEB = 5, LONGEST = 32 };
     size_t old = (size_t)(s->exports.end - s->exports.p);
@@ -195,10 +269,10 @@ static void copy_with_exports(const scan *s, size_t size, hk_module *out)
     uint8_t *end = content;
     put_leb(&end, s->export_count + s->global_count + 1);
     if (old > 0) put(&end, s->exports.p, old);
-    put_export(&end, HK_EXPORT_MEMORY, EXTERN_MEMORY, 0);
+    put_export(&end, HKW_EXPORT_MEMORY, EXTERN_MEMORY, 0);
     for (uint32_t i = 0; i < s->global_count; i++) {
         char name[LONGEST];
-        snprintf(name, sizeof name, HK_EXPORT_GLOBAL "%u", (unsigned)i);
+        snprintf(name, sizeof name, HKW_EXPORT_GLOBAL "%u", (unsigned)i);
         put_export(&end, name, EXTERN_GLOBAL, s->globals[i]);
     }
 
@@ -213,7 +287,7 @@ static void copy_with_exports(const scan *s, size_t size, hk_module *out)
     free(content);
 }
 
-void hk_module_read(const uint8_t *bytes, size_t size, hk_module *out)
+void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
 {
     memset(out, 0, sizeof *out);
     scan s = {0};
@@ -222,8 +296,12 @@ void hk_module_read(const uint8_t *bytes, size_t size, hk_module *out)
         out->refused = "it is larger than 4 GiB";
         return;
     }
-    read_sections(&s, (hk_reader){bytes, bytes + size, false});
+    read_sections(&s, (hkw_reader){bytes, bytes + size, false});
     out->refused = s.refused;
+    out->tables = s.tables;
+    out->table_count = s.table_count;
+    out->passive = s.passive;
+    out->broken = s.broken;
     if (!s.refused) copy_with_exports(&s, size, out);
     free(s.globals);
 }

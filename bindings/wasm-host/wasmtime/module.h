@@ -1,23 +1,34 @@
 /* Which state of an instance is outside of its memory, and a module that shows it. */
-#ifndef HK_WASMTIME_MODULE_H
-#define HK_WASMTIME_MODULE_H
+#ifndef HKW_WASMTIME_MODULE_H
+#define HKW_WASMTIME_MODULE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_EXPORT_PREFIX "hak:"
-#define HK_EXPORT_MEMORY HK_EXPORT_PREFIX "memory"
-#define HK_EXPORT_GLOBAL HK_EXPORT_PREFIX "global:" /* and a decimal number from 0 */
+#define HKW_EXPORT_PREFIX "hak:"
+#define HKW_EXPORT_MEMORY HKW_EXPORT_PREFIX "memory"
+#define HKW_EXPORT_GLOBAL HKW_EXPORT_PREFIX "global:" /* and a decimal number from 0 */
 
-typedef struct hk_module {
+/* A table that the module defines. */
+typedef struct hkw_table {
+    uint64_t least, most; /* elements: at first, and declared; UINT64_MAX = no end is declared */
+    uint32_t element;     /* bytes of one, at most */
+} hkw_table;
+
+typedef struct hkw_module {
     uint8_t *bytes; /* malloc; NULL when no copy was made */
     size_t size;
     uint32_t globals;    /* mutable ones, all exported by the copy */
     const char *refused; /* why memory and globals are not all of the state; NULL = they are */
-} hk_module;
+    hkw_table *tables;   /* malloc; NULL = none */
+    uint32_t table_count;
+    uint64_t passive;   /* elements of passive segments */
+    const char *broken; /* why tables and segments cannot be counted; NULL = they can */
+} hkw_module;
 
-/* Looks through a whole binary. Where an instance's state is its one memory and its mutable globals, makes
- * a copy that exports them; else says why not. A binary that is not valid is refused, too. */
-void hk_module_read(const uint8_t *bytes, size_t size, hk_module *out);
+/* Looks through a whole binary. Counts its tables. Where an instance's state is its one memory and its
+ * mutable globals, makes a copy that exports them; else says why not. A binary that is not valid is refused,
+ * too. */
+void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out);
 
 #endif

@@ -1,12 +1,12 @@
 /* What the files of the wasmtime binding share. */
-#ifndef HK_WASMTIME_TYPES_H
-#define HK_WASMTIME_TYPES_H
+#ifndef HKW_WASMTIME_TYPES_H
+#define HKW_WASMTIME_TYPES_H
 
 #include <hakmem/wasm_wasmtime.h>
 
 #include "module.h"
 
-#define HK_WASM_PAGE 65536
+#define HKW_PAGE 65536
 
 struct hak_wasmtime_module {
     hak_wasm_host *host;
@@ -15,6 +15,9 @@ struct hak_wasmtime_module {
     wasmtime_instance_pre_t *linked;
     uint32_t globals;
     const char *refused;
+    hkw_table *tables; /* malloc */
+    uint32_t table_count;
+    uint64_t passive;
 };
 
 struct hak_wasmtime_instance {
@@ -23,10 +26,16 @@ struct hak_wasmtime_instance {
     wasmtime_store_t *store;
     wasmtime_context_t *context;
     wasmtime_instance_t instance;
+    size_t charged; /* for tables */
     /* Found when the first image or reset asks for them: */
     void *base;
     wasmtime_memory_t memory;
     wasmtime_global_t globals[];
 };
+
+/* Charges the tenant for what the instance's tables may take and limits the store to that. False = over a
+ * limit. */
+bool hkw_tables_begin(hak_wasmtime_instance *instance);
+void hkw_tables_end(hak_wasmtime_instance *instance);
 
 #endif

@@ -20,23 +20,45 @@
  *   Units      sizes are bytes.
  *   Alignment  8 for requests below 16 bytes, else 16 where the request rounds to a block that is a
  *              multiple of 16 and 8 otherwise; a request of n >= 16 that is itself a multiple of 16 is
- *              16-aligned. Requests above 32 KiB are aligned to 4096 at least.
+ *              16-aligned, and with hak_options.max_align all are. Requests above 32 KiB are aligned to
+ *              4096 at least.
  *   Ownership  blocks belong to the context that made them; pass them back to that context only.
  *   Threads    one thread at a time per context (a context is "local"), unless hak_options.shared makes it
  *              everybody's. A space is thread-safe. The functions marked [any thread] may run beside the
- *              thread of a local context.
+ *              thread of a local context. Who finds a lock taken spins and yields first, then sleeps up to
+ *              half a millisecond at a time, so that threads of any priorities may share a processor.
  *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
  *              reported to hak_options.on_error where it is detected; see hak_error.
+ *   Structs    options begin with their size and grow at their end: what a smaller one lacks is 0, which is
+ *              the default; a larger one is refused unless all that this library does not know of is 0. So
+ *              are hak_os and, as what it gets, hak_stats. hak_block may get further members at its end;
+ *              hak_label_info stays as it is.
  *   Cost       "fast" is under about 20 instructions without lock or system call.
  *   Since      0.1 for everything in this file.
  *
  * MISUSE
- *   Always detected: a pointer outside the context (hak_free, hak_realloc: HAK_E_FOREIGN, nothing is
- *   touched), count * n overflow, absurd sizes and alignments, a broken options struct, a double free
- *   of a block above 1 MiB. Detected at once with HAK_DEBUG_CHECK, and otherwise when the block leaves
- *   the magazine of its size class (the free is then dropped): double free of a smaller block, a
- *   pointer into the middle of a block. Detected with HAK_DEBUG_CHECK only: a wrong size in a sized
- *   free (without it the real size is used: a wrong one does no harm).
+ *   Always detected, at once: a pointer outside the context (every free and realloc: HAK_E_FOREIGN, nothing
+ *   is touched), count * n overflow, absurd sizes and alignments, a broken options struct; and of blocks
+ *   above 1 MiB a second free and a pointer into the middle.
+ *
+ *   Detected at once with HAK_DEBUG_CHECK: in every free and realloc, a block that is free and a pointer into
+ *   the middle of one; and a told size that is not what was last asked for.
+ *
+ *   Without HAK_DEBUG_CHECK, for blocks of up to 1 MiB:
+ *    - A free of a free block, or of a pointer into the middle of one: what is freed mostly waits in the
+ *      magazine of its size class, and is looked at when the magazine gives it back (by hak_ctx_flush at the
+ *      latest). What is wrong is reported then, and dropped. Until then the magazine hands out what it has: a
+ *      block freed twice may go to two callers, a pointer into a block to one, and nothing tells.
+ *    - A realloc of such a pointer may return the pointer if the new size needs no other block, and takes a
+ *      free block that waits in a magazine for a live one. Else it is reported, and the result is NULL.
+ *    - A told size is not looked at: a wrong one does no harm.
+ *   In a shared context, what is freed may also wait on its way to the heap that it came from.
+ *
+ *   Never detected: a second free of a block that was handed out again meanwhile. It frees the new block.
+ *
+ *   A second free is HAK_E_DOUBLE_FREE while the memory is a block's of that size. If it is anything else of
+ * the context's by then it is HAK_E_POINTER; if the context gave it back, as it soon does with blocks above
+ * 32 KiB, HAK_E_FOREIGN, but with HAK_DEBUG_CHECK and up to 1 MiB only if another context has it.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -44,6 +66,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#if UINTPTR_MAX < UINT64_MAX
+#error "hakmem needs a 64-bit target: it reserves more addresses than 32 bits have"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,17 +98,48 @@ typedef uint16_t hak_label;
 typedef uintptr_t hak_site;
 #define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
 
-/* In options where 0 means the default: none at all. */
+/* Copies a struct that begins with a size_t, its size, of which this code knows `known` bytes: for libraries
+ * on top of this one that have options of their own. What `from` lacks is 0; to->size becomes `known`. false
+ * = the size is none, or there is something behind what is known; *to is then not to be used. [any thread] */
+HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
+
+/* In options and tunings where 0 means the default: none at all. */
 #define HAK_NONE SIZE_MAX
+
+/* How much memory may be spent for speed. A context and its space have a mode each: that of the context rules
+ * what it keeps of freed blocks, that of the space what it keeps of pages. docs/guide/modes.md tells which
+ * one to choose. */
+typedef enum hak_mode {
+    HAK_MODE_BALANCED, /* the default: a few blocks a size class, 16 MiB of freed big blocks, idle pages up to
+                          32 MiB or half of what is in use */
+    HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
+                          idle  page to the OS at once. The baseline to compare with; many system calls */
+    HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
+    HAK_MODE_LEAN /* the lowest peak: at a new peak idle pages go back for fresh ones; blocks above 4 KiB,
+                     and few big ones, are not kept; no huge pages */
+} hak_mode;
+
+/* What runs in a context, as far as the order of its frees depends on it. */
+typedef enum hak_workload {
+    HAK_WORKLOAD_TRACED,  /* a collector sweeps: frees in the order of addresses are taken for its sweep, and
+                             the  blocks are handed out in that order again */
+    HAK_WORKLOAD_COUNTED, /* references are counted: what was freed last is handed out first. Small blocks
+                             come and go in bursts, larger ones seldom: 128 are kept at hand, above 4 KiB none
+                           */
+    HAK_WORKLOAD_MALLOC   /* anything: what was freed last is handed out first */
+} hak_workload;
+
+/* The numbers behind them: hakmem/tuning.h. */
+typedef struct hak_tuning hak_tuning;
 
 /* ---- Errors ------------------------------------------------------------------------------------- */
 
 typedef enum hak_error {
     HAK_OK = 0,
-    HAK_E_FOREIGN,     /* the pointer does not belong to this context; nothing was touched */
+    HAK_E_FOREIGN,     /* the pointer does not belong to this context, or no more; nothing was touched */
     HAK_E_DOUBLE_FREE, /* the block is free already; the second free was dropped */
     HAK_E_POINTER,     /* inside the context, but not the start of a block; dropped */
-    HAK_E_SIZE,        /* sized free or realloc: the size is not that of the block; the real one was used */
+    HAK_E_SIZE,        /* sized free or realloc: not what was last asked for; the real size was used */
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
@@ -106,7 +163,7 @@ HAK_API const char *hak_version(void);
  * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
  * and again after decommit + commit. */
 typedef struct hak_os {
-    size_t size; /* sizeof(hak_os) */
+    size_t size; /* sizeof(hak_os), by hak_os_init */
     void *user;
     /* Address space of n bytes, aligned, ending at or below `below` (0 = anywhere). NULL = failed. */
     void *(*reserve)(void *user, size_t n, size_t align, uintptr_t below);
@@ -131,35 +188,39 @@ typedef struct hak_os {
      * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
     void (*populate)(void *user, void *p, size_t n);
 } hak_os;
-/* Fills in the table of the operating system, to wrap or to change single entries. */
-HAK_API void hak_os_default(hak_os *os);
+/* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
+ * caller was compiled. [any thread] */
+HAK_API void hak_os_init(hak_os *os, size_t size);
+static inline void hak_os_default(hak_os *os)
+{
+    hak_os_init(os, sizeof *os);
+}
 
 /* ---- Spaces -------------------------------------------------------------------------------------- */
 
 typedef struct hak_space_options {
-    size_t size;           /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
-    const hak_os *os;      /* NULL = the operating system. Copied. */
-    uintptr_t max_address; /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;        /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
-                              4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
-                              extents at most */
-    void *buffer;          /* memory of the caller in which the space begins; zero-filled; stays the
-                              caller's. NULL = none. A quarter of it is kept for label bytes */
-    size_t buffer_size;    /* at least 128 KiB */
-    bool buffer_only;      /* never ask the OS: the buffer is all there is. Default false */
-    size_t idle_bytes;     /* recycled pages kept warm without asking, at most. 0 = 32 MiB, or half of
-                              what is in use if that is more; HAK_NONE = none */
-    uint64_t idle_ns; /* period of hak_ctx_tick: what is idle for one or two of them goes back. 0 = 1 s */
-    size_t huge_from; /* committed bytes of a context from which its new chunks and big blocks are
-                         advised to be huge pages. 0 = 64 MiB; HAK_NONE = never */
-    bool lean; /* when more is in use than ever, idle pages go back for the fresh ones; half of idle_bytes are
-                  kept at first, and more as they are wanted again; contexts set no pages aside: a lower
-                  peak, and more page faults. Default false */
+    size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
+    const hak_os *os;         /* NULL = the operating system. Copied. */
+    uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
+    size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
+                                 4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
+                                 extents at most. Counts for RLIMIT_AS: who sets that limit after the space is
+                                 made gives a smaller one, or threads and mappings are refused. Blocks of
+                                 further extents go the slow path, hence the large default */
+    void *buffer;             /* memory of the caller in which the space begins; zero-filled; stays the
+                                 caller's. NULL = none. Where contexts have labels, a fifth of it is for label
+                                 bytes as long as there is one, but for what blocks are in already */
+    size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
+    bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
+    hak_mode mode;            /* how much memory may be spent for speed: idle pages, huge pages */
+    const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
 } hak_space_options;
 #define HAK_SPACE_OPTIONS_INIT                                                                               \
     {                                                                                                        \
-        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, 0, 0, 0, false                                \
+        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL                       \
     }
+/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
+HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
 
 /* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
  * options NULL = defaults. Cost: one reservation, about 10 us. */
@@ -172,7 +233,8 @@ HAK_API const char *hak_space_options_error(const hak_space_options *options);
 /* ---- Contexts ------------------------------------------------------------------------------------ */
 
 enum {
-    HAK_DEBUG_CHECK = 1,  /* every free is checked at once; magazines are closed (about 3x slower) */
+    HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (about 3x slower);
+                            what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of blocks */
     HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
     HAK_DEBUG_ABORT = 4   /* abort() after on_error */
 };
@@ -183,52 +245,53 @@ typedef struct hak_options {
     hak_quota *quota;       /* the group whose limit counts too. NULL = none */
     hak_error_fn *on_error; /* NULL = misuse is ignored silently */
     void *error_user;
-    unsigned debug;      /* HAK_DEBUG_*; default 0 */
-    unsigned magazine;   /* blocks a size class keeps at hand, once it swings between empty and full: 32 at
-                            first, fewer above 256 bytes. 0 = 32; 2..128; 1 = none */
-    size_t packed_bytes; /* first bytes packed without size-class slabs. 0 = 96 KiB; HAK_NONE = none; up to
-                            512 KiB */
-    size_t big_cache;    /* bytes of freed big blocks kept, at most. 0 = 16 MiB; HAK_NONE = none. A quarter
-                            of it, or of what is live if that is more; all of it for sizes that are asked
-                            for again. A growing heap takes from it first */
+    unsigned debug;            /* HAK_DEBUG_*; default 0 */
     const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: saves defining */
-    size_t label_count;        /* them in each of many contexts. Default none; at most HAK_LABELS_MAX */
-    unsigned phase; /* where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB: 0,
-                       16, 32 or 48. With 48, objects behind a header of 16 bytes begin on cache lines.
-                       Not 0: nothing is packed, and hak_aligned_alloc above 16 takes 16 KiB. Default 0 */
-    bool shared;    /* any thread may allocate and free: see "Shared contexts". Default false */
-    bool counted;   /* the runtime counts references: frees in the order of addresses are no sweep of a
-                       collector, and what was freed last is handed out first. Default false */
-    size_t magazine_most; /* bytes of the largest block kept at hand by its size class. Above, what becomes
-                             empty goes back to the space at once, for blocks of any size. 0 = 1 MiB; up to
-                             1 MiB */
+    size_t label_count; /* them in each of many contexts. Default none; at most HAK_LABELS_MAX. Names are
+                           as for hak_label_define, all different */
+    bool shared;        /* any thread may allocate and free: see "Shared contexts". Default false */
+    void *user;         /* for the host: hak_ctx_user. Default NULL */
+    bool max_align; /* every block is aligned to 16, as any type wants it (max_align_t) and malloc promises.
+                       Sizes round up to a multiple of 16, from 512 to 1024 of 64. Default false */
+    hak_workload workload; /* what runs in the context. Default HAK_WORKLOAD_TRACED */
+    hak_mode mode;         /* how much memory may be spent for speed. Default HAK_MODE_BALANCED; a space that
+                              hak_ctx_new makes for this context has the same mode */
+    const hak_tuning
+        *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
 } hak_options;
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
-        sizeof(hak_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, false, false, 0                 \
+        sizeof(hak_options), NULL, NULL, NULL, NULL, 0, NULL, 0, false, NULL, false, HAK_WORKLOAD_TRACED,    \
+            HAK_MODE_BALANCED, NULL                                                                          \
     }
+/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
+HAK_API void hak_options_init(hak_options *options, size_t size);
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
  * Cost: about 0.1 us in a warm space. */
 HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
-/* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. */
+/* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. Cost: a step
+ * for each slab, run and big block, none for a small block; one call of the OS table for each big block. */
 HAK_API void hak_ctx_destroy(hak_ctx *ctx);
 /* No new blocks from now on (they are NULL); the context is destroyed with its last block, at once if
- * it has none. For runtimes that free late. NULL is fine. */
+ * it has none. For runtimes that free late. NULL is fine. Cost: that of hak_ctx_flush. */
 HAK_API void hak_ctx_retire(hak_ctx *ctx);
 /* What is wrong with the options, in one line; NULL = nothing. [any thread] */
 HAK_API const char *hak_options_error(const hak_options *options);
 /* hak_options.name, never NULL. [any thread] */
 HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
+/* hak_options.user. Of a shared context's heap for a thread, that of the context. [any thread] */
+HAK_API void *hak_ctx_user(const hak_ctx *ctx);
 
 /* ---- Shared contexts ----------------------------------------------------------------------------- */
 
 /* A context with hak_options.shared is used by all threads at once, through the same functions. Each thread
  * gets a heap of its own in it on first use (16 KiB and what it allocates), found by the thread register. A
- * block may be freed by any thread; it goes home by batches of 59, so a thread that goes idle can hold back
- * 58 blocks a heap until it frees again, says goodbye or is dead. Limits and labels are exact over all
- * threads.
+ * block may be freed by any thread. Blocks of other heaps are collected in batches of up to 124: one batch
+ * for each of 8 heaps, and one for each of 24 size classes of which many blocks are freed. A thread that goes
+ * idle holds back what its batches have, until it frees again, calls hak_ctx_thread_done or exits. Limits and
+ * labels are exact over all threads.
  *
  * What differs from a local context:
  *  - labels: the first one may be defined at any time, too; that stops other threads' slow paths for as long
@@ -240,7 +303,8 @@ HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
  *  - visit, check: no other thread may be inside a call of the context
  *  - destroy: no other thread may be inside a call; what is under way between threads is freed, too
  *  - retire: no other thread may be inside a call meanwhile; afterwards any thread may free, one at a time
- *  - peak_bytes: within 64 KiB a thread */
+ *  - peak_bytes: within 64 KiB a thread and what magazines hold. hak_ctx_peak_reset empties the magazines of
+ *    the calling thread and of threads that ended */
 
 /* The calling thread's heap in a shared context: a context for this thread alone, with the speed of a local
  * one, whose blocks are those of the shared context. For hosts that have a thread-local variable to keep it
@@ -266,16 +330,24 @@ HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
 HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
 /* align: a power of two up to 1 GiB. Free with hak_free. */
 HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
+/* The same, zero-filled, as hak_calloc. */
+HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n);
 /* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. A block between
  * 1 and 32 KiB that grows by less than a sixteenth gets room ahead, up to half of what is asked for and to
  * the next power of two. The alignment of hak_aligned_alloc is kept only while the block stays in place, and
  * a block that fits and finds no memory stays where it is, 8-aligned perhaps. */
 HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
-/* The same where the old size is known: `old` is what was last asked for. A shrink never fails. */
+/* hak_realloc with an alignment for what it returns: p may be any block, of any alignment. A shrink of a
+ * block that has the alignment never fails. Up to 4096 as costly as hak_realloc, above a block that grows is
+ * copied. */
+HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n);
+/* hak_realloc where the old size is known: `old` is what was last asked for (HAK_NONE: not known). It is only
+ * compared, with HAK_DEBUG_CHECK. A shrink never fails. */
 HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
 /* NULL is fine. Fast. */
 HAK_API void hak_free(hak_ctx *ctx, void *p);
-/* n is what was last asked for; not for blocks of hak_aligned_alloc with align above 16. Fast. */
+/* n is what was last asked for, whatever the function (HAK_NONE: not known). Only compared, with
+ * HAK_DEBUG_CHECK. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 
 /* The same with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
@@ -283,11 +355,15 @@ HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
+                                    hak_site site);
+HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
+                                     hak_site site);
 /* The block takes this label, also when it stays in place; without _cs it keeps its own. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
-/* site: the place that frees, kept for profiles. */
+/* site: the place that frees. Not recorded: there are no profiles yet. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
 /* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. */
@@ -295,10 +371,18 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
 /* The same, at less cost, of p that is NULL, a block of ctx, or not in memory that ctx owns. Any number for
  * others, such as one inside a block. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
-/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. */
+/* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
+ * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
+ * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
+ * large ones that were kept. Fast. [any thread] */
+HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
+/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Cost: one look at the
+ * map; for an address outside of all extents a step for each big block of ctx, and in a shared context what
+ * hak_ctx_of costs. */
 HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
- * while that context is not being destroyed] */
+ * while that context is not being destroyed] Cost: one look at the map; for an address outside of all extents
+ * up to 4096 steps and one for each big block, under the lock of the space. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. The owner's thread. */
 HAK_API void hak_space_free(hak_space *space, void *p);
@@ -306,7 +390,8 @@ HAK_API void hak_space_free(hak_space *space, void *p);
 /* ---- Labels -------------------------------------------------------------------------------------- */
 
 /* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
- * memory). The name is copied. */
+ * memory). The name is copied. Cost: a comparison with each name there is; for the first label also a byte
+ * cleared for each block that there is room for. */
 HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 /* NULL = no such label. Label 0 is "". */
 HAK_API const char *hak_label_name(const hak_ctx *ctx, hak_label label);
@@ -334,11 +419,13 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
-/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. */
+/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes
+ * one page from the OS itself, not through a host's table. */
 HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
 /* Contexts and child quotas must be gone. NULL is fine. */
 HAK_API void hak_quota_delete(hak_quota *quota);
-/* Committed bytes of the group, now and at most so far. [any thread] */
+/* Committed bytes of the group, now and at most so far. What a limit refuses is never in them, and takes
+ * nothing from others meanwhile: a tenant over its limit is refused alone. [any thread] */
 HAK_API size_t hak_quota_used(const hak_quota *quota);
 HAK_API size_t hak_quota_peak(const hak_quota *quota);
 /* A new limit; below what is used it only stops growth. [any thread] */
@@ -346,21 +433,23 @@ HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 
 /* ---- Giving back --------------------------------------------------------------------------------- */
 
-/* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. */
+/* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. Cost: a
+ * step for each block at hand, each slab and each packed block. */
 HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
 /* Flush, then everything unused back to the OS: cached big blocks, idle pages of the space, and holes of
  * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
-/* The host lends time: pages of the space and big blocks that were idle for idle_ns go back, in bounded
- * batches; and in a shared context what is at hand for threads that ended. now_ns: a clock that never runs
- * backwards; 0 = the OS table's clock. */
+/* The host lends time: pages of the space and big blocks that were idle for a second (hak_tuning.idle_ns) go
+ * back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a clock
+ * that never runs backwards; 0 = the OS table's clock. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- Measuring ----------------------------------------------------------------------------------- */
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
 typedef struct hak_stats {
-    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields */
+    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields, a larger one
+                          zeros at its end */
     size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
     size_t live_blocks;
     size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
@@ -376,11 +465,13 @@ typedef struct hak_stats {
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
     uint64_t os_calls;             /* calls of the OS table by the context's space so far */
 } hak_stats;
-/* 0 = ok; -1 = size is not set. Cost: under 1 us, whatever the heap. */
+/* 0 = ok; -1 = size is not set. Cost: a look at each size class, about 1 us; in a shared context for the heap
+ * of each thread. */
 HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
 /* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
 HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
-/* live_bytes, off by at most what magazines hold. O(1). [any thread] */
+/* live_bytes, off by at most what magazines hold. Cost: one load; in a shared context a few for the heap of
+ * each thread. [any thread] */
 HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
 
 typedef struct hak_block {

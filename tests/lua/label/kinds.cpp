@@ -73,7 +73,7 @@ const OneKind programs[] = {
     {"the buffer that joins strings", "buffer", 0.3,
      "local a = ('x'):rep(1000000) return function() big = a .. a .. a end"},
 #endif
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
     {"the buffer that repeats strings", "buffer", 0.3, "return function() big = ('ab'):rep(3000000) end"},
     {"cdata arrays", "cdata", 0.95,
      KEEP(50000) "local t = require('ffi').typeof 'int[?]' "
@@ -138,7 +138,7 @@ long long seen_while(lua_State *L, const char *label, const char *code)
 
 TEST_CASE("growth is booked under the label of its kind")
 {
-#ifdef HK_LUA_LUAJIT
+#ifdef HKL_LUAJIT
     const std::vector<bool> modes = {false, true};
 #else
     const std::vector<bool> modes = {false};
@@ -193,7 +193,7 @@ TEST_CASE("blocks of a short life are booked while they live")
                                   "s[151] = 'look()' "
                                   "local f = load(function() n = n + 1 look() return s[n] end) "
                                   "return f ~= nil");
-#if LUA_VERSION_NUM >= 503 || defined(HK_LUA_LUAJIT)
+#if LUA_VERSION_NUM >= 503 || defined(HKL_LUAJIT)
     CHECK(parser >= 150 * 2);
 #else
     (void)parser; // 5.1 keeps what it needs on the C stack

@@ -145,7 +145,7 @@ TEST_CASE("labels are the same when what is known is thrown out by others all th
 TEST_CASE("a scope goes before the kind")
 {
     LabelledState state;
-    hk_lua_state *st = hk_lua_state_of(state.L);
+    hkl_state *st = hkl_state_of(state.L);
     REQUIRE(st != nullptr);
     hak_label mine = hak_label_define(st->ctx, "mine");
     luaL_loadstring(state.L, "kept = {} for i = 1, 1000 do kept[i] = {} end");

@@ -5,6 +5,9 @@
   (global $g32 (mut i32) (i32.const 1))
   (global $g64 (mut i64) (i64.const 1))
   (global $gf (mut f64) (f64.const 1))
+  (global $gs (export "single") (mut f32) (f32.const 1))
+  (global $gr (mut funcref) (ref.null func))
+  (table $second 1 4 funcref)
   (type $answer (func (result i32)))
   (func $one (type $answer) (i32.const 1))
   (func $two (type $answer) (i32.const 2))
@@ -15,6 +18,10 @@
     (global.set $g32 (i32.add (global.get $g32) (i32.const 41)))
     (global.set $g64 (i64.const -1))
     (global.set $gf (f64.const 0.5))
+    (global.set $gs (f32.const 0.25))
+    (global.set $gr (ref.func $one))
+    (table.fill $second (i32.const 0) (ref.func $two) (i32.const 1))
+    (drop (table.grow $second (ref.func $one) (i32.const 1)))
     (table.set $t (i32.const 0) (ref.func $two))
     (drop (table.grow $t (ref.func $one) (i32.const 3)))
     (data.drop $bytes)
@@ -30,6 +37,13 @@
       (i32.add
         (i32.mul (call_indirect (type $answer) (i32.const 0)) (i32.const 1000000))
         (i32.add (i32.mul (table.size $t) (i32.const 10000000)) (i32.mul (memory.size) (i32.const 100000000))))))
+  ;; What the sum has no room for.
+  (func (export "rest") (result i32)
+    (i32.add
+      (i32.add (i32.trunc_f32_s (f32.mul (global.get $gs) (f32.const 100))) (ref.is_null (global.get $gr)))
+      (i32.add
+        (i32.mul (table.size $second) (i32.const 1000))
+        (i32.mul (ref.is_null (table.get $second (i32.const 0))) (i32.const 10000)))))
   ;; Traps if the segments are dropped.
   (func (export "init_from_segments")
     (memory.init $bytes (i32.const 0) (i32.const 0) (i32.const 6))

@@ -32,7 +32,7 @@ extern "C" {
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
  * 5.4, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the options,
- * magazine_most of 0 means 8 KiB here. */
+ * hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
 /* The same in a space that is shared among many states. space NULL = one of its own. The space must
@@ -46,7 +46,8 @@ HAK_API lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options
  * hak_ctx_destroy. alloc(NULL, 0) is NULL; a shrink never fails. */
 HAK_API void *hak_lua_alloc(void *ctx, void *ptr, size_t osize, size_t nsize);
 
-/* The context of L, for the functions of hakmem.h; NULL when L is not under hakmem. */
+/* The context of L, for the functions of hakmem.h; NULL when L is not under hakmem, which is also so while an
+ * allocator of the host's (lua_setallocf) wraps that of the binding. */
 HAK_API hak_ctx *hak_lua_context(lua_State *L);
 
 /* Limits on the committed bytes of the context, 0 = none. Over `hard` Lua gets its error "not enough
@@ -54,10 +55,12 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
  * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
  * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
+ * A limit below what is committed (hak_ctx_stats) is taken: it only stops growth. On LuaJIT its error
+ * overwrites no local of a caller, with a limit of any size, in the main thread (docs/guide/lua.md).
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
-/* Attribution of every block to a part of the interpreter, from now on; see docs/lua-labels.md. Off is
+/* Attribution of every block to a part of the interpreter, from now on; see docs/guide/lua-labels.md. Off is
  * another lua_Alloc, with no test for labels; blocks keep the labels that they have. -1 also when there
  * is no memory for it. */
 HAK_API int hak_lua_labels(lua_State *L, bool on);
@@ -71,7 +74,11 @@ HAK_API size_t hak_lua_trim(lua_State *L);
 HAK_API int hak_lua_report(lua_State *L, FILE *out);
 
 /* lua_close without limits, so that no finalizer fails for want of memory. States made by
- * hak_lua_newstate take their context with them. */
+ * hak_lua_newstate take their context with them. -1 = nothing was closed, L is as before: it is not under
+ * hakmem, or an allocator of the host's wraps the binding's. Such a host either puts back by lua_setallocf
+ * what lua_getallocf gave when it wrapped it, and calls this again; or it calls
+ * hak_limit(ctx, 0, 0, NULL, NULL) with the hak_lua_context of that time, and lua_close(L), to whose end the
+ * wrapper has to pass on every call. */
 HAK_API int hak_lua_close(lua_State *L);
 
 /* Ends a state without closing it: its machine code is flushed (LuaJIT), and its context is destroyed

@@ -29,6 +29,7 @@
  *              runtimes themselves; a tenant may be entered by many threads at once.
  *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. A pointer
  *              that is not a memory of the host is refused by memory functions (-1, 0), nothing is touched.
+ *   Structs    with a size may be of another version of this header, as those of hakmem.h.
  *   Fork       the child may go on using a host that no other thread of the parent was inside of.
  *   Since      0.1 for everything in this file.
  */
@@ -68,7 +69,8 @@ typedef struct hak_wasm_limits {
     size_t heap_bytes;   /* committed bytes of the context, metadata included */
     bool heap_soft;      /* for runtimes that abort when an allocation fails: allocations never fail by
                             heap_bytes, only hak_wasm_admit does */
-    size_t linear_bytes; /* sizes of live linear memories, as the guests see them */
+    size_t linear_bytes; /* sizes of live linear memories, as the guests see them, and what hak_wasm_charge
+                            adds: tables under wasmtime */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
@@ -158,8 +160,9 @@ typedef struct hak_wasm_tenant_options {
         }                                                                                                    \
     }
 
-/* NULL = broken options, no memory, or over a limit of a parent. options NULL = defaults. Cost: well under
- * 1 us; one unit (16 KiB) of the heap limits. */
+/* NULL = broken options, no memory, or over a limit of a parent. options NULL = defaults. Cost: about 1 us,
+ * or well under it for a tenant that gets the context of a closed one (hak_wasm_tenant_close); one unit (16
+ * KiB) of the heap limits, always the same one: who had what before does not matter under a limit. */
 HAK_API hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *options);
 
 typedef enum hak_wasm_close {
@@ -169,12 +172,14 @@ typedef enum hak_wasm_close {
                      on the caller's word */
 } hak_wasm_close;
 /* The tenant is not to be used again, and no thread may have it entered. A parent lives on until its
- * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own, for
- * up to two periods of decay: they count in heap_committed of the host's tenant. */
+ * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own that
+ * has no heap limit, for up to two periods of decay: they count in heap_committed of the host's tenant. None
+ * waits while the host has a heap limit. */
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
-/* New limits; below what is used they only stop growth. */
+/* New limits; below what is used they only stop growth. Cost: a new context where the tenant has one of a
+ * closed tenant and nothing is in it. */
 HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits);
 
 /* One more instance, to be asked before it is made: -1 when the tenant or a parent has as many instances as
@@ -182,10 +187,18 @@ HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limit
 HAK_API int hak_wasm_admit(hak_wasm_tenant *tenant);
 HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
 
+/* For what a guest makes grow outside of the host's memories, such as tables that a runtime keeps: counts and
+ * is limited like the sizes of linear memories. 0 = ok; -1 = over a limit of the tenant or a parent, which
+ * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK. */
+HAK_API int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes);
+HAK_API void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes);
+/* The smallest limit on linear bytes of the tenant and its parents; 0 = none has one. */
+HAK_API size_t hak_wasm_linear_limit(const hak_wasm_tenant *tenant);
+
 typedef struct hak_wasm_tenant_info {
     size_t size; /* sizeof(hak_wasm_tenant_info), set by the caller */
     struct {
-        size_t live_bytes;            /* usable bytes of blocks; for LINEAR sizes of memories */
+        size_t live_bytes;            /* usable bytes of blocks; for LINEAR sizes of memories and charges */
         size_t live_blocks;           /* blocks, or memories */
     } label[HAK_WASM_LABELS];         /* of this tenant alone, without children */
     size_t heap_live;                 /* sum of the labels but LINEAR */

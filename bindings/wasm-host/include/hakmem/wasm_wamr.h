@@ -10,14 +10,16 @@
  *       wasm_module_t module = hak_wasm_wamr_load(tenant, bytes, size, error, sizeof error);
  *       hak_wasm_wamr *guest = hak_wasm_wamr_open(tenant, module, 65536, error, sizeof error);
  *       hak_wasm_wamr_call(guest, "_initialize", 0, NULL);
- *       hak_wasm_wamr_snapshot *fresh = hak_wasm_wamr_take(guest);
+ *       hak_wasm_wamr_snapshot *fresh = hak_wasm_wamr_take(guest, &why);
  *       ...                                            // for each request:
  *       hak_wasm_wamr_call(guest, "handle", 1, argv);
  *       hak_wasm_wamr_reset(guest, fresh);
  *
- *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1 and
- *   WASM_MEM_ALLOC_WITH_USAGE=1, without multiple modules, shared memories and garbage collection: it is, as
- * the target hakmem_wasm_wamr builds it.
+ *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1,
+ *   WAMR_BUILD_LIBC_WASI=1, WAMR_BUILD_SHRUNK_MEMORY=0 and the definition WASM_MEM_ALLOC_WITH_USAGE=1, without
+ *   multiple modules and memories, shared memories and garbage collection; other settings do not compile. It
+ *   reads structures of WAMR whose layout all settings decide. So it is compiled with the host's WAMR, by
+ *   hakmem_add_wasm_wamr of the CMake package: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
  *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
@@ -61,16 +63,20 @@ HAK_API wasm_module_inst_t hak_wasm_wamr_instance(hak_wasm_wamr *guest);
 HAK_API wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest);
 
 typedef struct hak_wasm_wamr_snapshot hak_wasm_wamr_snapshot;
-/* Memory, globals, tables and dropped segments as they are now. Serves all guests of the same module and
- * tenant. NULL = no memory, or the module has a table of external references, which belong to one instance.
- */
-HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest);
+/* Memory, globals, tables and dropped segments as they are now, their sizes included, also of a memory
+ * without a page; the exit code. Serves all guests of the same module and tenant. NULL with the reason, which
+ * is static: no memory, or the module has a table or a global of external references, which belong to one
+ * instance. Modules with several memories, shared ones, or vectors are not loaded by this build of WAMR.
+ * Memories and tables that a module imports are each instance's own in WAMR, and restored as well. */
+HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why);
 /* Before the tenant is closed. NULL is fine. */
 HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);
 /* The guest as it was when the snapshot was taken, whatever it did since, traps included.
- * 0 = in place. 1 = re-instantiated first, because it opened, closed or renumbered file descriptors. -1 = not
- * possible: no memory, another module, or descriptors differ from a new instance's in the snapshot itself;
- * only hak_wasm_wamr_close is left then. Positions of open files are not restored. */
+ * 0 = in place. 1 = instantiated anew first, because it opened, closed or renumbered file descriptors: only
+ * then is its start function run again, before the rest is restored. -1 = not possible: no memory, over a
+ * limit, another module, or descriptors differ from a new instance's in the snapshot itself; only
+ * hak_wasm_wamr_close is left then. Positions and flags of open files, and what natives keep for the guest,
+ * are not restored. */
 HAK_API int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot);
 
 #ifdef __cplusplus

@@ -1,19 +1,23 @@
-/* hakmem for wasm2c: linear memories of guests that were compiled to C.
+/* hakmem for wasm2c: memories and tables of guests that were compiled to C.
  *
  * INTRODUCTION
- *   Linked with the target hakmem_wasm_wasm2c, which passes --wrap to the linker, guests get their memories
- * from a host. wasm2c gives its memory functions no argument of the embedder's, so the tenant is the thread's
- * current one.
+ *   Linked with the target that hakmem_add_wasm_wasm2c of the CMake package makes (see docs/guide/wasm.md), which
+ *   passes --wrap to the linker, guests get their memories and tables from a host. wasm2c gives the functions that allocate these no argument of the
+ *   embedder's, so the tenant is the thread's current one.
  *
+ *       static Z_guest_instance_t guest;             // zero: after a trap in the middle it can be freed
  *       hak_wasm_wasm2c_use(host, WASM_RT_MEMCHECK_SIGNAL_HANDLER);
  *       wasm_rt_init();
  *       hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
  *       if (wasm_rt_impl_try() == 0)                 // over a limit it traps
  *           Z_guest_instantiate(&guest);
+ *       hak_wasm_wasm2c_snapshot *fresh = hak_wasm_wasm2c_take(&guest, sizeof guest, &why);
  *       hak_wasm_leave(before);
+ *       ...                                          // a request
+ *       hak_wasm_wasm2c_reset(&guest, fresh);
  *
- *   Tables and types stay in malloc, where wasm2c has them. Globals are members of the instance: copy the
- * struct to bring them back.
+ *   A growth over a limit is -1 for the guest. The heap limit counts the elements of tables: let it be a hard
+ *   one, since wasm2c takes a refusal. Types of functions stay in malloc, once for a module.
  *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. Since 0.1 for everything in this file.
@@ -34,8 +38,21 @@ extern "C" {
  */
 HAK_API int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals);
 
-/* hak_wasm_memory_reset for a guest's memory, its number of pages included. */
-HAK_API int hak_wasm_wasm2c_reset(hak_wasm_host *host, wasm_rt_memory_t *memory, hak_wasm_image *image);
+typedef struct hak_wasm_wasm2c_snapshot hak_wasm_wasm2c_snapshot;
+/* The instance as it is now: its struct, which holds globals and the marks of dropped segments, and the
+ * memories and tables that are members of it. `size` is that of the struct. For this instance only, as tables
+ * and the struct hold its address. In the current tenant's host, which pays. NULL with the reason, which is
+ * static: no memory, or the instance imports a memory or a table, which another's reset would have to
+ * restore. Globals, functions and whatever else it imports stay as they are. Cost: that of
+ * hak_wasm_image_take, a copy of struct and tables, and a pass over all memories and tables of the process.
+ */
+HAK_API hak_wasm_wasm2c_snapshot *hak_wasm_wasm2c_take(void *instance, size_t size, const char **why);
+/* NULL is fine. */
+HAK_API void hak_wasm_wasm2c_drop(hak_wasm_wasm2c_snapshot *snapshot);
+/* The instance as it was when the snapshot was taken, also after a trap; sizes of memories and tables too. -1
+ * = the snapshot is another instance's, or over a limit: the instance has to be freed then. The start
+ * function is not run. Cost: as hak_wasm_memory_reset, and a copy of struct and tables. */
+HAK_API int hak_wasm_wasm2c_reset(void *instance, hak_wasm_wasm2c_snapshot *snapshot);
 
 #ifdef __cplusplus
 }

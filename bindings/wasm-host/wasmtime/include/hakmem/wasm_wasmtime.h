@@ -25,6 +25,18 @@
  *   table, memory or mutable global, reference-typed globals, threads, GC types. What the embedder keeps for
  *   the guest, WASI descriptors for example, is the embedder's to reset.
  *
+ * WHAT IS WITHIN THE TENANT'S LIMITS
+ *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types, which
+ *   wasmtime takes from the host as they grow. It covers tables as well: 8 bytes an element (16 for types
+ *   other than funcref and externref, and for elements of passive segments). wasmtime tells nobody when a
+ *   table grows, so room to grow is charged from the start, until the instance is closed: a table that the
+ *   module declares as growing may grow by a sixteenth of the smallest limit on linear bytes that the tenant
+ *   or a parent has, shared with the other such tables of the instance. Beyond that table.grow is -1. No room
+ *   is charged for modules of which instances can be reset: they have no instruction that grows a table. Without
+ *   such a limit tables are charged with the size that they begin with, and grow without end.
+ *   Compiled code and the rest of an instance are in wasmtime's own heap: counted with
+ *   hak_wasmtime_hook_heap, and bounded by the size of the module.
+ *
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
  *   Errors     a wasmtime_error_t that the caller deletes; `error` and `trap` must not be NULL.
@@ -35,6 +47,11 @@
 
 #include <hakmem/wasm.h>
 #include <wasmtime.h>
+
+/* The C API changes with the major version, and the library was compiled for this one. */
+#if !defined(WASMTIME_VERSION_MAJOR) || WASMTIME_VERSION_MAJOR != 50
+#error "hakmem/wasm_wasmtime.h is for wasmtime 50, and wasmtime.h is that of another version"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,13 +79,15 @@ HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
 /* Why instances cannot be reset, for example "it imports a table"; NULL = they can. */
 HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module);
 
-/* Prepares a store before the guest's first instruction: fuel, an epoch deadline, limits, a WASI context.
- * With epochs or fuel in the configuration it is needed: instantiating runs code of the guest. */
-typedef void hak_wasmtime_prepare_fn(wasmtime_context_t *context, void *data);
+/* Prepares a store before the guest's first instruction: fuel, an epoch deadline or its callback, a WASI
+ * context (wasmtime_store_context). With epochs or fuel in the configuration it is needed: instantiating runs
+ * code of the guest. wasmtime_store_limiter replaces the limit on tables that is described above; what tables
+ * grow by then is the host's to count (hak_wasm_charge). */
+typedef void hak_wasmtime_prepare_fn(wasmtime_store_t *store, void *data);
 
-/* An instance in a store of its own. The tenant is asked for admission, pays for the memory, and must not be
- * closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing to do. NULL
- * with an error or a trap (of the start function, say). */
+/* An instance in a store of its own. The tenant is asked for admission, pays for memories and tables, and
+ * must not be closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing
+ * to do. NULL with an error or a trap (of the start function, say). */
 HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant,
                                                          const hak_wasmtime_module *module, void *data,
                                                          hak_wasmtime_prepare_fn *prepare,

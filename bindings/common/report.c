@@ -1,0 +1,104 @@
+#include "common/report.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR_WIDTH = 36, LINE = 256 };
+
+typedef struct sink {
+    hkc_put_fn *put;
+    void *to;
+} sink;
+
+static __attribute__((format(printf, 2, 3))) void line(const sink *s, const char *format, ...)
+{
+    char text[LINE];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n < 0) return;
+    if ((size_t)n >= sizeof text) {
+        n = sizeof text - 1;
+        text[n - 1] = '\n';
+    }
+    s->put(s->to, text, (size_t)n);
+}
+
+static void label_rows(const sink *s, const hkc_report *r)
+{
+    char bar[BAR_WIDTH + 1];
+    memset(bar, '#', BAR_WIDTH);
+    bar[BAR_WIDTH] = '\0';
+    const size_t total = r->stats.live_bytes;
+    size_t largest = 1;
+    for (int i = 0; i < r->label_count; i++)
+        if (r->labels[i].live_bytes > largest) largest = r->labels[i].live_bytes;
+    line(s, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
+    for (int i = 0; i < r->label_count; i++) {
+        const hak_label_info *l = &r->labels[i];
+        if (l->live_blocks == 0) continue;
+        const double part = (double)l->live_bytes;
+        int width = (int)(part / (double)largest * BAR_WIDTH + 0.5);
+        unsigned share = total > 0 ? (unsigned)(part / (double)total * 1000 + 0.5) : 0;
+        line(s, "  %-22.22s %14zu %11zu %3u.%u %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks,
+             share / 10, share % 10, width > 0 ? "  " : "", width, bar);
+    }
+    line(s, "\n");
+}
+
+static void bytes_row(const sink *s, const char *name, size_t bytes, const char *what)
+{
+    const size_t mib = (size_t)1 << 20;
+    size_t hundredths = bytes / mib * 100 + (bytes % mib * 100 + mib / 2) / mib;
+    line(s, "  %-22s %14zu %8zu.%02zu MiB  %s\n", name, bytes, hundredths / 100, hundredths % 100, what);
+}
+
+/* 0 = the system does not tell. */
+static size_t resident(void)
+{
+    char text[64];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *second = strchr(text, ' ');
+    return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void total_rows(const sink *s, const hak_stats *t)
+{
+    size_t rss = resident(), ours = t->committed_bytes - t->released_bytes + t->idle_bytes;
+    bytes_row(s, "live", t->live_bytes, "of blocks in use");
+    bytes_row(s, "cached", t->cached_bytes, "free, kept for the next blocks");
+    bytes_row(s, "metadata", t->metadata_bytes, "bitmaps, labels, tables of hakmem");
+    bytes_row(s, "committed", t->committed_bytes, "the sum of these three");
+    bytes_row(s, "released", t->released_bytes, "part of cached that is back at the system");
+    bytes_row(s, "idle", t->idle_bytes, "recycled pages beside what is committed");
+    bytes_row(s, "peak live", t->peak_bytes, "the highest so far");
+    if (t->soft_limit != 0) bytes_row(s, "soft limit", t->soft_limit, "of committed bytes");
+    if (t->hard_limit != 0) bytes_row(s, "hard limit", t->hard_limit, "of committed bytes");
+    line(s, "  %-22s %14llu                  allocations refused\n", "failures",
+         (unsigned long long)t->failures);
+    if (rss == 0) return;
+    bytes_row(s, "process resident", rss, "of the whole process");
+    bytes_row(s, "  not ours", rss > ours ? rss - ours : 0, "program, libraries, other allocators");
+}
+
+void hkc_report_put(const hkc_report *r, hkc_put_fn *put, void *to)
+{
+    const sink s = {put, to};
+    line(&s, "hakmem %s: %.150s%sprocess %ld: %zu bytes in %zu blocks%s%s\n", hak_version(), r->name,
+         r->name[0] != '\0' ? ", " : "", (long)getpid(), r->stats.live_bytes, r->stats.live_blocks,
+         r->note[0] != '\0' ? ", " : "", r->note);
+    if (r->label_count > 0) label_rows(&s, r);
+    total_rows(&s, &r->stats);
+    if (r->threads != 0)
+        line(&s, "  %-22s %14zu                  that allocated, %zu of them now\n", "threads", r->threads,
+             r->threads_now);
+}

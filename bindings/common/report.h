@@ -1,0 +1,23 @@
+/* The report in text of one context, the same in all bindings: a head line, a row for each label that has
+ * blocks, where its memory is, and what the process has beside it. */
+#ifndef HKC_REPORT_H
+#define HKC_REPORT_H
+
+#include <hakmem/hakmem.h>
+
+/* Where the text goes, a line at a time. */
+typedef void hkc_put_fn(void *to, const char *text, size_t n);
+
+typedef struct hkc_report {
+    const char *name; /* "" = none */
+    const char *note; /* behind the head line; "" = none */
+    hak_stats stats;
+    const hak_label_info *labels; /* in this order; those without blocks are left out */
+    int label_count;              /* 0 = no table of labels */
+    size_t threads, threads_now;  /* that allocated so far, and those of them that are there; 0 = no row */
+} hkc_report;
+
+/* Allocates nothing, and heeds no locale. */
+void hkc_report_put(const hkc_report *report, hkc_put_fn *put, void *to);
+
+#endif

@@ -1,0 +1,55 @@
+#include "common/size.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+/* strcasecmp heeds the locale: in Turkish an I is not the large i. lower: letters a to z alone. */
+static bool is_word(const char *text, const char *lower)
+{
+    for (; *lower; text++, lower++)
+        if (*text != *lower && *text != *lower - 'a' + 'A') return false;
+    return !*text;
+}
+
+/* The power of two of a unit: none, K, M, G or T, each also with B or iB; -1 = none of these. */
+static int shift_of(const char *unit)
+{
+    static const char lower[] = "kmgt", upper[] = "KMGT";
+    if (!*unit) return 0;
+    const char *found = strchr(lower, *unit), *larger = strchr(upper, *unit);
+    if (!found && !larger) return -1;
+    if (unit[1] && !is_word(unit + 1, "b") && !is_word(unit + 1, "ib")) return -1;
+    return 10 * (int)((found ? found - lower : larger - upper) + 1);
+}
+
+const char *hkc_size_parse(const char *text, size_t *out)
+{
+    static const char none[] =
+        "is no size; a size is 1000, 64K, 512M or 1.5G (also MB, MiB; 1K is 1024 bytes)";
+    static const char far[] = "is more than addresses reach";
+    /* A fraction has as many digits as 1 << 40 of its parts, of 2^64 at most, leave room for. */
+    enum { WHOLE_DIGITS = 20, FRACTION_DIGITS = 9 };
+    const char *p = text;
+    wide whole = 0, fraction = 0, parts = 1;
+    while (*p >= '0' && *p <= '9' && p - text < WHOLE_DIGITS)
+        whole = whole * 10 + (unsigned)(*p++ - '0');
+    if (p == text) return none;
+    bool fractional = *p == '.';
+    if (fractional) {
+        const char *point = p++;
+        while (*p >= '0' && *p <= '9' && p - point <= FRACTION_DIGITS) {
+            fraction = fraction * 10 + (unsigned)(*p++ - '0');
+            parts *= 10;
+        }
+        if (parts == 1) return none;
+    }
+    int shift = shift_of(p);
+    if (shift < 0 || (fractional && shift == 0)) return none;
+    wide bytes = (whole << shift) + (fraction << shift) / parts;
+    if (bytes > SIZE_MAX) return far;
+    *out = (size_t)bytes;
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* What the environment asks of the hook. */
+#ifndef HKP_OPTIONS_H
+#define HKP_OPTIONS_H
+
+#include "base/core.h"
+
+typedef struct hkp_options {
+    bool all;           /* HAKMEM_DOMAINS=all; default raw */
+    const char *labels; /* HAKMEM_LABELS; default off */
+    size_t limit;       /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
+    const char *report; /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
+    bool first;         /* not started by another process under hakmem: HAKMEM_PID is set by this one */
+} hkp_options;
+
+/* false: a value that is none; it was named on stderr. */
+bool hkp_options_read(hkp_options *options);
+
+#endif

@@ -1,3 +1,0 @@
-#include "seldom.h"
-
-HK_PY_BORDER(seldom)

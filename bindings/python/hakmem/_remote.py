@@ -1,0 +1,71 @@
+"""Requests to running programs: to give memory back, and for a report."""
+
+import contextlib
+import os
+import re
+import secrets
+import time
+
+from hakmem import _hakmem, _report
+
+TRIM, REPORT = 1, 2  # hkp_wish
+# How long a program may take to reach a place where it can trim, and how long its memory must stay as it is.
+PATIENCE, CALM = 10.0, 0.3
+# How long an attempt to write a report may take (patience in signals.c), and the program to begin with it.
+ATTEMPTS, MORE = (0.25, 1.0, 10.0), 1.0
+STEP = 0.02
+
+
+def listening(pid):
+    """The signal to which the program listens. ValueError: to none; any would be for another handler, or end
+    it."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+        found = re.search(rf"/memfd:{_hakmem.MARKER}([0-9]+)", file.read())
+    if not found:
+        raise ValueError(
+            "not a program that was started under hakmem, or not ready yet, or it uses the signal itself"
+        )
+    return int(found[1])
+
+
+def ask(pid, wish, attempt=0, name=0):
+    _hakmem.request(pid, listening(pid), wish, attempt, name)
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def trim(pid):
+    """Resident bytes before and after."""
+    before = resident(pid)
+    ask(pid, TRIM)
+    last, since, end = before, time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        time.sleep(CALM / 10)
+        now = resident(pid)
+        if now != last:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since > CALM:
+            break
+    return before, last
+
+
+def report(pid):
+    """The report of a running program, which waits until it is written."""
+    for attempt, patience in enumerate(ATTEMPTS):
+        name = secrets.randbits(40)
+        # What the program calls /tmp: it may be in a container.
+        file = f"/proc/{pid}/root/tmp/hakmem-{name:010x}.json"
+        ask(pid, REPORT, attempt, name)
+        end = time.monotonic() + patience + MORE
+        while time.monotonic() < end:
+            time.sleep(STEP)
+            if os.path.exists(file):
+                try:
+                    return _report.load(file)
+                finally:
+                    with contextlib.suppress(OSError):
+                        os.unlink(file)
+    raise ValueError("it was asked for a report, and gave none")

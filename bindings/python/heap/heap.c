@@ -1,0 +1,191 @@
+#include "heap/heap.h"
+
+#include "heap/domains.h"
+#include "heap/ranges.h"
+
+#include <pthread.h>
+
+static hak_inline_bin no_bins[HAK_INLINE_EIGHTS / 8];
+hak_inline_ctx hkp_no_heap = {.bins = no_bins};
+_Thread_local hak_ctx *hkp_mine = hkp_none;
+_Thread_local void *hkp_foreign;
+
+static hak_ctx *_Atomic context;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Of a limit, a part is for small blocks alone: where a MemoryError is raised and handled, and where a thread
+ * begins, CPython does not expect to be refused an exception, a frame or a dict. */
+static size_t set_aside(size_t hard)
+{
+    const size_t most = 2 << 20;
+    return hard / 16 < most ? hard / 16 : most;
+}
+
+static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    _Atomic size_t hard;
+    size_t soft;
+    hak_pressure_fn *fn;
+    void *user;
+} limit;
+
+static void lock_limit(void)
+{
+    pthread_mutex_lock(&limit_lock);
+}
+
+static void unlock_limit(void)
+{
+    pthread_mutex_unlock(&limit_lock);
+}
+
+/* Only a free comes here with a pointer of others: the other hooks ask first. A lock may be held, so that the
+ * block is left for the hook to pass on. */
+static void on_error(void *user, hak_error error, const void *p, const char *what)
+{
+    (void)user, (void)what;
+    if (error == HAK_E_FOREIGN) hkp_foreign = (void *)(uintptr_t)p;
+}
+
+/* It may come back: other libraries say farewell later. */
+static void thread_end(void)
+{
+    hkp_mine = hkp_none;
+    hkp_counts_leave();
+}
+
+static bool small_blocks;
+
+static void create(void)
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.name = "python";
+    options.shared = true;
+    options.workload = HAK_WORKLOAD_COUNTED;
+    options.mode = HAK_MODE_LEAN;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    tuning.packed_bytes = HAK_NONE;
+    /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
+    tuning.first_offset = 48;
+    options.on_error = on_error;
+    hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
+    pages.os = hkp_noted_os();
+    /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
+     * that pymalloc gives back, one and a little is wanted at once. */
+    tuning.idle_bytes = small_blocks ? 4 << 20 : 3 << 19;
+    tuning.huge_from = 64 << 20;
+    pages.mode = HAK_MODE_LEAN;
+    /* A table of 2 MiB and what labels add to it. */
+    tuning.big_cache = (2 << 20) + 4096;
+    pages.tuning = options.tuning = &tuning;
+    hak_space *space = hak_space_new(&pages);
+    hak_ctx *ctx = space ? hak_ctx_new(space, &options) : NULL;
+    if (!ctx) return;
+    hkc_process_begin(ctx, thread_end, hkp_counts_in_child);
+    pthread_atfork(lock_limit, unlock_limit, unlock_limit);
+    context = ctx;
+}
+
+hak_ctx *hkp_ctx(void)
+{
+    pthread_once(&once, create);
+    return context;
+}
+
+hak_ctx *hkp_ctx_for(bool all)
+{
+    small_blocks = all;
+    return hkp_ctx();
+}
+
+_Atomic uint32_t hkp_calls;
+
+hak_ctx *hkp_heap_find(void)
+{
+    hkp_counts_take();
+    hak_ctx *heap = hak_ctx_thread(context);
+    if (!heap) return context;
+    hkp_mine = heap;
+    hkc_process_thread();
+    return heap;
+}
+
+const char *hkp_version(void)
+{
+    return hak_version();
+}
+
+int hkp_stats(hak_stats *stats)
+{
+    int status = hkp_ctx() ? hak_ctx_stats(context, stats) : -1;
+    if (status == 0) {
+        stats->hard_limit = limit.hard;
+        stats->soft_limit = limit.soft;
+    }
+    return status;
+}
+
+int hkp_visit(hak_visit_fn *fn, void *user)
+{
+    return hkp_ctx() ? hak_ctx_visit(context, fn, user) : 0;
+}
+
+bool hkp_owns(const void *p)
+{
+    hak_ctx *ctx = context;
+    return ctx && hak_owns(ctx, p);
+}
+
+bool hkp_is_block(const void *p)
+{
+    hak_ctx *ctx = context;
+    return ctx && hak_usable_size(ctx, p) > 0;
+}
+
+size_t hkp_trim(void)
+{
+    return hkp_ctx() ? hak_ctx_trim(context) : 0;
+}
+
+void hkp_peak_reset(void)
+{
+    if (hkp_ctx()) hak_ctx_peak_reset(context);
+}
+
+/* With the lock held. */
+static int limit_most(void)
+{
+    size_t hard = limit.hard - set_aside(limit.hard), soft = limit.soft;
+    return hak_limit(context, hard && soft > hard ? hard : soft, hard, limit.fn, limit.user);
+}
+
+int hkp_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
+{
+    if (!hkp_ctx() || (hard && soft > hard)) return -1;
+    pthread_mutex_lock(&limit_lock);
+    limit.hard = hard;
+    limit.soft = soft;
+    limit.fn = fn;
+    limit.user = user;
+    int status = limit_most();
+    pthread_mutex_unlock(&limit_lock);
+    return status;
+}
+
+void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, hak_site site)
+{
+    enum { SMALL = 512 };
+    hkp_counts *mine = hkp_counted;
+    if (!limit.hard || n > SMALL || !mine) return NULL;
+    if (mine->aside == 0) {
+        mine->aside = HKP_ASIDE;
+        return NULL;
+    }
+    mine->aside--;
+    pthread_mutex_lock(&limit_lock);
+    hak_limit(context, 0, limit.hard, NULL, NULL); /* nobody is called back with the lock held */
+    void *p = old ? hak_realloc(heap, old, n) : hak_alloc_cs(heap, n, label, site);
+    limit_most();
+    pthread_mutex_unlock(&limit_lock);
+    return p;
+}

@@ -1,0 +1,105 @@
+/* The one context of the process, and how a thread gets at it.
+ *
+ *     base < heap < native, lines < paths < hook < module
+ *
+ * heap/ has the context, labels of domains and interpreters, counts of blocks without labels, what is
+ * resident of the context, and the allocators that were there before. It alone makes or configures the
+ * context, and knows nothing of call sites and lines. */
+#ifndef HKP_HEAP_H
+#define HKP_HEAP_H
+
+#include "common/process.h"
+#include "heap/domains.h"
+
+#include <hakmem/tuning.h>
+
+#include <stdatomic.h>
+
+/* The context of the process, made on first use; NULL = no memory. Inside the hook only; the module, which
+ * does not see the core, has the functions below it. [any thread] */
+hak_ctx *hkp_ctx(void);
+/* The same, where it is made for all domains, or for RAW and arenas. [one thread at a time] */
+hak_ctx *hkp_ctx_for(bool all);
+
+/* The functions of hakmem.h of the same name, for that context. [any thread] */
+HKP_API const char *hkp_version(void);
+HKP_API int hkp_stats(hak_stats *stats);
+HKP_API int hkp_visit(hak_visit_fn *fn, void *user);
+HKP_API bool hkp_owns(const void *p);
+HKP_API size_t hkp_trim(void);
+HKP_API void hkp_peak_reset(void);
+HKP_API int hkp_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
+
+/* The calling thread's heap; hkp_none = none yet, with nothing at hand and no room. Initial-exec: two words
+ * at most, which the loader can place also when the module loads this library late. */
+extern _Thread_local hak_ctx *hkp_mine __attribute__((tls_model("initial-exec")));
+#define hkp_none ((hak_ctx *)(void *)&hkp_no_heap)
+extern hak_inline_ctx hkp_no_heap HKP_HIDDEN;
+/* What the last free of this thread could not free, since it is not ours; NULL = all was. */
+extern _Thread_local void *hkp_foreign __attribute__((tls_model("initial-exec")));
+
+/* Whether p is the start of a block of hakmem's, in use; also before there is a context. */
+bool hkp_is_block(const void *p);
+
+/* Finds the heap, or without memory for one gives the shared context, which does the same slower. */
+hak_ctx *hkp_heap_find(void);
+
+/* The hooks are installed after the context exists. */
+HKP_INLINE hak_ctx *hkp_heap(void)
+{
+    hak_ctx *heap = hkp_mine;
+    return HKP_LIKELY(heap != hkp_none) ? heap : hkp_heap_find();
+}
+
+/* Memory that is idle goes back as time passes, which the heap is told here: when a block is made that is not
+ * at hand, and the last time was a while ago. No heap's lock is held. */
+extern _Atomic uint32_t hkp_calls HKP_HIDDEN;
+HKP_INLINE void hkp_time_passes(void)
+{
+    /* Looking at the clock takes as long as making a block. A call that is not counted does no harm. */
+    uint32_t calls = atomic_load_explicit(&hkp_calls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&hkp_calls, calls, memory_order_relaxed);
+    if (HKP_UNLIKELY(calls % 64 == 0)) hkc_process_tick();
+}
+
+/* A small block, or old made one, where the limit refused it: of what is set aside. A thread has so many
+ * until one is refused all the same, which raises MemoryError: then it has them anew, to handle that. NULL =
+ * refused. */
+void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, hak_site site) HKP_HIDDEN;
+
+/* CPython wants every block 16-aligned, which a multiple of 16 is. n is at most PTRDIFF_MAX: CPython
+ * refuses more before it calls an allocator. The last of these bytes, counted from 0, where n is not 0; for 0
+ * more than any block has. */
+HKP_INLINE size_t hkp_last(size_t n)
+{
+    return (n - 1) | 15;
+}
+HKP_INLINE size_t hkp_round(size_t n)
+{
+    return hkp_last(n + (n == 0)) + 1;
+}
+
+/* Whether a block made for `size` bytes, a multiple of 16, is known to be no larger. */
+HKP_INLINE bool hkp_fits(hak_ctx *heap, const void *p, size_t size)
+{
+    return size <= HAK_INLINE_EIGHTS && hak_inline_kind(heap, p) == hak_inline_class_of_eights(size / 8);
+}
+
+/* A block of the heap's magazines; NULL = there is none, or not of that size. last: 1 below a multiple of 16.
+ * Most are small enough for a class that is known without a table. */
+HKP_INLINE void *hkp_at_hand(hak_ctx *heap, size_t last, hak_label label, bool labelled)
+{
+    if (HKP_UNLIKELY(last >= HAK_INLINE_EIGHTS)) return NULL;
+    /* hak_inline_class_of_eights((last + 1) / 8), of which the compiler does not see that it has no rest */
+    size_t at = (last - 7) * (sizeof(hak_inline_bin) / 8);
+    hak_inline_bin *bin = (void *)((char *)((hak_inline_ctx *)(void *)heap)->bins + at);
+    void **top = bin->top;
+    if (HKP_UNLIKELY(top <= bin->lo)) return NULL;
+    void *p = top[-1];
+    if (!p) __builtin_unreachable();
+    bin->top = top - 1;
+    if (labelled) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
+}
+
+#endif

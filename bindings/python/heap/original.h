@@ -1,0 +1,15 @@
+/* The allocators that were there before: they own every block that the context does not. */
+#ifndef HKP_ORIGINAL_H
+#define HKP_ORIGINAL_H
+
+#include "base/core.h"
+
+/* Written before the hooks of the domain are installed; never changed while they are. */
+extern hkp_allocator hkp_original[3];
+extern hkp_arena_allocator hkp_original_arena;
+
+/* hkp_foreign to whom it belongs. */
+void hkp_pass_free(hkp_domain domain);
+void hkp_pass_arena(size_t n);
+
+#endif

@@ -1,0 +1,77 @@
+#include "heap/resident.h"
+
+#include "base/process.h"
+#include "heap/heap.h"
+#include "heap/ranges.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+size_t hkp_resident(void)
+{
+    char text[128] = "";
+    size_t pages = 0;
+    int fd = hkp_process_open("statm");
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0 || sscanf(text, "%*s %zu", &pages) != 1) return 0;
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t ours(uintptr_t start, uintptr_t end)
+{
+    size_t inside = hkp_ranges_inside(start, end);
+    return inside > 0 || !hkp_owns((const void *)start) ? inside : end - start;
+}
+
+/* Lines of a file, without stdio, of which a copy of the process may find the locks held. */
+typedef struct lines {
+    int fd;
+    size_t at, end;
+    char text[4096];
+} lines;
+
+/* The next one, without its end; NULL = there is none. One that is longer than the buffer comes in parts. */
+static char *next_line(lines *l)
+{
+    for (;;) {
+        char *line = l->text + l->at, *end = memchr(line, '\n', l->end - l->at);
+        if (end) {
+            *end = '\0';
+            l->at = (size_t)(end - l->text) + 1;
+            return line;
+        }
+        if (l->at == 0 && l->end == sizeof l->text - 1) {
+            l->text[l->end] = '\0';
+            l->end = 0;
+            return line;
+        }
+        memmove(l->text, line, l->end -= l->at);
+        l->at = 0;
+        ssize_t n = read(l->fd, l->text + l->end, sizeof l->text - 1 - l->end);
+        if (n <= 0) return NULL;
+        l->end += (size_t)n;
+    }
+}
+
+size_t hkp_resident_ours(void)
+{
+    lines l = {.fd = hkp_process_open("smaps")};
+    if (l.fd < 0) return 0;
+    size_t sum = 0, inside = 0, whole = 1, kib;
+    uintptr_t start, end;
+    for (char *line; (line = next_line(&l));) {
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+            inside = ours(start, end);
+            whole = end - start;
+        } else if (inside > 0 && sscanf(line, "Rss: %zu kB", &kib) == 1) {
+            sum +=
+                inside == whole ? kib << 10 : (size_t)((double)(kib << 10) * (double)inside / (double)whole);
+            inside = 0;
+        }
+    }
+    close(l.fd);
+    return sum;
+}

@@ -1,0 +1,13 @@
+/* Which resident memory of the process is hakmem's: the address space that the context has is looked up in
+ * what the kernel tells of each mapping. */
+#ifndef HKP_RESIDENT_H
+#define HKP_RESIDENT_H
+
+#include "base/core.h"
+
+/* Resident bytes of the process; 0 = unknown. */
+HKP_API size_t hkp_resident(void);
+/* Those that are hakmem's. Reads /proc/self/smaps: about a millisecond, and more for many mappings. */
+HKP_API size_t hkp_resident_ours(void);
+
+#endif

@@ -1,0 +1,26 @@
+/* Where reports go: at exit, when a signal ends the process, and when somebody asks for one. */
+#ifndef HKP_DELIVER_H
+#define HKP_DELIVER_H
+
+#include "base/core.h"
+
+/* From now on a report is due. name: a file, %p in it is the process's number; without %p only `first`
+ * processes write it. "-": on stderr, of a `first` process. First: not started by a process under hakmem; it
+ * says if the file cannot be written. */
+void hkp_report_plan(const char *name, bool first);
+extern bool hkp_report_due;
+/* Writes it now; later calls in this process do nothing. The file is whole or not there: what is written
+ * beside it gets its name at the end. */
+void hkp_report_write(bool gil);
+/* What is to be done last: without the GIL, when Python is gone or about to be cut off. */
+void hkp_report_finish(void);
+
+/* For signal handlers: a copy of the process writes the report, into `file` or, if that is NULL, where it is
+ * due and not written yet, and on stderr shows it. Waits for it. 0 = done, or nothing to do; 1 = it failed
+ * and said why; -1 = it was cut off after `milliseconds`: this thread or another one may have been where it
+ * held a lock, so that it may be tried again once they had time to go on. */
+int hkp_report_apart(const char *file, int milliseconds);
+/* A copy of the process sends it the signal in a moment, after the handler that runs has returned. */
+void hkp_report_again(int signal);
+
+#endif

@@ -1,0 +1,110 @@
+/* Loaded by LD_PRELOAD: puts hakmem in before the first allocation of Python. In a process without a Python,
+ * and where the extension module loads this file into a running interpreter, nothing happens. Programs that
+ * load Python themselves (frozen ones, plugins) are met when Python asks for the locale, which is the first
+ * that it does of what can be seen. */
+#define _GNU_SOURCE
+#include "base/await.h"
+#include "base/cold.h"
+#include "base/options.h"
+#include "heap/heap.h"
+#include "hook/deliver.h"
+#include "hook/install.h"
+#include "hook/main_thread.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void (*next_exit)(int status);
+static char *(*next_setlocale)(int category, const char *locale);
+static bool met; /* a Python */
+
+static void find_next(const char *name, void *function)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+    memcpy(function, &address, sizeof address);
+}
+
+static void meet(void)
+{
+    const char *(*version)(void);
+    const hkp_python *python = hkp_python_find();
+    if (!python) {
+        if (!hkp_function("Py_GetVersion", &version)) return;
+        met = true;
+        fprintf(stderr, "hakmem: CPython 3.10 and later is served, this is %.40s; hakmem stays out\n",
+                version());
+        return;
+    }
+    met = true;
+    hkp_options options;
+    if (python->is_initialized() || !hkp_options_read(&options)) return;
+    if (hkp_install(options.all, HKP_REPLACE, options.labels) != 0) {
+        hkp_status status;
+        hkp_status_get(&status, false);
+        fprintf(stderr, "hakmem: %s; hakmem stays out\n", status.why);
+        return;
+    }
+    if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
+    if (options.report) hkp_report_plan(options.report, options.first);
+    hkp_await(hkp_first_call);
+    hkp_sections_part();
+}
+
+__attribute__((constructor)) static void at_load(void)
+{
+    find_next("_exit", &next_exit);
+    meet();
+}
+
+HKP_API char *setlocale(int category, const char *locale)
+{
+    if (!next_setlocale) find_next("setlocale", &next_setlocale);
+    if (!met) meet();
+    return next_setlocale(category, locale);
+}
+
+static int is_libpython(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    return info->dlpi_name && strstr(info->dlpi_name, "/libpython3") != NULL;
+}
+
+/* Its symbols are not to be seen by others. */
+static void note_stranger(void)
+{
+    if (!met && !hkp_python_find() && dl_iterate_phdr(is_libpython, NULL) != 0)
+        fputs(
+            "hakmem: this program loads Python for itself alone (RTLD_LOCAL), where hakmem does not get in\n",
+            stderr);
+}
+
+/* Python came to its end before it had begun. */
+static void note_limit(void)
+{
+    hak_stats s = {.size = sizeof s};
+    if (!hkp_awaited || hkp_stats(&s) != 0 || s.failures == 0) return;
+    fprintf(stderr, "hakmem: Python does not start with a limit of %zu bytes (HAKMEM_LIMIT, --limit)\n",
+            s.hard_limit);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    note_limit();
+    note_stranger();
+    if (hkp_report_due) hkp_report_finish();
+}
+
+/* os._exit, which is how the children of multiprocessing end. */
+HKP_API __attribute__((noreturn)) void _exit(int status)
+{
+    if (hkp_report_due) hkp_report_finish();
+    if (next_exit) next_exit(status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}

@@ -1,0 +1,199 @@
+#define _GNU_SOURCE
+#include "hook/install.h"
+
+#include "heap/heap.h"
+#include "heap/original.h"
+#include "hook/wrap.h"
+#include "paths/providers.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* What was put in: HKP_DEFAULT, HKP_REPLACED or HKP_WRAPPED. */
+static hkp_state put[HKP_DOMAINS];
+static bool installed, early, all_domains;
+static char why[sizeof((hkp_status *)0)->why];
+
+static const char *const domain_names[] = {"RAW", "MEM", "OBJ", "arenas"};
+
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    return -1;
+}
+
+static const hkp_allocator *ours(int domain)
+{
+    return put[domain] == HKP_WRAPPED ? &hkp_wrappers[domain]
+                                      : &hkp_provider_current()->hooks->domains[domain];
+}
+
+/* CPython's own allocators have no ctx and lie in the file of PyObject_Malloc; debug hooks, tracemalloc and
+ * memray have a ctx or lie elsewhere. */
+static bool builtin(const hkp_python *python, const hkp_allocator *a)
+{
+    Dl_info info, own;
+    void *code, *object_malloc;
+    memcpy(&code, &a->malloc, sizeof code);
+    memcpy(&object_malloc, &python->object_malloc, sizeof object_malloc);
+    return !a->ctx && dladdr(code, &info) && dladdr(object_malloc, &own) && info.dli_fbase == own.dli_fbase;
+}
+
+/* The first domain with an allocator that is neither built in nor ours; -1 = none. */
+static int stranger(const hkp_python *python)
+{
+    for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
+        hkp_allocator now;
+        python->get_allocator(d, &now);
+        if (!(put[d] && now.malloc == ours(d)->malloc) && !builtin(python, &now)) return d;
+    }
+    return -1;
+}
+
+static void put_domain(const hkp_python *python, int d, hkp_state state)
+{
+    hkp_allocator now, next;
+    python->get_allocator(d, &now);
+    if (put[d] && now.malloc == ours(d)->malloc) return;
+    hkp_original[d] = now;
+    put[d] = state;
+    next = *ours(d);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    python->set_allocator(d, &next);
+}
+
+static void put_arenas(const hkp_python *python)
+{
+    hkp_arena_allocator now, next = hkp_provider_current()->hooks->arena;
+    python->get_arena_allocator(&now);
+    if (now.alloc == next.alloc) return;
+    hkp_original_arena = now;
+    put[HKP_ARENA] = HKP_REPLACED;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    python->set_arena_allocator(&next);
+}
+
+static int choose_provider(const char *labels, bool all)
+{
+    if (installed) return 0;
+    const hkp_provider *chosen = hkp_provider_find(labels);
+    if (!chosen) return refuse("no labels '%s'", labels);
+    if (chosen->needs_all && !all)
+        return refuse("labels '%s' need all domains (--all, HAKMEM_DOMAINS=all, domains=\"all\"): objects in "
+                      "pymalloc's arenas have no lines",
+                      labels);
+    const char *unable = chosen->start(hkp_ctx());
+    if (unable) return refuse("labels '%s': %s", labels, unable);
+    hkp_provider_use(chosen);
+    return 0;
+}
+
+static int install(const hkp_python *python, bool all, hkp_mode mode, const char *labels)
+{
+    bool late = python->is_initialized();
+    if (!hkp_ctx_for(all)) return refuse("no memory for a context");
+    if (choose_provider(labels, all) != 0) return -1;
+    why[0] = '\0';
+    int other = late ? stranger(python) : -1;
+    if (other >= 0) {
+        refuse(
+            "another allocator is active in domain %s (tracemalloc, memray, PYTHONMALLOC=debug or -X dev?); "
+            "when it goes, it would free blocks of hakmem by an allocator that does not know them",
+            domain_names[other]);
+        if (mode == HKP_REPLACE) return -1;
+    }
+    bool torn = late && python->free_threading && !(installed && (all_domains || !all));
+    if (torn && other < 0 && mode != HKP_WRAP) {
+        refuse(
+            "free-threaded CPython: other threads would take a block from the new allocator and free it by "
+            "the old one; `python -m hakmem run` and `env` put hakmem in before there are threads");
+        if (mode == HKP_REPLACE) return -1;
+    }
+    hkp_state state = other >= 0 || torn || mode == HKP_WRAP ? HKP_WRAPPED : HKP_REPLACED;
+    put_domain(python, HKP_RAW, state);
+    if (all) {
+        put_domain(python, HKP_MEM, state);
+        if (python->free_threading && state == HKP_REPLACED) {
+            refuse("free-threaded CPython: OBJ is wrapped, since its collector finds objects in its own heap "
+                   "only");
+            put_domain(python, HKP_OBJ, HKP_WRAPPED);
+        } else {
+            put_domain(python, HKP_OBJ, state);
+        }
+    } else if (state == HKP_REPLACED) {
+        put_arenas(python);
+    }
+    if (!installed) early = !late;
+    all_domains = all_domains || all;
+    installed = true;
+    return 0;
+}
+
+int hkp_install(bool all, hkp_mode mode, const char *labels)
+{
+    const hkp_python *python = hkp_python_find();
+    pthread_mutex_lock(&mutex);
+    int result =
+        python ? install(python, all, mode, labels) : refuse("no CPython 3.10 or later in this process");
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int hakmem_python_install(bool all)
+{
+    return hkp_install(all, HKP_REPLACE, hkp_provider_off.name);
+}
+
+/* Ours is not on top: does an allocation still come to us? */
+static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now, bool gil)
+{
+    if (builtin(python, now) || !gil) return HKP_DISPLACED;
+    unsigned calls = hkp_wrap_calls();
+    void *p = now->malloc(now->ctx, 1);
+    bool by_us = put[d] == HKP_WRAPPED ? hkp_wrap_calls() != calls : p && hkp_owns(p);
+    now->free(now->ctx, p);
+    return by_us ? HKP_COVERED : HKP_DISPLACED;
+}
+
+static void name_of(const void *code, char *out, size_t size)
+{
+    Dl_info info;
+    if (!dladdr(code, &info)) return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    snprintf(out, size, "%s%s%s", slash ? slash + 1 : info.dli_fname, info.dli_sname ? ": " : "",
+             info.dli_sname ? info.dli_sname : "");
+}
+
+void hkp_status_get(hkp_status *status, bool gil)
+{
+    const hkp_python *python = hkp_python_find();
+    *status = (hkp_status){
+        .installed = installed, .early = early, .all = all_domains, .labels = hkp_provider_current()->name};
+    memcpy(status->why, why, sizeof why);
+    if (!python) return;
+    for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
+        hkp_allocator now;
+        python->get_allocator(d, &now);
+        if (put[d] && now.malloc == ours(d)->malloc) {
+            status->state[d] = put[d];
+            continue;
+        }
+        if (put[d]) status->state[d] = below(python, d, &now, gil);
+        void *code;
+        memcpy(&code, &now.malloc, sizeof code);
+        name_of(code, status->holder[d], sizeof status->holder[d]);
+    }
+    if (put[HKP_ARENA]) {
+        hkp_arena_allocator now;
+        python->get_arena_allocator(&now);
+        bool there = now.alloc == hkp_provider_current()->hooks->arena.alloc;
+        status->state[HKP_ARENA] = there ? HKP_REPLACED : HKP_DISPLACED;
+    }
+}

@@ -1,0 +1,116 @@
+#include "hook/main_thread.h"
+
+#include "heap/heap.h"
+#include "heap/interpreters.h"
+#include "hook/deliver.h"
+#include "hook/signals.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* PyMethodDef. */
+typedef struct method_def {
+    const char *name;
+    void *(*fn)(void *self, void *args);
+    int flags;
+    const char *doc;
+} method_def;
+enum { VARARGS = 1 };
+
+/* The little of the C API that the first call needs. */
+static struct {
+    void *(*import)(const char *name);
+    void *(*call_method)(void *object, const char *name, const char *format, ...);
+    void *(*new_function)(method_def *def, void *self, void *module);
+    void (*incref)(void *);
+    void (*decref)(void *);
+    void (*clear_error)(void);
+    void *none;
+} api;
+
+static bool api_find(void)
+{
+    api.none = hkp_symbol("_Py_NoneStruct");
+    return hkp_function("PyImport_ImportModule", &api.import) &&
+           hkp_function("PyObject_CallMethod", &api.call_method) &&
+           hkp_function("PyCFunction_NewEx", &api.new_function) && hkp_function("Py_IncRef", &api.incref) &&
+           hkp_function("Py_DecRef", &api.decref) && hkp_function("PyErr_Clear", &api.clear_error) &&
+           api.none;
+}
+
+static void *none(void)
+{
+    api.incref(api.none);
+    return api.none;
+}
+
+static void *at_exit(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_report_write(true);
+    return none();
+}
+
+static void *on_trim(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_trim();
+    return none();
+}
+
+static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
+static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
+
+/* module.name(before..., function) */
+static void tell(const char *module, const char *name, method_def *def, int number)
+{
+    void *m = api.import(module);
+    void *fn = m ? api.new_function(def, NULL, NULL) : NULL;
+    void *result = NULL;
+    if (fn) result = number ? api.call_method(m, name, "iO", number, fn) : api.call_method(m, name, "O", fn);
+    api.clear_error();
+    void *const objects[] = {result, fn, m};
+    for (int i = 0; i < 3; i++)
+        if (objects[i]) api.decref(objects[i]);
+}
+
+static void tell_trim(int number)
+{
+    tell("_signal", "signal", &trim_def, number);
+}
+
+/* Registered first, so that it runs after the program's own functions at exit. */
+int hkp_first_call(void)
+{
+    hkp_interpreters_find();
+    if (!api_find()) return 0;
+    if (hkp_report_due) tell("atexit", "register", &exit_def, 0);
+    hkp_signals_begin(tell_trim);
+    return 0;
+}
+
+/* ---- Soft limit ---------------------------------------------------------------------------------- */
+
+static _Atomic(int (*)(void *)) soft_fn;
+static atomic_bool soft_due;
+
+static int soft_call(void *unused)
+{
+    (void)unused;
+    atomic_store(&soft_due, false);
+    int (*fn)(void *) = atomic_load(&soft_fn);
+    return fn ? fn(NULL) : 0;
+}
+
+void hkp_soft_call(int (*fn)(void *))
+{
+    atomic_store(&soft_fn, fn);
+}
+
+void hkp_pressure(hak_ctx *ctx, void *user, size_t committed, size_t limit)
+{
+    (void)ctx, (void)user, (void)committed, (void)limit;
+    const hkp_python *python = hkp_python_find();
+    if (!python || !atomic_load(&soft_fn) || atomic_exchange(&soft_due, true)) return;
+    if (python->add_pending_call(soft_call, NULL) != 0) atomic_store(&soft_due, false);
+}

@@ -1,0 +1,10 @@
+/* The report, which `python -m hakmem report` shows. */
+#ifndef HKP_REPORT_H
+#define HKP_REPORT_H
+
+#include "base/json.h"
+
+/* As JSON. Takes no lock but those of the heap, and allocates with neither malloc nor Python. */
+HKP_API void hkp_report_json(hkp_out *out, bool gil);
+
+#endif

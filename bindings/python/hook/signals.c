@@ -1,0 +1,211 @@
+#define _GNU_SOURCE
+#include "hook/signals.h"
+
+#include "base/cpython.h"
+#include "hook/deliver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What a report may take, in milliseconds, at each attempt: at the first ones little, since a copy of the
+ * process that meets a lock waits in vain. */
+static const int patience[] = {250, 1000, 10000};
+enum { ATTEMPTS = sizeof patience / sizeof *patience };
+
+/* Signals that end a process and can be expected to, and the one of requests. */
+static const int endings[] = {SIGTERM, SIGHUP, SIGINT};
+enum { ENDINGS = sizeof endings / sizeof *endings };
+#define REQUEST (SIGRTMIN + 8)
+
+static int (*next_sigaction)(int number, const struct sigaction *new, struct sigaction *old);
+static pid_t owner;
+static bool begun;
+static bool hidden[NSIG];            /* our handler is in place */
+static struct sigaction shown[NSIG]; /* and the program sees this */
+static void *marker;
+static int (*interrupt)(int number); /* PyErr_SetInterruptEx */
+static int attempts;
+
+static void handler(int number, siginfo_t *info, void *context);
+
+static int real_sigaction(int number, const struct sigaction *new, struct sigaction *old)
+{
+    if (!next_sigaction) {
+        void *address = dlsym(RTLD_NEXT, "sigaction");
+        memcpy(&next_sigaction, &address, sizeof next_sigaction);
+    }
+    return next_sigaction(number, new, old);
+}
+
+static bool ends(int number)
+{
+    for (int i = 0; i < ENDINGS; i++)
+        if (endings[i] == number) return true;
+    return false;
+}
+
+static bool is_default(const struct sigaction *action)
+{
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
+}
+
+static int put_handler(int number, const struct sigaction *seen)
+{
+    struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (int i = 0; i < ENDINGS; i++)
+        sigaddset(&ours.sa_mask, endings[i]);
+    sigaddset(&ours.sa_mask, REQUEST);
+    shown[number] = *seen;
+    hidden[number] = true;
+    if (real_sigaction(number, &ours, NULL) == 0) return 0;
+    hidden[number] = false;
+    return -1;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------------ */
+
+static void *publish(void)
+{
+    char name[64];
+    enum { PAGE = 4096 };
+    snprintf(name, sizeof name, HKP_MARKER "%d", REQUEST);
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0) return NULL;
+    void *p = ftruncate(fd, PAGE) == 0 ? mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    return p != MAP_FAILED ? p : NULL;
+}
+
+/* A child of vfork shares this memory: what it does to its own dispositions is no matter of the parent's. */
+static void withdraw(void)
+{
+    if (!marker || getpid() != owner) return;
+    munmap(marker, 1);
+    marker = NULL;
+}
+
+/* In the value of a request. */
+enum { MAGIC = 0x48616, MAGIC_AT = 44, WISH_AT = 42, ATTEMPT_AT = 40 };
+#define NAME_BITS ((UINT64_C(1) << ATTEMPT_AT) - 1)
+_Static_assert(ATTEMPTS <= 1 << (WISH_AT - ATTEMPT_AT) && MAGIC < 1 << (64 - MAGIC_AT), "it fits");
+
+int hkp_request(pid_t process, int number, hkp_wish wish, unsigned attempt, unsigned long long name)
+{
+    uint64_t value = (uint64_t)MAGIC << MAGIC_AT | (uint64_t)wish << WISH_AT |
+                     (uint64_t)(attempt < ATTEMPTS ? attempt : ATTEMPTS - 1) << ATTEMPT_AT |
+                     (name & NAME_BITS);
+    return sigqueue(process, number, (union sigval){.sival_ptr = (void *)(uintptr_t)value});
+}
+
+static void follow(const siginfo_t *info)
+{
+    uint64_t value = info->si_code == SI_QUEUE ? (uint64_t)(uintptr_t)info->si_value.sival_ptr : 0;
+    bool known = value >> MAGIC_AT == MAGIC;
+    if (known && (value >> WISH_AT & 3) == HKP_WISH_REPORT) {
+        char file[64];
+        snprintf(file, sizeof file, "/tmp/hakmem-%010llx.json", (unsigned long long)(value & NAME_BITS));
+        unsigned attempt = value >> ATTEMPT_AT & 3;
+        hkp_report_apart(file, patience[attempt < ATTEMPTS ? attempt : ATTEMPTS - 1]);
+    } else {
+        interrupt(REQUEST);
+    }
+}
+
+/* ---- The handler --------------------------------------------------------------------------------- */
+
+/* As if there were no handler. */
+static void end(int number)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t one;
+    real_sigaction(number, &by_default, NULL);
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
+static void handler(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    int saved = errno;
+    if (number == REQUEST) {
+        follow(info);
+    } else if (getpid() != owner || hkp_report_apart(NULL, patience[attempts]) >= 0 ||
+               ++attempts == ATTEMPTS) {
+        end(number);
+    } else {
+        hkp_report_again(number);
+    }
+    errno = saved;
+}
+
+static void in_child(void)
+{
+    owner = getpid();
+    attempts = 0;
+}
+
+/* Whether sigaction, for everybody, is the one below. */
+static bool before_libc(void)
+{
+    Dl_info found, own;
+    void *symbol = hkp_symbol("sigaction");
+    return symbol && dladdr(symbol, &found) && dladdr(&begun, &own) && found.dli_fbase == own.dli_fbase;
+}
+
+void hkp_signals_begin(void (*tell_trim)(int number))
+{
+    struct sigaction now;
+    if (begun || !before_libc()) return;
+    owner = getpid();
+    pthread_atfork(NULL, NULL, in_child);
+    /* The first process of a container is not ended by a signal without a handler. */
+    for (int i = 0; i < ENDINGS && hkp_report_due && owner != 1; i++)
+        if (real_sigaction(endings[i], NULL, &now) == 0 && is_default(&now)) put_handler(endings[i], &now);
+    begun = true;
+    if (!hkp_function("PyErr_SetInterruptEx", &interrupt) || real_sigaction(REQUEST, NULL, &now) != 0 ||
+        !is_default(&now))
+        return;
+    tell_trim(REQUEST);
+    if (real_sigaction(REQUEST, NULL, &now) == 0 && !is_default(&now) && put_handler(REQUEST, &now) == 0)
+        marker = publish();
+}
+
+/* ---- Before libc --------------------------------------------------------------------------------- */
+
+HKP_API int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
+{
+    bool watched = begun && number > 0 && number < NSIG && (number == REQUEST || ends(number));
+    if (!watched) return real_sigaction(number, new, old);
+    struct sigaction seen = shown[number], wanted;
+    bool ours = hidden[number];
+    if (new) wanted = *new;
+    if (!new) {
+        if (!ours) return real_sigaction(number, NULL, old);
+    } else if (number != REQUEST && is_default(&wanted) && hkp_report_due && getpid() == owner &&
+               owner != 1) {
+        if (ours) shown[number] = wanted;
+        else if (real_sigaction(number, NULL, &seen) != 0 || put_handler(number, &wanted) != 0) return -1;
+    } else {
+        if (getpid() == owner) hidden[number] = false;
+        if (number == REQUEST) withdraw();
+        int result = real_sigaction(number, &wanted, ours ? NULL : old);
+        if (!ours || result != 0) return result;
+    }
+    if (old) *old = seen;
+    return 0;
+}
+
+HKP_API __sighandler_t signal(int number, __sighandler_t fn)
+{
+    struct sigaction new = {.sa_handler = fn, .sa_flags = SA_RESTART}, old;
+    return sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
+}

@@ -1,0 +1,63 @@
+/* Which line of Python code asked for a block, exactly: every block ends with the number of its line,
+ * written when it is made or resized, and never looked at before a report.
+ *
+ *     base < heap < native, lines < paths < hook < module
+ *
+ * lines/ knows frames and code objects of CPython 3.10 to 3.13, and the heap, whose blocks carry the
+ * numbers. It does not know native labels, which blocks have beside their lines. */
+#ifndef HKP_SITE_H
+#define HKP_SITE_H
+
+#include "lines/places.h"
+
+/* NULL = ready, else why there can be no sites here. */
+const char *hkp_site_start(void);
+
+/* The number of the line; above it, in the highest byte, the lowest one of the size that was asked for, and
+ * between them by how many times 256 bytes the block is larger, which is none for blocks at hand. Where that
+ * is HKP_SITE_FAR or more there is room before the mark for the whole size. */
+typedef uint32_t hkp_site_mark;
+enum { HKP_SITE_SIZE_AT = 24, HKP_SITE_FAR = (1 << (HKP_SITE_SIZE_AT - HKP_NUMBER_BITS)) - 1 };
+/* Up to here, blocks at hand are no larger than asked for, so that their end is known without a look-up. */
+enum { HKP_SITE_SMALL = 512 };
+
+/* Bytes to ask for: n and the mark, a multiple of 16; and the last of them, counted from 0. */
+HKP_INLINE size_t hkp_site_last(size_t n)
+{
+    return (n + sizeof(hkp_site_mark) - 1) | 15;
+}
+HKP_INLINE size_t hkp_site_round(size_t n)
+{
+    return hkp_site_last(n) + 1;
+}
+
+/* Wherever the block for n bytes ends. */
+void hkp_site_mark_end(void *p, size_t n, hkp_site_mark mark);
+
+/* p: a block for hkp_site_round(n) bytes that is no larger, if that is at most HKP_SITE_SMALL. */
+HKP_INLINE void hkp_site_put(void *p, size_t n, hkp_site_mark mark)
+{
+    size_t size = hkp_site_round(n);
+    if (HKP_LIKELY(size <= HKP_SITE_SMALL)) {
+        memcpy((char *)p + size - sizeof mark, &mark, sizeof mark);
+        ((uint8_t *)p)[size - 1] = (uint8_t)n;
+    } else {
+        hkp_site_mark_end(p, n, mark);
+    }
+}
+
+typedef struct hkp_site_info {
+    const char *file, *function; /* UTF-8, for the life of the process; "" for number 0 */
+    int line;                    /* 0 = not known */
+    size_t live_bytes, live_blocks;
+    size_t asked_bytes; /* of these bytes those that were asked for: without what rounding and the mark add */
+} hkp_site_info;
+
+/* How many lines there are, with number 0 for blocks of no line; 0 = sites are off. [any thread] */
+HKP_API size_t hkp_site_count(void);
+/* What lives of each line, by number; up to `count` of them. Visits every block. [any thread] */
+HKP_API void hkp_site_stats(hkp_site_info *out, size_t count);
+/* The line of one live block; false = none known. [any thread] */
+HKP_API bool hkp_site_of(const void *p, hkp_site_info *info);
+
+#endif

@@ -1,0 +1,252 @@
+/* hakmem._hakmem: the hook's functions for Python. It is linked to libhakmem_pyhook.so, which the loader has
+ * once in a process: preloaded, or loaded with this module. What Python code sees is made in the package. */
+#define PY_SSIZE_T_CLEAN
+#include "module/module.h"
+
+#include "base/options.h"
+#include "common/size.h"
+#include "heap/heap.h"
+#include "heap/labels.h"
+#include "heap/resident.h"
+#include "hook/install.h"
+#include "hook/main_thread.h"
+#include "hook/report.h"
+#include "hook/signals.h"
+#include "hook/wrap.h"
+#include "module/labels.h"
+
+#include <stdlib.h>
+
+static const char *const domain_names[HKP_DOMAINS] = {"raw", "mem", "obj", "arena"};
+static const char *const state_names[] = {"default", "replaced", "wrapped", "covered", "displaced"};
+
+/* Takes the reference to value, which may be NULL with an error set. */
+static int set(PyObject *dict, const char *name, PyObject *value)
+{
+    int result = value ? PyDict_SetItemString(dict, name, value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+static PyObject *install(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int all, mode;
+    const char *labels;
+    if (!PyArg_ParseTuple(args, "pis", &all, &mode, &labels)) return NULL;
+    return PyBool_FromLong(hkp_install(all != 0, (hkp_mode)mode, labels) == 0);
+}
+
+static PyObject *status(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_status s;
+    hkp_status_get(&s, true);
+    PyObject *result = Py_BuildValue("{s:O,s:O,s:s,s:s}", "installed", s.installed ? Py_True : Py_False,
+                                     "early", s.early ? Py_True : Py_False, "labels", s.labels, "why", s.why);
+    PyObject *holders = result ? PyDict_New() : NULL;
+    for (int d = 0; holders && d < HKP_DOMAINS; d++) {
+        if (set(result, domain_names[d], PyUnicode_FromString(state_names[s.state[d]])) < 0 ||
+            (s.holder[d][0] && set(holders, domain_names[d], PyUnicode_DecodeFSDefault(s.holder[d])) < 0))
+            Py_CLEAR(holders);
+    }
+    if (!holders || PyDict_SetItemString(result, "holder", holders) < 0) Py_CLEAR(result);
+    Py_XDECREF(holders);
+    return result;
+}
+
+static PyObject *stats(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hak_stats s = {.size = sizeof s};
+    if (hkp_stats(&s) != 0) return PyErr_NoMemory();
+    const struct {
+        const char *name;
+        size_t value;
+    } fields[] = {
+        {"live_bytes", s.live_bytes},         {"live_blocks", s.live_blocks},
+        {"peak_bytes", s.peak_bytes},         {"committed_bytes", s.committed_bytes},
+        {"metadata_bytes", s.metadata_bytes}, {"cached_bytes", s.cached_bytes},
+        {"released_bytes", s.released_bytes}, {"reserved_bytes", s.reserved_bytes},
+        {"idle_bytes", s.idle_bytes},         {"big_bytes", s.big_bytes},
+        {"big_blocks", s.big_blocks},         {"soft_limit", s.soft_limit},
+        {"hard_limit", s.hard_limit},         {"failures", (size_t)s.failures},
+        {"os_calls", (size_t)s.os_calls},     {"resident_bytes", hkp_resident()},
+    };
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; result && i < sizeof fields / sizeof *fields; i++)
+        if (set(result, fields[i].name, PyLong_FromSize_t(fields[i].value)) < 0) Py_CLEAR(result);
+    return result;
+}
+
+static PyObject *resident_ours(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromSize_t(hkp_resident_ours());
+}
+
+static PyObject *labels(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hak_label_info info[HAK_LABELS_MAX + 1];
+    int n = hkp_labels(info);
+    PyObject *result = PyDict_New();
+    for (int i = 0; result && i < n; i++) {
+        const char *name = info[i].label ? info[i].name : "unlabelled";
+        if (info[i].live_blocks &&
+            set(result, name,
+                Py_BuildValue("(nn)", (Py_ssize_t)info[i].live_bytes, (Py_ssize_t)info[i].live_blocks)) < 0)
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+static PyObject *report(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_out out;
+    hkp_out_open(&out, -1);
+    hkp_report_json(&out, true);
+    PyObject *result =
+        out.error ? PyErr_NoMemory() : PyUnicode_DecodeUTF8(out.bytes, (Py_ssize_t)out.used, "replace");
+    hkp_out_close(&out);
+    return result;
+}
+
+static PyObject *trim(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    size_t bytes;
+    Py_BEGIN_ALLOW_THREADS bytes = hkp_trim();
+    Py_END_ALLOW_THREADS return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *reset_peak(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_peak_reset();
+    Py_RETURN_NONE;
+}
+
+/* ---- Limits -------------------------------------------------------------------------------------- */
+
+static PyObject *soft_callback; /* of the interpreter that set a soft limit last */
+
+static int call_soft(void *unused)
+{
+    (void)unused;
+    if (!soft_callback) return 0;
+    PyObject *callback = soft_callback;
+    Py_INCREF(callback);
+    PyObject *result = PyObject_CallNoArgs(callback);
+    if (!result) PyErr_WriteUnraisable(callback);
+    Py_XDECREF(result);
+    Py_DECREF(callback);
+    return 0;
+}
+
+static PyObject *limit(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_ssize_t soft, hard;
+    PyObject *callback;
+    if (!PyArg_ParseTuple(args, "nnO", &soft, &hard, &callback)) return NULL;
+    if (callback != Py_None && PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_RuntimeError, "a soft limit with a callback is for the main interpreter");
+        return NULL;
+    }
+    if (soft < 0 || hard < 0 || hkp_limit((size_t)soft, (size_t)hard, hkp_pressure, NULL) != 0) {
+        PyErr_SetString(PyExc_ValueError, "limits are at least 0, and the soft one is at most the hard one");
+        return NULL;
+    }
+    PyObject *before = soft_callback;
+    soft_callback = callback == Py_None ? NULL : callback;
+    Py_XINCREF(soft_callback);
+    hkp_soft_call(soft_callback ? call_soft : NULL);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+/* ---- Scopes -------------------------------------------------------------------------------------- */
+
+static PyObject *define(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s", &name)) return NULL;
+    hak_label label = hkp_label_define(name);
+    if (label) return PyLong_FromLong(label);
+    PyErr_Format(PyExc_ValueError, "no label '%s': a name has 1 to 63 bytes, and there are %d labels at most",
+                 name, HAK_LABELS_MAX);
+    return NULL;
+}
+
+/* ---- The command line ---------------------------------------------------------------------------- */
+
+static PyObject *parse_size(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *text;
+    size_t bytes;
+    if (!PyArg_ParseTuple(args, "s", &text)) return NULL;
+    const char *wrong = hkc_size_parse(text, &bytes);
+    return wrong ? PyErr_Format(PyExc_ValueError, "'%s' %s", text, wrong) : PyLong_FromSize_t(bytes);
+}
+
+static PyObject *request(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int pid, number;
+    unsigned what, attempt;
+    unsigned long long name;
+    if (!PyArg_ParseTuple(args, "iiIIK", &pid, &number, &what, &attempt, &name)) return NULL;
+    if (hkp_request(pid, number, (hkp_wish)what, attempt, name) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_VARARGS, NULL},
+    {"status", status, METH_NOARGS, NULL},
+    {"stats", stats, METH_NOARGS, NULL},
+    {"resident_ours", resident_ours, METH_NOARGS, NULL},
+    {"labels", labels, METH_NOARGS, NULL},
+    {"report", report, METH_NOARGS, NULL},
+    {"trim", trim, METH_NOARGS, NULL},
+    {"reset_peak", reset_peak, METH_NOARGS, NULL},
+    {"limit", limit, METH_VARARGS, NULL},
+    {"define", define, METH_VARARGS, NULL},
+    {"parse_size", parse_size, METH_VARARGS, NULL},
+    {"request", request, METH_VARARGS, NULL},
+    {"sites", hkp_module_sites, METH_NOARGS, NULL},
+    {"site_of", hkp_module_site_of, METH_O, NULL},
+    {"census", hkp_module_census, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_parts(PyObject *module)
+{
+    return PyModule_AddFunctions(module, hkp_scope_methods) < 0 ||
+                   PyModule_AddStringConstant(module, "VERSION", hkp_version()) < 0
+               ? -1
+               : PyModule_AddStringConstant(module, "MARKER", HKP_MARKER);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)(intptr_t)add_parts},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_hakmem", .m_methods = methods, .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__hakmem(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,14 @@
+/* The parts of the extension module.
+ *
+ *     base < heap < native, lines < paths < hook < module
+ *
+ * module/ is a library of its own, compiled for one version of Python with Python.h, which the hook
+ * never sees. It knows what the hook exports: functions marked HKP_API. */
+#ifndef HKP_MODULE_H
+#define HKP_MODULE_H
+
+#include <Python.h>
+
+extern PyMethodDef hkp_scope_methods[];
+
+#endif

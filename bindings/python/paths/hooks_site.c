@@ -1,0 +1,87 @@
+/* Provider "site": the line of Python code that asked, and the native label. RAW, which is called without
+ * the GIL too, has a line where the thread holds it. */
+#define _DEFAULT_SOURCE
+#include "base/json.h"
+#include "base/map.h"
+#include "lines/site.h"
+#include "native/native.h"
+#include "paths/providers.h"
+
+#include <sys/mman.h>
+
+static const char *start(hak_ctx *ctx)
+{
+    static const hkp_hooks *const hooks[HKP_LAYOUTS] = {&hkp_hooks_site_3_10, &hkp_hooks_site_3_11,
+                                                        &hkp_hooks_site_3_12, &hkp_hooks_site_3_13};
+    const char *unable = hkp_native_start(ctx);
+    if (!unable) unable = hkp_site_start();
+    if (!unable) hkp_provider_site.hooks = hooks[hkp_frames_layout()];
+    return unable;
+}
+
+static void swap(hkp_site_info *a, hkp_site_info *b)
+{
+    hkp_site_info c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* From the root of a heap in which it alone may be out of place: the smallest is on top. */
+static void sift(hkp_site_info *sites, size_t root, size_t count)
+{
+    for (size_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && sites[child + 1].live_bytes < sites[child].live_bytes) child++;
+        if (sites[root].live_bytes <= sites[child].live_bytes) return;
+        swap(&sites[root], &sites[child]);
+    }
+}
+
+/* The largest first. Not qsort, which may call malloc. */
+static void sort(hkp_site_info *sites, size_t count)
+{
+    for (size_t i = count / 2; i > 0; i--)
+        sift(sites, i - 1, count);
+    for (size_t end = count; end > 1; end--) {
+        swap(&sites[0], &sites[end - 1]);
+        sift(sites, 0, end - 1);
+    }
+}
+
+static void site_json(hkp_out *out, const char *before, const hkp_site_info *site)
+{
+    hkp_out_format(out, "%s{\"file\":", before);
+    hkp_out_string(out, site->file);
+    hkp_out_text(out, ",\"function\":");
+    hkp_out_string(out, site->function);
+    hkp_out_format(out, ",\"line\":%d", site->line);
+    hkp_out_size(out, ",", "live_bytes", site->live_bytes);
+    hkp_out_size(out, ",", "asked_bytes", site->asked_bytes);
+    hkp_out_size(out, ",", "live_blocks", site->live_blocks);
+    hkp_out_text(out, "}");
+}
+
+/* The largest first. What has no line is `file` "". */
+static void report(hkp_out *out, bool gil)
+{
+    hkp_provider_native.report(out, gil);
+    hkp_out_text(out, ",\"frames\":");
+    hkp_out_string(out, hkp_frames_state());
+    size_t count = hkp_site_count();
+    hkp_site_info *sites = hkp_pages(count * sizeof *sites);
+    if (!sites) return;
+    hkp_site_stats(sites, count);
+    sort(sites, count);
+    hkp_out_text(out, ",\"sites\":[");
+    for (size_t i = 0; i < count && sites[i].live_blocks > 0; i++)
+        site_json(out, i ? ",\n" : "\n", &sites[i]);
+    hkp_out_text(out, "]");
+    munmap(sites, count * sizeof *sites);
+}
+
+static void await(bool awaited)
+{
+    hkp_native_await(awaited);
+    hkp_places_none(awaited);
+}
+
+hkp_provider hkp_provider_site = {"site", true, false, start, NULL, report, await};

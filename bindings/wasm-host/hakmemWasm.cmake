@@ -1,0 +1,73 @@
+# The adapters for WAMR and wasm2c. They read structures of the runtime whose layout its version and settings decide,
+# so they are compiled with the runtime that the host links: this file is included by hakmem's own build and, with
+# the sources beside it, by find_package(hakmem).
+
+# hakmem_add_wasm_wamr(<target> LIBRARY <library> [INCLUDES <folder>...] [DEFINITIONS <definition>...])
+# A static library with what hakmem/wasm_wamr.h declares. <library> is a target of the same project that compiles WAMR's
+# sources, as its CMake files make it (vmlib): include paths and definitions are taken from there. For a file, or a
+# target made elsewhere, they are given: those with which WAMR was compiled, its private folders too.
+function(hakmem_add_wasm_wamr target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIBRARY" "INCLUDES;DEFINITIONS")
+    if(NOT arg_LIBRARY OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "hakmem_add_wasm_wamr(<target> LIBRARY <library> [INCLUDES ...] [DEFINITIONS ...])")
+    endif()
+    if(NOT arg_INCLUDES AND TARGET ${arg_LIBRARY})
+        get_target_property(folder ${arg_LIBRARY} SOURCE_DIR)
+        get_directory_property(arg_INCLUDES DIRECTORY ${folder} INCLUDE_DIRECTORIES)
+        get_directory_property(arg_DEFINITIONS DIRECTORY ${folder} COMPILE_DEFINITIONS)
+        get_target_property(definitions ${arg_LIBRARY} COMPILE_DEFINITIONS)
+        if(definitions)
+            list(APPEND arg_DEFINITIONS ${definitions})
+        endif()
+    endif()
+    # wasm_export.h is for hosts; the other headers are for one file, which sees what the public ones do not tell.
+    set(public)
+    foreach(folder IN LISTS arg_INCLUDES)
+        if(EXISTS ${folder}/wasm_export.h)
+            set(public ${folder})
+        endif()
+    endforeach()
+    if(NOT public)
+        message(FATAL_ERROR "hakmem_add_wasm_wamr: no wasm_export.h in the folders of INCLUDES: ${arg_INCLUDES}")
+    endif()
+    set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wamr)
+    add_library(${target} STATIC
+        ${sources}/memory.c ${sources}/instance.c ${sources}/snapshot.c ${sources}/state.c)
+    target_compile_features(${target} PRIVATE c_std_11)
+    set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+    target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
+    target_include_directories(${target} SYSTEM PUBLIC ${public})
+    set_source_files_properties(${sources}/state.c PROPERTIES
+        COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "-w;-std=gnu11;-fno-sanitize=undefined"
+        INCLUDE_DIRECTORIES "${arg_INCLUDES}")
+endfunction()
+
+# hakmem_add_wasm_wasm2c(<target>)
+# A static library with what hakmem/wasm_wasm2c.h declares, for guests compiled to C; who links it may include
+# wasm-rt-impl.h, too. wasm2c's runtime is found, or given by the variables HAKMEM_WASM_RT (the library wasm-rt-impl),
+# HAKMEM_WASM_RT_INCLUDE (the folder of wasm-rt.h) and HAKMEM_WASM_RT_IMPL_INCLUDE (that of wasm-rt-impl.h).
+# <target> is not made where something is missing: see HAKMEM_WASM_RT_FOUND in the caller's scope.
+function(hakmem_add_wasm_wasm2c target)
+    find_library(HAKMEM_WASM_RT wasm-rt-impl)
+    find_path(HAKMEM_WASM_RT_INCLUDE wasm-rt.h)
+    find_path(HAKMEM_WASM_RT_IMPL_INCLUDE wasm-rt-impl.h
+        HINTS ${HAKMEM_WASM_RT_INCLUDE} PATH_SUFFIXES ../share/wabt/wasm2c share/wabt/wasm2c)
+    mark_as_advanced(HAKMEM_WASM_RT HAKMEM_WASM_RT_INCLUDE HAKMEM_WASM_RT_IMPL_INCLUDE)
+    set(HAKMEM_WASM_RT_FOUND FALSE PARENT_SCOPE)
+    if(NOT HAKMEM_WASM_RT OR NOT HAKMEM_WASM_RT_INCLUDE OR NOT HAKMEM_WASM_RT_IMPL_INCLUDE)
+        return()
+    endif()
+    set(HAKMEM_WASM_RT_FOUND TRUE PARENT_SCOPE)
+    set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wasm2c)
+    add_library(${target} STATIC
+        ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/table.c)
+    target_compile_features(${target} PRIVATE c_std_11)
+    set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+    target_include_directories(${target} SYSTEM PUBLIC ${HAKMEM_WASM_RT_INCLUDE} ${HAKMEM_WASM_RT_IMPL_INCLUDE})
+    target_link_libraries(${target} PUBLIC hakmem::wasm ${HAKMEM_WASM_RT} m)
+    foreach(function allocate grow free)
+        foreach(part memory funcref_table externref_table)
+            target_link_options(${target} INTERFACE LINKER:--wrap=wasm_rt_${function}_${part})
+        endforeach()
+    endforeach()
+endfunction()

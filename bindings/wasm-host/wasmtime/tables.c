@@ -1,0 +1,50 @@
+/* Tables, which wasmtime keeps in malloc, within the tenant's limit. The C API has no callback that grants
+ * growth, only a number of elements that no table of a store may pass: so what that number allows is charged
+ * from the start. */
+#include "types.h"
+
+/* All tables of an instance may grow by this part of the limit on linear bytes. */
+enum { PART = 16, PASSIVE_ELEMENT = 16 };
+
+static const uint64_t MANY = UINT64_C(1) << 48; /* bytes or elements, more than there is memory for */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes when no table has grown beyond this many elements. */
+static uint64_t bytes_at(const hak_wasmtime_module *m, uint64_t elements)
+{
+    uint64_t bytes = smaller(m->passive * PASSIVE_ELEMENT, MANY);
+    for (uint32_t i = 0; i < m->table_count; i++) {
+        const hkw_table *t = &m->tables[i];
+        uint64_t most = smaller(elements, t->most);
+        bytes = smaller(bytes + smaller(most > t->least ? most : t->least, MANY) * t->element, MANY);
+    }
+    return bytes;
+}
+
+bool hkw_tables_begin(hak_wasmtime_instance *i)
+{
+    const hak_wasmtime_module *m = i->module;
+    uint64_t largest = 0, growing = 0, limit = hak_wasm_linear_limit(i->tenant);
+    for (uint32_t n = 0; n < m->table_count; n++) {
+        const hkw_table *t = &m->tables[n];
+        if (t->least > largest) largest = smaller(t->least, MANY);
+        if (t->most > t->least) growing += t->element;
+    }
+    /* A module of which instances can be reset has no instruction that changes a table: it needs no room. */
+    bool grows = limit && growing && m->refused;
+    uint64_t elements = largest + (grows ? limit / PART / growing : 0);
+    if (limit && growing) wasmtime_store_limiter(i->store, -1, (int64_t)elements, -1, -1, -1);
+    uint64_t bytes = bytes_at(m, grows ? elements : 0);
+    if (hak_wasm_charge(i->tenant, (size_t)bytes) != 0) return false;
+    i->charged = (size_t)bytes;
+    return true;
+}
+
+void hkw_tables_end(hak_wasmtime_instance *i)
+{
+    hak_wasm_uncharge(i->tenant, i->charged);
+}

@@ -1,0 +1,97 @@
+/* hakmem, the numbers behind hak_mode and hak_workload: for those who measure, and for policies.
+ *
+ * A host says what runs in a context (hak_options.workload) and how much memory may be spent for speed (mode
+ * in hak_options and hak_space_options); from these every number below follows. A host that has measured
+ * better ones gives them in hak_options.tuning and hak_space_options.tuning:
+ *
+ *     hak_tuning tuning = HAK_TUNING_INIT;
+ *     tuning.big_cache = 4 << 20;
+ *     options.tuning = &tuning;      // copied by hak_ctx_new; the other numbers stay those of mode and
+ * workload
+ *
+ * In each field 0 means the value for the mode and HAK_NONE means none at all, where a field allows that. The
+ * table of all values is in docs/guide/modes.md. What is out of range makes hak_ctx_new and hak_space_new
+ * return NULL; hak_options_error and hak_space_options_error say which field it was.
+ *
+ * Threads: a struct may be read by any number of calls at once. Since 0.1. */
+#ifndef HAKMEM_TUNING_H
+#define HAKMEM_TUNING_H
+
+#include <hakmem/hakmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The values in a comment are those of balanced, minimal, fast, lean; "counted" those of HAK_WORKLOAD_COUNTED
+ * where it differs. Row: of the benchmarks (docs/measurements/core.md), the one that the number moves
+ * most. A context reads the first group, a space the second one; a space that hak_ctx_new makes for one
+ * context takes the second group from that context's tuning. */
+struct hak_tuning {
+    size_t size; /* sizeof(hak_tuning), by HAK_TUNING_INIT; other sizes as for options */
+
+    /* Contexts. */
+
+    /* Blocks that a size class keeps at hand once it swings between empty and full; 32 at first, fewer above
+     * 256 bytes. 2 to 128; HAK_NONE. 32, none, 128, 32; counted 128, none, 128, 128. Row: xmalloc 1to1. */
+    size_t magazine;
+    /* Bytes of the largest block that a size class keeps at hand; slabs and runs of larger blocks go back to
+     * the space as soon as they are empty. 8 to 1 MiB; HAK_NONE. 1 MiB, none, 1 MiB, 4 KiB; counted 4 KiB,
+     * none, 1 MiB, 4 KiB. Row: mid slots256. */
+    size_t magazine_most;
+    /* Small blocks of all sizes lie side by side in so many bytes at most; a size class gets slabs of its own
+     * when it would fill them. Each thread's heap in a shared context packs a sixteenth of it. Up to 16 MiB;
+     * HAK_NONE. 2 MiB, none, 256 KiB, 2 MiB. Row: ctx blocks1000. */
+    size_t packed_bytes;
+    /* Where the first block of each slab begins, modulo 64, for blocks of up to 1 KiB. With 48, objects
+     * behind a header of 16 bytes begin on cache lines. Not 0: nothing is packed, and hak_aligned_alloc above
+     * 16 takes 16 KiB. 0, 16, 32 or 48. 0 in each mode. Row: none of the core; Python programs
+     * (docs/measurements/python.md). */
+    size_t first_offset;
+    /* Bytes of freed big blocks (those with mappings of their own) that are kept. The cache holds a quarter
+     * of this, or of what is live if that is more, and shrinks before the heap grows. For sizes that are
+     * asked for again after they were given up it grows to 64 MiB, a quarter of what is live or big_cache,
+     * whichever is most, until a tick finds them idle for idle_ns or the space needs more than ever. Any;
+     * HAK_NONE. 16 MiB, none, 256 MiB, 2 MiB. Row: mixed held4. */
+    size_t big_cache;
+    /* Most units of 16 KiB that a growing context sets aside in one step, for itself alone. 2 to 64;
+     * HAK_NONE. 16, none, 64, none. Row: ctx blocks1000. */
+    size_t units_ahead;
+    /* Slabs that a size class has when the pages of its further ones are asked for in one call, before they
+     * are touched. 1 to 254; HAK_NONE = each page is a fault. 16, none, 2, 16. Row: battle. */
+    size_t populate_from;
+
+    /* Spaces. */
+
+    /* Recycled pages that a space keeps resident: idle_bytes, or idle_percent of what is in use if that is
+     * more. What is above goes back to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB. Row:
+     * soak steady. */
+    size_t idle_bytes;
+    /* 1 to 1000; HAK_NONE. 50, none, 100, none. Row: soak steady. */
+    size_t idle_percent;
+    /* Period of hak_ctx_tick in nanoseconds: what is idle for one or two periods goes back to the OS. 1 on. 1
+     * s, 1 s, 10 s, 1 s. Row: soak steady. */
+    uint64_t idle_ns;
+    /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. 1
+     * on; HAK_NONE = never. 64 MiB, none, 8 MiB, none. Row: battle. */
+    size_t huge_from;
+    /* 1: at a new peak, each fresh page releases an idle one; half of the idle pages that are allowed are
+     * kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4. */
+    size_t idle_yields;
+};
+#define HAK_TUNING_INIT                                                                                      \
+    {                                                                                                        \
+        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
+    }
+/* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: one memset.
+ * [any thread] Since 0.1. */
+HAK_API void hak_tuning_init(hak_tuning *tuning, size_t size);
+/* Replaces each 0 by the number that mode and workload give; tuning->size is set by the caller, and no field
+ * behind it is written. For who wants to see the numbers, or to start from them. 0 = ok; -1 = the size, the
+ * mode or the workload is none, nothing was changed. Fast. [any thread] Since 0.1. */
+HAK_API int hak_tuning_complete(hak_tuning *tuning, hak_mode mode, hak_workload workload);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

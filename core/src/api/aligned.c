@@ -1,0 +1,143 @@
+/* Blocks of a given alignment, and what sizes come to. */
+#include "api/alloc.h"
+
+#include "api/check.h"
+#include "api/errors.h"
+#include "heap/block.h"
+#include "heap/label.h"
+#include "heap/run.h"
+
+/* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. The search ends at 8192. */
+static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
+{
+    unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
+    while (hk_classes[class].size % align)
+        class ++;
+    return class < HK_KIB_CLASSES ? hk_class_in(ctx, hk_classes[class].size) : class;
+}
+
+static bool in_slab(const hak_ctx *ctx, size_t align, size_t n)
+{
+    return n <= HK_SMALL_MAX && align <= HK_PAGE && hk_align_up(n, align) <= 2 * HK_PAGE && !ctx->phase;
+}
+
+static bool align_wrong(hak_ctx *ctx, size_t align)
+{
+    if (hk_is_power_of_two(align) && align <= HK_ALIGN_MAX) return false;
+    hk_error(ctx, HAK_E_ALIGNMENT, NULL, "align: a power of two up to 1 GiB");
+    return true;
+}
+
+static void *alloc_rounded(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    if (align_wrong(ctx, align)) return hk_fail(ctx);
+    if (align <= 16 && n <= HK_SMALL_MAX)
+        return hak_alloc_cs(ctx, align <= 8 ? n : hk_align_up(n ? n : 1, 16), label, site);
+    if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, zero);
+    return hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label);
+}
+
+/* *zero tells whether the block reads as zero. */
+static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    *zero = false;
+    void *p = alloc_rounded(ctx, align, n, label, site, zero);
+    return hk_check_new(ctx, p, n);
+}
+
+void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
+{
+    bool ignored;
+    return alloc(ctx, align, n, label, site, &ignored);
+}
+
+void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n)
+{
+    return hak_aligned_alloc_cs(ctx, align, n, 0, 0);
+}
+
+void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
+                            hak_site site)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, n, &total)) {
+        hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
+        return hk_fail(ctx);
+    }
+    bool zero;
+    void *p = alloc(ctx, align, total, label, site, &zero);
+    return p && !zero ? memset(p, 0, total) : p;
+}
+
+void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n)
+{
+    return hak_aligned_calloc_cs(ctx, align, count, n, 0, 0);
+}
+
+size_t hak_good_size(const hak_ctx *ctx, size_t n)
+{
+    if (n <= 1024) return hk_classes[hk_class_in(ctx, n)].size;
+    if (n <= HK_RUN_MAX) return hk_kind_size(hk_kind_above(n));
+    return n <= HK_SIZE_MOST ? hk_align_up(n, HK_PAGE) : 0;
+}
+
+/* The size of a new block of n bytes with this alignment. */
+static size_t new_size(const hak_ctx *ctx, size_t align, size_t n)
+{
+    if (align <= 16 && n <= HK_SMALL_MAX) return hak_good_size(ctx, hk_align_up(n ? n : 1, 16));
+    if (in_slab(ctx, align, n)) return hk_classes[aligned_class(ctx, align, n)].size;
+    if (align <= HK_UNIT && n <= HK_RUN_MAX)
+        return hk_kind_size(HK_SMALL_CLASSES + hk_run_class((hk_max(n, 1) + HK_UNIT - 1) >> HK_UNIT_SHIFT));
+    return hk_align_up(n, HK_PAGE);
+}
+
+/* Whether a block stays for n bytes, which fit: a new one would save little. */
+static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
+{
+    size_t least = new_size(ctx, align, n);
+    return size <= least || (!ctx->checked && size - least <= HK_ROOM(size));
+}
+
+enum { KEEP = -1 }; /* in place of a label: that of the block */
+
+static void *keep(const hak_ctx *ctx, void *p, int label)
+{
+    if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
+    return p;
+}
+
+static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
+{
+    if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == KEEP ? 0 : (hak_label)label, site);
+    if (align_wrong(ctx, align)) return hk_fail(ctx);
+    /* Those above 32 KiB are all at page boundaries. */
+    if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
+        return label == KEEP ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
+    size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->failures);
+    if (HK_UNLIKELY(size == 0)) {
+        hk_misuse(ctx, p);
+        return hk_fail(ctx);
+    }
+    bool fits = n <= size && (uintptr_t)p % align == 0;
+    if (fits && stays(ctx, align, size, n)) return keep(ctx, hk_check_new(ctx, p, n), label);
+    hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
+    if (q) {
+        memcpy(q, p, hk_min(size, n));
+        hak_free(ctx, p);
+        return q;
+    }
+    if (!fits) return NULL;
+    hk_set(&ctx->failures, failures); /* the caller sees no NULL */
+    return keep(ctx, hk_check_new(ctx, p, n), label);
+}
+
+void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label, hak_site site)
+{
+    return reallocate(ctx, p, align, n, label, site);
+}
+
+void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n)
+{
+    return reallocate(ctx, p, align, n, KEEP, 0);
+}

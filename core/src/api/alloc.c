@@ -1,0 +1,346 @@
+/* The hot paths. Allocation of up to 1 KiB: table look-up of the class, pop from its magazine, and one
+ * store of the label where the context has labels. Free: address -> unit -> map entry -> class, push on
+ * its magazine. Neither touches the block nor its slab's record. Everything else is in the slow paths
+ * below: refill from bitmaps (slab.c), packed units (packed.c), runs, big blocks. */
+#include "api/alloc.h"
+
+#include "hakmem/inline.h"
+
+#include "api/check.h"
+#include "api/context.h"
+#include "api/errors.h"
+#include "api/limits.h"
+#include "api/trim.h"
+#include "heap/big.h"
+#include "heap/block.h"
+#include "heap/label.h"
+#include "heap/magazine.h"
+#include "heap/packed.h"
+#include "heap/run.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/thread_heap.h"
+#include "shared/transfer.h"
+
+#define SAME_PLACE(type, field, inline_type, inline_field)                                                   \
+    _Static_assert(offsetof(type, field) == offsetof(inline_type, inline_field), "see hakmem/inline.h")
+SAME_PLACE(hak_ctx, base, hak_inline_ctx, base);
+SAME_PLACE(hak_ctx, units, hak_inline_ctx, units);
+SAME_PLACE(hak_ctx, map, hak_inline_ctx, map);
+SAME_PLACE(hak_ctx, key, hak_inline_ctx, key);
+SAME_PLACE(hak_ctx, bins, hak_inline_ctx, bins);
+SAME_PLACE(hk_bin, top, hak_inline_bin, top);
+SAME_PLACE(hk_bin, lo, hak_inline_bin, lo);
+SAME_PLACE(hk_bin, hi, hak_inline_bin, hi);
+SAME_PLACE(hk_bin, labels, hak_inline_bin, labels);
+SAME_PLACE(hk_bin, shift, hak_inline_bin, shift);
+_Static_assert(sizeof(hk_bin) == sizeof(hak_inline_bin), "see hakmem/inline.h");
+_Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNIT_SHIFT &&
+                   (int)HAK_INLINE_TABLE == (int)HK_BINS_TABLE,
+               "see hakmem/inline.h");
+
+int hak_inline_layout(void)
+{
+    return HAK_INLINE_LAYOUT;
+}
+
+size_t hak_inline_size(uint32_t kind)
+{
+    return hk_kind_size(kind);
+}
+
+/* In a shared context: on with the heap of this thread, which is to be made. */
+static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
+{
+    hak_ctx *heap = hk_heap_here(root);
+    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
+}
+
+/* The bin is a root's: on with that of the thread's heap. */
+HK_INLINE void *alloc_by_root(hak_ctx *root, size_t n, hak_label label, hak_site site, hk_bin *bin)
+{
+    hak_ctx *heap = root;
+    if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(root, n, label, site);
+    __asm__("" : "+r"(bin)); /* or else its offset takes a register on the path of those that are no roots */
+    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)root->bins));
+    return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
+}
+
+/* The same where registers are few. */
+static HK_NOINLINE void *alloc_by_root_cs(hak_ctx *root, size_t n, hak_label label, hak_site site,
+                                          hk_bin *bin)
+{
+    return alloc_by_root(root, n, label, site, bin);
+}
+
+void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
+        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
+        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
+    }
+    return hk_alloc_slow(ctx, n, label, site);
+}
+
+void *hak_alloc(hak_ctx *ctx, size_t n)
+{
+    if (HK_LIKELY(n <= 1024)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
+        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, 0);
+        if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_by_root(ctx, n, 0, 0, bin);
+    }
+    return hk_alloc_slow(ctx, n, 0, 0);
+}
+
+/* The last frees after retire, and those of a thread that could get no heap. */
+static void free_without_heap(hak_ctx *root, void *p, size_t n)
+{
+    hk_team *t = root->team;
+    hk_lock_take(&t->lock);
+    hk_free_direct(root, NULL, p, n);
+    bool over = atomic_load(&t->retired) && hk_team_empty(root);
+    hk_lock_drop(&t->lock);
+    if (over) hak_ctx_destroy(root);
+}
+
+static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
+{
+    if (!p) return;
+    hak_ctx *heap = hk_heap_here(root);
+    if (heap) hak_free_sized(heap, p, n);
+    else free_without_heap(root, p, n);
+}
+
+/* The context is no root. */
+HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (HK_LIKELY(kind < HK_BINS)) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        void **top = bin->top;
+        if (HK_LIKELY(top < bin->hi)) {
+            *top = p;
+            atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+            bin->top = top + 1;
+            return;
+        }
+        if (HK_LIKELY(kind < HK_SMALL_CLASSES && !ctx->checked)) {
+            if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
+            else hk_magazine_overflow(ctx, bin, p);
+            return;
+        }
+    }
+    hk_free_slow(ctx, p, n, kind);
+}
+
+HK_INLINE void free_by_root(hak_ctx *root, void *p, size_t n)
+{
+    hak_ctx *heap = root;
+    if (HK_LIKELY(hk_heap_quick(&heap))) free_in(heap, p, n);
+    else free_in_new_heap(root, p, n);
+}
+
+static HK_NOINLINE void free_outside_sized(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->role == HK_ROOT) free_by_root(ctx, p, n);
+    else hk_free_slow(ctx, p, n, UINT32_MAX);
+}
+
+static HK_NOINLINE void free_outside(hak_ctx *ctx, void *p)
+{
+    if (ctx->role == HK_ROOT) free_by_root(ctx, p, HAK_NONE);
+    else hk_free_slow(ctx, p, HAK_NONE, UINT32_MAX);
+}
+
+void hak_free(hak_ctx *ctx, void *p)
+{
+    if (HK_LIKELY(hk_in_window(ctx, p))) free_in(ctx, p, HAK_NONE);
+    else free_outside(ctx, p);
+}
+
+/* The look-up is one load from a flat map, and makes a wrong size harmless: see docs/internals/allocation.md. */
+void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
+{
+    if (HK_LIKELY(hk_in_window(ctx, p))) free_in(ctx, p, n);
+    else free_outside_sized(ctx, p, n);
+}
+
+void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
+{
+    (void)site;
+    hak_free(ctx, p);
+}
+
+/* ---- Slow paths ---------------------------------------------------------------------------------- */
+
+static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    hk_bin *bin = hk_bin_of(ctx, class);
+    if (!bin->slots || hk_packed_keeps(ctx, class)) {
+        if (!hk_class_open(ctx, class)) return NULL;
+        bin = hk_bin_of(ctx, class);
+    }
+    if (HK_UNLIKELY(ctx->checked)) return hk_check_alloc(ctx, bin, label);
+    if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
+    void *p = *--bin->top;
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
+    return p;
+}
+
+static void *alloc_small(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (!hk_bin_of(ctx, class)->slots || hk_packed_keeps(ctx, class)) {
+        void *p = hk_packed_alloc(ctx, class, label);
+        if (p) return p;
+    }
+    if (HK_UNLIKELY(ctx->role)) class = hk_borrow_class(ctx, class);
+    return alloc_in_slab(ctx, class, label);
+}
+
+static bool may_allocate(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
+    return !ctx->retired;
+}
+
+/* Where the calling thread allocates: the context, or its heap of a shared one. NULL = it cannot. */
+HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
+{
+    if (ctx->role == HK_ROOT) ctx = hk_heap_here(ctx);
+    return ctx && may_allocate(ctx) ? ctx : NULL;
+}
+
+/* The context is not retired, unless by the callback that is called here. */
+/* When nobody has memory to give: what is left of packed units, or a free block of a wider class. */
+static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    void *p = hk_packed_last(ctx, class, label);
+    if (p || hk_bins_none(ctx)) return p;
+    unsigned wider = hk_class_wider(ctx, class);
+    return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
+}
+
+static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    if (HK_UNLIKELY(hk_pressed(ctx)) && !may_allocate(ctx)) return hk_fail(ctx);
+    if (HK_UNLIKELY(ctx->role)) {
+        hk_heap_enter(ctx);
+        hk_transfer_refill(ctx, class);
+    }
+    void *p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, class, label);
+    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, class, label);
+    hk_leave(ctx);
+    return p ? p : hk_fail(ctx);
+}
+
+/* Of a context that checks or is retired. */
+static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned class, size_t n, hak_label label)
+{
+    if (!may_allocate(ctx)) return hk_fail(ctx);
+    return hk_check_new(ctx, alloc_class(ctx, class, label), n);
+}
+
+void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
+        hk_bin *bin = hk_bin_of(ctx, hk_kind_above(n));
+        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
+        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
+    }
+    if (HK_LIKELY(n <= 1024)) {
+        unsigned class = hk_class_in(ctx, n);
+        if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
+        if (HK_UNLIKELY(ctx->checked)) return alloc_checked(ctx, class, n, label);
+        return alloc_class(ctx, class, label);
+    }
+    if (n > HK_SMALL_MAX) {
+        bool zero;
+        return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
+    }
+    if (HK_UNLIKELY(ctx->checked)) return alloc_checked(ctx, hk_class_of(n), n, label);
+    return alloc_class(ctx, hk_class_of(n), label);
+}
+
+static HK_COLD void *absurd(hak_ctx *ctx)
+{
+    hk_error(ctx, HAK_E_OVERFLOW, NULL, "allocate: the size is absurd");
+    return hk_fail(ctx);
+}
+
+static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, n, label, zero);
+    return hk_big_alloc(ctx, align, n, label, site, zero);
+}
+
+void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    if (n > HK_SIZE_MOST) return absurd(ctx);
+    hak_ctx *heap = heap_for(ctx);
+    if (!heap) return hk_fail(ctx);
+    hk_enter(heap);
+    void *p = alloc_large(heap, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, n, label, site, zero);
+    hk_leave(heap);
+    if (!p) return hk_fail(ctx);
+    if (HK_UNLIKELY(heap->debug & HAK_DEBUG_POISON)) {
+        memset(p, HK_POISON_NEW, hak_usable_size(heap, p));
+        *zero = false;
+    }
+    return hk_check_new(heap, p, n);
+}
+
+void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, n, &total)) {
+        hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
+        return hk_fail(ctx);
+    }
+    if (total > HK_SMALL_MAX) {
+        bool zero;
+        void *p = hk_alloc_large(ctx, HK_PAGE, total, label, site, &zero);
+        if (p && !zero) memset(p, 0, total);
+        return p;
+    }
+    void *p = hak_alloc_cs(ctx, total, label, site);
+    return p ? memset(p, 0, total) : NULL;
+}
+
+void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
+{
+    return hak_calloc_cs(ctx, count, n, 0, 0);
+}
+
+void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
+{
+    hak_ctx *heap = heap_for(ctx);
+    if (!heap) return hk_fail(ctx);
+    hk_enter(heap);
+    void *p = alloc_in_slab(heap, class, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, class, label);
+    hk_leave(heap);
+    return p ? p : hk_fail(ctx);
+}
+
+static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
+{
+    if (!p) return;
+    hk_block_free(ctx, p, n);
+    if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
+}
+
+void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
+{
+    if (HK_LIKELY(kind == HK_KIND_PACKED && !ctx->role && !ctx->checked)) hk_packed_free(ctx, p);
+    else if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
+    else free_local(ctx, p, n);
+}
+
+void hak_space_free(hak_space *space, void *p)
+{
+    hak_ctx *ctx = hak_ctx_of(space, p);
+    if (ctx) hak_free(ctx, p);
+}

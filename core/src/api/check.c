@@ -1,0 +1,174 @@
+#include "api/check.h"
+
+#include "api/errors.h"
+#include "heap/asked.h"
+#include "heap/big.h"
+#include "heap/block.h"
+#include "heap/label.h"
+#include "heap/packed.h"
+#include "heap/slab.h"
+#include "shared/thread_heap.h"
+#include "space/bitmap.h"
+
+static bool still_poisoned(const unsigned char *p, size_t n)
+{
+    return p[0] == HK_POISON_FREE && memcmp(p, p + 1, n - 1) == 0;
+}
+
+void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
+{
+    const hk_slab *before = bin->slab, *next = bin->first ? hk_slab_at(ctx->space, bin->first) : NULL;
+    uint32_t fresh = before ? before->fresh : 0, next_fresh = next ? next->fresh : 0;
+    if (!hk_slab_refill(ctx, bin, 1)) return NULL;
+    unsigned char *p = *--bin->top;
+    size_t size = hk_classes[bin->kind].size;
+    if (ctx->debug & HAK_DEBUG_POISON) {
+        /* A block that was not handed out before holds whatever its pages held. */
+        bool reused = bin->slab == before ? before->fresh == fresh
+                      : bin->slab == next ? next->fresh == next_fresh
+                                          : false;
+        if (reused && !still_poisoned(p, size))
+            hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
+        memset(p, HK_POISON_NEW, size);
+    }
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+    return p;
+}
+
+static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
+{
+    if (hk_asked_set(ctx, p, n, false)) return true;
+    hk_team *team = hk_root(ctx)->team;
+    if (team) hk_lock_take(&team->lock);
+    bool done = hk_asked_set(ctx, p, n, true);
+    if (team) hk_lock_drop(&team->lock);
+    return done;
+}
+
+void *hk_check_note(hak_ctx *ctx, void *p, size_t n)
+{
+    if (!p || !(ctx->debug & HAK_DEBUG_CHECK) || note_asked(ctx, p, n)) return p;
+    hak_free(ctx, p);
+    return hk_fail(ctx);
+}
+
+/* ---- Whole heap ---------------------------------------------------------------------------------- */
+
+typedef struct findings {
+    const hak_ctx *ctx;
+    hak_report_fn *report;
+    void *user;
+    size_t faults;
+} findings;
+
+static void fault(findings *f, const void *p, const char *what)
+{
+    f->faults++;
+    if (f->report) f->report(f->user, HAK_E_CORRUPT, p, what);
+}
+
+static bool has_bitmap(hak_space *space, const hk_extent *e, const hk_slab *s)
+{
+    size_t chunk = hk_extent_unit(e, s) / HK_CHUNK_UNITS;
+    hk_lock_take(&space->lock);
+    bool has = s->bits / HK_CHUNK_WORDS == chunk && hk_bitmap_taken(hk_extent_chunk(e, chunk), s);
+    hk_lock_drop(&space->lock);
+    return has;
+}
+
+static void check_slab(findings *f, const hk_slab *s, size_t *blocks, size_t *bytes)
+{
+    const hk_class *c = &hk_classes[s->kind];
+    hk_extent *e = hk_extent_of_slab(f->ctx->space, s);
+    char *start = hk_slab_start(e, s);
+    unsigned out = 0, most = hk_slab_capacity(f->ctx, s);
+    if (s->fresh > most || (s->units != c->units && s->units != c->few)) {
+        fault(f, start, "slab: more blocks than its class has");
+        return;
+    }
+    if (!has_bitmap(f->ctx->space, e, s)) fault(f, start, "slab: its bitmap is not its own");
+    for (unsigned i = 0; i < s->fresh; i++)
+        out += hk_slab_block_out(e, s, i);
+    if (out != s->used) fault(f, start, "slab: the bitmap and the count of used blocks differ");
+    bool current = f->ctx->bins[s->kind].slab == s;
+    bool marked = hk_slab_returns(f->ctx, s->kind) ? s->trigger == 0 : s->trigger == HK_TRIGGER_NEVER;
+    if (current ? !marked : s->trigger == HK_TRIGGER_NEVER)
+        fault(f, start, "slab: current, but not its bin's, or the reverse");
+    if (!current && s->trigger == 0 && s->used == most && most > 1)
+        fault(f, start, "slab: full, but listed as partial");
+    *blocks += out;
+    *bytes += (size_t)out * c->size;
+}
+
+static void check_bin(findings *f, unsigned kind)
+{
+    const hk_bin *bin = &f->ctx->bins[kind];
+    const hak_space *space = f->ctx->space;
+    bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(f->ctx, kind);
+    for (void **at = bin->lo; at < bin->top; at++) {
+        if (hk_kind_in_window(f->ctx, *at) != (packed ? HK_KIND_PACKED : kind))
+            fault(f, *at, "magazine: holds a block of another class");
+        else if (hak_usable_size(f->ctx, *at) != hk_kind_size(kind))
+            fault(f, *at, "magazine: holds a block that its slab has free");
+    }
+    hk_unit_id before = 0;
+    for (hk_unit_id id = bin->first; id; id = hk_slab_at(space, id)->next) {
+        const hk_slab *s = hk_slab_at(space, id);
+        if (s->prev != before || s->kind != kind || s->trigger != 0)
+            fault(f, hk_unit_address(space, id), "list of partial slabs is broken");
+        before = id;
+    }
+    if (bin->last != before) fault(f, bin, "list of partial slabs has a wrong end");
+}
+
+typedef struct totals {
+    size_t blocks, bytes;
+} totals;
+
+static bool add_block(void *user, const hak_block *b)
+{
+    totals *t = user;
+    t->blocks++;
+    t->bytes += b->size;
+    return true;
+}
+
+static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
+{
+    findings f = {ctx, report, user, 0};
+    totals t = {0, 0};
+    HK_EACH_OWNED(ctx, s)
+    {
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
+        for (unsigned i = 0; i < s->units; i++)
+            if (e->map[hk_extent_unit(e, s) + i] != (ctx->key | s->kind))
+                fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
+        if (s->kind < HK_SMALL_CLASSES) {
+            check_slab(&f, s, &t.blocks, &t.bytes);
+        } else if (s->kind < HK_BINS) {
+            t.blocks++;
+            t.bytes += (size_t)s->units << HK_UNIT_SHIFT;
+        }
+    }
+    hk_packed_visit(ctx, add_block, &t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next) {
+        t.blocks++;
+        t.bytes += b->size;
+    }
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        check_bin(&f, kind);
+    if (t.blocks != hk_get(&ctx->live_blocks)) fault(&f, NULL, "count of live blocks differs from the heap");
+    if (t.bytes != hk_get(&ctx->live_bytes)) fault(&f, NULL, "live bytes differ from the heap");
+    return f.faults == 0;
+}
+
+bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
+{
+    hak_ctx *root = hk_root(ctx);
+    if (!root->team) return check(ctx, report, user);
+    hk_team_settle(root);
+    bool sound = true;
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        sound &= check(heap, report, user);
+    return sound;
+}

@@ -1,0 +1,103 @@
+/* Life of contexts, and the end of spaces. */
+#include "api/context.h"
+
+#include "api/options.h"
+#include "heap/big.h"
+#include "shared/thread_heap.h"
+
+const char *hak_ctx_name(const hak_ctx *ctx)
+{
+    return ctx->name;
+}
+
+void *hak_ctx_user(const hak_ctx *ctx)
+{
+    return ctx->user;
+}
+
+hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
+{
+    hak_options o;
+    hak_tuning t;
+    if (hk_options_read(&o, &t, given)) return NULL;
+    /* A space of its own is in no buffer. */
+    bool labelled = space && o.label_count;
+    hak_space *own = NULL;
+    if (!space) {
+        /* A space of one context: less address space, so that thousands of them fit. */
+        hak_space_options small = HAK_SPACE_OPTIONS_INIT;
+        small.reserve = (size_t)4 << 30;
+        small.mode = o.mode;
+        small.tuning = o.tuning;
+        space = own = hak_space_new(&small);
+        if (!space) return NULL;
+    }
+    if (labelled) hk_space_labels_begin(space);
+    hak_ctx *ctx = hk_ctx_new(space, &o, o.shared ? sizeof(hk_team) : 0);
+    if (!ctx) {
+        if (labelled) hk_space_labels_end(space);
+        hak_space_delete(own);
+        return NULL;
+    }
+    ctx->own_space = own;
+    if (o.shared) hk_team_make(ctx, &o);
+    hk_account_begin(ctx);
+    return ctx;
+}
+
+void hak_ctx_destroy(hak_ctx *ctx)
+{
+    if (!ctx) return;
+    hak_space *space = ctx->space;
+    if (ctx->role == HK_ROOT) hk_team_destroy(ctx);
+    hk_big_destroy(ctx);
+    hk_account_end(ctx);
+    if (ctx->own_space) {
+        hak_space_delete(space);
+        return;
+    }
+    hk_ctx_end(ctx);
+}
+
+void hak_space_delete(hak_space *space)
+{
+    if (!space) return;
+    while (space->charged)
+        hk_account_end(space->charged);
+    hk_big_unmap_all(space);
+    hak_os os = space->os;
+    hk_extent first = space->extent;
+    for (uint32_t i = space->extents - 1; i > 0; i--) {
+        hk_extent *e = hk_extent_number(space, i);
+        os.release(os.user, e->reserved, e->reserved_size);
+    }
+    if (first.owned) os.release(os.user, first.reserved, first.reserved_size);
+}
+
+void hk_retire_check(hak_ctx *ctx)
+{
+    if (hk_get(&ctx->live_blocks) == 0) hak_ctx_destroy(ctx);
+}
+
+void hak_ctx_retire(hak_ctx *ctx)
+{
+    if (!ctx) return;
+    if (ctx->role == HK_ROOT) {
+        hk_team_retire(ctx);
+        hak_ctx_flush(ctx);
+        if (hk_team_empty(ctx)) hak_ctx_destroy(ctx);
+        return;
+    }
+    hak_ctx_flush(ctx);
+    ctx->retired = ctx->checked = true;
+    ctx->packed.quick = false;
+    /* Closed magazines send every call to the slow paths, which know. */
+    if (!hk_bins_none(ctx)) {
+        for (unsigned kind = 0; kind < HK_BINS; kind++) {
+            hk_bin *bin = &ctx->bins[kind];
+            bin->cap = 0;
+            bin->hi = bin->slots;
+        }
+    }
+    hk_retire_check(ctx);
+}

@@ -1,0 +1,244 @@
+/* Names of labels, and what lives under each. */
+#include "heap/big.h"
+#include "heap/label.h"
+#include "heap/packed.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/transfer.h"
+
+hak_label hak_label_of(const hak_ctx *ctx, const void *p)
+{
+    return hak_usable_size(ctx, p) != 0 ? hk_label_of_block(ctx, p) : 0;
+}
+
+/* All heaps at once: slabs go over from one to another. */
+static bool heaps_labels_on(hak_ctx *root)
+{
+    hak_ctx *heap, *first = hk_heaps(root), *failed = NULL;
+    for (heap = first; heap; heap = heap->heap->next)
+        hk_lock_take(&heap->heap->lock);
+    for (heap = first; heap && !failed; heap = heap->heap->next)
+        if (!hk_labels_charge(heap)) failed = heap;
+    /* Those before the one that failed, or all. */
+    for (heap = first; heap != failed; heap = heap->heap->next) {
+        if (failed) hk_labels_uncharge(heap);
+        else hk_labels_use(heap);
+    }
+    for (heap = first; heap; heap = heap->heap->next)
+        hk_lock_drop(&heap->heap->lock);
+    return !failed;
+}
+
+static bool labels_on(hak_ctx *ctx)
+{
+    hk_space_labels_begin(ctx->space);
+    if (ctx->team ? !heaps_labels_on(ctx) : !hk_labels_charge(ctx)) {
+        hk_space_labels_end(ctx->space);
+        return false;
+    }
+    hk_labels_use(ctx);
+    return true;
+}
+
+static bool names_grow(hak_ctx *ctx)
+{
+    uint32_t room = ctx->label_room ? ctx->label_room * 2 : 32;
+    const char **names = hk_meta_alloc(ctx, room * sizeof *names);
+    if (!names) return false;
+    if (ctx->label_room) memcpy(names, ctx->label_names, ctx->label_room * sizeof *names);
+    ctx->label_names = names;
+    ctx->label_room = (uint16_t)room;
+    return true;
+}
+
+static hak_label define(hak_ctx *ctx, const char *name, size_t n)
+{
+    for (uint32_t i = 1; i <= ctx->label_count; i++)
+        if (strcmp(hak_label_name(ctx, (hak_label)i), name) == 0) return (hak_label)i;
+    if (ctx->label_count == HAK_LABELS_MAX) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: the context has all its labels");
+        return 0;
+    }
+    uint32_t at = ctx->label_count - ctx->given_count;
+    if (at == ctx->label_room && !names_grow(ctx)) return 0;
+    /* First, for it may fail each time that a name is tried, and metadata is never freed. */
+    if (!ctx->labelled && !labels_on(ctx)) return 0;
+    char *copy = hk_meta_alloc(ctx, n + 1);
+    if (!copy) return 0;
+    memcpy(copy, name, n + 1);
+    ctx->label_names[at] = copy;
+    return (hak_label)++ctx->label_count;
+}
+
+hak_label hak_label_define(hak_ctx *ctx, const char *name)
+{
+    ctx = hk_root(ctx);
+    size_t n = hk_label_name_length(name);
+    if (n == 0) {
+        hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
+        return 0;
+    }
+    if (ctx->team) hk_lock_take(&ctx->team->lock);
+    hak_label label = define(ctx, name, n);
+    if (ctx->team) hk_lock_drop(&ctx->team->lock);
+    return label;
+}
+
+const char *hak_label_name(const hak_ctx *ctx, hak_label label)
+{
+    ctx = hk_root(ctx);
+    if (label == 0) return "";
+    if (label > ctx->label_count) return NULL;
+    return label <= ctx->given_count ? ctx->given_names[label - 1]
+                                     : ctx->label_names[label - 1 - ctx->given_count];
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------------- */
+
+typedef struct sums {
+    const hak_ctx *ctx;
+    size_t bytes[256], blocks[256];
+} sums;
+
+static void count(sums *t, unsigned label, size_t bytes, size_t blocks)
+{
+    t->bytes[label] += bytes;
+    t->blocks[label] += blocks;
+}
+
+static bool count_block(void *user, const hak_block *b)
+{
+    count(user, b->label, b->size, 1);
+    return true;
+}
+
+HK_RACY static void count_slab(sums *t, const hk_slab *s)
+{
+    const hk_class *c = &hk_classes[s->kind];
+    hk_extent *e = hk_extent_of_slab(t->ctx->space, s);
+    char *start = hk_slab_first(t->ctx, e, s);
+    if (!t->ctx->labelled) {
+        count(t, 0, (size_t)s->used * c->size, s->used);
+        return;
+    }
+    const uint64_t *bits = hk_slab_bits(e, s);
+    for (unsigned k = 0; k * 64 < s->fresh; k++) {
+        uint64_t out = ~bits[k];
+        if (s->fresh - k * 64 < 64) out &= (UINT64_C(1) << (s->fresh - k * 64)) - 1;
+        for (; out; out &= out - 1) {
+            char *p = start + (k * 64 + (unsigned)__builtin_ctzll(out)) * (size_t)c->size;
+            count(t, *hk_label_byte(e, s->kind, p), c->size, 1);
+        }
+    }
+}
+
+/* A block in a magazine or remote cache counts as out of its slab; its label byte is as it was counted there. */
+HK_RACY static void discount(void *user, void *p)
+{
+    sums *t = user;
+    hk_extent *e;
+    const hak_ctx *owner = t->ctx;
+    uint32_t kind = hk_find(&owner, p, &e);
+    unsigned label = 0;
+    size_t size = 0;
+    if (hk_has_labels(kind)) {
+        size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
+        if (owner->labelled) label = *hk_label_byte(e, kind, p);
+    }
+    if (size == 0 || label > 255) return;
+    t->bytes[label] -= size;
+    t->blocks[label]--;
+}
+
+HK_RACY static void discount_magazine(sums *t, unsigned kind)
+{
+    const hk_bin *bin = &t->ctx->bins[kind];
+    void **at = bin->lo, **top = bin->top;
+    /* Another thread's magazine, seen between two stores. */
+    if (HK_UNLIKELY(top - at > UINT8_MAX)) return;
+    for (; at < top; at++)
+        discount(t, *at);
+}
+
+HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
+{
+    sums *t = user;
+    if (s->kind < HK_SMALL_CLASSES) {
+        count_slab(t, s);
+    } else if (s->kind < HK_BINS) {
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
+        char *p = hk_slab_start(e, s);
+        count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+    }
+}
+
+/* All but slabs and runs. */
+static void sum_others(const hak_ctx *ctx, sums *t)
+{
+    hk_packed_visit(ctx, count_block, t);
+    for (const hk_big *b = ctx->bigs; b; b = b->next)
+        count(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        discount_magazine(t, kind);
+}
+
+static void sum_team(hak_ctx *root, sums *t)
+{
+    hk_lock_take(&root->team->walk);
+    hk_team_gather(root);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        t->ctx = heap;
+        hk_heap_walk(heap, count_owned, t);
+        hk_heap_lock(heap);
+        sum_others(heap, t);
+        hk_transfer_each(heap, discount, t);
+        hk_heap_unlock(heap);
+        hk_remote_each(heap, discount, t);
+    }
+    hk_lock_drop(&root->team->walk);
+    for (unsigned i = 0; i < 256; i++) {
+        /* Blocks that were on their way while this looked. */
+        if ((ptrdiff_t)t->bytes[i] < 0 || (ptrdiff_t)t->blocks[i] < 0) t->bytes[i] = t->blocks[i] = 0;
+    }
+}
+
+static void sum(const hak_ctx *ctx, sums *t)
+{
+    memset(t, 0, sizeof *t);
+    t->ctx = ctx;
+    if (ctx->team) {
+        sum_team((hak_ctx *)(uintptr_t)ctx, t);
+    } else {
+        HK_EACH_OWNED(ctx, s)
+        {
+            count_owned((hak_ctx *)(uintptr_t)ctx, s, t);
+        }
+        sum_others(ctx, t);
+    }
+    /* Labels that nobody defined. */
+    for (unsigned i = ctx->label_count + 1; i < 256; i++) {
+        t->bytes[0] += t->bytes[i];
+        t->blocks[0] += t->blocks[i];
+    }
+}
+
+int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
+{
+    sums t;
+    ctx = hk_root(ctx);
+    size_t n = ctx->label_count + 1u;
+    sum(ctx, &t);
+    for (size_t i = 0; i < n && i < room; i++)
+        out[i] = (hak_label_info){hak_label_name(ctx, (hak_label)i), (hak_label)i, t.bytes[i], t.blocks[i]};
+    return (int)n;
+}
+
+int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
+{
+    sums t;
+    ctx = hk_root(ctx);
+    if (label > ctx->label_count) return -1;
+    sum(ctx, &t);
+    *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* Options of a context, of any version of the header. */
+#include "api/options.h"
+
+#include "heap/label.h"
+
+void hak_options_init(hak_options *o, size_t size)
+{
+    memset(o, 0, size);
+    o->size = size;
+}
+
+const char *hk_options_read(hak_options *o, hak_tuning *t, const hak_options *given)
+{
+    static const hak_options defaults = HAK_OPTIONS_INIT;
+    const char *error;
+    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+        return "hak_options.size is not set, or more is set than is known";
+    o->tuning = hk_tuning_read(t, o->tuning, o->mode, o->workload, &error);
+    if (!o->tuning) return error;
+    if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT))
+        return "debug: HAK_DEBUG_* only";
+    if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";
+    if (o->label_count && !o->labels) return "label_count without labels";
+    return hk_label_names_error(o->labels, o->label_count);
+}
+
+const char *hak_options_error(const hak_options *given)
+{
+    hak_options o;
+    hak_tuning t;
+    return hk_options_read(&o, &t, given);
+}

@@ -1,0 +1,277 @@
+#include "api/alloc.h"
+
+#include "api/check.h"
+#include "api/errors.h"
+#include "api/limits.h"
+#include "heap/big.h"
+#include "heap/block.h"
+#include "heap/label.h"
+#include "heap/packed.h"
+#include "heap/run.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/thread_heap.h"
+
+/* A request of a multiple of 16 bytes is 16-aligned. */
+HK_INLINE bool aligned_for(const void *p, size_t n)
+{
+    return HK_LIKELY((uintptr_t)p % 16 == 0) || n % 16 || n < 16;
+}
+
+/* Whether a block of `size` bytes is kept for n: it fits, and a class of its own would save little. */
+static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
+{
+    if (n > size || size > HK_SMALL_MAX || !aligned_for(p, n)) return false;
+    size_t room = ctx->checked ? 0 : HK_ROOM(size);
+    return size - n <= room || size - hk_classes[hk_class_of(n)].size <= room;
+}
+
+/* Most calls find a block of a slab that has room. */
+HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (kind >= HK_SMALL_CLASSES || ctx->checked) return false;
+    const hk_class *c = &hk_classes[kind];
+    return n <= c->size && n >= c->least && aligned_for(p, n);
+}
+
+static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t n, int label, hak_site site);
+
+enum { KEEP = -1 }; /* in place of a label: that of the block */
+
+/* The block stays where it is. */
+HK_INLINE void *keep(const hak_ctx *ctx, void *p, int label)
+{
+    if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
+    return p;
+}
+
+/* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
+static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
+{
+    if (ctx->checked) return false;
+    size_t size = hk_packed_size(ctx, p);
+    return size && stays(ctx, p, size, n);
+}
+
+/* A block of a slab. NULL = there is no block at hand or no room for p, or p is none. */
+HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int label)
+{
+    if (n - 1 >= 1024 || ctx->checked) return NULL;
+    hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_class_in(ctx, n));
+    if (from->top >= from->hi || to->top <= to->lo) return NULL;
+    hk_slab *s;
+    int i = hk_slab_index(ctx, ctx->extent, kind, p, &s);
+    if (i < 0 || !hk_slab_block_out(ctx->extent, s, (unsigned)i)) return NULL;
+    void *q = to->top[-1];
+    size_t bytes = hk_min(n, hk_classes[kind].size);
+    /* Or else a size known to be small is copied by "rep movs", which starts slowly. */
+    __asm__("" : "+r"(bytes));
+    memcpy(q, p, bytes);
+    /* Labels may come between the two loads: those of older blocks are 0. */
+    uint8_t *labels = __atomic_load_n(&to->labels, __ATOMIC_ACQUIRE);
+    if (labels) {
+        const uint8_t *old = __atomic_load_n(&from->labels, __ATOMIC_ACQUIRE);
+        if (label == KEEP) label = old ? old[(uintptr_t)p >> from->shift] : 0;
+        labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
+    }
+    to->top--;
+    *from->top = p;
+    atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+    from->top++;
+    return q;
+}
+
+/* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
+ * followed by others: room for them saves copies. Up to the next power of two at most, which is where
+ * buffers with a limit end. */
+static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
+{
+    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
+    unsigned fit = hk_class_of(n), class = fit;
+    while (!hk_is_power_of_two(hk_classes[class].size) && hk_classes[class + 1].least <= hk_classes[fit].size)
+        class ++;
+    return hk_classes[class].size;
+}
+
+/* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
+static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t n)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
+    if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
+    if (n <= HK_RUN_MAX && ctx->checked) return NULL;
+    return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
+}
+
+static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
+{
+    if (stays(ctx, p, size, n)) return p;
+    if (HK_LIKELY(!ctx->role)) return resize_here(ctx, p, size, n);
+    if (size <= HK_SMALL_MAX) return NULL;
+    /* A block of another heap is copied where that one is at work. */
+    hak_ctx *owner = hk_owner(ctx, p);
+    if (owner == ctx) hk_heap_lock(ctx);
+    else if (!hk_heap_try(owner)) return NULL;
+    void *q = hk_owner(ctx, p) == owner ? resize_here(owner, p, size, n) : NULL;
+    hk_heap_unlock(owner);
+    return q;
+}
+
+/* A run that was left is seldom asked for again in this size: past its magazine, its units are for whatever
+ * comes, and for what lies before it to grow into. */
+static void free_old(hak_ctx *ctx, void *p, size_t size)
+{
+    bool done = false;
+    if (size > HK_SMALL_MAX && !ctx->checked) {
+        hk_enter(ctx);
+        done = hk_block_put_back(ctx, p);
+        hk_leave(ctx);
+    }
+    if (!done) hak_free(ctx, p);
+}
+
+/* Runs that grow move to mappings, which grow without copies. */
+static bool grows_apart(const hak_ctx *ctx, const void *p, size_t size, size_t n)
+{
+    hk_extent *e;
+    return size > HK_SMALL_MAX && n > size && !ctx->checked && hk_kind_at(ctx, p, &e) < HK_BINS;
+}
+
+static bool one_at_hand(hak_ctx *ctx, size_t n)
+{
+    hk_enter(ctx);
+    bool fits = hk_big_fits(ctx, n);
+    hk_leave(ctx);
+    return fits;
+}
+
+static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
+{
+    hk_enter(ctx);
+    void *q = hk_big_regrow(ctx, n, label, site);
+    hk_leave(ctx);
+    return q;
+}
+
+/* A block that moves to pages which are still to be touched gives up its own on the way. Returns how much of
+ * it is left to be copied. */
+static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
+{
+    enum { PIECE = 128 << 10 };
+    while (size >= 2 * PIECE) {
+        size_t left = size - PIECE;
+        memcpy(q + left, p + left, PIECE);
+        if (resize(ctx, p, size, left) != p) return size;
+        hk_space_shrink(ctx->space, PIECE);
+        size = left;
+    }
+    return size;
+}
+
+/* old: the size told, or HAK_NONE. */
+static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+{
+    if (!p) return hak_alloc_cs(ctx, n, label == KEEP ? 0 : (hak_label)label, site);
+    size_t size = hak_usable_size(ctx, p);
+    if (HK_UNLIKELY(size == 0)) {
+        hk_misuse(ctx, p);
+        return hk_fail(ctx);
+    }
+    if (HK_UNLIKELY(n > HK_SIZE_MOST)) {
+        hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
+        return hk_fail(ctx);
+    }
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, old);
+    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
+    bool apart = grows_apart(ctx, p, size, n);
+    void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
+    if (q) return keep(ctx, hk_check_new(ctx, q, n), label);
+    hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
+           high = hk_get(&ctx->space->high);
+    if (apart) q = regrow(ctx, n, given, site);
+    if (!q) q = hak_alloc_cs(ctx, want, given, site);
+    if (!q && want > n) q = hak_alloc_cs(ctx, n, given, site);
+    /* Where memory is short the block for a shrink may be no smaller. */
+    if (q && n < size && aligned_for(p, n) && HK_UNLIKELY(hak_usable_size(ctx, q) >= size)) {
+        hak_free(ctx, q);
+        q = NULL;
+    }
+    /* One at most, and none where the caller sees no NULL. */
+    if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
+    if (!q) {
+        if (n > size) return NULL;
+        return keep(ctx, hk_check_new(ctx, p, n), label);
+    }
+    bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
+    if (peak && n > size && size <= HK_RUN_MAX) size = move_end(ctx, p, q, size);
+    memcpy(q, p, hk_min(size, n));
+    free_old(ctx, p, size);
+    if (peak) hk_space_shrink(ctx->space, size);
+    return q;
+}
+
+/* Most small blocks that move find another one at hand. */
+static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+{
+    /* What sizes in between round to stays in its class, too. */
+    if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !ctx->checked) {
+        n = hk_align_up(n ? n : 1, 16);
+        if (stays_in_slab(ctx, p, n)) return keep(ctx, p, label);
+    }
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (HK_LIKELY(kind < HK_SMALL_CLASSES)) {
+        void *q = move_at_hand(ctx, kind, p, n, label);
+        if (HK_LIKELY(q)) return q;
+    } else if (kind == HK_KIND_PACKED) {
+        if (stays_packed(ctx, p, n)) return keep(ctx, p, label);
+    } else if (ctx->role == HK_ROOT) {
+        return move_by_root(ctx, p, old, n, label, site);
+    }
+    return reallocate(ctx, p, old, n, label, site);
+}
+
+/* On with the heap of this thread. Without one, a block that fits stays. */
+static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t n, int label, hak_site site)
+{
+    hak_ctx *heap = hk_heap_here(root);
+    if (HK_LIKELY(heap))
+        return stays_in_slab(heap, p, n) ? keep(heap, p, label) : move(heap, p, old, n, label, site);
+    size_t size = hak_usable_size(root, p);
+    if (p && size == 0) hk_misuse(root, p);
+    if (n > size || size == 0) return hk_fail(root);
+    hk_check_new(root, p, n);
+    return keep(root, p, label);
+}
+
+void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
+{
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
+        if (ctx->labelled) hk_relabel(ctx, p, label);
+        return p;
+    }
+    return move(ctx, p, HAK_NONE, n, label, site);
+}
+
+void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
+{
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
+    return move(ctx, p, HAK_NONE, n, KEEP, 0);
+}
+
+void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
+{
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
+        if (ctx->labelled) hk_relabel(ctx, p, label);
+        return p;
+    }
+    return move(ctx, p, old, n, label, site);
+}
+
+void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
+{
+    if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
+    return move(ctx, p, old, n, KEEP, 0);
+}

@@ -1,0 +1,221 @@
+/* What a context tells about itself: pointers, sums, every block. */
+#include "heap/big.h"
+#include "heap/label.h"
+#include "heap/magazine.h"
+#include "heap/packed.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/thread_heap.h"
+
+size_t hak_usable_size(const hak_ctx *ctx, const void *p)
+{
+    return hk_block_size(ctx, p);
+}
+
+size_t hak_block_size(const hak_ctx *ctx, const void *p)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    return HK_LIKELY(kind < HK_SMALL_CLASSES) ? hk_classes[kind].size : hak_usable_size(ctx, p);
+}
+
+bool hak_owns(const hak_ctx *ctx, const void *p)
+{
+    return hk_owns(ctx, p);
+}
+
+hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
+{
+    const hak_ctx *owner = hk_block_owner(space, p);
+    return owner ? hk_root(owner) : NULL;
+}
+
+/* Sums over the heaps of a shared context, beside their threads: exact when all are at rest. */
+typedef struct sums {
+    size_t live_bytes, live_blocks, spare_bytes, spare_blocks, metadata, released, big_bytes, big_blocks;
+    uint64_t failures;
+} sums;
+
+static size_t not_below_zero(size_t n)
+{
+    return (ptrdiff_t)n < 0 ? 0 : n;
+}
+
+/* What a heap's thread freed of other heaps less what came home to it: summed over the heaps of a context,
+ * what is freed and not yet at home. */
+static void under_way(const hak_ctx *heap, size_t *bytes, size_t *blocks)
+{
+    const hk_heap *h = heap->heap;
+    hk_remote_held(heap, bytes, blocks);
+    *bytes += hk_get(&h->out_bytes) - hk_get(&h->in_bytes);
+    *blocks += hk_get(&h->out_blocks) - hk_get(&h->in_blocks);
+}
+
+static void add(sums *t, const hak_ctx *ctx)
+{
+    size_t spare_bytes, spare_blocks;
+    hk_magazines_sum(ctx, &spare_bytes, &spare_blocks);
+    t->spare_bytes += spare_bytes;
+    t->spare_blocks += spare_blocks;
+    t->live_bytes += hk_get(&ctx->live_bytes);
+    t->live_blocks += hk_get(&ctx->live_blocks);
+    t->metadata += hk_get(&ctx->metadata);
+    t->released += hk_get(&ctx->released);
+    t->big_bytes += hk_get(&ctx->big_bytes);
+    t->big_blocks += hk_get(&ctx->big_blocks);
+    t->failures += hk_get(&ctx->failures);
+    if (ctx->role != HK_HEAP) return;
+    under_way(ctx, &spare_bytes, &spare_blocks);
+    t->spare_bytes += spare_bytes;
+    t->spare_blocks += spare_blocks;
+}
+
+static sums sum(const hak_ctx *root)
+{
+    sums t = {0};
+    add(&t, root);
+    for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next)
+        add(&t, heap);
+    t.live_bytes = not_below_zero(t.live_bytes - t.spare_bytes);
+    t.live_blocks = not_below_zero(t.live_blocks - t.spare_blocks);
+    return t;
+}
+
+size_t hak_ctx_live_bytes(const hak_ctx *ctx)
+{
+    const hak_ctx *root = hk_root(ctx);
+    if (!root->team) return hk_get(&ctx->live_bytes);
+    size_t live = 0;
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        size_t bytes, blocks;
+        under_way(heap, &bytes, &blocks);
+        live += hk_get(&heap->live_bytes) - bytes;
+    }
+    return not_below_zero(live);
+}
+
+int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
+{
+    if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    ctx = hk_root(ctx);
+    hk_team *team = ctx->team;
+    sums t = sum(ctx);
+    hak_stats s = {.size = out->size};
+    s.live_bytes = t.live_bytes;
+    s.live_blocks = t.live_blocks;
+    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->peak),
+                          team ? s.live_bytes : hk_get(&ctx->live_bytes));
+    s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->committed);
+    s.metadata_bytes = t.metadata;
+    s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
+    s.released_bytes = t.released;
+    s.reserved_bytes = hk_get(&ctx->space->reserved_bytes);
+    s.idle_bytes = hk_get(&ctx->space->idle_units) << HK_UNIT_SHIFT;
+    s.big_bytes = t.big_bytes;
+    s.big_blocks = t.big_blocks;
+    s.soft_limit = hk_get(&ctx->soft);
+    s.hard_limit = hk_get(&ctx->hard);
+    s.failures = t.failures;
+    s.os_calls = hk_get(&ctx->space->os_calls);
+    size_t size = out->size;
+    if (size > sizeof s) memset((char *)out + sizeof s, 0, size - sizeof s);
+    memcpy(out, &s, hk_min(size, sizeof s));
+    return 0;
+}
+
+void hak_ctx_peak_reset(hak_ctx *ctx)
+{
+    ctx = hk_root(ctx);
+    if (ctx->team) hk_team_peak_reset(ctx);
+    else hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+}
+
+/* ---- Visiting ------------------------------------------------------------------------------------ */
+
+enum { SLAB_WORDS = HK_UNIT_BITS / 64 };
+
+/* Marks the blocks of a slab that are in the magazine. */
+static void find_kept(const hak_ctx *ctx, const hk_slab *s, const char *start, uint64_t kept[SLAB_WORDS])
+{
+    const hk_bin *bin = &ctx->bins[s->kind];
+    for (void **at = bin->lo; at < bin->top; at++) {
+        size_t offset = (uintptr_t)*at - (uintptr_t)start;
+        if (offset >= (size_t)s->units << HK_UNIT_SHIFT) continue;
+        uint32_t i = hk_slab_number(s->kind, (uint32_t)offset);
+        kept[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+}
+
+static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
+{
+    const hk_class *c = &hk_classes[s->kind];
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
+    char *start = hk_slab_first(ctx, e, s);
+    uint64_t kept[SLAB_WORDS] = {0};
+    find_kept(ctx, s, start, kept);
+    for (unsigned i = 0; i < s->fresh; i++) {
+        char *p = start + i * (size_t)c->size;
+        if (!hk_slab_block_out(e, s, i) || kept[i / 64] >> (i % 64) & 1) continue;
+        unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
+        hak_block block = {p, c->size, hk_label_known(ctx, label), 0};
+        if (!fn(user, &block)) return false;
+    }
+    return true;
+}
+
+static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
+{
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
+    char *p = hk_slab_start(e, s);
+    const hk_bin *bin = &ctx->bins[s->kind];
+    for (void **at = bin->lo; at < bin->top; at++)
+        if (*at == p) return true;
+    unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
+    hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, hk_label_known(ctx, label), 0};
+    return fn(user, &block);
+}
+
+typedef struct visitor {
+    const hak_ctx *ctx;
+    hak_visit_fn *fn;
+    void *user;
+} visitor;
+
+/* Packed blocks in magazines are not live. */
+static bool visit_packed(void *user, const hak_block *block)
+{
+    const visitor *v = user;
+    unsigned class = hk_class_of(block->size);
+    if (hk_packed_keeps(v->ctx, class)) {
+        const hk_bin *bin = &v->ctx->bins[class];
+        for (void **at = bin->lo; at < bin->top; at++)
+            if (*at == block->p) return true;
+    }
+    return v->fn(v->user, block);
+}
+
+static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
+{
+    visitor v = {ctx, fn, user};
+    if (!hk_packed_visit(ctx, visit_packed, &v)) return 1;
+    HK_EACH_OWNED(ctx, s)
+    {
+        if (s->kind < HK_SMALL_CLASSES ? !visit_slab(ctx, s, fn, user)
+                                       : s->kind < HK_BINS && !visit_run(ctx, s, fn, user))
+            return 1;
+    }
+    for (const hk_big *b = ctx->bigs; b; b = b->next) {
+        hak_block block = {b->p, b->size, hk_label_known(ctx, b->label), b->site};
+        if (!fn(user, &block)) return 1;
+    }
+    return 0;
+}
+
+int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
+{
+    hak_ctx *root = hk_root(ctx);
+    if (!root->team) return visit(ctx, fn, user);
+    hk_team_settle(root);
+    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        if (visit(heap, fn, user) != 0) return 1;
+    return 0;
+}

@@ -1,0 +1,164 @@
+/* Giving back: magazines to slabs, empty slabs to the space, holes and idle pages to the OS. */
+#include "api/trim.h"
+
+#include "heap/big.h"
+#include "heap/magazine.h"
+#include "heap/reclaim.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/thread_heap.h"
+#include "shared/transfer.h"
+
+/* magazines: they may be touched, for they are the calling thread's or nobody's. */
+static size_t flush(hak_ctx *ctx, bool magazines)
+{
+    size_t before = hk_get(&ctx->committed);
+    bool heap = ctx->role == HK_HEAP;
+    if (magazines) heap ? hk_heap_flush(ctx) : hk_magazines_flush(ctx);
+    if (heap) hk_transfer_flush(ctx);
+    hk_reclaim_empty(ctx);
+    return before - hk_get(&ctx->committed);
+}
+
+bool hk_give_up(hak_ctx *ctx)
+{
+    size_t done = flush(ctx, true);
+    hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps(ctx->root) : NULL;
+    for (; other; other = other->heap->next) {
+        if (other == ctx || !hk_heap_try(other)) continue;
+        hk_remote_drain(other, false);
+        done += flush(other, hk_heap_idle(other));
+        hk_heap_unlock(other);
+    }
+    return done > 0;
+}
+
+static size_t flush_team(hak_ctx *root)
+{
+    size_t done = 0;
+    const hak_ctx *mine = hk_heap_find(root);
+    /* Twice: what the first round sends home may empty slabs there. */
+    for (unsigned round = 0; round < 2; round++) {
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+            hk_heap_lock(heap);
+            bool own = heap == mine || hk_heap_idle(heap);
+            if (own) hk_remote_send(heap);
+            done += flush(heap, own);
+            hk_heap_unlock(heap);
+        }
+    }
+    return done;
+}
+
+size_t hak_ctx_flush(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    return root->team ? flush_team(root) : flush(ctx, true);
+}
+
+/* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
+static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_slab *s)
+{
+    size_t grain = hk_slab_grain(s), size = hk_classes[s->kind].size, phase = hk_slab_phase(ctx, s->kind);
+    unsigned parts = (unsigned)(((size_t)s->units << HK_UNIT_SHIFT) / grain), used = 0;
+    for (unsigned i = 0; i < s->fresh; i++) {
+        if (!hk_slab_block_out(e, s, i)) continue;
+        size_t at = phase + i * size;
+        unsigned first = (unsigned)(at / grain), last = (unsigned)((at + size - 1) / grain);
+        for (unsigned part = first; part <= last; part++)
+            used |= 1u << part;
+        /* On to the last block that begins in this part: those before it tell nothing new. */
+        unsigned skip = (unsigned)(((last + 1) * grain - 1 - phase) / size);
+        if (skip > i + 1) i = skip - 1;
+    }
+    return ~used & ((1u << parts) - 1u);
+}
+
+static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
+{
+    (void)unused;
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
+    /* Poisoned blocks must keep their pattern. */
+    if (s->kind >= HK_SMALL_CLASSES || !e->owned || ctx->debug & HAK_DEBUG_POISON) return;
+    unsigned holes = empty_parts(ctx, e, s) & ~(unsigned)s->released;
+    size_t grain = hk_slab_grain(s);
+    char *start = hk_slab_start(e, s);
+    s->released = (uint16_t)(s->released | holes);
+    while (holes) {
+        unsigned from = (unsigned)__builtin_ctz(holes);
+        unsigned n = (unsigned)__builtin_ctz(~(holes >> from));
+        hk_space_decommit(ctx->space, start + from * grain, n * grain);
+        holes &= ~(((1u << n) - 1u) << from);
+        hk_add(&ctx->released, n * grain);
+    }
+}
+
+size_t hak_ctx_trim(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    size_t before = hk_get(&root->space->returned_bytes);
+    hak_ctx_flush(root);
+    hk_space_purge(root->space);
+    if (root->team) {
+        hk_lock_take(&root->team->walk);
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+            hk_heap_walk(heap, release_holes, NULL);
+        hk_lock_drop(&root->team->walk);
+    } else {
+        HK_EACH_OWNED(ctx, s)
+        {
+            release_holes(ctx, s, NULL);
+        }
+    }
+    return hk_get(&ctx->space->returned_bytes) - before;
+}
+
+/* What a thread that ended left at hand would be resident until the next one comes. */
+static bool flush_left(hak_ctx *ctx)
+{
+    if (ctx->role != HK_HEAP || !hk_heap_idle(ctx)) return false;
+    if (!ctx->heap->flushed) flush(ctx, true);
+    return ctx->heap->flushed = true;
+}
+
+/* Larger blocks wait in magazines for one period at most; all do where nobody is at work. */
+static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
+{
+    uint64_t since = ctx->flush_ns;
+    if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
+    if (since && !flush_left(ctx)) {
+        if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
+        hk_magazines_flush_from(ctx, HK_KIB_CLASSES);
+    }
+    ctx->flush_ns = now_ns;
+}
+
+/* magazines: as for flush(). */
+static void tick(hak_ctx *ctx, uint64_t now_ns, bool magazines)
+{
+    hk_big_tick(ctx, now_ns);
+    if (magazines) flush_waiting(ctx, now_ns);
+    hk_space_unreserve(ctx->space, &ctx->reserve);
+}
+
+static void tick_team(hak_ctx *root, uint64_t now_ns)
+{
+    const hak_ctx *mine = hk_heap_find(root);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        if (!hk_heap_try(heap)) continue;
+        hk_remote_drain(heap, false);
+        hk_transfer_tick(heap, now_ns);
+        if (heap == mine) hk_borrow_anew(heap);
+        tick(heap, now_ns, heap == mine || hk_heap_idle(heap));
+        hk_heap_unlock(heap);
+    }
+}
+
+void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
+{
+    if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
+    hak_ctx *root = hk_root(ctx);
+    if (root->team) tick_team(root, now_ns);
+    else tick(ctx, now_ns, true);
+    hk_space_tick(ctx->space, now_ns);
+}

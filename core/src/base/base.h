@@ -1,0 +1,115 @@
+/* What every layer shares: the unit sizes and a few helpers. Knows nothing of any layer. */
+#ifndef HK_BASE_H
+#define HK_BASE_H
+
+#include "hakmem/hakmem.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HK_PAGE ((size_t)4096)
+#define HK_UNIT_SHIFT 14
+#define HK_UNIT ((size_t)1 << HK_UNIT_SHIFT) /* what a context takes */
+#define HK_UNIT_BITS 1024                    /* of a unit's bitmap: blocks of 8 bytes fill half a slab */
+#define HK_CHUNK_UNITS 128u                  /* units in a chunk of 2 MiB */
+#define HK_CHUNK (HK_UNIT * HK_CHUNK_UNITS)
+#define HK_SMALL_MAX ((size_t)32 << 10) /* blocks in slabs */
+#define HK_RUN_MAX ((size_t)1 << 20)    /* blocks in runs of units */
+#define HK_ALIGN_MAX ((size_t)1 << 30)
+#define HK_SIZE_MOST ((size_t)PTRDIFF_MAX - HK_ALIGN_MAX)
+#define HK_POINTERS_BELOW ((uintptr_t)1 << 47) /* what LuaJIT can hold */
+
+#define HK_STRUCT_TAIL_MOST ((size_t)4096) /* what a struct's size says behind what is known: more is no size */
+
+#define HK_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define HK_INLINE static inline __attribute__((always_inline))
+#define HK_COLD __attribute__((noinline, cold))
+#define HK_NOINLINE __attribute__((noinline))
+/* A function that reads what another thread writes at the same time: single words, checked where it
+ * matters, of which an old or a new value does. */
+#if defined(__SANITIZE_THREAD__)
+#define HK_RACY __attribute__((noinline, no_sanitize_thread))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HK_RACY __attribute__((noinline, no_sanitize("thread")))
+#endif
+#endif
+#ifndef HK_RACY
+#define HK_RACY
+#endif
+/* On data declared here and defined elsewhere: reached without the global offset table. */
+#define HK_HIDDEN __attribute__((visibility("hidden")))
+
+HK_INLINE size_t hk_align_up(size_t n, size_t align)
+{
+    return (n + align - 1) & ~(align - 1);
+}
+
+HK_INLINE bool hk_is_power_of_two(size_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+HK_INLINE size_t hk_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+HK_INLINE size_t hk_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+HK_INLINE unsigned hk_log2(size_t n)
+{
+    return 63u - (unsigned)__builtin_clzll((unsigned long long)n);
+}
+
+/* How many bits are set. The compiler's own is a call where the processor may be an old one. */
+HK_INLINE unsigned hk_bits(uint64_t w)
+{
+    w -= w >> 1 & UINT64_C(0x5555555555555555);
+    w = (w & UINT64_C(0x3333333333333333)) + (w >> 2 & UINT64_C(0x3333333333333333));
+    w = (w + (w >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Words of which another thread may see an old or a new value, and with a new one what was written before. */
+HK_INLINE uint32_t hk_read(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+HK_INLINE void hk_write(uint32_t *word, uint32_t v)
+{
+    __atomic_store_n(word, v, __ATOMIC_RELEASE);
+}
+
+/* Counters that other threads may read: plain moves, no locked instruction. */
+typedef _Atomic size_t hk_counter;
+
+HK_INLINE size_t hk_get(const hk_counter *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+HK_INLINE void hk_set(hk_counter *c, size_t v)
+{
+    atomic_store_explicit(c, v, memory_order_relaxed);
+}
+
+HK_INLINE void hk_add(hk_counter *c, size_t v)
+{
+    hk_set(c, hk_get(c) + v);
+}
+
+HK_INLINE void hk_sub(hk_counter *c, size_t v)
+{
+    hk_set(c, hk_get(c) - v);
+}
+
+#endif

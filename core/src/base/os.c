@@ -1,0 +1,177 @@
+#define _GNU_SOURCE /* mremap, MAP_NORESERVE, syscall */
+#include "base/os.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Kernels before 5.14 refuse it; headers of some C libraries leave it out. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define PROT (PROT_READ | PROT_WRITE)
+#define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+static void *map_at(uintptr_t hint, size_t n, uintptr_t below)
+{
+    void *p = mmap((void *)hint, n, PROT, FLAGS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    if (below && (uintptr_t)p + n > below) {
+        munmap(p, n);
+        return NULL;
+    }
+    return p;
+}
+
+/* The kernel maps below 2^47 on x86-64 of its own accord; elsewhere, and for lower bounds, walk hints. */
+static void *map_below(size_t n, uintptr_t below)
+{
+    void *p = map_at(0, n, below);
+    if (p || !below || n >= below) return p;
+    uintptr_t step = (uintptr_t)hk_align_up(hk_max(n, (below - n) / 64), HK_CHUNK);
+    for (uintptr_t hint = HK_CHUNK * 8; hint + n <= below; hint += step) {
+        p = map_at(hint, n, below);
+        if (p) return p;
+    }
+    return NULL;
+}
+
+static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
+{
+    (void)user;
+    if (align <= HK_PAGE) return map_below(n, below);
+    if (n > SIZE_MAX - align) return NULL;
+    char *p = map_below(n + align, below);
+    if (!p) return NULL;
+    char *start = (char *)hk_align_up((uintptr_t)p, align);
+    if (start > p) munmap(p, (size_t)(start - p));
+    munmap(start + n, (size_t)(p + align - start));
+    return start;
+}
+
+/* What the kernel keeps is cleared by hand: locked pages, and parts of pages where these are larger than
+ * HK_PAGE, for it would round up to what belongs to others. */
+static void os_decommit(void *user, void *p, size_t n)
+{
+    (void)user;
+    /* sysconf() would make 64 KiB more of glibc resident in a small program. */
+    size_t page = (size_t)getpagesize();
+    char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
+    char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
+    if (from >= to || madvise(from, (size_t)(to - from), MADV_DONTNEED) != 0) {
+        memset(at, 0, n);
+        return;
+    }
+    memset(at, 0, (size_t)(from - at));
+    memset(to, 0, (size_t)(end - to));
+}
+
+static void os_release(void *user, void *p, size_t n)
+{
+    (void)user;
+    munmap(p, n);
+}
+
+static void *os_remap(void *user, void *p, size_t old_n, size_t n, uintptr_t below)
+{
+    (void)user;
+    void *q = below && (uintptr_t)p + n > below ? MAP_FAILED : mremap(p, old_n, n, 0);
+    if (q != MAP_FAILED) return q;
+    if (!below || below >= HK_POINTERS_BELOW) {
+        q = mremap(p, old_n, n, MREMAP_MAYMOVE);
+        if (q == MAP_FAILED) return NULL;
+        if (!below || (uintptr_t)q + n <= below) return q;
+        mremap(q, n, old_n, MREMAP_MAYMOVE | MREMAP_FIXED, p);
+        return NULL;
+    }
+    void *target = map_below(n, below);
+    if (!target) return NULL;
+    q = mremap(p, old_n, n, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    if (q == MAP_FAILED) {
+        munmap(target, n);
+        return NULL;
+    }
+    return q;
+}
+
+static void os_huge(void *user, void *p, size_t n)
+{
+    (void)user;
+    madvise(p, n, MADV_HUGEPAGE);
+}
+
+static uint64_t os_clock(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t os_thread_id(void *user)
+{
+    (void)user;
+    return (uint64_t)syscall(SYS_gettid); /* not all C libraries have a function, nor for the next */
+}
+
+static bool os_thread_alive(void *user, uint64_t id)
+{
+    (void)user;
+    return syscall(SYS_tgkill, getpid(), (pid_t)id, 0) == 0 || errno != ESRCH;
+}
+
+static void os_populate(void *user, void *p, size_t n)
+{
+    (void)user;
+    int error = errno;
+    madvise(p, n, MADV_POPULATE_WRITE);
+    errno = error;
+}
+
+HAK_API void hak_os_init(hak_os *os, size_t size)
+{
+    const hak_os table = {size,     NULL,    os_reserve, NULL,         os_decommit,     os_release,
+                          os_remap, os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate};
+    memset(os, 0, size);
+    memcpy(os, &table, hk_min(size, sizeof table));
+}
+
+const char *hk_os_read(hak_os *to, const hak_os *from)
+{
+    if (!hak_sized_copy(to, sizeof *to, from)) return "hak_os.size is not set, or more is set than is known";
+    if (!to->reserve || !to->decommit || !to->release || !to->clock)
+        return "hak_os needs reserve, decommit, release and clock";
+    return NULL;
+}
+
+/* A thread that yields leaves the processor to its equals only: the holder of the lock may have a lower priority
+ * and the same processor. Therefore it sleeps in the end. No futex, for who drops a lock would have to learn by a
+ * second atomic instruction that somebody waits, each time; and a child after fork has no waiters to look after.
+ * By syscall: the functions of libc are points at which a thread can be cancelled, with other locks held. */
+void hk_lock_wait(hk_lock *lock)
+{
+    enum { SPINS = 64, YIELDS = 64, SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
+    int error = errno;
+    struct timespec pause = {0, SHORT_NS};
+    for (unsigned n = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); n++) {
+        if (n < SPINS) continue;
+        if (n < SPINS + YIELDS) {
+            sched_yield();
+            continue;
+        }
+        syscall(SYS_nanosleep, &pause, NULL);
+        if (pause.tv_nsec < LONG_NS) pause.tv_nsec *= 2;
+    }
+    errno = error;
+}
+
+_Noreturn void hk_os_abort(void)
+{
+    abort();
+}

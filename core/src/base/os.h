@@ -1,0 +1,32 @@
+/* Pages of the operating system. Only this layer calls it; everything above goes through a hak_os. */
+#ifndef HK_OS_H
+#define HK_OS_H
+
+#include "base/base.h"
+
+/* Copies a table of any version; what is wrong with it, NULL = nothing. */
+const char *hk_os_read(hak_os *to, const hak_os *from);
+
+/* Spins briefly, then yields, then sleeps for up to half a millisecond at a time. Held for a few dozen instructions, or over one call of the OS. */
+typedef atomic_flag hk_lock;
+void hk_lock_wait(hk_lock *lock);
+
+HK_INLINE void hk_lock_take(hk_lock *lock)
+{
+    if (HK_UNLIKELY(atomic_flag_test_and_set_explicit(lock, memory_order_acquire))) hk_lock_wait(lock);
+}
+
+HK_INLINE bool hk_lock_try(hk_lock *lock)
+{
+    return !atomic_flag_test_and_set_explicit(lock, memory_order_acquire);
+}
+
+HK_INLINE void hk_lock_drop(hk_lock *lock)
+{
+    atomic_flag_clear_explicit(lock, memory_order_release);
+}
+
+/* abort(), for HAK_DEBUG_ABORT. */
+_Noreturn void hk_os_abort(void);
+
+#endif

@@ -1,0 +1,108 @@
+#include "base/quota.h"
+
+#include "base/os.h"
+
+hak_quota *hak_quota_new(hak_quota *parent, size_t hard)
+{
+    hak_os os;
+    hak_os_init(&os, sizeof os);
+    hak_quota *q = os.reserve(os.user, HK_PAGE, HK_PAGE, 0);
+    if (!q) return NULL;
+    q->parent = parent;
+    atomic_store(&q->hard, hard);
+    return q;
+}
+
+void hak_quota_delete(hak_quota *q)
+{
+    hak_os os;
+    hak_os_init(&os, sizeof os);
+    if (q) os.release(os.user, q, HK_PAGE);
+}
+
+size_t hak_quota_used(const hak_quota *q)
+{
+    return atomic_load(&q->used);
+}
+
+size_t hak_quota_peak(const hak_quota *q)
+{
+    return hk_max(atomic_load(&q->peak), atomic_load(&q->used));
+}
+
+void hak_quota_set(hak_quota *q, size_t hard)
+{
+    atomic_store(&q->hard, hard);
+}
+
+static bool fits(size_t used, size_t hard, size_t n)
+{
+    return !hard || (used < hard && n <= hard - used);
+}
+
+static bool take_one(hak_quota *q, size_t n)
+{
+    size_t taken = atomic_load(&q->taken);
+    do {
+        if (!fits(taken, atomic_load(&q->hard), n)) return false;
+    } while (!atomic_compare_exchange_weak(&q->taken, &taken, taken + n));
+    return true;
+}
+
+static void give_back(hak_quota *q, const hak_quota *end, size_t n)
+{
+    for (; q != end; q = q->parent)
+        atomic_fetch_sub(&q->taken, n);
+}
+
+/* The group's own parents first: no group shows more than a parent of it. Returns what q showed before. */
+static size_t show(hak_quota *q, size_t n)
+{
+    if (q->parent) show(q->parent, n);
+    return atomic_fetch_add(&q->used, n);
+}
+
+/* From the leaf up: a group that refuses keeps nothing from those beside and above it. It is shown when all
+ * have agreed. What cannot be had is refused before anything is taken, or else groups below the one that
+ * refuses would have less room for others meanwhile. */
+bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
+{
+    *before = 0;
+    if (!q) return true;
+    for (hak_quota *at = q; at; at = at->parent)
+        if (!fits(atomic_load(&at->used), atomic_load(&at->hard), n)) return false;
+    for (hak_quota *at = q; at; at = at->parent) {
+        if (take_one(at, n)) continue;
+        give_back(q, at, n);
+        return false;
+    }
+    *before = show(q, n);
+    return true;
+}
+
+void hk_quota_refund(hak_quota *q, size_t n)
+{
+    for (hak_quota *at = q; at; at = at->parent)
+        atomic_fetch_sub(&at->used, n);
+    give_back(q, NULL, n);
+}
+
+/* A peak is noted when it is over: what is refused after it was charged is in none. */
+void hk_quota_uncharge(hak_quota *q, size_t n)
+{
+    for (hak_quota *at = q; at; at = at->parent) {
+        size_t used = atomic_fetch_sub(&at->used, n), peak = atomic_load(&at->peak);
+        while (peak < used && !atomic_compare_exchange_weak(&at->peak, &peak, used)) {
+        }
+    }
+    give_back(q, NULL, n);
+}
+
+size_t hk_quota_least(const hak_quota *q, size_t least)
+{
+    for (; q; q = q->parent) {
+        size_t hard = atomic_load_explicit(&q->hard, memory_order_relaxed);
+        if (hard && (!least || hard < least)) least = hard;
+    }
+    return least;
+}

@@ -1,0 +1,23 @@
+/* Limits and counters of groups of contexts, a tree. Lock-free; any thread. */
+#ifndef HK_QUOTA_H
+#define HK_QUOTA_H
+
+#include "base/base.h"
+
+struct hak_quota {
+    hak_quota *parent;
+    _Atomic size_t used, hard;
+    _Atomic size_t taken; /* `used`, and what is on its way to be used or refused; at most `hard` */
+    _Atomic size_t peak;  /* most that `used` was when it fell */
+};
+
+/* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the
+ * group had used until then. */
+bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
+void hk_quota_uncharge(hak_quota *q, size_t n);
+/* Of what came to nothing: it was in no peak. */
+void hk_quota_refund(hak_quota *q, size_t n);
+/* The lowest limit of `least`, the group and its parents; 0 = none. */
+size_t hk_quota_least(const hak_quota *q, size_t least);
+
+#endif

@@ -1,0 +1,17 @@
+/* Structs of the interface that begin with their size, of any version of the header. */
+#include "base/base.h"
+
+bool hak_sized_copy(void *to, size_t known, const void *from)
+{
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    /* Members of 8 bytes make structs of a multiple: an end within one is no end. */
+    if (size < sizeof size || size % sizeof size || (size > known && size - known > HK_STRUCT_TAIL_MOST))
+        return false;
+    for (size_t i = known; i < size; i++)
+        if (((const char *)from)[i]) return false;
+    memset(to, 0, known);
+    memcpy(to, from, hk_min(size, known));
+    memcpy(to, &known, sizeof known);
+    return true;
+}

@@ -1,0 +1,99 @@
+#include "base/tuning.h"
+
+#define NONE HAK_NONE
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define MS(n) ((uint64_t)(n)*1000000u)
+
+enum {
+    MODES = HAK_MODE_LEAN + 1,
+    WORKLOADS = HAK_WORKLOAD_MALLOC + 1,
+    FIELDS = sizeof(hak_tuning) / sizeof(size_t)
+};
+_Static_assert(sizeof(hak_tuning) == FIELDS * sizeof(size_t) && sizeof(uint64_t) == sizeof(size_t),
+               "a tuning is an array of words");
+
+/* A program that counts references frees in bursts and takes the same sizes again at once: deep magazines for
+ * small blocks. Its buffers of other sizes come once, or seldom. first_offset is 0 by default. */
+#define ROW(magazine, most, packed, big, ahead, populate, idle, percent, ns, huge, yields)                   \
+    {                                                                                                        \
+        sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, idle, percent, ns, huge, yields \
+    }
+#define BALANCED(magazine, most)                                                                             \
+    ROW(magazine, most, MIB(2), MIB(16), 16, 16, MIB(32), 50, MS(1000), MIB(64), NONE)
+#define MINIMAL ROW(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, MS(1000), NONE, NONE)
+#define FAST ROW(128, MIB(1), KIB(256), MIB(256), 64, 2, MIB(256), 100, MS(10000), MIB(8), NONE)
+#define LEAN(magazine) ROW(magazine, KIB(4), MIB(2), MIB(2), NONE, 16, MIB(4), NONE, MS(1000), NONE, 1)
+
+static const hak_tuning presets[MODES][WORKLOADS] = {
+    [HAK_MODE_BALANCED] = {BALANCED(32, MIB(1)), BALANCED(128, KIB(4)), BALANCED(32, MIB(1))},
+    [HAK_MODE_MINIMAL] = {MINIMAL, MINIMAL, MINIMAL},
+    [HAK_MODE_FAST] = {FAST, FAST, FAST},
+    [HAK_MODE_LEAN] = {LEAN(32), LEAN(128), LEAN(32)},
+};
+
+void hak_tuning_init(hak_tuning *t, size_t size)
+{
+    memset(t, 0, size);
+    t->size = size;
+}
+
+/* The first n words but the size. */
+static void complete(hak_tuning *t, const hak_tuning *preset, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        size_t word;
+        memcpy(&word, (const char *)t + i * sizeof word, sizeof word);
+        if (!word) memcpy((char *)t + i * sizeof word, (const char *)preset + i * sizeof word, sizeof word);
+    }
+}
+
+static bool known(hak_mode mode, hak_workload workload)
+{
+    return (unsigned)mode < MODES && (unsigned)workload < WORKLOADS;
+}
+
+int hak_tuning_complete(hak_tuning *t, hak_mode mode, hak_workload workload)
+{
+    if (!known(mode, workload) || t->size < sizeof t->size || t->size % sizeof t->size ||
+        t->size > sizeof *t + HK_STRUCT_TAIL_MOST)
+        return -1;
+    complete(t, &presets[mode][workload], hk_min(t->size, sizeof *t) / sizeof(size_t));
+    return 0;
+}
+
+static bool within(size_t n, size_t least, size_t most)
+{
+    return n == HAK_NONE || (n >= least && n <= most);
+}
+
+static const char *wrong(const hak_tuning *t)
+{
+    if (!within(t->magazine, 2, 128)) return "tuning.magazine: 2 to 128, or HAK_NONE";
+    if (!within(t->magazine_most, 8, HK_RUN_MAX)) return "tuning.magazine_most: 8 to 1 MiB, or HAK_NONE";
+    if (!within(t->packed_bytes, 1, HK_PACKED_MOST)) return "tuning.packed_bytes: up to 16 MiB, or HAK_NONE";
+    if (t->first_offset % 16 || t->first_offset > 48) return "tuning.first_offset: 0, 16, 32 or 48";
+    if (!within(t->units_ahead, 2, 64)) return "tuning.units_ahead: 2 to 64, or HAK_NONE";
+    if (!within(t->populate_from, 1, 254)) return "tuning.populate_from: 1 to 254, or HAK_NONE";
+    if (!within(t->idle_percent, 1, 1000)) return "tuning.idle_percent: 1 to 1000, or HAK_NONE";
+    if (!within(t->idle_yields, 1, 1)) return "tuning.idle_yields: 1, or HAK_NONE";
+    return NULL;
+}
+
+const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode,
+                                 hak_workload workload, const char **error)
+{
+    *error = NULL;
+    if ((unsigned)mode >= MODES) *error = "mode: HAK_MODE_* only";
+    else if ((unsigned)workload >= WORKLOADS) *error = "workload: HAK_WORKLOAD_* only";
+    if (*error) return NULL;
+    const hak_tuning *preset = &presets[mode][workload];
+    if (!given) return preset;
+    if (!hak_sized_copy(to, sizeof *to, given)) {
+        *error = "tuning.size is not set, or more is set than is known";
+        return NULL;
+    }
+    complete(to, preset, FIELDS);
+    *error = wrong(to);
+    return *error ? NULL : to;
+}

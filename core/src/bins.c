@@ -1,5 +1,0 @@
-/* 20 KiB of constants that are read once: in a file of their own, so that programs may place them. */
-#include "ctx.h"
-
-const hk_no_bins hk_no_bins_fine = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)};
-const hk_no_bins hk_no_bins_wide = {.table = HK_CLASS_TABLE(HK_WIDE_CLASS)};

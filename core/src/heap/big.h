@@ -1,0 +1,60 @@
+/* Big blocks: above 1 MiB, or smaller ones that grew, each in a mapping of its own. Freed ones are kept for a
+ * while, by call site: a site that frees and asks again gets its block back warm, without a system call. */
+#ifndef HK_BIG_H
+#define HK_BIG_H
+
+#include "heap/ctx.h"
+
+struct hk_big {
+    char *p;
+    size_t size; /* of the block */
+    size_t room; /* of the mapping behind it, to grow into; free blocks have none */
+    hak_ctx *ctx;
+    hak_site site;
+    hk_big *next, *prev; /* in ctx->bigs or ctx->cached, the newest first */
+    hk_big *hash_next;   /* in the space's hash by address */
+    size_t asked;        /* with HAK_DEBUG_CHECK: see asked.h */
+    uint64_t idle_since; /* clock of the tick that first saw it, or its room, idle; 0 = none yet */
+    uint8_t label;
+    bool grew;          /* it was asked for smaller */
+    bool cold;          /* the room is neither charged nor resident */
+    atomic_bool cached; /* read beside the heap that it belongs to, too */
+};
+
+void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
+void hk_big_free(hak_ctx *ctx, hk_big *big);
+HK_INLINE size_t hk_big_mapped(const hk_big *b)
+{
+    return b->size + b->room;
+}
+
+/* In the space's hash from now on; no more. */
+void hk_big_enter(hak_space *space, hk_big *big);
+void hk_big_leave(hak_space *space, hk_big *big);
+/* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
+hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
+/* The same of any context of the space. [any thread] */
+hk_big *hk_big_at(hak_space *space, const void *p);
+/* The record of the live block of ctx that contains p. NULL = none. */
+hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
+/* The same in a whole space. [any thread] */
+hak_ctx *hk_big_owner(hak_space *space, const void *p);
+/* A place for a block of a slab or run that grows to n: in a freed one, of which the rest is room; or else,
+ * for sizes that are copied no more, in a mapping of its own. NULL = none. */
+void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
+/* Whether a freed one would do. */
+bool hk_big_fits(const hak_ctx *ctx, size_t n);
+/* In place or by moving the mapping. NULL = cannot; nothing changed. */
+void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
+/* The heap grows by n bytes: what it keeps idle goes first, but for what is known to be asked for again, and
+ * of that what is above big_cache when the space is about to be, or is, larger than ever (peak). */
+void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
+/* Unmaps all cached blocks and gives up the room of others; returns bytes. */
+size_t hk_big_purge(hak_ctx *ctx);
+/* The same with what was idle for longer than the space's idle_ns. */
+void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
+/* Everything, for the end of the context or of the space. */
+void hk_big_destroy(hak_ctx *ctx);
+void hk_big_unmap_all(hak_space *space);
+
+#endif

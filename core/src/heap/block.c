@@ -1,0 +1,162 @@
+#include "heap/block.h"
+
+#include "heap/asked.h"
+#include "heap/big.h"
+#include "heap/label.h"
+#include "heap/packed.h"
+#include "heap/run.h"
+#include "heap/slab.h"
+
+uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
+{
+    const hak_ctx *owner = NULL;
+    uint32_t kind = UINT32_MAX;
+    *e = hk_extent_of((*ctx)->space, p);
+    if (*e) {
+        uint32_t entry = hk_extent_entry(*e, p);
+        if (entry >> 8) owner = (const hak_ctx *)(const void *)hk_unit_address((*ctx)->space, entry >> 8);
+        kind = entry & 255;
+    } else {
+        const hk_big *b = hk_big_at((*ctx)->space, p);
+        if (b) owner = b->ctx;
+    }
+    if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP ||
+        hk_root(owner) != hk_root(*ctx))
+        return UINT32_MAX;
+    *ctx = owner;
+    return kind;
+}
+
+const hak_ctx *hk_block_owner(const hak_space *space, const void *p)
+{
+    const hk_extent *e = hk_extent_of(space, p);
+    if (!e) return hk_big_owner((hak_space *)(uintptr_t)space, p);
+    uint32_t id = hk_extent_entry(e, p) >> 8;
+    return id ? (const hak_ctx *)(const void *)hk_unit_address(space, id) : NULL;
+}
+
+bool hk_owns(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    if (!hk_root(ctx)->team) return hk_kind_at(ctx, p, &e) < 256 || hk_big_containing(ctx, p);
+    const hak_ctx *owner = p ? hk_block_owner(ctx->space, p) : NULL;
+    return owner && hk_root(owner) == hk_root(ctx);
+}
+
+/* ---- What there is ------------------------------------------------------------------------------- */
+
+HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    hk_slab *s;
+    uint32_t kind = hk_find(&ctx, p, &e);
+    if (kind < HK_SMALL_CLASSES) {
+        int i = hk_slab_index(ctx, e, kind, p, &s);
+        return i >= 0 && hk_slab_block_out(e, s, (unsigned)i) ? hk_classes[kind].size : 0;
+    }
+    if (kind < HK_BINS) {
+        s = hk_extent_slab(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
+        return s->head == 0 && s->used && hk_slab_start(e, s) == p ? (size_t)s->units << HK_UNIT_SHIFT : 0;
+    }
+    if (kind == HK_KIND_PACKED) return hk_packed_size(ctx, p);
+    if (kind == HK_KIND_META || !p) return 0;
+    const hk_big *b = hk_big_find(ctx, p);
+    return b && !b->cached ? b->size : 0;
+}
+
+hak_label hk_label_of_block(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    uint32_t kind = hk_find(&ctx, p, &e);
+    uint8_t label;
+    if (hk_has_labels(kind)) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;
+    else label = hk_big_find(ctx, p)->label;
+    return hk_label_known(ctx, label);
+}
+
+void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
+{
+    hk_extent *e;
+    uint32_t kind = hk_find(&ctx, p, &e);
+    if (hk_has_labels(kind)) {
+        /* Sums of labels may look, from other threads. */
+        __atomic_store_n(hk_label_byte(e, kind, p), hk_label_clamp(label), __ATOMIC_RELAXED);
+    } else {
+        hk_big *b = hk_big_find(ctx, p);
+        if (b) __atomic_store_n(&b->label, hk_label_clamp(label), __ATOMIC_RELAXED);
+    }
+}
+
+/* ---- Misuse -------------------------------------------------------------------------------------- */
+
+void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what)
+{
+    if (ctx->on_error) ctx->on_error(ctx->error_user, error, p, what);
+    if (ctx->debug & HAK_DEBUG_ABORT) hk_os_abort();
+}
+
+/* Whether the memory at p is nobody's and was a block of ctx, which knows this with HAK_DEBUG_CHECK. */
+static bool was_block(const hak_ctx *ctx, const void *p)
+{
+    const hk_extent *e = hk_extent_of(ctx->space, p);
+    return e && hk_extent_entry(e, p) == 0 && hk_asked(ctx, p) != HAK_NONE;
+}
+
+void hk_misuse(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    hk_slab *s;
+    uint32_t kind = hk_find(&ctx, p, &e);
+    const hk_big *b = hk_big_find(ctx, p);
+    bool freed = kind < HK_SMALL_CLASSES  ? hk_slab_index(ctx, e, kind, p, &s) >= 0
+                 : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
+                                          : (b && b->cached) || was_block(ctx, p);
+    if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
+    else if (hk_owns(ctx, p)) hk_error(ctx, HAK_E_POINTER, p, "not the start of a block");
+    else hk_error(ctx, HAK_E_FOREIGN, p, "not a block of this context");
+}
+
+void hk_check_size(const hak_ctx *ctx, const void *p, size_t told)
+{
+    if (told != HAK_NONE && told != hk_asked(ctx, p))
+        hk_error(ctx, HAK_E_SIZE, p, "the size told is not what was last asked for");
+}
+
+/* ---- Freeing ------------------------------------------------------------------------------------- */
+
+void hk_check_free(hak_ctx *ctx, void *p, size_t n)
+{
+    size_t size = hk_block_size(ctx, p);
+    if (size == 0) return; /* the free itself reports what is wrong */
+    hk_check_size(ctx, p, n);
+    if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
+}
+
+static void free_big(hak_ctx *ctx, void *p)
+{
+    hk_big *b = hk_big_find(ctx, p);
+    if (b && !b->cached) hk_big_free(ctx, b);
+    else hk_misuse(ctx, p);
+}
+
+void hk_block_free(hak_ctx *ctx, void *p, size_t n)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_free(ctx, p, n);
+    if (kind < HK_SMALL_CLASSES) hk_slab_free(ctx, e, kind, p);
+    else if (kind < HK_BINS) hk_run_free(ctx, e, kind, p);
+    else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
+    else free_big(ctx, p);
+}
+
+bool hk_block_put_back(hak_ctx *ctx, void *p)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (HK_LIKELY(kind < HK_SMALL_CLASSES)) hk_slab_free(ctx, e, kind, p);
+    else if (kind < HK_BINS) hk_run_give(ctx, p);
+    else if (hk_owner(ctx, p) != ctx) return false;
+    else hk_block_free(ctx, p, HAK_NONE);
+    return true;
+}

@@ -1,0 +1,104 @@
+/* A context begins, in its first unit, and ends. */
+#include "heap/ctx.h"
+
+#include "heap/packed.h"
+
+_Static_assert(sizeof(hak_ctx) <= 1536, "20 blocks and their context fit two pages");
+
+static void set_options(hak_ctx *ctx, const hak_options *o)
+{
+    ctx->name = o->name ? o->name : "";
+    ctx->user = o->user;
+    ctx->given_names = o->labels;
+    ctx->given_count = (uint16_t)o->label_count;
+    ctx->label_count = (uint32_t)o->label_count;
+    ctx->labelled = o->label_count > 0;
+    ctx->on_error = o->on_error;
+    ctx->error_user = o->error_user;
+    ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
+    /* A check sees each call. */
+    const hak_tuning *t = o->tuning;
+    ctx->magazine = (uint8_t)(ctx->debug ? 0 : hk_or_none(t->magazine));
+    ctx->magazine_most = (uint32_t)hk_or_none(t->magazine_most);
+    ctx->big_cache = hk_or_none(t->big_cache);
+    ctx->units_ahead = (uint8_t)hk_or_none(t->units_ahead);
+    ctx->populate_from = (uint8_t)hk_min(t->populate_from, HK_POPULATE_NEVER);
+    ctx->phase = (uint8_t)t->first_offset;
+    ctx->counted = o->workload != HAK_WORKLOAD_TRACED;
+    ctx->max_align = o->max_align;
+}
+
+/* How many packed units a context may have; 0 = none. A root has no blocks, and a check sees each call. */
+static size_t packed_units(const hak_options *o)
+{
+    size_t bytes = o->tuning->packed_bytes;
+    bool none = bytes == HAK_NONE || o->shared || o->tuning->first_offset ||
+                o->debug & (HAK_DEBUG_CHECK | HAK_DEBUG_POISON);
+    return none ? 0 : (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+}
+
+/* The first unit of a context, for which `bytes` are charged. 0 = failed. */
+static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, bool labels, bool *zero)
+{
+    size_t ignored;
+    if (!hk_quota_charge(quota, bytes, &ignored)) return 0;
+    hk_unit_id id = hk_space_take(space, NULL, 1, HK_KIND_META, HK_WANT_WARM, false, zero);
+    if (id && !(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0))
+        return id;
+    if (id) hk_space_give(space, id, 1);
+    hk_quota_refund(quota, bytes);
+    return 0;
+}
+
+hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
+{
+    bool zero;
+    size_t units = packed_units(o), first = HK_UNIT + HK_UNIT_META;
+    if (units && o->label_count) first += hk_label_bytes(HK_KIND_PACKED, 1);
+    hk_unit_id id = take_first(space, o->quota, first, units && o->label_count, &zero);
+    if (!id) return NULL;
+    hk_extent *e = hk_extent_of_id(space, id);
+    hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
+    size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
+    if (!zero) memset(ctx, 0, head);
+    ctx->head = (uint16_t)head;
+    ctx->root = ctx;
+    ctx->space = space;
+    ctx->extent = e;
+    ctx->base = e->base;
+    ctx->units = e->units;
+    ctx->map = e->map;
+    ctx->id = id;
+    ctx->key = id << 8;
+    ctx->bins = (hk_bin *)(uintptr_t)(o->max_align ? hk_no_bins_max_aligned.bins : hk_no_bins_fine.bins);
+    ctx->quota = o->quota;
+    set_options(ctx, o);
+    hk_set(&ctx->committed, first);
+    ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
+    ctx->packed.most = (uint16_t)units;
+    hk_set(&ctx->metadata,
+           first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES : HK_UNIT));
+    hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
+    if (units) {
+        hk_packed_init(ctx);
+    } else {
+        ctx->meta = (char *)ctx + ctx->head;
+        ctx->meta_end = (char *)ctx + HK_UNIT;
+    }
+    return ctx;
+}
+
+void hk_ctx_end(hak_ctx *ctx)
+{
+    hak_space *space = ctx->space;
+    HK_EACH_OWNED(ctx, s)
+    {
+        hk_slab_wipe(ctx, s);
+    }
+    hk_space_unreserve(space, &ctx->reserve);
+    hk_unit_id all = ctx->all;
+    bool labelled = ctx->labelled && ctx->role != HK_HEAP;
+    hk_space_give(space, ctx->id, 1);
+    hk_space_give_all(space, all);
+    if (labelled) hk_space_labels_end(space);
+}

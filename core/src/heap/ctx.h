@@ -1,0 +1,264 @@
+/* The context: its struct, its accounts of committed memory, and the units that it owns. */
+#ifndef HK_CTX_H
+#define HK_CTX_H
+
+#include "base/base.h"
+#include "base/classes.h"
+#include "base/quota.h"
+#include "base/tuning.h"
+#include "space/space.h"
+
+/* One size class of a context; a cache line. While hi == slots the magazine is closed to frees. A bin of
+ * zeros is a class without slab and magazine: every operation takes the slow path. */
+typedef struct hk_bin {
+    void **top, **lo, **hi; /* [lo, top) are the blocks at hand, there is room up to hi */
+    uint8_t *labels;        /* labels[address >> shift]; NULL = the context has no labels */
+    void **slots;           /* NULL = the class has no slabs yet */
+    hk_slab *slab;          /* that refills come from */
+    hk_unit_id first, last; /* partial slabs, the oldest first */
+    uint16_t closed;        /* slow frees until the magazine opens again */
+    uint8_t backoff;        /* log2 of how long it will be closed next time */
+    uint8_t swings;         /* from empty to full since it grew; HK_EMPTIED: it was empty since it was full */
+    uint8_t cap, shift, kind, heat;
+} hk_bin;
+_Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
+
+enum { HK_EMPTIED = 128 };
+
+/* Bytes in front of a context's bins with its table of classes: hk_class_table, or that of
+ * wide or of aligned ones. */
+enum { HK_BINS_TABLE = 192 };
+
+/* What a context's bins are until its first class gets a slab: every class closed. */
+typedef struct hk_no_bins {
+    uint8_t table[HK_BINS_TABLE];
+    hk_bin bins[HK_BINS];
+} hk_no_bins;
+_Static_assert(sizeof(hk_no_bins) == HK_BINS_TABLE + sizeof(hk_bin) * HK_BINS, "the table is in front");
+HK_HIDDEN extern const hk_no_bins hk_no_bins_fine, hk_no_bins_wide, hk_no_bins_max_aligned;
+
+enum { HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 16 };
+
+/* See packed.h. */
+typedef struct hk_packed {
+    char *at, *end; /* the region: where the next blocks are cut from; nothing is marked in it */
+    char *group;    /* that in which the region is, and its tables */
+    uint64_t *starts, *frees;
+    int32_t last;                    /* the group taken last, counted in units from the context's */
+    uint16_t units, most;            /* at most so many are taken */
+    uint8_t left;                    /* classes that left because their blocks come and go */
+    bool quick;                      /* hk_packed_ready() may say yes */
+    uint32_t freed;                  /* bytes since free blocks were joined */
+    uint32_t blocks, blocks_most;    /* of a heap: live, and most of them since units last went back */
+    uint64_t some[2];                /* classes whose list is not empty */
+    uint64_t kept[2];                /* classes with a magazine of packed blocks */
+    uint32_t free[HK_SMALL_CLASSES]; /* lists of free blocks, by class, as offsets from the context */
+    uint16_t live[HK_SMALL_CLASSES]; /* granules of 16 bytes */
+    uint8_t heat[HK_SMALL_CLASSES];
+} hk_packed;
+
+enum { HK_POPULATE_NEVER = 255 };
+
+enum { HK_LOCAL, HK_ROOT, HK_HEAP };
+typedef struct hk_team hk_team;
+typedef struct hk_heap hk_heap;
+
+/* What heap/ knows of a heap of a shared context, and what it asks of the other heaps there: the beginning of
+ * its hk_heap. shared/ fills it in. */
+typedef struct hk_member {
+    /* A slab of the class with free blocks that another heap can spare. NULL = none. */
+    hk_slab *(*steal)(hak_ctx *heap, unsigned class);
+    /* Before the heap grows by fresh pages: blocks that wait to be used again go back to their slabs. */
+    void (*recall)(hak_ctx *heap);
+    atomic_bool *crossed; /* the soft limit, by all heaps together */
+    hk_unit_id walk;      /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
+} hk_member;
+
+struct hak_ctx {
+    /* Cold. The context begins a page, as many blocks do: stores to those would hold up loads of this line,
+     * for processors tell the two apart by the offset in the page first. */
+    hak_quota *quota;
+    hak_pressure_fn *on_pressure;
+    void *pressure_user;
+    hak_error_fn *on_error;
+    void *error_user;
+    const char *name;
+    hk_counter failures;
+    const char *const *given_names; /* of labels 1 to given_count, the caller's */
+
+    /* What the fast paths read. */
+    uintptr_t base; /* of the extent whose blocks go through magazines */
+    size_t units;
+    uint32_t *map;
+    uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
+    bool checked;                       /* debug or retired: frees take the slow path */
+    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: see heap.h */
+    hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
+    _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
+    hk_counter live_bytes, live_blocks; /* blocks in magazines included */
+
+    union {
+        hk_team *team; /* of a root; NULL for a local context */
+        hk_heap *heap; /* of a heap */
+        hk_member *member;
+    };
+    hak_ctx *root; /* the shared context of a heap; any other context itself */
+    void *user;
+    hak_space *space;
+    hk_extent *extent;
+    hk_unit_id id;
+    hk_unit_id all; /* list of everything owned but unit `id` */
+    hk_reserve reserve;
+    bool own_space, retired, pressure;
+    atomic_bool labelled;
+    bool gave;        /* units went back */
+    bool churn;       /* a class got hot by frees, not by growth */
+    bool larger_kept; /* a class above 1 KiB has a magazine */
+    uint8_t magazine, phase, debug;
+    bool counted; /* no frees are taken for a sweep */
+    bool max_align;
+    uint8_t big_missed_at;
+    uint32_t magazine_most; /* bytes of the largest block kept in one */
+    uint16_t head;       /* bytes of the context and what belongs to it, at the beginning of its first unit */
+    uint8_t units_ahead; /* most that are set aside at once */
+    uint8_t populate_from; /* slabs of a class; HK_POPULATE_NEVER */
+    size_t grown;          /* bytes by which magazines grew */
+    uint64_t flush_ns;     /* when magazines of larger blocks were last emptied by a tick */
+    hk_counter committed, metadata, peak, released;
+    hk_counter soft, hard;
+
+    char *meta, *meta_end;    /* where the context's own data are bumped from */
+    const char **label_names; /* of labels defined later than the given ones */
+    uint16_t given_count, label_room;
+    _Atomic uint32_t label_count;
+    hak_ctx *charged_next, *charged_prev; /* in the space's list of contexts with a quota */
+
+    hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
+    hk_counter big_bytes, big_blocks, cached_bytes;
+    size_t big_room;                    /* charged room of live ones */
+    size_t big_cache, big_wish;         /* limit of the cache; what misses say it should be */
+    uint16_t big_missed[HK_BIG_MISSED]; /* sizes given up lately, in steps of 64 KiB */
+    size_t big_grown;                   /* bytes that the heap grew by and the cache did not yield yet */
+
+    hk_packed packed;
+
+    _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a shared context that of the root */
+};
+
+/* Whether the bins are the constant ones. */
+HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
+{
+    return ctx->bins == hk_no_bins_fine.bins || ctx->bins == hk_no_bins_wide.bins ||
+           ctx->bins == hk_no_bins_max_aligned.bins;
+}
+
+/* What a unit costs beside its own bytes and its bitmap: slab record, map entry. */
+enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
+
+HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
+{
+    return &ctx->bins[kind];
+}
+
+HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
+{
+    return ctx->root;
+}
+
+/* Class of a size up to 1024. */
+HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
+{
+    return ((const uint8_t *)ctx->bins - HK_BINS_TABLE)[(n + 7) >> 3];
+}
+
+HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
+{
+    return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
+}
+
+/* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */
+HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    return HK_LIKELY(unit < ctx->units) ? __atomic_load_n(&ctx->map[unit], __ATOMIC_RELAXED) ^ ctx->key
+                                        : UINT32_MAX;
+}
+/* The same in any extent; *e is the extent. */
+uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
+
+/* Reports misuse. */
+HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);
+/* Reports what is wrong with p, which is not the start of a live block of ctx. Told from here, since much of
+ * it is found in the middle of emptying a magazine, and a verdict that a free hands up would cost each free.
+ */
+HK_COLD void hk_misuse(const hak_ctx *ctx, const void *p);
+/* Accounts of live blocks, those in magazines included. */
+HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
+{
+    hk_add(&ctx->live_bytes, bytes);
+    hk_add(&ctx->live_blocks, blocks);
+}
+
+/* The peak is noted where it ends. */
+HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
+{
+    size_t live = hk_get(&ctx->live_bytes);
+    if (live > hk_get(&ctx->peak)) hk_set(&ctx->peak, live);
+    hk_set(&ctx->live_bytes, live - bytes);
+    hk_sub(&ctx->live_blocks, blocks);
+}
+
+/* Contexts with a quota are listed in their space, so that its end can settle their accounts. end takes what
+ * is charged out of the quota. */
+void hk_account_begin(hak_ctx *ctx);
+void hk_account_end(hak_ctx *ctx);
+/* Accounts of committed bytes: limit, quota, pressure. for who asks others first see reclaim.h. */
+bool hk_charge(hak_ctx *ctx, size_t n);
+void hk_uncharge(hak_ctx *ctx, size_t n);
+/* The pages were not to be had. */
+void hk_refund(hak_ctx *ctx, size_t n);
+/* What units of this kind are charged, with all that is beside them. */
+bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units);
+/* Units that are charged already; NULL = failed, and no longer charged. */
+hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
+/* Units for the context, charged, recorded (id, kind, units) and in its list. What can give memory back is
+ * asked before: see reclaim.h. NULL = failed. */
+hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
+HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
+{
+    return hk_units_take_as(ctx, units, kind, HK_WANT_WARM, zero);
+}
+void hk_units_give(hak_ctx *ctx, hk_slab *slab);
+/* Clears the bitmap of a slab that goes back. */
+void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
+/* Units of slabs and runs go over to another heap of the same shared context, both locks held. */
+void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);
+/* Gives back units at the end of a run. */
+void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
+bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);
+/* Label bytes that a slab or run of this kind and length needs when the context is labelled. */
+size_t hk_label_bytes(unsigned kind, size_t units);
+
+/* A context of the space by options that are whole and right, not in the list of accounts, with room for
+ * `more` bytes of zeros at hk_behind(). */
+hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more);
+/* Gives back all that it owns; its big blocks are gone, and its account is settled. */
+void hk_ctx_end(hak_ctx *ctx);
+/* What follows the context in its unit. */
+HK_INLINE void *hk_behind(hak_ctx *ctx)
+{
+    return (char *)ctx + hk_align_up(sizeof *ctx, 64);
+}
+
+/* The context's own data: never freed one by one. NULL = failed. */
+void *hk_meta_alloc(hak_ctx *ctx, size_t n);
+/* Before there are any: the context has wide classes. */
+void hk_bins_widen(hak_ctx *ctx);
+/* The bins, made on first need. false = no memory. */
+bool hk_bins_make(hak_ctx *ctx);
+
+#define HK_EACH_OWNED(ctx, slab)                                                                             \
+    for (hk_slab *slab = (ctx)->all ? hk_slab_at((ctx)->space, (ctx)->all) : NULL; slab;                     \
+         slab = slab->all_next ? hk_slab_at((ctx)->space, slab->all_next) : NULL)
+
+#endif

@@ -1,0 +1,91 @@
+#include "heap/label.h"
+
+#include "heap/packed.h"
+#include "heap/reclaim.h"
+
+/* What label bytes of the slabs and runs that exist will be charged. */
+static size_t missing(hak_ctx *ctx)
+{
+    size_t bytes =
+        ctx->packed.units ? hk_label_bytes(HK_KIND_PACKED, 1) : 0; /* its first unit is in no list */
+    HK_EACH_OWNED(ctx, s)
+    {
+        bytes += hk_label_bytes(s->kind, s->units);
+    }
+    return bytes;
+}
+
+/* Label bytes of what exists already are stale: whoever owned the units before wrote them. */
+static bool clear_units(hak_ctx *ctx, hk_unit_id id, unsigned kind, size_t units)
+{
+    if (hk_space_labels(ctx->space, id, kind, units) != 0) return false;
+    hk_extent *e = hk_extent_of_id(ctx->space, id);
+    memset(hk_label_byte(e, kind, hk_extent_address(e, id)), 0, hk_label_bytes(kind, units));
+    return true;
+}
+
+static bool clear(hak_ctx *ctx)
+{
+    if (ctx->packed.units && !clear_units(ctx, ctx->id, HK_KIND_PACKED, 1)) return false;
+    HK_EACH_OWNED(ctx, s)
+    {
+        if (hk_has_labels(s->kind) && !clear_units(ctx, hk_slab_id(ctx->space, s), s->kind, s->units))
+            return false;
+    }
+    return true;
+}
+
+void hk_labels_uncharge(hak_ctx *ctx)
+{
+    size_t bytes = missing(ctx);
+    hk_sub(&ctx->metadata, bytes);
+    hk_uncharge(ctx, bytes);
+}
+
+bool hk_labels_charge(hak_ctx *ctx)
+{
+    hk_space_unreserve(ctx->space, &ctx->reserve); /* label bytes may go there */
+    size_t bytes = missing(ctx);
+    if (!hk_reclaim_charge(ctx, bytes)) return false;
+    hk_add(&ctx->metadata, bytes);
+    if (clear(ctx)) return true;
+    hk_labels_uncharge(ctx);
+    return false;
+}
+
+void hk_labels_use(hak_ctx *ctx)
+{
+    ctx->labelled = true;
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind);
+        unsigned area = packed ? HK_AREA_PACKED : hk_area_of(kind);
+        /* Its thread may be on the fast path. */
+        if (bin->slots) __atomic_store_n(&bin->labels, ctx->extent->labels[area], __ATOMIC_RELEASE);
+    }
+}
+
+enum { NAME_MOST = 63 };
+
+size_t hk_label_name_length(const char *name)
+{
+    const char *end = name ? memchr(name, 0, NAME_MOST + 1) : NULL;
+    return end ? (size_t)(end - name) : 0;
+}
+
+/* Contexts come and go by the million: names that differ in length or in a few letters are not compared. */
+const char *hk_label_names_error(const char *const *names, size_t count)
+{
+    uint64_t seen[8] = {0};
+    for (size_t i = 0; i < count; i++) {
+        size_t n = hk_label_name_length(names[i]);
+        if (n == 0) return "labels: a name is NULL, empty or over 63 bytes";
+        const unsigned char *name = (const unsigned char *)names[i];
+        uint64_t hash = (n * 37 + name[0] * 11u + name[n / 2] * 3u + name[n - 1]) % 512;
+        uint64_t bit = UINT64_C(1) << hash % 64;
+        for (size_t j = 0; seen[hash / 64] & bit && j < i; j++)
+            if (strcmp(names[j], names[i]) == 0) return "labels: two names are the same";
+        seen[hash / 64] |= bit;
+    }
+    return NULL;
+}

@@ -1,0 +1,41 @@
+/* Labels: a byte for each block, off the blocks. Slabs and runs: areas of the extent, a byte for each
+ * 2^shift bytes of address space, one area a shift. Packed units: a byte for each 16 bytes, so. Big blocks:
+ * in their record. Stored on allocation, left alone on free, summed on demand. */
+#ifndef HK_LABEL_H
+#define HK_LABEL_H
+
+#include "heap/ctx.h"
+
+HK_INLINE uint8_t *hk_label_byte(const hk_extent *e, unsigned kind, const void *p)
+{
+    unsigned area = hk_area_of(kind);
+    return (uint8_t *)((uintptr_t)e->labels[area] + ((uintptr_t)p >> hk_area_shift[area]));
+}
+
+HK_INLINE uint8_t hk_label_clamp(hak_label label)
+{
+    return (uint8_t)(label <= HAK_LABELS_MAX ? label : 0);
+}
+
+HK_INLINE void hk_label_set(const hk_extent *e, unsigned kind, const void *p, hak_label label)
+{
+    *hk_label_byte(e, kind, p) = hk_label_clamp(label);
+}
+
+/* A label byte that nobody defined counts as 0. */
+HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
+{
+    return (hak_label)(label <= hk_root(ctx)->label_count ? label : 0);
+}
+
+/* Label bytes for all that the context has, cleared; before hk_labels_use(). false = over the limit, or
+ * refused by the OS: nothing changed. */
+bool hk_labels_charge(hak_ctx *ctx);
+void hk_labels_uncharge(hak_ctx *ctx);
+/* From now on blocks have labels. */
+void hk_labels_use(hak_ctx *ctx);
+/* Of a name of 1 to 63 bytes; 0 = it is none. */
+size_t hk_label_name_length(const char *name);
+/* What is wrong with names given to a context; NULL = nothing. */
+const char *hk_label_names_error(const char *const *names, size_t count);
+#endif

@@ -1,0 +1,175 @@
+#include "heap/magazine.h"
+
+#include "heap/packed.h"
+#include "heap/run.h"
+
+enum { CLOSED_MOST = 15 /* log2 of slow frees */ };
+
+void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
+{
+    void **lo = bin->lo;
+    size_t rest = (size_t)(bin->top - lo) - n;
+    unsigned kind = bin->kind;
+    if (kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind)) {
+        for (size_t i = 0; i < n; i++)
+            hk_packed_put(ctx, lo[i]);
+    } else if (kind < HK_SMALL_CLASSES) {
+        size_t done = n - hk_slab_put_all(ctx, kind, lo, lo + n);
+        hk_count_out(ctx, done * hk_classes[kind].size, done);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            hk_run_give(ctx, lo[i]);
+    }
+    memmove(bin->slots, lo + n, rest * sizeof(void *));
+    bin->lo = bin->slots;
+    bin->top = bin->slots + rest;
+}
+
+/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread
+ * they grow at once: what passes a magazine by takes its lock, and a class of larger blocks that breathes
+ * keeps to the pages that it touched, where slabs that come and go between classes touch all of theirs. Ticks
+ * empty those. */
+void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
+{
+    enum { SWINGS = 24 };
+    bool shared = ctx->role == HK_HEAP;
+    size_t spare = (size_t)(shared ? 2 : 1) << 20;
+    if (!(bin->swings & HK_EMPTIED)) return;
+    bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
+    if (bin->swings < SWINGS && !shared) return;
+    bin->swings = 0;
+    if (bin->cap * 2u > ctx->magazine) return;
+    size_t more = bin->cap * hk_kind_size(bin->kind);
+    if (ctx->grown + more > hk_get(&ctx->live_bytes) + spare) return;
+    void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
+    if (!slots) return;
+    ctx->grown += more;
+    size_t n = (size_t)(bin->top - bin->lo);
+    memcpy(slots, bin->lo, n * sizeof(void *));
+    bin->cap = (uint8_t)(bin->cap * 2);
+    bin->slots = bin->lo = slots;
+    bin->top = slots + n;
+    bin->hi = slots + bin->cap;
+}
+
+/* A garbage collector's sweep frees in address order, up or down. What it frees must not be handed out
+ * in that order again: the heap would be walked against its layout ever after. */
+static bool is_sweep(void **from, void **to)
+{
+    unsigned up = 0, down = 0;
+    for (; from + 1 < to; from++) {
+        if (from[1] > from[0]) up++;
+        else down++;
+    }
+    unsigned most = up > down ? up : down;
+    return most * 5 >= (up + down) * 4;
+}
+
+/* The magazine is closed, for a sweep or for good. */
+HK_INLINE bool closed(const hk_bin *bin)
+{
+    return bin->closed || bin->cap == 0;
+}
+
+HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    if (bin->closed && --bin->closed == 0) bin->hi = bin->slots + bin->cap;
+    hk_slab_put_back(ctx, ctx->extent, bin->kind, p);
+}
+
+/* Refills leave room below; it is used before anything is flushed. */
+static bool move_down(hk_bin *bin)
+{
+    size_t n = (size_t)(bin->top - bin->lo);
+    if (bin->lo == bin->slots) return false;
+    memmove(bin->slots, bin->lo, n * sizeof(void *));
+    bin->lo = bin->slots;
+    bin->top = bin->slots + n;
+    return true;
+}
+
+void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin)
+{
+    if (move_down(bin)) return;
+    hk_magazine_grow(ctx, bin);
+    if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, ((size_t)(bin->top - bin->lo) + 1) / 2);
+}
+
+static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    size_t n = (size_t)(bin->top - bin->lo);
+    if (move_down(bin)) {
+        *bin->top++ = p;
+        return;
+    }
+    if (n >= 16 && !ctx->counted && is_sweep(bin->top - n / 2, bin->top)) {
+        hk_magazine_flush(ctx, bin, n);
+        bin->closed = (uint16_t)(1u << bin->backoff);
+        if (bin->backoff < CLOSED_MOST) bin->backoff++;
+        bin->hi = bin->slots;
+        hk_slab_put_back(ctx, ctx->extent, bin->kind, p);
+        return;
+    }
+    bin->backoff = HK_CLOSED_FIRST;
+    hk_magazine_make_room(ctx, bin);
+    *bin->top++ = p;
+}
+
+void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
+{
+    if (closed(bin)) pass_by(ctx, bin, p);
+    else overflow(ctx, bin, p);
+}
+
+bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
+{
+    unsigned cap = (unsigned)hk_min(hk_classes[class].magazine, ctx->magazine);
+    if (cap == 0 || hk_slab_returns(ctx, class) || !hk_bins_make(ctx)) return false;
+    void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
+    if (!slots) return false;
+    hk_bin *bin = hk_bin_of(ctx, class);
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->kind = (uint8_t) class;
+    bin->cap = (uint8_t)cap;
+    bin->shift = hk_area_shift[HK_AREA_PACKED];
+    bin->labels = ctx->labelled ? ctx->extent->labels[HK_AREA_PACKED] : NULL;
+    ctx->packed.kept[class / 64] |= UINT64_C(1) << (class % 64);
+    if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
+    return true;
+}
+
+void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
+{
+    for (; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+    }
+}
+
+void hk_magazines_flush(hak_ctx *ctx)
+{
+    hk_magazines_flush_from(ctx, 0);
+}
+
+void hk_magazines_yield_now(hak_ctx *ctx, size_t n)
+{
+    if (hk_space_peaks(ctx->space, n + hk_get(&ctx->space->high) / 16))
+        hk_magazines_flush_from(ctx, HK_KIB_CLASSES);
+    else if (n > HK_UNIT) hk_magazines_flush_from(ctx, HK_SMALL_CLASSES);
+}
+
+void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
+{
+    *bytes = *blocks = 0;
+    const hk_bin *bins = ctx->bins;
+    if (hk_bins_none(ctx)) return;
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        const hk_bin *bin = &bins[kind];
+        size_t n = (size_t)(bin->top - bin->lo);
+        /* Another thread's magazine, seen between two stores. */
+        if (HK_UNLIKELY(n > UINT8_MAX)) n = 0;
+        *bytes += n * hk_kind_size(kind);
+        *blocks += n;
+    }
+}

@@ -1,0 +1,52 @@
+/* The magazine of a bin: recently freed blocks of a class, ready to hand out. A refill takes half of one from
+ * bitmaps in address order; an overflow gives half of it back. Frees in address order are a collector's
+ * sweep: the magazine is emptied and closed to frees for a while, so that they set bits and blocks come out
+ * in address order again. One that swings between empty and full doubles. A magazine holds blocks of the
+ * context's window only; runs have magazines, too. */
+#ifndef HK_MAGAZINE_H
+#define HK_MAGAZINE_H
+
+#include "heap/slab.h"
+
+enum { HK_CLOSED_FIRST = 8 /* log2 of the slow frees after the first sweep */ };
+
+/* Not from an empty one. */
+HK_INLINE void *hk_magazine_pop(hk_bin *bin, hak_label label)
+{
+    void *p = *--bin->top;
+    uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_ACQUIRE);
+    if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
+}
+
+/* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
+HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
+{
+    unsigned n = bin->closed ? bin->cap : (bin->cap + 1u) / 2;
+    return n ? n : 1;
+}
+
+/* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
+void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
+/* For packed blocks of the class, whose bin has none yet. false = no memory, or the context keeps none. */
+bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class);
+/* The magazine is full and stays open: room for one more. */
+void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
+/* The magazine is full: more room, if it swings between empty and full. */
+void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
+/* Blocks [0, n) of the bin's magazine back to their slabs. */
+void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
+/* All magazines of a context; those of this kind and larger ones. */
+void hk_magazines_flush(hak_ctx *ctx);
+void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
+/* Before n bytes of fresh pages are used: what is in magazines of a local context goes back, runs for
+ * whatever is larger than a unit, blocks above 1 KiB near the peak. */
+void hk_magazines_yield_now(hak_ctx *ctx, size_t n);
+HK_INLINE void hk_magazines_yield(hak_ctx *ctx, size_t n)
+{
+    if (ctx->larger_kept && ctx->role == HK_LOCAL) hk_magazines_yield_now(ctx, n);
+}
+/* Block bytes and blocks in magazines. */
+HK_RACY void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
+
+#endif

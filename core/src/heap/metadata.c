@@ -1,0 +1,61 @@
+/* The context's own data, which lives as long as the context, and where its bins are. */
+#include "heap/ctx.h"
+
+void hk_bins_widen(hak_ctx *ctx)
+{
+    if (!ctx->max_align) ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_wide.bins;
+}
+
+/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one.
+ * What is behind the bins shares no page with those of blocks above 2 KiB. */
+enum {
+    BINS_AT = HK_PAGE / 2,
+    TABLE_AT = BINS_AT - HK_BINS_TABLE,
+    NOT_FIRST = 64, /* bytes: see hak_ctx */
+    BEHIND_BINS = (BINS_AT + sizeof(hk_bin) * HK_BINS + HK_PAGE - 1) & ~(HK_PAGE - 1)
+};
+_Static_assert((size_t)BEHIND_BINS < HK_UNIT, "bins fit into a unit");
+
+static bool meta_room(const hak_ctx *ctx, size_t n)
+{
+    return (size_t)(ctx->meta_end - ctx->meta) >= n;
+}
+
+void *hk_meta_alloc(hak_ctx *ctx, size_t n)
+{
+    n = hk_align_up(n, 16);
+    if (!meta_room(ctx, n) && !hk_bins_make(ctx)) return NULL;
+    if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins - HK_BINS_TABLE) {
+        char *unit = (char *)ctx->bins - BINS_AT;
+        ctx->meta = unit + BEHIND_BINS + NOT_FIRST;
+        ctx->meta_end = unit + HK_UNIT;
+    }
+    if (!meta_room(ctx, n)) {
+        bool zero;
+        hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+        if (!s) return NULL;
+        char *unit = hk_slab_address(ctx->space, s);
+        ctx->meta = unit + NOT_FIRST;
+        ctx->meta_end = unit + HK_UNIT;
+    }
+    void *p = ctx->meta;
+    ctx->meta += n;
+    return p;
+}
+
+bool hk_bins_make(hak_ctx *ctx)
+{
+    if (!hk_bins_none(ctx)) return true;
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+    if (!s) return false;
+    char *unit = hk_slab_address(ctx->space, s);
+    memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
+    ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
+    if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
+    if (!meta_room(ctx, TABLE_AT - NOT_FIRST)) {
+        ctx->meta = unit + NOT_FIRST;
+        ctx->meta_end = unit + TABLE_AT;
+    }
+    return true;
+}

@@ -1,0 +1,70 @@
+/* Packed units: small blocks side by side, whatever their class. A class of its own pages wastes half a page
+ * on average, which dozens of classes in a small heap cannot afford; so a class leaves for slabs only when it
+ * would fill them. Units are taken one by one, then in groups of up to four. A group has a bit for each 8 bytes (a
+ * block starts here) and one for each 16 (the block that starts here is free); blocks are 16 bytes at least.
+ * Labels are in the extent, a byte for each 16 bytes. Free blocks are listed by size; those side by side are
+ * joined before a further group is taken. */
+#ifndef HK_PACKED_H
+#define HK_PACKED_H
+
+#include "heap/ctx.h"
+
+/* In front of a group's tables. */
+typedef struct hk_packed_head {
+    int32_t
+        before; /* the group that the context took before this one, counted from its first unit; 0 = that */
+    int32_t unused[3];
+} hk_packed_head;
+/* What a unit costs for tables. */
+enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
+_Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
+               "blocks behind them are aligned");
+
+enum {
+    HK_PACKED_HOT = 192,  /* heat of a class whose blocks come and go */
+    HK_PACKED_LEFT = 255, /* ... of one that has slabs */
+    HK_PACKED_FULL = 3072 /* granules of 16 bytes: a small class with as much live fills slabs of its own */
+};
+
+/* Granules of 16 bytes that a class has when it leaves: 48 KiB, or eight blocks. */
+HK_INLINE unsigned hk_packed_full(unsigned class)
+{
+    return (unsigned)hk_max(HK_PACKED_FULL, hk_classes[class].size / 2u);
+}
+
+/* Whether the class's bin keeps packed blocks at hand. */
+HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned class)
+{
+    return ctx->packed.kept[class / 64] >> (class % 64) & 1;
+}
+
+/* The context's first unit; blocks start behind the context itself. */
+void hk_packed_init(hak_ctx *ctx);
+
+/* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
+ * at least, aligned, and 16 bytes behind it. */
+HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned class)
+{
+    const hk_packed *k = &ctx->packed;
+    return k->quick && !ctx->pressure && k->heat[class] < HK_PACKED_LEFT && !k->free[class] &&
+           k->live[class] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[class].size + 32u;
+}
+void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label);
+/* NULL = the class is to have slabs, or no room: open the class. */
+void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label);
+/* The same for whatever class, when there is no other memory. NULL = none. */
+void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label);
+/* Into the magazine of its class, if that has one, else to the lists. */
+void hk_packed_free(hak_ctx *ctx, void *p);
+/* To the lists. */
+void hk_packed_put(hak_ctx *ctx, void *p);
+/* Gives back packed units without a live block, and joins free blocks that lie side by side. */
+void hk_packed_trim(hak_ctx *ctx);
+/* Whether a block, live or free, starts at p. */
+bool hk_packed_start(const hak_ctx *ctx, const void *p);
+/* Usable size; 0 = not the start of a live block. */
+size_t hk_packed_size(const hak_ctx *ctx, const void *p);
+/* Calls fn for each live block in packed units; false = stopped. */
+bool hk_packed_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
+
+#endif

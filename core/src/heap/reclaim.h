@@ -1,0 +1,22 @@
+/* Who gives memory back so that a context need not grow, or can. Whoever takes units or maps pages asks here
+ * first; charging only charges. In this order:
+ *
+ *   before fresh pages    the transfer caches of other heaps, then the magazines of larger blocks: what lies
+ *                         there is resident, and fresh pages beside it would raise the peak
+ *   for fresh pages       cached big blocks, as many bytes as the pages have: at a new peak each fresh page
+ *                         releases an idle one
+ *   a charge is refused   all cached big blocks, and the room of live ones
+ *   an allocation fails   everything that is not a live block, see hk_reclaim_empty(); of all heaps of a
+ * shared context, see api/trim.c */
+#ifndef HK_RECLAIM_H
+#define HK_RECLAIM_H
+
+#include "heap/ctx.h"
+
+/* hk_charge(), once more without cached big blocks if it is refused. */
+bool hk_reclaim_charge(hak_ctx *ctx, size_t n);
+/* Empty slabs, packed units without blocks, units set aside, cached big blocks. After magazines were emptied.
+ */
+void hk_reclaim_empty(hak_ctx *ctx);
+
+#endif

@@ -1,0 +1,115 @@
+#include "heap/run.h"
+#include "heap/magazine.h"
+
+#include "heap/label.h"
+#include "heap/slab.h"
+
+enum { HOT = 16 };
+
+/* Runs kept at hand by a class: 128 KiB, one at least. */
+static unsigned magazine_of(hak_ctx *ctx, unsigned run_class)
+{
+    unsigned n = 8 / hk_run_units(run_class);
+    return (unsigned)hk_min(n ? n : 1, ctx->magazine);
+}
+
+/* A class whose runs come and go gets a magazine, so that they pass through the fast paths. */
+static void open_magazine(hak_ctx *ctx, unsigned kind)
+{
+    if (!hk_bins_make(ctx)) return;
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    if (bin->slots || ctx->checked || ctx->magazine == 0 || hk_kind_size(kind) > ctx->magazine_most) return;
+    if (bin->heat < HOT) {
+        bin->heat++;
+        return;
+    }
+    unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
+    void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
+    if (!slots) return;
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->cap = (uint8_t)cap;
+    bin->kind = (uint8_t)kind;
+    bin->shift = HK_UNIT_SHIFT;
+    ctx->larger_kept = true;
+    if (ctx->labelled) bin->labels = ctx->extent->labels[HK_AREA_RUN];
+}
+
+static hk_slab *slab_of(hk_extent *e, const void *p)
+{
+    return hk_extent_slab(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
+}
+
+void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
+{
+    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT), kind = HK_SMALL_CLASSES + class;
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    void *p;
+    *zero = false;
+    if (bin->top > bin->lo) {
+        p = *--bin->top;
+    } else {
+        hk_slab *s = hk_units_take(ctx, hk_run_units(class), kind, zero);
+        if (!s) return NULL;
+        s->used = 1;
+        if (bin->slots) bin->swings |= HK_EMPTIED;
+        p = hk_slab_address(ctx->space, s);
+        hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
+    }
+    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
+    return p;
+}
+
+static void give(hak_ctx *ctx, hk_extent *e, void *p)
+{
+    hk_slab *s = slab_of(e, p);
+    if (s->head || s->used == 0 || hk_slab_start(e, s) != p) {
+        hk_misuse(ctx, p);
+        return;
+    }
+    hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
+    s->used = 0;
+    hk_units_give(ctx, s);
+}
+
+void hk_run_give(hak_ctx *ctx, void *p)
+{
+    hk_extent *e;
+    if (hk_kind_at(ctx, p, &e) < HK_BINS) give(ctx, e, p);
+    else hk_misuse(ctx, p);
+}
+
+void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    hk_slab *s = slab_of(e, p);
+    if (e == ctx->extent && bin->cap && s->head == 0 && hk_slab_start(e, s) == p) {
+        hk_magazine_grow(ctx, bin);
+        if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, 1);
+        *bin->top++ = p;
+        return;
+    }
+    open_magazine(ctx, kind);
+    give(ctx, e, p);
+}
+
+bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
+{
+    hk_slab *s = slab_of(e, p);
+    if (s->head || hk_slab_start(e, s) != p) return false;
+    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    size_t units = hk_run_units(class), old = s->units;
+    unsigned kind = HK_SMALL_CLASSES + class;
+    if (units < old) {
+        hk_units_shorten(ctx, s, units);
+    } else if (units > old && !hk_units_lengthen(ctx, s, units)) {
+        return false;
+    }
+    size_t unit = hk_extent_unit(e, s);
+    s->kind = (uint8_t)kind;
+    for (size_t i = 0; i < units; i++)
+        hk_write(&e->map[unit + i], ctx->key | kind);
+    hk_count_out(ctx, old << HK_UNIT_SHIFT, 1);
+    hk_count_in(ctx, units << HK_UNIT_SHIFT, 1);
+    return true;
+}

@@ -1,0 +1,16 @@
+/* Runs: blocks of whole units, above 8 KiB up to 1 MiB. */
+#ifndef HK_RUN_H
+#define HK_RUN_H
+
+#include "heap/ctx.h"
+
+/* *zero tells whether the block reads as zero. */
+void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero);
+/* A run whose magazine, if any, is full. */
+void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
+/* A run out of a magazine: its units back to the space. */
+void hk_run_give(hak_ctx *ctx, void *p);
+/* In place, longer or shorter. false = cannot; nothing changed. */
+bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n);
+
+#endif

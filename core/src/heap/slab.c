@@ -1,0 +1,304 @@
+#include "heap/slab.h"
+
+#include "heap/magazine.h"
+#include "heap/packed.h"
+#include "heap/run.h"
+
+static void list_append(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
+{
+    hk_unit_id id = hk_slab_id(ctx->space, s);
+    s->next = 0;
+    s->prev = bin->last;
+    if (bin->last) hk_slab_at(ctx->space, bin->last)->next = id;
+    else bin->first = id;
+    bin->last = id;
+    s->trigger = 0;
+}
+
+static void unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
+{
+    if (s->prev) hk_slab_at(ctx->space, s->prev)->next = s->next;
+    else bin->first = s->next;
+    if (s->next) hk_slab_at(ctx->space, s->next)->prev = s->prev;
+    else bin->last = s->prev;
+}
+
+bool hk_class_open(hak_ctx *ctx, unsigned class)
+{
+    if (!hk_bins_make(ctx)) return false;
+    hk_bin *bin = hk_bin_of(ctx, class);
+    const hk_class *c = &hk_classes[class];
+    unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
+    /* One slot at least, for refills. */
+    void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
+    if (!slots) return false;
+    if (hk_packed_keeps(ctx, class)) {
+        hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+        ctx->packed.kept[class / 64] &= ~(UINT64_C(1) << (class % 64));
+    }
+    ctx->packed.heat[class] = HK_PACKED_LEFT;
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->kind = (uint8_t) class;
+    bin->cap = (uint8_t)cap;
+    bin->shift = c->shift;
+    bin->backoff = HK_CLOSED_FIRST;
+    bin->closed = 0;
+    if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
+    if (ctx->labelled) bin->labels = ctx->extent->labels[c->area];
+    return true;
+}
+
+/* The slab becomes the bin's current one. */
+static void slab_use(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
+{
+    s->cursor = 0;
+    s->trigger = hk_slab_returns(ctx, bin->kind) ? 0 : HK_TRIGGER_NEVER;
+    bin->slab = s;
+}
+
+/* The first slab of a class hands out blocks from somewhere in its first page on: first blocks of many
+ * classes would fall into the same cache sets. The blocks before are free, for later. Only where blocks
+ * come and go: it costs a page. */
+static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
+{
+    enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
+    unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
+    if (size > SIZE_MOST || ctx->debug || !ctx->churn) return;
+    uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
+    for (unsigned i = 0; i * 64 < skip; i++)
+        bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
+    s->fresh = (uint16_t)skip;
+    s->cursor = (uint8_t)((skip + 63) / 64);
+}
+
+/* What a slab of a class holds in vain should be small beside the heap: units of freed blocks are resident
+ * whether they are used or not. */
+static size_t units_of(const hak_ctx *ctx, const hk_class *c)
+{
+    enum { PART_SHIFT = 6 };
+    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + PART_SHIFT) >= c->units ? c->units : c->few;
+}
+
+/* A larger block that was never handed out is none: its pages are still to be touched. */
+bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin)
+{
+    if (bin->top != bin->lo || bin->first) return true;
+    const hk_slab *s = bin->slab;
+    return s && s->used < (bin->kind < HK_KIB_CLASSES ? hk_slab_capacity(ctx, s) : s->fresh);
+}
+
+static bool slab_next(hak_ctx *ctx, hk_bin *bin)
+{
+    hk_slab *old = bin->slab;
+    if (old) {
+        bin->slab = NULL;
+        unsigned most = hk_slab_capacity(ctx, old);
+        if (old->used == most) old->trigger = (uint16_t)(most - 1);
+        else list_append(ctx, bin, old);
+    }
+    if (bin->first) {
+        hk_slab *s = hk_slab_at(ctx->space, bin->first);
+        unlist(ctx, bin, s);
+        slab_use(ctx, bin, s);
+        return true;
+    }
+    if (HK_UNLIKELY(ctx->role) && (old = ctx->member->steal(ctx, bin->kind))) {
+        slab_use(ctx, bin, old);
+        return true;
+    }
+    bool zero;
+    /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
+     * A young context takes what others left, though. */
+    bool once = bin->heat == 0 && ctx->gave && !hk_slab_returns(ctx, bin->kind);
+    hk_want want = once ? HK_WANT_COLD : HK_WANT_WARM;
+    hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
+    if (!s) return false;
+    s->fresh = 0;
+    slab_use(ctx, bin, s);
+    if (bin->heat == 0) colour(ctx, bin, s);
+    /* A class that has so many will fill one more, unless it rather borrows. */
+    bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
+    /* Heat: slabs, less those that went back. */
+    if (bin->heat < hk_min(ctx->populate_from, HK_POPULATE_NEVER - 1)) bin->heat++;
+    else if (zero && fills && ctx->populate_from != HK_POPULATE_NEVER)
+        hk_space_populate(ctx->space, hk_slab_id(ctx->space, s), s->units);
+    return true;
+}
+
+unsigned hk_class_wider(hak_ctx *ctx, unsigned class)
+{
+    bool aligned = hk_classes[class].size % 16 == 0;
+    for (unsigned c = class + 1; c < HK_SMALL_CLASSES; c++) {
+        const hk_bin *bin = hk_bin_of(ctx, c);
+        if ((aligned && hk_classes[c].size % 16) || hk_packed_keeps(ctx, c)) continue;
+        if (hk_class_has_free(ctx, bin) || (bin->slab && bin->slab->used < hk_slab_capacity(ctx, bin->slab)))
+            return c;
+    }
+    return HK_SMALL_CLASSES;
+}
+
+/* Pages that trim gave back are about to be used again. */
+static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+{
+    if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0)
+        return false;
+    hk_sub(&ctx->released, hk_slab_released(s));
+    s->released = 0;
+    return true;
+}
+
+/* Pops come in ascending order: slots are filled from the end down. */
+static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
+{
+    hk_slab *s = bin->slab;
+    const hk_class *c = &hk_classes[bin->kind];
+    hk_extent *e = HK_LIKELY(hk_extent_unit(ctx->extent, s) < ctx->extent->units)
+                       ? ctx->extent
+                       : hk_extent_of_slab(ctx->space, s);
+    char *start = hk_slab_first(ctx, e, s);
+    uint64_t *bits = hk_slab_bits(e, s);
+    size_t size = c->size;
+    if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return NULL;
+    unsigned words = ((unsigned)s->fresh + 63) / 64, k = s->cursor;
+    void **at = to;
+    while (k < words) {
+        uint64_t w = bits[k];
+        char *word = start + k * 64 * size;
+        while (w && want) {
+            *--at = word + (unsigned)__builtin_ctzll(w) * size;
+            w &= w - 1;
+            want--;
+        }
+        if (bits[k] != w) bits[k] = w;
+        if (!want) break;
+        k++;
+    }
+    unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
+    /* What a heap's class of larger blocks has at hand keeps it from borrowing. */
+    if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && want) want = at == to;
+    if (want && fresh < most) {
+        unsigned n = want < most - fresh ? want : most - fresh;
+        char *p = start + fresh * size;
+        for (unsigned i = 0; i < n; i++, p += size)
+            *--at = p;
+        s->fresh = (uint16_t)(fresh + n);
+        k = (fresh + n - 1) / 64;
+    }
+    s->cursor = (uint8_t)k;
+    s->used = (uint16_t)(s->used + (to - at));
+    return at;
+}
+
+bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
+{
+    for (;;) {
+        if (bin->slab) {
+            /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
+            if (HK_UNLIKELY(hk_extent_unit(ctx->extent, bin->slab) >= ctx->extent->units)) want = 1;
+            void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
+            if (!lo) return false;
+            if (lo != to) {
+                size_t n = (size_t)(to - lo);
+                bin->lo = lo;
+                bin->top = to;
+                bin->swings |= HK_EMPTIED;
+                hk_count_in(ctx, n * hk_classes[bin->kind].size, n);
+                return true;
+            }
+        }
+        if (!slab_next(ctx, bin)) return false;
+    }
+}
+
+/* A slab of one block is never partial. */
+static bool listed(const hak_ctx *ctx, const hk_slab *s)
+{
+    return s->trigger == 0 && hk_slab_capacity(ctx, s) > 1;
+}
+
+HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
+{
+    if (s->used > 0) {
+        list_append(ctx, hk_bin_of(ctx, kind), s);
+        return;
+    }
+    hk_slab_leave(ctx, s);
+    hk_units_give(ctx, s);
+}
+
+/* 1 = done, 0 = misuse. Live blocks are not counted. */
+HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
+{
+    if (hk_slab_take_back(at, kind, p)) return hk_slab_count_down(ctx, at.slab, kind), 1;
+    hk_misuse(ctx, p);
+    return 0;
+}
+
+void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    hk_slab_put_back(ctx, e, kind, p);
+}
+
+HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
+{
+    return i < s->fresh && !(hk_slab_bits(e, s)[i / 64] >> (i % 64) & 1);
+}
+
+unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)
+{
+    unsigned left = 0;
+    size_t bytes = 0, done = 0;
+    for (unsigned i = 0; i < n; i++) {
+        void *p = blocks[i];
+        uint32_t kind = hk_kind_in_window(ctx, p);
+        if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES)) {
+            blocks[left++] = p;
+            continue;
+        }
+        hk_bin *bin = hk_bin_of(ctx, kind);
+        if (own && bin->top < bin->hi) {
+            *bin->top++ = p;
+        } else if (slab_put(ctx, hk_place_of(ctx, ctx->extent, kind, p), kind, p)) {
+            bytes += hk_classes[kind].size;
+            done++;
+        }
+    }
+    hk_count_out(ctx, bytes, done);
+    return left;
+}
+
+void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
+{
+    hk_bin *bin = hk_bin_of(ctx, s->kind);
+    if (bin->slab == s) bin->slab = NULL;
+    else if (listed(ctx, s)) unlist(ctx, bin, s);
+}
+
+void hk_slab_take_over(hak_ctx *ctx, hk_slab *s)
+{
+    unsigned most = hk_slab_capacity(ctx, s);
+    if (s->used == 0) hk_units_give(ctx, s);
+    else if (s->used < most) list_append(ctx, hk_bin_of(ctx, s->kind), s);
+    else s->trigger = (uint16_t)(most - 1);
+}
+
+size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
+{
+    size_t wrong = 0, used_bytes = 0;
+    hk_place at = {0};
+    for (; block < end; block++) {
+        size_t offset = (uintptr_t)*block - at.first;
+        if (offset >= used_bytes) {
+            at = hk_place_of(ctx, ctx->extent, kind, *block);
+            offset = (uintptr_t)*block - at.first;
+            used_bytes = (size_t)at.slab->fresh * hk_classes[kind].size;
+        }
+        uint32_t i = hk_slab_number(kind, (uint32_t)offset);
+        if (HK_UNLIKELY(offset >= used_bytes || i == UINT32_MAX || !hk_slab_set_bit(at.bits, i))) {
+            hk_misuse(ctx, *block);
+            wrong++;
+        } else hk_slab_count_down(ctx, at.slab, kind);
+    }
+    return wrong;
+}

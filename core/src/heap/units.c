@@ -1,0 +1,192 @@
+/* Units that a context owns: charged, taken from the space, recorded, and in its list. */
+#include "heap/ctx.h"
+
+#include "heap/packed.h"
+#include "heap/reclaim.h"
+#include "space/bitmap.h"
+
+uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
+{
+    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
+    if (!*e) return UINT32_MAX;
+    return hk_extent_entry(*e, p) ^ ctx->key;
+}
+
+size_t hk_label_bytes(unsigned kind, size_t units)
+{
+    return hk_has_labels(kind) ? (units << HK_UNIT_SHIFT) >> hk_area_shift[hk_area_of(kind)] : 0;
+}
+
+/* What units of this kind cost beside their bytes. */
+HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
+{
+    return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
+}
+
+/* Metadata of the context's own are whole units. */
+HK_INLINE size_t own_metadata(unsigned kind, size_t units)
+{
+    return kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
+           : kind == HK_KIND_PACKED ? sizeof(hk_packed_head) + units * HK_PACKED_TABLES
+                                    : 0;
+}
+
+bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units)
+{
+    size_t beside = overhead(ctx, kind, units), n = (units << HK_UNIT_SHIFT) + beside;
+    if (!hk_reclaim_charge(ctx, n)) return false;
+    hk_add(&ctx->metadata, beside + own_metadata(kind, units));
+    return true;
+}
+
+/* Takes out their metadata; returns what was charged for them. */
+HK_INLINE size_t units_uncount(hak_ctx *ctx, unsigned kind, size_t units)
+{
+    size_t beside = overhead(ctx, kind, units);
+    hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
+    return (units << HK_UNIT_SHIFT) + beside;
+}
+
+HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
+{
+    for (size_t i = from; i < units; i++)
+        (s - i)->head = (uint8_t)i;
+}
+
+/* A part of its units, a larger one where other heaps want the lock too. */
+static size_t part_of_units(const hak_ctx *ctx)
+{
+    unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
+    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + part_shift);
+}
+
+/* A context that grows takes single units by the handful, but where their label bytes say which. 0 = none. */
+static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
+{
+    hk_reserve *r = &ctx->reserve;
+    if (HK_UNLIKELY(hk_reserve_empty(r))) {
+        size_t want = hk_min(part_of_units(ctx), ctx->units_ahead);
+        if (want < 2 || ctx->labelled) return 0;
+        hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
+        if (hk_reserve_empty(r)) return 0;
+    }
+    unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
+    r->units[w] &= r->units[w] - 1;
+    hk_unit_id id = r->first + w * 64 + bit;
+    hk_space_use(ctx->space, ctx->extent, id, entry & HK_KIND_MASK);
+    hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
+    *zero = r->cold;
+    return id;
+}
+
+/* For a slab whose label bytes should share pages with others. A small heap has few pages in any case. */
+static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
+{
+    if (!ctx->labelled || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
+    unsigned area = hk_classes[kind].area;
+    if (area >= HK_PAGED_AREAS) return 0;
+    return hk_space_take_paged(ctx->space, ctx->extent, area, ctx->key | kind, want,
+                               hk_space_wants_huge(ctx->space, hk_get(&ctx->committed)), zero);
+}
+
+/* The bitmap of a slab that goes back. Free ones have no bit set: fresh blocks need no look at it. */
+void hk_slab_wipe(hak_ctx *ctx, const hk_slab *s)
+{
+    if (s->kind >= HK_SMALL_CLASSES || s->used == s->fresh) return;
+    hk_extent *e = hk_extent_of_slab(ctx->space, s);
+    memset(hk_slab_bits(e, s), 0, (s->fresh + 63u) / 64 * sizeof(uint64_t));
+}
+
+static void all_remove(hak_ctx *ctx, hk_slab *s)
+{
+    if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->member->walk == hk_slab_id(ctx->space, s)))
+        ctx->member->walk = s->all_next;
+    if (s->all_prev) hk_slab_at(ctx->space, s->all_prev)->all_next = s->all_next;
+    else ctx->all = s->all_next;
+    if (s->all_next) hk_slab_at(ctx->space, s->all_next)->all_prev = s->all_prev;
+}
+
+static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
+{
+    s->all_prev = 0;
+    s->all_next = ctx->all;
+    if (ctx->all) hk_slab_at(ctx->space, ctx->all)->all_prev = id;
+    ctx->all = id;
+}
+
+hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
+{
+    hak_space *space = ctx->space;
+    hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
+    /* What is set aside and resident may be part of a row that is wanted. */
+    if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);
+    if (!id)
+        id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
+                           hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
+    hk_slab *s = id ? hk_slab_at(space, id) : NULL;
+    if (s) *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
+    if (s && ctx->labelled && hk_has_labels(kind) && hk_space_labels(space, id, kind, units) != 0) {
+        hk_space_give_slab(space, s, 0);
+        s = NULL;
+    }
+    if (!s) {
+        hk_refund(ctx, units_uncount(ctx, kind, units));
+        return NULL;
+    }
+    set_heads(s, 1, units);
+    all_add(ctx, s, id);
+    return s;
+}
+
+void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
+{
+    hk_extent *e = hk_extent_of_slab(from->space, s);
+    size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
+    size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
+    all_remove(from, s);
+    all_add(to, s, hk_slab_id(to->space, s));
+    for (unsigned i = 0; i < s->units; i++)
+        hk_write(&e->map[hk_extent_unit(e, s) + i], to->key | s->kind);
+    hk_sub(&from->committed, committed);
+    hk_add(&to->committed, committed);
+    hk_sub(&from->metadata, beside);
+    hk_add(&to->metadata, beside);
+    hk_sub(&from->released, released);
+    hk_add(&to->released, released);
+}
+
+void hk_units_give(hak_ctx *ctx, hk_slab *s)
+{
+    all_remove(ctx, s);
+    hk_bin *bin = s->kind < HK_SMALL_CLASSES ? hk_bin_of(ctx, s->kind) : NULL;
+    if (bin && bin->heat > 1) bin->heat--;
+    size_t holes = hk_slab_released(s);
+    hk_slab_wipe(ctx, s);
+    hk_sub(&ctx->released, holes);
+    s->released = 0;
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
+    ctx->gave = true;
+    hk_space_give_slab(ctx->space, s, holes);
+}
+
+void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
+{
+    size_t less = s->units - units;
+    s->units = (uint8_t)units;
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, less));
+    hk_space_give(ctx->space, hk_slab_id(ctx->space, s) + (uint32_t)units, less);
+}
+
+bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
+{
+    size_t more = units - s->units;
+    if (!hk_units_charge(ctx, s->kind, more)) return false;
+    if (!hk_space_extend(ctx->space, hk_slab_id(ctx->space, s), s->units, more, ctx->key | s->kind)) {
+        hk_refund(ctx, units_uncount(ctx, s->kind, more));
+        return false;
+    }
+    set_heads(s, s->units, units);
+    s->units = (uint8_t)units;
+    return true;
+}

@@ -1,0 +1,68 @@
+/* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
+ * everything that is under a lock as a thread left it. What is without a lock bears a fork between any two of
+ * its stores: see thread_heap.h. */
+#include "shared/thread_heap.h"
+
+/* The lock of a space is held over a fork for any number of contexts. It comes last: before the locks of
+ * another context are taken it is dropped. Returns for how many contexts it was held. */
+static unsigned space_pause(hak_space *s, uintptr_t thread)
+{
+    if (atomic_load(&s->forking) != thread) return 0;
+    unsigned held = s->forks;
+    atomic_store(&s->forking, 0);
+    hk_lock_drop(&s->lock);
+    return held;
+}
+
+static void space_hold(hak_space *s, uintptr_t thread, unsigned held)
+{
+    hk_lock_take(&s->lock);
+    atomic_store(&s->forking, thread);
+    s->forks = held + 1;
+}
+
+static void space_done(hak_space *s)
+{
+    if (--s->forks > 0) return;
+    atomic_store(&s->forking, 0);
+    hk_lock_drop(&s->lock);
+}
+
+HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    uintptr_t thread = hk_thread_register();
+    unsigned held = space_pause(root->space, thread);
+    if (root->team) {
+        hk_lock_take(&root->team->walk);
+        hk_lock_take(&root->team->lock);
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+            hk_lock_take(&heap->heap->lock);
+    }
+    space_hold(root->space, thread, held);
+}
+
+HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    space_done(root->space);
+    if (!root->team) return;
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+        hk_lock_drop(&heap->heap->lock);
+    hk_lock_drop(&root->team->lock);
+    hk_lock_drop(&root->team->walk);
+}
+
+/* The other threads are gone: their heaps are for whoever comes next. */
+HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    uintptr_t thread = hk_thread_register();
+    if (root->team) {
+        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+            if (hk_thread_of(heap) == thread) hk_heap_renew(heap);
+            else hk_heap_disown(root, heap);
+        }
+    }
+    hak_ctx_fork_parent(root);
+}

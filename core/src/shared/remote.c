@@ -1,0 +1,382 @@
+#include "shared/remote.h"
+
+#include "heap/big.h"
+#include "heap/magazine.h"
+#include "heap/packed.h"
+#include "heap/run.h"
+#include "shared/transfer.h"
+
+/* A mixed batch goes off when it has HK_BATCH blocks or BYTES, one of a class with CLASS_BYTES. OPENS: so
+ * many frees of a class went by mixed batches before it gets a remote cache of its own. MOST_OPEN: a thread
+ * that frees many classes of others would keep much in remote caches, and its batches of one class would be
+ * late; after AGAIN mixed batches other classes may be the busy ones. DEEP: so many batches in a message
+ * queue say that its thread does not come by: whoever pushes drains it. */
+enum { BYTES = 64 << 10, CLASS_BYTES = 32 << 10, OPENS = 32, MOST_OPEN = 24, AGAIN = 64, DEEP = 8 };
+
+/* Blocks of one owner and class that are to be sent, at the end of the batch's first `room` places. */
+typedef struct hk_remote_class {
+    uint32_t entry; /* the owner's id and the class, as in the map */
+    _Atomic uint8_t left;
+    uint8_t room, misses;
+    hk_batch *batch; /* where some are left; else NULL */
+} hk_remote_class;
+
+/* ---- Sending -------------------------------------------------------------------------------------- */
+
+/* An empty batch of the calling thread's heap. NULL = no memory. */
+static hk_batch *batch_get(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (!h->spare) h->spare = hk_batch_of(hk_mpsc_take(&h->empties));
+    hk_batch *b = h->spare;
+    if (b) {
+        h->spare = hk_batch_of(b->link.next);
+        __builtin_prefetch(h->spare, 1);
+    } else {
+        hk_heap_lock(heap);
+        b = hk_meta_alloc(heap, sizeof *b);
+        hk_heap_unlock(heap);
+        if (!b) return NULL;
+        b->from = heap;
+    }
+    hk_set(&b->bytes, 0);
+    atomic_store_explicit(&b->count, 0, memory_order_relaxed);
+    b->kind = HK_MIXED;
+    return b;
+}
+
+static void batch_add(hk_batch *b, void *p, size_t size)
+{
+    unsigned n = hk_batch_count(b);
+    b->blocks[n] = p;
+    hk_add(&b->bytes, size);
+    atomic_store_explicit(&b->count, n + 1, memory_order_release);
+}
+
+/* The blocks of a batch leave its heap. */
+static void count_out(hk_batch *b)
+{
+    hk_add(&b->from->heap->out_bytes, hk_get(&b->bytes));
+    hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
+}
+
+/* A batch goes to the queue of its owner. now: it is worth a try to take it home here, where nobody is at
+ * work; so it is where the queue is deep. From the calling thread's heap, or one that is nobody's. */
+static void send_batch(hak_ctx *to, hk_batch *b, bool now)
+{
+    hk_heap *h = to->heap;
+    const hk_batch *below = hk_batch_of(atomic_load_explicit(&h->queue, memory_order_relaxed));
+    unsigned deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1u : 0;
+    count_out(b);
+    b->from->heap->sent_to = to;
+    atomic_store_explicit(&b->deep, (uint16_t)deep, memory_order_relaxed);
+    hk_mpsc_push(&h->queue, &b->link);
+    if (HK_UNLIKELY(now || deep > DEEP) && hk_heap_try(to)) {
+        hk_remote_drain(to, false);
+        hk_heap_unlock(to);
+    }
+}
+
+static void send(struct hk_remote_mixed *box, bool now)
+{
+    hk_batch *b = box->batch;
+    if (!b || hk_batch_count(b) == 0) return;
+    box->batch = NULL;
+    /* A fork between the two must not leave the batch in both places. */
+    atomic_signal_fence(memory_order_seq_cst);
+    send_batch(box->to, b, now);
+}
+
+static unsigned class_left(const hk_remote_class *cache)
+{
+    return atomic_load_explicit(&cache->left, memory_order_relaxed);
+}
+
+HK_INLINE void class_set(hk_remote_class *cache, unsigned left)
+{
+    atomic_store_explicit(&cache->left, (uint8_t)left, memory_order_release);
+}
+
+static HK_NOINLINE void send_class(const hak_ctx *heap, hk_remote_class *cache)
+{
+    hk_batch *b = cache->batch;
+    unsigned left = class_left(cache), n = cache->room - left;
+    if (!b || n == 0) return;
+    if (left) memmove(b->blocks, b->blocks + left, n * sizeof(void *));
+    hk_set(&b->bytes, n * hk_classes[b->kind].size);
+    atomic_store_explicit(&b->count, n, memory_order_relaxed);
+    cache->batch = NULL;
+    cache->misses = 0;
+    class_set(cache, 0);
+    /* A fork between the two must not leave the batch in both places. */
+    atomic_signal_fence(memory_order_seq_cst);
+    send_batch((hak_ctx *)(void *)hk_extent_address(heap->extent, cache->entry >> 8), b, false);
+}
+
+/* Sends off the remote caches of one class; none belongs to a class then. */
+static void close_classes(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    for (unsigned i = 0; h->remote && i < HK_REMOTE_CLASSES; i++) {
+        send_class(heap, &h->remote[i]);
+        h->remote[i].entry = 0;
+        h->remote[i].misses = 0;
+    }
+    h->open_classes = h->mixed_sent = 0;
+}
+
+void hk_remote_send(hak_ctx *heap)
+{
+    for (unsigned i = 0; i < HK_REMOTE_MIXED; i++)
+        send(&heap->heap->mixed[i], false);
+    close_classes(heap);
+}
+
+HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
+{
+    *bytes = *blocks = 0;
+    for (unsigned i = 0; i < HK_REMOTE_MIXED; i++) {
+        const hk_batch *b = heap->heap->mixed[i].batch;
+        if (!b) continue;
+        *bytes += hk_get(&b->bytes);
+        *blocks += hk_batch_count(b);
+    }
+    const hk_remote_class *classes = heap->heap->remote;
+    for (unsigned i = 0; classes && i < HK_REMOTE_CLASSES; i++) {
+        if (!classes[i].batch) continue;
+        size_t n = classes[i].room - class_left(&classes[i]);
+        *bytes += n * hk_classes[classes[i].entry & 255].size;
+        *blocks += n;
+    }
+}
+
+HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user)
+{
+    for (unsigned i = 0; i < HK_REMOTE_MIXED; i++) {
+        const hk_batch *b = heap->heap->mixed[i].batch;
+        for (unsigned k = 0, n = b ? hk_batch_count(b) : 0; k < n; k++)
+            fn(user, b->blocks[k]);
+    }
+    const hk_remote_class *classes = heap->heap->remote;
+    for (unsigned i = 0; classes && i < HK_REMOTE_CLASSES; i++) {
+        const hk_batch *b = classes[i].batch;
+        for (unsigned k = b ? class_left(&classes[i]) : HK_BATCH; k < classes[i].room; k++)
+            fn(user, b->blocks[k]);
+    }
+}
+
+/* ---- At home -------------------------------------------------------------------------------------- */
+
+void hk_free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
+{
+    for (;;) {
+        hak_ctx *owner = hk_owner(root, p);
+        if (owner->role != HK_HEAP) {
+            hk_misuse(root, p);
+            return;
+        }
+        if (owner == mine) hk_heap_enter(owner);
+        else hk_heap_lock(owner);
+        bool same = hk_owner(root, p) == owner;
+        if (same && owner != mine && owner->debug & HAK_DEBUG_CHECK) hk_check_free(owner, p, n);
+        if (same && owner == mine) hk_block_free(owner, p, n);
+        else if (same) hk_block_put_back(owner, p);
+        hk_heap_unlock(owner);
+        if (same) return;
+    }
+}
+
+void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
+{
+    hk_heap *h = heap->heap;
+    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own);
+    hk_add(&h->in_bytes, hk_get(&b->bytes));
+    hk_add(&h->in_blocks, n);
+    for (unsigned i = 0; i < others; i++)
+        if (HK_UNLIKELY(!hk_block_put_back(heap, b->blocks[i]))) hk_heap_forward(heap, b->blocks[i]);
+    hk_mpsc_push(&b->from->heap->empties, &b->link);
+}
+
+void hk_remote_drain(hak_ctx *heap, bool own)
+{
+    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed)))
+        hk_heap_strays(heap);
+    for (hk_link *at = hk_mpsc_take(&heap->heap->queue), *next; at; at = next) {
+        next = at->next;
+        __builtin_prefetch(next, 1);
+        if (!own) heap->heap->away += hk_get(&hk_batch_of(at)->bytes);
+        if (!hk_transfer_put(heap, hk_batch_of(at))) hk_remote_unpack(heap, hk_batch_of(at), own);
+    }
+}
+
+/* ---- Freeing -------------------------------------------------------------------------------------- */
+
+HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
+{
+    return &heap->heap->mixed[(id * 0x9E3779B1u) >> 29];
+}
+_Static_assert(HK_REMOTE_MIXED == 1 << (32 - 29), "box_of takes three bits");
+
+/* Without two of 90 classes of one owner in one place. */
+HK_INLINE unsigned class_index(uint32_t entry)
+{
+    return (entry * 0x9E3779B1u) >> 25;
+}
+_Static_assert(HK_REMOTE_CLASSES == 1 << (32 - 25), "class_index takes seven bits");
+
+static bool classes_make(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (h->remote) return true;
+    hk_heap_lock(heap);
+    hk_remote_class *classes = hk_meta_alloc(heap, HK_REMOTE_CLASSES * sizeof *classes);
+    hk_heap_unlock(heap);
+    if (!classes) return false;
+    memset(classes, 0, HK_REMOTE_CLASSES * sizeof *classes);
+    h->remote = classes;
+    return true;
+}
+
+HK_INLINE void class_put(hk_remote_class *cache, unsigned left, void *p)
+{
+    cache->batch->blocks[left - 1] = p;
+    class_set(cache, left - 1);
+}
+
+/* Into the remote cache, if it is that of the owner and class and has room. */
+HK_INLINE bool class_takes(const hak_ctx *heap, hk_remote_class *cache, uint32_t entry, void *p)
+{
+    unsigned left = class_left(cache);
+    if (HK_UNLIKELY(cache->entry != entry || !left)) return false;
+    class_put(cache, left, p);
+    if (HK_UNLIKELY(left == 1)) send_class(heap, cache);
+    return true;
+}
+
+/* Whether the class is to have a batch of its own, now that one more block is freed. */
+static bool class_due(hak_ctx *heap, uint32_t entry)
+{
+    hk_heap *h = heap->heap;
+    if ((entry & 255) >= HK_TRANSFER_CLASSES || !h->remote) return false;
+    hk_remote_class *cache = &h->remote[class_index(entry)];
+    if (cache->entry == entry) return true;
+    if (cache->misses < OPENS) cache->misses++;
+    return cache->misses == OPENS && (cache->entry || h->open_classes < MOST_OPEN);
+}
+
+/* Classes with few blocks to send share a batch. false = this one does, or there is no memory. */
+static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, void *p)
+{
+    unsigned class = entry & 255;
+    if (owner->extent != heap->extent || !classes_make(heap) || !class_due(heap, entry)) return false;
+    hk_remote_class *cache = &heap->heap->remote[class_index(entry)];
+    if (cache->entry != entry) {
+        if (!cache->entry) heap->heap->open_classes++;
+        send_class(heap, cache);
+        cache->entry = entry;
+    }
+    /* The block's slab went over, since hk_free_from_heap looked, to a heap that has a remote cache. */
+    if (HK_UNLIKELY(class_takes(heap, cache, entry, p))) return true;
+    hk_batch *b = batch_get(heap);
+    if (!b) return false;
+    b->kind = (uint16_t) class;
+    cache->room = (uint8_t)hk_min(CLASS_BYTES / hk_classes[class].size, HK_BATCH);
+    for (unsigned i = 0; i < cache->room; i += 8)
+        __builtin_prefetch(&b->blocks[i], 1);
+    class_set(cache, cache->room);
+    cache->batch = b;
+    class_put(cache, cache->room, p);
+    return true;
+}
+
+HK_INLINE void send_if_full(hak_ctx *heap, struct hk_remote_mixed *box)
+{
+    if (HK_LIKELY(hk_batch_count(box->batch) < HK_BATCH && hk_get(&box->batch->bytes) < BYTES)) return;
+    send(box, false);
+    if (++heap->heap->mixed_sent == AGAIN) close_classes(heap);
+}
+
+/* Into the batch of whatever goes to this owner. If another one has its place, that goes off: a few blocks
+ * are worth a try to take them home at once, for where threads are many such batches would cost more than the
+ * blocks. */
+static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
+{
+    struct hk_remote_mixed *box = box_of(heap, owner->id);
+    if (HK_UNLIKELY(box->to != owner)) {
+        send(box, box->batch && hk_batch_count(box->batch) <= HK_BATCH / 2);
+        box->to = owner;
+    }
+    if (HK_UNLIKELY(!box->batch)) box->batch = batch_get(heap);
+    if (HK_UNLIKELY(!box->batch || size == 0)) {
+        hk_free_direct(heap->root, heap, p, HAK_NONE);
+        return;
+    }
+    batch_add(box->batch, p, size);
+    if (HK_LIKELY(size <= HK_SMALL_MAX)) send_if_full(heap, box);
+    else send(box, true); /* a block of whole units is not kept waiting */
+}
+
+static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entry, void *p)
+{
+    unsigned kind = entry & 255;
+    if (kind < HK_SMALL_CLASSES && free_by_class(heap, owner, entry, p)) return;
+    free_mixed(heap, owner, p, kind < HK_SMALL_CLASSES ? hk_classes[kind].size : hk_block_size(owner, p));
+}
+
+/* A block of the calling thread's heap. false = its units went over to another one meanwhile. */
+static bool free_own(hak_ctx *heap, void *p, size_t n, const uint32_t *entry)
+{
+    hk_heap_enter(heap);
+    bool own = hk_read(entry) >> 8 == heap->id;
+    if (own) hk_block_free(heap, p, n);
+    hk_heap_unlock(heap);
+    return own;
+}
+
+void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p)
+{
+    hk_heap_enter(heap);
+    /* Its slab may have gone over to another heap a moment ago. */
+    if (hk_kind_in_window(heap, p) != bin->kind) hk_heap_return(heap, bin->kind, p);
+    else hk_magazine_overflow(heap, bin, p);
+    hk_heap_unlock(heap);
+}
+
+static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
+{
+    if (!p) return;
+    const hk_extent *e = ctx->extent;
+    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
+    if (id == ctx->id && !ctx->checked && free_own(ctx, p, n, &e->map[unit])) return;
+    if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
+        hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
+        unsigned kind = entry & 255;
+        struct hk_remote_mixed *box = box_of(ctx, id);
+        /* Without a look at the owner, whose lines its thread writes to. */
+        if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch && !class_due(ctx, entry))) {
+            batch_add(box->batch, p, hk_classes[kind].size);
+            send_if_full(ctx, box);
+            return;
+        }
+        if (HK_LIKELY(owner->role == HK_HEAP && owner->root == ctx->root)) {
+            free_remote(ctx, owner, entry, p);
+            return;
+        }
+    }
+    hak_ctx *owner = hk_owner(ctx, p);
+    if (owner == ctx || ctx->checked) hk_free_direct(ctx->root, ctx, p, n);
+    else free_mixed(ctx, owner, p, hk_block_size(owner, p));
+}
+
+/* Most go to a remote cache that there is, without a look at the owner, whose lines its thread writes to. A
+ * checked heap has none. */
+void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
+{
+    hk_remote_class *classes = ctx->heap->remote;
+    if (HK_LIKELY(classes)) {
+        uint32_t entry = kind ^ ctx->key; /* outside of the window none that a remote cache has */
+        if (HK_LIKELY(class_takes(ctx, &classes[class_index(entry)], entry, p))) return;
+    }
+    free_elsewhere(ctx, p, n);
+}

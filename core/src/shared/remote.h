@@ -1,0 +1,53 @@
+/* Blocks freed by another thread than their heap's. They travel by batches of pointers, not by links through
+ * the blocks: a batch is pushed to the queue of its heap when it is full, and the heap's thread takes all
+ * batches at its next slow path. A batch belongs to the heap that filled it and comes back to that one when
+ * it is empty, so that their number follows what is under way. The lists are pushed to with compare-and-swap
+ * and taken whole: no ABA. (Message passing after snmalloc, Lietar et al., ISMM 2019; the batches after
+ * BatchIt, Filardo and Parkinson, ISMM 2024.) */
+#ifndef HK_REMOTE_H
+#define HK_REMOTE_H
+
+#include "shared/thread_heap.h"
+
+enum { HK_BATCH = 124, HK_MIXED = 255 };
+
+struct hk_batch {
+    hk_link link;
+    hak_ctx *from; /* the heap that it comes back to */
+    hk_counter bytes;
+    _Atomic uint16_t deep; /* batches below it in the queue, about */
+    uint16_t kind;         /* class of all its blocks, in slabs of the owner's window; or HK_MIXED */
+    _Atomic uint32_t count;
+    void *blocks[HK_BATCH];
+};
+_Static_assert(sizeof(hk_batch) == 1024, "a batch is sixteen cache lines");
+
+HK_INLINE hk_batch *hk_batch_of(hk_link *link)
+{
+    return (hk_batch *)(void *)link;
+}
+
+HK_INLINE unsigned hk_batch_count(const hk_batch *b)
+{
+    return atomic_load_explicit(&b->count, memory_order_relaxed);
+}
+
+/* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
+ * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
+void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
+/* The magazine of the calling thread's heap had no room for p. */
+void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
+/* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. n: the size told. */
+void hk_free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n);
+/* Takes home what is in the queue of a heap whose lock is held. own: the heap is the calling thread's. */
+void hk_remote_drain(hak_ctx *heap, bool own);
+/* Takes home the blocks of a batch; the heap's lock is held. own: as above. */
+void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own);
+/* Sends off what the heap's remote caches hold. By its thread, or for a heap that is nobody's. */
+void hk_remote_send(hak_ctx *heap);
+/* What is in the heap's remote caches. */
+HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks);
+/* Calls fn for each block in the heap's remote caches: freed, not delivered. */
+HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);
+
+#endif

@@ -1,0 +1,231 @@
+/* Slabs of dead threads. A thread that ends without hak_ctx_thread_done leaves a heap to the thread register
+ * that it had, and nobody can tell whether a new thread runs with the same register. So the heap itself stays
+ * with the register; only its slabs and runs, which are under the lock, go to the next new heap. Blocks of
+ * theirs in the old heap's magazines are live blocks as any other: handed out, or sent home when flushed. */
+#include "heap/magazine.h"
+#include "shared/remote.h"
+#include "shared/thread_heap.h"
+#include "shared/transfer.h"
+
+enum {
+    LOOKS = 16,      /* questions to the OS for each new heap */
+    AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
+};
+
+/* The magazines of `from` may hold blocks of what it gives, which is seen to when its thread comes back. */
+static void note_stolen(hak_ctx *from)
+{
+    hk_heap *h = from->heap;
+    h->stolen_from = h->gave = true;
+    if (!h->away) h->away = 1;
+}
+
+/* A slab or a run, with both locks held; the slab is in no bin then. */
+static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
+{
+    bool small = s->kind < HK_SMALL_CLASSES;
+    size_t blocks = s->used, bytes = small ? blocks * hk_classes[s->kind].size : hk_kind_size(s->kind);
+    if (small) hk_slab_leave(from, s);
+    hk_units_move(from, to, s);
+    hk_count_out(from, bytes, blocks);
+    hk_count_in(to, bytes, blocks);
+}
+
+/* false = no memory for the class of the slab. */
+static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
+{
+    bool small = s->kind < HK_SMALL_CLASSES;
+    if (small && !hk_bin_of(to, s->kind)->slots && !hk_class_open(to, s->kind)) return false;
+    hand_over(from, to, s);
+    if (small) hk_slab_take_over(to, s);
+    return true;
+}
+
+/* Both locks are held. */
+static void reclaim(hak_ctx *from, hak_ctx *to)
+{
+    if (!hk_bins_make(to)) return;
+    from->heap->thread_id = 0;
+    hk_remote_drain(from, false);
+    hk_transfer_flush(from);
+    note_stolen(from);
+    for (hk_unit_id id = from->all, next; id; id = next) {
+        hk_slab *s = hk_slab_at(from->space, id);
+        next = s->all_next;
+        if (s->kind < HK_BINS && !move(from, to, s)) return;
+    }
+}
+
+/* Where *looks are left: asks the OS. The heap's lock is held. */
+static bool died(const hak_ctx *heap, unsigned *looks)
+{
+    const hak_os *os = &heap->space->os;
+    uint64_t id = heap->heap->thread_id;
+    if (hk_heap_idle(heap) || !id || !os->thread_alive || *looks == 0) return false;
+    --*looks;
+    return !os->thread_alive(os->user, id);
+}
+
+void hk_heap_reclaim(hak_ctx *heap)
+{
+    hak_ctx *root = heap->root;
+    hk_team *t = root->team;
+    unsigned looks = LOOKS;
+    hk_lock_take(&t->lock);
+    hak_ctx *first = t->sought ? t->sought : hk_heaps(root), *other = first;
+    hk_lock_drop(&t->lock);
+    do {
+        if (other != heap && hk_heap_try(other)) {
+            if (died(other, &looks)) {
+                hk_heap_lock(heap);
+                reclaim(other, heap);
+                hk_heap_unlock(heap);
+            }
+            hk_heap_unlock(other);
+        }
+        other = other->heap->next ? other->heap->next : hk_heaps(root);
+    } while (looks && other != first);
+    hk_lock_take(&t->lock);
+    t->sought = other;
+    hk_lock_drop(&t->lock);
+}
+
+/* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a
+ * slab, or a block of its own, after MOST of them. Ticks of the thread begin anew with larger ones. */
+unsigned hk_borrow_class(hak_ctx *heap, unsigned class)
+{
+    enum { MOST = 32 };
+    uint8_t *borrowed = &heap->heap->borrowed[class];
+    unsigned size = hk_classes[class].size, aligned = size % 16 == 0;
+    bool borrows = !hk_class_has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !heap->checked;
+    for (unsigned c = class + 1; borrows && c < HK_SMALL_CLASSES; c++) {
+        if (hk_classes[c].size > size + HK_ROOM(size)) break;
+        if ((aligned && hk_classes[c].size % 16) || !hk_class_has_free(heap, hk_bin_of(heap, c))) continue;
+        ++*borrowed;
+        return c;
+    }
+    *borrowed = 0;
+    return class;
+}
+
+void hk_borrow_anew(hak_ctx *heap)
+{
+    memset(heap->heap->borrowed + HK_KIB_CLASSES, 0, HK_SMALL_CLASSES - HK_KIB_CLASSES);
+}
+
+/* A free block goes on to the heap that has its slab: through the block itself, without further memory. */
+static void push_stray(hak_ctx *owner, void *p)
+{
+    hk_mpsc_push(&owner->heap->strays, p);
+}
+
+void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
+{
+    hk_add(&heap->heap->out_bytes, hk_kind_size(kind));
+    hk_add(&heap->heap->out_blocks, 1);
+    push_stray(hk_owner(heap, p), p);
+}
+
+/* Sends the foreign blocks of a magazine home. */
+static void sift(hak_ctx *heap, hk_bin *bin)
+{
+    void **to = bin->lo;
+    for (void **at = bin->lo; at < bin->top; at++) {
+        if (hk_kind_in_window(heap, *at) == bin->kind) *to++ = *at;
+        else hk_heap_return(heap, bin->kind, *at);
+    }
+    bin->top = to;
+}
+
+void hk_heap_sift(hak_ctx *heap)
+{
+    if (!heap->heap->stolen_from) return;
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        if (hk_bin_of(heap, kind)->top != hk_bin_of(heap, kind)->lo) sift(heap, hk_bin_of(heap, kind));
+}
+
+void hk_heap_flush(hak_ctx *heap)
+{
+    hk_heap_sift(heap);
+    hk_magazines_flush(heap);
+}
+
+void hk_heap_forward(hak_ctx *heap, void *p)
+{
+    const hak_ctx *owner = heap;
+    hk_extent *e;
+    uint32_t kind = hk_find(&owner, p, &e);
+    if (kind >= HK_BINS) {
+        hk_misuse(heap, p);
+        return;
+    }
+    hk_sub(&heap->heap->in_bytes, hk_kind_size(kind));
+    hk_sub(&heap->heap->in_blocks, 1);
+    push_stray((hak_ctx *)(uintptr_t)owner, p);
+}
+
+void hk_heap_strays(hak_ctx *heap)
+{
+    for (hk_link *at = hk_mpsc_take(&heap->heap->strays), *next; at; at = next) {
+        next = at->next;
+        const hak_ctx *owner = heap;
+        hk_extent *e;
+        hk_add(&heap->heap->in_bytes, hk_kind_size(hk_find(&owner, at, &e)));
+        hk_add(&heap->heap->in_blocks, 1);
+        if (!hk_block_put_back(heap, at)) hk_heap_forward(heap, at);
+    }
+}
+
+/* Whether its thread, if there is one, does not come by: others have brought home its blocks for a while. */
+static bool away(const hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    if (hk_heap_idle(heap)) return true;
+    if (h->away <= hk_get(&heap->live_bytes) / 32 + (32 << 10)) return false;
+    uint64_t now = heap->space->os.clock(heap->space->os.user);
+    if (!h->away_ns) h->away_ns = now;
+    return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
+}
+
+/* Whether it has more free memory than a heap at work needs: after its thread or others freed much. */
+static bool surplus(const hak_ctx *heap)
+{
+    size_t live = hk_get(&heap->live_bytes);
+    return hk_get(&heap->committed) > live + live / 8 + (256 << 10);
+}
+
+/* The class's oldest slab with free blocks; of a thread that is away, the current one too. */
+static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool gone)
+{
+    const hk_bin *bin = hk_bin_of(heap, class);
+    hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : gone ? bin->slab : NULL;
+    return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
+}
+
+static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
+{
+    if (from == heap || from->checked || !hk_heap_try(from)) return NULL;
+    hk_remote_drain(from, false);
+    hk_slab *s = NULL;
+    bool gone = away(from);
+    /* First: it may empty slabs, which are gone then. */
+    if (gone) hk_transfer_flush(from);
+    /* What is in the transfer cache is handed out from there, so it must not be of slabs that go. */
+    if (gone || (surplus(from) && !hk_transfer_has(from, class))) s = take_slab(from, class, gone);
+    if (s) {
+        note_stolen(from);
+        hand_over(from, heap, s);
+    }
+    hk_heap_unlock(from);
+    return s;
+}
+
+hk_slab *hk_heap_steal(hak_ctx *heap, unsigned class)
+{
+    enum { ASKS = 4 };
+    hk_heap *h = heap->heap;
+    hk_slab *s = h->sent_to ? take_from(h->sent_to, heap, class) : NULL;
+    for (unsigned i = 0; !s && i < ASKS; i++)
+        s = take_from(hk_heap_after(heap), heap, class);
+    return s;
+}

@@ -1,0 +1,408 @@
+#include "shared/thread_heap.h"
+
+#include "heap/big.h"
+#include "heap/label.h"
+#include "heap/magazine.h"
+#include "heap/packed.h"
+#include "heap/slab.h"
+#include "shared/remote.h"
+#include "shared/transfer.h"
+
+/* ---- Locks ---------------------------------------------------------------------------------------- */
+
+static hk_heap *of(const hak_ctx *heap)
+{
+    return heap->heap;
+}
+
+/* Whether anything is to be taken home. */
+HK_INLINE bool awaited(const hk_heap *h)
+{
+    return (uintptr_t)atomic_load_explicit(&h->queue, memory_order_relaxed) |
+           (uintptr_t)atomic_load_explicit(&h->strays, memory_order_relaxed);
+}
+
+enum { PATIENCE_MOST = 6 };
+
+static HK_NOINLINE void come_back(hak_ctx *heap)
+{
+    of(heap)->away = of(heap)->away_ns = 0;
+    /* It was taken for dead. */
+    if (!of(heap)->thread_id) hk_heap_renew(heap);
+    if (!of(heap)->stolen_from) return;
+    hk_heap_sift(heap);
+    of(heap)->stolen_from = false;
+    if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
+}
+
+HK_INLINE void lock(hak_ctx *heap, bool own)
+{
+    hk_heap *h = of(heap);
+    hk_lock_take(&h->lock);
+    if (own && HK_UNLIKELY(h->away)) come_back(heap);
+    if (HK_UNLIKELY(awaited(h))) hk_remote_drain(heap, own);
+}
+
+void hk_heap_lock(hak_ctx *heap)
+{
+    lock(heap, false);
+}
+
+void hk_heap_enter(hak_ctx *heap)
+{
+    lock(heap, true);
+}
+
+bool hk_heap_try(hak_ctx *heap)
+{
+    return hk_lock_try(&of(heap)->lock);
+}
+
+/* The team's sum of live bytes follows in steps, so that its peak is known without stopping anybody. */
+static void publish(hak_ctx *heap)
+{
+    hk_team *t = heap->root->team;
+    size_t live = hk_get(&heap->live_bytes), by = live - of(heap)->published;
+    if (HK_LIKELY(by + HK_HEAP_PUBLISHED <= 2 * (size_t)HK_HEAP_PUBLISHED)) return;
+    of(heap)->published = live;
+    size_t sum = atomic_fetch_add_explicit(&t->live, by, memory_order_relaxed) + by;
+    size_t peak = atomic_load_explicit(&t->peak, memory_order_relaxed);
+    while ((ptrdiff_t)sum > (ptrdiff_t)peak &&
+           !atomic_compare_exchange_weak_explicit(&t->peak, &peak, sum, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+void hk_heap_unlock(hak_ctx *heap)
+{
+    publish(heap);
+    hk_lock_drop(&of(heap)->lock);
+}
+
+/* ---- Which heap is a thread's ---------------------------------------------------------------------- */
+
+static hk_table *table_of(const hk_team *t)
+{
+    return atomic_load_explicit(&t->table, memory_order_acquire);
+}
+
+static uint64_t hash(uintptr_t thread)
+{
+    return thread * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static hak_ctx *heap_in(const hk_slot *slot)
+{
+    return atomic_load_explicit(slot, memory_order_acquire);
+}
+
+static void slots_clear(hk_slot *slot, size_t count, hak_ctx *root)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&slot[i], root, memory_order_relaxed);
+}
+
+static hk_table *table_new(hak_ctx *root, unsigned bits)
+{
+    size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
+    size_t bytes = sizeof(hk_table) + size * sizeof(hk_slot), units = (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+    if (units > HK_CHUNK_UNITS) return NULL;
+    bool zero;
+    hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
+    if (!s) return NULL;
+    hk_table *t = (hk_table *)(void *)hk_slab_address(root->space, s);
+    t->shift = 64 - bits;
+    t->size = size;
+    slots_clear(t->slots, size, root);
+    return t;
+}
+
+static bool slots_put(hk_slot *slot, hak_ctx *root, hak_ctx *heap)
+{
+    for (unsigned i = 0; i < HK_PROBES; i++, slot++) {
+        if (heap_in(slot) != root) continue;
+        atomic_store_explicit(slot, heap, memory_order_release);
+        return true;
+    }
+    return false;
+}
+
+static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
+{
+    for (unsigned i = 0; i < HK_PROBES; i++, slot++)
+        if (hk_thread_of(heap_in(slot)) == thread) return slot;
+    return NULL;
+}
+
+static hk_slot *find(hk_team *team, uintptr_t thread)
+{
+    hk_slot *slot = slots_find(hk_slot_first(team, thread), thread);
+    hk_table *t = slot ? NULL : table_of(team);
+    return t ? slots_find(&t->slots[hash(thread) >> t->shift], thread) : slot;
+}
+
+static bool table_put(hk_table *t, hak_ctx *root, uintptr_t thread, hak_ctx *heap)
+{
+    return slots_put(&t->slots[hash(thread) >> t->shift], root, heap);
+}
+
+static bool table_copy(hk_table *to, hak_ctx *root, const hk_table *from)
+{
+    for (size_t i = 0; from && i < from->size; i++) {
+        hak_ctx *heap = heap_in(&from->slots[i]);
+        if (heap != root && !table_put(to, root, hk_thread_of(heap), heap)) return false;
+    }
+    return true;
+}
+
+/* With the team's lock held. false = no memory for a table of so many threads. */
+static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
+{
+    hk_team *team = root->team;
+    if (slots_put(hk_slot_first(team, thread), root, heap)) return true;
+    hk_table *t = table_of(team);
+    unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
+    while (!t || !table_put(t, root, thread, heap)) {
+        hk_table *wider;
+        do {
+            wider = table_new(root, ++bits);
+            if (!wider) return false;
+        } while (!table_copy(wider, root, t));
+        t = wider;
+        atomic_store_explicit(&team->table, t, memory_order_release);
+    }
+    return true;
+}
+
+void hk_heap_renew(hak_ctx *heap)
+{
+    hak_os *os = &heap->space->os;
+    of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
+}
+
+/* With the team's lock held. */
+static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
+{
+    if (!put(root, thread, heap)) return false;
+    hk_lock_take(&of(heap)->lock);
+    atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
+    hk_heap_renew(heap);
+    of(heap)->flushed = false;
+    hk_lock_drop(&of(heap)->lock);
+    return true;
+}
+
+void hk_heap_disown(hak_ctx *root, hak_ctx *heap)
+{
+    if (hk_heap_idle(heap)) return;
+    hk_slot *slot = find(root->team, hk_thread_of(heap));
+    if (slot) atomic_store_explicit(slot, root, memory_order_release);
+    of(heap)->left_by = hk_thread_of(heap);
+    atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
+}
+
+hak_ctx *hk_heap_find(hak_ctx *root)
+{
+    hk_slot *slot = find(root->team, hk_thread_register());
+    return slot ? heap_in(slot) : NULL;
+}
+
+/* ---- Heaps ---------------------------------------------------------------------------------------- */
+
+static hak_ctx *heap_new(hak_ctx *root)
+{
+    hak_options o = root->team->options;
+    o.quota = &root->team->account;
+    hak_ctx *heap = hk_ctx_new(root->space, &o, sizeof(hk_heap));
+    if (!heap) return NULL;
+    hk_account_begin(heap);
+    hk_heap *h = hk_behind(heap);
+    heap->root = root;
+    heap->heap = h;
+    h->member =
+        (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &root->team->pressure};
+    __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
+    if (!heap->checked) hk_bins_widen(heap);
+    heap->packed.quick = false; /* packed units are under the lock */
+    return heap;
+}
+
+/* A heap that is nobody's: that of a thread with the same register, which had this one's stack and often its
+ * work; else the newest. With the team's lock held. */
+static hak_ctx *heap_left(hak_ctx *root, uintptr_t thread)
+{
+    enum { LOOKS = 64 };
+    hak_ctx *found = NULL;
+    unsigned looks = 0;
+    for (hak_ctx *heap = hk_heaps(root); heap && (!found || looks < LOOKS); heap = of(heap)->next) {
+        looks++;
+        if (!hk_heap_idle(heap)) continue;
+        if (of(heap)->left_by == thread) return heap;
+        if (!found) found = heap;
+    }
+    return found;
+}
+
+hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
+{
+    hk_team *t = root->team;
+    hk_slot *slot = find(t, thread);
+    if (slot) return heap_in(slot);
+    if (atomic_load(&t->retired)) return NULL;
+    hk_lock_take(&t->lock);
+    hak_ctx *heap = heap_left(root, thread);
+    if (heap && !own(root, heap, thread)) heap = NULL;
+    hk_lock_drop(&t->lock);
+    if (heap) return heap;
+    heap = heap_new(root);
+    if (!heap) return NULL;
+    hk_lock_take(&t->lock);
+    /* By now: the lock is held. */
+    if (root->labelled && !heap->labelled && !hk_labels_charge(heap)) {
+        hk_lock_drop(&t->lock);
+        hk_big_destroy(heap);
+        hk_account_end(heap);
+        if (!root->own_space) hk_ctx_end(heap);
+        return NULL;
+    }
+    heap->labelled = root->labelled;
+    bool owned = own(root, heap, thread);
+    /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
+    of(heap)->next = hk_heaps(root);
+    atomic_store_explicit(&t->heaps, heap, memory_order_release);
+    hk_lock_drop(&t->lock);
+    if (!owned) return NULL;
+    hk_heap_reclaim(heap);
+    return heap;
+}
+
+HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx)
+{
+    return ctx->role == HK_ROOT ? hk_heap_here(ctx) : ctx;
+}
+
+HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
+{
+    hak_ctx *root = hk_root(ctx);
+    hak_ctx *heap = root->team ? hk_heap_find(root) : NULL;
+    if (!heap) return;
+    hk_lock_take(&root->team->lock);
+    hk_heap_lock(heap);
+    hk_remote_send(heap);
+    hk_heap_disown(root, heap);
+    hk_heap_unlock(heap);
+    hk_lock_drop(&root->team->lock);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------------- */
+
+void hk_team_make(hak_ctx *root, const hak_options *options)
+{
+    hk_team *t = hk_team_behind(root);
+    slots_clear(t->first, HK_FIRST + HK_PROBES, root);
+    t->options = *options;
+    t->options.shared = false;
+    t->tuning = *options->tuning;
+    t->options.tuning = &t->tuning;
+    /* Threads are many, and none has all sizes of the context. */
+    if (t->tuning.packed_bytes != HAK_NONE) t->tuning.packed_bytes = hk_max(t->tuning.packed_bytes / 16, 1);
+    t->account.parent = options->quota;
+    atomic_store(&t->account.used, hk_get(&root->committed));
+    atomic_store(&t->account.taken, hk_get(&root->committed));
+    root->quota = &t->account;
+    root->team = t;
+    root->role = HK_ROOT;
+    if (!root->checked) hk_bins_widen(root);
+    root->units = 0; /* nothing goes through the root's own magazines */
+}
+
+void hk_team_destroy(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root), *next; heap; heap = next) {
+        next = of(heap)->next;
+        hk_big_destroy(heap);
+        hk_account_end(heap);
+        if (!root->own_space) hk_ctx_end(heap);
+    }
+}
+
+void hk_team_retire(hak_ctx *root)
+{
+    hk_team *t = root->team;
+    hk_lock_take(&t->lock);
+    atomic_store(&t->retired, true);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_lock_take(&of(heap)->lock);
+        hk_heap_disown(root, heap);
+        hk_lock_drop(&of(heap)->lock);
+    }
+    hk_lock_drop(&t->lock);
+}
+
+void hk_team_gather(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_heap_unlock(heap);
+    }
+}
+
+void hk_team_settle(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_remote_send(heap);
+        hk_heap_flush(heap);
+        hk_heap_unlock(heap);
+    }
+    /* What they sent each other, and from there to those who have the slabs by now. */
+    hk_team_gather(root);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        hk_transfer_flush(heap);
+        hk_heap_unlock(heap);
+    }
+}
+
+void hk_team_peak_reset(hak_ctx *root)
+{
+    const hak_ctx *mine = hk_heap_find(root);
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_heap_lock(heap);
+        if (heap == mine || hk_heap_idle(heap)) {
+            hk_remote_send(heap);
+            hk_heap_flush(heap);
+        }
+        hk_transfer_flush(heap);
+        hk_heap_unlock(heap);
+    }
+    hk_team_gather(root);
+    size_t live = atomic_load(&root->team->live);
+    atomic_store(&root->team->peak, (ptrdiff_t)live < 0 ? 0 : live);
+}
+
+bool hk_team_empty(const hak_ctx *root)
+{
+    size_t blocks = 0;
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+        blocks += hk_get(&heap->live_blocks);
+    return blocks == 0;
+}
+
+void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user)
+{
+    enum { STEP = 16 };
+    hk_heap *h = of(heap);
+    hk_heap_lock(heap);
+    h->member.walk = heap->all;
+    while (h->member.walk) {
+        for (unsigned i = 0; i < STEP && h->member.walk; i++) {
+            hk_slab *s = hk_slab_at(heap->space, h->member.walk);
+            h->member.walk = s->all_next;
+            fn(heap, s, user);
+        }
+        hk_heap_unlock(heap);
+        hk_heap_lock(heap);
+    }
+    hk_heap_unlock(heap);
+}

@@ -1,0 +1,244 @@
+/* Shared contexts. A context that all threads use is a *root*, which holds no blocks: every class of it is
+ * closed, so that the fast paths fall through to the slow ones, which find the calling thread's *heap*. A
+ * heap is a context of its own, with the same code as a local one, and these rules:
+ *
+ *   magazines, remote caches   its thread only, without a lock
+ *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
+ *                          to trim, to read sums, and to drain the queue of a thread that does not
+ *   queue                  any thread pushes batches of blocks that it freed, lock-free; see remote.h
+ *
+ * A child after fork finds what the other threads were at without a lock between any two of their stores: a
+ * magazine is stored to before its end moves.
+ *
+ * Threads are told apart by the thread register, which two live threads never share; what a dead thread
+ * had is found by the next one with its register. Locks, in this order: walk, team, heap, space. */
+#ifndef HK_THREAD_HEAP_H
+#define HK_THREAD_HEAP_H
+
+#include "base/mpsc.h"
+#include "heap/block.h"
+
+enum {
+    HK_REMOTE_MIXED = 8,
+    HK_REMOTE_CLASSES = 128,
+    HK_PROBES = 8,
+    HK_FIRST_BITS = 6,
+    HK_FIRST = 1 << HK_FIRST_BITS,
+    HK_HEAP_PUBLISHED = 64 << 10
+};
+
+typedef struct hk_batch hk_batch;
+
+struct hk_heap {
+    hk_member member; /* first */
+    hk_lock lock;
+    hak_ctx *next;                     /* in the team's list; never changes once there */
+    uint64_t thread_id;                /* of the thread that took it */
+    uintptr_t left_by;                 /* register of the last thread that had it */
+    size_t published;                  /* part of live_bytes that is in the team's sum */
+    hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */
+    hk_counter in_bytes, in_blocks;    /* freed elsewhere, of this heap, and come home */
+    size_t away;                       /* bytes that others brought home since its thread was here */
+    uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
+    uint8_t patience; /* how often slabs were taken from it and its thread came back */
+    bool gave;        /* slabs of it went over to another heap */
+    bool stolen_from;      /* its magazines may hold blocks of such slabs */
+    bool flushed;     /* by a tick, since its thread ended */
+    hak_ctx *sent_to; /* the last one that blocks went to */
+    struct hk_remote_mixed {
+        hak_ctx *to;
+        hk_batch *batch;
+    } mixed[HK_REMOTE_MIXED];
+    struct hk_remote_class
+        *remote; /* HK_REMOTE_CLASSES, by owner and class; NULL until one has many to send */
+    uint8_t open_classes, mixed_sent;
+    hk_batch *spare;
+    _Atomic(struct hk_transfer *) transfer; /* see transfer.h; NULL until batches of one class come */
+    uint8_t borrowed[HK_SMALL_CLASSES];     /* blocks of wider classes since the class last had free ones */
+    hak_ctx *asked; /* for its transfer cache or a slab, the last time when this one grew */
+    char apart[64]; /* what other threads write is not on the lines above */
+    hk_mpsc queue;
+    hk_mpsc empties; /* batches of this heap that come back empty */
+    hk_mpsc strays;  /* blocks out of magazines of heaps that had them before */
+};
+
+_Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
+
+/* The heap of a thread, whose register is in the heap itself; or the root, which has none: free. */
+typedef _Atomic(hak_ctx *) hk_slot;
+
+/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
+typedef struct hk_table {
+    unsigned shift;
+    size_t size;
+    hk_slot slots[];
+} hk_table;
+
+struct hk_team {
+    hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few */
+    _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
+    _Atomic(hak_ctx *) heaps;
+    hak_ctx *sought; /* where the search for dead threads goes on */
+    hk_lock lock;    /* table, list, labels, pressure */
+    hk_lock walk;    /* one walk over all heaps at a time */
+    atomic_bool retired;
+    atomic_bool pressure;      /* a crossing of the soft limit that nobody has told */
+    hak_quota account;         /* committed bytes of root and heaps; its parent is the caller's quota */
+    _Atomic size_t live, peak; /* sums of what heaps published */
+    hak_options options;       /* of the heaps, with `tuning` */
+    hak_tuning tuning;
+};
+
+#if defined(__x86_64__) && defined(__linux__)
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    uintptr_t p;
+    __asm__("mov %%fs:0, %0" : "=r"(p));
+    return p;
+}
+#elif defined(__aarch64__)
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    uintptr_t p;
+    __asm__("mrs %0, tpidr_el0" : "=r"(p));
+    return p;
+}
+#else
+#include <errno.h>
+HK_INLINE uintptr_t hk_thread_register(void)
+{
+    return (uintptr_t)&errno;
+}
+#endif
+
+/* Makes ctx, which is new, the root of a team. */
+void hk_team_make(hak_ctx *ctx, const hak_options *options);
+/* Ends all heaps; the root is left. */
+void hk_team_destroy(hak_ctx *root);
+void hk_team_retire(hak_ctx *root);
+
+/* The team is behind its root, so that a thread's heap is found without a load of where. */
+HK_INLINE hk_team *hk_team_behind(hak_ctx *root)
+{
+    return hk_behind(root);
+}
+
+/* Where the thread is looked for first. A constant of 32 bits is a part of the instruction; and stacks of
+ * glibc, 8 MiB and a page each, spread well. */
+HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
+{
+    return &team->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
+}
+
+/* A heap belongs to its thread alone as long as this says so to that thread. */
+HK_INLINE uintptr_t hk_thread_of(const hak_ctx *heap)
+{
+    return atomic_load_explicit(&heap->thread, memory_order_relaxed);
+}
+
+/* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
+HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
+
+/* Makes *ctx, a root, the calling thread's heap if that is where it is looked for first. */
+HK_INLINE bool hk_heap_quick(hak_ctx **ctx)
+{
+    uintptr_t thread = hk_thread_register();
+    hk_slot *slot = hk_slot_first(hk_team_behind(*ctx), thread);
+    hak_ctx *heap = atomic_load_explicit(slot, memory_order_acquire);
+    if (HK_UNLIKELY(hk_thread_of(heap) != thread)) return false;
+    *ctx = heap;
+    return true;
+}
+
+HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
+{
+    hak_ctx *ctx = root;
+    return HK_LIKELY(hk_heap_quick(&ctx)) ? ctx : hk_heap_claim(root, hk_thread_register());
+}
+
+HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
+/* The same by the heap's own thread, whose magazines may take what comes home. */
+HK_NOINLINE void hk_heap_enter(hak_ctx *heap);
+HK_NOINLINE void hk_heap_unlock(hak_ctx *heap);
+bool hk_heap_try(hak_ctx *heap);
+
+/* Around what a heap's own thread does beside its magazines. Free for a local context but for a test. */
+HK_INLINE void hk_enter(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(ctx->role)) hk_heap_enter(ctx);
+}
+
+HK_INLINE void hk_leave(hak_ctx *ctx)
+{
+    if (HK_UNLIKELY(ctx->role)) hk_heap_unlock(ctx);
+}
+
+/* Whether a crossing of the soft limit is to be told. */
+HK_INLINE bool hk_pressed(const hak_ctx *ctx)
+{
+    if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->root->team->pressure, memory_order_relaxed);
+    return ctx->pressure;
+}
+
+/* Heaps of a root, the newest first: for (h = hk_heaps(root); h; h = h->heap->next). */
+HK_INLINE hak_ctx *hk_heaps(const hak_ctx *root)
+{
+    return atomic_load_explicit(&root->team->heaps, memory_order_acquire);
+}
+
+/* The next one that the heap, which is about to grow, asks for what it could use instead. */
+HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
+{
+    hk_heap *h = heap->heap;
+    hak_ctx *other = h->asked ? h->asked->heap->next : NULL;
+    return h->asked = other ? other : hk_heaps(heap->root);
+}
+
+/* The calling thread's heap if it has one. */
+hak_ctx *hk_heap_find(hak_ctx *root);
+/* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
+HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
+{
+    return hk_thread_of(heap) == 0;
+}
+
+/* It is nobody's from now on. With the team's lock held, and the heap's. */
+void hk_heap_disown(hak_ctx *root, hak_ctx *heap);
+/* Notes the calling thread's number as that of its heap. */
+void hk_heap_renew(hak_ctx *heap);
+/* A block of a kind out of a stolen_from heap's magazines, on to the heap that has its slab. */
+void hk_heap_return(hak_ctx *heap, unsigned kind, void *p);
+/* Blocks in a stolen_from heap's magazines whose slabs went over follow them. Before magazines are emptied. */
+void hk_heap_sift(hak_ctx *heap);
+/* Empties the magazines. By its thread, or for a heap that is nobody's. */
+void hk_heap_flush(hak_ctx *heap);
+/* The same for one that came home to a heap that has not its slab any more. */
+void hk_heap_forward(hak_ctx *heap, void *p);
+/* What others returned to the heap, whose lock is held. */
+void hk_heap_strays(hak_ctx *heap);
+/* A slab of the class, with free blocks, of a heap whose thread is away: of that whose blocks this one's
+ * thread frees, or of one of the next few. NULL = none. */
+hk_slab *hk_heap_steal(hak_ctx *heap, unsigned class);
+/* Takes over slabs and runs of threads that died without a word. The heap is new. */
+void hk_heap_reclaim(hak_ctx *heap);
+
+/* Where the heap of a thread takes a block of the class: there while it has free ones. Before it would take
+ * units for a class, or fresh blocks of more than 1 KiB, it uses up what classes a little wider have free. */
+unsigned hk_borrow_class(hak_ctx *heap, unsigned class);
+/* Classes of blocks above 1 KiB may borrow as often as at first. */
+void hk_borrow_anew(hak_ctx *heap);
+
+/* Calls fn for each slab and run that the heap owns, with its lock held, which is dropped at times. One
+ * walk at a time: with the team's walk lock held. */
+void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
+
+/* Takes home what is in queues; what goes on from there is in the strays of its heap. */
+void hk_team_gather(hak_ctx *root);
+/* Brings home everything that is under way and in magazines. No other thread is inside a call. */
+void hk_team_settle(hak_ctx *root);
+/* The peak begins anew. Blocks at hand would count in it: those that may be touched go home first. */
+void hk_team_peak_reset(hak_ctx *root);
+/* Whether there is no live block, after hk_team_settle. */
+bool hk_team_empty(const hak_ctx *root);
+
+#endif

@@ -1,0 +1,40 @@
+/* The transfer cache of a heap: batches of one class that came home are kept whole, under the heap's lock,
+ * until an empty magazine of the class takes their pointers, so that a block which another thread frees does
+ * not see a bitmap. For the accounts they are under way, until they are in a magazine or a bitmap. */
+#ifndef HK_TRANSFER_H
+#define HK_TRANSFER_H
+
+#include "shared/thread_heap.h"
+
+/* Classes of up to 2 KiB. */
+enum { HK_TRANSFER_CLASSES = 90 };
+
+typedef struct hk_transfer_class {
+    hk_link *batches;
+    uint16_t held, most; /* batches */
+    bool over;           /* there was no room since it grew */
+} hk_transfer_class;
+
+typedef struct hk_transfer {
+    hk_counter bytes;
+    uint64_t since_ns; /* when a tick emptied it, or first saw it */
+    hk_transfer_class classes[HK_TRANSFER_CLASSES];
+} hk_transfer;
+
+/* A batch comes home; the heap's lock is held. false = not of one class, or there is enough. */
+bool hk_transfer_put(hak_ctx *heap, hk_batch *b);
+/* Fills the magazine of a class, if it is empty and there are blocks. By the heap's thread. */
+void hk_transfer_refill(hak_ctx *heap, unsigned class);
+/* All of it to the slabs. */
+void hk_transfer_flush(hak_ctx *heap);
+/* Whether any are kept of the class. */
+bool hk_transfer_has(const hak_ctx *heap, unsigned class);
+/* The same at the end of a period. */
+void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns);
+/* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its transfer
+ * cache. */
+void hk_transfer_recall(hak_ctx *heap);
+/* Calls fn for each block. */
+void hk_transfer_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);
+
+#endif

@@ -1,0 +1,29 @@
+/* Where slabs have their bitmaps. A chunk has room for HK_UNIT_BITS a unit, of which a slab takes what its
+ * class needs, the lowest that is free: a power of two, aligned to itself. A unit has one bitmap at most, so
+ * that there is always room for the one of a unit just taken. All under the space's lock. */
+#ifndef HK_BITMAP_H
+#define HK_BITMAP_H
+
+#include "base/classes.h"
+#include "space/space.h"
+
+enum { HK_CHUNK_WORDS = HK_CHUNK_UNITS * HK_UNIT_BITS / 64 };
+
+/* Bytes of a bitmap; 0 = units of this kind need none. */
+HK_INLINE size_t hk_bitmap_bytes(unsigned kind)
+{
+    return kind < HK_SMALL_CLASSES ? (size_t)HK_BITMAP_LEAST / 8 << hk_classes[kind].bits : 0;
+}
+
+/* For a chunk of n units, before it is used. */
+void hk_bitmaps_open(hk_chunk *chunk, size_t n);
+/* A bitmap of zeros for a slab of the class: where it is in the chunk's room, in words. */
+uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned class);
+/* Its bits are zero. */
+void hk_bitmap_give(hk_chunk *chunk, const hk_slab *slab);
+/* Words at the beginning of the chunk's room that hold all bitmaps. */
+size_t hk_bitmaps_end(const hk_chunk *chunk);
+/* Whether the slab, of a unit of the chunk, has the room that its record names. */
+bool hk_bitmap_taken(const hk_chunk *chunk, const hk_slab *slab);
+
+#endif

@@ -1,0 +1,222 @@
+#include "space/purge.h"
+
+#include "base/classes.h"
+#include "space/bitmap.h"
+#include "space/extent.h"
+
+void hk_idle_decommit(hak_space *s, void *p, size_t n, size_t counted)
+{
+    hk_add(&s->os_calls, 1);
+    hk_add(&s->returned_bytes, n - counted);
+    s->os.decommit(s->os.user, p, n);
+}
+
+static bool unused(const hk_chunk *chunk, unsigned unit)
+{
+    return chunk->free[unit / 64] & ~chunk->dirty[unit / 64] & UINT64_C(1) << unit % 64;
+}
+
+/* Free units without pages of their own on both sides of n units; returns how many. */
+static unsigned add_unused(const hk_chunk *chunk, unsigned *from, unsigned n)
+{
+    unsigned first = *from, end = first + n;
+    while (first > 0 && unused(chunk, first - 1))
+        first--;
+    while (end < HK_CHUNK_UNITS && unused(chunk, end))
+        end++;
+    *from = first;
+    return end - first - n;
+}
+
+/* Decommits the idle units of a chunk, the highest first, at most `most`, but all of a huge page, which is
+ * not split; returns how many. */
+static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    unsigned done = 0;
+    if (chunk->huge) most = HK_CHUNK_UNITS;
+    while (done < most) {
+        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+        if (!(idle[0] | idle[1])) break;
+        unsigned last =
+            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
+        unsigned from = last;
+        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
+            from--;
+        unsigned n = last - from + 1;
+        hk_mask m = hk_mask_of(from, n);
+        chunk->dirty[0] &= ~m.w[0];
+        chunk->dirty[1] &= ~m.w[1];
+        unsigned more = chunk->huge ? add_unused(chunk, &from, n) : 0;
+        hk_idle_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
+                         (size_t)(n + more) << HK_UNIT_SHIFT, (size_t)more << HK_UNIT_SHIFT);
+        done += n;
+    }
+    return done;
+}
+
+/* How many chunks below the c-th are idle to their last unit, at most n. */
+static size_t idle_chunks(const hk_extent *e, size_t c, size_t n)
+{
+    size_t i = 0;
+    for (; i < hk_min(c, n); i++) {
+        const hk_chunk *chunk = hk_extent_chunk(e, c - i - 1);
+        if ((chunk->free[0] & chunk->dirty[0] & chunk->free[1] & chunk->dirty[1]) != ~UINT64_C(0)) break;
+    }
+    return i;
+}
+
+/* n chunks that are idle to their last unit; returns how many units. */
+static size_t purge_chunks(hak_space *s, const hk_extent *e, size_t c, size_t n)
+{
+    hk_idle_decommit(s, (void *)(e->base + c * HK_CHUNK), n * HK_CHUNK, 0);
+    for (size_t i = c; i < c + n; i++)
+        hk_extent_chunk(e, i)->dirty[0] = hk_extent_chunk(e, i)->dirty[1] = 0;
+    return n * HK_CHUNK_UNITS;
+}
+
+/* Gives idle units back until `keep` are left or `most` went; returns how many. The caller's buffer stays
+ * resident. split = false: it ends where a chunk would be split, unless it is the first. */
+static size_t purge_to(hak_space *s, size_t keep, size_t most, bool split)
+{
+    size_t done = 0;
+    for (uint32_t i = s->extents; i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        for (size_t c = e->owned ? e->chunks_used : 0; c > 0;) {
+            size_t idle = hk_get(&s->idle_units);
+            if (idle <= keep || done >= most) return done;
+            size_t want = hk_min(idle - keep, most - done), whole = idle_chunks(e, c, want / HK_CHUNK_UNITS);
+            if (!whole && done && !split && idle_chunks(e, c, 1)) return done;
+            size_t n = whole ? purge_chunks(s, e, c - whole, whole) : purge_chunk(s, e, c - 1, want);
+            c -= hk_max(whole, 1);
+            hk_set(&s->idle_units, idle - n);
+            s->idle_low = (uint32_t)hk_min(s->idle_low, idle - n);
+            done += n;
+        }
+    }
+    return done;
+}
+
+void hk_idle_shrink(hak_space *s, size_t n)
+{
+    size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
+    if (units == 0) return;
+    purge_to(s, idle - units, units, true);
+}
+
+size_t hk_idle_batch(hak_space *s, size_t n)
+{
+    enum { BATCH = 1024 }; /* units: 16 MiB, which take a millisecond or less */
+    size_t idle = hk_get(&s->idle_units), most = hk_min(hk_min(n, idle), BATCH);
+    bool last = hk_min(n, idle) == most;
+    size_t done = purge_to(s, idle - most, most, last);
+    return last || !done ? 0 : n - done; /* none: they are in the caller's buffer */
+}
+
+/* A heap that breathes keeps a share of its size warm; below idle_bytes a share alone would thrash. */
+static size_t limit(const hak_space *s)
+{
+    size_t share = hk_get(&s->used_units) * s->idle_percent / 100;
+    size_t keep = hk_max(s->idle_bytes >> HK_UNIT_SHIFT, share);
+    /* Where idle units yield, half of them is kept at first, and what was wanted again. */
+    return s->idle_yields ? hk_min(keep, keep / 2 + s->wanted) : keep;
+}
+
+size_t hk_idle_excess(const hak_space *s)
+{
+    size_t idle = hk_get(&s->idle_units), keep = limit(s);
+    return idle > keep ? idle - keep : 0;
+}
+
+void hk_idle_keep(hak_space *s)
+{
+    size_t keep = limit(s);
+    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) s->given += purge_to(s, keep - keep / 4, SIZE_MAX, true);
+}
+
+/* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back
+ * and then wanted again after all was given back too soon: idle units must last twice as many periods from
+ * then on, so that a steady load soon makes no call of the OS. */
+void hk_space_tick(hak_space *s, uint64_t now_ns)
+{
+    enum { PATIENCE_MOST = 64 };
+    hk_lock_take(&s->lock);
+    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
+    if (over && s->excess == 0) {
+        if (s->purged)
+            s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+        s->quiet = (uint8_t)(s->idle_low ? s->quiet + 1 : 0);
+        s->purged = s->quiet > s->patience;
+        if (s->purged) {
+            s->excess = s->idle_low;
+            s->quiet = 0;
+        }
+    }
+    if (s->excess) s->excess = (uint32_t)hk_idle_batch(s, s->excess);
+    if (first || over) {
+        s->tick_ns = now_ns;
+        s->cold = 0;
+        s->idle_low = (uint32_t)hk_get(&s->idle_units);
+    }
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_shrink(hak_space *s, size_t n)
+{
+    hk_lock_take(&s->lock);
+    hk_idle_shrink(s, n);
+    hk_lock_drop(&s->lock);
+}
+
+/* Whole pages of [from, to), which hold records of free units. */
+static void give_records(hak_space *s, const void *from, const void *to)
+{
+    uintptr_t first = hk_align_up((uintptr_t)from, HK_PAGE), last = (uintptr_t)to & ~(HK_PAGE - 1);
+    if (first < last) hk_idle_decommit(s, (void *)first, last - first, 0);
+}
+
+static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)
+{
+    uintptr_t first = e->base + (from << HK_UNIT_SHIFT), last = e->base + (to << HK_UNIT_SHIFT);
+    for (unsigned a = 0; a < HK_AREAS; a++)
+        give_records(s, &e->labels[a][first >> hk_area_shift[a]], &e->labels[a][last >> hk_area_shift[a]]);
+}
+
+/* Chunks at the end in which nothing is in use or resident are closed, and opened anew when they are needed:
+ * slab records, bitmaps and label bytes are then zero again. */
+static void close_chunks(hak_space *s, hk_extent *e)
+{
+    size_t used = e->chunks_used, keep = used, end = hk_min(used * HK_CHUNK_UNITS, e->units);
+    for (; keep > 1; keep--) {
+        hk_chunk *chunk = hk_extent_chunk(e, keep - 1);
+        size_t from = (keep - 1) * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - from);
+        if (hk_mask_count(chunk->free) != n || chunk->dirty[0] | chunk->dirty[1]) break;
+        if (chunk->labels) give_labels(s, e, from, from + n);
+        chunk->free[0] = chunk->free[1] = 0;
+        chunk->longest = 0;
+        chunk->labels = false;
+        chunk->label_areas = 0;
+        memset(chunk->label_pages, 0, sizeof chunk->label_pages);
+    }
+    if (keep == used) return;
+    e->chunks_used = (uint32_t)keep;
+    size_t from = keep * HK_CHUNK_UNITS;
+    give_records(s, hk_extent_slab(e, end - 1), hk_extent_slab(e, from) + 1);
+    /* In the chunk before, too, where nothing has to be committed again. */
+    hk_chunk *last = hk_extent_chunk(e, keep - 1);
+    give_records(
+        s, e->bits + (keep - 1) * HK_CHUNK_WORDS + (s->os.commit ? HK_CHUNK_WORDS : hk_bitmaps_end(last)),
+        hk_extent_bits(e, end));
+    if (s->os.commit || last->dirty[1] || !last->labels) return;
+    from -= last->dirty[0] ? 64u + (unsigned)__builtin_clzll(last->dirty[0]) : HK_CHUNK_UNITS;
+    give_labels(s, e, from, keep * HK_CHUNK_UNITS);
+}
+
+void hk_space_purge(hak_space *s)
+{
+    hk_lock_take(&s->lock);
+    purge_to(s, 0, SIZE_MAX, true);
+    for (uint32_t i = 0; i < s->extents; i++)
+        if (hk_extent_number(s, i)->owned) close_chunks(s, hk_extent_number(s, i));
+    hk_lock_drop(&s->lock);
+}

@@ -1,0 +1,271 @@
+/* Address space and page supply. A space reserves extents; an extent is cut into chunks of 2 MiB and units
+ * of 16 KiB, and carries arrays with an entry per unit: map (who owns it and as what), slab records,
+ * bitmaps, label bytes. Thread-safe: one lock, taken when a context takes or gives units, never on the
+ * fast paths.
+ *
+ * Invariants: a free unit's map entry is 0; a unit is dirty from its first use until it is decommitted;
+ * bits of the free mask beyond the extent's last unit are never set. */
+#ifndef HK_SPACE_H
+#define HK_SPACE_H
+
+#include "base/base.h"
+#include "base/os.h"
+
+/* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
+enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
+enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
+
+/* A unit's number in its space; 0 = none. Extents number their units consecutively. */
+typedef uint32_t hk_unit_id;
+
+/* Record of a slab, a run or another group of units, at its first unit. 32 bytes: 0.2 % of a unit. */
+typedef struct hk_slab {
+    hk_unit_id next, prev;         /* in the list of partial slabs of its bin */
+    hk_unit_id all_next, all_prev; /* in the list of everything that its context owns */
+    /* Where its bitmap is, in words from the extent's first. */
+    uint32_t bits;
+    uint16_t used;    /* blocks not in the bitmap: live ones and those in magazines */
+    uint16_t trigger; /* value of `used` at which a free has work to do; see slab.h */
+    uint16_t fresh;   /* blocks from here on were never handed out; their bits mean nothing */
+    uint8_t cursor;   /* bitmap word that the next refill looks at */
+    uint8_t kind;
+    uint16_t released; /* what trim gave back, a bit for each hk_slab_grain() bytes */
+    uint8_t units;
+    uint8_t head; /* in any unit of a slab: units to go back to the first */
+} hk_slab;
+
+typedef struct hk_chunk {
+    uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
+    /* By label area, but that of runs: a bit for each row of units whose label bytes share a page in use. */
+    uint32_t label_pages[HK_PAGED_AREAS];
+    uint8_t longest;    /* at most so many free units in a row */
+    bool huge;          /* advised to be huge pages: units that nobody used may be resident */
+    atomic_bool labels; /* label bytes committed, and in use perhaps */
+    uint8_t label_areas; /* so many of its label areas are committed: the rest was refused */
+    /* A bit for each HK_BITMAP_LEAST of its room for bitmaps that a slab has: see bitmap.h. */
+    uint64_t bitmaps[HK_BITMAP_MASKS];
+} hk_chunk;
+
+typedef struct hk_extent {
+    uintptr_t base; /* of unit 0 */
+    uint32_t units;
+    hk_unit_id first;
+    uint32_t *map;        /* grows up from the extent's head ... */
+    hk_slab *slabs;       /* ... and this one down from it, so that both begin in one page */
+    uint64_t *bits;       /* bitmaps of slabs, by chunk, grows up ... */
+    hk_chunk *chunks;     /* ... and down, from chunk 1 on */
+    hk_chunk chunk0;      /* here, so that a small space does without that page */
+    uint8_t *labels[7];   /* biased: labels[area][address >> shift] */
+    uint32_t label_first; /* of a caller's buffer: label bytes are in the units from here on. Else `units` */
+    char *reserved;
+    size_t reserved_size;
+    uint32_t chunks_used; /* chunks opened so far */
+    bool owned;           /* to be released; not the caller's buffer */
+} hk_extent;
+
+/* Single units of one chunk, set aside for a context: not free, and not anybody's until it takes them. */
+typedef struct hk_reserve {
+    uint64_t units[2]; /* of the chunk that begins with `first` */
+    hk_unit_id first;
+    bool cold; /* never used, or decommitted */
+} hk_reserve;
+
+typedef struct hk_big hk_big;
+
+struct hak_space {
+    hk_extent extent;         /* the first; first member for the sake of hk_slab_at */
+    hk_extent *more;          /* HK_EXTENTS - 1 further ones */
+    _Atomic uint32_t extents; /* grows under the lock; those that it counts are complete */
+    hk_lock lock;
+    _Atomic uintptr_t forking; /* register of the thread that holds the lock for a fork */
+    unsigned forks;            /* contexts for which it does */
+    hak_os os;
+    size_t reserve;
+    uintptr_t below;
+    size_t idle_bytes, idle_percent, huge_from; /* HAK_NONE of the last: never */
+    uint64_t idle_ns;
+    bool buffer_only, idle_yields;
+    hk_unit_id next_id;
+    hk_counter reserved_bytes, used_units, idle_units, os_calls;
+    hk_counter returned_bytes; /* given back to the OS so far */
+    hk_counter mapped_bytes;   /* outside of extents */
+    hk_counter high;           /* most that hk_space_resident() was */
+    size_t used_high;          /* most that it was without idle units, where these yield */
+    size_t given, wanted;      /* units that went for the limit of idle ones; of these, wanted again */
+    uint32_t idle_low;         /* least idle_units in this period of ticks */
+    uint32_t cold;             /* units committed in this period */
+    uint32_t excess;           /* units that ticks have still to give back */
+    uint8_t patience, quiet;   /* periods that units must be idle; that they were so far */
+    bool purged;               /* the last period ended with giving back */
+    uint64_t tick_ns;
+    uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
+    hak_ctx *charged;             /* list of the contexts that have a quota */
+    hk_big **big;                 /* hash by address of blocks with mappings of their own */
+    atomic_bool big_ready;        /* the hash is committed */
+    hk_counter big_low, big_high; /* all of them, past ones too, lie between */
+};
+
+/* Bytes of a slab to a bit of `released`. */
+HK_INLINE size_t hk_slab_grain(const hk_slab *s)
+{
+    return s->units <= 4 ? HK_PAGE : 2 * HK_PAGE;
+}
+
+HK_INLINE size_t hk_slab_released(const hk_slab *s)
+{
+    return HK_LIKELY(!s->released) ? 0 : hk_bits(s->released) * hk_slab_grain(s);
+}
+
+HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)
+{
+    return i == 0 ? (hk_extent *)(uintptr_t)&s->extent : &s->more[i - 1];
+}
+
+hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id);
+/* NULL = the address is in no extent. */
+hk_extent *hk_extent_of(const hak_space *s, const void *p);
+
+/* The map entry of the unit at p, which is in the extent. */
+HK_INLINE uint32_t hk_extent_entry(const hk_extent *e, const void *p)
+{
+    return hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]);
+}
+
+HK_INLINE hk_slab *hk_extent_slab(const hk_extent *e, size_t unit)
+{
+    return e->slabs - unit;
+}
+
+HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
+{
+    return chunk ? e->chunks - (chunk - 1) : (hk_chunk *)(uintptr_t)&e->chunk0;
+}
+
+/* Room for the bitmaps of units from this one on, which begins a chunk. */
+HK_INLINE uint64_t *hk_extent_bits(const hk_extent *e, size_t unit)
+{
+    return e->bits + unit * (HK_UNIT_BITS / 64);
+}
+
+HK_INLINE hk_slab *hk_slab_at(const hak_space *s, hk_unit_id id)
+{
+    const hk_extent *e = &s->extent;
+    if (HK_UNLIKELY(id - e->first >= e->units)) e = hk_extent_of_id(s, id);
+    return hk_extent_slab(e, id - e->first);
+}
+
+HK_INLINE char *hk_extent_address(const hk_extent *e, hk_unit_id id)
+{
+    return (char *)(e->base + ((uintptr_t)(id - e->first) << HK_UNIT_SHIFT));
+}
+
+/* The first unit of a slab; e->units or more: it is in another extent. */
+HK_INLINE size_t hk_extent_unit(const hk_extent *e, const hk_slab *slab)
+{
+    return ((uintptr_t)e->slabs - (uintptr_t)slab) / sizeof *slab;
+}
+
+hk_extent *hk_extent_of_slab_above(const hak_space *s, const hk_slab *slab);
+HK_INLINE hk_extent *hk_extent_of_slab(const hak_space *s, const hk_slab *slab)
+{
+    hk_extent *e = hk_extent_number(s, 0);
+    return HK_LIKELY(hk_extent_unit(e, slab) < e->units) ? e : hk_extent_of_slab_above(s, slab);
+}
+
+HK_INLINE hk_unit_id hk_slab_id(const hak_space *s, const hk_slab *slab)
+{
+    const hk_extent *e = hk_extent_of_slab(s, slab);
+    return e->first + (hk_unit_id)hk_extent_unit(e, slab);
+}
+
+HK_INLINE char *hk_slab_start(const hk_extent *e, const hk_slab *slab)
+{
+    return (char *)(e->base + (hk_extent_unit(e, slab) << HK_UNIT_SHIFT));
+}
+
+HK_INLINE char *hk_slab_address(const hak_space *s, const hk_slab *slab)
+{
+    return hk_slab_start(hk_extent_of_slab(s, slab), slab);
+}
+
+HK_INLINE char *hk_unit_address(const hak_space *s, hk_unit_id id)
+{
+    return hk_extent_address(hk_extent_of_id(s, id), id);
+}
+
+HK_INLINE uint64_t *hk_slab_bits(const hk_extent *e, const hk_slab *slab)
+{
+    return e->bits + slab->bits;
+}
+
+/* Bytes that are resident, or will be when those who took them use them. */
+HK_INLINE size_t hk_space_resident(const hak_space *s)
+{
+    return ((hk_get(&s->used_units) + hk_get(&s->idle_units)) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
+}
+
+/* Whether n more bytes would be a new peak. What is kept for later should not add to it: takers give up what
+ * they can first, and the space gives back idle units for fresh ones. */
+HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
+{
+    return hk_space_resident(s) + n > hk_get(&s->high);
+}
+
+/* Maps, commits, decommits: counted calls of the OS table, under the lock. commit: 0 = ok. */
+void *hk_space_map(hak_space *s, size_t n, size_t align);
+void hk_space_unmap(hak_space *s, void *p, size_t n);
+void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
+int hk_space_commit(hak_space *s, void *p, size_t n);
+void hk_space_decommit(hak_space *s, void *p, size_t n);
+
+/* Whether new memory of a context with so much committed should be huge pages; advises them. */
+bool hk_space_wants_huge(const hak_space *s, size_t committed);
+void hk_space_huge(hak_space *s, void *p, size_t n);
+/* HK_WANT_WARM: units that are resident rather than others; HK_WANT_COLD: rather ones that are not. */
+typedef enum hk_want { HK_WANT_ANY, HK_WANT_WARM, HK_WANT_COLD } hk_want;
+
+/* `units` (1 to 128) units in a row, committed; 0 = none. `near` is an extent to prefer, or
+ * NULL. *zero tells whether they read as zero. Map entries are set to `entry`; the record of a slab says
+ * where its bitmap is. huge: a new chunk is advised to be huge pages. */
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
+                         bool *zero);
+/* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
+ * page of them is in use already, or in a row of units of which nobody used one yet, so that units of one
+ * area share pages. 0 = none. */
+hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
+                               bool huge, bool *zero);
+HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
+{
+    return !(r->units[0] | r->units[1]);
+}
+
+/* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
+void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
+/* Such a unit becomes one of this kind: its record says where its bitmap is. */
+void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
+void hk_space_unreserve(hak_space *s, hk_reserve *r);
+/* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
+ * alone. */
+void hk_space_populate(hak_space *s, hk_unit_id id, size_t units);
+/* Lengthens a run in place. */
+bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
+/* Units without a bitmap. */
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units);
+/* A slab, run or other group. holes: bytes of it that are decommitted. Bits of its bitmap are zero. */
+void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes);
+/* Everything in the list that begins with `all`, of a context that ends. */
+void hk_space_give_all(hak_space *s, hk_unit_id all);
+/* Before a context has labels, and when it ends, or has none after all. The label bytes of a caller's buffer
+ * are set aside as long as there is one: units at its end, but for those that blocks have. */
+void hk_space_labels_begin(hak_space *s);
+void hk_space_labels_end(hak_space *s);
+/* Room for the label bytes of units of this kind, from this one on: committed, by chunk, or set aside. */
+int hk_space_labels(hak_space *s, hk_unit_id id, unsigned kind, size_t units);
+/* Decommits all idle units, and the records of chunks at the end that are not used. */
+void hk_space_purge(hak_space *s);
+/* Decommits idle units of n bytes, or what there is. */
+void hk_space_shrink(hak_space *s, size_t n);
+/* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
+void hk_space_tick(hak_space *s, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,141 @@
+// A thread that waits for a lock of the core leaves the processor to the one that has it, whatever their
+// priorities. The lock is that of a space, held while the space asks the OS for another extent.
+#include "heap.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+using namespace test;
+
+namespace
+{
+
+uint64_t cpu_ns()
+{
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// A space whose second reservation calls `inside`, with the lock held.
+struct Held {
+    hak_os os{};
+    std::function<void()> inside;
+    unsigned reservations = 0;
+    hak_space *space = nullptr;
+
+    Held()
+    {
+        hak_os_default(&os);
+        os.user = this;
+        os.reserve = [](void *user, size_t n, size_t align, uintptr_t below) -> void * {
+            Held *held = static_cast<Held *>(user);
+            if (++held->reservations == 2) held->inside();
+            hak_os plain;
+            hak_os_default(&plain);
+            return plain.reserve(plain.user, n, align, below);
+        };
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        options.reserve = 4 * MiB;
+        space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+    }
+    ~Held()
+    {
+        hak_space_delete(space);
+    }
+    // Allocates until `inside` has been called.
+    void fill()
+    {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        while (ctx && reservations < 2 && hak_alloc(ctx, 64 * KiB)) {
+        }
+        hak_ctx_destroy(ctx);
+    }
+    // CPU time that the calling thread spends waiting for the lock.
+    uint64_t wait()
+    {
+        uint64_t start = cpu_ns();
+        hak_ctx_destroy(hak_ctx_new(space, nullptr));
+        return cpu_ns() - start;
+    }
+};
+
+bool pin(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+} // namespace
+
+TEST_CASE("lock: who waits for long does not keep the processor busy")
+{
+    Held held;
+    std::atomic<bool> taken{false}, waiting{false};
+    held.inside = [&] {
+        taken = true;
+        while (!waiting)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    };
+    std::thread holder([&] { held.fill(); });
+    while (!taken)
+        std::this_thread::yield();
+    errno = 4711;
+    waiting = true;
+    uint64_t spent = held.wait();
+    CHECK(errno == 4711);
+    holder.join();
+    REQUIRE(held.reservations >= 2);
+    CHECK(spent < 50 * 1000 * 1000);
+}
+
+TEST_CASE("lock: a thread of real-time priority waits for an ordinary one on the same processor")
+{
+    sched_param priority{};
+    priority.sched_priority = 1;
+    bool allowed = false;
+    std::thread([&] { allowed = sched_setscheduler(0, SCHED_FIFO, &priority) == 0; }).join();
+    if (!allowed) {
+        WARN("skipped: SCHED_FIFO is not permitted to this process");
+        return;
+    }
+    const int cpu = sched_getcpu();
+    Held held;
+    std::atomic<bool> taken{false}, waiting{false}, done{false};
+    held.inside = [&] {
+        taken = true;
+        while (!waiting) // from here on the processor is free only while the other one sleeps
+            std::this_thread::yield();
+        for (uint64_t until = cpu_ns() + 10 * 1000 * 1000; cpu_ns() < until;) {
+        }
+    };
+    std::thread holder([&] {
+        if (pin(cpu)) held.fill();
+        done = true;
+    });
+    uint64_t spent = 0;
+    std::thread urgent([&] {
+        while (!taken && !done)
+            std::this_thread::yield();
+        if (!pin(cpu) || sched_setscheduler(0, SCHED_FIFO, &priority) != 0) return;
+        waiting = true;
+        spent = held.wait();
+    });
+    urgent.join();
+    waiting = true;
+    holder.join();
+    REQUIRE(held.reservations >= 2);
+    // The kernel gives ordinary threads a twentieth of each second beside one that never sleeps.
+    CHECK(spent < 50 * 1000 * 1000);
+}

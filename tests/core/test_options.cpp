@@ -1,0 +1,238 @@
+// Structs with their size first, of programs that were compiled with another version of the header.
+#include "heap.h"
+
+#include <cstddef>
+
+using namespace test;
+
+namespace
+{
+
+const char *const ONE_LABEL[] = {"first"};
+
+// A struct of a program that was compiled with a later header: more members behind those known here.
+template <class Struct>
+struct Later {
+    Struct known;
+    uint64_t more[4];
+};
+
+template <class Struct>
+Later<Struct> later_of(const Struct &known)
+{
+    Later<Struct> later = {known, {0, 0, 0, 0}};
+    later.known.size = sizeof later;
+    return later;
+}
+
+} // namespace
+
+TEST_CASE("options of another version: what is missing is default, what is unknown must be zero")
+{
+    TestSpace s;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    options.name = "old";
+    options.user = &options;
+    options.labels = ONE_LABEL;
+    options.label_count = 1;
+    SECTION("smaller")
+    {
+        // Not read: it may not even exist.
+        options.size = offsetof(hak_options, user);
+        std::memset(&options.mode, 0xEE, sizeof options.mode);
+        REQUIRE(hak_options_error(&options) == nullptr);
+        TestCtx ctx(s.space, &options);
+        CHECK(std::string(hak_ctx_name(ctx)) == "old");
+        CHECK(hak_ctx_user(ctx) == nullptr);
+        int outside = 0;
+        hak_free(ctx, &outside);
+        CHECK(errors.take() == "HAK_E_FOREIGN");
+        CHECK(std::string(hak_label_name(ctx, 1)) == "first");
+    }
+    SECTION("nothing but a size")
+    {
+        size_t size = sizeof size;
+        const hak_options *none = reinterpret_cast<const hak_options *>(&size);
+        REQUIRE(hak_options_error(none) == nullptr);
+        TestCtx ctx(s.space, none);
+        CHECK(hak_alloc(ctx, 100) != nullptr);
+        CHECK(std::string(hak_ctx_name(ctx)) == "");
+    }
+    SECTION("larger")
+    {
+        Later<hak_options> later = later_of<hak_options>(options);
+        REQUIRE(hak_options_error(&later.known) == nullptr);
+        TestCtx ctx(s.space, &later.known);
+        CHECK(hak_ctx_user(ctx) == &options);
+        for (uint64_t &more : later.more) {
+            more = 1;
+            const char *why = hak_options_error(&later.known);
+            REQUIRE(why != nullptr);
+            CHECK(std::string(why).find("hak_options.size") == 0);
+            CHECK(hak_ctx_new(s.space, &later.known) == nullptr);
+            more = 0;
+        }
+    }
+    SECTION("shared")
+    {
+        options.shared = true;
+        Later<hak_options> later = later_of<hak_options>(options);
+        TestCtx ctx(s.space, &later.known);
+        REQUIRE(hak_alloc(ctx, 100) != nullptr);
+        CHECK(hak_ctx_user(ctx) == &options);
+        CHECK(hak_ctx_user(hak_ctx_thread(ctx)) == &options);
+    }
+}
+
+TEST_CASE("hak_options_init gives what HAK_OPTIONS_INIT gives, for any size")
+{
+    Later<hak_options> later;
+    std::memset(&later, 0xEE, sizeof later);
+    hak_options_init(&later.known, sizeof later);
+    CHECK(later.known.size == sizeof later);
+    CHECK(all_bytes(reinterpret_cast<char *>(&later) + sizeof(size_t), sizeof later - sizeof(size_t), 0));
+    REQUIRE(hak_options_error(&later.known) == nullptr);
+    later.more[0] = 7;
+    later.known.user = &later;
+    hak_options_init(&later.known, sizeof later.known);
+    CHECK(later.known.size == sizeof(hak_options));
+    CHECK(later.known.user == nullptr);
+    CHECK(later.more[0] == 7); // behind its size nothing is touched
+}
+
+TEST_CASE("statistics for another version")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_alloc(ctx, 1000) != nullptr);
+    hak_stats whole = stats_of(ctx);
+    Later<hak_stats> later;
+    std::memset(&later, 0xEE, sizeof later);
+    later.known.size = sizeof later;
+    REQUIRE(hak_ctx_stats(ctx, &later.known) == 0);
+    CHECK(later.known.size == sizeof later);
+    CHECK(later.known.live_bytes == whole.live_bytes);
+    CHECK(later.known.os_calls == whole.os_calls);
+    CHECK(all_bytes(later.more, sizeof later.more, 0));
+    later.known.size = offsetof(hak_stats, peak_bytes);
+    later.known.peak_bytes = 12345;
+    REQUIRE(hak_ctx_stats(ctx, &later.known) == 0);
+    CHECK(later.known.live_blocks == 1);
+    CHECK(later.known.peak_bytes == 12345);
+    for (size_t broken : {(size_t)0, (size_t)7, SIZE_MAX}) {
+        later.known.size = broken;
+        CHECK(hak_ctx_stats(ctx, &later.known) == -1);
+    }
+}
+
+TEST_CASE("the user pointer of a context")
+{
+    TestSpace s;
+    int mine = 0;
+    Options options = ctx_options();
+    options.user = &mine;
+    TestCtx with(s.space, &options), without(s.space);
+    CHECK(hak_ctx_user(with) == &mine);
+    CHECK(hak_ctx_user(without) == nullptr);
+    void *p = hak_alloc(with, 10);
+    CHECK(hak_ctx_user(hak_ctx_of(s.space, p)) == &mine);
+}
+
+TEST_CASE("hak_sized_copy")
+{
+    struct Known {
+        size_t size;
+        uint64_t a, b;
+    } to;
+    uint64_t from[8] = {24, 1, 2, 0, 0, 0, 0, 0};
+    REQUIRE(hak_sized_copy(&to, sizeof to, from));
+    CHECK((to.size == 24 && to.a == 1 && to.b == 2));
+    from[0] = 16;
+    REQUIRE(hak_sized_copy(&to, sizeof to, from));
+    CHECK((to.size == 24 && to.a == 1 && to.b == 0));
+    from[0] = 64;
+    REQUIRE(hak_sized_copy(&to, sizeof to, from));
+    CHECK((to.size == 24 && to.b == 2));
+    from[7] = 1;
+    CHECK_FALSE(hak_sized_copy(&to, sizeof to, from));
+    from[0] = 56;
+    CHECK(hak_sized_copy(&to, sizeof to, from));
+    for (uint64_t size : {(uint64_t)0, (uint64_t)12, (uint64_t)(24 + 4096 + 8), (uint64_t)SIZE_MAX}) {
+        from[0] = size;
+        CHECK_FALSE(hak_sized_copy(&to, sizeof to, from));
+    }
+}
+
+TEST_CASE("space options and tables of another version")
+{
+    FakeOs os;
+    SpaceOptions options = space_options(os);
+    hak_os table = *os.table();
+    options.os = &table;
+    auto works = [&](const hak_space_options *o) {
+        REQUIRE(hak_space_options_error(o) == nullptr);
+        hak_space *space = hak_space_new(o);
+        REQUIRE(space != nullptr);
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        CHECK((hak_alloc(ctx, 100) && hak_alloc(ctx, 3 * MiB) && hak_alloc(ctx, 500 * KiB)));
+        hak_ctx_tick(ctx, 0);
+        hak_space_delete(space);
+        CHECK(os.reserved() == 0);
+    };
+    SECTION("smaller options")
+    {
+        options.size = offsetof(hak_space_options, tuning);
+        std::memset(&options.tuning, 0xEE, sizeof options.tuning); // not read
+        works(&options);
+    }
+    SECTION("larger options")
+    {
+        Later<hak_space_options> later = later_of<hak_space_options>(options);
+        works(&later.known);
+        later.more[3] = 1;
+        CHECK(hak_space_options_error(&later.known) != nullptr);
+        CHECK(hak_space_new(&later.known) == nullptr);
+    }
+    SECTION("a smaller table lacks what may be missing")
+    {
+        table.size = offsetof(hak_os, thread_id);
+        table.thread_id = nullptr;
+        table.populate = [](void *, void *, size_t) { FAIL("the table ends before"); };
+        options.os = &table;
+        works(&options);
+        CHECK(os.counts.populate == 0);
+    }
+    SECTION("a larger table")
+    {
+        Later<hak_os> later = later_of(table);
+        options.os = &later.known;
+        works(&options);
+        later.more[0] = 1;
+        CHECK(hak_space_options_error(&options) != nullptr);
+        CHECK(hak_space_new(&options) == nullptr);
+    }
+    CHECK(os.close() == "");
+}
+
+TEST_CASE("hak_space_options_init and hak_os_init touch what the size says")
+{
+    hak_space_options options;
+    std::memset(&options, 0xEE, sizeof options);
+    hak_space_options_init(&options, offsetof(hak_space_options, tuning));
+    CHECK(options.size == offsetof(hak_space_options, tuning));
+    CHECK(all_bytes(&options.os, options.size - sizeof(size_t), 0));
+    CHECK(all_bytes(&options.tuning, sizeof options.tuning, 0xEE));
+    hak_space_options_init(&options, sizeof options);
+    CHECK(hak_space_options_error(&options) == nullptr);
+
+    Later<hak_os> os;
+    std::memset(&os, 0xEE, sizeof os);
+    hak_os_init(&os.known, offsetof(hak_os, populate));
+    CHECK(os.known.clock(os.known.user) > 0);
+    CHECK(all_bytes(&os.known.populate, sizeof os.known.populate, 0xEE));
+    hak_os_init(&os.known, sizeof os);
+    CHECK((os.known.populate && all_bytes(os.more, sizeof os.more, 0)));
+    options.os = &os.known;
+    CHECK(hak_space_options_error(&options) == nullptr);
+}

@@ -1,0 +1,164 @@
+// Small heaps: how many pages they touch for a byte that is live, and how much of a limit can be live.
+#include "heap.h"
+
+#include <sys/mman.h>
+
+using namespace test;
+
+namespace
+{
+
+struct Sizes {
+    const char *name;
+    size_t (*of)(Random &);
+};
+
+const Sizes UNIFORM{"uniform 16..515", [](Random &r) { return 16 + r.below(500); }};
+const Sizes MIXED_SIZES{"16..215, one in 100 to 20,000",
+                        [](Random &r) { return r.below(100) ? 16 + r.below(200) : 216 + r.below(19785); }};
+const Sizes TINY{"16..56", [](Random &r) { return 16 + 8 * r.below(6); }};
+
+struct Live {
+    std::vector<std::pair<void *, size_t>> blocks;
+    size_t bytes = 0;
+
+    bool add(hak_ctx *ctx, size_t n, hak_label label)
+    {
+        void *p = hak_alloc_cs(ctx, n, label, 0);
+        if (!p) return false;
+        std::memset(p, 1, n);
+        blocks.emplace_back(p, n);
+        bytes += n;
+        return true;
+    }
+    void drop(hak_ctx *ctx, size_t i)
+    {
+        hak_free_sized(ctx, blocks[i].first, blocks[i].second);
+        bytes -= blocks[i].second;
+        blocks[i] = blocks.back();
+        blocks.pop_back();
+    }
+};
+
+// Pages of the space that were touched: all reservations of a table that remembers them.
+struct Touched {
+    hak_os os, real;
+    std::vector<std::pair<char *, size_t>> mappings;
+
+    Touched()
+    {
+        hak_os_default(&real);
+        os = real;
+        os.user = this;
+        os.reserve = [](void *user, size_t n, size_t align, uintptr_t below) {
+            Touched *t = static_cast<Touched *>(user);
+            void *p = t->real.reserve(t->real.user, n, align, below);
+            if (p) t->mappings.emplace_back(static_cast<char *>(p), n);
+            return p;
+        };
+        os.populate = nullptr;
+        os.huge = nullptr;
+    }
+    size_t bytes() const
+    {
+        size_t pages = 0;
+        for (const auto &m : mappings) {
+            std::vector<unsigned char> in(m.second / PAGE);
+            REQUIRE(mincore(m.first, m.second, in.data()) == 0);
+            for (unsigned char c : in)
+                pages += c & 1;
+        }
+        return pages * PAGE;
+    }
+};
+
+double density(const Sizes &sizes, size_t live_bytes, bool labelled)
+{
+    Touched touched;
+    hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
+    space_options.os = &touched.os;
+    space_options.reserve = 64 * MiB;
+    hak_space *space = hak_space_new(&space_options);
+    REQUIRE(space != nullptr);
+    const size_t before = touched.bytes(); // of the space itself
+    static const char *const names[] = {"a"};
+    Options options = ctx_options();
+    if (labelled) options.labels = names;
+    options.label_count = labelled;
+    hak_ctx *ctx = hak_ctx_new(space, &options);
+    REQUIRE(ctx != nullptr);
+    const hak_label label = labelled;
+    Live live;
+    Random random(7);
+    while (live.bytes < live_bytes)
+        REQUIRE(live.add(ctx, sizes.of(random), label));
+    double ratio = (double)(touched.bytes() - before) / (double)live.bytes;
+    hak_ctx_destroy(ctx);
+    hak_space_delete(space);
+    return ratio;
+}
+
+// Live bytes over the limit at the first NULL. churn: of three steps one frees a random block.
+double usable(const Sizes &sizes, size_t limit, bool churn, bool labelled)
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_label label = labelled ? hak_label_define(ctx, "a") : (hak_label)0;
+    REQUIRE(hak_limit(ctx, 0, limit, nullptr, nullptr) == 0);
+    Live live;
+    Random random(11);
+    for (;;) {
+        if (churn && live.blocks.size() > 50 && random.below(3) == 0)
+            live.drop(ctx, random.below(live.blocks.size()));
+        else if (!live.add(ctx, sizes.of(random), label)) break;
+    }
+    CHECK(committed_of(ctx) <= limit);
+    require_sound(ctx);
+    return (double)live.bytes / (double)limit;
+}
+
+} // namespace
+
+TEST_CASE("small heaps: pages touched for a live byte")
+{
+#if defined(TEST_SLOW_BUILD)
+    WARN("a sanitizer touches pages of its own: not measured");
+#else
+    const bool labelled = GENERATE(false, true);
+    const double more = labelled ? 0.12 : 0;
+    CAPTURE(labelled);
+    for (size_t kib : {64, 128, 256, 512, 1024, 2048, 4096}) {
+        CAPTURE(kib);
+        CHECK(density(UNIFORM, kib * KiB, labelled) < 1.16 + more);
+        CHECK(density(MIXED_SIZES, kib * KiB, labelled) < (kib < 128 ? 1.35 : 1.20) + more);
+        CHECK(density(TINY, kib * KiB, labelled) < 1.20 + more);
+    }
+    CHECK(density(UNIFORM, 32 * KiB, labelled) < 1.30 + more);
+#endif
+}
+
+TEST_CASE("small heaps: what can be live within a limit")
+{
+    const bool churn = GENERATE(false, true), labelled = GENERATE(false, true);
+    CAPTURE(churn, labelled);
+    for (size_t kib : {256, 512, 1024, 2048, 4096}) {
+        CAPTURE(kib);
+        CHECK(usable(UNIFORM, kib * KiB, churn, labelled) > 0.78);
+        CHECK(usable(MIXED_SIZES, kib * KiB, churn, labelled) > 0.65);
+        CHECK(usable(TINY, kib * KiB, churn, labelled) > 0.74);
+    }
+}
+
+TEST_CASE("small heaps: a block of any size that a limit has room for takes the units that it needs")
+{
+    for (size_t n = 8000; n <= 32 * KiB; n += n % 1000 == 0 ? 184 : 16) {
+        TestSpace s;
+        TestCtx ctx(s.space);
+        REQUIRE(hak_alloc(ctx, 8000) != nullptr);
+        const size_t before = committed_of(ctx);
+        REQUIRE(hak_limit(ctx, 0, before + 52 * KiB, nullptr, nullptr) == 0);
+        CAPTURE(n);
+        REQUIRE(hak_alloc(ctx, n) != nullptr);
+        CHECK(committed_of(ctx) - before < n + 20 * KiB);
+    }
+}

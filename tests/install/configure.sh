@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# configure.sh case scratch-folder
+# Configures hakmem, or a project around it, and looks at what is built and installed.
+# Exit status 77: skipped, for the reason printed.
+set -euo pipefail
+case=$1 scratch=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+rm -rf "$scratch"
+mkdir -p "$scratch/called-from"
+cd "$scratch/called-from"
+
+fail() {
+    echo "$case: $1"
+    exit 1
+}
+needs_program() { # program, Debian package
+    command -v "$1" >/dev/null || {
+        echo "$case: skipped: no program $1 (Debian package: $2)"
+        exit 77
+    }
+}
+must_exist() {
+    for path; do
+        [[ -e $path ]] || fail "$path is missing"
+    done
+}
+must_not_exist() {
+    for path; do
+        [[ ! -e $path ]] || fail "$path is there"
+    done
+}
+configure() { # build tree, arguments for cmake
+    "$CMAKE" -S "$SOURCE" -B "$1" -DCMAKE_C_COMPILER="$CC" "${@:2}" >"$1.log" 2>&1 || {
+        cat "$1.log"
+        fail "cmake fails"
+    }
+}
+parts() { # ON or OFF for all that is not the core
+    for part in TESTS LUA PYTHON WASM PRELOAD BENCH; do echo "-DHAKMEM_BUILD_$part=$1"; done
+}
+build_and_install() { # build tree, arguments for cmake --install
+    "$CMAKE" --build "$1" >/dev/null
+    "$CMAKE" --install "$@" >/dev/null
+}
+by_pkg_config() { # folder of hakmem.pc; the program is linked with the static library and run
+    PKG_CONFIG_PATH=$1
+    export PKG_CONFIG_PATH
+    # shellcheck disable=SC2046
+    $CC -static "$EXAMPLES/embed.c" $(pkg-config --static --cflags --libs hakmem) -o embed
+    ./embed >/dev/null
+}
+linked_shared() { # program
+    grep -q 'NEEDED.*libhakmem' <<<"$(readelf --dynamic "$1")"
+}
+# A project that has hakmem in its tree and links hakmem::hakmem.
+inside() { # arguments for cmake
+    "$CMAKE" -S "$here/inside" -B "$scratch/build" -DCMAKE_C_COMPILER="$CC" -DHAKMEM="$SOURCE" \
+        -DEXAMPLES="$EXAMPLES" "$@" >/dev/null
+    "$CMAKE" --build "$scratch/build" >/dev/null
+    "$scratch/build/embed" >/dev/null
+}
+
+case $case in
+    libdir_relative)
+        configure "$scratch/build" $(parts OFF) -DCMAKE_INSTALL_LIBDIR=lib64/deep
+        build_and_install "$scratch/build" --prefix "$scratch/prefix"
+        must_exist "$scratch"/prefix/lib64/deep/{libhakmem.a,libhakmem.so,cmake/hakmem/hakmemConfig.cmake}
+        [[ -z $(ls) ]] || fail "$(pwd) got $(ls)"
+        mv "$scratch/prefix" "$scratch/elsewhere"
+        by_pkg_config "$scratch/elsewhere/lib64/deep/pkgconfig"
+        ;;
+    libdir_absolute)
+        configure "$scratch/build" $(parts OFF) "-DCMAKE_INSTALL_LIBDIR=$scratch/far/lib" \
+            "-DCMAKE_INSTALL_PREFIX=$scratch/prefix"
+        build_and_install "$scratch/build"
+        must_exist "$scratch"/far/lib/{libhakmem.a,libhakmem.so,cmake/hakmem/hakmemConfig.cmake}
+        by_pkg_config "$scratch/far/lib/pkgconfig"
+        [[ $(pkg-config --variable=includedir hakmem) == "$scratch/prefix/include" ]] || fail "includedir"
+        "$CMAKE" -S "$here/find_package" -B consumer -DCMAKE_C_COMPILER="$CC" -DWANTED_VERSION="$VERSION" \
+            -DEXAMPLES="$EXAMPLES" -Dhakmem_ROOT="$scratch/far" >/dev/null
+        "$CMAKE" --build consumer >/dev/null
+        ;;
+    source_untouched)
+        # Permissions do not hold root back: a copy that says afterwards what was written to it.
+        mkdir "$scratch/source" "$scratch/build"
+        tar -C "$SOURCE" --exclude=./build --exclude=./.git --exclude=__pycache__ -c . | tar -C "$scratch/source" -x
+        chmod -R a-w "$scratch/source"
+        trap 'chmod -R u+w "$scratch/source"' EXIT
+        listing() { (cd "$scratch/source" && find . -printf '%p %T@ %s\n' | sort); }
+        listing >before
+        # Packages that are there need neither the network nor a folder that can be written.
+        ln -s "$PACKAGES" "$scratch/build/packages"
+        SOURCE=$scratch/source
+        configure "$scratch/build" $(parts ON)
+        "$CMAKE" --build "$scratch/build" --target hakmem_static hakmem_shared >/dev/null
+        grep -qx "HAKMEM_PACKAGES:PATH=$scratch/build/packages" "$scratch/build/CMakeCache.txt" ||
+            fail "packages go to $(grep HAKMEM_PACKAGES "$scratch/build/CMakeCache.txt")"
+        listing | diff before - || fail "the source tree was written to"
+        ;;
+    without_cxx)
+        unset CXX
+        CXX=$scratch/no-such-compiler configure "$scratch/build" $(parts ON) "-DHAKMEM_PACKAGES=$PACKAGES"
+        grep -q 'no C++ compiler' "$scratch/build.log" || fail "cmake does not say that it found none"
+        targets=(hakmem_static hakmem_shared)
+        for target in hakmem_lua_54 hakmem_preload hakmem_pyhook hakmem_wasm; do
+            ! grep -q "/$target.dir$" "$scratch/build/CMakeFiles/TargetDirectories.txt" || targets+=("$target")
+        done
+        "$CMAKE" --build "$scratch/build" --target "${targets[@]}" >/dev/null
+        ;;
+    inside_static)
+        inside -DBUILD_SHARED_LIBS=OFF
+        ! linked_shared "$scratch/build/embed" || fail "linked with the shared library"
+        ;;
+    inside_shared)
+        inside -DBUILD_SHARED_LIBS=ON
+        linked_shared "$scratch/build/embed" || fail "linked with the static library"
+        ;;
+    fetched)
+        inside -DBUILD_SHARED_LIBS=ON -DFETCH=ON
+        linked_shared "$scratch/build/embed" || fail "linked with the static library"
+        # Its documents do not mix with those of the project around it.
+        "$CMAKE" --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
+        must_exist "$scratch"/prefix/share/doc/hakmem/{LICENSE,docs/guide/building.md}
+        ;;
+    destdir)
+        DESTDIR=$scratch/root "$CMAKE" --install "$TREE" --prefix /opt/hakmem >/dev/null
+        must_exist "$scratch"/root/opt/hakmem/{include/hakmem/hakmem.h,lib/libhakmem.a,share/doc/hakmem/LICENSE}
+        [[ $(ls "$scratch/root") == opt ]] || fail "$(ls "$scratch/root") under DESTDIR"
+        mv "$scratch/root/opt/hakmem" "$scratch/root/moved"
+        by_pkg_config "$scratch/root/moved/lib/pkgconfig"
+        ;;
+    components)
+        for component in runtime development lua preload documents; do
+            "$CMAKE" --install "$TREE" --prefix "$scratch/$component" --component "$component" >/dev/null
+        done
+        runtime=$(cd "$scratch/runtime" && find . -type f)
+        [[ $runtime == "./lib/libhakmem.so.$VERSION" ]] || fail "runtime is $runtime"
+        must_exist "$scratch"/development/{include/hakmem/hakmem.h,lib/libhakmem.a,lib/pkgconfig/hakmem.pc}
+        must_not_exist "$scratch"/development/{bin,share/doc,lib/libhakmem-preload.so}
+        must_exist "$scratch"/documents/share/doc/hakmem/{README.md,CHANGELOG.md,LICENSE,docs/guide/building.md}
+        python3 "$SOURCE/tests/documents/links_test.py" "$scratch/documents/share/doc/hakmem" \
+            Documents.test_every_link_leads_somewhere
+        # Together they are the whole.
+        "$CMAKE" --install "$TREE" --prefix "$scratch/whole" >/dev/null
+        mkdir "$scratch/sum"
+        for component in runtime development lua preload documents; do
+            [[ ! -d $scratch/$component ]] || cp -a "$scratch/$component/." "$scratch/sum"
+        done
+        diff <(cd "$scratch/whole" && find . | sort) <(cd "$scratch/sum" && find . | sort) ||
+            fail "the components are not the whole"
+        ;;
+    too_narrow)
+        # As a compiler for 32 bits sees the header; its libc need not be there.
+        echo '#include <hakmem/hakmem.h>' >narrow.c
+        ! $CC -m32 -ffreestanding -fsyntax-only "-I$SOURCE/core/include" narrow.c 2>errors ||
+            fail "hakmem.h compiles for 32 bits"
+        grep -q 'hakmem needs a 64-bit target' errors || { cat errors; fail "the compiler's message"; }
+        [[ $(grep -c ' error: ' errors) -eq 1 ]] || { cat errors; fail "more than one error"; }
+        ;;
+    musl)
+        needs_program musl-gcc "musl-tools"
+        CC=musl-gcc configure "$scratch/build" $(parts OFF) "-DHAKMEM_WERROR=ON" -DCMAKE_C_FLAGS=-Werror
+        build_and_install "$scratch/build" --prefix "$scratch/prefix"
+        musl-gcc -static -O1 -Werror "$here/../core/smoke.c" "-I$scratch/prefix/include" \
+            "$scratch/prefix/lib/libhakmem.a" -o smoke
+        ./smoke || fail "$? failures"
+        ;;
+    *)
+        fail "no such case"
+        ;;
+esac

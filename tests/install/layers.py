@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""layers.py nm source-folder object...
+
+The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
+below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols)."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDERS = ["base", "space", "heap", "shared", "api"]  # the lowest first
+
+
+def rank(folder):
+    return FOLDERS.index(folder)
+
+
+def upward_includes(sources):
+    for path in sorted(sources.glob("*/*.[ch]")):
+        file = f"{path.parent.name}/{path.name}"
+        for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
+            folder = included.partition("/")[0]
+            if folder != "hakmem" and rank(folder) > rank(path.parent.name):
+                yield file, included
+
+
+def symbols(nm, option, objects):
+    """(file of the core, symbol) of each object, whose path ends in src/folder/file.c.o."""
+    done = subprocess.run([nm, option, "--format=posix", "-A", *objects], check=True, capture_output=True, text=True)
+    for line in done.stdout.splitlines():
+        where, _, rest = line.partition(": ")
+        folder, name = where.split("/")[-2:]
+        yield f"{folder}/{name.removesuffix('.o')}", rest.split()[0]
+
+
+def upward_calls(nm, objects):
+    home = {symbol: file.split("/")[0] for file, symbol in symbols(nm, "--defined-only", objects)
+            if symbol.startswith("hak_") or symbol.startswith("hk_")}
+    if not home:
+        sys.exit("layers: nm finds no symbol of the core")
+    for file, symbol in symbols(nm, "--undefined-only", objects):
+        if symbol in home and rank(home[symbol]) > rank(file.split("/")[0]):
+            yield file, symbol
+
+
+def main():
+    nm, sources, *objects = sys.argv[1:]
+    found = sorted({*upward_includes(Path(sources)), *upward_calls(nm, objects)})
+    for file, what in found:
+        print("layers: upward:", file, what)
+    sys.exit(bool(found))
+
+
+main()

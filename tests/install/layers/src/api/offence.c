@@ -1,0 +1,3 @@
+#include "api/offence.h"
+
+void hk_offence_high(void) {}

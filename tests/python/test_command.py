@@ -1,0 +1,202 @@
+"""python -m hakmem: what its arguments mean, and what is told where they cannot be followed."""
+
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import hakmem
+from support import ProgramCase, needs_objects, plain_environment, preloaded
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+from sizes import NONE, SIZES  # noqa: E402
+
+
+class Arguments(ProgramCase):
+    def test_wrong_arguments_are_named(self):
+        for arguments, word in (
+            (("run", "--bad", "x.py"), "--bad"),
+            (("run",), "no program"),
+            (("run", "-m"), "-m"),
+            (("run", "-c"), "-c"),
+            (("run", "--limit", "lots", "x.py"), "lots"),
+            (("run", "--labels", "blue", "x.py"), "blue"),
+            (("report", "none.json"), "none.json"),
+            (("diff", "none.json", "none.json"), "none.json"),
+        ):
+            with self.subTest(arguments):
+                done = self.hakmem(*arguments, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(word, done.stderr)
+
+    def test_sizes_that_are_none(self):
+        for size in NONE:
+            with self.subTest(size):
+                done = self.hakmem("run", f"--limit={size}", "x.py", check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"'{size}' is", done.stderr.splitlines()[-1])
+        done = self.run_script("print(1)", "--limit", "18446744073709551615")
+        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
+
+    def test_sizes(self):
+        text = "import hakmem; print(hakmem.stats()['hard_limit'])"
+        for size, expected in SIZES:
+            with self.subTest(size):
+                done = self.hakmem("run", "--report", "", "--limit", size, "-c", text)
+                self.assertEqual((done.stdout, done.stderr), (f"{expected}\n", ""))
+                done = self.python("-c", text, env=preloaded() | {"HAKMEM_LIMIT": size})
+                self.assertEqual((done.stdout, done.stderr), (f"{expected}\n", ""))
+
+    def test_code(self):
+        text = "import sys; print(sys.argv, __name__); sys.exit(5)"
+        done = self.hakmem("run", "--report", "", "-c", text, "-c", "--all", check=False)
+        self.assertEqual((done.stdout, done.returncode), ("['-c', '-c', '--all'] __main__\n", 5))
+        for joined in (["-cimport sys; print(sys.argv[1:])", "x", "y"], ["-mmod", "x", "y"]):
+            (self.folder / "mod.py").write_text("import sys; print(sys.argv[1:])")
+            done = self.hakmem("run", "--report", "", *joined)
+            self.assertEqual(done.stdout, "['x', 'y']\n")
+
+    def test_version(self):
+        self.assertEqual(self.hakmem("--version").stdout, f"hakmem {hakmem.__version__}\n")
+        self.assertRegex(hakmem.__version__, r"^\d+\.\d+\.\d+$")
+
+
+class Limits(ProgramCase):
+    def test_python_does_not_start(self):
+        """The program is not begun, and the error says how much it takes."""
+        for command in (["run", "--report", "", "--limit", "1K", "-c", "print(1)"], ["env", "--limit", "1k"]):
+            done = self.hakmem(*command, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(
+                done.stderr,
+                r"^hakmem: --limit: Python does not start with 1.0 KiB; it does with [\d.]+ [MK]iB here\n$",
+            )
+
+    def test_one_that_is_just_enough(self):
+        done = self.hakmem("run", "--report", "", "--limit", "1K", "-c", "print(1)", check=False)
+        needed = done.stderr.split(" does with ")[1].split(" here")[0].replace(" ", "")
+        done = self.hakmem("run", "--report", "", "--limit", needed, "-c", "print(1)", check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "1\n", ""))
+
+    def test_a_start_that_fails_for_another_reason_is_no_matter_of_the_limit(self):
+        """A start-up file that ends the interpreter."""
+        (self.folder / "sitecustomize.py").write_text(
+            "import os\nif '-c' in __import__('sys').orig_argv: os._exit(3)"
+        )
+        path = f"{self.folder}:{hakmem.__path__[0]}/.."
+        done = self.hakmem(
+            "run", "--report", "", "--limit", "32M", "-c", "print(1)",
+            env=plain_environment(PYTHONPATH=path), check=False,
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "", ""))
+
+    def test_told_by_the_hook(self):
+        done = self.python("-c", "print(1)", env=preloaded() | {"HAKMEM_LIMIT": "1k"}, check=False)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("hakmem: Python does not start with a limit of 1024 bytes", done.stderr)
+
+    def test_a_limit_without_the_hook_is_an_error(self):
+        text = """
+            import hakmem
+            hakmem.limit(None)
+            try:
+                hakmem.limit(64 << 20)
+            except RuntimeError as error:
+                print(error)
+        """
+        done = self.python(self.script(text))
+        self.assertIn("hakmem serves no domain", done.stdout)
+        wrapped = "import hakmem; hakmem.install('all', 'wrap')\n" + "hakmem.limit(64 << 20)"
+        done = self.python("-c", wrapped, check=False)
+        self.assertIn("hakmem serves no domain", done.stderr)
+
+
+class Missing(ProgramCase):
+    def test_python_says_it_alone(self):
+        for program in (
+            ["none.py"],
+            ["no/such/folder/x.py"],
+            ["-m", "no_such_module"],
+            ["-m", "no_such.module"],
+        ):
+            with self.subTest(program):
+                alone = self.python(*program, check=False)
+                under = self.hakmem("run", *program, check=False)
+                self.assertEqual(
+                    (under.returncode, under.stdout, under.stderr),
+                    (alone.returncode, alone.stdout, alone.stderr),
+                )
+
+    def test_programs_that_are_there(self):
+        (self.folder / "folder").mkdir()
+        (self.folder / "folder" / "__main__.py").write_text("print(7)")
+        for program in (["folder"], ["-m", "folder"]):
+            self.assertEqual(self.hakmem("run", "--report", "", *program).stdout, "7\n")
+        self.assertEqual(self.hakmem("run", "--report", "", "-", input="print(8)").stdout, "8\n")
+
+
+class Labels(ProgramCase):
+    def test_lines_without_all_domains_are_an_error(self):
+        for command in (
+            ["run", "--labels", "site", "x.py"],
+            ["env", "--labels", "site"],
+            ["check", "--labels", "site"],
+        ):
+            done = self.hakmem(*command, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, r"^hakmem: --labels site needs --all: [^\n]*\n$")
+        done = self.python("-c", "print(1)", env=preloaded(labels="site"))
+        self.assertEqual(done.stdout, "1\n")
+        self.assertRegex(done.stderr, r"^hakmem: labels 'site' need all domains .*; hakmem stays out\n$")
+        done = self.python("-c", "import hakmem; hakmem.install(labels='site')", check=False)
+        self.assertIn("RuntimeError: labels 'site' need all domains", done.stderr)
+
+    @needs_objects
+    def test_check(self):
+        done = self.hakmem("check", "--all", "--labels", "site")
+        self.assertIn("  labels: site\n", done.stdout)
+        native = preloaded(all_domains=True, labels="native")
+        self.assertIn("  labels: native\n", self.hakmem("check", "--labels", "native", env=native).stdout)
+        done = self.hakmem("check", "--all", "--labels", "site", env=native, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("  labels: native, not site\n", done.stdout)
+
+    def test_check_of_all_domains_where_there_are_not_all(self):
+        done = self.hakmem("check", "--all", env=preloaded(), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, "(?s)raw: replaced.*obj: default")
+        self.assertNotIn("displaced", done.stdout)
+
+
+class Environment(ProgramCase):
+    def test_a_second_one_leaves_nothing_of_the_first(self):
+        first = self.hakmem(
+            "env", "--all", "--limit", "90M", "--labels", "native", "--report", "a-%p.json"
+        ).stdout
+        second = self.hakmem("env").stdout
+        show = 'import hakmem, os; print(hakmem.status()["mem"], hakmem.status()["labels"], hakmem.stats()["hard_limit"])'
+        done = subprocess.run(
+            ["sh", "-c", f"{first}\n{second}\n{sys.executable} -c '{show}'"],
+            env=plain_environment(),
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+        )
+        self.assertEqual(done.stdout, "default off 0\n", done.stderr)
+        self.assertEqual(self.reports(), [])
+
+    def test_a_report_on_stderr(self):
+        """It needs to know which Python shows it."""
+        lines = self.hakmem("env", "--report", "-").stdout
+        done = subprocess.run(
+            ["sh", "-c", f"{lines}\n{sys.executable} -c 'print(1)'"],
+            env=plain_environment(PYTHONPATH=f"{hakmem.__path__[0]}/.."),
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.stdout, "1\n")
+        self.assertRegex(done.stderr, "resident .* live ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+#include "inner.h"
+
+#include "base/mask.h"
+#include "space/bitmap.h"
+
+#include <stdlib.h>
+
+static void put(hk_mask m, uint64_t out[2])
+{
+    out[0] = m.w[0];
+    out[1] = m.w[1];
+}
+
+void inner_mask_of(unsigned from, unsigned n, uint64_t out[2])
+{
+    put(hk_mask_of(from, n), out);
+}
+
+unsigned inner_mask_count(const uint64_t w[2])
+{
+    return hk_mask_count(w);
+}
+
+void inner_mask_single(const uint64_t w[2], uint64_t out[2])
+{
+    put(hk_mask_single(w), out);
+}
+
+unsigned inner_mask_row(const uint64_t w[2], unsigned n)
+{
+    return hk_mask_row(w, n);
+}
+
+void inner_mask_lowest(const uint64_t w[2], unsigned n, uint64_t out[2])
+{
+    put(hk_mask_lowest(w, n), out);
+}
+
+struct inner_chunk {
+    hk_chunk chunk;
+};
+
+inner_chunk *inner_chunk_new(size_t units)
+{
+    inner_chunk *c = calloc(1, sizeof *c);
+    hk_bitmaps_open(&c->chunk, units);
+    return c;
+}
+
+void inner_chunk_delete(inner_chunk *c)
+{
+    free(c);
+}
+
+size_t inner_bitmap_bytes(unsigned kind)
+{
+    return hk_bitmap_bytes(kind);
+}
+
+uint32_t inner_bitmap_take(inner_chunk *c, unsigned kind)
+{
+    return hk_bitmap_take(&c->chunk, kind);
+}
+
+/* As of a slab of the third chunk: where its bitmap is counts from the extent's first. */
+static hk_slab slab_of(unsigned kind, uint32_t at)
+{
+    hk_slab s = {.bits = 2 * HK_CHUNK_WORDS + at, .kind = (uint8_t)kind};
+    return s;
+}
+
+void inner_bitmap_give(inner_chunk *c, unsigned kind, uint32_t at)
+{
+    hk_slab s = slab_of(kind, at);
+    hk_bitmap_give(&c->chunk, &s);
+}
+
+bool inner_bitmap_taken(const inner_chunk *c, unsigned kind, uint32_t at)
+{
+    hk_slab s = slab_of(kind, at);
+    return hk_bitmap_taken(&c->chunk, &s);
+}
+
+size_t inner_bitmaps_end(const inner_chunk *c)
+{
+    return hk_bitmaps_end(&c->chunk);
+}
+
+unsigned inner_small_classes(void)
+{
+    return HK_SMALL_CLASSES;
+}

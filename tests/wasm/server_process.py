@@ -1,0 +1,83 @@
+"""A wasm-server for a test, and clients of it."""
+
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+
+SERVER, QUICKJS = os.environ["SERVER"], os.environ["QUICKJS"]
+
+
+class Server:
+    def __init__(self, *options, **popen):
+        self.process = subprocess.Popen(
+            [SERVER, "--port=0", *options, QUICKJS],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **popen,
+        )
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"listening on http://127\.0\.0\.1:(\d+)/\n", line)
+        if not found:
+            self.process.kill()
+            raise AssertionError(f"no server: {line!r} {self.process.stderr.read()}")
+        self.port = int(found[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.status = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        finally:
+            self.process.stdout.close()
+            self.errors = self.process.stderr.read()
+            self.process.stderr.close()
+        if self.status != 0:
+            raise AssertionError(f"the server ended with {self.status}: {self.errors}")
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def request(self, method, path, body=None, connection=None):
+        c = connection or self.connect()
+        c.request(method, path, body)
+        answer = c.getresponse()
+        text = answer.read().decode()  # fails on what is not UTF-8
+        if not connection:
+            c.close()
+        return answer.status, text
+
+    def run(self, tenant, script, connection=None):
+        return self.request("POST", f"/run/{tenant}", script.encode(), connection)
+
+    def stats(self):
+        """(name, labels as text) -> value."""
+        status, text = self.request("GET", "/stats")
+        assert status == 200
+        return {
+            (name, labels or ""): float(value)
+            for name, labels, value in re.findall(r"^(\w+)(?:\{(.*)\})? (\S+)$", text, re.M)
+        }
+
+    def value(self, name, tenant, more=""):
+        return self.stats()[(f"wasm_{name}", f'tenant="{tenant}"{more}')]
+
+    def raw(self, data, timeout=30):
+        """What the server answers to these bytes until it closes the connection or is silent for so long."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout) as s:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                s.sendall(data)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError, TimeoutError):
+                while part := s.recv(65536):
+                    answer += part
+            return answer

@@ -1,0 +1,104 @@
+// The specification's tests of state under WAMR, three times with resets in between.
+#include "wamr_test.h"
+
+#include "spec.h"
+
+using namespace test;
+
+namespace
+{
+
+template <uint32_t N>
+uint32_t function(wasm_exec_env_t)
+{
+    return N;
+}
+
+void print(wasm_exec_env_t)
+{
+}
+
+void print_number(wasm_exec_env_t, uint32_t)
+{
+}
+
+class SpecGuest
+{
+  public:
+    SpecGuest(hak_wasm_tenant *tenant, const std::string &path)
+        : module_(tenant, read_file(path)), guest_(tenant, module_)
+    {
+        INFO(module_.error << guest_.error);
+        REQUIRE(guest_.guest != nullptr);
+        snapshot_ = hak_wasm_wamr_take(guest_, &why_);
+    }
+    SpecGuest(const SpecGuest &) = delete;
+    SpecGuest &operator=(const SpecGuest &) = delete;
+    ~SpecGuest()
+    {
+        hak_wasm_wamr_drop(snapshot_);
+    }
+
+    std::string refused() const
+    {
+        return snapshot_ ? "" : why_;
+    }
+    void reset()
+    {
+        REQUIRE(hak_wasm_wamr_reset(guest_, snapshot_) == 0);
+    }
+    void run(const SpecCommand &command)
+    {
+        uint32_t cells[16] = {};
+        uint32_t count = 0;
+        for (const SpecValue &v : command.arguments) {
+            cells[count++] = v.null ? UINT32_MAX : uint32_t(v.bits);
+            if (is_wide(v)) cells[count++] = uint32_t(v.bits >> 32);
+        }
+        const bool ok = hak_wasm_wamr_call(guest_, command.function.c_str(), count, cells);
+        const char *exception = hak_wasm_wamr_exception(guest_);
+        INFO((exception ? exception : "no exception"));
+        REQUIRE(ok == !command.traps);
+        if (!ok || command.results.empty()) return;
+        const SpecValue &result = command.results[0];
+        if (result.null) REQUIRE(cells[0] == UINT32_MAX);
+        if (result.null) return;
+        REQUIRE(result.matches(is_wide(result) ? cells[0] | uint64_t(cells[1]) << 32 : cells[0]));
+    }
+
+  private:
+    static bool is_wide(const SpecValue &v)
+    {
+        return v.type == "i64" || v.type == "f64";
+    }
+    Module module_;
+    Guest guest_;
+    const char *why_ = "";
+    hak_wasm_wamr_snapshot *snapshot_;
+};
+
+} // namespace
+
+TEST_CASE("the specification's tests pass three times with resets in between", "[spec]")
+{
+    // WAMR knows these for the life of the runtime.
+    static NativeSymbol functions[] = {
+        {"ef0", reinterpret_cast<void *>(function<0>), "()i", nullptr},
+        {"ef1", reinterpret_cast<void *>(function<1>), "()i", nullptr},
+        {"ef2", reinterpret_cast<void *>(function<2>), "()i", nullptr},
+        {"ef3", reinterpret_cast<void *>(function<3>), "()i", nullptr},
+        {"ef4", reinterpret_cast<void *>(function<4>), "()i", nullptr},
+    };
+    static NativeSymbol prints[] = {{"print", reinterpret_cast<void *>(print), "()", nullptr},
+                                    {"print_i32", reinterpret_cast<void *>(print_number), "(i)", nullptr}};
+    Wamr host;
+    REQUIRE(wasm_runtime_register_natives("a", functions, 5));
+    REQUIRE(wasm_runtime_register_natives("spectest", prints, 2));
+    Tenant tenant = new_tenant(host);
+    const SpecCounts counts = run_spec<SpecGuest>(
+        [&](const std::string &path) { return std::make_unique<SpecGuest>(tenant.get(), path); });
+    CHECK(counts.restored == 200);
+    CHECK(counts.refused == 8);
+    CHECK(counts.commands == 23343);
+    CHECK(info_of(tenant.get()).linear_bytes == 0);
+}

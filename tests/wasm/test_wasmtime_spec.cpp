@@ -1,0 +1,154 @@
+// The specification's tests of state under wasmtime, three times with resets in between.
+#include "wasmtime_test.h"
+
+#include <memory>
+
+#include "spec.h"
+
+using namespace test;
+
+namespace
+{
+
+wasm_trap_t *number(void *n, wasmtime_caller_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *results,
+                    size_t count)
+{
+    if (count == 1) {
+        results[0].kind = WASMTIME_I32;
+        results[0].of.i32 = int32_t(reinterpret_cast<intptr_t>(n));
+    }
+    return nullptr;
+}
+
+// The functions of other modules that the scripts import.
+void define_functions(wasmtime_linker_t *linker)
+{
+    for (int i = 0; i < 5; i++) {
+        wasm_functype_t *type = wasm_functype_new_0_1(wasm_valtype_new_i32());
+        const std::string name = "ef" + std::to_string(i);
+        require_none(wasmtime_linker_define_func(linker, "a", 1, name.data(), name.size(), type, number,
+                                                 reinterpret_cast<void *>(intptr_t(i)), nullptr));
+        wasm_functype_delete(type);
+    }
+    wasm_functype_t *none = wasm_functype_new_0_0(), *one = wasm_functype_new_1_0(wasm_valtype_new_i32());
+    require_none(
+        wasmtime_linker_define_func(linker, "spectest", 8, "print", 5, none, number, nullptr, nullptr));
+    require_none(
+        wasmtime_linker_define_func(linker, "spectest", 8, "print_i32", 9, one, number, nullptr, nullptr));
+    wasm_functype_delete(none);
+    wasm_functype_delete(one);
+}
+
+class SpecGuest
+{
+  public:
+    SpecGuest(Runtime &runtime, hak_wasm_tenant *tenant, const std::string &path) : tenant_(tenant)
+    {
+        std::ifstream in(path, std::ios::binary);
+        const std::string bytes(std::istreambuf_iterator<char>(in), {});
+        wasmtime_error_t *error;
+        module_ =
+            hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker,
+                                    reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), &error);
+        require_none(error);
+        begin();
+        const char *why;
+        image_ = hak_wasmtime_image_take(instance_, &why);
+        if (image_ == nullptr) REQUIRE(refused() == why);
+        bytes_ = info_of(tenant).linear_bytes;
+    }
+    SpecGuest(const SpecGuest &) = delete;
+    SpecGuest &operator=(const SpecGuest &) = delete;
+    ~SpecGuest()
+    {
+        hak_wasmtime_instance_close(instance_);
+        hak_wasmtime_image_drop(image_);
+        hak_wasmtime_module_delete(module_);
+    }
+
+    std::string refused() const
+    {
+        const char *why = hak_wasmtime_module_refused(module_);
+        return why ? why : "";
+    }
+    // A memory that grew cannot shrink: then a new instance is brought to the image.
+    void reset()
+    {
+        const bool grew = info_of(tenant_).linear_bytes > bytes_;
+        REQUIRE(hak_wasmtime_reset(instance_, image_) == (grew ? -1 : 0));
+        if (!grew) return;
+        hak_wasmtime_instance_close(instance_);
+        begin();
+        REQUIRE(hak_wasmtime_reset(instance_, image_) == 0);
+    }
+    void run(const SpecCommand &command)
+    {
+        wasmtime_extern_t item;
+        wasmtime_context_t *context = hak_wasmtime_instance_context(instance_);
+        REQUIRE(wasmtime_instance_export_get(context, hak_wasmtime_instance_get(instance_),
+                                             command.function.data(), command.function.size(), &item));
+        wasmtime_val_t arguments[8] = {}, result = {};
+        for (size_t i = 0; i < command.arguments.size(); i++) {
+            const SpecValue &v = command.arguments[i];
+            arguments[i].kind = kind(v.type);
+            std::memcpy(&arguments[i].of, &v.bits, sizeof v.bits);
+        }
+        wasm_trap_t *trap;
+        require_none(hak_wasmtime_call(instance_, &item.of.func, arguments, command.arguments.size(), &result,
+                                       results_of(context, item.of.func), &trap));
+        const bool trapped = trap != nullptr;
+        if (trapped) wasm_trap_delete(trap);
+        REQUIRE(trapped == command.traps);
+        if (trapped || command.results.empty()) return;
+        uint64_t bits = 0;
+        std::memcpy(&bits, &result.of, result.kind == WASMTIME_I32 || result.kind == WASMTIME_F32 ? 4 : 8);
+        REQUIRE(result.kind == kind(command.results[0].type));
+        REQUIRE(command.results[0].matches(bits));
+    }
+
+  private:
+    void begin()
+    {
+        wasmtime_error_t *error;
+        wasm_trap_t *trap;
+        instance_ = hak_wasmtime_instance_new(tenant_, module_, nullptr, nullptr, &error, &trap);
+        require_none(error);
+        REQUIRE(trap == nullptr);
+    }
+    static wasmtime_valkind_t kind(const std::string &type)
+    {
+        return type == "i32"   ? WASMTIME_I32
+               : type == "i64" ? WASMTIME_I64
+               : type == "f32" ? WASMTIME_F32
+                               : WASMTIME_F64;
+    }
+    static size_t results_of(wasmtime_context_t *context, const wasmtime_func_t &function)
+    {
+        wasm_functype_t *type = wasmtime_func_type(context, &function);
+        const size_t count = wasm_functype_results(type)->size;
+        wasm_functype_delete(type);
+        return count;
+    }
+
+    hak_wasm_tenant *tenant_;
+    hak_wasmtime_module *module_ = nullptr;
+    hak_wasmtime_instance *instance_ = nullptr;
+    hak_wasmtime_image *image_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("the specification's tests pass three times with resets in between", "[spec]")
+{
+    Runtime runtime;
+    define_functions(runtime.linker);
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    const SpecCounts counts = run_spec<SpecGuest>(
+        [&](const std::string &path) { return std::make_unique<SpecGuest>(runtime, tenant, path); });
+    CHECK(counts.restored == 99);
+    CHECK(counts.refused == 109);
+    CHECK(counts.commands == 15954);
+    CHECK(info_of(tenant).linear_bytes == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
