@@ -197,7 +197,7 @@ TEST_CASE("toy: the limit is an error of the program, and the machine goes on")
                    Catch::Contains("on\nline 5: out of memory: no 24 bytes for"));
         hak_stats stats = stats_of(toy_heap(m.vm));
         CHECK(stats.committed_bytes <= limit);
-        CHECK(stats.live_bytes > limit * 8 / 10);
+        CHECK(stats.live_bytes > limit * 6 / 10);
         require_sound(toy_heap(m.vm));
         CHECK(m.run("(print (count l 0))") != "");
         CHECK(m.run("(define l nil)(define kept nil)(collect)(print (< (memory) 3000))") == "#t\n");
