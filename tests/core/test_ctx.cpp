@@ -568,53 +568,6 @@ TEST_CASE("two contexts never share a page")
     }
 }
 
-TEST_CASE("ownership of arbitrary pointers")
-{
-    TestSpace s, elsewhere;
-    TestCtx a(s.space), b(s.space), far(elsewhere.space);
-    void *of_a = hak_alloc(a, 100), *big_of_a = hak_alloc(a, 2 * MiB), *of_far = hak_alloc(far, 100);
-    int local = 0;
-    CHECK(hak_owns(a, of_a));
-    CHECK(hak_owns(a, static_cast<char *>(of_a) + 50));
-    CHECK(hak_owns(a, static_cast<char *>(big_of_a) + MiB));
-    CHECK_FALSE(hak_owns(b, of_a));
-    CHECK_FALSE(hak_owns(b, big_of_a));
-    CHECK_FALSE(hak_owns(a, of_far));
-    CHECK(hak_ctx_of(s.space, static_cast<char *>(of_a) + 50) == a.ctx);
-    CHECK(hak_ctx_of(s.space, static_cast<char *>(big_of_a) + MiB) == a.ctx);
-    CHECK(hak_ctx_of(s.space, of_far) == nullptr);
-    CHECK(hak_ctx_of(elsewhere.space, of_far) == far.ctx);
-    for (const void *p :
-         {(const void *)nullptr, (const void *)&local, (const void *)MIXED, (const void *)"text"}) {
-        CHECK_FALSE(hak_owns(a, p));
-        CHECK(hak_ctx_of(s.space, p) == nullptr);
-    }
-    Random random(8);
-    for (int i = 0; i < 100000; i++) {
-        // Anywhere, and in the neighbourhood of real blocks, where nothing may be committed.
-        uintptr_t value = random.next() >> random.below(64);
-        if (i % 3 == 0)
-            value = addr(i % 2 ? of_a : big_of_a) + (uintptr_t)random.below(512 * MiB) - 256 * MiB;
-        const void *p = reinterpret_cast<const void *>(value);
-        hak_ctx *owner = hak_ctx_of(s.space, p);
-        if (owner != nullptr && owner != a.ctx && owner != b.ctx) FAIL("owner of " << p);
-        if (hak_owns(a, p) != (owner == a.ctx) || hak_owns(b, p) != (owner == b.ctx))
-            FAIL("hak_owns and hak_ctx_of differ about " << p);
-        if (owner && !s.os.usable(p, 1) && value % PAGE == 0) (void)hak_usable_size(a, p);
-    }
-    // hak_space_free: for hosts that lost the context.
-    hak_space_free(s.space, of_a);
-    CHECK(stats_of(a).live_blocks == 1);
-    hak_space_free(s.space, big_of_a);
-    CHECK(stats_of(a).live_blocks == 0);
-    hak_space_free(s.space, of_far);
-    hak_space_free(s.space, &local);
-    hak_space_free(s.space, nullptr);
-    CHECK(stats_of(far).live_blocks == 1);
-    require_sound(a);
-    require_sound(far);
-}
-
 TEST_CASE("10,000 small contexts")
 {
     TestSpace s;

@@ -52,6 +52,35 @@ struct Tenant {
 
 constexpr int ROUNDS = 4000 * (int)EFFORT;
 
+// One tenant asks for 10 MiB again and again and is refused each time; the other allocates and frees n bytes
+// meanwhile, is never refused, and sees no more than `most` in the groups.
+void storm(const Tenant &greedy, const Tenant &other, size_t n, const std::vector<hak_quota *> &groups,
+           size_t most)
+{
+    std::atomic<bool> done{false};
+    size_t refused = 0, granted = 0, seen = 0;
+    Crew crew;
+    crew.add([&] {
+        while (!done)
+            if (hak_alloc(greedy.ctx, 10 * MiB)) granted++;
+    });
+    crew.add([&] {
+        for (int i = 0; i < ROUNDS; i++) {
+            void *p = hak_alloc(other.ctx, n);
+            refused += !p;
+            for (hak_quota *q : groups)
+                seen = std::max(seen, hak_quota_used(q));
+            hak_free(other.ctx, p);
+        }
+        done = true;
+    });
+    CHECK(crew.join() == "");
+    CHECK(granted == 0);
+    CHECK(refused == 0);
+    CHECK(seen <= most + 64 * KiB);
+    CHECK(hak_quota_peak(groups[0]) <= most + 64 * KiB);
+}
+
 } // namespace
 
 TEST_CASE("a tenant over its own limit is refused alone")
@@ -64,27 +93,7 @@ TEST_CASE("a tenant over its own limit is refused alone")
     {
         Tenant greedy(way.back()), other(top);
         const size_t base = hak_quota_used(top);
-        std::atomic<bool> done{false};
-        size_t refused = 0, granted = 0, most = 0;
-        Crew crew;
-        crew.add([&] {
-            while (!done)
-                if (hak_alloc(greedy.ctx, 10 * MiB)) granted++;
-        });
-        crew.add([&] {
-            for (int i = 0; i < ROUNDS; i++) {
-                void *p = hak_alloc(other.ctx, 12 * MiB);
-                refused += !p;
-                most = std::max({most, hak_quota_used(top), hak_quota_used(way[0])});
-                hak_free(other.ctx, p);
-            }
-            done = true;
-        });
-        CHECK(crew.join() == "");
-        CHECK(granted == 0);
-        CHECK(refused == 0);
-        CHECK(most <= base + 12 * MiB + 64 * KiB);
-        CHECK(hak_quota_peak(top) <= base + 12 * MiB + 64 * KiB);
+        storm(greedy, other, 12 * MiB, {top, way[0]}, base + 12 * MiB);
         for (hak_quota *q : way)
             CHECK(hak_quota_peak(q) <= base);
     }
@@ -97,28 +106,7 @@ TEST_CASE("what the top refuses its groups neither show nor hold against each ot
     hak_quota *top = tree.add(nullptr, 9 * MiB), *group = tree.add(top, 12 * MiB);
     {
         Tenant greedy(group), other(group);
-        const size_t base = hak_quota_used(group);
-        std::atomic<bool> done{false};
-        size_t refused = 0, granted = 0, most = 0;
-        Crew crew;
-        crew.add([&] {
-            while (!done)
-                if (hak_alloc(greedy.ctx, 10 * MiB)) granted++;
-        });
-        crew.add([&] {
-            for (int i = 0; i < ROUNDS; i++) {
-                void *p = hak_alloc(other.ctx, 4 * MiB);
-                refused += !p;
-                most = std::max(most, hak_quota_used(group));
-                hak_free(other.ctx, p);
-            }
-            done = true;
-        });
-        CHECK(crew.join() == "");
-        CHECK(granted == 0);
-        CHECK(refused == 0);
-        CHECK(most <= base + 4 * MiB + 64 * KiB);
-        CHECK(hak_quota_peak(group) <= base + 4 * MiB + 64 * KiB);
+        storm(greedy, other, 4 * MiB, {group}, hak_quota_used(group) + 4 * MiB);
     }
 }
 
@@ -172,4 +160,76 @@ TEST_CASE("a context whose first page is refused leaves no peak")
     s.os.refuse_all(false);
     CHECK(hak_quota_used(group) == 0);
     CHECK(hak_quota_peak(group) == 0);
+}
+
+TEST_CASE("a group takes its page from the table given, and groups below it from there, too")
+{
+    FakeOs os;
+    hak_quota *top = hak_quota_new_os(os.table(), nullptr, 4 * MiB);
+    REQUIRE(top != nullptr);
+    CHECK(os.committed() == PAGE);
+    hak_quota *below = hak_quota_new(top, MiB), *again = hak_quota_new(below, 0);
+    REQUIRE(again != nullptr);
+    CHECK(os.committed() == 3 * PAGE);
+    hak_quota *plain = hak_quota_new(nullptr, 0), *other = hak_quota_new_os(os.table(), plain, 0);
+    REQUIRE(other != nullptr);
+    CHECK(os.committed() == 4 * PAGE);
+    {
+        Tenant tenant(again);
+        CHECK(hak_quota_used(top) == hak_quota_used(again));
+        CHECK(hak_quota_used(top) > 0);
+        CHECK(hak_alloc(tenant.ctx, 2 * MiB) == nullptr);
+    }
+    for (hak_quota *q : {other, plain, again, below, top})
+        hak_quota_delete(q);
+    hak_quota_delete(nullptr);
+    CHECK(os.close() == "");
+    CHECK(os.reserved() == 0);
+}
+
+TEST_CASE("whatever request for a group's page fails, there is no group and nothing is lost")
+{
+    FakeOs os;
+    hak_quota *top = hak_quota_new_os(os.table(), nullptr, 0);
+    REQUIRE(top != nullptr);
+    const uint64_t before = os.counts.requests();
+    hak_quota *probe = hak_quota_new(top, 0);
+    const uint64_t requests = os.counts.requests() - before;
+    REQUIRE(requests == 2); // reserve, commit
+    hak_quota_delete(probe);
+    for (uint64_t n = 1; n <= requests; n++) {
+        INFO("request " << n);
+        os.fail_nth(n);
+        CHECK(hak_quota_new(top, 0) == nullptr);
+        os.fail_nth(n);
+        CHECK(hak_quota_new_os(os.table(), nullptr, 0) == nullptr);
+        CHECK(os.committed() == PAGE);
+        CHECK(os.reserved() == PAGE);
+    }
+    os.fail_nth(0);
+    hak_quota *after = hak_quota_new(top, 0);
+    CHECK(after != nullptr);
+    hak_quota_delete(after);
+    hak_quota_delete(top);
+    CHECK(os.close() == "");
+}
+
+TEST_CASE("a broken table gives no group")
+{
+    FakeOs os;
+    hak_os table = *os.table();
+    table.size = 4;
+    CHECK(hak_quota_new_os(&table, nullptr, 0) == nullptr);
+    table = *os.table();
+    table.reserve = nullptr;
+    CHECK(hak_quota_new_os(&table, nullptr, 0) == nullptr);
+    table = *os.table();
+    table.release = nullptr;
+    CHECK(hak_quota_new_os(&table, nullptr, 0) == nullptr);
+    CHECK(os.counts.calls() == 0);
+    // Without commit, reserve gives usable pages.
+    hak_os_default(&table);
+    hak_quota *q = hak_quota_new_os(&table, nullptr, 0);
+    CHECK(q != nullptr);
+    hak_quota_delete(q);
 }

@@ -376,13 +376,12 @@ HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
  * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
  * large ones that were kept. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
-/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Cost: one look at the
- * map; for an address outside of all extents a step for each big block of ctx, and in a shared context what
- * hak_ctx_of costs. */
+/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Freed big blocks that are
+ * kept, and room behind live ones, belong to nobody. [any thread] Cost: one look at the map; for an address
+ * between the space's big blocks about 2 log2(n) steps for n of them, under the lock of the space. */
 HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
- * while that context is not being destroyed] Cost: one look at the map; for an address outside of all extents
- * up to 4096 steps and one for each big block, under the lock of the space. */
+ * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. The owner's thread. */
 HAK_API void hak_space_free(hak_space *space, void *p);
@@ -419,9 +418,12 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
-/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes
- * one page from the OS itself, not through a host's table. */
+/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes one
+ * page, from where its parent took its own, and from the OS if it has none. [any thread] */
 HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
+/* The same, with that page by a host's table, as groups below this one will have it. os is copied; NULL =
+ * hak_quota_new. Its functions are called by the calling thread, under no lock. NULL also for a broken table. */
+HAK_API hak_quota *hak_quota_new_os(const hak_os *os, hak_quota *parent, size_t hard);
 /* Contexts and child quotas must be gone. NULL is fine. */
 HAK_API void hak_quota_delete(hak_quota *quota);
 /* Committed bytes of the group, now and at most so far. What a limit refuses is never in them, and takes

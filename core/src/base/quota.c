@@ -1,23 +1,33 @@
 #include "base/quota.h"
 
-#include "base/os.h"
-
-hak_quota *hak_quota_new(hak_quota *parent, size_t hard)
+hak_quota *hak_quota_new_os(const hak_os *given, hak_quota *parent, size_t hard)
 {
     hak_os os;
-    hak_os_init(&os, sizeof os);
+    if (given && hk_os_read(&os, given)) return NULL;
+    if (!given && parent) os = parent->os;
+    if (!given && !parent) hak_os_init(&os, sizeof os);
     hak_quota *q = os.reserve(os.user, HK_PAGE, HK_PAGE, 0);
+    if (q && os.commit && os.commit(os.user, q, HK_PAGE) != 0) {
+        os.release(os.user, q, HK_PAGE);
+        q = NULL;
+    }
     if (!q) return NULL;
     q->parent = parent;
+    q->os = os;
     atomic_store(&q->hard, hard);
     return q;
 }
 
+hak_quota *hak_quota_new(hak_quota *parent, size_t hard)
+{
+    return hak_quota_new_os(NULL, parent, hard);
+}
+
 void hak_quota_delete(hak_quota *q)
 {
-    hak_os os;
-    hak_os_init(&os, sizeof os);
-    if (q) os.release(os.user, q, HK_PAGE);
+    if (!q) return;
+    hak_os os = q->os; /* which is in the page */
+    os.release(os.user, q, HK_PAGE);
 }
 
 size_t hak_quota_used(const hak_quota *q)

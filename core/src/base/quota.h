@@ -2,13 +2,14 @@
 #ifndef HK_QUOTA_H
 #define HK_QUOTA_H
 
-#include "base/base.h"
+#include "base/os.h"
 
 struct hak_quota {
     hak_quota *parent;
     _Atomic size_t used, hard;
     _Atomic size_t taken; /* `used`, and what is on its way to be used or refused; at most `hard` */
     _Atomic size_t peak;  /* most that `used` was when it fell */
+    hak_os os;            /* where its page came from; groups below it ask there, too */
 };
 
 /* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the

@@ -76,7 +76,9 @@ static hk_big *record_new(hak_ctx *ctx)
         ctx->spare = b->next;
         return b;
     }
-    return hk_meta_alloc(ctx, sizeof *b);
+    b = hk_meta_alloc(ctx, sizeof *b);
+    if (b) b->ctx = ctx;
+    return b;
 }
 
 static void record_drop(hak_ctx *ctx, hk_big *b)
@@ -195,13 +197,6 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     hak_space *s = ctx->space;
     hk_big *b = s->buffer_only ? NULL : record_new(ctx);
     if (!b) return NULL;
-    if (!atomic_load(&s->big_ready)) {
-        if (s->extent.owned && hk_space_commit(s, s->big, HK_BIG_BUCKETS * sizeof *s->big) != 0) {
-            record_drop(ctx, b);
-            return NULL;
-        }
-        atomic_store(&s->big_ready, true);
-    }
     hk_big_yield(ctx, size, hk_space_peaks(s, size));
     if (hk_reclaim_charge(ctx, size)) {
         hk_magazines_yield(ctx, size);
@@ -212,7 +207,6 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
             b->size = size;
             b->room = 0;
             b->cold = false;
-            b->ctx = ctx;
             return b;
         }
         hk_refund(ctx, size);
@@ -225,7 +219,7 @@ static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
 {
     if (!b->cold) ctx->big_room += room - b->room;
     if (room == 0) b->cold = false;
-    b->size = size;
+    __atomic_store_n(&b->size, size, __ATOMIC_RELAXED);
     b->room = room;
     b->idle_since = 0;
 }

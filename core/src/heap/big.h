@@ -7,12 +7,12 @@
 
 struct hk_big {
     char *p;
-    size_t size; /* of the block */
+    size_t size; /* of the block; read beside the heap that it belongs to */
     size_t room; /* of the mapping behind it, to grow into; free blocks have none */
     hak_ctx *ctx;
     hak_site site;
     hk_big *next, *prev; /* in ctx->bigs or ctx->cached, the newest first */
-    hk_big *hash_next;   /* in the space's hash by address */
+    hk_big *left, *right; /* in the space's tree by address */
     size_t asked;        /* with HAK_DEBUG_CHECK: see asked.h */
     uint64_t idle_since; /* clock of the tick that first saw it, or its room, idle; 0 = none yet */
     uint8_t label;
@@ -28,16 +28,14 @@ HK_INLINE size_t hk_big_mapped(const hk_big *b)
     return b->size + b->room;
 }
 
-/* In the space's hash from now on; no more. */
+/* In the space's tree from now on; no more. */
 void hk_big_enter(hak_space *space, hk_big *big);
 void hk_big_leave(hak_space *space, hk_big *big);
 /* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
 hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
 /* The same of any context of the space. [any thread] */
 hk_big *hk_big_at(hak_space *space, const void *p);
-/* The record of the live block of ctx that contains p. NULL = none. */
-hk_big *hk_big_containing(const hak_ctx *ctx, const void *p);
-/* The same in a whole space. [any thread] */
+/* Whose live block p is in. NULL = none of the space. [any thread] */
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
 /* A place for a block of a slab or run that grows to n: in a freed one, of which the rest is room; or else,
  * for sizes that are copied no more, in a mapping of its own. NULL = none. */

@@ -1,32 +1,88 @@
-/* Blocks with mappings of their own, by address. */
+/* Big blocks of all contexts of a space, by address, under the lock of the space. A treap: its nodes are the
+ * records, so that it asks for no memory, and a node's priority is a hash of its address, so that it needs no
+ * random numbers and has the same form whatever came first. A look-up takes about 2 log2(n) steps. */
 #include "heap/big.h"
 
-static hk_big **bucket_of(const hak_space *s, const void *p)
+/* Mixed twice: a weaker hash of addresses at a fixed distance can rise or fall for thousands of them, and the
+ * tree would be a list. */
+static uint64_t priority(const hk_big *b)
 {
-    uint64_t h = (uint64_t)((uintptr_t)p >> 12) * 0x9E3779B97F4A7C15u;
-    return &s->big[h >> (64 - 12)];
+    uint64_t h = (uint64_t)(uintptr_t)b->p >> 12;
+    h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
+    return h ^ h >> 31;
 }
-_Static_assert(HK_BIG_BUCKETS == 1 << 12, "bucket_of takes 12 bits");
+
+static hk_big **side(hk_big *b, const char *p)
+{
+    return p < b->p ? &b->left : &b->right;
+}
+
+static void enter(hak_space *s, hk_big *b)
+{
+    hk_big **at = &s->bigs, **left = &b->left, **right = &b->right;
+    uint64_t own = priority(b);
+    while (*at && priority(*at) >= own)
+        at = side(*at, b->p);
+    hk_big *below = *at;
+    *at = b;
+    /* What was here goes to either side of it. */
+    while (below) {
+        if (below->p < b->p) {
+            *left = below;
+            left = &below->right;
+            below = *left;
+        } else {
+            *right = below;
+            right = &below->left;
+            below = *right;
+        }
+    }
+    *left = *right = NULL;
+}
+
+static void leave(hak_space *s, hk_big *b)
+{
+    hk_big **at = &s->bigs, *left = b->left, *right = b->right;
+    while (*at != b)
+        at = side(*at, b->p);
+    while (left && right) {
+        if (priority(left) >= priority(right)) {
+            *at = left;
+            at = &left->right;
+            left = *at;
+        } else {
+            *at = right;
+            at = &right->left;
+            right = *at;
+        }
+    }
+    *at = left ? left : right;
+}
+
+/* The last that begins at p or before. */
+static hk_big *find(const hak_space *s, const char *p)
+{
+    hk_big *found = NULL;
+    for (hk_big *b = s->bigs; b; b = *side(b, p))
+        if (b->p <= p) found = b;
+    return found;
+}
 
 void hk_big_enter(hak_space *s, hk_big *b)
 {
     hk_lock_take(&s->lock);
-    hk_big **at = bucket_of(s, b->p);
-    b->hash_next = *at;
-    *at = b;
-    size_t start = (uintptr_t)b->p;
+    enter(s, b);
+    uintptr_t start = (uintptr_t)b->p, end = start + hk_big_mapped(b);
     if (start < hk_get(&s->big_low)) hk_set(&s->big_low, start);
-    if (start + hk_big_mapped(b) > hk_get(&s->big_high)) hk_set(&s->big_high, start + hk_big_mapped(b));
+    if (end > hk_get(&s->big_high)) hk_set(&s->big_high, end);
     hk_lock_drop(&s->lock);
 }
 
 void hk_big_leave(hak_space *s, hk_big *b)
 {
     hk_lock_take(&s->lock);
-    hk_big **at = bucket_of(s, b->p);
-    while (*at != b)
-        at = &(*at)->hash_next;
-    *at = b->hash_next;
+    leave(s, b);
     hk_lock_drop(&s->lock);
 }
 
@@ -36,19 +92,12 @@ static bool may_be_big(const hak_space *s, const void *p)
     return (uintptr_t)p >= hk_get(&s->big_low) && (uintptr_t)p < hk_get(&s->big_high);
 }
 
-static hk_big *bucket_find(const hak_space *s, const void *p)
-{
-    hk_big *b = *bucket_of(s, p);
-    while (b && b->p != p)
-        b = b->hash_next;
-    return b;
-}
-
 hk_big *hk_big_at(hak_space *s, const void *p)
 {
     if ((uintptr_t)p & (HK_PAGE - 1) || !may_be_big(s, p)) return NULL;
     hk_lock_take(&s->lock);
-    hk_big *b = bucket_find(s, p);
+    hk_big *b = find(s, p);
+    if (b && b->p != p) b = NULL;
     hk_lock_drop(&s->lock);
     return b;
 }
@@ -63,27 +112,18 @@ hak_ctx *hk_big_owner(hak_space *s, const void *p)
 {
     if (!may_be_big(s, p)) return NULL;
     hk_lock_take(&s->lock);
-    hk_big *found = bucket_find(s, p);
-    for (unsigned i = 0; i < HK_BIG_BUCKETS && !found; i++)
-        for (hk_big *b = s->big[i]; b && !found; b = b->hash_next)
-            if ((size_t)((const char *)p - b->p) < b->size) found = b;
-    hak_ctx *owner = found && !found->cached ? found->ctx : NULL;
+    const hk_big *b = find(s, p);
+    size_t size = b ? __atomic_load_n(&b->size, __ATOMIC_RELAXED) : 0;
+    hak_ctx *owner = b && (uintptr_t)p - (uintptr_t)b->p < size && !b->cached ? b->ctx : NULL;
     hk_lock_drop(&s->lock);
     return owner;
 }
 
-hk_big *hk_big_containing(const hak_ctx *ctx, const void *p)
-{
-    hk_big *b = ctx->bigs;
-    while (b && (uintptr_t)p - (uintptr_t)b->p >= b->size)
-        b = b->next;
-    return b;
-}
-
 void hk_big_unmap_all(hak_space *s)
 {
-    if (!s->big_ready) return;
-    for (unsigned i = 0; i < HK_BIG_BUCKETS; i++)
-        for (hk_big *b = s->big[i]; b; b = b->hash_next)
-            hk_space_unmap(s, b->p, hk_big_mapped(b));
+    while (s->bigs) {
+        hk_big *b = s->bigs;
+        leave(s, b);
+        hk_space_unmap(s, b->p, hk_big_mapped(b));
+    }
 }

@@ -38,8 +38,8 @@ const hak_ctx *hk_block_owner(const hak_space *space, const void *p)
 bool hk_owns(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
-    if (!hk_root(ctx)->team) return hk_kind_at(ctx, p, &e) < 256 || hk_big_containing(ctx, p);
-    const hak_ctx *owner = p ? hk_block_owner(ctx->space, p) : NULL;
+    if (!hk_root(ctx)->team) return hk_kind_at(ctx, p, &e) < 256 || (!e && hk_big_owner(ctx->space, p) == ctx);
+    const hak_ctx *owner = hk_block_owner(ctx->space, p);
     return owner && hk_root(owner) == hk_root(ctx);
 }
 

@@ -34,8 +34,6 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     if (first && !alone) end = hk_align_up(end, HK_PAGE);
     l.more = end;
     if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
-    l.big = end;
-    if (first && !alone) end += HK_BIG_BUCKETS * sizeof(hk_big *);
     l.units = end;
     return l;
 }

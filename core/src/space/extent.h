@@ -8,7 +8,7 @@
 
 /* Offsets of an extent's arrays. The head of the space is in the page where slabs and map begin. */
 typedef struct hk_layout {
-    size_t slabs, head, map, chunks, bits, labels, more, big, units;
+    size_t slabs, head, map, chunks, bits, labels, more, units;
     size_t label_units; /* in a caller's buffer: the last units, which can hold all label bytes */
 } hk_layout;
 

@@ -233,7 +233,6 @@ hak_space *hak_space_new(const hak_space_options *given)
     s->extent.owned = !o->buffer;
     s->next_id = 1 + (uint32_t)units;
     s->more = (hk_extent *)(void *)(p + skip + l.more);
-    s->big = (hk_big **)(void *)(p + skip + l.big);
     hk_set(&s->big_low, SIZE_MAX);
     hk_set(&s->reserved_bytes, n);
     return s;

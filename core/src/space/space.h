@@ -13,7 +13,7 @@
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
 enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
-enum { HK_EXTENTS = 32, HK_BIG_BUCKETS = 4096, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
+enum { HK_EXTENTS = 32, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
 
 /* A unit's number in its space; 0 = none. Extents number their units consecutively. */
 typedef uint32_t hk_unit_id;
@@ -100,8 +100,7 @@ struct hak_space {
     uint64_t tick_ns;
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
-    hk_big **big;                 /* hash by address of blocks with mappings of their own */
-    atomic_bool big_ready;        /* the hash is committed */
+    hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
 };
 
