@@ -1,0 +1,241 @@
+#define _GNU_SOURCE
+#include "common/profile_json.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- Numbers of frames ---------------------------------------------------------------------------- */
+
+/* Not from malloc: the report may be written where its lock is held. NULL = none to be had. */
+static void *pages(size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static size_t keys_size(size_t room)
+{
+    return room * sizeof(uintptr_t);
+}
+
+/* Half of the slots stay free. */
+static size_t slots_size(size_t room)
+{
+    return 2 * room * sizeof(uint32_t);
+}
+
+static uint32_t *slot_of(const hkc_frames *f, uintptr_t key)
+{
+    uint64_t hash = (uint64_t)key * 0x9E3779B97F4A7C15u;
+    for (size_t i = (size_t)(hash >> 32) & (2 * f->room - 1);; i = (i + 1) & (2 * f->room - 1))
+        if (!f->slots[i] || f->keys[f->slots[i] - 1] == key) return &f->slots[i];
+}
+
+static bool grow(hkc_frames *f)
+{
+    hkc_frames larger = {.room = f->room ? 2 * f->room : 4096, .count = f->count};
+    if (larger.room > UINT32_MAX / 2) return false;
+    larger.keys = pages(keys_size(larger.room));
+    larger.slots = pages(slots_size(larger.room));
+    if (!larger.keys || !larger.slots) {
+        hkc_frames_close(&larger);
+        return false;
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        larger.keys[i] = f->keys[i];
+        *slot_of(&larger, f->keys[i]) = (uint32_t)i + 1;
+    }
+    hkc_frames_close(f);
+    *f = larger;
+    return true;
+}
+
+/* false = no memory. */
+static bool number(hkc_frames *f, uintptr_t key, size_t *n)
+{
+    if (f->count == f->room && !grow(f)) {
+        f->lost = true;
+        return false;
+    }
+    uint32_t *slot = slot_of(f, key);
+    if (!*slot) {
+        f->keys[f->count] = key;
+        *slot = (uint32_t)++f->count;
+    }
+    *n = *slot - 1;
+    return true;
+}
+
+void hkc_frames_open(hkc_frames *f)
+{
+    *f = (hkc_frames){0};
+}
+
+void hkc_frames_close(hkc_frames *f)
+{
+    if (f->keys) munmap(f->keys, keys_size(f->room));
+    if (f->slots) munmap(f->slots, slots_size(f->room));
+    *f = (hkc_frames){0};
+}
+
+/* ---- Stacks and frames ---------------------------------------------------------------------------- */
+
+static const char *const kinds[] = {"unknown", "small-frequent", "medium", "large-infrequent"};
+
+static void lifetime(hkc_json *w, const double *count, size_t n)
+{
+    while (n > 0 && !(count[n - 1] > 0))
+        n--;
+    if (n == 0) return;
+    hkc_json_array(w, "lifetime");
+    for (size_t i = 0; i < n; i++)
+        hkc_json_number(w, NULL, count[i]);
+    hkc_json_end(w);
+}
+
+void hkc_profile_stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, const char *label)
+{
+    size_t n;
+    hkc_json_object(w, NULL);
+    hkc_json_size(w, "id", s->id);
+    hkc_json_text(w, "label", label && *label ? label : "unlabelled");
+    hkc_json_array(w, "frames");
+    for (unsigned i = 0; i < s->depth; i++)
+        if (number(f, s->frames[i], &n)) hkc_json_size(w, NULL, n);
+    if (s->depth == 0 && s->site && number(f, s->site, &n)) hkc_json_size(w, NULL, n);
+    hkc_json_end(w);
+    hkc_json_size(w, "samples", s->samples);
+    hkc_json_size(w, "live_samples", s->live_samples);
+    hkc_json_number(w, "alloc_blocks", s->alloc_blocks);
+    hkc_json_number(w, "alloc_bytes", s->alloc_bytes);
+    hkc_json_number(w, "alloc_bytes_error", s->alloc_bytes_error);
+    hkc_json_number(w, "live_blocks", s->live_blocks);
+    hkc_json_number(w, "live_bytes", s->live_bytes);
+    hkc_json_number(w, "live_bytes_error", s->live_bytes_error);
+    hkc_json_number(w, "peak_blocks", s->peak_blocks);
+    hkc_json_number(w, "peak_bytes", s->peak_bytes);
+    hkc_json_number(w, "peak_bytes_error", s->peak_bytes_error);
+    hkc_json_number(w, "mean_bytes", s->mean_bytes);
+    hkc_json_size(w, "largest_bytes", s->largest_bytes);
+    hkc_json_number(w, "age_ns", s->age_ns);
+    lifetime(w, s->lifetime, sizeof s->lifetime / sizeof s->lifetime[0]);
+    hkc_json_number(w, "grown_blocks", s->grown_blocks);
+    hkc_json_number(w, "grown_bytes", s->grown_bytes);
+    hkc_json_text(w, "class", (unsigned)s->kind < 4 ? kinds[s->kind] : kinds[0]);
+    hkc_json_bool(w, "long_lived", s->long_lived);
+    hkc_json_end(w);
+}
+
+void hkc_profile_frames_json(hkc_json *w, const hkc_frames *f, hkc_frame_fn *name, void *user)
+{
+    hkc_json_array(w, "frames");
+    for (size_t i = 0; i < f->count; i++) {
+        hkc_frame frame = {0};
+        if (name) name(user, f->keys[i], &frame);
+        else frame.native = true;
+        hkc_json_object(w, NULL);
+        if (frame.function) {
+            hkc_json_text(w, "function", frame.function);
+        } else {
+            char address[2 + 2 * sizeof(uintptr_t)];
+            size_t at = sizeof address;
+            for (uintptr_t rest = f->keys[i]; rest || at == sizeof address; rest >>= 4)
+                address[--at] = "0123456789abcdef"[rest & 15];
+            address[--at] = 'x';
+            address[--at] = '0';
+            hkc_json_text_n(w, "function", address + at, sizeof address - at);
+        }
+        if (frame.file) hkc_json_text(w, "file", frame.file);
+        if (frame.line > 0) hkc_json_integer(w, "line", frame.line);
+        if (frame.module) hkc_json_text(w, "module", frame.module);
+        hkc_json_text(w, "kind", frame.native ? "native" : "interpreter");
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+}
+
+/* ---- The profile of a context --------------------------------------------------------------------- */
+
+typedef struct visit {
+    hkc_json *w;
+    const hak_ctx *ctx;
+    hkc_frames frames;
+} visit;
+
+static bool each_stack(void *user, const hak_profile_stack *stack)
+{
+    visit *v = user;
+    hkc_profile_stack_json(v->w, &v->frames, stack, hak_label_name(v->ctx, stack->label));
+    return !v->w->error;
+}
+
+static bool each_growth(void *user, const hak_profile_growth *g)
+{
+    hkc_json *w = user;
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "kind", g->leak ? "leak" : "growth");
+    hkc_json_size(w, "stack", g->stack);
+    hkc_json_text(w, "evidence", g->evidence);
+    hkc_json_number(w, "bytes_a_window", g->bytes_a_window);
+    hkc_json_number(w, "low", g->low);
+    hkc_json_number(w, "high", g->high);
+    hkc_json_number(w, "freed_share", g->freed_share);
+    hkc_json_size(w, "windows", g->windows);
+    hkc_json_end(w);
+    return !w->error;
+}
+
+static int marks(hkc_json *w, const hak_ctx *ctx)
+{
+    int there = hak_profile_marks(ctx, NULL, 0);
+    if (there <= 0) return 0;
+    const size_t size = (size_t)there * sizeof(hak_profile_window);
+    hak_profile_window *all = pages(size);
+    if (!all) return ENOMEM;
+    for (int i = 0; i < there; i++)
+        all[i].size = sizeof *all;
+    int now = hak_profile_marks(ctx, all, (size_t)there);
+    hkc_json_array(w, "marks");
+    for (int i = 0; i < now && i < there; i++) {
+        hkc_json_object(w, NULL);
+        hkc_json_text(w, "name", all[i].name);
+        hkc_json_size(w, "at_ns", all[i].at_ns);
+        hkc_json_size(w, "live_bytes", all[i].live_bytes);
+        hkc_json_size(w, "committed_bytes", all[i].committed_bytes);
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+    munmap(all, size);
+    return 0;
+}
+
+int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user)
+{
+    hak_profile_info info = {.size = sizeof info};
+    if (hak_profile_stats(ctx, &info) != 0) return 0;
+    hkc_json_object(w, "profile");
+    hkc_json_text(w, "mode", info.mode == HAK_PROFILE_EXACT ? "exact" : "sampled");
+    hkc_json_bool(w, "running", info.running);
+    hkc_json_size(w, "mean_bytes", info.mean);
+    hkc_json_size(w, "samples", info.samples);
+    hkc_json_size(w, "dropped_stacks", info.dropped_stacks);
+    hkc_json_size(w, "dropped_samples", info.dropped_samples);
+    hkc_json_size(w, "table_bytes", info.table_bytes);
+    hkc_json_size(w, "started_ns", info.started_ns);
+    hkc_json_end(w);
+
+    visit v = {.w = w, .ctx = ctx};
+    hkc_frames_open(&v.frames);
+    hkc_json_array(w, "stacks");
+    hak_profile_visit(ctx, each_stack, &v);
+    hkc_json_end(w);
+    hkc_profile_frames_json(w, &v.frames, name, user);
+    int error = v.frames.lost ? ENOMEM : 0;
+    hkc_frames_close(&v.frames);
+    int marks_error = marks(w, ctx);
+    hkc_json_array(w, "verdicts");
+    hak_profile_grown(ctx, each_growth, w);
+    hkc_json_end(w);
+    return error ? error : marks_error;
+}

@@ -1,0 +1,42 @@
+/* The profile of a context as members of its object in a report (report_json.h). The frames of a profile are
+ * numbers; who made them names them here, when the report is written. */
+#ifndef HKC_PROFILE_JSON_H
+#define HKC_PROFILE_JSON_H
+
+#include "common/json.h"
+
+#include <hakmem/profile.h>
+
+typedef struct hkc_frame {
+    const char *function, *file; /* NULL = not known; they stay until the next call */
+    const char *module;          /* library, package or guest; NULL = not known */
+    int line;                    /* 0 = not known */
+    bool native;                 /* machine code; else of an interpreter */
+} hkc_frame;
+
+/* What is known of a frame; *out is zero before. */
+typedef void hkc_frame_fn(void *user, uintptr_t frame, hkc_frame *out);
+
+/* Members "profile", "stacks", "frames", "marks", "verdicts" of the object that is open, a context's. Nothing
+ * is written where the context never had a profile. 0 = all was written; ENOMEM = some stacks lack frames. A
+ * stack without frames has its site as the only one. */
+int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user);
+
+/* The parts of it, for bindings that have stacks of their own: frames get numbers in the order in which they
+ * are met, so the array "stacks" comes before "frames". */
+typedef struct hkc_frames {
+    uintptr_t *keys; /* by number */
+    uint32_t *slots; /* a hash table of numbers + 1 */
+    size_t count, room;
+    bool lost; /* no memory for one */
+} hkc_frames;
+
+void hkc_frames_open(hkc_frames *frames); /* no memory is taken before the first number */
+void hkc_frames_close(hkc_frames *frames);
+/* An element of the array "stacks". label: its name; "" and NULL = "unlabelled". */
+void hkc_profile_stack_json(hkc_json *w, hkc_frames *frames, const hak_profile_stack *stack,
+                            const char *label);
+/* The array "frames". */
+void hkc_profile_frames_json(hkc_json *w, const hkc_frames *frames, hkc_frame_fn *name, void *user);
+
+#endif

@@ -1,0 +1,158 @@
+#include "common/report_json.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEXT = 4096 };
+
+/* A file of a process in /proc, up to TEXT - 1 bytes and a 0 behind them. */
+static size_t read_proc(pid_t pid, const char *name, char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+    for (ssize_t more = 1; fd >= 0 && more > 0 && n < TEXT - 1; n += more > 0 ? (size_t)more : 0)
+        more = read(fd, text + n, TEXT - 1 - n);
+    if (fd >= 0) close(fd);
+    text[n] = '\0';
+    return n;
+}
+
+static void command(hkc_json *w, pid_t pid)
+{
+    char text[TEXT];
+    const size_t n = read_proc(pid, "cmdline", text);
+    hkc_json_array(w, "command");
+    for (size_t at = 0; at < n; at += strlen(text + at) + 1)
+        hkc_json_text(w, NULL, text + at);
+    hkc_json_end(w);
+}
+
+/* A line of /proc/PID/status, "VmHWM:   1234 kB"; 0 = it is not there. */
+static uint64_t kilobytes(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    uint64_t n = 0;
+    if (!at) return 0;
+    for (at += strlen(name); *at == ' ' || *at == '\t' || *at == ':';)
+        at++;
+    for (; *at >= '0' && *at <= '9'; at++)
+        n = n * 10 + (uint64_t)(*at - '0');
+    return n * 1024;
+}
+
+static void memory(hkc_json *w, pid_t pid)
+{
+    char text[TEXT];
+    read_proc(pid, "status", text);
+    hkc_json_object(w, "memory");
+    hkc_json_size(w, "resident_bytes", kilobytes(text, "\nVmRSS"));
+    hkc_json_size(w, "peak_resident_bytes", kilobytes(text, "\nVmHWM"));
+    hkc_json_size(w, "anonymous_bytes", kilobytes(text, "\nRssAnon"));
+    hkc_json_end(w);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+void hkc_report_json_begin(hkc_json *w, const hkc_report_process *p)
+{
+    const pid_t pid = p->pid ? p->pid : getpid();
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "schema", "hakmem-report/1");
+    hkc_json_text(w, "hakmem", hak_version());
+    hkc_json_object(w, "process");
+    command(w, pid);
+    hkc_json_integer(w, "pid", pid);
+    hkc_json_integer(w, "parent", p->parent ? p->parent : getppid());
+    hkc_json_object(w, "runtime");
+    hkc_json_text(w, "name", p->runtime);
+    hkc_json_text(w, "version", p->version);
+    hkc_json_end(w);
+    hkc_json_integer(w, "time", (int64_t)time(NULL));
+    hkc_json_size(w, "now_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    hkc_json_number(w, "cpu_seconds", p->cpu_seconds > 0 ? p->cpu_seconds : cpu_seconds());
+    hkc_json_end(w);
+    memory(w, pid);
+    hkc_json_array(w, "contexts");
+}
+
+void hkc_report_json_contexts_end(hkc_json *w)
+{
+    hkc_json_end(w);
+}
+
+void hkc_report_json_end(hkc_json *w)
+{
+    hkc_json_end(w);
+    hkc_json_end(w);
+}
+
+static void stats(hkc_json *w, const hak_ctx *ctx)
+{
+    hak_stats s = {.size = sizeof s};
+    if (hak_ctx_stats(ctx, &s) != 0) return;
+    hkc_json_object(w, "stats");
+    hkc_json_size(w, "live_bytes", s.live_bytes);
+    hkc_json_size(w, "live_blocks", s.live_blocks);
+    hkc_json_size(w, "peak_bytes", s.peak_bytes);
+    hkc_json_size(w, "committed_bytes", s.committed_bytes);
+    hkc_json_size(w, "metadata_bytes", s.metadata_bytes);
+    hkc_json_size(w, "cached_bytes", s.cached_bytes);
+    hkc_json_size(w, "released_bytes", s.released_bytes);
+    hkc_json_size(w, "reserved_bytes", s.reserved_bytes);
+    hkc_json_size(w, "idle_bytes", s.idle_bytes);
+    hkc_json_size(w, "big_bytes", s.big_bytes);
+    hkc_json_size(w, "big_blocks", s.big_blocks);
+    hkc_json_size(w, "soft_limit", s.soft_limit);
+    hkc_json_size(w, "hard_limit", s.hard_limit);
+    hkc_json_size(w, "failures", s.failures);
+    hkc_json_size(w, "os_calls", s.os_calls);
+    hkc_json_end(w);
+}
+
+static void labels(hkc_json *w, const hak_ctx *ctx)
+{
+    hak_label_info info[HAK_LABELS_MAX + 1];
+    int n = hak_labels_stats(ctx, info, HAK_LABELS_MAX + 1);
+    hkc_json_array(w, "labels");
+    for (int i = 0; i < n && i <= HAK_LABELS_MAX; i++) {
+        if (info[i].live_blocks == 0) continue;
+        hkc_json_object(w, NULL);
+        hkc_json_text(w, "name", info[i].label ? info[i].name : "unlabelled");
+        hkc_json_size(w, "live_bytes", info[i].live_bytes);
+        hkc_json_size(w, "live_blocks", info[i].live_blocks);
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+}
+
+void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx)
+{
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "name", name ? name : hak_ctx_name(ctx));
+    stats(w, ctx);
+    labels(w, ctx);
+}
+
+void hkc_report_json_point(hkc_json *w, uint64_t at_ns, size_t live, size_t committed, size_t resident)
+{
+    hkc_json_object(w, NULL);
+    hkc_json_size(w, "at_ns", at_ns);
+    hkc_json_size(w, "live_bytes", live);
+    hkc_json_size(w, "committed_bytes", committed);
+    if (resident) hkc_json_size(w, "resident_bytes", resident);
+    hkc_json_end(w);
+}

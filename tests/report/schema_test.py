@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""What the writers write is what report.schema.json says, and the schema refuses what it should."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+try:
+    import fastjsonschema
+except ImportError:
+    print("fastjsonschema is not there: the registry of Python packages was out of reach at configure time")
+    sys.exit(77)
+
+SOURCE = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((SOURCE / "bindings/report/report.schema.json").read_text())
+VALID = fastjsonschema.compile(SCHEMA)
+
+
+def written():
+    done = subprocess.run([os.environ["REPORT_WRITE"]], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.decode("utf-8"))
+
+
+class Schema(unittest.TestCase):
+    def test_a_written_report_is_valid_and_complete(self):
+        report = VALID(written())
+        self.assertEqual(report["schema"], "hakmem-report/1")
+        self.assertEqual(report["process"]["command"], [os.environ["REPORT_WRITE"]])
+        self.assertGreater(report["memory"]["resident_bytes"], 0)
+        first, second = report["contexts"]
+        self.assertEqual(first["name"], 'first "one"\ufffd')
+        self.assertEqual({label["name"] for label in first["labels"]}, {"unlabelled", "string", "table"})
+        self.assertEqual(first["stats"]["live_blocks"], 100)
+        self.assertEqual(sum(label["live_bytes"] for label in first["labels"]), first["stats"]["live_bytes"])
+        self.assertEqual(second["labels"], [])
+
+    def test_the_schema_refuses(self):
+        good = written()
+        stack = {"frames": [0], "live_blocks": 1, "live_bytes": 2}
+        good["contexts"][1] |= {"stacks": [stack], "frames": [{"function": "f", "kind": "native"}]}
+        VALID(good)
+        for path, value in (
+            (("schema",), "hakmem-report/2"),
+            (("process", "pid"), "7"),
+            (("contexts", 0, "stats", "live_bytes"), -1),
+            (("contexts", 0, "labels", 0, "name"), None),
+            (("contexts", 1, "stacks", 0, "frames"), ["f"]),
+            (("contexts", 1, "stacks", 0, "live_bytes"), "many"),
+            (("contexts", 1, "frames", 0, "kind"), "other"),
+            (("contexts", 1, "frames"), None),
+        ):
+            bad = copy.deepcopy(good)
+            at = bad
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = value
+            with self.subTest(path=path), self.assertRaises(fastjsonschema.JsonSchemaValueException):
+                VALID(bad)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
