@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""snippets_test.py PAGE SOURCE CC LIBRARY: the C of a page compiles, runs and prints what the page says.
+
+```c NAME top     goes to the top of the program NAME
+```c NAME         goes into its main, in the order of the page
+```output NAME    what the program prints, all such blocks together
+```c from=FILE    is found in that file as it is
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PAGE, SOURCE, CC, LIBRARY = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+BLOCK = re.compile(r"^```(c|output)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
+
+
+class Program:
+    def __init__(self):
+        self.top = self.body = self.output = ""
+
+
+def read(text):
+    """The programs of a page by name, and its excerpts as pairs of file and text."""
+    programs, excerpts = {}, []
+    for kind, words, code in BLOCK.findall(text):
+        words = words.split()
+        if not words:
+            raise ValueError(f"no name: {code}")
+        if words[0].startswith("from="):
+            excerpts.append((words[0][5:], code))
+            continue
+        program = programs.setdefault(words[0], Program())
+        if kind == "output":
+            program.output += code
+        elif words[1:] == ["top"]:
+            program.top += code
+        else:
+            program.body += code
+    return programs, excerpts
+
+
+class Snippets(unittest.TestCase):
+    def test_programs(self):
+        programs, _ = read(PAGE.read_text())
+        self.assertGreater(len(programs), 0)
+        for name, program in programs.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                source = Path(folder) / f"{name}.c"
+                source.write_text(f"{program.top}\nint main(void)\n{{\n{program.body}\nreturn 0;\n}}\n")
+                command = [CC, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", source]
+                command += [f"-I{SOURCE}/core/include", LIBRARY, "-pthread", "-o", f"{folder}/program"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = subprocess.run([f"{folder}/program"], capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (0, program.output), done.stderr)
+
+    def test_excerpts(self):
+        for name, code in read(PAGE.read_text())[1]:
+            with self.subTest(name):
+                self.assertIn(code, (SOURCE / name).read_text())
+
+    def test_every_block_of_c_is_seen(self):
+        self.assertEqual(PAGE.read_text().count("```c"), len(re.findall(r"^```c [^\n]+$", PAGE.read_text(), re.M)))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
