@@ -180,3 +180,22 @@ TEST_CASE("no told size makes a block of a pointer that is none")
     CHECK(hak_realloc_sized(ctx, nullptr, 0, 40) != nullptr);
     CHECK(errors.take() == "");
 }
+
+TEST_CASE("with HAK_DEBUG_CHECK the size of an aligned block of no bytes is 0, whatever it lies in")
+{
+    TestSpace s;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    options.debug = HAK_DEBUG_CHECK;
+    TestCtx ctx(s.space, &options);
+    for (size_t align = 1; align <= 4 * MiB; align *= 2) {
+        INFO("align " << align);
+        hak_free_sized(ctx, hak_aligned_alloc(ctx, align, 0), 0);
+        CHECK(errors.take() == "");
+        hak_free_sized(ctx, hak_aligned_alloc(ctx, align, 0), 1);
+        CHECK(errors.take() == "HAK_E_SIZE");
+        hak_free_sized(ctx, hak_aligned_alloc(ctx, align, 5), 5);
+        CHECK(errors.take() == "");
+    }
+    require_sound(ctx);
+}

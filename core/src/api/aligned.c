@@ -28,21 +28,18 @@ static bool align_wrong(hak_ctx *ctx, size_t align)
     return true;
 }
 
-static void *alloc_rounded(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
-{
-    if (align_wrong(ctx, align)) return hk_fail(ctx);
-    if (align <= 16 && n <= HK_SMALL_MAX)
-        return hak_alloc_cs(ctx, align <= 8 ? n : hk_align_up(n ? n : 1, 16), label, site);
-    if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, hk_max(n, 1), label, site, zero);
-    return hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label);
-}
-
-/* *zero tells whether the block reads as zero. */
+/* *zero tells whether the block reads as zero. What was asked for is noted once: large blocks have it. */
 static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     *zero = false;
-    void *p = alloc_rounded(ctx, align, n, label, site, zero);
-    return hk_check_new(ctx, p, n);
+    if (align_wrong(ctx, align)) return hk_fail(ctx);
+    if (align <= 16 && n <= HK_SMALL_MAX) {
+        size_t rounded = align <= 8 ? n : hk_align_up(n ? n : 1, 16);
+        void *p = hak_alloc_cs(ctx, rounded, label, site);
+        return rounded == n ? p : hk_check_new(ctx, p, n);
+    }
+    if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, n, label, site, zero);
+    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label), n);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -60,10 +57,7 @@ void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, 
                             hak_site site)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, n, &total)) {
-        hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
-        return hk_fail(ctx);
-    }
+    if (!hk_total(ctx, count, n, &total)) return NULL;
     bool zero;
     void *p = alloc(ctx, align, total, label, site, &zero);
     return p && !zero ? memset(p, 0, total) : p;
@@ -98,29 +92,21 @@ static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
     return size <= least || (!ctx->checked && size - least <= HK_ROOM(size));
 }
 
-enum { KEEP = -1 }; /* in place of a label: that of the block */
-
-static void *keep(const hak_ctx *ctx, void *p, int label)
-{
-    if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
-    return p;
-}
-
 static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
 {
-    if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == KEEP ? 0 : (hak_label)label, site);
+    if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     if (align_wrong(ctx, align)) return hk_fail(ctx);
     /* Those above 32 KiB are all at page boundaries. */
     if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
-        return label == KEEP ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
+        return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->failures);
     if (HK_UNLIKELY(size == 0)) {
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
     bool fits = n <= size && (uintptr_t)p % align == 0;
-    if (fits && stays(ctx, align, size, n)) return keep(ctx, hk_check_new(ctx, p, n), label);
-    hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    if (fits && stays(ctx, align, size, n)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
         memcpy(q, p, hk_min(size, n));
@@ -129,7 +115,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     }
     if (!fits) return NULL;
     hk_set(&ctx->failures, failures); /* the caller sees no NULL */
-    return keep(ctx, hk_check_new(ctx, p, n), label);
+    return hk_stay(ctx, hk_check_new(ctx, p, n), label);
 }
 
 void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label, hak_site site)
@@ -139,5 +125,5 @@ void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_
 
 void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n)
 {
-    return reallocate(ctx, p, align, n, KEEP, 0);
+    return reallocate(ctx, p, align, n, HK_KEEP_LABEL, 0);
 }

@@ -121,7 +121,8 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         void **top = bin->top;
         if (HK_LIKELY(top < bin->hi)) {
             *top = p;
-            atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+            /* For who forks between the two: see shared/thread_heap.h. */
+            atomic_signal_fence(memory_order_release);
             bin->top = top + 1;
             return;
         }
@@ -271,7 +272,7 @@ static HK_COLD void *absurd(hak_ctx *ctx)
 
 static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
-    if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, n, label, zero);
+    if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, hk_max(n, 1), label, zero);
     return hk_big_alloc(ctx, align, n, label, site, zero);
 }
 
@@ -295,10 +296,7 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
 void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, n, &total)) {
-        hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
-        return hk_fail(ctx);
-    }
+    if (!hk_total(ctx, count, n, &total)) return NULL;
     if (total > HK_SMALL_MAX) {
         bool zero;
         void *p = hk_alloc_large(ctx, HK_PAGE, total, label, site, &zero);

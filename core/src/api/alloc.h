@@ -2,7 +2,8 @@
 #ifndef HK_ALLOC_H
 #define HK_ALLOC_H
 
-#include "heap/ctx.h"
+#include "api/errors.h"
+#include "heap/block.h"
 
 HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 /* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
@@ -11,5 +12,23 @@ HK_NOINLINE void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
 /* Of a slab of the class, never packed. */
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label);
+
+/* count * n. false = it overflows, which is reported and counted. */
+HK_INLINE bool hk_total(hak_ctx *ctx, size_t count, size_t n, size_t *total)
+{
+    if (HK_LIKELY(!__builtin_mul_overflow(count, n, total))) return true;
+    hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
+    hk_fail(ctx);
+    return false;
+}
+
+enum { HK_KEEP_LABEL = -1 }; /* in place of a label: that of the block */
+
+/* A block that is reallocated stays where it is. */
+HK_INLINE void *hk_stay(const hak_ctx *ctx, void *p, int label)
+{
+    if (label != HK_KEEP_LABEL && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
+    return p;
+}
 
 #endif

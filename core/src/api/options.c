@@ -5,8 +5,7 @@
 
 void hak_options_init(hak_options *o, size_t size)
 {
-    memset(o, 0, size);
-    o->size = size;
+    hk_sized_init(o, size);
 }
 
 const char *hk_options_read(hak_options *o, hak_tuning *t, const hak_options *given)

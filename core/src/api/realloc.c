@@ -37,15 +37,6 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
 
 static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t n, int label, hak_site site);
 
-enum { KEEP = -1 }; /* in place of a label: that of the block */
-
-/* The block stays where it is. */
-HK_INLINE void *keep(const hak_ctx *ctx, void *p, int label)
-{
-    if (label != KEEP && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
-    return p;
-}
-
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
 static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
 {
@@ -72,12 +63,13 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     uint8_t *labels = __atomic_load_n(&to->labels, __ATOMIC_ACQUIRE);
     if (labels) {
         const uint8_t *old = __atomic_load_n(&from->labels, __ATOMIC_ACQUIRE);
-        if (label == KEEP) label = old ? old[(uintptr_t)p >> from->shift] : 0;
+        if (label == HK_KEEP_LABEL) label = old ? old[(uintptr_t)p >> from->shift] : 0;
         labels[(uintptr_t)q >> to->shift] = (uint8_t)label;
     }
     to->top--;
     *from->top = p;
-    atomic_signal_fence(memory_order_release); /* for who forks between the two, see heap.h */
+    /* For who forks between the two: see shared/thread_heap.h. */
+    atomic_signal_fence(memory_order_release);
     from->top++;
     return q;
 }
@@ -173,7 +165,7 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
 /* old: the size told, or HAK_NONE. */
 static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
-    if (!p) return hak_alloc_cs(ctx, n, label == KEEP ? 0 : (hak_label)label, site);
+    if (!p) return hak_alloc_cs(ctx, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p);
     if (HK_UNLIKELY(size == 0)) {
         hk_misuse(ctx, p);
@@ -187,8 +179,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     bool apart = grows_apart(ctx, p, size, n);
     void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
-    if (q) return keep(ctx, hk_check_new(ctx, q, n), label);
-    hak_label given = label != KEEP ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    if (q) return hk_stay(ctx, hk_check_new(ctx, q, n), label);
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
     if (apart) q = regrow(ctx, n, given, site);
@@ -203,7 +195,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
     if (!q) {
         if (n > size) return NULL;
-        return keep(ctx, hk_check_new(ctx, p, n), label);
+        return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     }
     bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
     if (peak && n > size && size <= HK_RUN_MAX) size = move_end(ctx, p, q, size);
@@ -219,14 +211,14 @@ static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int l
     /* What sizes in between round to stays in its class, too. */
     if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !ctx->checked) {
         n = hk_align_up(n ? n : 1, 16);
-        if (stays_in_slab(ctx, p, n)) return keep(ctx, p, label);
+        if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);
     }
     uint32_t kind = hk_kind_in_window(ctx, p);
     if (HK_LIKELY(kind < HK_SMALL_CLASSES)) {
         void *q = move_at_hand(ctx, kind, p, n, label);
         if (HK_LIKELY(q)) return q;
     } else if (kind == HK_KIND_PACKED) {
-        if (stays_packed(ctx, p, n)) return keep(ctx, p, label);
+        if (stays_packed(ctx, p, n)) return hk_stay(ctx, p, label);
     } else if (ctx->role == HK_ROOT) {
         return move_by_root(ctx, p, old, n, label, site);
     }
@@ -238,12 +230,12 @@ static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t
 {
     hak_ctx *heap = hk_heap_here(root);
     if (HK_LIKELY(heap))
-        return stays_in_slab(heap, p, n) ? keep(heap, p, label) : move(heap, p, old, n, label, site);
+        return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move(heap, p, old, n, label, site);
     size_t size = hak_usable_size(root, p);
     if (p && size == 0) hk_misuse(root, p);
     if (n > size || size == 0) return hk_fail(root);
     hk_check_new(root, p, n);
-    return keep(root, p, label);
+    return hk_stay(root, p, label);
 }
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
@@ -258,7 +250,7 @@ void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
-    return move(ctx, p, HAK_NONE, n, KEEP, 0);
+    return move(ctx, p, HAK_NONE, n, HK_KEEP_LABEL, 0);
 }
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
@@ -273,5 +265,5 @@ void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_labe
 void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
-    return move(ctx, p, old, n, KEEP, 0);
+    return move(ctx, p, old, n, HK_KEEP_LABEL, 0);
 }

@@ -162,13 +162,19 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
     return true;
 }
 
+/* Whether the block is in the magazine: not live. */
+static bool at_hand(const hk_bin *bin, const void *p)
+{
+    for (void **at = bin->lo; at < bin->top; at++)
+        if (*at == p) return true;
+    return false;
+}
+
 static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, void *user)
 {
     hk_extent *e = hk_extent_of_slab(ctx->space, s);
     char *p = hk_slab_start(e, s);
-    const hk_bin *bin = &ctx->bins[s->kind];
-    for (void **at = bin->lo; at < bin->top; at++)
-        if (*at == p) return true;
+    if (at_hand(&ctx->bins[s->kind], p)) return true;
     unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
     hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, hk_label_known(ctx, label), 0};
     return fn(user, &block);
@@ -185,11 +191,7 @@ static bool visit_packed(void *user, const hak_block *block)
 {
     const visitor *v = user;
     unsigned class = hk_class_of(block->size);
-    if (hk_packed_keeps(v->ctx, class)) {
-        const hk_bin *bin = &v->ctx->bins[class];
-        for (void **at = bin->lo; at < bin->top; at++)
-            if (*at == block->p) return true;
-    }
+    if (hk_packed_keeps(v->ctx, class) && at_hand(&v->ctx->bins[class], block->p)) return true;
     return v->fn(v->user, block);
 }
 

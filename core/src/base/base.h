@@ -89,6 +89,9 @@ HK_INLINE void hk_write(uint32_t *word, uint32_t v)
     __atomic_store_n(word, v, __ATOMIC_RELEASE);
 }
 
+/* A struct that begins with its size, all else 0. */
+void hk_sized_init(void *to, size_t size);
+
 /* Counters that other threads may read: plain moves, no locked instruction. */
 typedef _Atomic size_t hk_counter;
 

@@ -1,6 +1,12 @@
 /* Structs of the interface that begin with their size, of any version of the header. */
 #include "base/base.h"
 
+void hk_sized_init(void *to, size_t size)
+{
+    memset(to, 0, size);
+    memcpy(to, &size, sizeof size);
+}
+
 bool hak_sized_copy(void *to, size_t known, const void *from)
 {
     size_t size;

@@ -34,8 +34,7 @@ static const hak_tuning presets[MODES][WORKLOADS] = {
 
 void hak_tuning_init(hak_tuning *t, size_t size)
 {
-    memset(t, 0, size);
-    t->size = size;
+    hk_sized_init(t, size);
 }
 
 /* The first n words but the size. */

@@ -92,7 +92,7 @@ struct hak_ctx {
     uint32_t *map;
     uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
     bool checked;                       /* debug or retired: frees take the slow path */
-    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: see heap.h */
+    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: HK_ROOT, HK_HEAP */
     hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
     _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
@@ -154,6 +154,12 @@ HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
 
 /* What a unit costs beside its own bytes and its bitmap: slab record, map entry. */
 enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
+
+/* What goes into bin->labels for blocks of this area. */
+HK_INLINE uint8_t *hk_labels_of(const hak_ctx *ctx, unsigned area)
+{
+    return ctx->labelled ? ctx->extent->labels[area] : NULL;
+}
 
 HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
 {

@@ -128,12 +128,8 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
     void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
-    bin->slots = bin->top = bin->lo = slots;
-    bin->hi = slots + cap;
-    bin->kind = (uint8_t) class;
-    bin->cap = (uint8_t)cap;
-    bin->shift = hk_area_shift[HK_AREA_PACKED];
-    bin->labels = ctx->labelled ? ctx->extent->labels[HK_AREA_PACKED] : NULL;
+    hk_magazine_set(bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
+                    hk_labels_of(ctx, HK_AREA_PACKED));
     ctx->packed.kept[class / 64] |= UINT64_C(1) << (class % 64);
     if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
     return true;

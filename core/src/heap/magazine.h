@@ -19,6 +19,19 @@ HK_INLINE void *hk_magazine_pop(hk_bin *bin, hak_label label)
     return p;
 }
 
+/* The bin gets a magazine of `cap` slots, empty, for blocks of this kind. labels: see hk_bin; NULL = the context
+ * has none. */
+HK_INLINE void hk_magazine_set(hk_bin *bin, void **slots, unsigned cap, unsigned kind, unsigned shift,
+                               uint8_t *labels)
+{
+    bin->slots = bin->top = bin->lo = slots;
+    bin->hi = slots + cap;
+    bin->kind = (uint8_t)kind;
+    bin->cap = (uint8_t)cap;
+    bin->shift = (uint8_t)shift;
+    bin->labels = labels;
+}
+
 /* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
 HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
 {

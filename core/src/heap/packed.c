@@ -515,8 +515,8 @@ static bool keep(hak_ctx *ctx, unsigned class, char *p, size_t size)
     if (size != hk_classes[class].size || (size % 16 == 0 && (uintptr_t)p % 16)) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, class))) {
-        size_t hard = hk_quota_least(ctx->quota, hk_get(&ctx->hard));
         if (bin->slots || ctx->packed.heat[class] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
+        size_t hard = hk_quota_least(ctx->quota, hk_get(&ctx->hard));
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, class)) return false;
         bin = hk_bin_of(ctx, class);
     }

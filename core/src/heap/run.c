@@ -26,13 +26,8 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
     unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
     void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
     if (!slots) return;
-    bin->slots = bin->top = bin->lo = slots;
-    bin->hi = slots + cap;
-    bin->cap = (uint8_t)cap;
-    bin->kind = (uint8_t)kind;
-    bin->shift = HK_UNIT_SHIFT;
+    hk_magazine_set(bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
     ctx->larger_kept = true;
-    if (ctx->labelled) bin->labels = ctx->extent->labels[HK_AREA_RUN];
 }
 
 static hk_slab *slab_of(hk_extent *e, const void *p)

@@ -37,15 +37,10 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
         ctx->packed.kept[class / 64] &= ~(UINT64_C(1) << (class % 64));
     }
     ctx->packed.heat[class] = HK_PACKED_LEFT;
-    bin->slots = bin->top = bin->lo = slots;
-    bin->hi = slots + cap;
-    bin->kind = (uint8_t) class;
-    bin->cap = (uint8_t)cap;
-    bin->shift = c->shift;
+    hk_magazine_set(bin, slots, cap, class, c->shift, hk_labels_of(ctx, c->area));
     bin->backoff = HK_CLOSED_FIRST;
     bin->closed = 0;
     if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
-    if (ctx->labelled) bin->labels = ctx->extent->labels[c->area];
     return true;
 }
 

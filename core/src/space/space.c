@@ -158,8 +158,7 @@ static hk_extent *add_extent(hak_space *s)
 
 void hak_space_options_init(hak_space_options *o, size_t size)
 {
-    memset(o, 0, size);
-    o->size = size;
+    hk_sized_init(o, size);
 }
 
 static uintptr_t addresses_below(const hak_space_options *o)
