@@ -3,6 +3,7 @@
 
 #include "api/check.h"
 #include "api/errors.h"
+#include "api/profile.h"
 #include "heap/block.h"
 #include "heap/label.h"
 #include "heap/run.h"
@@ -39,7 +40,7 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
         return rounded == n ? p : hk_check_new(ctx, p, n);
     }
     if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, n, label, site, zero);
-    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label), n);
+    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label, site), n);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -89,7 +90,7 @@ static size_t new_size(const hak_ctx *ctx, size_t align, size_t n)
 static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
 {
     size_t least = new_size(ctx, align, n);
-    return size <= least || (!ctx->checked && size - least <= HK_ROOM(size));
+    return size <= least || (!(ctx->checked & HK_CHECKED) && size - least <= HK_ROOM(size));
 }
 
 static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
@@ -110,6 +111,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
         memcpy(q, p, hk_min(size, n));
+        if (HK_UNLIKELY(hk_profile_of(ctx) != NULL)) hk_profile_grown(hk_profile_of(ctx), p, hak_usable_size(ctx, q));
         hak_free(ctx, p);
         return q;
     }

@@ -10,6 +10,7 @@
 #include "api/context.h"
 #include "api/errors.h"
 #include "api/limits.h"
+#include "api/profile.h"
 #include "api/trim.h"
 #include "heap/big.h"
 #include "heap/block.h"
@@ -175,6 +176,21 @@ void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
 
+/* Of a context that checks or is profiled. */
+static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_label label)
+{
+    if (ctx->checked & HK_CHECKED) return hk_check_alloc(ctx, bin, label);
+    bool shut = bin->lo == HK_SHUT;
+    void *p = NULL;
+    if (shut) bin->lo = bin->slots;
+    if (bin->top != bin->lo || hk_slab_refill(ctx, bin, hk_refill_of(bin))) {
+        p = *--bin->top;
+        if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+    }
+    if (shut) hk_bin_shut(bin);
+    return p;
+}
+
 static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, class);
@@ -182,7 +198,7 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
         if (!hk_class_open(ctx, class)) return NULL;
         bin = hk_bin_of(ctx, class);
     }
-    if (HK_UNLIKELY(ctx->checked)) return hk_check_alloc(ctx, bin, label);
+    if (HK_UNLIKELY(ctx->checked)) return alloc_in_slab_checked(ctx, bin, label);
     if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
     void *p = *--bin->top;
     if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
@@ -236,11 +252,24 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label lab
     return p ? p : hk_fail(ctx);
 }
 
-/* Of a context that checks or is retired. */
-static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned class, size_t n, hak_label label)
+/* Of a context that checks, is retired, or has a profile. */
+static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned class, size_t n, hak_label label, hak_site site)
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
-    return hk_check_new(ctx, alloc_class(ctx, class, label), n);
+    if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
+    void *p = hk_check_new(ctx, alloc_class(ctx, class, label), n);
+    return hk_profile_new_block(ctx, p, hk_classes[class].size, label, site);
+}
+
+/* While it is profiled most find a block at hand, and no sample is due. */
+static HK_NOINLINE void *alloc_counted(hak_ctx *ctx, unsigned class, size_t n, hak_label label, hak_site site)
+{
+    hk_bin *bin = hk_bin_of(ctx, class);
+    int64_t left = ctx->sample_left - hk_classes[class].size;
+    if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
+        return alloc_checked(ctx, class, n, label, site);
+    ctx->sample_left = left;
+    return hk_magazine_pop(bin, label);
 }
 
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
@@ -253,14 +282,14 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (HK_LIKELY(n <= 1024)) {
         unsigned class = hk_class_in(ctx, n);
         if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
-        if (HK_UNLIKELY(ctx->checked)) return alloc_checked(ctx, class, n, label);
+        if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, class, n, label, site);
         return alloc_class(ctx, class, label);
     }
     if (n > HK_SMALL_MAX) {
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    if (HK_UNLIKELY(ctx->checked)) return alloc_checked(ctx, hk_class_of(n), n, label);
+    if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, hk_class_of(n), n, label, site);
     return alloc_class(ctx, hk_class_of(n), label);
 }
 
@@ -276,6 +305,18 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
     return hk_big_alloc(ctx, align, n, label, site, zero);
 }
 
+/* Of a context that checks or has a profile. */
+static HK_COLD void *new_large(hak_ctx *heap, void *p, size_t n, hak_label label, hak_site site, bool *zero)
+{
+    size_t size = hak_usable_size(heap, p);
+    if (heap->debug & HAK_DEBUG_POISON) {
+        memset(p, HK_POISON_NEW, size);
+        *zero = false;
+    }
+    if (heap->checked & HK_OBSERVED) hk_profile_enter(heap);
+    return hk_profile_new_block(heap, hk_check_new(heap, p, n), size, label, site);
+}
+
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     if (n > HK_SIZE_MOST) return absurd(ctx);
@@ -286,11 +327,7 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, n, label, site, zero);
     hk_leave(heap);
     if (!p) return hk_fail(ctx);
-    if (HK_UNLIKELY(heap->debug & HAK_DEBUG_POISON)) {
-        memset(p, HK_POISON_NEW, hak_usable_size(heap, p));
-        *zero = false;
-    }
-    return hk_check_new(heap, p, n);
+    return HK_LIKELY(!heap->debug) ? p : new_large(heap, p, n, label, site, zero);
 }
 
 void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
@@ -312,22 +349,31 @@ void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
     return hak_calloc_cs(ctx, count, n, 0, 0);
 }
 
-void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
+void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label, hak_site site)
 {
     hak_ctx *heap = heap_for(ctx);
     if (!heap) return hk_fail(ctx);
+    if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
     hk_enter(heap);
     void *p = alloc_in_slab(heap, class, label);
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, class, label);
     hk_leave(heap);
+    if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[class].size, label, site);
     return p ? p : hk_fail(ctx);
+}
+
+static HK_NOINLINE void free_checked(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->checked & HK_OBSERVED) hk_profile_freed(ctx, p);
+    hk_block_free(ctx, p, n);
+    if (ctx->retired) hk_retire_check(ctx);
 }
 
 static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p) return;
-    hk_block_free(ctx, p, n);
-    if (HK_UNLIKELY(ctx->retired)) hk_retire_check(ctx);
+    if (HK_UNLIKELY(ctx->checked)) free_checked(ctx, p, n);
+    else hk_block_free(ctx, p, n);
 }
 
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)

@@ -105,8 +105,9 @@ static void check_bin(findings *f, unsigned kind)
     const hk_bin *bin = &f->ctx->bins[kind];
     const hak_space *space = f->ctx->space;
     bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(f->ctx, kind);
-    for (void **at = bin->lo; at < bin->top; at++) {
-        if (hk_kind_in_window(f->ctx, *at) != (packed ? HK_KIND_PACKED : kind))
+    hk_extent *e;
+    for (void **at = hk_bin_low(bin); at < bin->top; at++) {
+        if (!hk_in_window(f->ctx, *at) || hk_kind_at(f->ctx, *at, &e) != (packed ? HK_KIND_PACKED : kind))
             fault(f, *at, "magazine: holds a block of another class");
         else if (hak_usable_size(f->ctx, *at) != hk_kind_size(kind))
             fault(f, *at, "magazine: holds a block that its slab has free");
@@ -133,6 +134,12 @@ static bool add_block(void *user, const hak_block *b)
     return true;
 }
 
+static bool entry_right(const hak_ctx *ctx, const hk_slab *s, uint32_t entry)
+{
+    uint32_t kind = entry ^ ctx->key;
+    return kind == s->kind || kind == HK_KIND_WATCHED;
+}
+
 static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
     findings f = {ctx, report, user, 0};
@@ -141,7 +148,7 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
     {
         hk_extent *e = hk_extent_of_slab(ctx->space, s);
         for (unsigned i = 0; i < s->units; i++)
-            if (e->map[hk_extent_unit(e, s) + i] != (ctx->key | s->kind))
+            if (!entry_right(ctx, s, hk_read(&e->map[hk_extent_unit(e, s) + i])))
                 fault(&f, hk_slab_start(e, s), "map: a unit has another owner or kind");
         if (s->kind < HK_SMALL_CLASSES) {
             check_slab(&f, s, &t.blocks, &t.bytes);

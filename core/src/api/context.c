@@ -89,7 +89,8 @@ void hak_ctx_retire(hak_ctx *ctx)
         return;
     }
     hak_ctx_flush(ctx);
-    ctx->retired = ctx->checked = true;
+    ctx->retired = true;
+    ctx->checked |= HK_CHECKED;
     ctx->packed.quick = false;
     /* Closed magazines send every call to the slow paths, which know. */
     if (!hk_bins_none(ctx)) {

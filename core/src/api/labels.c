@@ -153,7 +153,7 @@ HK_RACY static void discount(void *user, void *p)
 HK_RACY static void discount_magazine(sums *t, unsigned kind)
 {
     const hk_bin *bin = &t->ctx->bins[kind];
-    void **at = bin->lo, **top = bin->top;
+    void **at = hk_bin_low(bin), **top = bin->top;
     /* Another thread's magazine, seen between two stores. */
     if (HK_UNLIKELY(top - at > UINT8_MAX)) return;
     for (; at < top; at++)

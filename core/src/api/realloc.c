@@ -3,6 +3,7 @@
 #include "api/check.h"
 #include "api/errors.h"
 #include "api/limits.h"
+#include "api/profile.h"
 #include "heap/big.h"
 #include "heap/block.h"
 #include "heap/label.h"
@@ -22,7 +23,7 @@ HK_INLINE bool aligned_for(const void *p, size_t n)
 static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
     if (n > size || size > HK_SMALL_MAX || !aligned_for(p, n)) return false;
-    size_t room = ctx->checked ? 0 : HK_ROOM(size);
+    size_t room = ctx->checked & HK_CHECKED ? 0 : HK_ROOM(size);
     return size - n <= room || size - hk_classes[hk_class_of(n)].size <= room;
 }
 
@@ -30,7 +31,7 @@ static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
-    if (kind >= HK_SMALL_CLASSES || ctx->checked) return false;
+    if (kind >= HK_SMALL_CLASSES || ctx->checked & HK_CHECKED) return false;
     const hk_class *c = &hk_classes[kind];
     return n <= c->size && n >= c->least && aligned_for(p, n);
 }
@@ -40,7 +41,7 @@ static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
 static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
 {
-    if (ctx->checked) return false;
+    if (ctx->checked & HK_CHECKED) return false;
     size_t size = hk_packed_size(ctx, p);
     return size && stays(ctx, p, size, n);
 }
@@ -79,7 +80,7 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
  * buffers with a limit end. */
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
 {
-    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked) return n;
+    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED) return n;
     unsigned fit = hk_class_of(n), class = fit;
     while (!hk_is_power_of_two(hk_classes[class].size) && hk_classes[class + 1].least <= hk_classes[fit].size)
         class ++;
@@ -93,7 +94,7 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
-    if (n <= HK_RUN_MAX && ctx->checked) return NULL;
+    if (n <= HK_RUN_MAX && ctx->checked & HK_CHECKED) return NULL;
     return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
 }
 
@@ -113,10 +114,13 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
 
 /* A run that was left is seldom asked for again in this size: past its magazine, its units are for whatever
  * comes, and for what lies before it to grow into. */
-static void free_old(hak_ctx *ctx, void *p, size_t size)
+static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
 {
     bool done = false;
-    if (size > HK_SMALL_MAX && !ctx->checked) {
+    if (HK_UNLIKELY(ctx->checked & HK_OBSERVED)) {
+        hk_profile *k = hk_profile_of(ctx);
+        if (k) hk_profile_grown(k, p, hak_usable_size(ctx, q));
+    } else if (size > HK_SMALL_MAX && !ctx->checked) {
         hk_enter(ctx);
         done = hk_block_put_back(ctx, p);
         hk_leave(ctx);
@@ -128,7 +132,7 @@ static void free_old(hak_ctx *ctx, void *p, size_t size)
 static bool grows_apart(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
     hk_extent *e;
-    return size > HK_SMALL_MAX && n > size && !ctx->checked && hk_kind_at(ctx, p, &e) < HK_BINS;
+    return size > HK_SMALL_MAX && n > size && !(ctx->checked & HK_CHECKED) && hk_kind_at(ctx, p, &e) < HK_BINS;
 }
 
 static bool one_at_hand(hak_ctx *ctx, size_t n)
@@ -144,6 +148,8 @@ static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     hk_enter(ctx);
     void *q = hk_big_regrow(ctx, n, label, site);
     hk_leave(ctx);
+    if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE) && q)
+        hk_profile_new_block(ctx, q, hak_usable_size(ctx, q), label, site);
     return q;
 }
 
@@ -160,6 +166,14 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
         size = left;
     }
     return size;
+}
+
+/* The block at p, of `size` bytes, was resized without a copy and is at q, for a profile. */
+static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, int label, hak_site site)
+{
+    if (!hk_profile_of(ctx)) return;
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, q) : 0;
+    hk_profile_resized(ctx, p, q, size, hak_usable_size(ctx, q), given, site);
 }
 
 /* old: the size told, or HAK_NONE. */
@@ -179,7 +193,10 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     bool apart = grows_apart(ctx, p, size, n);
     void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
-    if (q) return hk_stay(ctx, hk_check_new(ctx, q, n), label);
+    if (q) {
+        if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
+        return hk_stay(ctx, hk_check_new(ctx, q, n), label);
+    }
     hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
     size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
            high = hk_get(&ctx->space->high);
@@ -200,7 +217,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
     if (peak && n > size && size <= HK_RUN_MAX) size = move_end(ctx, p, q, size);
     memcpy(q, p, hk_min(size, n));
-    free_old(ctx, p, size);
+    free_old(ctx, p, size, q);
     if (peak) hk_space_shrink(ctx->space, size);
     return q;
 }
@@ -209,7 +226,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
     /* What sizes in between round to stays in its class, too. */
-    if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !ctx->checked) {
+    if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & HK_CHECKED)) {
         n = hk_align_up(n ? n : 1, 16);
         if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);
     }

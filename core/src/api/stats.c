@@ -137,7 +137,7 @@ enum { SLAB_WORDS = HK_UNIT_BITS / 64 };
 static void find_kept(const hak_ctx *ctx, const hk_slab *s, const char *start, uint64_t kept[SLAB_WORDS])
 {
     const hk_bin *bin = &ctx->bins[s->kind];
-    for (void **at = bin->lo; at < bin->top; at++) {
+    for (void **at = hk_bin_low(bin); at < bin->top; at++) {
         size_t offset = (uintptr_t)*at - (uintptr_t)start;
         if (offset >= (size_t)s->units << HK_UNIT_SHIFT) continue;
         uint32_t i = hk_slab_number(s->kind, (uint32_t)offset);
@@ -165,7 +165,7 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
 /* Whether the block is in the magazine: not live. */
 static bool at_hand(const hk_bin *bin, const void *p)
 {
-    for (void **at = bin->lo; at < bin->top; at++)
+    for (void **at = hk_bin_low(bin); at < bin->top; at++)
         if (*at == p) return true;
     return false;
 }

@@ -15,6 +15,7 @@ enum {
     HK_KIND_PACKED = 254, /* a unit of packed small blocks */
     HK_KIND_META = 253,   /* a unit of the context's own data */
     HK_KIND_LABELS = 252, /* a unit of label bytes, of no context */
+    HK_KIND_WATCHED = 251, /* a block that starts here is a sample of a profile; its record has the kind */
     HK_KIND_MASK = 255    /* of a map entry */
 };
 

@@ -16,6 +16,7 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
         uint32_t entry = hk_extent_entry(*e, p);
         if (entry >> 8) owner = (const hak_ctx *)(const void *)hk_unit_address((*ctx)->space, entry >> 8);
         kind = entry & 255;
+        if (HK_UNLIKELY(kind == HK_KIND_WATCHED) && owner) kind = hk_kind_watched(entry >> 8, *e, p);
     } else {
         const hk_big *b = hk_big_at((*ctx)->space, p);
         if (b) owner = b->ctx;

@@ -74,7 +74,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->committed, first);
-    ctx->checked = ctx->debug & HAK_DEBUG_CHECK;
+    ctx->checked = ctx->debug & HAK_DEBUG_CHECK ? HK_CHECKED : 0;
     ctx->packed.most = (uint16_t)units;
     hk_set(&ctx->metadata,
            first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES : HK_UNIT));

@@ -25,6 +25,32 @@ _Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
 
 enum { HK_EMPTIED = 128 };
 
+/* `lo` of a magazine that is shut to allocations, above any top: all of a context that is profiled are. Their
+ * blocks begin at `slots`. */
+#define HK_SHUT ((void **)UINTPTR_MAX)
+
+/* Where the blocks at hand begin. */
+HK_INLINE void **hk_bin_low(const hk_bin *bin)
+{
+    return HK_LIKELY(bin->lo != HK_SHUT) ? bin->lo : bin->slots;
+}
+
+HK_INLINE void hk_bin_shut(hk_bin *bin)
+{
+    if (bin->lo != HK_SHUT && bin->lo != bin->slots) {
+        size_t n = (size_t)(bin->top - bin->lo);
+        memmove(bin->slots, bin->lo, n * sizeof(void *));
+        bin->top = bin->slots + n;
+    }
+    bin->lo = HK_SHUT;
+}
+
+/* They begin at the slots from now on. */
+HK_INLINE void hk_bin_lowest(hk_bin *bin)
+{
+    if (HK_LIKELY(bin->lo != HK_SHUT)) bin->lo = bin->slots;
+}
+
 /* Bytes in front of a context's bins with its table of classes: hk_class_table, or that of
  * wide or of aligned ones. */
 enum { HK_BINS_TABLE = 192 };
@@ -60,6 +86,12 @@ typedef struct hk_packed {
 enum { HK_POPULATE_NEVER = 255 };
 
 enum { HK_LOCAL, HK_ROOT, HK_HEAP };
+/* What a context's calls are to pass. CHECKED: debug or retired, frees take the slow path. PROFILED: magazines
+ * are shut, for a profile counts allocations. OBSERVED: it may have samples among the blocks. */
+enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4 };
+/* In `debug`, beside HAK_DEBUG_*: one of the last two. */
+enum { HK_DEBUG_PROFILE = 128 };
+typedef struct hk_profile hk_profile;
 typedef struct hk_team hk_team;
 typedef struct hk_heap hk_heap;
 
@@ -91,7 +123,7 @@ struct hak_ctx {
     size_t units;
     uint32_t *map;
     uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
-    bool checked;                       /* debug or retired: frees take the slow path */
+    uint8_t checked;                    /* HK_CHECKED... */
     uint8_t role;                       /* HK_LOCAL, or a part of a shared context: HK_ROOT, HK_HEAP */
     hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
     _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
@@ -143,6 +175,9 @@ struct hak_ctx {
     hk_packed packed;
 
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a shared context that of the root */
+
+    _Atomic(hk_profile *) profile; /* see profile/profile.h; of a shared context that of the root */
+    int64_t sample_left;           /* bytes to the next sample of this heap */
 };
 
 /* Whether the bins are the constant ones. */
@@ -191,6 +226,11 @@ HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 }
 /* The same in any extent; *e is the extent. */
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
+/* The kind of a watched unit of the context `owner`. */
+uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
+/* Frees of blocks in the unit at p take the slow path, or no more. No effect outside of extents,
+ * and in units that ctx, which may be a root, does not own. */
+void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 
 /* Reports misuse. */
 HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);

@@ -7,7 +7,7 @@ enum { CLOSED_MOST = 15 /* log2 of slow frees */ };
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 {
-    void **lo = bin->lo;
+    void **lo = hk_bin_low(bin);
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
     if (kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind)) {
@@ -21,7 +21,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
             hk_run_give(ctx, lo[i]);
     }
     memmove(bin->slots, lo + n, rest * sizeof(void *));
-    bin->lo = bin->slots;
+    hk_bin_lowest(bin);
     bin->top = bin->slots + rest;
 }
 
@@ -44,10 +44,11 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
     if (!slots) return;
     ctx->grown += more;
-    size_t n = (size_t)(bin->top - bin->lo);
-    memcpy(slots, bin->lo, n * sizeof(void *));
+    size_t n = (size_t)(bin->top - hk_bin_low(bin));
+    memcpy(slots, hk_bin_low(bin), n * sizeof(void *));
     bin->cap = (uint8_t)(bin->cap * 2);
-    bin->slots = bin->lo = slots;
+    bin->slots = slots;
+    hk_bin_lowest(bin);
     bin->top = slots + n;
     bin->hi = slots + bin->cap;
 }
@@ -80,8 +81,8 @@ HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
 /* Refills leave room below; it is used before anything is flushed. */
 static bool move_down(hk_bin *bin)
 {
+    if (hk_bin_low(bin) == bin->slots) return false;
     size_t n = (size_t)(bin->top - bin->lo);
-    if (bin->lo == bin->slots) return false;
     memmove(bin->slots, bin->lo, n * sizeof(void *));
     bin->lo = bin->slots;
     bin->top = bin->slots + n;
@@ -92,12 +93,12 @@ void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin)
 {
     if (move_down(bin)) return;
     hk_magazine_grow(ctx, bin);
-    if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, ((size_t)(bin->top - bin->lo) + 1) / 2);
+    if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, ((size_t)(bin->top - hk_bin_low(bin)) + 1) / 2);
 }
 
 static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
-    size_t n = (size_t)(bin->top - bin->lo);
+    size_t n = (size_t)(bin->top - hk_bin_low(bin));
     if (move_down(bin)) {
         *bin->top++ = p;
         return;
@@ -128,7 +129,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
     void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
-    hk_magazine_set(bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
+    hk_magazine_set(ctx, bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
                     hk_labels_of(ctx, HK_AREA_PACKED));
     ctx->packed.kept[class / 64] |= UINT64_C(1) << (class % 64);
     if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
@@ -139,7 +140,8 @@ void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
 {
     for (; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
-        if (bin->top != bin->lo) hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+        size_t n = (size_t)(bin->top - hk_bin_low(bin));
+        if (n) hk_magazine_flush(ctx, bin, n);
     }
 }
 
@@ -162,7 +164,7 @@ void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
     if (hk_bins_none(ctx)) return;
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         const hk_bin *bin = &bins[kind];
-        size_t n = (size_t)(bin->top - bin->lo);
+        size_t n = (size_t)(bin->top - hk_bin_low(bin));
         /* Another thread's magazine, seen between two stores. */
         if (HK_UNLIKELY(n > UINT8_MAX)) n = 0;
         *bytes += n * hk_kind_size(kind);

@@ -21,10 +21,11 @@ HK_INLINE void *hk_magazine_pop(hk_bin *bin, hak_label label)
 
 /* The bin gets a magazine of `cap` slots, empty, for blocks of this kind. labels: see hk_bin; NULL = the context
  * has none. */
-HK_INLINE void hk_magazine_set(hk_bin *bin, void **slots, unsigned cap, unsigned kind, unsigned shift,
-                               uint8_t *labels)
+HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, unsigned cap, unsigned kind,
+                               unsigned shift, uint8_t *labels)
 {
-    bin->slots = bin->top = bin->lo = slots;
+    bin->slots = bin->top = slots;
+    bin->lo = ctx->checked & HK_PROFILED ? HK_SHUT : slots;
     bin->hi = slots + cap;
     bin->kind = (uint8_t)kind;
     bin->cap = (uint8_t)cap;

@@ -541,7 +541,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
         return;
     }
     unsigned class = hk_class_of(size);
-    if (HK_LIKELY(!ctx->role && !ctx->checked && hk_in_window(ctx, p)) && keep(ctx, class, p, size)) return;
+    if (HK_LIKELY(!ctx->role && !(ctx->checked & HK_CHECKED) && hk_in_window(ctx, p)) && keep(ctx, class, p, size)) return;
     warm_up(ctx, class, FREED);
     put(ctx, g, p, size);
 }

@@ -18,7 +18,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
 {
     if (!hk_bins_make(ctx)) return;
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (bin->slots || ctx->checked || ctx->magazine == 0 || hk_kind_size(kind) > ctx->magazine_most) return;
+    if (bin->slots || ctx->checked & HK_CHECKED || ctx->magazine == 0 || hk_kind_size(kind) > ctx->magazine_most) return;
     if (bin->heat < HOT) {
         bin->heat++;
         return;
@@ -26,7 +26,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
     unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
     void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
     if (!slots) return;
-    hk_magazine_set(bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
+    hk_magazine_set(ctx, bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
     ctx->larger_kept = true;
 }
 
@@ -41,7 +41,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
     hk_bin *bin = hk_bin_of(ctx, kind);
     void *p;
     *zero = false;
-    if (bin->top > bin->lo) {
+    if (bin->top > hk_bin_low(bin)) {
         p = *--bin->top;
     } else {
         hk_slab *s = hk_units_take(ctx, hk_run_units(class), kind, zero);
@@ -102,7 +102,8 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     }
     size_t unit = hk_extent_unit(e, s);
     s->kind = (uint8_t)kind;
-    for (size_t i = 0; i < units; i++)
+    bool watched = (hk_read(&e->map[unit]) & HK_KIND_MASK) == HK_KIND_WATCHED;
+    for (size_t i = watched; i < units; i++)
         hk_write(&e->map[unit + i], ctx->key | kind);
     hk_count_out(ctx, old << HK_UNIT_SHIFT, 1);
     hk_count_in(ctx, units << HK_UNIT_SHIFT, 1);

@@ -33,11 +33,11 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
     if (!slots) return false;
     if (hk_packed_keeps(ctx, class)) {
-        hk_magazine_flush(ctx, bin, (size_t)(bin->top - bin->lo));
+        hk_magazine_flush(ctx, bin, (size_t)(bin->top - hk_bin_low(bin)));
         ctx->packed.kept[class / 64] &= ~(UINT64_C(1) << (class % 64));
     }
     ctx->packed.heat[class] = HK_PACKED_LEFT;
-    hk_magazine_set(bin, slots, cap, class, c->shift, hk_labels_of(ctx, c->area));
+    hk_magazine_set(ctx, bin, slots, cap, class, c->shift, hk_labels_of(ctx, c->area));
     bin->backoff = HK_CLOSED_FIRST;
     bin->closed = 0;
     if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
@@ -59,7 +59,7 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug || !ctx->churn) return;
+    if (size > SIZE_MOST || ctx->debug & ~HK_DEBUG_PROFILE || !ctx->churn) return;
     uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
@@ -78,7 +78,7 @@ static size_t units_of(const hak_ctx *ctx, const hk_class *c)
 /* A larger block that was never handed out is none: its pages are still to be touched. */
 bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin)
 {
-    if (bin->top != bin->lo || bin->first) return true;
+    if (bin->top != hk_bin_low(bin) || bin->first) return true;
     const hk_slab *s = bin->slab;
     return s && s->used < (bin->kind < HK_KIB_CLASSES ? hk_slab_capacity(ctx, s) : s->fresh);
 }

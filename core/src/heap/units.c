@@ -9,7 +9,30 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
 {
     *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
-    return hk_extent_entry(*e, p) ^ ctx->key;
+    uint32_t kind = hk_extent_entry(*e, p) ^ ctx->key;
+    return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->id, *e, p);
+}
+
+uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
+{
+    size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    /* The context's first unit, with what is packed behind it, has no record. */
+    if (e->first + unit == owner) return HK_KIND_PACKED;
+    const hk_slab *s = hk_extent_slab(e, unit);
+    return (s + s->head)->kind;
+}
+
+void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch)
+{
+    const hk_extent *e = hk_extent_of(ctx->space, p);
+    if (!e) return;
+    uint32_t *entry = &e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT], was = hk_read(entry), is;
+    /* It may go over to another heap meanwhile. */
+    do {
+        if (((was & HK_KIND_MASK) == HK_KIND_WATCHED) == watch || !was) return;
+        if (!ctx->role && was >> 8 != ctx->id) return;
+        is = (was & ~(uint32_t)HK_KIND_MASK) | (watch ? HK_KIND_WATCHED : hk_kind_watched(was >> 8, e, p));
+    } while (!__atomic_compare_exchange_n(entry, &was, is, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
 size_t hk_label_bytes(unsigned kind, size_t units)
@@ -139,6 +162,15 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
     return s;
 }
 
+/* A unit that is watched may cease to be, meanwhile. */
+static void change_owner(uint32_t *entry, uint32_t key)
+{
+    uint32_t was = hk_read(entry);
+    while (!__atomic_compare_exchange_n(entry, &was, key | (was & HK_KIND_MASK), true, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+    }
+}
+
 void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     hk_extent *e = hk_extent_of_slab(from->space, s);
@@ -147,7 +179,7 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     all_remove(from, s);
     all_add(to, s, hk_slab_id(to->space, s));
     for (unsigned i = 0; i < s->units; i++)
-        hk_write(&e->map[hk_extent_unit(e, s) + i], to->key | s->kind);
+        change_owner(&e->map[hk_extent_unit(e, s) + i], to->key);
     hk_sub(&from->committed, committed);
     hk_add(&to->committed, committed);
     hk_sub(&from->metadata, beside);

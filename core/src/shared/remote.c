@@ -348,8 +348,8 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
-    if (id == ctx->id && !ctx->checked && free_own(ctx, p, n, &e->map[unit])) return;
-    if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !ctx->checked)) {
+    if (id == ctx->id && !(ctx->checked & HK_CHECKED) && free_own(ctx, p, n, &e->map[unit])) return;
+    if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !(ctx->checked & HK_CHECKED))) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         unsigned kind = entry & 255;
         struct hk_remote_mixed *box = box_of(ctx, id);
@@ -365,7 +365,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
         }
     }
     hak_ctx *owner = hk_owner(ctx, p);
-    if (owner == ctx || ctx->checked) hk_free_direct(ctx->root, ctx, p, n);
+    if (owner == ctx || ctx->checked & HK_CHECKED) hk_free_direct(ctx->root, ctx, p, n);
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));
 }
 

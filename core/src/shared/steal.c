@@ -97,7 +97,7 @@ unsigned hk_borrow_class(hak_ctx *heap, unsigned class)
     enum { MOST = 32 };
     uint8_t *borrowed = &heap->heap->borrowed[class];
     unsigned size = hk_classes[class].size, aligned = size % 16 == 0;
-    bool borrows = !hk_class_has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !heap->checked;
+    bool borrows = !hk_class_has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !(heap->checked & HK_CHECKED);
     for (unsigned c = class + 1; borrows && c < HK_SMALL_CLASSES; c++) {
         if (hk_classes[c].size > size + HK_ROOM(size)) break;
         if ((aligned && hk_classes[c].size % 16) || !hk_class_has_free(heap, hk_bin_of(heap, c))) continue;
@@ -129,8 +129,8 @@ void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
 /* Sends the foreign blocks of a magazine home. */
 static void sift(hak_ctx *heap, hk_bin *bin)
 {
-    void **to = bin->lo;
-    for (void **at = bin->lo; at < bin->top; at++) {
+    void **to = hk_bin_low(bin);
+    for (void **at = to; at < bin->top; at++) {
         if (hk_kind_in_window(heap, *at) == bin->kind) *to++ = *at;
         else hk_heap_return(heap, bin->kind, *at);
     }
@@ -141,7 +141,7 @@ void hk_heap_sift(hak_ctx *heap)
 {
     if (!heap->heap->stolen_from) return;
     for (unsigned kind = 0; kind < HK_BINS; kind++)
-        if (hk_bin_of(heap, kind)->top != hk_bin_of(heap, kind)->lo) sift(heap, hk_bin_of(heap, kind));
+        if (hk_bin_of(heap, kind)->top != hk_bin_low(hk_bin_of(heap, kind))) sift(heap, hk_bin_of(heap, kind));
 }
 
 void hk_heap_flush(hak_ctx *heap)
@@ -204,7 +204,7 @@ static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool gone)
 
 static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
 {
-    if (from == heap || from->checked || !hk_heap_try(from)) return NULL;
+    if (from == heap || from->checked & HK_CHECKED || !hk_heap_try(from)) return NULL;
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
     bool gone = away(from);

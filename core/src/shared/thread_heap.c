@@ -222,7 +222,7 @@ static hak_ctx *heap_new(hak_ctx *root)
     h->member =
         (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &root->team->pressure};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
-    if (!heap->checked) hk_bins_widen(heap);
+    if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
     heap->packed.quick = false; /* packed units are under the lock */
     return heap;
 }
@@ -312,7 +312,7 @@ void hk_team_make(hak_ctx *root, const hak_options *options)
     root->quota = &t->account;
     root->team = t;
     root->role = HK_ROOT;
-    if (!root->checked) hk_bins_widen(root);
+    if (!(root->checked & HK_CHECKED)) hk_bins_widen(root);
     root->units = 0; /* nothing goes through the root's own magazines */
 }
 

@@ -78,7 +78,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned class)
     hk_transfer *t = seen(heap);
     hk_bin *bin = hk_bin_of(heap, class);
     /* Without slots: batches of slabs that were taken over, of a class that this heap packs. */
-    if (!t || class >= HK_TRANSFER_CLASSES || !bin->slots || bin->top != bin->lo) return;
+    if (!t || class >= HK_TRANSFER_CLASSES || !bin->slots || bin->top != hk_bin_low(bin)) return;
     hk_transfer_class *kept = &t->classes[class];
     if (!kept->batches) {
         grow(kept);
@@ -94,7 +94,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned class)
     if (n > count) n = count;
     count -= n;
     take(bin->slots, b->blocks + count, n);
-    bin->lo = bin->slots;
+    hk_bin_lowest(bin);
     bin->top = bin->slots + n;
     size_t bytes = n * hk_classes[class].size;
     hk_sub(&t->bytes, bytes);

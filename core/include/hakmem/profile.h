@@ -1,0 +1,132 @@
+/* hakmem, profiles: what the memory of a context is for, by call site or by stack.
+ *
+ *       hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+ *       hak_profile_start(ctx, &options);
+ *       ... hak_alloc_cs(ctx, n, label, HAK_CALLSITE()) ...
+ *       hak_profile_visit(ctx, print_stack, NULL);
+ *
+ * SAMPLED    Each allocated byte has the same chance to be drawn, one in `mean` on average; a block of which a
+ *            byte is drawn is a sample. A sample of n bytes stands for n / (1 - exp(-n / mean)) bytes, so that
+ *            every sum is an estimate without bias, and comes with its standard error.
+ * EXACT      Every block is a sample; all numbers are exact and all errors 0. Each live block costs 50 to 60
+ *            bytes of the table, each allocation and free a look-up.
+ *
+ * Blocks are counted by their usable bytes (hak_usable_size), as everywhere in hakmem: in an exact profile that
+ * runs from the beginning, the live bytes of all stacks are the live bytes of the context. A realloc that moves
+ * is an allocation and a free; one in place goes on under the stack that made the block.
+ *
+ * CONVENTIONS are those of hakmem.h. Of local contexts: a shared one has no profile.
+ *
+ * COST       Off: none. Sampled: each allocation takes a few instructions more, frees none but in a unit of
+ *            16 KiB in which a sampled block lives. What is kept lies in memory of the context, which is
+ *            committed, and counted as metadata.
+ *
+ * A profile ends with its context. Since 0.1. */
+#ifndef HAKMEM_PROFILE_H
+#define HAKMEM_PROFILE_H
+
+#include <hakmem/hakmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum hak_profile_mode { HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT } hak_profile_mode;
+
+/* The frames of the allocation that is being made, the innermost first, at most `room` of them; returns how
+ * many. Numbers of any meaning: addresses of code, or what the host knows lines by. Runs inside the allocation,
+ * on its thread, with no lock held: it must not call into ctx, and cannot fail. ctx: the one that
+ * hak_profile_start was given. site: of the allocation. */
+typedef size_t hak_frames_fn(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
+
+enum { HAK_PROFILE_DEPTH_MOST = 128 };
+
+typedef struct hak_profile_options {
+    size_t size;           /* sizeof(hak_profile_options), by HAK_PROFILE_OPTIONS_INIT */
+    hak_profile_mode mode; /* default HAK_PROFILE_SAMPLED */
+    size_t mean;           /* sampled: bytes to a sample on average. 0 = 512 KiB; 1 KiB to 1 TiB */
+    unsigned depth;        /* most frames of a stack. 0 = 32; at most HAK_PROFILE_DEPTH_MOST */
+    size_t table_bytes;    /* most that stacks, samples and marks take. 0 = 1 MiB; 64 KiB to 1 TiB. It begins
+                              with 32 KiB and grows by need */
+    hak_frames_fn *frames; /* NULL = the call site alone tells stacks apart */
+    void *user;            /* for `frames` */
+    uint64_t seed;         /* of the draws: the same seed draws the same bytes */
+} hak_profile_options;
+#define HAK_PROFILE_OPTIONS_INIT                                                                             \
+    {                                                                                                        \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0                             \
+    }
+
+/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
+/* Begins a profile; options NULL = defaults. What an earlier one left is forgotten. Blocks that are live
+ * already are not in it. 0 = ok; -1 = the options are broken, a profile runs already, or ctx is shared; -2 = no memory, or over
+ * the limit. Nothing changed if it is not 0. Cost: a step for each size class; one for each sample that an
+ * earlier profile left. */
+HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
+/* No more samples from now on. What there is stays, and frees are still counted. 0 = ok; -1 = none runs. */
+HAK_API int hak_profile_stop(hak_ctx *ctx);
+/* Forgets everything, marks too; a profile that runs goes on with nothing. A local context gets all memory
+ * back if none runs, a shared one all but the first 32 KiB. 0 = ok; -1 = there is none. */
+HAK_API int hak_profile_reset(hak_ctx *ctx);
+
+/* What a stack's blocks are like. SMALL_FREQUENT: up to 1 KiB on average, and one in a thousand of all blocks
+ * at least. LARGE_INFREQUENT: above 32 KiB on average. MEDIUM: what is left. UNKNOWN: less than two samples. */
+typedef enum hak_profile_class {
+    HAK_PROFILE_UNKNOWN,
+    HAK_PROFILE_SMALL_FREQUENT,
+    HAK_PROFILE_MEDIUM,
+    HAK_PROFILE_LARGE_INFREQUENT
+} hak_profile_class;
+
+enum { HAK_PROFILE_LIFETIMES = 48 };
+
+/* All blocks of one stack, site and label. Blocks and bytes are estimates, or exact. Valid until the callback
+ * returns, `frames` until the profile is reset, started anew or gone. */
+typedef struct hak_profile_stack {
+    size_t size;
+    uint32_t id;     /* the same over visits; from 1, without gaps */
+    hak_label label; /* that the allocation was given */
+    hak_site site;
+    const uintptr_t *frames; /* the innermost first */
+    unsigned depth;          /* 0 = the host gives no frames */
+    uint64_t samples, live_samples;
+    double alloc_blocks, alloc_bytes; /* since the start */
+    double live_blocks, live_bytes;
+    double peak_blocks, peak_bytes; /* what was live when the context was at its highest */
+    double alloc_bytes_error, live_bytes_error, peak_bytes_error; /* standard errors */
+    double mean_bytes;                                            /* of a block */
+    size_t largest_bytes;                                         /* among the samples */
+    double age_ns;                                                /* of live blocks, on average */
+    double lifetime[HAK_PROFILE_LIFETIMES]; /* blocks that died, by log2 of their life in ns. Exact profiles
+                                               look at the clock at every 64th event only */
+    double grown_blocks, grown_bytes;       /* reallocs to a larger size, and by how much */
+    hak_profile_class kind;
+    bool long_lived; /* most of what died or is older than a second lived for a second */
+} hak_profile_stack;
+/* Return false to stop. Must not call into the context. */
+typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
+/* Every stack, in the order of its first sample. 0 = all seen, 1 = stopped by fn, -1 = there is no profile.
+ * Cost: a step for each stack and live sample. */
+HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
+
+typedef struct hak_profile_info {
+    size_t size; /* sizeof(hak_profile_info), set by the caller */
+    hak_profile_mode mode;
+    bool running;
+    size_t mean;
+    uint64_t samples;
+    size_t stacks;
+    size_t dropped_stacks;  /* samples whose stack was new and found no room; not in `samples` */
+    size_t dropped_samples; /* ... whose stack was known */
+    size_t table_bytes;     /* what stacks, samples and marks take now */
+    uint64_t started_ns;    /* by the clock of the space */
+    unsigned marks;
+} hak_profile_info;
+/* 0 = ok; -1 = size is not set, or there is no profile. */
+HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

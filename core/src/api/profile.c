@@ -1,0 +1,223 @@
+/* Profiles: begin, end, read. What counts is in profile/, where it is called from in alloc.c and realloc.c. */
+#include "api/profile.h"
+
+#include "heap/magazine.h"
+#include "shared/thread_heap.h"
+
+/* ---- Options -------------------------------------------------------------------------------------- */
+
+static const char *read_options(hak_profile_options *o, const hak_profile_options *given)
+{
+    static const hak_profile_options defaults = HAK_PROFILE_OPTIONS_INIT;
+    const size_t most = (size_t)1 << 40;
+    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+        return "hak_profile_options.size is not set, or more is set than is known";
+    if (o->mode != HAK_PROFILE_SAMPLED && o->mode != HAK_PROFILE_EXACT) return "mode: HAK_PROFILE_* only";
+    if (!o->mean) o->mean = (size_t)512 << 10;
+    if (!o->depth) o->depth = 32;
+    if (!o->table_bytes) o->table_bytes = (size_t)1 << 20;
+    if (o->mean < 1024 || o->mean > most) return "mean: 1 KiB to 1 TiB";
+    if (o->depth > HAK_PROFILE_DEPTH_MOST) return "depth: at most HAK_PROFILE_DEPTH_MOST";
+    if (o->table_bytes < (size_t)64 << 10 || o->table_bytes > most) return "table_bytes: 64 KiB to 1 TiB";
+    return NULL;
+}
+
+const char *hak_profile_options_error(const hak_profile_options *given)
+{
+    hak_profile_options o;
+    return read_options(&o, given);
+}
+
+/* ---- Which paths calls take ------------------------------------------------------------------------ */
+
+/* Bins that have no slots are without blocks: every allocation takes the slow path anyway. */
+static void shut_all(hak_ctx *heap)
+{
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        if (hk_bin_of(heap, kind)->slots) hk_bin_shut(hk_bin_of(heap, kind));
+}
+
+static void open_all(hak_ctx *heap)
+{
+    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+        hk_bin *bin = hk_bin_of(heap, kind);
+        if (bin->slots && bin->lo == HK_SHUT) bin->lo = bin->slots;
+    }
+}
+
+void hk_profile_enter(hak_ctx *heap)
+{
+    const hk_profile *k = hk_profile_of(heap);
+    bool run = k && atomic_load(&k->running), runs = heap->checked & HK_PROFILED;
+    if (run == runs) return;
+    heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
+    if (run) heap->debug |= HK_DEBUG_PROFILE;
+    if (run) shut_all(heap);
+    else open_all(heap);
+    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && heap->packed.units;
+}
+
+/* ---- Begin and end --------------------------------------------------------------------------------- */
+
+int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
+{
+    hak_profile_options o;
+    if (read_options(&o, given) || ctx->role) return -1;
+    hk_profile *k = hk_profile_of(ctx);
+    if (k && atomic_load(&k->running)) return -1;
+    if (k) hk_profile_clear(k, &o);
+    else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes);
+    if (!k) return -2;
+    atomic_store(&k->running, true);
+    ctx->sample_left = hk_profile_draw(k);
+    atomic_store(&ctx->profile, k);
+    hk_profile_enter(ctx);
+    return 0;
+}
+
+int hak_profile_stop(hak_ctx *ctx)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k || !atomic_exchange(&k->running, false)) return -1;
+    hk_profile_enter(ctx);
+    return 0;
+}
+
+int hak_profile_reset(hak_ctx *ctx)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k) return -1;
+    if (atomic_load(&k->running)) {
+        hk_profile_clear(k, NULL);
+        return 0;
+    }
+    atomic_store(&ctx->profile, NULL);
+    ctx->checked &= HK_CHECKED;
+    ctx->debug &= (uint8_t)~HK_DEBUG_PROFILE;
+    hk_profile_end(k);
+    return 0;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------------- */
+
+enum { SECOND = 30 /* log2 of about as many nanoseconds */ };
+
+/* A loop of Newton's: the core has no libm. */
+static double root_of(double x)
+{
+    if (x <= 0) return 0;
+    double r = x > 1 ? x : 1;
+    for (double next = (r + x / r) / 2; next < r; next = (r + x / r) / 2)
+        r = next;
+    return r;
+}
+
+/* Ages of what lives, into their stacks. */
+static void count_ages(hk_profile *k, uint64_t now)
+{
+    HK_EACH_STACK(k, s)
+    {
+        s->age_sum = s->old_blocks = 0;
+    }
+    for (size_t i = 0; i < k->samples.count; i++)
+        for (const hk_sample *b = k->samples.at[i]; b; b = b->next) {
+            double age = now > b->birth_ns ? (double)(now - b->birth_ns) : 0;
+            double w = hk_profile_weight(k, b->counted);
+            b->stack->age_sum += w * age;
+            if (age >= (double)(UINT64_C(1) << SECOND)) b->stack->old_blocks += w;
+        }
+}
+
+static hak_profile_class class_of(const hak_profile_stack *s, double all_blocks)
+{
+    if (s->samples < 2) return HAK_PROFILE_UNKNOWN;
+    if (s->mean_bytes > (double)HK_SMALL_MAX) return HAK_PROFILE_LARGE_INFREQUENT;
+    bool frequent = s->alloc_blocks * 1000 >= all_blocks;
+    return s->mean_bytes <= 1024 && frequent ? HAK_PROFILE_SMALL_FREQUENT : HAK_PROFILE_MEDIUM;
+}
+
+static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, hak_profile_stack *out)
+{
+    bool at_peak = s->peak_seen != k->peak_seq;
+    *out = (hak_profile_stack){
+        .size = sizeof *out,
+        .id = s->id,
+        .label = s->label,
+        .site = s->site,
+        .frames = s->frames,
+        .depth = s->depth,
+        .samples = s->samples,
+        .live_samples = s->live_samples,
+        .alloc_blocks = s->alloc_blocks,
+        .alloc_bytes = s->alloc_bytes,
+        .live_blocks = s->live_blocks,
+        .live_bytes = s->live_bytes,
+        .peak_blocks = at_peak ? s->live_blocks : s->peak_blocks,
+        .peak_bytes = at_peak ? s->live_bytes : s->peak_bytes,
+        .alloc_bytes_error = root_of(s->alloc_var),
+        .live_bytes_error = root_of(s->live_var),
+        .peak_bytes_error = root_of(at_peak ? s->live_var : s->peak_var),
+        .largest_bytes = s->largest,
+        .grown_blocks = s->grown_blocks,
+        .grown_bytes = s->grown_bytes,
+    };
+    if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;
+    if (s->live_samples) out->age_ns = s->age_sum / s->live_blocks;
+    double dead = 0, long_dead = 0;
+    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES; i++) {
+        out->lifetime[i] = k->exact ? s->died.count[i] : (double)s->died.weight[i];
+        dead += out->lifetime[i];
+        if (i >= SECOND) long_dead += out->lifetime[i];
+    }
+    double lived = long_dead + s->old_blocks;
+    out->long_lived = lived > 0 && lived * 2 >= dead + s->old_blocks;
+    out->kind = class_of(out, all_blocks);
+}
+
+int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k) return -1;
+    double blocks = 0;
+    hk_profile_lock(k);
+    count_ages(k, hk_profile_clock(k));
+    HK_EACH_STACK(k, s)
+    {
+        blocks += s->alloc_blocks;
+    }
+    const hk_stack *s = k->oldest;
+    hk_profile_unlock(k);
+    while (s) {
+        hak_profile_stack stack;
+        hk_profile_lock(k);
+        describe(k, s, blocks, &stack);
+        s = s->younger;
+        hk_profile_unlock(k);
+        if (!fn(user, &stack)) return 1;
+    }
+    return 0;
+}
+
+int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k || out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    hk_profile_lock(k);
+    hak_profile_info info = {
+        .size = out->size,
+        .mode = k->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
+        .running = atomic_load(&k->running),
+        .mean = k->mean,
+        .samples = k->drawn,
+        .stacks = k->stack_count,
+        .dropped_stacks = k->dropped_stacks,
+        .dropped_samples = k->dropped_samples,
+        .table_bytes = k->bytes,
+        .started_ns = k->started_ns,
+    };
+    hk_profile_unlock(k);
+    size_t size = out->size;
+    if (size > sizeof info) memset((char *)out + sizeof info, 0, size - sizeof info);
+    memcpy(out, &info, hk_min(size, sizeof info));
+    return 0;
+}

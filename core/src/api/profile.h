@@ -1,0 +1,20 @@
+/* What allocations do while a profile counts them. */
+#ifndef HK_API_PROFILE_H
+#define HK_API_PROFILE_H
+
+#include "profile/profile.h"
+
+/* The calling thread's heap takes part in what the profile is at: its magazines are shut while it runs, and open
+ * when it does not. */
+void hk_profile_enter(hak_ctx *heap);
+
+/* p is a new block, or NULL, for which `counted` bytes come off what is left to the next sample. */
+static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site)
+{
+    if (!(heap->checked & HK_PROFILED) || !p) return p;
+    heap->sample_left -= (int64_t)counted;
+    if (heap->sample_left < 0) hk_profile_add(heap, p, counted, label, site);
+    return p;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* A profile of a context: stacks, and samples of blocks that live. The allocation paths of api/ count bytes down
+ * to the next sample and hand it over here; whoever frees in a unit that is watched asks here whether the block
+ * is one. Of a shared context the root has the profile, its heaps count on their own: several Poisson processes
+ * of one rate are one. See docs/internals/profile.md. */
+#ifndef HK_PROFILE_H
+#define HK_PROFILE_H
+
+#include "hakmem/profile.h"
+
+#include "base/os.h"
+#include "heap/ctx.h"
+
+/* All blocks of one stack, site and label. Sums are of estimates; `*_var` of their variances. */
+typedef struct hk_stack {
+    struct hk_stack *next, *younger; /* in its bucket; in the order of ids */
+    uint32_t hash, id;
+    hak_site site;
+    hak_label label;
+    uint16_t depth;
+    double alloc_blocks, alloc_bytes, live_blocks, live_bytes, peak_blocks, peak_bytes;
+    double alloc_var, live_var, peak_var, freed_var;
+    double grown_blocks, grown_bytes;
+    uint64_t samples, live_samples, peak_seen;
+    size_t largest;
+    double age_sum, old_blocks; /* of live blocks, while the profile is visited */
+    union {                     /* blocks that died, by log2 of their life */
+        float weight[HAK_PROFILE_LIFETIMES];
+        uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
+    } died;
+    uintptr_t frames[];
+} hk_stack;
+
+/* A block that lives. */
+typedef struct hk_sample {
+    struct hk_sample *next; /* in its bucket, or of those to use again */
+    hk_stack *stack;
+    uintptr_t p;
+    size_t size;    /* now */
+    size_t counted; /* bytes that had a chance to be drawn */
+    uint64_t birth_ns;
+} hk_sample;
+
+/* Units of the profile; at their beginning. */
+typedef struct hk_group {
+    struct hk_group *next;
+    hk_slab *slab;
+} hk_profile_group;
+
+typedef struct hk_buckets {
+    void **at;
+    size_t count; /* a power of two */
+    hk_slab *slab; /* NULL: in the first group */
+} hk_buckets;
+
+struct hk_profile {
+    hk_profile_group group; /* the first */
+    hk_lock lock;           /* of everything below; unused in a local context */
+    hak_ctx *ctx;           /* local, or a root */
+    hk_lock *memory;        /* to be held while units of a root are taken; NULL = local */
+    const hk_counter *live; /* live bytes of the context */
+    atomic_bool running;
+    bool exact;
+    uint8_t depth;
+    uint8_t ticks; /* events since the clock was looked at */
+    size_t mean, table_bytes, bytes;
+    hak_frames_fn *frames;
+    void *user;
+    uint64_t random, started_ns, now_ns;
+    char *at, *end; /* room for stacks and samples */
+    hk_profile_group *groups; /* all but the first */
+    hk_sample *spare;
+    hk_buckets stacks, samples;
+    size_t stack_count, sample_count;
+    hk_stack *oldest, *youngest;
+    uint64_t drawn;
+    size_t dropped_stacks, dropped_samples;
+    double live_bytes;   /* exact: of all stacks */
+    double peak;         /* highest that live bytes were */
+    uint64_t peak_seq;   /* ... how often they were higher than ever */
+};
+
+HK_INLINE hk_profile *hk_profile_of(const hak_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->root->profile, memory_order_acquire);
+}
+
+HK_INLINE void hk_profile_lock(hk_profile *k)
+{
+    if (k->memory) hk_lock_take(&k->lock);
+}
+
+HK_INLINE void hk_profile_unlock(hk_profile *k)
+{
+    if (k->memory) hk_lock_drop(&k->lock);
+}
+
+/* ---- Draws (draw.c) ------------------------------------------------------------------------------- */
+
+/* Bytes to the next sample. */
+int64_t hk_profile_draw(hk_profile *k);
+/* How many blocks of n counted bytes a sample stands for. */
+double hk_profile_weight(const hk_profile *k, size_t n);
+
+/* ---- Memory (table.c) ----------------------------------------------------------------------------- */
+
+/* o is whole and right; the memory's lock is held if there is one. NULL = no memory. */
+hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory, const hk_counter *live);
+/* Forgets all; what follows counts by these options. The lock of the memory is held, and that of the profile. */
+void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
+/* Of a local context: gives all memory back. */
+void hk_profile_end(hk_profile *k);
+/* Room for one more stack and sample, if it is to be had. No lock is held. */
+void hk_profile_prepare(hk_profile *k);
+/* The stack of these frames, made where it is new; NULL = no room. */
+hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
+                              hak_label label);
+/* A record for the block at p, in its bucket; NULL = no room. */
+hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p);
+/* Where the record of the block at p hangs; *link NULL = it is no sample. */
+hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
+/* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
+void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
+#define HK_EACH_STACK(k, s) for (hk_stack *s = (k)->oldest; s; s = s->younger)
+
+/* ---- Samples (sample.c) --------------------------------------------------------------------------- */
+
+/* The clock of the space, as late as it should be for a sample. */
+uint64_t hk_profile_now(hk_profile *k);
+/* The clock itself. */
+uint64_t hk_profile_clock(const hk_profile *k);
+/* p, a new block of the heap, is a sample; `counted` bytes had a chance. No lock is held. */
+void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site);
+/* A block of the context is about to be freed, by any thread. */
+HK_NOINLINE void hk_profile_free(hk_profile *k, const void *p);
+HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (HK_UNLIKELY(k != NULL)) hk_profile_free(k, p);
+}
+/* The block that was at p, of `old` usable bytes, is at q and has n. By the thread of the heap. */
+void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_t n, hak_label label,
+                        hak_site site);
+/* A block at p is about to move to a larger one. */
+void hk_profile_grown(hk_profile *k, const void *p, size_t n);
+
+#endif

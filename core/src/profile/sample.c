@@ -1,0 +1,194 @@
+/* Samples come, grow and go: the sums of their stacks. */
+#include "profile/profile.h"
+
+#include "heap/block.h"
+#include "heap/label.h"
+
+uint64_t hk_profile_clock(const hk_profile *k)
+{
+    return k->ctx->space->os.clock(k->ctx->space->os.user);
+}
+
+/* Exact profiles have too many events for a look each. */
+uint64_t hk_profile_now(hk_profile *k)
+{
+    enum { EXACT_EVENTS = 64 };
+    if (!k->exact || k->ticks == 0) k->now_ns = hk_profile_clock(k);
+    k->ticks = (uint8_t)((k->ticks + 1) % EXACT_EVENTS);
+    return k->now_ns;
+}
+
+/* ---- Sums ----------------------------------------------------------------------------------------- */
+
+/* What was live at the peak is not copied for all stacks each time that there is a higher one: a stack that did
+ * not change since has it live still, and one that is about to change keeps it. */
+static void keep_peak(const hk_profile *k, hk_stack *s)
+{
+    if (s->peak_seen == k->peak_seq) return;
+    s->peak_seen = k->peak_seq;
+    s->peak_blocks = s->live_blocks;
+    s->peak_bytes = s->live_bytes;
+    s->peak_var = s->live_var;
+}
+
+/* How many blocks and bytes a sample stands for. A block of n bytes is drawn with the chance 1 / w, so that
+ * n w is an estimate without bias, and n^2 w (w - 1) one of its variance. */
+typedef struct share {
+    double blocks, bytes, var;
+} share;
+
+static share share_of(const hk_profile *k, size_t counted, size_t size)
+{
+    double w = hk_profile_weight(k, counted), n = (double)size;
+    return (share){w, w * n, n * n * w * (w - 1)};
+}
+
+static void count_live(hk_profile *k, hk_stack *s, share a, double sign)
+{
+    keep_peak(k, s);
+    s->live_blocks += sign * a.blocks;
+    s->live_bytes += sign * a.bytes;
+    s->live_var += sign * a.var;
+    k->live_bytes += sign * a.bytes;
+}
+
+static void count_made(hk_stack *s, share a, double sign)
+{
+    s->alloc_blocks += sign * a.blocks;
+    s->alloc_bytes += sign * a.bytes;
+    s->alloc_var += sign * a.var;
+}
+
+/* Sampled, the context knows better than estimates do when it is at its highest. */
+static void note_peak(hk_profile *k)
+{
+    double live = k->exact ? k->live_bytes : (double)hk_get(k->live);
+    if (live <= k->peak) return;
+    k->peak = live;
+    k->peak_seq++;
+}
+
+static void died(hk_profile *k, hk_sample **link)
+{
+    hk_sample *block = *link;
+    hk_stack *s = block->stack;
+    share a = share_of(k, block->counted, block->size);
+    count_live(k, s, a, -1);
+    s->freed_var += a.var;
+    if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
+    uint64_t now = hk_profile_now(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
+    unsigned log = life ? hk_log2(life) : 0;
+    if (log >= HAK_PROFILE_LIFETIMES) log = HAK_PROFILE_LIFETIMES - 1;
+    if (k->exact) s->died.count[log]++;
+    else s->died.weight[log] += (float)a.blocks;
+    hk_profile_sample_drop(k, link);
+}
+
+/* ---- Blocks --------------------------------------------------------------------------------------- */
+
+static void drop(hk_profile *k, const hk_stack *s)
+{
+    if (s) k->dropped_samples++;
+    else k->dropped_stacks++;
+}
+
+void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site)
+{
+    hk_profile *k = hk_profile_of(heap);
+    uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
+    size_t depth = k->frames ? k->frames(k->user, k->ctx, site, frames, k->depth) : 0;
+    if (depth > k->depth) depth = k->depth;
+    size_t size = hk_block_size(heap, p);
+    label = hk_label_known(heap, label);
+    hk_profile_prepare(k);
+    hk_profile_lock(k);
+    hk_sample **old = hk_profile_find(k, (uintptr_t)p);
+    if (HK_UNLIKELY(*old != NULL)) died(k, old);
+    heap->sample_left = hk_profile_draw(k);
+    hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)depth, site, label);
+    hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p) : NULL;
+    if (block) {
+        block->stack = s;
+        block->size = size;
+        block->counted = counted;
+        block->birth_ns = hk_profile_now(k);
+        share a = share_of(k, counted, size);
+        count_live(k, s, a, 1);
+        count_made(s, a, 1);
+        s->samples++;
+        s->live_samples++;
+        s->largest = hk_max(s->largest, size);
+        k->drawn++;
+        note_peak(k);
+        hk_unit_watch(heap, p, true);
+    } else {
+        drop(k, s);
+    }
+    hk_profile_unlock(k);
+}
+
+void hk_profile_free(hk_profile *k, const void *p)
+{
+    hk_profile_lock(k);
+    hk_sample **link = hk_profile_find(k, (uintptr_t)p);
+    if (*link) died(k, link);
+    hk_profile_unlock(k);
+}
+
+void hk_profile_grown(hk_profile *k, const void *p, size_t n)
+{
+    hk_profile_lock(k);
+    const hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
+    if (block && n > block->size) {
+        double w = hk_profile_weight(k, block->counted);
+        block->stack->grown_blocks += w;
+        block->stack->grown_bytes += w * (double)(n - block->size);
+    }
+    hk_profile_unlock(k);
+}
+
+/* The chance of a block is that of all its bytes, those that it grew by included. */
+static bool resize(hk_profile *k, const void *p, void *q, size_t n)
+{
+    hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
+    if (!block) return false;
+    hk_stack *s = block->stack;
+    share old = share_of(k, block->counted, block->size);
+    size_t before = block->size;
+    if (p != q) {
+        /* Of a mapping of its own, which no unit is watched for. */
+        hk_sample copy = *block;
+        hk_profile_sample_drop(k, link);
+        block = hk_profile_sample_new(k, (uintptr_t)q);
+        copy.next = block->next;
+        copy.p = (uintptr_t)q;
+        *block = copy;
+    }
+    block->size = n;
+    block->counted = hk_max(block->counted, n);
+    share now = share_of(k, block->counted, n);
+    count_live(k, s, old, -1);
+    count_live(k, s, now, 1);
+    if (n > before) {
+        count_made(s, old, -1);
+        count_made(s, now, 1);
+        s->grown_blocks += now.blocks;
+        s->grown_bytes += now.blocks * (double)(n - before);
+        s->largest = hk_max(s->largest, n);
+        note_peak(k);
+    }
+    return true;
+}
+
+void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_t n, hak_label label,
+                        hak_site site)
+{
+    hk_profile *k = hk_profile_of(heap);
+    hk_profile_lock(k);
+    bool known = resize(k, p, q, n);
+    hk_profile_unlock(k);
+    /* What is live since before an exact profile began stays out of it. */
+    if (known || k->exact || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
+    heap->sample_left -= (int64_t)(n - old);
+    if (heap->sample_left < 0) hk_profile_add(heap, q, n, label, site);
+}

@@ -1,0 +1,286 @@
+/* The memory of a profile, and its two hash tables. Units are taken as the context's own data are: charged, and
+ * counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
+#include "profile/profile.h"
+
+enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_UNITS_MOST = 128 };
+
+/* ---- Units ---------------------------------------------------------------------------------------- */
+
+/* Within the bytes that the profile may have. */
+static hk_slab *take(hk_profile *k, size_t units)
+{
+    bool zero;
+    size_t bytes = units << HK_UNIT_SHIFT;
+    if (bytes > k->table_bytes || k->bytes > k->table_bytes - bytes) return NULL;
+    hk_slab *s = hk_units_take(k->ctx, units, HK_KIND_META, &zero);
+    if (s) k->bytes += bytes;
+    return s;
+}
+
+static void give(hk_profile *k, hk_slab *s)
+{
+    k->bytes -= (size_t)s->units << HK_UNIT_SHIFT;
+    hk_units_give(k->ctx, s);
+}
+
+static void *bump(hk_profile *k, size_t n)
+{
+    n = hk_align_up(n, 16);
+    if ((size_t)(k->end - k->at) < n) return NULL;
+    void *p = k->at;
+    k->at += n;
+    return p;
+}
+
+static void begin(hk_profile *k)
+{
+    k->at = (char *)k + hk_align_up(sizeof *k, 16);
+    k->end = (char *)k + FIRST_UNITS * HK_UNIT;
+    hk_buckets *both[] = {&k->stacks, &k->samples};
+    for (unsigned i = 0; i < 2; i++) {
+        *both[i] = (hk_buckets){bump(k, FIRST_BUCKETS * sizeof(void *)), FIRST_BUCKETS, NULL};
+        memset(both[i]->at, 0, FIRST_BUCKETS * sizeof(void *));
+    }
+}
+
+static void set_options(hk_profile *k, const hak_profile_options *o)
+{
+    k->exact = o->mode == HAK_PROFILE_EXACT;
+    k->mean = o->mean;
+    k->depth = (uint8_t)o->depth;
+    k->table_bytes = o->table_bytes;
+    k->frames = o->frames;
+    k->user = o->user;
+    k->random = o->seed;
+    k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
+}
+
+hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory, const hk_counter *live)
+{
+    bool zero;
+    hk_slab *s = hk_units_take(ctx, FIRST_UNITS, HK_KIND_META, &zero);
+    if (!s) return NULL;
+    hk_profile *k = (hk_profile *)(void *)hk_slab_address(ctx->space, s);
+    memset(k, 0, sizeof *k);
+    k->group.slab = s;
+    k->bytes = FIRST_UNITS * HK_UNIT;
+    k->ctx = ctx;
+    k->memory = memory;
+    k->live = live;
+    set_options(k, o);
+    begin(k);
+    return k;
+}
+
+/* All units that are watched. */
+static void unwatch_all(hk_profile *k)
+{
+    for (size_t i = 0; i < k->samples.count; i++)
+        for (hk_sample *s = k->samples.at[i]; s; s = s->next)
+            hk_unit_watch(k->ctx, (void *)s->p, false);
+    if (!k->exact || k->memory) return;
+    hk_unit_watch(k->ctx, k->ctx, false);
+    HK_EACH_OWNED(k->ctx, s)
+    {
+        for (size_t i = 0; i < s->units; i++)
+            hk_unit_watch(k->ctx, hk_slab_address(k->ctx->space, s) + i * HK_UNIT, false);
+    }
+}
+
+static void give_all(hk_profile *k)
+{
+    for (hk_profile_group *g = k->groups, *following; g; g = following) {
+        following = g->next;
+        give(k, g->slab);
+    }
+    if (k->stacks.slab) give(k, k->stacks.slab);
+    if (k->samples.slab) give(k, k->samples.slab);
+}
+
+void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
+{
+    unwatch_all(k);
+    give_all(k);
+    k->groups = NULL;
+    k->spare = NULL;
+    k->oldest = k->youngest = NULL;
+    k->stack_count = k->sample_count = 0;
+    k->drawn = 0;
+    k->dropped_stacks = k->dropped_samples = 0;
+    k->live_bytes = k->peak = 0;
+    k->peak_seq = 0;
+    if (o) set_options(k, o);
+    else k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
+    begin(k);
+}
+
+void hk_profile_end(hk_profile *k)
+{
+    unwatch_all(k);
+    give_all(k);
+    hk_units_give(k->ctx, k->group.slab);
+}
+
+/* ---- Room ----------------------------------------------------------------------------------------- */
+
+static size_t stack_size(unsigned depth)
+{
+    return hk_align_up(sizeof(hk_stack) + depth * sizeof(uintptr_t), 16);
+}
+
+static bool has_room(const hk_profile *k)
+{
+    return (size_t)(k->end - k->at) >= stack_size(k->depth) + sizeof(hk_sample);
+}
+
+static bool crowded(const hk_buckets *b, size_t entries)
+{
+    return entries > 2 * b->count && b->count < BUCKETS_UNITS_MOST * HK_UNIT / sizeof(void *);
+}
+
+static void add_group(hk_profile *k)
+{
+    size_t left = (k->table_bytes - k->bytes) >> HK_UNIT_SHIFT;
+    hk_slab *s = NULL;
+    if (k->bytes <= k->table_bytes) s = take(k, hk_min(MORE_UNITS, left ? left : 1));
+    if (!s) s = take(k, 1);
+    if (!s) return;
+    hk_profile_group *g = (hk_profile_group *)(void *)hk_slab_address(k->ctx->space, s);
+    *g = (hk_profile_group){k->groups, s};
+    k->groups = g;
+    k->at = (char *)g + hk_align_up(sizeof *g, 16);
+    k->end = (char *)g + ((size_t)s->units << HK_UNIT_SHIFT);
+}
+
+static size_t spread(uint64_t x, const hk_buckets *b)
+{
+    return (size_t)((x * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - hk_log2(b->count)));
+}
+
+/* Samples of a unit share a bucket, so that the last one is known; exact, where units stay watched, they are far
+ * too many. */
+static size_t sample_bucket(const hk_profile *k, uintptr_t p)
+{
+    return spread(k->exact ? p >> 3 : p >> HK_UNIT_SHIFT, &k->samples);
+}
+
+/* Twice is enough; four times are fewer moves. false = no memory. */
+static bool widen(hk_profile *k, hk_buckets *b)
+{
+    size_t count = hk_min(b->count * 4, BUCKETS_UNITS_MOST * HK_UNIT / sizeof(void *));
+    hk_slab *s = take(k, (count * sizeof(void *) + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    if (!s) return false;
+    hk_buckets old = *b;
+    *b = (hk_buckets){(void **)(void *)hk_slab_address(k->ctx->space, s), count, s};
+    memset(b->at, 0, count * sizeof(void *));
+    for (size_t i = 0; i < old.count; i++) {
+        if (b == &k->stacks) {
+            for (hk_stack *at = old.at[i], *following; at; at = following) {
+                following = at->next;
+                size_t to = spread(at->hash, b);
+                at->next = b->at[to];
+                b->at[to] = at;
+            }
+        } else {
+            for (hk_sample *at = old.at[i], *following; at; at = following) {
+                following = at->next;
+                size_t to = sample_bucket(k, at->p);
+                at->next = b->at[to];
+                b->at[to] = at;
+            }
+        }
+    }
+    if (old.slab) give(k, old.slab);
+    return true;
+}
+
+void hk_profile_prepare(hk_profile *k)
+{
+    hk_profile_lock(k);
+    bool room = has_room(k), stacks = crowded(&k->stacks, k->stack_count),
+         samples = crowded(&k->samples, k->sample_count);
+    hk_profile_unlock(k);
+    if (HK_LIKELY(room && !stacks && !samples)) return;
+    if (k->memory) hk_lock_take(k->memory);
+    hk_profile_lock(k);
+    if (!has_room(k)) add_group(k);
+    if (crowded(&k->stacks, k->stack_count)) widen(k, &k->stacks);
+    if (crowded(&k->samples, k->sample_count)) widen(k, &k->samples);
+    hk_profile_unlock(k);
+    if (k->memory) hk_lock_drop(k->memory);
+}
+
+/* ---- Stacks --------------------------------------------------------------------------------------- */
+
+static uint32_t hash_of(const uintptr_t *frames, unsigned depth, hak_site site, hak_label label)
+{
+    uint64_t h = site * UINT64_C(0x9E3779B97F4A7C15) + label;
+    for (unsigned i = 0; i < depth; i++)
+        h = (h ^ (h >> 29) ^ frames[i]) * UINT64_C(0xBF58476D1CE4E5B9);
+    return (uint32_t)(h >> 32);
+}
+
+hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
+                              hak_label label)
+{
+    uint32_t hash = hash_of(frames, depth, site, label);
+    void **bucket = &k->stacks.at[spread(hash, &k->stacks)];
+    for (hk_stack *s = *bucket; s; s = s->next)
+        if (s->hash == hash && s->site == site && s->label == label && s->depth == depth &&
+            memcmp(s->frames, frames, depth * sizeof *frames) == 0)
+            return s;
+    hk_stack *s = bump(k, stack_size(depth));
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->hash = hash;
+    s->site = site;
+    s->label = label;
+    s->depth = (uint16_t)depth;
+    s->id = (uint32_t)++k->stack_count;
+    s->peak_seen = k->peak_seq;
+    memcpy(s->frames, frames, depth * sizeof *frames);
+    s->next = *bucket;
+    *bucket = s;
+    if (k->youngest) __atomic_store_n(&k->youngest->younger, s, __ATOMIC_RELEASE);
+    else __atomic_store_n(&k->oldest, s, __ATOMIC_RELEASE);
+    k->youngest = s;
+    return s;
+}
+
+/* ---- Samples -------------------------------------------------------------------------------------- */
+
+hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p)
+{
+    hk_sample *s = k->spare;
+    if (s) k->spare = s->next;
+    else s = bump(k, sizeof *s);
+    if (!s) return NULL;
+    void **bucket = &k->samples.at[sample_bucket(k, p)];
+    s->p = p;
+    s->next = *bucket;
+    *bucket = s;
+    k->sample_count++;
+    return s;
+}
+
+hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p)
+{
+    hk_sample **link = (hk_sample **)&k->samples.at[sample_bucket(k, p)];
+    while (*link && (*link)->p != p)
+        link = &(*link)->next;
+    return link;
+}
+
+void hk_profile_sample_drop(hk_profile *k, hk_sample **link)
+{
+    hk_sample *s = *link;
+    uintptr_t p = s->p;
+    *link = s->next;
+    s->next = k->spare;
+    k->spare = s;
+    k->sample_count--;
+    if (k->exact) return;
+    for (const hk_sample *other = k->samples.at[sample_bucket(k, p)]; other; other = other->next)
+        if (other->p >> HK_UNIT_SHIFT == p >> HK_UNIT_SHIFT) return;
+    hk_unit_watch(k->ctx, (void *)p, false);
+}
