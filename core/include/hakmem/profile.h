@@ -15,7 +15,9 @@
  * runs from the beginning, the live bytes of all stacks are the live bytes of the context. A realloc that moves
  * is an allocation and a free; one in place goes on under the stack that made the block.
  *
- * CONVENTIONS are those of hakmem.h. Of local contexts: a shared one has no profile.
+ * CONVENTIONS are those of hakmem.h. A shared context's functions may be called by any thread, but no other one
+ * may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is at work takes part,
+ * or no more, from its next allocation on that finds nothing at hand.
  *
  * COST       Off: none. Sampled: each allocation takes a few instructions more, frees none but in a unit of
  *            16 KiB in which a sampled block lives. What is kept lies in memory of the context, which is
@@ -60,7 +62,7 @@ typedef struct hak_profile_options {
 /* What is wrong with the options, in one line; NULL = nothing. [any thread] */
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
 /* Begins a profile; options NULL = defaults. What an earlier one left is forgotten. Blocks that are live
- * already are not in it. 0 = ok; -1 = the options are broken, a profile runs already, or ctx is shared; -2 = no memory, or over
+ * already are not in it. 0 = ok; -1 = the options are broken, or a profile runs already; -2 = no memory, or over
  * the limit. Nothing changed if it is not 0. Cost: a step for each size class; one for each sample that an
  * earlier profile left. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);

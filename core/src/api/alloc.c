@@ -98,6 +98,7 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
 static void free_without_heap(hak_ctx *root, void *p, size_t n)
 {
     hk_team *t = root->team;
+    hk_profile_freed(root, p);
     hk_lock_take(&t->lock);
     hk_free_direct(root, NULL, p, n);
     bool over = atomic_load(&t->retired) && hk_team_empty(root);

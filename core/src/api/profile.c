@@ -47,29 +47,72 @@ static void open_all(hak_ctx *heap)
 
 void hk_profile_enter(hak_ctx *heap)
 {
-    const hk_profile *k = hk_profile_of(heap);
+    hk_profile *k = hk_profile_of(heap);
     bool run = k && atomic_load(&k->running), runs = heap->checked & HK_PROFILED;
     if (run == runs) return;
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
-    if (run) heap->debug |= HK_DEBUG_PROFILE;
-    if (run) shut_all(heap);
-    else open_all(heap);
+    if (run) {
+        /* Of a heap it is set, and read by other threads. */
+        if (!(heap->debug & HK_DEBUG_PROFILE)) heap->debug |= HK_DEBUG_PROFILE;
+        hk_profile_lock(k);
+        heap->sample_left = hk_profile_draw(k);
+        hk_profile_unlock(k);
+        shut_all(heap);
+    } else {
+        open_all(heap);
+    }
     heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && heap->packed.units;
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */
 
+static void clear(hk_profile *k, const hak_profile_options *o)
+{
+    if (k->memory) hk_lock_take(k->memory);
+    hk_profile_lock(k);
+    hk_profile_clear(k, o);
+    hk_profile_unlock(k);
+    if (k->memory) hk_lock_drop(k->memory);
+}
+
+/* A shared context keeps its profile until it ends: other threads may be looking at it. */
+static int start_team(hak_ctx *root, const hak_profile_options *o)
+{
+    hk_team *t = root->team;
+    int rc = 0;
+    hk_lock_take(&t->lock);
+    hk_profile *k = hk_profile_of(root);
+    if (k && atomic_load(&k->running)) {
+        rc = -1;
+    } else if (k) {
+        hk_profile_lock(k);
+        hk_profile_clear(k, o);
+        hk_profile_unlock(k);
+    } else {
+        k = hk_profile_new(root, o, &t->lock, &t->live);
+        if (!k) rc = -2;
+    }
+    if (rc == 0) {
+        atomic_store(&k->running, true);
+        atomic_store(&root->profile, k);
+        hk_team_observe(root);
+    }
+    hk_lock_drop(&t->lock);
+    return rc;
+}
+
 int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
 {
     hak_profile_options o;
-    if (read_options(&o, given) || ctx->role) return -1;
+    if (read_options(&o, given)) return -1;
+    ctx = hk_root(ctx);
+    if (ctx->team) return start_team(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);
     if (k && atomic_load(&k->running)) return -1;
     if (k) hk_profile_clear(k, &o);
     else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes);
     if (!k) return -2;
     atomic_store(&k->running, true);
-    ctx->sample_left = hk_profile_draw(k);
     atomic_store(&ctx->profile, k);
     hk_profile_enter(ctx);
     return 0;
@@ -79,7 +122,8 @@ int hak_profile_stop(hak_ctx *ctx)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k || !atomic_exchange(&k->running, false)) return -1;
-    hk_profile_enter(ctx);
+    /* Threads of a shared context open their magazines when they come by. */
+    if (!hk_root(ctx)->team) hk_profile_enter(ctx);
     return 0;
 }
 
@@ -87,8 +131,8 @@ int hak_profile_reset(hak_ctx *ctx)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k) return -1;
-    if (atomic_load(&k->running)) {
-        hk_profile_clear(k, NULL);
+    if (k->memory || atomic_load(&k->running)) {
+        clear(k, NULL);
         return 0;
     }
     atomic_store(&ctx->profile, NULL);

@@ -62,7 +62,8 @@ static void count_made(hk_stack *s, share a, double sign)
 /* Sampled, the context knows better than estimates do when it is at its highest. */
 static void note_peak(hk_profile *k)
 {
-    double live = k->exact ? k->live_bytes : (double)hk_get(k->live);
+    /* A sum that threads add to may be below 0 for a moment. */
+    double live = k->exact ? k->live_bytes : (double)(ptrdiff_t)hk_get(k->live);
     if (live <= k->peak) return;
     k->peak = live;
     k->peak_seq++;
@@ -96,8 +97,12 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak
 {
     hk_profile *k = hk_profile_of(heap);
     uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
-    size_t depth = k->frames ? k->frames(k->user, k->ctx, site, frames, k->depth) : 0;
-    if (depth > k->depth) depth = k->depth;
+    hk_profile_lock(k);
+    hak_frames_fn *fn = k->frames;
+    void *user = k->user;
+    size_t room = k->depth;
+    hk_profile_unlock(k);
+    size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     size_t size = hk_block_size(heap, p);
     label = hk_label_known(heap, label);
     hk_profile_prepare(k);
@@ -105,7 +110,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak
     hk_sample **old = hk_profile_find(k, (uintptr_t)p);
     if (HK_UNLIKELY(*old != NULL)) died(k, old);
     heap->sample_left = hk_profile_draw(k);
-    hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)depth, site, label);
+    hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
     hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p) : NULL;
     if (block) {
         block->stack = s;
@@ -185,10 +190,10 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
 {
     hk_profile *k = hk_profile_of(heap);
     hk_profile_lock(k);
-    bool known = resize(k, p, q, n);
+    bool known = resize(k, p, q, n) || k->exact;
     hk_profile_unlock(k);
     /* What is live since before an exact profile began stays out of it. */
-    if (known || k->exact || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
+    if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
     heap->sample_left -= (int64_t)(n - old);
     if (heap->sample_left < 0) hk_profile_add(heap, q, n, label, site);
 }

@@ -1,6 +1,7 @@
 /* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
  * everything that is under a lock as a thread left it. What is without a lock bears a fork between any two of
  * its stores: see thread_heap.h. */
+#include "profile/profile.h"
 #include "shared/thread_heap.h"
 
 /* The lock of a space is held over a fork for any number of contexts. It comes last: before the locks of
@@ -38,6 +39,7 @@ HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
         hk_lock_take(&root->team->lock);
         for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
             hk_lock_take(&heap->heap->lock);
+        if (hk_profile_of(root)) hk_profile_lock(hk_profile_of(root));
     }
     space_hold(root->space, thread, held);
 }
@@ -47,6 +49,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     hak_ctx *root = hk_root(ctx);
     space_done(root->space);
     if (!root->team) return;
+    if (hk_profile_of(root)) hk_profile_unlock(hk_profile_of(root));
     for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
         hk_lock_drop(&heap->heap->lock);
     hk_lock_drop(&root->team->lock);

@@ -4,6 +4,7 @@
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/run.h"
+#include "profile/profile.h"
 #include "shared/transfer.h"
 
 /* A mixed batch goes off when it has HK_BATCH blocks or BYTES, one of a class with CLASS_BYTES. OPENS: so
@@ -348,7 +349,10 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
-    if (id == ctx->id && !(ctx->checked & HK_CHECKED) && free_own(ctx, p, n, &e->map[unit])) return;
+    if (id == ctx->id && !(ctx->checked & HK_CHECKED)) {
+        if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) hk_profile_freed(ctx, p);
+        if (free_own(ctx, p, n, &e->map[unit])) return;
+    }
     if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !(ctx->checked & HK_CHECKED))) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         unsigned kind = entry & 255;
@@ -360,10 +364,12 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
             return;
         }
         if (HK_LIKELY(owner->role == HK_HEAP && owner->root == ctx->root)) {
+            if (HK_UNLIKELY(kind == HK_KIND_WATCHED)) hk_profile_freed(ctx, p);
             free_remote(ctx, owner, entry, p);
             return;
         }
     }
+    hk_profile_freed(ctx, p);
     hak_ctx *owner = hk_owner(ctx, p);
     if (owner == ctx || ctx->checked & HK_CHECKED) hk_free_direct(ctx->root, ctx, p, n);
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));

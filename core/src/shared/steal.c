@@ -204,7 +204,7 @@ static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool gone)
 
 static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
 {
-    if (from == heap || from->checked & HK_CHECKED || !hk_heap_try(from)) return NULL;
+    if (from == heap || heap->checked & HK_CHECKED || !hk_heap_try(from)) return NULL;
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
     bool gone = away(from);

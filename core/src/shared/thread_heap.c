@@ -5,6 +5,7 @@
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/slab.h"
+#include "profile/profile.h"
 #include "shared/remote.h"
 #include "shared/transfer.h"
 
@@ -24,8 +25,26 @@ HK_INLINE bool awaited(const hk_heap *h)
 
 enum { PATIENCE_MOST = 6 };
 
+/* A shared context has a profile: its heaps take part from their next slow path on, which asks about it then. */
+static void observe(hak_ctx *heap)
+{
+    if (!hk_profile_of(heap)) return;
+    heap->checked |= HK_OBSERVED;
+    heap->debug |= HK_DEBUG_PROFILE;
+}
+
+void hk_team_observe(hak_ctx *root)
+{
+    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+        hk_lock_take(&of(heap)->lock);
+        if (!of(heap)->away) of(heap)->away = 1;
+        hk_lock_drop(&of(heap)->lock);
+    }
+}
+
 static HK_NOINLINE void come_back(hak_ctx *heap)
 {
+    observe(heap);
     of(heap)->away = of(heap)->away_ns = 0;
     /* It was taken for dead. */
     if (!of(heap)->thread_id) hk_heap_renew(heap);
@@ -266,6 +285,7 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
         return NULL;
     }
     heap->labelled = root->labelled;
+    observe(heap);
     bool owned = own(root, heap, thread);
     /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
     of(heap)->next = hk_heaps(root);

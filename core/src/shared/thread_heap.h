@@ -232,6 +232,8 @@ void hk_borrow_anew(hak_ctx *heap);
  * walk at a time: with the team's walk lock held. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
+/* The root has a profile from now on; the team's lock is held. Threads see to it when they come by. */
+void hk_team_observe(hak_ctx *root);
 /* Takes home what is in queues; what goes on from there is in the strays of its heap. */
 void hk_team_gather(hak_ctx *root);
 /* Brings home everything that is under way and in magazines. No other thread is inside a call. */
