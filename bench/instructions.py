@@ -32,6 +32,8 @@ FIGURES = {
     "free shared small": ("hak_free", "shared-small", BATCH),
     "alloc shared run": ("hak_alloc", "shared-run", BATCH),
     "free shared run": ("hak_free", "shared-run", BATCH),
+    "alloc profiled small": ("hak_alloc", "profiled-small", BATCH),
+    "free profiled small": ("hak_free", "profiled-small", BATCH),
     "block size small": ("hak_block_size", "size-small", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),

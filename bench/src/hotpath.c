@@ -1,6 +1,7 @@
 /* hotpath WORK N: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
  * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
 #include <hakmem/hakmem.h>
+#include <hakmem/profile.h>
 #include <hakmem/tuning.h>
 
 #include <stdbool.h>
@@ -84,7 +85,7 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
-    enum { SLABS, SHARED, PACKED } heap;
+    enum { SLABS, SHARED, PACKED, PROFILED } heap;
 } works[] = {
     {"pairs-small", pairs, SMALL, SLABS},
     {"pairs-run", pairs, RUN, SLABS},
@@ -95,6 +96,7 @@ static const struct {
     {"resize-sized-run", resize_sized, RUN, SLABS},
     {"shared-small", pairs, SMALL, SHARED},
     {"shared-run", pairs, RUN, SHARED},
+    {"profiled-small", pairs, SMALL, PROFILED},
     {"size-small", size, SMALL, SLABS},
     {"mix", mix, 0, SLABS},
     {"mix-packed", mix, 0, PACKED},
@@ -106,7 +108,7 @@ static int work(size_t w, size_t rounds)
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = works[w].heap == SHARED;
     hak_tuning tuning = HAK_TUNING_INIT;
-    if (works[w].heap == SLABS) tuning.packed_bytes = HAK_NONE;
+    if (works[w].heap == SLABS || works[w].heap == PROFILED) tuning.packed_bytes = HAK_NONE;
     options.tuning = &tuning;
     ctx = hak_ctx_new(NULL, &options);
     label = ctx ? hak_label_define(ctx, "golden") : 0;
@@ -116,6 +118,7 @@ static int work(size_t w, size_t rounds)
     /* Of a heap that is at work. calloc, so that what is counted stays uncounted here. */
     for (int i = 0; i < FILL && works[w].heap != PACKED; i++)
         if (!hak_calloc(ctx, 1, SMALL)) return 1;
+    if (works[w].heap == PROFILED && hak_profile_start(ctx, NULL)) return 1;
     works[w].run(works[w].n, rounds);
     hak_ctx_destroy(ctx);
     return 0;
