@@ -29,26 +29,26 @@ static __attribute__((format(printf, 2, 3))) void line(const sink *s, const char
     s->put(s->to, text, (size_t)n);
 }
 
-static void label_rows(const sink *s, const hkc_report *r)
+void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to)
 {
+    const sink s = {put, to};
     char bar[BAR_WIDTH + 1];
     memset(bar, '#', BAR_WIDTH);
     bar[BAR_WIDTH] = '\0';
-    const size_t total = r->stats.live_bytes;
     size_t largest = 1;
-    for (int i = 0; i < r->label_count; i++)
-        if (r->labels[i].live_bytes > largest) largest = r->labels[i].live_bytes;
-    line(s, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
-    for (int i = 0; i < r->label_count; i++) {
-        const hak_label_info *l = &r->labels[i];
+    for (int i = 0; i < count; i++)
+        if (labels[i].live_bytes > largest) largest = labels[i].live_bytes;
+    line(&s, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
+    for (int i = 0; i < count; i++) {
+        const hak_label_info *l = &labels[i];
         if (l->live_blocks == 0) continue;
         const double part = (double)l->live_bytes;
         int width = (int)(part / (double)largest * BAR_WIDTH + 0.5);
         unsigned share = total > 0 ? (unsigned)(part / (double)total * 1000 + 0.5) : 0;
-        line(s, "  %-22.22s %14zu %11zu %3u.%u %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks,
+        line(&s, "  %-22.22s %14zu %11zu %3u.%u %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks,
              share / 10, share % 10, width > 0 ? "  " : "", width, bar);
     }
-    line(s, "\n");
+    line(&s, "\n");
 }
 
 static void bytes_row(const sink *s, const char *name, size_t bytes, const char *what)
@@ -96,7 +96,7 @@ void hkc_report_put(const hkc_report *r, hkc_put_fn *put, void *to)
     line(&s, "hakmem %s: %.150s%sprocess %ld: %zu bytes in %zu blocks%s%s\n", hak_version(), r->name,
          r->name[0] != '\0' ? ", " : "", (long)getpid(), r->stats.live_bytes, r->stats.live_blocks,
          r->note[0] != '\0' ? ", " : "", r->note);
-    if (r->label_count > 0) label_rows(&s, r);
+    if (r->label_count > 0) hkc_report_labels(r->labels, r->label_count, r->stats.live_bytes, put, to);
     total_rows(&s, &r->stats);
     if (r->threads != 0)
         line(&s, "  %-22s %14zu                  that allocated, %zu of them now\n", "threads", r->threads,

@@ -17,6 +17,9 @@ typedef struct hkc_report {
     size_t threads, threads_now;  /* that allocated so far, and those of them that are there; 0 = no row */
 } hkc_report;
 
+/* The table of labels alone: total is what the shares are of. */
+void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to);
+
 /* Allocates nothing, and heeds no locale. */
 void hkc_report_put(const hkc_report *report, hkc_put_fn *put, void *to);
 

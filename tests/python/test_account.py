@@ -1,5 +1,6 @@
 """Accounts, labels, limits and trimming, from inside a program."""
 
+import re
 import unittest
 
 from support import ProgramCase, needs_module, needs_objects
@@ -57,19 +58,23 @@ class Accounts(ProgramCase):
     def test_the_parts_of_resident_memory_sum_to_it(self):
         found = self.run_code("""
             import hakmem, json
-            from hakmem._report import resident
             keep = [bytes(3 << 20) for i in range(3)] + [b"x" * (3 << 20) for i in range(3)]
-            s = hakmem.take_snapshot().stats
-            parts = resident(s)
-            print(json.dumps([sum(parts.values()) - s["resident_bytes"], parts["large"], parts["not ours"], parts["untouched"], hakmem.resident()]))
+            print(json.dumps(hakmem.resident()))
         """)
-        self.assertEqual(found[0], 0)
-        self.assertGreaterEqual(found[1], 18 << 20)
-        self.assertGreater(found[2], 3 << 20)
-        self.assertLess(found[2], 30 << 20)
-        self.assertLess(found[3], -9 << 20, "zeroed pages that nobody touched")
-        self.assertGreater(found[3], -15 << 20)
-        self.assertIn("large 18.0", found[4])
+        units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+        amounts = re.findall(r"([a-z ]+) (-?[\d.]+) (B|KiB|MiB)", found)
+        parts = {name.strip(): float(number) * units[unit] for name, number, unit in amounts}
+        resident = parts.pop("resident")
+        self.assertEqual(
+            list(parts), ["live", "large", "cached", "purgeable", "metadata", "untouched", "not ours"]
+        )
+        # Each is rounded to a hundredth of its unit.
+        self.assertAlmostEqual(sum(parts.values()), resident, delta=len(amounts) * 0.005 * (1 << 20))
+        self.assertGreaterEqual(parts["large"], 18 << 20)
+        self.assertGreater(parts["not ours"], 3 << 20)
+        self.assertLess(parts["not ours"], 30 << 20)
+        self.assertLess(parts["untouched"], -9 << 20, "zeroed pages that nobody touched")
+        self.assertGreater(parts["untouched"], -15 << 20)
 
     @needs_objects
     def test_what_is_kept_for_later(self):

@@ -186,11 +186,10 @@ class Environment(ProgramCase):
         self.assertEqual(self.reports(), [])
 
     def test_a_report_on_stderr(self):
-        """It needs to know which Python shows it."""
         lines = self.hakmem("env", "--report", "-").stdout
         done = subprocess.run(
             ["sh", "-c", f"{lines}\n{sys.executable} -c 'print(1)'"],
-            env=plain_environment(PYTHONPATH=f"{hakmem.__path__[0]}/.."),
+            env=plain_environment(),
             capture_output=True,
             text=True,
         )

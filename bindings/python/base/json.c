@@ -44,7 +44,7 @@ static void make_room(hkp_out *out)
     out->size *= 2;
 }
 
-static void put(hkp_out *out, const char *bytes, size_t n)
+void hkp_out_bytes(hkp_out *out, const char *bytes, size_t n)
 {
     while (n > 0 && !out->error) {
         size_t part = n < out->size - out->used ? n : out->size - out->used;
@@ -58,7 +58,7 @@ static void put(hkp_out *out, const char *bytes, size_t n)
 
 void hkp_out_text(hkp_out *out, const char *text)
 {
-    put(out, text, strlen(text));
+    hkp_out_bytes(out, text, strlen(text));
 }
 
 void hkp_out_format(hkp_out *out, const char *format, ...)
@@ -73,13 +73,13 @@ void hkp_out_format(hkp_out *out, const char *format, ...)
 
 void hkp_out_string(hkp_out *out, const char *text)
 {
-    put(out, "\"", 1);
+    hkp_out_bytes(out, "\"", 1);
     for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\') put(out, "\\", 1);
+        if (*c == '"' || *c == '\\') hkp_out_bytes(out, "\\", 1);
         if ((unsigned char)*c < 0x20) hkp_out_format(out, "\\u%04x", (unsigned)*c);
-        else put(out, c, 1);
+        else hkp_out_bytes(out, c, 1);
     }
-    put(out, "\"", 1);
+    hkp_out_bytes(out, "\"", 1);
 }
 
 void hkp_out_size(hkp_out *out, const char *comma, const char *name, size_t n)

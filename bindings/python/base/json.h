@@ -1,4 +1,4 @@
-/* Text of a report, as JSON: into a file or into memory. Without stdio and malloc, whose locks may be held by
+/* Text of a report, as JSON or for people: into a file or into memory. Without stdio and malloc, whose locks may be held by
  * others for ever where a report is written by a copy of the process. */
 #ifndef HKP_OUT_H
 #define HKP_OUT_H
@@ -14,6 +14,7 @@ typedef struct hkp_out {
 
 HKP_API void hkp_out_open(hkp_out *out, int fd);
 HKP_API void hkp_out_text(hkp_out *out, const char *text);
+void hkp_out_bytes(hkp_out *out, const char *bytes, size_t n);
 /* At most 255 bytes. */
 HKP_API void hkp_out_format(hkp_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* With quotes. Bytes that are no UTF-8 are for the reader to replace. */

@@ -4,18 +4,43 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct {
     pid_t of, parent; /* 0 = this process */
-    struct rusage usage;
+    uint64_t cpu;
 } copy;
 
-void hkp_process_copied(pid_t of, pid_t parent, const struct rusage *usage)
+/* Processor time at the beginning of the program; children of a fork begin with none. */
+static struct {
+    pid_t of;
+    uint64_t cpu;
+} before;
+
+static uint64_t microseconds(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static uint64_t cpu_of_process(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime);
+}
+
+void hkp_process_begin(void)
+{
+    before.of = getpid();
+    before.cpu = cpu_of_process();
+}
+
+void hkp_process_copied(pid_t of, pid_t parent, uint64_t cpu)
 {
     copy.of = of;
     copy.parent = parent;
-    copy.usage = *usage;
+    copy.cpu = cpu;
 }
 
 pid_t hkp_process(void)
@@ -28,10 +53,11 @@ pid_t hkp_process_parent(void)
     return copy.of ? copy.parent : getppid();
 }
 
-void hkp_process_usage(struct rusage *usage)
+uint64_t hkp_process_cpu(void)
 {
-    if (copy.of) *usage = copy.usage;
-    else getrusage(RUSAGE_SELF, usage);
+    if (copy.of) return copy.cpu;
+    uint64_t now = cpu_of_process(), then = before.of == getpid() ? before.cpu : 0;
+    return now > then ? now - then : 0;
 }
 
 int hkp_process_open(const char *name)
@@ -41,15 +67,21 @@ int hkp_process_open(const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+size_t hkp_command(char *text, size_t size)
+{
+    size_t n = 0;
+    int fd = hkp_process_open("cmdline");
+    for (ssize_t more = 1; fd >= 0 && more > 0 && n < size - 1; n += more > 0 ? (size_t)more : 0)
+        more = read(fd, text + n, size - 1 - n);
+    if (fd >= 0) close(fd);
+    text[n] = '\0';
+    return n;
+}
+
 void hkp_command_json(hkp_out *out)
 {
     char text[4096];
-    size_t n = 0;
-    int fd = hkp_process_open("cmdline");
-    for (ssize_t more = 1; fd >= 0 && more > 0 && n<sizeof text - 1; n += more> 0 ? (size_t)more : 0)
-        more = read(fd, text + n, sizeof text - 1 - n);
-    if (fd >= 0) close(fd);
-    text[n] = '\0';
+    size_t n = hkp_command(text, sizeof text);
     hkp_out_text(out, "[");
     for (size_t at = 0; at < n;) {
         if (at > 0) hkp_out_text(out, ",");

@@ -4,19 +4,25 @@
 
 #include "base/json.h"
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
+/* The program begins: what the process did before, under the program that became this one by exec, is not
+ * its own. */
+void hkp_process_begin(void);
 /* This process is a copy that reports on the one it was made of: what the functions below and those of
- * resident.h tell is of that one. */
-void hkp_process_copied(pid_t of, pid_t parent, const struct rusage *usage);
+ * resident.h tell is of that one. cpu: hkp_process_cpu() of it. */
+void hkp_process_copied(pid_t of, pid_t parent, uint64_t cpu);
 
 pid_t hkp_process(void);
 pid_t hkp_process_parent(void);
-void hkp_process_usage(struct rusage *usage);
+/* Microseconds of processor time since the program began; in a child, since it was forked. */
+uint64_t hkp_process_cpu(void);
 /* A file of it in /proc, to read; -1 = none. */
 int hkp_process_open(const char *name);
-/* The command line as a JSON array. */
+/* The words of the command line, each with its zero; as much as fits. Returns the bytes, with a zero behind
+ * them. */
+size_t hkp_command(char *text, size_t size);
+/* The same as a JSON array. */
 void hkp_command_json(hkp_out *out);
 
 #endif

@@ -1,40 +1,28 @@
 """Exact memory accounts, limits and trimming for CPython."""
 
-from hakmem._api import (
-    Site,
-    census,
-    get_traced_memory,
-    install,
-    labels,
-    limit,
-    reset_peak,
-    resident,
-    site_of,
-    stats,
-    status,
-    trim,
-)
-from hakmem._hakmem import VERSION as __version__
-from hakmem._label import label
-from hakmem._snapshot import Snapshot, Statistic, StatisticDiff, take_snapshot
+import sys
 
-__all__ = [
-    "Site",
-    "Snapshot",
-    "Statistic",
-    "StatisticDiff",
-    "__version__",
-    "census",
-    "get_traced_memory",
-    "install",
-    "label",
-    "labels",
-    "limit",
-    "reset_peak",
-    "resident",
-    "site_of",
-    "stats",
-    "status",
-    "take_snapshot",
-    "trim",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hakmem._public import *  # noqa: F403
+    from hakmem._public import __version__ as __version__
+
+
+def _load():
+    from hakmem import _public
+
+    globals().update({name: getattr(_public, name) for name in _public.__all__}, __all__=_public.__all__)
+
+
+def __getattr__(name):
+    # Modules of the package are looked for here before they are imported.
+    if "__all__" not in globals() and (not name.startswith("_") or name in ("__all__", "__version__")):
+        _load()
+        return globals()[name] if name in globals() else __getattr__(name)
+    raise AttributeError(f"module 'hakmem' has no attribute '{name}'")
+
+
+# The command starts programs, and is to be quick: `python -m`, or by its name. Everybody else has all of it
+# now: what is measured later has no part of that.
+if (getattr(sys, "argv", None) or [""])[0].rpartition("/")[2] not in ("-m", "hakmem"):
+    _load()

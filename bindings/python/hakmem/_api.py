@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
-from hakmem import _hakmem, _report
+from hakmem import _hakmem
 
 _MODES = ("replace", "wrap", "auto")
 _DOMAINS = ("raw", "all")
@@ -85,7 +85,7 @@ def labels() -> dict[str, tuple[int, int]]:
 
 def resident() -> str:
     """One line that says where the resident memory of the process is."""
-    return _report.resident_line({**_hakmem.stats(), "resident_ours_bytes": _hakmem.resident_ours()})
+    return _hakmem.resident()
 
 
 def get_traced_memory() -> tuple[int, int]:

@@ -12,7 +12,7 @@ PROBE = "import json, hakmem; print(json.dumps(hakmem.status()))"
 
 def check(all_domains, labels):
     """Says what is there; 0 if all of it is hakmem's, and labels are those that were asked for, if any."""
-    if any(k.startswith("HAKMEM_") for k in os.environ) or _launch.HOOK.name in os.environ.get(
+    if any(k.startswith("HAKMEM_") for k in os.environ) or os.path.basename(_launch.HOOK) in os.environ.get(
         "LD_PRELOAD", ""
     ):
         print("this process was started with the variables of hakmem")

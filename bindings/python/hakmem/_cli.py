@@ -1,25 +1,14 @@
 """python -m hakmem: programs under hakmem, and their reports."""
 
 import argparse
-import contextlib
 import json
 import os
 import shlex
 import sys
 
-from hakmem import _check, _hakmem, _launch, _remote, _report
+from hakmem import _check, _hakmem, _launch, _remote, _report, _run
+from hakmem._run import check_labels, check_limit, fail, warn
 from hakmem._snapshot import Snapshot
-
-
-def warn(message):
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError):
-            print(f"hakmem: {message}", file=sys.stderr)
-
-
-def fail(message):
-    warn(message)
-    sys.exit(2)
 
 
 def size(text):
@@ -27,20 +16,6 @@ def size(text):
         return _hakmem.parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def check_labels(args):
-    if args.labels == "site" and not args.all:
-        fail("--labels site needs --all: objects in pymalloc's arenas have no lines")
-
-
-def check_limit(args, flags, environment):
-    needed = _launch.needed(args.limit, flags, environment)
-    if needed:
-        fail(
-            f"--limit: Python does not start with {_report.amount(args.limit)}; "
-            f"it does with {_report.amount(needed)} here"
-        )
 
 
 def program_of(args):
@@ -57,27 +32,15 @@ def program_of(args):
 
 
 def run(args):
-    program = program_of(args)
-    check_labels(args)
-    flags = _launch.interpreter_flags(warn)
-    command = [sys.executable, *flags, *program]
-    if _launch.missing(program):
-        os.execve(sys.executable, command, _launch.without(os.environ))
-    environment = _launch.environment(
-        warn,
-        all_domains=args.all,
-        limit=args.limit,
-        labels=args.labels,
-        report=None if args.report == "" else args.report,
+    _run.start(
+        program_of(args), all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report
     )
-    check_limit(args, flags, environment)
-    os.execve(sys.executable, command, environment)
 
 
 def env(args):
-    check_labels(args)
+    check_labels(args.labels, args.all)
     values = _launch.settings(all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report)
-    check_limit(args, [], {**_launch.without(os.environ), **values})
+    check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
         print(f"export {name}={shlex.quote(value)}")
     for name in (*_launch.DISPLACING, *_launch.VARIABLES):
@@ -95,7 +58,7 @@ def diff(args):
 
 
 def check(args):
-    check_labels(args)
+    check_labels(args.labels, args.all)
     sys.exit(_check.check(args.all, args.labels))
 
 

@@ -1,36 +1,34 @@
 """How a Python is started under hakmem: which environment, which command."""
 
-import importlib.util
-import json
 import os
-import re
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
-HOOK = Path(__file__).with_name("libhakmem_pyhook.so")
+HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libhakmem_pyhook.so")
 LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
-# What the hook is told; HAKMEM_PYTHON shows a report on stderr.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_REPORT", "HAKMEM_PYTHON")
+# What the hook is told.
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_REPORT")
 # An interpreter alone needs less, whatever its start-up files import.
 ENOUGH = 64 << 20
 
 
 def unusable():
     """Why the hook cannot be preloaded, in a line; None if it can."""
-    if re.search("[ :$]", str(HOOK)):
+    if any(c in HOOK for c in " :$"):
         return f"{HOOK}: LD_PRELOAD takes no path with a space, ':' or '$'; install hakmem elsewhere"
     return None
 
 
+def preloaded():
+    """What is preloaded beside the hook."""
+    files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split(" ")
+    return [file for file in files if file and file != HOOK]
+
+
 def settings(*, all_domains=False, limit=None, labels=None, report=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
-    preload = [p for p in re.split(r"[ :]+", os.environ.get("LD_PRELOAD", "")) if p]
-    hook = str(HOOK)
-    values = {"LD_PRELOAD": ":".join([hook] + [p for p in preload if p != hook])}
+    values = {"LD_PRELOAD": ":".join([HOOK, *preloaded()])}
     values["HAKMEM_DOMAINS"] = "all" if all_domains else "raw"
     if limit is not None:
         values["HAKMEM_LIMIT"] = str(limit)
@@ -39,15 +37,14 @@ def settings(*, all_domains=False, limit=None, labels=None, report=None):
     if report is not None:
         # The program may be in another folder when it ends.
         values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)
-    if report == "-":
-        values["HAKMEM_PYTHON"] = sys.executable
     return values
 
 
 def without(environment):
     """The same for a program that is not to be under hakmem."""
     result = {k: v for k, v in environment.items() if not k.startswith("HAKMEM_")}
-    preload = [p for p in re.split(r"[ :]+", result.pop("LD_PRELOAD", "")) if p and p != str(HOOK)]
+    preload = preloaded()
+    result.pop("LD_PRELOAD", None)
     if preload:
         result["LD_PRELOAD"] = ":".join(preload)
     return result
@@ -60,60 +57,45 @@ def environment(warn, **options):
         if result.pop(name, ""):
             warn(f"{name} is set and would take the allocator back; it is removed for the program")
     result.update(settings(**options))
-    # Who shows the report at the end, in a folder of its own: it must find this package from there.
-    result["HAKMEM_PYTHON"] = sys.executable
-    if result.get("PYTHONPATH"):
-        entries = result["PYTHONPATH"].split(os.pathsep)
-        result["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries))
     return result
-
-
-def needed(limit, flags, environment):
-    """None if an interpreter starts under the limit, else one under which it does."""
-    if limit is None or limit >= ENOUGH:
-        return None
-
-    def start(**more):
-        """Whether `pass` runs to its end."""
-        command = [sys.executable, *flags, "-c", "pass"]
-        done = subprocess.run(
-            command,
-            env={**environment, "HAKMEM_REPORT": "", **more},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-        )
-        return done.returncode == 0
-
-    if limit == 0 or start():
-        return None
-    with tempfile.TemporaryDirectory(prefix="hakmem-") as folder:
-        file = os.path.join(folder, "r.json")
-        if not start(HAKMEM_LIMIT="0", HAKMEM_REPORT=file):
-            return None  # It is not the limit.
-        with open(file, encoding="utf-8", errors="replace") as report:
-            enough = json.load(report)["stats"]["committed_bytes"]
-    # It may have been more on the way than it is at the end; and a number for people.
-    step = 256 << 10
-    enough = -(-enough // step) * step
-    while not start(HAKMEM_LIMIT=str(enough)):
-        enough += step
-    return enough
 
 
 def missing(program):
     """Whether Python would end at once because there is no such program. It says so itself."""
-    if program[0] == "-c":
+    if program[0].startswith("-c"):
         return False
-    if program[0] == "-m":
-        return importlib.util.find_spec(program[1].partition(".")[0] or " ") is None
+    if program[0].startswith("-m"):
+        # runpy, of `python -m hakmem`, has imported it.
+        from importlib import util
+
+        name = program[0][2:] or program[1]
+        return util.find_spec(name.partition(".")[0] or " ") is None
     return program[0] != "-" and not os.access(program[0], os.R_OK)
 
 
-def interpreter_flags(warn):
-    """The options that this interpreter was started with, for the program's."""
-    flags = subprocess._args_from_interpreter_flags()
-    if sys.flags.dev_mode:
-        warn("-X dev would take the allocator back; it is removed for the program")
-        at = flags.index("dev") if "dev" in flags else -1
-        flags = flags[: at - 1] + flags[at + 1 :] if at > 0 else [f for f in flags if f != "-Xdev"]
+def interpreter_flags(words, warn):
+    """The interpreter's options at the beginning of a command, for the program's."""
+    flags, words = [], list(words)
+    while words and words[0].startswith("-") and words[0] not in ("-", "--"):
+        word = words.pop(0)
+        if word.startswith("--"):
+            flags.append(word)
+            if word == "--check-hash-based-pycs":
+                flags += words[:1]
+                del words[:1]
+            continue
+        # Letters up to one with a value: -Bc code, -WXdev, -Xdev.
+        at = next((i for i, letter in enumerate(word) if i and letter in "cmWX"), len(word))
+        if word[at : at + 1] in ("c", "m"):
+            return flags + [word[:at]] * (at > 1)
+        value = word[at + 1 :]
+        if at < len(word) and not value:
+            value = words.pop(0) if words else ""
+        if word[at : at + 1] == "X" and value == "dev":
+            warn("-X dev would take the allocator back; it is removed for the program")
+            flags += [word[:at]] * (at > 1)
+        elif at < len(word):
+            flags += [word[: at + 1], value]
+        else:
+            flags.append(word)
     return flags

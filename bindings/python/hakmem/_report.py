@@ -2,10 +2,12 @@
 
 import json
 
-from hakmem import _where
+from hakmem import _hakmem
 
 SCHEMA = 1
+DOMAINS = ("raw", "mem", "obj", "arena")
 AMOUNTS = {"live_bytes": int, "live_blocks": int}
+AMOUNTS_OF_SITE = ("live_bytes", "asked_bytes", "live_blocks")
 STATS = """live_bytes big_bytes cached_bytes released_bytes idle_bytes metadata_bytes resident_bytes
     resident_ours_bytes peak_bytes committed_bytes hard_limit failures"""
 # What is read of a report. `...` stands for any key.
@@ -16,7 +18,7 @@ SHAPE = {
     "pid": int,
     "cpu_seconds": float,
     "peak_resident_bytes": int,
-    "status": dict.fromkeys(("raw", "mem", "obj", "arena", "why"), str),
+    "status": dict.fromkeys((*DOMAINS, "why"), str),
     "stats": dict.fromkeys(STATS.split(), int),
     "labels": {...: AMOUNTS},
     "wrapped": {...: {"allocations": int, "bytes": int}},
@@ -32,7 +34,8 @@ def has_shape(value, shape):
             return False
         keys = value if ... in shape else shape
         return all(k in value and has_shape(value[k], shape.get(k, shape.get(...))) for k in keys)
-    return isinstance(value, shape) and (shape is not int or abs(value) < 1 << 64)
+    # Of numbers, those that a process can have.
+    return isinstance(value, shape) and (shape is str or 0 <= value < 1 << 64)
 
 
 def load(path):
@@ -56,36 +59,6 @@ def amount(n):
     return f"{n / 1024:,.1f} KiB" if abs(n) >= 1024 else f"{n} B"
 
 
-def resident(stats):
-    """The parts of the resident memory, by name; they sum to `resident_bytes`. Committed memory that nobody
-    wrote to yet is not resident: "untouched" is negative."""
-    ours = {
-        "live": stats["live_bytes"] - stats["big_bytes"],
-        "large": stats["big_bytes"],
-        "cached": stats["cached_bytes"] - stats["released_bytes"],
-        "purgeable": stats["idle_bytes"],
-        "metadata": stats["metadata_bytes"],
-    }
-    untouched = stats["resident_ours_bytes"] - sum(ours.values())
-    return {
-        **ours,
-        "untouched": untouched,
-        "not ours": stats["resident_bytes"] - stats["resident_ours_bytes"],
-    }
-
-
-def resident_line(stats):
-    """Live: small blocks in use. Large: blocks above 1 MiB. Cached: free blocks in slabs. Purgeable: pages
-    that belong to nobody now."""
-    parts = ", ".join(f"{name} {amount(n)}" for name, n in resident(stats).items())
-    return f"resident {amount(stats['resident_bytes'])}: {parts}"
-
-
-def domains_line(status):
-    names = ("raw", "mem", "obj", "arena")
-    return ", ".join(f"{name} {status[name]}" for name in names)
-
-
 def rows(header, lines):
     """A table: first column to the left, the others to the right."""
     widths = [max(len(str(line[i])) for line in [header, *lines]) for i in range(len(header))]
@@ -97,32 +70,39 @@ def rows(header, lines):
     return [form(header), *map(form, lines)]
 
 
+def plain(text):
+    """Without what C has no text for."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def number(n):
+    """A line or a process: numbers of files may be any."""
+    return min(n, (1 << 31) - 1)
+
+
 def text(report):
     """The whole report."""
     stats, status = report["stats"], report["status"]
     command = " ".join(report["command"])
-    lines = [
-        f"hakmem {report['hakmem']}: {command if len(command) < 90 else command[:87] + '...'}",
-        f"  Python {report['python'].partition(' ')[0]}, process {report['pid']}, "
-        f"{report['cpu_seconds']:.2f} s of CPU, "
-        f"peak resident {amount(report['peak_resident_bytes'])}",
-        f"  domains: {domains_line(status)}",
-    ]
-    if status["why"]:
-        lines.append(f"  note: {status['why']}")
-    for table in (_where.label_rows(report), _where.site_rows(report)):
-        if table:
-            lines += ["", *table]
-    lines.append("")
-    for domain, count in report["wrapped"].items():
-        lines.append(
-            f"  {domain}, wrapped: {count['allocations']:,} allocations, {count['bytes']:,} bytes asked for"
-        )
-    lines.append(f"  peak live {amount(stats['peak_bytes'])}, committed {amount(stats['committed_bytes'])}")
-    if stats["hard_limit"]:
-        lines.append(f"  limit {amount(stats['hard_limit'])}, {stats['failures']:,} allocations refused")
-    lines.append("  " + resident_line(stats))
-    return "\n".join(lines)
+    states = [status[domain] for domain in DOMAINS]
+    sites = report.get("sites")
+    if sites is not None:
+        sites = [
+            (plain(s["file"]), plain(s["function"]), number(s["line"]), *(s[amount] for amount in AMOUNTS_OF_SITE))
+            for s in sites
+        ]
+    return _hakmem.text(
+        tuple(map(plain, (report["hakmem"], command, report["python"], status["why"], *states))),
+        (number(report["pid"]), int(report["cpu_seconds"] * 1e6), report["peak_resident_bytes"]),
+        tuple(stats[name] for name in STATS.split()),
+        [(plain(name), label["live_bytes"], label["live_blocks"]) for name, label in report["labels"].items()],
+        sites,
+        [
+            (DOMAINS.index(domain), count["allocations"], count["bytes"])
+            for domain, count in report["wrapped"].items()
+            if domain in DOMAINS
+        ],
+    ).rstrip("\n")
 
 
 def difference(before, after):

@@ -75,3 +75,14 @@ size_t hkp_resident_ours(void)
     close(l.fd);
     return sum;
 }
+
+size_t hkp_resident_peak(void)
+{
+    lines l = {.fd = hkp_process_open("status")};
+    size_t kib = 0;
+    if (l.fd < 0) return 0;
+    for (char *line; (line = next_line(&l)) && sscanf(line, "VmHWM: %zu kB", &kib) != 1;)
+        continue;
+    close(l.fd);
+    return kib << 10;
+}

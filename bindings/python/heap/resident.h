@@ -7,6 +7,8 @@
 
 /* Resident bytes of the process; 0 = unknown. */
 HKP_API size_t hkp_resident(void);
+/* The most so far, of this program alone: that of getrusage is also of the one that became it by exec. */
+size_t hkp_resident_peak(void);
 /* Those that are hakmem's. Reads /proc/self/smaps: about a millisecond, and more for many mappings. */
 HKP_API size_t hkp_resident_ours(void);
 

@@ -3,29 +3,25 @@
 
 #include "base/map.h"
 #include "base/process.h"
+#include "common/file.h"
 #include "hook/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
-enum { STACK = 1 << 18, NAME = 4096, PART = NAME + 32 };
+enum { STACK = 1 << 18, NAME = HKC_FILE_NAME };
 
 static char target[NAME]; /* "" = none */
 static pid_t owner;       /* the process that plans; a vfork child is another that shares this memory */
@@ -66,85 +62,32 @@ static bool expand(char out[NAME])
     return n > 0 && n < NAME;
 }
 
-/* To where a link leads. realpath may call malloc. */
-static void follow(char name[NAME])
-{
-    enum { LINKS = 16 };
-    char to[NAME];
-    for (int i = 0; i < LINKS; i++) {
-        ssize_t n = readlink(name, to, sizeof to - 1);
-        const char *slash = strrchr(name, '/');
-        size_t folder = n > 0 && to[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
-        if (n <= 0 || folder + (size_t)n >= NAME) return;
-        memcpy(name + folder, to, (size_t)n);
-        name[folder + (size_t)n] = '\0';
-    }
-}
-
-/* A file beside it, of one thread alone. */
-static bool part_of(char name[NAME], pid_t thread, char out[PART])
-{
-    follow(name);
-    int n = snprintf(out, PART, "%s.part-%ld", name, (long)thread);
-    errno = ENAMETOOLONG;
-    return n > 0 && n < PART;
-}
-
-static int open_part(char name[NAME], char out[PART], mode_t mode)
-{
-    if (!part_of(name, (pid_t)syscall(SYS_gettid), out)) return -1;
-    unlink(out);
-    return open(out, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-}
-
-/* Whether there is something by that name that no file may take the place of: a pipe, a terminal, /dev/null.
- */
-static bool special(const char *name)
-{
-    struct stat is;
-    return stat(name, &is) == 0 && !S_ISREG(is.st_mode);
-}
-
-static int write_json(int fd, bool gil)
+/* Text or JSON. */
+static int write_to(int fd, void (*report)(hkp_out *out, bool gil), bool gil)
 {
     hkp_out out;
     hkp_out_open(&out, fd);
-    hkp_report_json(&out, gil);
+    report(&out, gil);
     int error = hkp_out_flush(&out);
     hkp_out_close(&out);
     return error;
 }
 
-/* What is being written beside its name; "" = nothing. */
-static char part[PART];
+static hkc_file file = {.fd = -1};
 
 /* Returns errno; 0 = it is there. */
-static int write_file(char name[NAME], mode_t mode, bool gil)
+static int write_file(const char *name, mode_t mode, bool gil)
 {
-    bool in_place = special(name);
-    int fd = in_place ? open(name, O_WRONLY | O_CLOEXEC) : open_part(name, part, mode);
-    if (fd < 0) return errno;
-    int error = write_json(fd, gil);
-    if (close(fd) != 0 && !error) error = errno;
-    if (in_place) return error;
-    if (!error && rename(part, name) != 0) error = errno;
-    if (error) unlink(part);
-    part[0] = '\0';
-    return error;
+    int error = hkc_file_open(&file, name, mode);
+    return error ? error : hkc_file_close(&file, write_to(file.fd, hkp_report_json, gil));
 }
 
 /* Says at the start what would be said at the end. */
 static void try_target(void)
 {
-    char name[NAME], tried[PART];
-    if (!expand(name) || special(name)) return;
-    int fd = open_part(name, tried, 0666);
-    if (fd < 0) {
-        say("hakmem: no report can be written in %s: %s\n", name, strerror(errno));
-        return;
-    }
-    close(fd);
-    unlink(tried);
+    char name[NAME];
+    int error = expand(name) ? hkc_file_try(name) : 0;
+    if (error) say("hakmem: no report can be written in %s: %s\n", name, strerror(error));
 }
 
 void hkp_report_plan(const char *name, bool first)
@@ -167,8 +110,11 @@ static int write_target(bool gil)
     char name[NAME] = "stderr";
     int error = 0;
     if (strcmp(target, "-") == 0) {
-        shown = memfd_create("hakmem-report", MFD_CLOEXEC);
-        error = shown < 0 ? errno : write_json(shown, gil);
+        int fd = memfd_create("hakmem-report", MFD_CLOEXEC);
+        /* The program may have closed stderr: what is written there must not come here. */
+        shown = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (fd >= 0) close(fd);
+        error = shown < 0 ? errno : write_to(shown, hkp_report_text, gil);
     } else if (expand(name)) {
         error = write_file(name, 0666, gil);
     }
@@ -187,47 +133,24 @@ void hkp_report_write(bool gil)
 
 /* ---- Showing ------------------------------------------------------------------------------------- */
 
-/* Text is made by the tool, in a process of its own: this one may be in any state. */
-typedef struct tool {
-    char *interpreter, file[32], *arguments[6], **environment;
-} tool;
-
-static bool tool_for(tool *t, int fd)
-{
-    *t = (tool){.interpreter = getenv("HAKMEM_PYTHON")};
-    snprintf(t->file, sizeof t->file, "/proc/self/fd/%d", fd);
-    char *const arguments[] = {t->interpreter,   (char *)"-m", (char *)"hakmem",
-                               (char *)"report", t->file,      NULL};
-    memcpy(t->arguments, arguments, sizeof arguments);
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    t->environment = hkp_pages((count + 1) * sizeof *t->environment);
-    if (!t->interpreter || !t->environment) {
-        say("hakmem: no report on stderr: HAKMEM_PYTHON names no Python\n");
-        return false;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], "HAKMEM_", 7) != 0 && strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
-            t->environment[kept++] = environ[i];
-    return true;
-}
-
+/* The text goes to stderr. If nobody reads there, that is no reason to end by SIGPIPE. */
 static void show(int fd)
 {
-    tool t;
-    if (!tool_for(&t, fd)) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, fd, fd); /* it stays open */
-    /* `-m` looks for modules in the current folder first, which is the program's. */
-    posix_spawn_file_actions_addchdir_np(&actions, "/");
-    pid_t child;
-    if (posix_spawn(&child, t.interpreter, &actions, NULL, t.arguments, t.environment) == 0)
-        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    posix_spawn_file_actions_destroy(&actions);
+    char bytes[4096];
+    sigset_t pipe_signal, before;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    off_t at = 0;
+    for (ssize_t n; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n) {
+        n = write(STDERR_FILENO, bytes, (size_t)n);
+        if (n >= 0) continue;
+        if (errno == EAGAIN) poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
+        else if (errno != EINTR) break;
+        n = 0;
+    }
+    if (!sigismember(&before, SIGPIPE)) sigtimedwait(&pipe_signal, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void hkp_report_finish(void)
@@ -251,7 +174,7 @@ typedef struct order {
     const char *file;
     int milliseconds, signal;
     pid_t process, parent;
-    struct rusage usage;
+    uint64_t cpu;
 } order;
 
 /* Of the signals only the one that cuts it off: one for the whole group is for the program. */
@@ -267,36 +190,22 @@ static void only_alarm(int milliseconds)
     setitimer(ITIMER_REAL, &once, NULL);
 }
 
-static int become_tool(void)
-{
-    tool t;
-    sigset_t none;
-    if (!tool_for(&t, shown) || fcntl(shown, F_SETFD, 0) != 0) return 1;
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    if (chdir("/") != 0) return 1;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(t.interpreter, t.arguments, t.environment);
-    return 1;
-}
-
 static int report_copy(void *of)
 {
     const order *o = of;
     only_alarm(o->milliseconds);
-    hkp_process_copied(o->process, o->parent, &o->usage);
-    char name[NAME];
+    hkp_process_copied(o->process, o->parent, o->cpu);
     if (o->file) {
-        snprintf(name, sizeof name, "%s", o->file);
-        int error = write_file(name, 0600, false);
-        if (error) say("hakmem: no report in %s: %s\n", name, strerror(error));
+        int error = write_file(o->file, 0600, false);
+        if (error) say("hakmem: no report in %s: %s\n", o->file, strerror(error));
         return error != 0;
     }
     if (!written && write_target(false) != 0) return 1;
-    /* The text takes an interpreter, which is not cut short by what the report may take. */
+    /* Who reads stderr may take the time that he likes. */
     const struct itimerval never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &never, NULL);
-    return shown >= 0 ? become_tool() : 0;
+    if (shown >= 0) show(shown);
+    return 0;
 }
 
 static int signal_copy(void *of)
@@ -312,24 +221,22 @@ static pid_t copy(int (*fn)(void *order), order *o)
 {
     o->process = getpid();
     o->parent = getppid();
-    getrusage(RUSAGE_SELF, &o->usage);
+    o->cpu = hkp_process_cpu();
     if (!stack) stack = hkp_pages(STACK);
     return stack ? clone(fn, stack + STACK, 0, o) : -1;
 }
 
 /* Of a copy that was cut off. */
-static void remove_part(const char *file, pid_t of)
+static void remove_part(const char *name, pid_t of)
 {
-    char name[NAME], left[PART];
-    if (file) snprintf(name, sizeof name, "%s", file);
-    else if (!expand(name)) return;
-    if (part_of(name, of, left)) unlink(left);
+    char expanded[NAME];
+    if (name || expand(expanded)) hkc_file_remove_part(name ? name : expanded, of);
 }
 
-int hkp_report_apart(const char *file, int milliseconds)
+int hkp_report_apart(const char *name, int milliseconds)
 {
-    if (!file && (!target[0] || owner != getpid() || (written && shown < 0))) return 0;
-    order o = {.file = file, .milliseconds = milliseconds};
+    if (!name && (!target[0] || owner != getpid() || (written && shown < 0))) return 0;
+    order o = {.file = name, .milliseconds = milliseconds};
     int status = 0;
     pid_t child = copy(report_copy, &o);
     if (child < 0) {
@@ -339,12 +246,12 @@ int hkp_report_apart(const char *file, int milliseconds)
     while (waitpid(child, &status, __WALL) < 0)
         if (errno != EINTR) return 1;
     if (WIFSIGNALED(status)) {
-        remove_part(file, child);
+        remove_part(name, child);
         return -1;
     }
-    if (file) return WEXITSTATUS(status) != 0;
-    if (part[0]) unlink(part); /* this thread was about to write it */
-    part[0] = '\0';
+    if (name) return WEXITSTATUS(status) != 0;
+    if (file.part[0]) unlink(file.part); /* this thread was about to write it */
+    file.part[0] = '\0';
     written = true;
     shown = -1;
     return WEXITSTATUS(status) != 0;

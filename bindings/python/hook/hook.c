@@ -6,6 +6,7 @@
 #include "base/await.h"
 #include "base/cold.h"
 #include "base/options.h"
+#include "base/process.h"
 #include "heap/heap.h"
 #include "hook/deliver.h"
 #include "hook/install.h"
@@ -44,6 +45,7 @@ static void meet(void)
     met = true;
     hkp_options options;
     if (python->is_initialized() || !hkp_options_read(&options)) return;
+    hkp_process_begin();
     if (hkp_install(options.all, HKP_REPLACE, options.labels) != 0) {
         hkp_status status;
         hkp_status_get(&status, false);

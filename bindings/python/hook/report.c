@@ -1,12 +1,14 @@
 #include "hook/report.h"
 
+#include "base/map.h"
 #include "base/process.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
 #include "heap/resident.h"
 #include "hook/install.h"
-#include "hook/wrap.h"
+#include "hook/text.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 static const char *const state_names[] = {"default", "replaced", "wrapped", "covered", "displaced"};
@@ -79,8 +81,6 @@ static void status_json(hkp_out *out, bool gil)
 void hkp_report_json(hkp_out *out, bool gil)
 {
     const hkp_python *python = hkp_python_find();
-    struct rusage usage;
-    hkp_process_usage(&usage);
     hkp_out_format(out,
                    "{\"schema\":1,\"hakmem\":\"%s\",\"time\":%lld,\"pid\":%ld,\"parent\":%ld,\"command\":",
                    hak_version(), (long long)time(NULL), (long)hkp_process(), (long)hkp_process_parent());
@@ -88,14 +88,58 @@ void hkp_report_json(hkp_out *out, bool gil)
     hkp_out_text(out, ",\"python\":");
     hkp_out_string(out, python ? python->get_version() : "");
     /* Not %f: the program's locale may have a decimal comma. */
-    long long microseconds = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000LL +
-                             usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-    hkp_out_format(out, ",\"cpu_seconds\":%lld.%06lld,\"peak_resident_bytes\":%lld", microseconds / 1000000,
-                   microseconds % 1000000, (long long)usage.ru_maxrss * 1024);
+    unsigned long long cpu = hkp_process_cpu();
+    hkp_out_format(out, ",\"cpu_seconds\":%llu.%06llu", cpu / 1000000, cpu % 1000000);
+    hkp_out_size(out, ",", "peak_resident_bytes", hkp_resident_peak());
     status_json(out, gil);
     stats_json(out);
     labels_json(out);
     const hkp_provider *provider = hkp_provider_current();
     if (provider->report) provider->report(out, gil);
     hkp_out_text(out, "}\n");
+}
+
+/* Words with a space between them. */
+static void command_text(char *text, size_t size)
+{
+    size_t n = hkp_command(text, size);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (!text[i]) text[i] = ' ';
+}
+
+void hkp_report_text(hkp_out *out, bool gil)
+{
+    const hkp_python *python = hkp_python_find();
+    char command[512];
+    hkp_status status;
+    hak_label_info labels[HAK_LABELS_MAX + 1];
+    command_text(command, sizeof command);
+    hkp_status_get(&status, gil);
+    hkp_text t = {.version = hak_version(),
+                  .command = command,
+                  .python = python ? python->get_version() : "",
+                  .why = status.why,
+                  .process = (long)hkp_process(),
+                  .cpu = hkp_process_cpu(),
+                  .stats = {.size = sizeof t.stats},
+                  .resident = hkp_resident(),
+                  .resident_ours = hkp_resident_ours(),
+                  .resident_peak = hkp_resident_peak(),
+                  .labels = labels};
+    hkp_stats(&t.stats);
+    t.label_count = (size_t)hkp_labels(labels);
+    for (size_t i = 0; i < t.label_count; i++)
+        if (!labels[i].label) labels[i].name = "unlabelled";
+    for (int d = 0; d < HKP_DOMAINS; d++)
+        t.states[d] = state_names[status.state[d]];
+    for (int d = 0; d < HKP_ARENA; d++) {
+        t.wrapped[d] = status.state[d] == HKP_WRAPPED;
+        hkp_wrap_counts((hkp_domain)d, &t.wrap_counts[d]);
+    }
+    t.site_count = hkp_site_count();
+    hkp_site_info *sites = t.site_count ? hkp_pages(t.site_count * sizeof *sites) : NULL;
+    if (sites) hkp_site_stats(sites, t.site_count);
+    t.sites = sites;
+    hkp_text_put(&t, out);
+    if (sites) munmap(sites, t.site_count * sizeof *sites);
 }

@@ -79,12 +79,6 @@ static PyObject *stats(PyObject *self, PyObject *unused)
     return result;
 }
 
-static PyObject *resident_ours(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    return PyLong_FromSize_t(hkp_resident_ours());
-}
-
 static PyObject *labels(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -209,9 +203,10 @@ static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS, NULL},
     {"status", status, METH_NOARGS, NULL},
     {"stats", stats, METH_NOARGS, NULL},
-    {"resident_ours", resident_ours, METH_NOARGS, NULL},
+    {"resident", hkp_module_resident, METH_NOARGS, NULL},
     {"labels", labels, METH_NOARGS, NULL},
     {"report", report, METH_NOARGS, NULL},
+    {"text", hkp_module_text, METH_VARARGS, NULL},
     {"trim", trim, METH_NOARGS, NULL},
     {"reset_peak", reset_peak, METH_NOARGS, NULL},
     {"limit", limit, METH_VARARGS, NULL},

@@ -11,4 +11,8 @@
 
 extern PyMethodDef hkp_scope_methods[];
 
+/* text.c */
+PyObject *hkp_module_resident(PyObject *module, PyObject *unused);
+PyObject *hkp_module_text(PyObject *module, PyObject *args);
+
 #endif

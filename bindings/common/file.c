@@ -1,0 +1,127 @@
+#define _GNU_SOURCE
+#include "common/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Names --------------------------------------------------------------------------------------- */
+
+/* Names of what is open already. */
+static bool is_stream(const char *name)
+{
+    return strncmp(name, "/dev/std", 8) == 0 || strncmp(name, "/dev/fd/", 8) == 0 ||
+           (strncmp(name, "/proc/", 6) == 0 && strstr(name, "/fd/") != NULL);
+}
+
+bool hkc_file_in_place(const char *name)
+{
+    struct stat is;
+    return is_stream(name) || (stat(name, &is) == 0 && !S_ISREG(is.st_mode));
+}
+
+/* To where a link leads. realpath may call malloc. */
+static int follow(char name[HKC_FILE_NAME])
+{
+    enum { LINKS = 40 }; /* as the kernel */
+    char to[HKC_FILE_NAME];
+    for (int i = 0; i < LINKS; i++) {
+        ssize_t n = readlink(name, to, sizeof to);
+        if (n < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno;
+        const char *slash = strrchr(name, '/');
+        size_t folder = to[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
+        if (folder + (size_t)n >= HKC_FILE_NAME) return ENAMETOOLONG;
+        memcpy(name + folder, to, (size_t)n);
+        name[folder + (size_t)n] = '\0';
+    }
+    return ELOOP;
+}
+
+/* Beside it, of one thread alone. */
+static int part_of(hkc_file *file, const char *name, pid_t thread)
+{
+    if (strlen(name) >= sizeof file->name) return ENAMETOOLONG;
+    strcpy(file->name, name);
+    int error = follow(file->name);
+    if (!error) snprintf(file->part, sizeof file->part, "%s.part-%ld", file->name, (long)thread);
+    return error;
+}
+
+int hkc_file_absolute(const char *name, char *out)
+{
+    char folder[HKC_FILE_NAME], real[PATH_MAX];
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    size_t n = slash ? (size_t)(last - name) : 0;
+    if (*last == '\0') return EISDIR;
+    if (n >= sizeof folder) return ENAMETOOLONG;
+    memcpy(folder, name, n);
+    strcpy(folder + n, n > 0 ? "" : ".");
+    if (!realpath(folder, real)) return errno;
+    const char *between = strcmp(real, "/") == 0 ? "" : "/";
+    int length = snprintf(out, HKC_FILE_NAME, "%s%s%s", real, between, last);
+    return length < HKC_FILE_NAME ? 0 : ENAMETOOLONG;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------- */
+
+static int open_part(hkc_file *file, const char *name, mode_t mode)
+{
+    struct stat is;
+    int error = part_of(file, name, (pid_t)syscall(SYS_gettid));
+    if (!error && stat(file->name, &is) == 0) {
+        if (access(file->name, W_OK) != 0) error = errno;
+        mode = is.st_mode & 0777;
+    }
+    if (error) {
+        file->part[0] = '\0';
+        return error;
+    }
+    unlink(file->part); /* of one that had this number before */
+    file->fd = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (file->fd >= 0) return 0;
+    error = errno;
+    file->part[0] = '\0';
+    return error;
+}
+
+int hkc_file_open(hkc_file *file, const char *name, mode_t mode)
+{
+    file->fd = -1;
+    file->part[0] = '\0';
+    if (!hkc_file_in_place(name)) return open_part(file, name, mode);
+    /* Behind what is in the file that a stream leads to. */
+    file->fd = open(name, O_WRONLY | O_CLOEXEC | (is_stream(name) ? O_APPEND : 0));
+    return file->fd >= 0 ? 0 : errno;
+}
+
+int hkc_file_close(hkc_file *file, int error)
+{
+    if (file->fd >= 0 && close(file->fd) != 0 && !error) error = errno;
+    file->fd = -1;
+    if (file->part[0] == '\0') return error;
+    if (!error && rename(file->part, file->name) != 0) error = errno;
+    if (error) unlink(file->part);
+    file->part[0] = '\0';
+    return error;
+}
+
+int hkc_file_try(const char *name)
+{
+    hkc_file file;
+    if (hkc_file_in_place(name)) return 0;
+    int error = hkc_file_open(&file, name, 0600);
+    if (!error) hkc_file_close(&file, ECANCELED);
+    return error;
+}
+
+void hkc_file_remove_part(const char *name, pid_t thread)
+{
+    hkc_file file;
+    if (!hkc_file_in_place(name) && part_of(&file, name, thread) == 0) unlink(file.part);
+}

@@ -1,0 +1,37 @@
+/* Files that are whole or not there: what is written beside the name takes its place at the end. Until then,
+ * and if a signal ends the process, what was there stays. Pipes, devices and streams that are open already
+ * (/dev/stdout, /dev/fd/3), whose place no file may take, are written to as they are.
+ *
+ * Without malloc and stdio, for copies of a process in which others hold their locks. [one thread a file] */
+#ifndef HKC_FILE_H
+#define HKC_FILE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { HKC_FILE_NAME = 4096, HKC_FILE_PART = HKC_FILE_NAME + 32 };
+
+typedef struct hkc_file {
+    int fd; /* to write to; -1 = not open. Who closes it sets it to -1 */
+    char name[HKC_FILE_NAME];
+    char part[HKC_FILE_PART]; /* what is written beside it; "" = nothing */
+} hkc_file;
+
+/* name: links are followed; a file that is there gives the new one its mode, and is not replaced where it may
+ * not be written. mode: as for open, of a file that is not there. 0 = fd is open, else errno. */
+int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
+/* Closes fd, and gives what was written its name, or with an error removes it. Returns the error, or errno of
+ * what failed now. */
+int hkc_file_close(hkc_file *file, int error);
+/* Whether it could be opened: 0 or errno. Leaves nothing behind. */
+int hkc_file_try(const char *name);
+/* What a thread that is gone was writing beside the name, if it was. */
+void hkc_file_remove_part(const char *name, pid_t thread);
+
+/* Whether it would be written to in place. */
+bool hkc_file_in_place(const char *name);
+/* The absolute name, for a program that may change directories: 0 or errno. The file need not exist, the
+ * folder must. out has HKC_FILE_NAME bytes. */
+int hkc_file_absolute(const char *name, char *out);
+
+#endif

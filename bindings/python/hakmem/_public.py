@@ -1,0 +1,40 @@
+"""What the package offers; loaded when a program first asks for any of it, see __init__.py."""
+
+from hakmem._api import (
+    Site,
+    census,
+    get_traced_memory,
+    install,
+    labels,
+    limit,
+    reset_peak,
+    resident,
+    site_of,
+    stats,
+    status,
+    trim,
+)
+from hakmem._hakmem import VERSION as __version__
+from hakmem._label import label
+from hakmem._snapshot import Snapshot, Statistic, StatisticDiff, take_snapshot
+
+__all__ = [
+    "Site",
+    "Snapshot",
+    "Statistic",
+    "StatisticDiff",
+    "__version__",
+    "census",
+    "get_traced_memory",
+    "install",
+    "label",
+    "labels",
+    "limit",
+    "reset_peak",
+    "resident",
+    "site_of",
+    "stats",
+    "status",
+    "take_snapshot",
+    "trim",
+]

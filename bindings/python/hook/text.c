@@ -1,0 +1,231 @@
+#include "hook/text.h"
+
+#include "common/report.h"
+#include "heap/labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Rows of a table; the last one is for the rest, where there are more. */
+enum { LABELS = 30, SITES = 20 };
+/* Bytes of a command; of a place in the code, so that a row has 100; of its file at least. */
+enum { COMMAND = 90, PLACE = 50, FOLDER = 12 };
+
+static void put(void *to, const char *bytes, size_t n)
+{
+    hkp_out_bytes(to, bytes, n);
+}
+
+/* Bytes for people; MiB keep two digits so that small changes show. `sign` is "-" or "". */
+static void amount(hkp_out *out, const char *before, const char *sign, size_t n)
+{
+    const size_t kib = 1024, mib = kib * 1024;
+    if (n >= mib) {
+        size_t hundredths = n / mib * 100 + (n % mib * 100 + mib / 2) / mib;
+        hkp_out_format(out, "%s%s%zu.%02zu MiB", before, sign, hundredths / 100, hundredths % 100);
+    } else if (n >= kib) {
+        size_t tenths = (n * 10 + kib / 2) / kib;
+        hkp_out_format(out, "%s%s%zu.%zu KiB", before, sign, tenths / 10, tenths % 10);
+    } else {
+        hkp_out_format(out, "%s%s%zu B", before, sign, n);
+    }
+}
+
+/* The beginning of a text, which is cut at a character. */
+static void beginning(hkp_out *out, const char *text, size_t most)
+{
+    size_t n = strlen(text);
+    if (n > most) {
+        for (n = most - 3; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+            continue;
+        hkp_out_bytes(out, text, n);
+        hkp_out_text(out, "...");
+    } else {
+        hkp_out_bytes(out, text, n);
+    }
+}
+
+/* Its end. */
+static const char *end_of(const char *text, size_t most, const char **before)
+{
+    size_t n = strlen(text);
+    *before = n > most ? "..." : "";
+    if (n <= most) return text;
+    text += n - most + 3;
+    while (((unsigned char)*text & 0xc0) == 0x80)
+        text++;
+    return text;
+}
+
+/* ---- Tables -------------------------------------------------------------------------------------- */
+
+/* Numbers of the largest rows, the largest first; returns how many. */
+static size_t largest(size_t *top, size_t most, const hkp_text *t, size_t count,
+                      size_t (*bytes)(const hkp_text *t, size_t i))
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = bytes(t, i), at = found;
+        while (at > 0 && bytes(t, top[at - 1]) < n)
+            at--;
+        if (n == 0 || at == most) continue;
+        if (found < most) found++;
+        memmove(&top[at + 1], &top[at], (found - 1 - at) * sizeof *top);
+        top[at] = i;
+    }
+    return found;
+}
+
+static size_t label_bytes(const hkp_text *t, size_t i)
+{
+    return t->labels[i].live_bytes;
+}
+
+static void labels(const hkp_text *t, hkp_out *out)
+{
+    hak_label_info shown[LABELS + 1], rest = {.name = ""};
+    size_t top[LABELS], count = largest(top, LABELS, t, t->label_count, label_bytes), others = 0, total = 0;
+    for (size_t i = 0; i < t->label_count; i++) {
+        others += t->labels[i].live_bytes > 0;
+        total += t->labels[i].live_bytes;
+        rest.live_blocks += t->labels[i].live_blocks;
+    }
+    rest.live_bytes = total;
+    for (size_t i = 0; i < count; i++) {
+        shown[i] = t->labels[top[i]];
+        rest.live_bytes -= shown[i].live_bytes;
+        rest.live_blocks -= shown[i].live_blocks;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "(%zu others)", others -= count);
+    rest.name = name;
+    shown[count] = rest;
+    hkc_report_labels(shown, (int)(count + (others > 0)), total, put, out);
+}
+
+static size_t site_bytes(const hkp_text *t, size_t i)
+{
+    return t->sites[i].live_bytes;
+}
+
+static void site_amounts(hkp_out *out, const hkp_site_info *s, size_t total)
+{
+    unsigned share = total > 0 ? (unsigned)((double)s->live_bytes / (double)total * 1000 + 0.5) : 0;
+    hkp_out_format(out, "  %13zu %13zu %10zu %3u.%u %%  ", s->live_bytes, s->asked_bytes, s->live_blocks,
+                   share / 10, share % 10);
+}
+
+/* Cut at the beginning: the line and the function say more than the folder. */
+static void place(hkp_out *out, const hkp_site_info *s)
+{
+    char where[256];
+    const char *before;
+    if (!*s->file) {
+        hkp_out_text(out, "(no Python code)\n");
+        return;
+    }
+    snprintf(where, sizeof where, ":%d %s", s->line, s->function);
+    size_t n = strlen(where);
+    const char *file = end_of(s->file, n + FOLDER < PLACE ? PLACE - n : FOLDER, &before);
+    hkp_out_text(out, before);
+    hkp_out_text(out, file);
+    beginning(out, where, PLACE - FOLDER);
+    hkp_out_text(out, "\n");
+}
+
+static void sites(const hkp_text *t, hkp_out *out)
+{
+    hkp_site_info rest = {.file = ""};
+    size_t top[SITES], count = largest(top, SITES, t, t->site_count, site_bytes), others = 0, total = 0;
+    for (size_t i = 0; i < t->site_count; i++) {
+        others += t->sites[i].live_bytes > 0;
+        total += t->sites[i].live_bytes;
+        rest.asked_bytes += t->sites[i].asked_bytes;
+        rest.live_blocks += t->sites[i].live_blocks;
+    }
+    rest.live_bytes = total;
+    hkp_out_format(out, "  %13s %13s %10s %7s  line\n", "live bytes", "asked for", "blocks", "share");
+    for (size_t i = 0; i < count; i++) {
+        const hkp_site_info *s = &t->sites[top[i]];
+        rest.live_bytes -= s->live_bytes;
+        rest.asked_bytes -= s->asked_bytes;
+        rest.live_blocks -= s->live_blocks;
+        site_amounts(out, s, total);
+        place(out, s);
+    }
+    if ((others -= count) > 0) {
+        site_amounts(out, &rest, total);
+        hkp_out_format(out, "(%zu others)\n", others);
+    }
+    hkp_out_text(out, "\n");
+}
+
+/* ---- Lines --------------------------------------------------------------------------------------- */
+
+/* They sum to the resident bytes. Committed memory that nobody wrote to yet is not resident: "untouched" is
+ * negative. */
+void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out *out)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } parts[] = {{": live ", s->live_bytes - s->big_bytes},
+                 {", large ", s->big_bytes},
+                 {", cached ", s->cached_bytes - s->released_bytes},
+                 {", purgeable ", s->idle_bytes},
+                 {", metadata ", s->metadata_bytes}};
+    size_t sum = 0;
+    amount(out, "resident ", "", resident);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        amount(out, parts[i].name, "", parts[i].bytes);
+        sum += parts[i].bytes;
+    }
+    amount(out, ", untouched ", sum > ours ? "-" : "", sum > ours ? sum - ours : ours - sum);
+    amount(out, ", not ours ", ours > resident ? "-" : "", ours > resident ? ours - resident : resident - ours);
+}
+
+static void head(const hkp_text *t, hkp_out *out)
+{
+    int version = (int)strcspn(t->python, " ");
+    if (version > 40) version = 40;
+    hkp_out_format(out, "hakmem %.40s: ", t->version);
+    beginning(out, t->command, COMMAND);
+    hkp_out_format(out, "\n  Python %.*s, process %ld, %llu.%02llu s of CPU, ", version,
+                   t->python, t->process, (unsigned long long)(t->cpu / 1000000),
+                   (unsigned long long)(t->cpu / 10000 % 100));
+    amount(out, "peak resident ", "", t->resident_peak);
+    for (int d = 0; d < HKP_DOMAINS; d++)
+        hkp_out_format(out, "%s%s %.20s", d ? ", " : "\n  domains: ", hkp_domain_names[d], t->states[d]);
+    if (*t->why) {
+        hkp_out_text(out, "\n  note: ");
+        hkp_out_text(out, t->why);
+    }
+    hkp_out_text(out, "\n\n");
+}
+
+static void tail(const hkp_text *t, hkp_out *out)
+{
+    for (int d = 0; d < HKP_ARENA; d++) {
+        if (!t->wrapped[d]) continue;
+        hkp_out_format(out, "  %s, wrapped: %llu allocations, %llu bytes asked for\n", hkp_domain_names[d],
+                       (unsigned long long)t->wrap_counts[d].allocations,
+                       (unsigned long long)t->wrap_counts[d].bytes);
+    }
+    amount(out, "  peak live ", "", t->stats.peak_bytes);
+    amount(out, ", committed ", "", t->stats.committed_bytes);
+    if (t->stats.hard_limit) {
+        amount(out, "\n  limit ", "", t->stats.hard_limit);
+        hkp_out_format(out, ", %llu allocations refused", (unsigned long long)t->stats.failures);
+    }
+    hkp_out_text(out, "\n  ");
+    hkp_text_resident(&t->stats, t->resident, t->resident_ours, out);
+    hkp_out_text(out, "\n");
+}
+
+void hkp_text_put(const hkp_text *t, hkp_out *out)
+{
+    head(t, out);
+    labels(t, out);
+    if (t->sites) sites(t, out);
+    tail(t, out);
+}

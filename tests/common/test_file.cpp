@@ -1,0 +1,196 @@
+// Files that are whole or not there.
+
+extern "C" {
+#include "common/file.h"
+}
+
+#include <catch2/catch.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using names = std::set<std::string>;
+
+// A folder of its own, in which the test runs.
+struct folder {
+    char path[64] = "/tmp/hakmem-file-XXXXXX";
+    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    folder()
+    {
+        REQUIRE(mkdtemp(path));
+        REQUIRE(chdir(path) == 0);
+    }
+    ~folder()
+    {
+        REQUIRE(fchdir(before) == 0);
+        close(before);
+        REQUIRE(system((std::string("rm -r ") + path).c_str()) == 0);
+    }
+    names files() const
+    {
+        names found;
+        DIR *d = opendir(path);
+        while (const dirent *e = readdir(d))
+            if (e->d_name[0] != '.') found.insert(e->d_name);
+        closedir(d);
+        return found;
+    }
+};
+
+static std::string content(const char *name)
+{
+    std::ifstream in(name);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+static mode_t mode_of(const char *name)
+{
+    struct stat is;
+    return stat(name, &is) == 0 ? is.st_mode & 0777 : 0;
+}
+
+static void put(hkc_file *file, const char *text)
+{
+    REQUIRE(write(file->fd, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+// Writes it whole; or to the error.
+static int store(const char *name, const char *text, mode_t mode = 0644)
+{
+    hkc_file file;
+    int error = hkc_file_open(&file, name, mode);
+    if (error) return error;
+    put(&file, text);
+    return hkc_file_close(&file, 0);
+}
+
+TEST_CASE("what was there stays until the new one is whole")
+{
+    folder here;
+    for (const char *old : {"", "old"}) {
+        hkc_file file;
+        REQUIRE(hkc_file_open(&file, "r", 0640) == 0);
+        put(&file, "new");
+        CHECK(content("r") == old);
+        CHECK(hkc_file_close(&file, EIO) == EIO);
+        CHECK(content("r") == old);
+        CHECK(here.files() == (*old ? names{"r"} : names{}));
+        REQUIRE(store("r", "old", 0640) == 0);
+        CHECK(content("r") == "old");
+        CHECK(mode_of("r") == 0640);
+        CHECK(here.files() == names{"r"});
+    }
+}
+
+TEST_CASE("the new file has the mode of the old one")
+{
+    folder here;
+    REQUIRE(store("r", "old") == 0);
+    REQUIRE(chmod("r", 0600) == 0);
+    REQUIRE(store("r", "new", 0666) == 0);
+    CHECK(content("r") == "new");
+    CHECK(mode_of("r") == 0600);
+}
+
+TEST_CASE("links are followed, relative ones from their folder")
+{
+    folder here;
+    REQUIRE(mkdir("to", 0700) == 0);
+    REQUIRE(symlink("next", "to/link") == 0);
+    REQUIRE(symlink("r", "to/next") == 0);
+    REQUIRE(store("to/link", "text") == 0);
+    CHECK(content("to/r") == "text");
+    CHECK(here.files() == names{"to"});
+    char to[16] = "";
+    CHECK(readlink("to/link", to, sizeof to) == 4);
+
+    REQUIRE(symlink("loop", "loop") == 0);
+    CHECK(store("loop", "text") == ELOOP);
+    CHECK(hkc_file_try("loop") == ELOOP);
+}
+
+TEST_CASE("pipes, devices and streams are written to in place")
+{
+    folder here;
+    REQUIRE(mkfifo("pipe", 0600) == 0);
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    CHECK(hkc_file_in_place("pipe"));
+    REQUIRE(store("pipe", "text") == 0);
+    char text[8] = "";
+    CHECK(read(reader, text, sizeof text) == 4);
+    close(reader);
+    CHECK(store("/dev/null", "text") == 0);
+
+    int fd = open("out", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(write(fd, "before ", 7) == 7);
+    for (const char *folder_of : {"/dev/fd/", "/proc/self/fd/"}) {
+        const std::string name = folder_of + std::to_string(fd);
+        CHECK(hkc_file_in_place(name.c_str()));
+        REQUIRE(store(name.c_str(), "after ") == 0);
+    }
+    close(fd);
+    CHECK(content("out") == "before after after ");
+    CHECK(here.files() == names{"out", "pipe"});
+}
+
+TEST_CASE("what cannot be is told, and leaves nothing")
+{
+    folder here;
+    const std::string far(HKC_FILE_NAME, 'x');
+    REQUIRE(mkdir("d", 0700) == 0);
+    CHECK(store("none/r", "text") == ENOENT);
+    CHECK(hkc_file_try("none/r") == ENOENT);
+    CHECK(store("d", "text") == EISDIR);
+    CHECK(store(far.c_str(), "text") == ENAMETOOLONG);
+    CHECK(store(far.substr(0, HKC_FILE_NAME - 1).c_str(), "text") == ENAMETOOLONG);
+    CHECK(hkc_file_try("r") == 0);
+    CHECK(here.files() == names{"d"});
+
+    REQUIRE(store("r", "old") == 0);
+    hkc_file file;
+    REQUIRE(hkc_file_open(&file, "r", 0600) == 0);
+    REQUIRE(unlink("r") == 0);
+    REQUIRE(mkdir("r", 0700) == 0);
+    CHECK(hkc_file_close(&file, 0) == EISDIR);
+    CHECK(here.files() == names{"d", "r"});
+}
+
+TEST_CASE("what one that is gone was writing can be removed")
+{
+    folder here;
+    REQUIRE(symlink("r", "link") == 0);
+    std::ofstream("r.part-12") << "half";
+    std::ofstream("r.part-13") << "another's";
+    hkc_file_remove_part("link", 12);
+    hkc_file_remove_part("none", 12);
+    CHECK(here.files() == names{"link", "r.part-13"});
+}
+
+TEST_CASE("the absolute name of a file that need not exist")
+{
+    folder here;
+    char name[HKC_FILE_NAME];
+    REQUIRE(hkc_file_absolute("r", name) == 0);
+    CHECK(std::string(name) == std::string(here.path) + "/r");
+    REQUIRE(hkc_file_absolute("/r", name) == 0);
+    CHECK(std::string(name) == "/r");
+    REQUIRE(mkdir("d", 0700) == 0);
+    REQUIRE(hkc_file_absolute("d/../d/r", name) == 0);
+    CHECK(std::string(name) == std::string(here.path) + "/d/r");
+    CHECK(hkc_file_absolute("none/r", name) == ENOENT);
+    CHECK(hkc_file_absolute("d/", name) == EISDIR);
+    CHECK(hkc_file_absolute(("d/" + std::string(HKC_FILE_NAME, 'x')).c_str(), name) == ENAMETOOLONG);
+}
