@@ -1,0 +1,186 @@
+/* Where packed blocks are cut from: regions, which are free blocks or new groups, and groups that go back. */
+#include "heap/packed_group.h"
+
+/* Free blocks are joined when a part of what is packed was freed since the last time, so that a free pays
+ * for its share of it. */
+enum { JOIN_SHIFT = 4 };
+
+static bool in_reach(const hak_ctx *ctx, const char *unit)
+{
+    ptrdiff_t distance = (unit - (const char *)ctx) >> HK_GRANULE_SHIFT;
+    return distance >= INT32_MIN && distance <= INT32_MAX - (ptrdiff_t)(HK_UNIT >> HK_GRANULE_SHIFT);
+}
+
+/* The smallest class, from this one on, of which a free block is listed; HK_SMALL_CLASSES = none. */
+static unsigned listed_from(const hak_ctx *ctx, unsigned class)
+{
+    const uint64_t *some = ctx->packed.some;
+    uint64_t w = class < 64 ? some[0] >> class << class : 0;
+    if (w) return (unsigned)__builtin_ctzll(w);
+    w = class <= 64 ? some[1] : some[1] >> (class - 64) << (class - 64);
+    return w ? 64u + (unsigned)__builtin_ctzll(w) : HK_SMALL_CLASSES;
+}
+
+/* What is free from here on, as blocks that fit lists. Fewer than 16 bytes are too small for one. */
+static void add_free(hak_ctx *ctx, hk_group g, char *p, size_t size)
+{
+    for (size_t n; size >= 16; p += n, size -= n) {
+        n = hk_min(size, HK_SMALL_MAX);
+        if (size - n == 8) n -= 16;
+        hk_group_mark_free(g, (size_t)(p - g.start));
+        hk_packed_push(ctx, p, n);
+    }
+}
+
+static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
+{
+    hk_packed *k = &ctx->packed;
+    k->group = g.start;
+    k->starts = hk_group_starts(g);
+    k->frees = hk_group_frees(g);
+    k->end = to;
+    __atomic_store_n(&k->at, from, __ATOMIC_RELEASE);
+}
+
+/* What is left of the region becomes free blocks. */
+static void region_close(hak_ctx *ctx)
+{
+    hk_packed *k = &ctx->packed;
+    if (k->at < k->end) add_free(ctx, hk_group_of(ctx, k->at), k->at, (size_t)(k->end - k->at));
+    __atomic_store_n(&k->at, NULL, __ATOMIC_RELEASE);
+    k->end = NULL;
+}
+
+/* The smallest free block of at least so many bytes becomes the region. */
+static bool region_again(hak_ctx *ctx, size_t least)
+{
+    unsigned class = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
+    if (class >= HK_SMALL_CLASSES) return false;
+    char *p = hk_packed_pop(ctx, class);
+    hk_group g = hk_group_of(ctx, p);
+    size_t offset = (size_t)(p - g.start), room = hk_group_size_at(ctx, g, p);
+    region_close(ctx);
+    hk_bit_clear(hk_group_starts(g), offset >> 3);
+    hk_bit_clear(hk_group_frees(g), offset >> 4);
+    region_set(ctx, g, p, p + room);
+    return true;
+}
+
+/* Free blocks side by side become one, and all of them are listed. No region is open. */
+static void join_group(hak_ctx *ctx, hk_group g)
+{
+    for (size_t at = hk_group_first(g), to; at < g.size; at = to) {
+        to = hk_group_next_marked(g, at);
+        if (!hk_group_is_free(g, at)) continue;
+        while (to < g.size && hk_group_is_free(g, to)) {
+            hk_bit_clear(hk_group_starts(g), to >> 3);
+            hk_bit_clear(hk_group_frees(g), to >> 4);
+            to = hk_group_next_marked(g, to);
+        }
+        add_free(ctx, g, g.start + at, to - at);
+    }
+}
+
+static void lists_clear(hak_ctx *ctx)
+{
+    region_close(ctx);
+    memset(ctx->packed.free, 0, sizeof ctx->packed.free);
+    memset(ctx->packed.some, 0, sizeof ctx->packed.some);
+    ctx->packed.freed = 0;
+}
+
+/* Where that may pay. */
+static bool join(hak_ctx *ctx)
+{
+    hk_packed *k = &ctx->packed;
+    if (k->freed < ((size_t)k->units << HK_UNIT_SHIFT) >> JOIN_SHIFT) return false;
+    lists_clear(ctx);
+    HK_EACH_GROUP(ctx, g)
+    {
+        join_group(ctx, g);
+    }
+    return true;
+}
+
+static void group_open(hak_ctx *ctx, hk_group g)
+{
+    hk_packed *k = &ctx->packed;
+    size_t first = hk_group_first(g);
+    memset(g.start + g.head, 0, first - g.head);
+    hk_group_head(g)->before = k->last;
+    k->last = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
+    k->units = (uint16_t)(k->units + (g.size >> HK_UNIT_SHIFT));
+    region_set(ctx, g, g.start + first, g.start + g.size);
+}
+
+void hk_packed_init(hak_ctx *ctx)
+{
+    ctx->packed.quick = ctx->role == HK_LOCAL;
+    group_open(ctx, hk_group_of(ctx, ctx));
+}
+
+static bool group_new(hak_ctx *ctx, size_t units)
+{
+    bool zero;
+    if (ctx->packed.units + units > ctx->packed.most) return false;
+    hk_slab *s = hk_units_take(ctx, units, HK_KIND_PACKED, &zero);
+    if (!s) return false;
+    char *start = hk_slab_address(ctx->space, s);
+    if (!in_reach(ctx, start)) {
+        hk_units_give(ctx, s);
+        return false;
+    }
+    region_close(ctx);
+    group_open(ctx, hk_group_of(ctx, start));
+    return true;
+}
+
+/* The fewest units of a group in which a block of that size fits, aligned. */
+static size_t units_for(size_t size)
+{
+    enum { ROOM = HK_UNIT - HK_PACKED_TABLES };
+    return (size + 8 + sizeof(hk_packed_head) + ROOM - 1) / ROOM;
+}
+
+/* Groups are larger where there are many: less is lost at their ends. */
+bool hk_packed_region_next(hak_ctx *ctx, size_t size)
+{
+    enum { PART_SHIFT = 2, MOST = 4 };
+    size_t least = size % 16 ? size : size + 8, fewest = units_for(size);
+    if (region_again(ctx, least) || (join(ctx) && region_again(ctx, least))) return true;
+    size_t units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
+    for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
+        if (group_new(ctx, units)) return true;
+    return false;
+}
+
+static bool any_live(hk_group g)
+{
+    for (size_t at = hk_group_first(g); at < g.size; at = hk_group_next_marked(g, at))
+        if (!hk_group_is_free(g, at)) return true;
+    return false;
+}
+
+static void group_give(hak_ctx *ctx, hk_group g)
+{
+    const hk_extent *e = hk_extent_of(ctx->space, g.start);
+    ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
+    hk_units_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT));
+}
+
+void hk_packed_trim(hak_ctx *ctx)
+{
+    hk_packed *k = &ctx->packed;
+    lists_clear(ctx);
+    int32_t *link = &k->last;
+    for (hk_group g = hk_group_last(ctx), before; g.start; g = before) {
+        before = hk_group_before(ctx, g);
+        if (before.start && !any_live(g)) {
+            group_give(ctx, g);
+            continue;
+        }
+        *link = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
+        link = &hk_group_head(g)->before;
+        join_group(ctx, g);
+    }
+}

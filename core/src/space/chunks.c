@@ -1,0 +1,350 @@
+#include "space/chunks.h"
+
+#include "base/classes.h"
+#include "base/mask.h"
+#include "space/bitmap.h"
+#include "space/extent.h"
+#include "space/pages.h"
+#include "space/purge.h"
+
+int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
+    if (s->os.commit && e->owned) {
+        if (c > 0 && hk_call_commit(s, chunk, sizeof *chunk) != 0) return -1;
+        if (hk_call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
+        if (hk_call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) != 0) return -1;
+    }
+    hk_mask all = hk_mask_of(0, (unsigned)n);
+    memcpy(chunk->free, all.w, sizeof all.w);
+    chunk->longest = (uint8_t)n;
+    hk_bitmaps_open(chunk, n);
+    e->chunks_used++;
+    chunk->huge = e->owned && huge && !s->os.commit;
+    if (e->owned && huge) hk_call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+    return 0;
+}
+
+void hk_space_populate(hak_space *s, hk_unit_id id, size_t units)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t unit = id - e->first;
+    if (!s->os.populate || !e->owned || hk_extent_chunk(e, unit / HK_CHUNK_UNITS)->huge) return;
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    hk_lock_drop(&s->lock);
+    s->os.populate(s->os.user, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT);
+}
+
+static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
+{
+    for (size_t i = 0; i < units; i++)
+        hk_write(&e->map[unit + i], entry);
+}
+
+/* With the lock held, after fresh units were taken: above what was in use before they take the place of idle
+ * ones, below it they would be idle ones if these had been kept. */
+static void yield_idle(hak_space *s, size_t fresh)
+{
+    size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
+    if (used > s->used_high) {
+        hk_idle_shrink(s, hk_min(fresh << HK_UNIT_SHIFT, used - s->used_high));
+        s->used_high = used;
+    } else {
+        size_t again = hk_min(fresh, s->given);
+        s->given -= again;
+        s->wanted += again;
+    }
+}
+
+static void count_taken(hak_space *s, unsigned n, unsigned warm)
+{
+    size_t idle = hk_get(&s->idle_units) - warm;
+    hk_set(&s->idle_units, idle);
+    if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
+    hk_add(&s->used_units, n);
+    s->cold += n - warm;
+    if (s->idle_yields) yield_idle(s, n - warm);
+    if (n != warm) hk_note_resident(s);
+}
+
+static void take_bitmap(hk_extent *e, size_t unit, unsigned kind)
+{
+    uint32_t c = (uint32_t)(unit / HK_CHUNK_UNITS);
+    hk_extent_slab(e, unit)->bits = c * HK_CHUNK_WORDS + hk_bitmap_take(hk_extent_chunk(e, c), kind);
+}
+
+hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
+                          bool *zero)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    size_t unit = c * HK_CHUNK_UNITS + bit;
+    hk_mask m = hk_mask_of(bit, n);
+    uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
+    unsigned warm = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
+    if (warm < n && e->owned &&
+        hk_call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
+        return 0;
+    for (unsigned i = 0; i < 2; i++) {
+        chunk->free[i] &= ~m.w[i];
+        chunk->dirty[i] |= m.w[i];
+    }
+    count_taken(s, n, warm);
+    if ((entry & HK_KIND_MASK) < HK_SMALL_CLASSES) take_bitmap(e, unit, entry & HK_KIND_MASK);
+    set_map(e, unit, n, entry);
+    *zero = warm == 0;
+    return e->first + (uint32_t)unit;
+}
+
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want, bool huge,
+                          bool *zero)
+{
+    size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
+    for (size_t c = 0; c < e->chunks_used; c++) {
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        if (chunk->longest < n) continue;
+        uint64_t w[2] = {chunk->free[0], chunk->free[1]};
+        uint64_t flip = want == HK_WANT_COLD ? ~UINT64_C(0) : 0;
+        if (want != HK_WANT_ANY) {
+            w[0] &= chunk->dirty[0] ^ flip;
+            w[1] &= chunk->dirty[1] ^ flip;
+        }
+        unsigned bit = hk_mask_row(w, n);
+        if (bit < 128) return hk_chunk_claim(s, e, c, bit, n, entry, zero);
+        if (want == HK_WANT_ANY) chunk->longest = (uint8_t)(n - 1);
+    }
+    if (want != HK_WANT_ANY || e->chunks_used == chunks) return 0;
+    size_t c = e->chunks_used;
+    if (hk_chunk_open(s, e, c, huge) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
+    return hk_chunk_claim(s, e, c, 0, n, entry, zero);
+}
+
+static hk_unit_id claim_paged(hak_space *s, hk_extent *e, unsigned area, size_t unit, uint32_t entry,
+                              bool *zero)
+{
+    size_t c = unit / HK_CHUNK_UNITS;
+    unsigned bit = unit % HK_CHUNK_UNITS;
+    hk_extent_chunk(e, c)->label_pages[area] |= UINT32_C(1) << bit / hk_units_a_page(area);
+    return hk_chunk_claim(s, e, c, bit, 1, entry, zero);
+}
+
+/* Looks at few chunks: where these have no unit for the area, any will do. */
+static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
+                             bool huge, bool *zero)
+{
+    enum { LOOKS = 4 };
+    size_t looked[LOOKS], looks = 0, warm = SIZE_MAX, shared = SIZE_MAX;
+    bool idle = want != HK_WANT_COLD && hk_get(&s->idle_units) > 0;
+    for (size_t c = 0; c < e->chunks_used && looks < LOOKS && (idle || shared == SIZE_MAX); c++) {
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        if (chunk->longest == 0) continue;
+        if (!(chunk->free[0] | chunk->free[1])) {
+            chunk->longest = 0;
+            continue;
+        }
+        looked[looks++] = c;
+        hk_mask m = {{0, 0}};
+        hk_chunk_add_paged(&m, chunk, area);
+        uint64_t some[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+        uint64_t both[2] = {some[0] & m.w[0], some[1] & m.w[1]};
+        uint64_t near[2] = {chunk->free[0] & ~chunk->dirty[0] & m.w[0],
+                            chunk->free[1] & ~chunk->dirty[1] & m.w[1]};
+        size_t first = c * HK_CHUNK_UNITS;
+        if (idle && (both[0] | both[1]))
+            return claim_paged(s, e, area, first + hk_mask_row(both, 1), entry, zero);
+        if (warm == SIZE_MAX && (some[0] | some[1])) warm = first + hk_mask_row(some, 1);
+        if (shared == SIZE_MAX && (near[0] | near[1])) shared = first + hk_mask_row(near, 1);
+    }
+    size_t unit = shared != SIZE_MAX ? shared : idle ? warm : SIZE_MAX;
+    for (size_t i = 0; i < looks && unit == SIZE_MAX; i++) {
+        unsigned row = hk_chunk_page_unused(hk_extent_chunk(e, looked[i]), area);
+        if (row < HK_CHUNK_UNITS) unit = looked[i] * HK_CHUNK_UNITS + row;
+    }
+    if (unit == SIZE_MAX) {
+        unit = (size_t)e->chunks_used * HK_CHUNK_UNITS;
+        if (looks == LOOKS || unit >= e->units || hk_chunk_open(s, e, e->chunks_used, huge) != 0) return 0;
+    }
+    return claim_paged(s, e, area, unit, entry, zero);
+}
+
+hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
+                               bool huge, bool *zero)
+{
+    hk_lock_take(&s->lock);
+    hk_unit_id id = take_paged(s, e, area, entry, want, huge, zero);
+    hk_lock_drop(&s->lock);
+    return id;
+}
+
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, hk_want want, bool huge,
+                           bool *zero)
+{
+    hk_unit_id id = near ? take_in(s, near, n, entry, want, huge, zero) : 0;
+    for (uint32_t i = s->extents; !id && i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        if (e != near) id = take_in(s, e, n, entry, want, huge, zero);
+    }
+    return id;
+}
+
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
+                         bool *zero)
+{
+    unsigned n = (unsigned)units;
+    hk_unit_id id = 0;
+    hk_lock_take(&s->lock);
+    if (want == HK_WANT_COLD || (want == HK_WANT_WARM && hk_get(&s->idle_units) >= n))
+        id = take_any(s, near, n, entry, want, huge, zero);
+    if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, huge, zero);
+    if (!id) {
+        hk_extent *e = hk_extent_add(s);
+        if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, huge, zero);
+    }
+    hk_lock_drop(&s->lock);
+    return id;
+}
+
+bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    size_t unit = id - e->first + units, c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS;
+    bool zero, ok = false;
+    if (bit == 0 || bit + more > HK_CHUNK_UNITS) return false;
+    hk_lock_take(&s->lock);
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    hk_mask m = hk_mask_of((unsigned)bit, (unsigned)more);
+    if ((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1])
+        ok = hk_chunk_claim(s, e, c, (unsigned)bit, (unsigned)more, entry, &zero) != 0;
+    hk_lock_drop(&s->lock);
+    return ok;
+}
+
+void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_t holes)
+{
+    set_map(e, unit, units, 0);
+    if (holes)
+        hk_idle_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
+    hk_sub(&s->used_units, units);
+    while (units > 0) {
+        size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
+               n = hk_min(units, HK_CHUNK_UNITS - bit);
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        hk_mask m = hk_mask_of((unsigned)bit, (unsigned)n);
+        for (unsigned i = 0; i < 2; i++) {
+            chunk->free[i] |= m.w[i];
+            if (holes) chunk->dirty[i] &= ~m.w[i];
+        }
+        chunk->longest = HK_CHUNK_UNITS;
+        if (!holes) hk_add(&s->idle_units, n);
+        unit += n;
+        units -= n;
+    }
+}
+
+static void give_slab(hak_space *s, const hk_slab *slab, size_t holes)
+{
+    hk_extent *e = hk_extent_of_slab(s, slab);
+    size_t unit = hk_extent_unit(e, slab);
+    if (slab->kind < HK_SMALL_CLASSES) hk_bitmap_give(hk_extent_chunk(e, unit / HK_CHUNK_UNITS), slab);
+    hk_chunks_give(s, e, unit, slab->units, holes);
+}
+
+void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
+{
+    hk_extent *e = hk_extent_of_id(s, id);
+    hk_lock_take(&s->lock);
+    hk_chunks_give(s, e, id - e->first, units, 0);
+    hk_idle_keep(s);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes)
+{
+    hk_lock_take(&s->lock);
+    give_slab(s, slab, holes);
+    hk_idle_keep(s);
+    hk_lock_drop(&s->lock);
+}
+
+/* What goes back to the OS goes when all is given: whole chunks, so that no huge page is split. */
+void hk_space_give_all(hak_space *s, hk_unit_id all)
+{
+    enum { BATCH = 256 }; /* others wait for the lock meanwhile */
+    while (all) {
+        hk_lock_take(&s->lock);
+        for (unsigned i = 0; all && i < BATCH; i++) {
+            const hk_slab *slab = hk_slab_at(s, all);
+            give_slab(s, slab, hk_slab_released(slab));
+            all = slab->all_next;
+        }
+        hk_lock_drop(&s->lock);
+    }
+    for (size_t left = 1; left;) {
+        hk_lock_take(&s->lock);
+        left = hk_idle_batch(s, hk_idle_excess(s));
+        hk_lock_drop(&s->lock);
+    }
+}
+
+/* With the lock held. cold: units that are not resident, from the first chunk that has any. */
+static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_reserve *r)
+{
+    for (size_t c = 0; c < e->chunks_used; c++) {
+        hk_chunk *chunk = hk_extent_chunk(e, c);
+        uint64_t flip = cold ? ~UINT64_C(0) : 0;
+        uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
+                         chunk->free[1] & (chunk->dirty[1] ^ flip)};
+        if (!(w[0] | w[1])) continue;
+        /* Those that are of no use for a row first. */
+        hk_mask single = hk_mask_single(w);
+        hk_mask m = hk_mask_lowest(single.w[0] | single.w[1] ? single.w : w, want);
+        for (unsigned i = 0; i < 2; i++) {
+            chunk->free[i] &= ~m.w[i];
+            chunk->dirty[i] |= m.w[i];
+            r->units[i] = m.w[i];
+        }
+        r->first = e->first + (uint32_t)(c * HK_CHUNK_UNITS);
+        r->cold = cold;
+        unsigned n = hk_mask_count(m.w);
+        count_taken(s, n, cold ? 0 : n);
+        return true;
+    }
+    return false;
+}
+
+void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r)
+{
+    hk_lock_take(&s->lock);
+    bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
+    /* What has to be committed is committed when it is used. */
+    if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind)
+{
+    if (kind >= HK_SMALL_CLASSES) return;
+    hk_lock_take(&s->lock);
+    take_bitmap(e, id - e->first, kind);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_space_unreserve(hak_space *s, hk_reserve *r)
+{
+    if (hk_reserve_empty(r)) return;
+    hk_lock_take(&s->lock);
+    hk_extent *e = hk_extent_of_id(s, r->first);
+    hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);
+    unsigned n = hk_mask_count(r->units);
+    for (unsigned i = 0; i < 2; i++) {
+        chunk->free[i] |= r->units[i];
+        if (r->cold) chunk->dirty[i] &= ~r->units[i];
+        r->units[i] = 0;
+    }
+    chunk->longest = HK_CHUNK_UNITS;
+    hk_sub(&s->used_units, n);
+    if (!r->cold) hk_add(&s->idle_units, n);
+    hk_idle_keep(s);
+    hk_lock_drop(&s->lock);
+}

@@ -1,0 +1,104 @@
+#include "space/pages.h"
+
+#include "space/purge.h"
+
+void *hk_call_reserve(hak_space *s, size_t n, size_t align)
+{
+    hk_add(&s->os_calls, 1);
+    return s->os.reserve(s->os.user, n, align, s->below);
+}
+
+void hk_call_release(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    s->os.release(s->os.user, p, n);
+}
+
+int hk_call_commit(hak_space *s, void *p, size_t n)
+{
+    if (!s->os.commit) return 0;
+    uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
+    hk_add(&s->os_calls, 1);
+    return s->os.commit(s->os.user, (void *)from, to - from);
+}
+
+int hk_space_commit(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    int failed = hk_call_commit(s, p, n);
+    hk_lock_drop(&s->lock);
+    return failed;
+}
+
+void hk_space_decommit(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    hk_idle_decommit(s, p, n, 0);
+    hk_lock_drop(&s->lock);
+}
+
+bool hk_space_wants_huge(const hak_space *s, size_t committed)
+{
+    return s->os.huge && s->huge_from != HAK_NONE && committed >= s->huge_from;
+}
+
+void hk_call_huge(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    s->os.huge(s->os.user, p, n);
+}
+
+void hk_space_huge(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    hk_call_huge(s, p, n);
+    hk_lock_drop(&s->lock);
+}
+
+void hk_note_resident(hak_space *s)
+{
+    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
+}
+
+/* With the lock held. Fresh pages take the place of idle ones. */
+static void count_mapped(hak_space *s, size_t n, size_t less)
+{
+    hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
+    hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
+    if (less > n) hk_add(&s->returned_bytes, less - n);
+    else hk_idle_shrink(s, n - less);
+    hk_note_resident(s);
+}
+
+void *hk_space_map(hak_space *s, size_t n, size_t align)
+{
+    if (s->buffer_only) return NULL;
+    hk_lock_take(&s->lock);
+    void *p = hk_call_reserve(s, n, align);
+    if (p && hk_call_commit(s, p, n) != 0) {
+        hk_call_release(s, p, n);
+        p = NULL;
+    }
+    if (p) count_mapped(s, n, 0);
+    hk_lock_drop(&s->lock);
+    return p;
+}
+
+void hk_space_unmap(hak_space *s, void *p, size_t n)
+{
+    hk_lock_take(&s->lock);
+    hk_call_release(s, p, n);
+    count_mapped(s, 0, n);
+    hk_lock_drop(&s->lock);
+}
+
+void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
+{
+    if (!s->os.remap) return NULL;
+    hk_lock_take(&s->lock);
+    hk_add(&s->os_calls, 1);
+    void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
+    if (q) count_mapped(s, n, old_n);
+    hk_lock_drop(&s->lock);
+    return q;
+}

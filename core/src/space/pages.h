@@ -1,0 +1,16 @@
+/* Calls of the OS table, counted. With the lock of the space held, but for those declared in space.h, which
+ * take it. */
+#ifndef HK_PAGES_H
+#define HK_PAGES_H
+
+#include "space/space.h"
+
+void *hk_call_reserve(hak_space *s, size_t n, size_t align);
+void hk_call_release(hak_space *s, void *p, size_t n);
+/* Whole pages around these n bytes. 0 = ok. */
+int hk_call_commit(hak_space *s, void *p, size_t n);
+void hk_call_huge(hak_space *s, void *p, size_t n);
+/* More may be resident than ever. */
+void hk_note_resident(hak_space *s);
+
+#endif
