@@ -1,5 +1,6 @@
 # Headers, libraries, the CMake package, the pkg-config file and the documents. Bindings install their own files.
-# Components: runtime (the shared library), development, lua (module and launchers), preload, documents.
+# Components: runtime (the shared library), development, lua (module and launchers), preload, report (the command
+# hakmem), documents.
 
 include(CMakePackageConfigHelpers)
 

@@ -1,0 +1,223 @@
+#include "report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static __attribute__((format(printf, 2, 3))) bool fail(char *error, const char *format, ...)
+{
+    char text[HKR_ERROR];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hkr_clean(error, HKR_ERROR, text);
+    return false;
+}
+
+/* ---- The file ------------------------------------------------------------------------------------ */
+
+static bool read_all(hkr_report *r, FILE *in, char *error)
+{
+    for (size_t room = 0;;) {
+        if (room - r->size < 2) {
+            room = room ? 2 * room : 1 << 16;
+            char *larger = realloc(r->text, room);
+            if (!larger) return fail(error, "%s: out of memory", r->path);
+            r->text = larger;
+        }
+        size_t n = fread(r->text + r->size, 1, room - r->size - 1, in);
+        r->size += n;
+        if (n == 0) break;
+    }
+    r->text[r->size] = '\0';
+    return ferror(in) ? fail(error, "%s: %s", r->path, strerror(errno)) : true;
+}
+
+static bool read_file(hkr_report *r, char *error)
+{
+    FILE *in = strcmp(r->path, "-") == 0 ? stdin : fopen(r->path, "rbe");
+    if (!in) return fail(error, "%s: %s", r->path, strerror(errno));
+    bool ok = read_all(r, in, error);
+    if (in != stdin) fclose(in);
+    return ok;
+}
+
+/* ---- Its parts ----------------------------------------------------------------------------------- */
+
+static bool own(hkr_report *r, void *p)
+{
+    void **larger = p ? realloc(r->owned, (r->owned_count + 1) * sizeof *larger) : NULL;
+    if (!larger) {
+        free(p);
+        return false;
+    }
+    r->owned = larger;
+    r->owned[r->owned_count++] = p;
+    return true;
+}
+
+static void *room_for(hkr_report *r, size_t count, size_t size)
+{
+    void *p = calloc(count + 1, size);
+    return own(r, p) ? p : NULL;
+}
+
+double hkr_number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+const char *hkr_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* A member that may be missing, but not be of another type. */
+static bool member(const json_t *object, const char *key, json_type type, const json_t **out)
+{
+    *out = json_object_get(object, key);
+    return !*out || json_typeof(*out) == type;
+}
+
+static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array)
+{
+    c->frame_count = json_array_size(array);
+    c->frames = room_for(r, c->frame_count, sizeof *c->frames);
+    if (!c->frames) return false;
+    for (size_t i = 0; i < c->frame_count; i++) {
+        const json_t *from = json_array_get(array, i);
+        const double line = hkr_number(from, "line");
+        if (!json_is_string(json_object_get(from, "function"))) return false;
+        c->frames[i] = (hkr_frame){.function = hkr_text(from, "function"),
+                                   .file = hkr_text(from, "file"),
+                                   .module = hkr_text(from, "module"),
+                                   .line = line >= 1 && line < 1e9 ? (int)line : 0,
+                                   .native = strcmp(hkr_text(from, "kind"), "native") == 0};
+    }
+    return true;
+}
+
+static bool numbers_of(hkr_report *r, const hkr_context *c, const json_t *array, hkr_stack *s)
+{
+    s->depth = json_array_size(array);
+    uint32_t *numbers = s->depth <= HKR_DEPTH ? room_for(r, s->depth, sizeof *numbers) : NULL;
+    if (!numbers || !json_is_array(array)) return false;
+    for (size_t i = 0; i < s->depth; i++) {
+        const json_t *number = json_array_get(array, i);
+        const double n = json_number_value(number);
+        if (!json_is_number(number) || n < 0 || n >= (double)c->frame_count) return false;
+        numbers[i] = (uint32_t)n;
+    }
+    s->frames = numbers;
+    return true;
+}
+
+static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
+{
+    static const char *const names[HKR_VALUES] = {"alloc_blocks", "alloc_bytes", "live_blocks",
+                                                  "live_bytes",   "peak_blocks", "peak_bytes"};
+    c->stack_count = json_array_size(array);
+    c->stacks = room_for(r, c->stack_count, sizeof *c->stacks);
+    if (!c->stacks) return false;
+    for (size_t i = 0; i < c->stack_count; i++) {
+        const json_t *from = json_array_get(array, i);
+        hkr_stack *s = &c->stacks[i];
+        if (!numbers_of(r, c, json_object_get(from, "frames"), s)) return false;
+        if (!json_is_number(json_object_get(from, "live_bytes"))) return false;
+        s->id = hkr_number(from, "id");
+        s->label = *hkr_text(from, "label") ? hkr_text(from, "label") : "unlabelled";
+        s->thread = hkr_text(from, "thread");
+        s->live_error = hkr_number(from, "live_bytes_error");
+        for (int v = 0; v < HKR_VALUES; v++) {
+            s->value[v] = hkr_number(from, names[v]);
+            if (!(s->value[v] >= 0 && s->value[v] < 1e18)) return false;
+        }
+    }
+    return true;
+}
+
+static bool name_of(hkr_report *r, hkr_context *c, const char *name)
+{
+    size_t same = 1;
+    for (size_t i = 0; r->contexts + i < c; i++) {
+        const size_t n = strlen(name);
+        const char *other = r->contexts[i].name;
+        same += strncmp(other, name, n) == 0 && (other[n] == '\0' || other[n] == '#');
+    }
+    const size_t size = strlen(name) + 24;
+    char *unique = room_for(r, size, 1);
+    if (!unique) return false;
+    if (same == 1) snprintf(unique, size, "%s", name);
+    else snprintf(unique, size, "%s#%zu", name, same);
+    c->name = unique;
+    return true;
+}
+
+/* The name of the part that is wrong; NULL = none. */
+static const char *context_of(hkr_report *r, hkr_context *c, const json_t *from)
+{
+    const json_t *stacks, *frames;
+    if (!json_is_object(from)) return "a context";
+    if (!name_of(r, c, hkr_text(from, "name"))) return "a name";
+    if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
+    if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";
+    if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
+    if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
+    if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames)) return "frames";
+    if (!member(from, "stacks", JSON_ARRAY, &stacks) || !stacks_of(r, c, stacks)) return "stacks";
+    return NULL;
+}
+
+static bool parse(hkr_report *r, char *error)
+{
+    json_error_t why;
+    /* As real numbers: sizes may be above INT64_MAX. */
+    r->root = json_loadb(r->text, r->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
+    if (!r->root) return fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
+    const json_t *schema = json_object_get(r->root, "schema"), *contexts;
+    if (!schema) return fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
+    if (!json_is_string(schema) || strcmp(json_string_value(schema), "hakmem-report/1") != 0)
+        return fail(error, "%s: not \"hakmem-report/1\" but of another version", r->path);
+    if (!member(r->root, "process", JSON_OBJECT, &r->process) ||
+        !member(r->root, "memory", JSON_OBJECT, &r->memory) ||
+        !member(r->root, "contexts", JSON_ARRAY, &contexts) || !contexts || !r->process)
+        return fail(error, "%s: a broken report: process, memory or contexts", r->path);
+    r->contexts = calloc(json_array_size(contexts) + 1, sizeof *r->contexts);
+    if (!r->contexts) return fail(error, "%s: out of memory", r->path);
+    for (; r->context_count < json_array_size(contexts); r->context_count++) {
+        const char *wrong =
+            context_of(r, &r->contexts[r->context_count], json_array_get(contexts, r->context_count));
+        if (wrong)
+            return fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
+                        r->context_count + 1);
+    }
+    return true;
+}
+
+hkr_report *hkr_load(const char *path, char *error)
+{
+    hkr_report *r = calloc(1, sizeof *r);
+    if (!r) {
+        fail(error, "%s: out of memory", path);
+        return NULL;
+    }
+    r->path = path;
+    if (read_file(r, error) && parse(r, error)) return r;
+    hkr_free(r);
+    return NULL;
+}
+
+void hkr_free(hkr_report *r)
+{
+    if (!r) return;
+    for (size_t i = 0; i < r->owned_count; i++)
+        free(r->owned[i]);
+    free(r->owned);
+    free(r->contexts);
+    json_decref(r->root);
+    free(r->text);
+    free(r);
+}

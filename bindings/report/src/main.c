@@ -1,0 +1,213 @@
+/* The command `hakmem`. */
+#include "report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef bool write_fn(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+
+static const char usage[] = "usage: hakmem COMMAND [options] FILE...\n"
+                            "  report FILE...      what reports say, as text\n"
+                            "  diff BEFORE AFTER   what changed between two reports, what grew first\n"
+#ifdef HKR_HTML
+                            "  html FILE [BEFORE]  one page for a browser; with BEFORE also the difference\n"
+#endif
+                            "  pprof FILE...       for `go tool pprof`, gzipped\n"
+                            "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
+                            "  speedscope FILE...  for speedscope\n"
+                            "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
+                            "options:\n"
+                            "  -o, --output FILE   instead of standard output; complete or absent\n"
+                            "  -b, --by WHAT       live (the default), peak or alloc\n"
+                            "  -n, --top N         rows of a table, 20 by default\n"
+                            "  -h, --help; -V, --version\n"
+                            "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
+
+static bool write_text(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) fputc('\n', out);
+        if (!hkr_write_text(out, reports[i], options)) return false;
+    }
+    return true;
+}
+
+static bool write_diff(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options)
+{
+    (void)count;
+    return hkr_write_diff(out, reports[0], reports[1], options);
+}
+
+static const struct command {
+    const char *name;
+    write_fn *write;
+    size_t least, most;  /* files */
+    bool stacks, binary; /* needs stacks; is not for a terminal */
+} commands[] = {
+    {"report", write_text, 1, SIZE_MAX, false, false},
+    {"diff", write_diff, 2, 2, false, false},
+#ifdef HKR_HTML
+    {"html", hkr_write_html, 1, 2, false, true},
+#endif
+    {"pprof", hkr_write_pprof, 1, SIZE_MAX, true, true},
+    {"folded", hkr_write_folded, 1, SIZE_MAX, true, false},
+    {"speedscope", hkr_write_speedscope, 1, SIZE_MAX, true, false},
+    {"prometheus", hkr_write_prometheus, 1, SIZE_MAX, false, false},
+};
+
+static int wrong(const char *what, const char *which)
+{
+    char text[200];
+    hkr_clean(text, sizeof text, which);
+    fprintf(stderr, "hakmem: %s '%s'; see hakmem --help\n", what, text);
+    return 2;
+}
+
+/* ---- Output -------------------------------------------------------------------------------------- */
+
+/* A file takes its name when it is whole; pipes and devices are written to in place. */
+typedef struct output {
+    const char *name;
+    char *part;
+    FILE *out;
+} output;
+
+static bool output_open(output *o, const char *name, const struct command *command)
+{
+    struct stat is;
+    *o = (output){.name = name, .out = stdout};
+    if (!name) {
+        if (!command->binary || !isatty(STDOUT_FILENO)) return true;
+        fprintf(stderr, "hakmem: %s is not for a terminal: give -o FILE\n", command->name);
+        return false;
+    }
+    if (stat(name, &is) == 0 && !S_ISREG(is.st_mode)) {
+        o->out = fopen(name, "we");
+    } else if ((o->part = malloc(strlen(name) + 32))) {
+        sprintf(o->part, "%s.part-%ld", name, (long)getpid());
+        o->out = fopen(o->part, "wxe");
+    } else {
+        o->out = NULL;
+    }
+    if (!o->out) {
+        fprintf(stderr, "hakmem: %s: %s\n", name, strerror(errno));
+        free(o->part);
+    }
+    return o->out;
+}
+
+static bool output_close(output *o, bool ok)
+{
+    if (fflush(o->out) != 0) ok = false;
+    if (o->out != stdout && fclose(o->out) != 0) ok = false;
+    if (ok && o->part && rename(o->part, o->name) != 0) ok = false;
+    if (!ok) {
+        fprintf(stderr, "hakmem: %s cannot be written: %s\n", o->name ? o->name : "the output",
+                errno ? strerror(errno) : "an error of the writer");
+        if (o->part) unlink(o->part);
+    }
+    free(o->part);
+    return ok;
+}
+
+/* ---- Commands ------------------------------------------------------------------------------------ */
+
+static int run(const struct command *command, char **files, size_t count, const char *name,
+               const hkr_options *options)
+{
+    hkr_report **reports = calloc(count, sizeof *reports);
+    char error[HKR_ERROR];
+    int status = reports ? 0 : 1;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        reports[i] = hkr_load(files[i], error);
+        if (!reports[i]) {
+            fprintf(stderr, "hakmem: %s\n", error);
+            status = 1;
+        }
+    }
+    if (status == 0 && command->stacks && hkr_stacks(reports, count) == 0) {
+        fprintf(stderr, "hakmem: %s: there are no stacks in it: no profile was taken\n", files[0]);
+        status = 1;
+    }
+    output o;
+    if (status == 0) {
+        if (!output_open(&o, name, command)) {
+            status = 1;
+        } else {
+            errno = 0;
+            if (!output_close(&o, command->write(o.out, reports, count, options))) status = 1;
+        }
+    }
+    for (size_t i = 0; reports && i < count; i++)
+        hkr_free(reports[i]);
+    free(reports);
+    return status;
+}
+
+static bool parse_by(const char *text, hkr_value *by)
+{
+    static const char *const names[HKR_VALUES] = {NULL, "alloc", NULL, "live", NULL, "peak"};
+    for (int i = 0; i < HKR_VALUES; i++)
+        if (names[i] && strcmp(names[i], text) == 0) {
+            *by = (hkr_value)i;
+            return true;
+        }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"output", required_argument, NULL, 'o'}, {"by", required_argument, NULL, 'b'},
+        {"top", required_argument, NULL, 'n'},    {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {0}};
+    hkr_options options = {.by = HKR_LIVE_BYTES, .top = 20};
+    const char *output_name = NULL;
+    char *end;
+    for (int c; (c = getopt_long(argc, argv, "o:b:n:hV", known, NULL)) != -1;) {
+        switch (c) {
+        case 'o':
+            output_name = optarg;
+            break;
+        case 'b':
+            if (!parse_by(optarg, &options.by)) return wrong("--by is live, peak or alloc, not", optarg);
+            break;
+        case 'n':
+            options.top = strtoul(optarg, &end, 10);
+            if (end == optarg || *end || *optarg == '-' || options.top == 0)
+                return wrong("--top is a number from 1 on, not", optarg);
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return fflush(stdout) == 0 ? 0 : 1;
+        case 'V':
+            puts("hakmem " HKR_VERSION);
+            return fflush(stdout) == 0 ? 0 : 1;
+        default:
+            return 2;
+        }
+    }
+    if (optind == argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    const size_t count = (size_t)(argc - optind - 1);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        const struct command *command = &commands[i];
+        if (strcmp(command->name, argv[optind]) != 0) continue;
+        if (count < command->least || count > command->most)
+            return wrong(count < command->least ? "too few files for" : "too many files for", command->name);
+        return run(command, argv + optind + 1, count, output_name, &options);
+    }
+#ifndef HKR_HTML
+    if (strcmp(argv[optind], "html") == 0) {
+        fputs("hakmem: this build has no 'html': the scripts of the page could not be had\n", stderr);
+        return 2;
+    }
+#endif
+    return wrong("no such command:", argv[optind]);
+}

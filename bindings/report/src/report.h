@@ -1,0 +1,94 @@
+/* Reports that were read from files, and what writes them in other forms. One thread at a time. Texts are
+ * UTF-8 and belong to the report. */
+#ifndef HKR_REPORT_H
+#define HKR_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum hkr_value {
+    HKR_ALLOC_BLOCKS,
+    HKR_ALLOC_BYTES,
+    HKR_LIVE_BLOCKS,
+    HKR_LIVE_BYTES,
+    HKR_PEAK_BLOCKS,
+    HKR_PEAK_BYTES,
+    HKR_VALUES
+} hkr_value;
+
+typedef struct hkr_frame {
+    const char *function, *file, *module; /* "" = not known */
+    int line;                             /* 0 = not known */
+    bool native;
+} hkr_frame;
+
+typedef struct hkr_stack {
+    double id;
+    const char *label, *thread;
+    const uint32_t *frames; /* of the context; the innermost first */
+    size_t depth;
+    double value[HKR_VALUES], live_error;
+} hkr_stack;
+
+typedef struct hkr_context {
+    const char *name;     /* unique in its report: "name", "name#2" */
+    const json_t *stats;  /* NULL = none */
+    const json_t *labels; /* an array; NULL = none */
+    const json_t *profile, *verdicts;
+    hkr_frame *frames;
+    size_t frame_count;
+    hkr_stack *stacks;
+    size_t stack_count;
+} hkr_context;
+
+typedef struct hkr_report {
+    const char *path;
+    char *text; /* of the file */
+    size_t size;
+    json_t *root;
+    hkr_context *contexts;
+    size_t context_count;
+    const json_t *process, *memory;
+    void **owned; /* what else has to be freed */
+    size_t owned_count;
+} hkr_report;
+
+enum { HKR_ERROR = 512, HKR_DEPTH = 1024 };
+
+/* path "-" = standard input. NULL = `error` says why, in one line; it has HKR_ERROR bytes. */
+hkr_report *hkr_load(const char *path, char *error);
+void hkr_free(hkr_report *report);
+
+/* A number of an object, 0 where it has none; a text, "" where it has none. object NULL is fine. */
+double hkr_number(const json_t *object, const char *key);
+const char *hkr_text(const json_t *object, const char *key);
+
+/* "parse (a.lua:12)", "malloc [libc.so.6]". Bytes that a terminal could take for commands become '?'. */
+void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);
+void hkr_clean(char *text, size_t size, const char *from);
+/* The frame for a line of a table: the innermost of an interpreter, else the innermost; NULL = no frames. */
+const hkr_frame *hkr_site(const hkr_context *context, const hkr_stack *stack);
+/* "1.50 MiB"; with a sign for differences. Returns text. */
+const char *hkr_bytes(char text[32], double bytes, bool sign);
+/* The stacks of all reports. */
+size_t hkr_stacks(hkr_report *const *reports, size_t count);
+
+typedef struct hkr_options {
+    hkr_value by; /* HKR_LIVE_BYTES, HKR_PEAK_BYTES or HKR_ALLOC_BYTES */
+    size_t top;   /* rows of a table */
+} hkr_options;
+
+/* The writers. false = `out` failed, or no memory. */
+bool hkr_write_text(FILE *out, const hkr_report *report, const hkr_options *options);
+bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after, const hkr_options *options);
+bool hkr_write_folded(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+bool hkr_write_speedscope(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+#ifdef HKR_HTML
+bool hkr_write_html(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
+#endif
+
+#endif

@@ -1,0 +1,124 @@
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct row {
+    double value;
+    const hkr_stack *stack;
+} row;
+
+static int larger_first(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? 1 : -1;
+    return x->stack->id < y->stack->id ? -1 : x->stack->id > y->stack->id;
+}
+
+static void head(FILE *out, const hkr_report *r)
+{
+    char text[1024], peak[32], resident[32], anonymous[32];
+    const json_t *command = json_object_get(r->process, "command"),
+                 *runtime = json_object_get(r->process, "runtime");
+    fprintf(out, "hakmem");
+    for (size_t i = 0; i < json_array_size(command) && i < 12; i++) {
+        const char *word = json_string_value(json_array_get(command, i));
+        hkr_clean(text, 120, word ? word : "");
+        fprintf(out, "%s%s", i ? " " : ": ", text);
+    }
+    fprintf(out, "%s\n", json_array_size(command) > 12 ? " ..." : "");
+    hkr_clean(text, sizeof text, hkr_text(runtime, "name"));
+    fprintf(out, "  process %.0f%s%s", hkr_number(r->process, "pid"), *text ? ", " : "", text);
+    hkr_clean(text, sizeof text, hkr_text(runtime, "version"));
+    fprintf(out, "%s%s: resident %s, peak %s, anonymous %s\n", *text ? " " : "", text,
+            hkr_bytes(resident, hkr_number(r->memory, "resident_bytes"), false),
+            hkr_bytes(peak, hkr_number(r->memory, "peak_resident_bytes"), false),
+            hkr_bytes(anonymous, hkr_number(r->memory, "anonymous_bytes"), false));
+}
+
+static void verdicts(FILE *out, const hkr_context *c)
+{
+    for (size_t i = 0; i < json_array_size(c->verdicts); i++) {
+        const json_t *v = json_array_get(c->verdicts, i);
+        char site[400] = "", text[400];
+        for (size_t s = 0; s < c->stack_count; s++) {
+            const hkr_frame *f = hkr_site(c, &c->stacks[s]);
+            if (c->stacks[s].id == hkr_number(v, "stack") && f) hkr_frame_text(site, sizeof site, f);
+        }
+        hkr_clean(text, sizeof text, hkr_text(v, "evidence"));
+        fprintf(out, "  %s: %s: %s\n", strcmp(hkr_text(v, "kind"), "leak") == 0 ? "LEAK?" : "grows", site,
+                text);
+    }
+}
+
+static void labels(FILE *out, const hkr_context *c)
+{
+    const size_t n = json_array_size(c->labels);
+    char text[64], bytes[32];
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += hkr_number(json_array_get(c->labels, i), "live_bytes");
+    if (n == 0 || total <= 0) return;
+    fprintf(out, "\n  %-28s %14s %12s %7s\n", "label", "live", "blocks", "share");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *l = json_array_get(c->labels, i);
+        const double live = hkr_number(l, "live_bytes");
+        hkr_clean(text, 29, hkr_text(l, "name"));
+        fprintf(out, "  %-28s %14s %12.0f %5.1f %%\n", text, hkr_bytes(bytes, live, false),
+                hkr_number(l, "live_blocks"), live / total * 100);
+    }
+}
+
+static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
+{
+    static const char *const names[] = {"", "allocated", "", "live", "", "at the peak"};
+    if (c->stack_count == 0) return true;
+    row *rows = malloc(c->stack_count * sizeof *rows);
+    if (!rows) return false;
+    for (size_t i = 0; i < c->stack_count; i++)
+        rows[i] = (row){c->stacks[i].value[o->by], &c->stacks[i]};
+    qsort(rows, c->stack_count, sizeof *rows, larger_first);
+    const bool sampled = strcmp(hkr_text(c->profile, "mode"), "sampled") == 0;
+    char mean[32];
+    fprintf(out, "\n  %zu stacks%s%s; the largest %s:\n", c->stack_count,
+            sampled ? ", sampled, one each " : "",
+            sampled ? hkr_bytes(mean, hkr_number(c->profile, "mean_bytes"), false) : "", names[o->by]);
+    const double dropped = hkr_number(c->profile, "dropped_stacks");
+    if (dropped > 0) fprintf(out, "  %.0f stacks are missing: the table of the profile was full\n", dropped);
+    fprintf(out, "  %12s %12s %12s %12s  %-16s %s\n", "live", "+-", "peak", "allocated", "label", "site");
+    for (size_t i = 0; i < c->stack_count && i < o->top; i++) {
+        const hkr_stack *s = rows[i].stack;
+        const hkr_frame *f = hkr_site(c, s);
+        char site[400] = "?", label[64], a[32], b[32], d[32], e[32];
+        if (f) hkr_frame_text(site, sizeof site, f);
+        hkr_clean(label, 17, s->label);
+        fprintf(out, "  %12s %12s %12s %12s  %-16s %s\n", hkr_bytes(a, s->value[HKR_LIVE_BYTES], false),
+                s->live_error > 0 ? hkr_bytes(b, s->live_error, false) : "",
+                hkr_bytes(d, s->value[HKR_PEAK_BYTES], false), hkr_bytes(e, s->value[HKR_ALLOC_BYTES], false),
+                label, site);
+    }
+    free(rows);
+    return true;
+}
+
+bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
+{
+    head(out, r);
+    for (size_t i = 0; i < r->context_count; i++) {
+        const hkr_context *c = &r->contexts[i];
+        char name[128], a[32], b[32], d[32];
+        hkr_clean(name, sizeof name, *c->name ? c->name : "(no name)");
+        fprintf(out, "\ncontext %s: %s live in %.0f blocks, peak %s, committed %s\n", name,
+                hkr_bytes(a, hkr_number(c->stats, "live_bytes"), false), hkr_number(c->stats, "live_blocks"),
+                hkr_bytes(b, hkr_number(c->stats, "peak_bytes"), false),
+                hkr_bytes(d, hkr_number(c->stats, "committed_bytes"), false));
+        if (hkr_number(c->stats, "hard_limit") > 0)
+            fprintf(out, "  limit %s, %.0f allocations refused\n",
+                    hkr_bytes(a, hkr_number(c->stats, "hard_limit"), false),
+                    hkr_number(c->stats, "failures"));
+        verdicts(out, c);
+        labels(out, c);
+        if (!stacks(out, c, o)) return false;
+    }
+    return !ferror(out);
+}

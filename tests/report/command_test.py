@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""The command hakmem: what it writes has the numbers that the report has, and bad files get one line."""
+
+import copy
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import example
+
+COMMAND = os.environ["HAKMEM_COMMAND"]
+
+
+def hakmem(*arguments, status=0, stdin=b""):
+    done = subprocess.run([COMMAND, *map(str, arguments)], input=stdin, capture_output=True, timeout=60)
+    if done.returncode != status:
+        raise AssertionError(f"{arguments}: {done.returncode}: {done.stderr.decode(errors='replace')}")
+    return done
+
+
+# Objects and bytes: allocated, in use.
+PPROF_TOTALS = [147_000, 14_700_000, 43_000, 4_300_001]
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields(data):
+    """The members of a protobuf message: number and value."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at : at + value], at + value
+        yield key >> 3, value
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
+def go_tool(name):
+    go = shutil.which("go")
+    if not go:
+        return None
+    folder = subprocess.run([go, "env", "GOTOOLDIR"], capture_output=True, text=True).stdout.strip()
+    return shutil.which(name, path=folder) if folder else None
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.report = example.report()
+        self.file = self.write("a.json", self.report)
+
+    def write(self, name, value):
+        path = self.folder / name
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        return path
+
+    def text(self, *arguments):
+        return hakmem(*arguments).stdout.decode()
+
+
+class Text(Case):
+    def test_report(self):
+        text = self.text("report", self.file)
+        for part in (
+            "process 71, lua 5.4.4: resident 9.00 MiB, peak 12.00 MiB, anonymous 6.00 MiB\n",
+            "LEAK?: parse (a;b.lua:12): grew in 9 of 9 windows\n",
+            "3 stacks, sampled, one each 512.00 KiB; the largest live:",
+            "7 stacks are missing",
+            "3 allocations refused",
+            "context tenant#2:",
+        ):
+            self.assertIn(part, text)
+        self.assertRegex(text, r"3\.81 MiB +488\.28 KiB +4\.29 MiB +8\.58 MiB  table +parse \(a;b\.lua:12\)")
+        self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f]")
+        self.assertEqual(text, hakmem("report", "-", stdin=self.file.read_bytes()).stdout.decode())
+
+    def test_order_and_rows(self):
+        def sites(*options):
+            text = self.text("report", self.file, *options).split(" site\n")[1].split("\n\n")[0]
+            return [line.split()[-1 if "]" not in line else -2] for line in text.splitlines()]
+
+        self.assertEqual(len(sites()), 3)
+        self.assertEqual(len(sites("--top", "2")), 2)
+        first = self.text("report", self.file, "-n1", "--by", "alloc").split(" site\n")[1]
+        self.assertIn("parse", first.splitlines()[0])
+        changed = copy.deepcopy(self.report)
+        changed["contexts"][0]["stacks"][1]["peak_bytes"] = 1e9
+        other = self.write("b.json", changed)
+        first = self.text("report", other, "-n1", "--by", "peak").split(" site\n")[1]
+        self.assertIn("main chunk", first.splitlines()[0])
+
+    def test_a_report_of_the_writers(self):
+        done = subprocess.run([os.environ["REPORT_WRITE"]], stdout=subprocess.PIPE, check=True)
+        text = hakmem("report", "-", stdin=done.stdout).stdout.decode()
+        self.assertIn("context second: 0 B live in 0 blocks", text)
+        self.assertRegex(text, r"table +\d+\.\d+ KiB +33 ")
+
+
+class Diff(Case):
+    def test_what_grew_comes_first(self):
+        after = copy.deepcopy(self.report)
+        context = after["contexts"][0]
+        # Other numbers for the same frames: they are compared by name.
+        context["frames"] = context["frames"][::-1]
+        for one in context["stacks"]:
+            one["frames"] = [3 - f for f in one["frames"]]
+        context["stacks"][1]["live_bytes"] += 1 << 20
+        context["stacks"][0]["live_bytes"] -= 1 << 19
+        context["labels"][1]["live_bytes"] += 1 << 20
+        context["stats"]["live_bytes"] += 1 << 19
+        text = self.text("diff", self.file, self.write("b.json", after))
+        grew, shrank = text.index("+1.00 MiB"), text.index("-512.00 KiB")
+        self.assertLess(grew, shrank)
+        self.assertRegex(text, r"\+1\.00 MiB +292\.97 KiB +1\.29 MiB +\+0  string +main chunk")
+        self.assertIn("live: 4.10 MiB -> 4.60 MiB (+512.00 KiB)", text)
+        self.assertEqual(text.count("parse"), 1)
+
+    def test_nothing_changed(self):
+        text = self.text("diff", self.file, self.file)
+        self.assertIn("no stack changed", text)
+        self.assertIn("no label changed", text)
+
+
+class Formats(Case):
+    def test_folded(self):
+        lines = self.text("folded", self.file).splitlines()
+        name = 'lua "x"?;'
+        self.assertEqual(
+            lines,
+            [
+                name + "main chunk (a:b.lua:90);parse (a:b.lua:12);malloc [libc.so.6];[table] 4000000",
+                name + "main chunk (a:b.lua:90);malloc [libc.so.6];[string] 300001",
+            ],
+        )
+        alloc = self.text("folded", "--by", "alloc", self.file).splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in alloc), 14_700_000)
+
+    def test_speedscope(self):
+        whole = json.loads(self.text("speedscope", self.file, self.file))
+        frames = whole["shared"]["frames"]
+        self.assertEqual([p["name"] for p in whole["profiles"]], ["live", "at the peak", "allocated"])
+        for profile, total in zip(whole["profiles"], (4_300_001, 4_500_100, 14_700_000), strict=True):
+            self.assertEqual(len(profile["samples"]), 6)
+            self.assertEqual(sum(profile["weights"]), 2 * total)
+            self.assertEqual(profile["endValue"], 2 * total)
+            for sample, again in zip(profile["samples"][:3], profile["samples"][3:], strict=True):
+                self.assertEqual([frames[f] for f in sample], [frames[f] for f in again])
+        names = [[frames[f]["name"] for f in s] for s in whole["profiles"][0]["samples"]]
+        self.assertEqual(names[0], ["main chunk", "parse", "malloc", "table"])
+        self.assertEqual(names[2][-1], "unlabelled")
+
+    def test_prometheus(self):
+        text = self.text("prometheus", self.file)
+        self.assertIn('hakmem_failures_total{pid="71",context="lua \\"x\\"\\n"} 3\n', text)
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("prometheus-client is not there")
+        found = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                key = (sample.name, sample.labels.get("context"), sample.labels.get("label"))
+                self.assertNotIn(key, found)
+                found[key] = sample.value
+        self.assertEqual(found["hakmem_label_live_bytes", 'lua "x"\n', "table"], 4_000_000)
+        self.assertEqual(found["hakmem_live_bytes", "tenant", None], 16)
+        self.assertEqual(found["hakmem_resident_bytes", None, None], 9437184)
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_promtool(self):
+        # A name is allowed to say what promtool only advises against; problems of the format are errors.
+        text = hakmem("prometheus", self.file).stdout
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr.decode() + done.stdout.decode())
+
+    def test_pprof(self):
+        file = self.folder / "a.pb.gz"
+        hakmem("pprof", "-o", file, self.file)
+        raw = gzip.decompress(file.read_bytes())
+        self.assertIn(b"alloc_objects", raw)
+        self.assertEqual(raw[:2], b"\x32\x00")  # the first text is ""
+        self.assertEqual(hakmem("pprof", self.file).stdout, file.read_bytes())
+        samples = [message for field, message in fields(raw) if field == 2]
+        values = [packed(dict(fields(sample))[2]) for sample in samples]
+        self.assertEqual([sum(column) for column in zip(*values, strict=True)], PPROF_TOTALS)
+        self.assertEqual(packed(dict(fields(samples[0]))[1]), [3, 1, 2])
+
+    def test_go_tool_pprof(self):
+        # Where go would have to build it first, that takes minutes.
+        pprof = os.environ.get("HAKMEM_PPROF") or go_tool("pprof")
+        if not pprof:
+            self.skipTest("no built pprof; HAKMEM_PPROF may name one")
+        file = self.folder / "a.pb.gz"
+        hakmem("pprof", "-o", file, self.file)
+        done = subprocess.run(
+            [pprof, "-raw", str(file)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PPROF_TMPDIR": str(self.folder)},
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stdout
+        rows = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): ([\d ]+)$", text, re.M)
+        self.assertEqual([sum(int(row[i]) for row in rows) for i in range(4)], PPROF_TOTALS)
+        self.assertEqual(rows[0][4].split(), ["3", "1", "2"])
+        self.assertIn("label:[table]", text)
+        self.assertRegex(text, r"parse a;b\.lua:12")
+        self.assertIn("PeriodType: space bytes\nPeriod: 524288\n", text)
+
+    def test_many_stacks(self):
+        report = example.many(5000)
+        file = self.write("many.json", report)
+        total = sum(s["live_bytes"] for s in report["contexts"][0]["stacks"])
+        lines = self.text("folded", file).splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), total)
+        whole = json.loads(self.text("speedscope", file))
+        self.assertEqual(whole["profiles"][0]["endValue"], total)
+        hakmem("pprof", "-o", self.folder / "many.gz", file)
+
+
+class Bad(Case):
+    def refused(self, text, expected, command="report"):
+        path = self.folder / "bad.json"
+        path.write_bytes(text if isinstance(text, bytes) else json.dumps(text).encode())
+        done = hakmem(command, path, status=1)
+        self.assertEqual(done.stdout, b"")
+        error = done.stderr.decode()
+        self.assertEqual(error.count("\n"), 1, error)
+        self.assertIn("bad.json: ", error)
+        self.assertIn(expected, error)
+        self.assertNotRegex(error[:-1], "[\x00-\x1f]")
+
+    def test_files_that_are_none(self):
+        good = self.file.read_bytes()
+        self.refused(b"", "not a report")
+        self.refused(b"\x7fELF\x00\x01", "not a report")
+        self.refused(b'{"schema": "\xff"}', "not a report")
+        self.refused(b"[1]", 'no "schema"')
+        self.refused({"schema": 1, "python": "3"}, "another version")
+        self.refused({"schema": "hakmem-report/2"}, "another version")
+        self.refused(good + b"x", "not a report")
+        self.refused(b"[" * 100_000, "not a report")
+        self.refused(b'{"a":' * 100_000, "not a report")
+        for cut in range(1, len(good), max(1, len(good) // 60)):
+            self.refused(good[:cut], "not a report")
+
+    def test_broken_parts(self):
+        for path, value in (
+            (("contexts",), {}),
+            (("process",), None),
+            (("contexts", 0), 7),
+            (("contexts", 0, "stats"), []),
+            (("contexts", 0, "frames"), []),
+            (("contexts", 0, "frames", 0), {}),
+            (("contexts", 0, "stacks", 0, "frames", 0), 4),
+            (("contexts", 0, "stacks", 0, "frames", 0), -1),
+            (("contexts", 0, "stacks", 0, "frames", 0), "0"),
+            (("contexts", 0, "stacks", 0, "frames"), [0] * 1025),
+            (("contexts", 0, "stacks", 0, "frames"), 0),
+            (("contexts", 0, "stacks", 0, "live_bytes"), "1"),
+            (("contexts", 0, "stacks", 0, "live_bytes"), -1),
+            (("contexts", 0, "stacks", 0, "peak_bytes"), 1e30),
+            (("contexts", 0, "verdicts"), "none"),
+        ):
+            bad = example.report()
+            at = bad
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = value
+            with self.subTest(path=path, value=str(value)[:20]):
+                self.refused(bad, "a broken report")
+
+    def test_without_stacks(self):
+        del self.report["contexts"][0]
+        for command in ("pprof", "folded", "speedscope"):
+            self.refused(self.report, "no stacks", command)
+
+    def test_arguments(self):
+        for arguments in (
+            (),
+            ("no-such",),
+            ("report",),
+            ("diff", self.file),
+            ("diff", self.file, self.file, self.file),
+            ("report", "--by", "size", self.file),
+            ("report", "--top", "0", self.file),
+            ("report", "--top", "-1", self.file),
+            ("report", "--no-such", self.file),
+        ):
+            done = hakmem(*arguments, status=2)
+            self.assertEqual(done.stdout, b"")
+            self.assertIn(b"hakmem", done.stderr)
+        self.assertIn(b"usage", hakmem("--help").stdout)
+        self.assertRegex(hakmem("--version").stdout, rb"^hakmem \d+\.\d+\.\d+\n$")
+
+    def test_files_that_cannot_be_read_or_written(self):
+        self.assertIn(b"none.json: No such file", hakmem("report", "none.json", status=1).stderr)
+        self.assertIn(b"Is a directory", hakmem("report", self.folder, status=1).stderr)
+        there = self.write("there", "as it was")
+        for command in ("report", "pprof", "folded", "speedscope", "prometheus"):
+            done = hakmem(command, "-o", self.folder / "no" / "x", self.file, status=1)
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+            if os.path.exists("/dev/full"):
+                done = hakmem(command, "-o", "/dev/full", self.file, status=1)
+                self.assertIn(b"/dev/full", done.stderr)
+            hakmem(command, "-o", there, "none.json", status=1)
+        self.assertEqual(there.read_text(), "as it was")
+        hakmem("report", "-o", there, self.file)
+        self.assertIn("process 71", there.read_text())
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.json", "there"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

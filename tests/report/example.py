@@ -1,0 +1,105 @@
+"""Reports made by hand and by rule, for the tests of the command."""
+
+import random
+
+
+def stack(number, frames, label, live, peak=0, alloc=0, error=0):
+    return {
+        "id": number,
+        "label": label,
+        "frames": frames,
+        "samples": 1,
+        "live_samples": 1,
+        "alloc_blocks": alloc // 100,
+        "alloc_bytes": alloc,
+        "live_blocks": live // 100,
+        "live_bytes": live,
+        "live_bytes_error": error,
+        "peak_blocks": peak // 100,
+        "peak_bytes": peak,
+    }
+
+
+def report():
+    """Two contexts, one with a profile; names that need care."""
+    frames = [
+        {"function": "parse", "file": "a;b.lua", "line": 12, "kind": "interpreter"},
+        {"function": "main chunk", "file": "a;b.lua", "line": 90, "kind": "interpreter"},
+        {"function": "malloc", "module": "/usr/lib/libc.so.6", "kind": "native"},
+        {"function": "</script><b>&\x1b[31m", "kind": "native"},
+    ]
+    stacks = [
+        stack(1, [2, 0, 1], "table", 4_000_000, 4_500_000, 9_000_000, 500_000),
+        stack(2, [2, 1], "string", 300_000.75, 100, 700_000),
+        stack(3, [3], "unlabelled", 0, 0, 5_000_000),
+    ]
+    labels = [("table", 4_000_000, 40_000), ("string", 300_000, 3_000)]
+    return {
+        "schema": "hakmem-report/1",
+        "hakmem": "0.1.0",
+        "process": {
+            "command": ["lua", "a.lua", "\x1b]0;x"],
+            "pid": 71,
+            "parent": 1,
+            "runtime": {"name": "lua", "version": "5.4.4"},
+            "time": 1_795_427_000,
+            "now_ns": 9_000_000_000,
+        },
+        "memory": {"resident_bytes": 9437184, "peak_resident_bytes": 12582912, "anonymous_bytes": 6291456},
+        "contexts": [
+            {
+                "name": 'lua "x"\n',
+                "stats": {
+                    "live_bytes": 4_300_000,
+                    "live_blocks": 43_000,
+                    "peak_bytes": 5_000_000,
+                    "committed_bytes": 6_000_000,
+                    "hard_limit": 18446744073709551615,
+                    "failures": 3,
+                },
+                "labels": [{"name": n, "live_bytes": b, "live_blocks": c} for n, b, c in labels],
+                "profile": {"mode": "sampled", "mean_bytes": 524288, "dropped_stacks": 7},
+                "stacks": stacks,
+                "frames": frames,
+                "marks": [{"name": "request 17", "at_ns": 3_000_000_000}],
+                "timeline": [
+                    {
+                        "at_ns": i * 1_000_000_000,
+                        "live_bytes": 1_000_000 * i,
+                        "committed_bytes": 1_200_000 * i,
+                        "resident_bytes": 2_000_000 + 1_300_000 * i,
+                    }
+                    for i in range(1, 9)
+                ],
+                "verdicts": [{"kind": "leak", "stack": 1, "evidence": "grew in 9 of 9 windows"}],
+            },
+            {
+                "name": "tenant",
+                "stats": dict.fromkeys(("live_bytes", "live_blocks", "peak_bytes", "committed_bytes"), 16),
+            },
+            {"name": "tenant", "labels": []},
+        ],
+    }
+
+
+def many(count):
+    """A report of so many different stacks, the same each time."""
+    rng = random.Random(7)
+    frames = [
+        {"function": f"function_{i}", "file": f"module_{i % 97}.py", "line": i + 1, "kind": "interpreter"}
+        for i in range(4000)
+    ]
+    labels = ["dict", "list", "string", "code", "array"]
+    stacks = []
+    for i in range(count):
+        depth = rng.randint(5, 25)
+        outer = [rng.randrange(20 << min(level, 7)) for level in range(depth)]
+        live = rng.randrange(100, 1_000_000)
+        stacks.append(stack(i, outer[::-1], rng.choice(labels), live, live * 2, live * 3))
+    whole = report()
+    total = sum(s["live_bytes"] for s in stacks)
+    context = whole["contexts"][0]
+    context |= {"name": "many", "stacks": stacks, "frames": frames, "verdicts": [], "labels": []}
+    context["stats"]["live_bytes"] = total
+    whole["contexts"] = [context]
+    return whole
