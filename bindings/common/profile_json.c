@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "common/profile_json.h"
 
 #include <errno.h>
@@ -159,55 +158,24 @@ void hkc_profile_frames_json(hkc_json *w, const hkc_frames *f, hkc_frame_fn *nam
 
 typedef struct visit {
     hkc_json *w;
-    const hak_ctx *ctx;
     hkc_frames frames;
+    hak_label_info labels[HAK_LABELS_MAX + 1];
+    int label_count;
 } visit;
+
+/* From before the visit, in which the context may not be called. */
+static const char *label_name(const visit *v, hak_label label)
+{
+    for (int i = 0; i < v->label_count && i <= HAK_LABELS_MAX; i++)
+        if (v->labels[i].label == label) return v->labels[i].name;
+    return NULL;
+}
 
 static bool each_stack(void *user, const hak_profile_stack *stack)
 {
     visit *v = user;
-    hkc_profile_stack_json(v->w, &v->frames, stack, hak_label_name(v->ctx, stack->label));
+    hkc_profile_stack_json(v->w, &v->frames, stack, label_name(v, stack->label));
     return !v->w->error;
-}
-
-static bool each_growth(void *user, const hak_profile_growth *g)
-{
-    hkc_json *w = user;
-    hkc_json_object(w, NULL);
-    hkc_json_text(w, "kind", g->leak ? "leak" : "growth");
-    hkc_json_size(w, "stack", g->stack);
-    hkc_json_text(w, "evidence", g->evidence);
-    hkc_json_number(w, "bytes_a_window", g->bytes_a_window);
-    hkc_json_number(w, "low", g->low);
-    hkc_json_number(w, "high", g->high);
-    hkc_json_number(w, "freed_share", g->freed_share);
-    hkc_json_size(w, "windows", g->windows);
-    hkc_json_end(w);
-    return !w->error;
-}
-
-static int marks(hkc_json *w, const hak_ctx *ctx)
-{
-    int there = hak_profile_marks(ctx, NULL, 0);
-    if (there <= 0) return 0;
-    const size_t size = (size_t)there * sizeof(hak_profile_window);
-    hak_profile_window *all = pages(size);
-    if (!all) return ENOMEM;
-    for (int i = 0; i < there; i++)
-        all[i].size = sizeof *all;
-    int now = hak_profile_marks(ctx, all, (size_t)there);
-    hkc_json_array(w, "marks");
-    for (int i = 0; i < now && i < there; i++) {
-        hkc_json_object(w, NULL);
-        hkc_json_text(w, "name", all[i].name);
-        hkc_json_size(w, "at_ns", all[i].at_ns);
-        hkc_json_size(w, "live_bytes", all[i].live_bytes);
-        hkc_json_size(w, "committed_bytes", all[i].committed_bytes);
-        hkc_json_end(w);
-    }
-    hkc_json_end(w);
-    munmap(all, size);
-    return 0;
 }
 
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user)
@@ -225,7 +193,8 @@ int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *
     hkc_json_size(w, "started_ns", info.started_ns);
     hkc_json_end(w);
 
-    visit v = {.w = w, .ctx = ctx};
+    visit v = {.w = w};
+    v.label_count = hak_labels_stats(ctx, v.labels, HAK_LABELS_MAX + 1);
     hkc_frames_open(&v.frames);
     hkc_json_array(w, "stacks");
     hak_profile_visit(ctx, each_stack, &v);
@@ -233,9 +202,5 @@ int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *
     hkc_profile_frames_json(w, &v.frames, name, user);
     int error = v.frames.lost ? ENOMEM : 0;
     hkc_frames_close(&v.frames);
-    int marks_error = marks(w, ctx);
-    hkc_json_array(w, "verdicts");
-    hak_profile_grown(ctx, each_growth, w);
-    hkc_json_end(w);
-    return error ? error : marks_error;
+    return error;
 }

@@ -37,6 +37,23 @@ class Schema(unittest.TestCase):
         self.assertEqual(first["stats"]["live_blocks"], 100)
         self.assertEqual(sum(label["live_bytes"] for label in first["labels"]), first["stats"]["live_bytes"])
         self.assertEqual(second["labels"], [])
+        self.assertNotIn("profile", second)
+
+    def test_the_profile_of_a_context_is_exact(self):
+        context = written()["contexts"][0]
+        self.assertEqual(context["profile"]["mode"], "exact")
+        stacks, frames = context["stacks"], context["frames"]
+        self.assertEqual(sum(s["live_bytes"] for s in stacks), context["stats"]["live_bytes"])
+        self.assertEqual(sum(s["live_blocks"] for s in stacks), 100)
+        self.assertEqual(sum(s["alloc_blocks"] for s in stacks), 150)
+        self.assertEqual(sum(sum(s.get("lifetime", [])) for s in stacks), 50)
+        self.assertEqual({s["label"] for s in stacks}, {"unlabelled", "string", "table"})
+        named = {"function": "main", "file": "write.c", "line": 7, "module": "report_write"}
+        self.assertEqual(len(frames), 3)
+        for stack in stacks:
+            inner, outer = (frames[f] for f in stack["frames"])
+            self.assertEqual(outer, named | {"kind": "interpreter"})
+            self.assertIn(inner["function"], ("allocate", "0x9"))
 
     def test_the_schema_refuses(self):
         good = written()

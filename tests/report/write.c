@@ -1,8 +1,30 @@
-/* Writes a report of contexts of its own to standard output. */
+/* Writes a report of contexts of its own to standard output: one with an exact profile of stacks of numbers.
+ */
+#include "common/profile_json.h"
 #include "common/report_json.h"
 
 #include <stdio.h>
 #include <unistd.h>
+
+/* Stacks of two frames, the outer one the same for all. */
+static size_t frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *out, size_t room)
+{
+    (void)user, (void)ctx;
+    if (room < 2) return 0;
+    out[0] = site;
+    out[1] = 7;
+    return 2;
+}
+
+static void name(void *user, uintptr_t frame, hkc_frame *out)
+{
+    (void)user;
+    if (frame == 9) return; /* not known */
+    out->function = frame == 7 ? "main" : "allocate";
+    out->file = "write.c";
+    out->line = (int)frame;
+    out->module = "report_write";
+}
 
 int main(void)
 {
@@ -13,18 +35,25 @@ int main(void)
                                                     .label_count = 2});
     hak_ctx *empty = hak_ctx_new(NULL, NULL);
     if (!ctx || !empty) return 1;
+    const hak_profile_options profile = {
+        .size = sizeof profile, .mode = HAK_PROFILE_EXACT, .table_bytes = 1 << 20, .frames = frames};
+    if (hak_profile_start(ctx, &profile) != 0) return 1;
     for (int i = 0; i < 100; i++)
-        if (!hak_alloc_cs(ctx, 100, (hak_label)(i % 3), 0)) return 1;
+        if (!hak_alloc_cs(ctx, 100, (hak_label)(i % 3), (hak_site)(i % 2 ? 8 : 9))) return 1;
+    for (int i = 0; i < 50; i++)
+        hak_free(ctx, hak_alloc_cs(ctx, 1000, 1, 8));
     hkc_json w;
     hkc_json_open_fd(&w, STDOUT_FILENO);
     hkc_report_json_begin(&w, &(hkc_report_process){.runtime = "c", .version = "11"});
     hkc_report_json_context(&w, NULL, ctx);
+    if (hkc_profile_json(&w, ctx, name, NULL) != 0) return 1;
     hkc_json_array(&w, "timeline");
     hkc_report_json_point(&w, 1, 2, 3, 0);
     hkc_report_json_point(&w, 2, 2, 3, 4);
     hkc_json_end(&w);
     hkc_json_end(&w);
     hkc_report_json_context(&w, "second", empty);
+    if (hkc_profile_json(&w, empty, name, NULL) != 0) return 1;
     hkc_json_text(&w, "own", "a member of the writer's");
     hkc_json_end(&w);
     hkc_report_json_end(&w);
