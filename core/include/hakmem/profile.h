@@ -123,10 +123,48 @@ typedef struct hak_profile_info {
     size_t dropped_samples; /* ... whose stack was known */
     size_t table_bytes;     /* what stacks, samples and marks take now */
     uint64_t started_ns;    /* by the clock of the space */
-    unsigned marks;
+    unsigned marks; /* windows begun by hak_profile_mark */
 } hak_profile_info;
 /* 0 = ok; -1 = size is not set, or there is no profile. */
 HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
+
+/* ---- Windows ------------------------------------------------------------------------------------- */
+
+/* Begins a window: what each stack is at is kept. name: copied, its first 47 bytes; NULL = "". Returns the number
+ * of the window, from 1; -1 = there is no profile, -2 = no room in the table. Cost: a step, and 48 bytes of the
+ * table, for each stack. */
+HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
+
+typedef struct hak_profile_window {
+    size_t size;
+    const char *name; /* valid until the profile is reset, started anew or gone */
+    uint64_t at_ns;   /* when it began */
+    size_t live_bytes, committed_bytes; /* of the context, then */
+} hak_profile_window;
+/* The windows, from number 1 on. Fills in up to `count`, returns how many there are; -1 = no profile. */
+HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count);
+/* What changed from the beginning of window `from` to that of `to`; 0 is the start of the profile, the last number
+ * + 1 is now. Stacks of which something was allocated or freed meanwhile: alloc_* and live_* are differences, of
+ * which live ones may be negative, and live_bytes_error is a bound; what is said of peaks, ages, lifetimes and
+ * growth is 0. Else as hak_profile_visit; -1 also if there are no such windows, or to <= from. */
+HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
+
+/* How the live bytes of a stack grew over the last windows, 32 at most. */
+typedef struct hak_profile_growth {
+    size_t size;
+    uint32_t stack;                   /* its id */
+    double bytes_a_window, low, high; /* slope (Theil and Sen), with its 95 % interval */
+    double freed_share; /* of the blocks that were allocated before the middle of these windows */
+    unsigned windows;   /* that were looked at */
+    bool leak; /* it grew to the end, by more than three standard errors, and of those old blocks at most a
+                  tenth is freed */
+    char evidence[160]; /* that in one sentence */
+} hak_profile_growth;
+typedef bool hak_profile_growth_fn(void *user, const hak_profile_growth *growth);
+/* Every stack whose slope is above 0 with its whole interval. At least 5 windows must have begun, of about the same
+ * work each. 0 = all seen, 1 = stopped by fn, -1 = there is no profile. Cost: 500 steps for each stack, and one for
+ * each live sample and stack. */
+HAK_API int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user);
 
 #ifdef __cplusplus
 }

@@ -146,16 +146,6 @@ int hak_profile_reset(hak_ctx *ctx)
 
 enum { SECOND = 30 /* log2 of about as many nanoseconds */ };
 
-/* A loop of Newton's: the core has no libm. */
-static double root_of(double x)
-{
-    if (x <= 0) return 0;
-    double r = x > 1 ? x : 1;
-    for (double next = (r + x / r) / 2; next < r; next = (r + x / r) / 2)
-        r = next;
-    return r;
-}
-
 /* Ages of what lives, into their stacks. */
 static void count_ages(hk_profile *k, uint64_t now)
 {
@@ -198,9 +188,9 @@ static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, 
         .live_bytes = s->live_bytes,
         .peak_blocks = at_peak ? s->live_blocks : s->peak_blocks,
         .peak_bytes = at_peak ? s->live_bytes : s->peak_bytes,
-        .alloc_bytes_error = root_of(s->alloc_var),
-        .live_bytes_error = root_of(s->live_var),
-        .peak_bytes_error = root_of(at_peak ? s->live_var : s->peak_var),
+        .alloc_bytes_error = hk_profile_root(s->alloc_var),
+        .live_bytes_error = hk_profile_root(s->live_var),
+        .peak_bytes_error = hk_profile_root(at_peak ? s->live_var : s->peak_var),
         .largest_bytes = s->largest,
         .grown_blocks = s->grown_blocks,
         .grown_bytes = s->grown_bytes,
@@ -258,6 +248,7 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
         .dropped_samples = k->dropped_samples,
         .table_bytes = k->bytes,
         .started_ns = k->started_ns,
+        .marks = k->marks ? k->marks->number : 0,
     };
     hk_profile_unlock(k);
     size_t size = out->size;

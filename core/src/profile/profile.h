@@ -40,6 +40,20 @@ typedef struct hk_sample {
     uint64_t birth_ns;
 } hk_sample;
 
+/* What a stack was at, when a window began. */
+typedef struct hk_mark_value {
+    double live_blocks, live_bytes, alloc_blocks, alloc_bytes, alloc_var, freed_var;
+} hk_mark_value;
+
+typedef struct hk_mark {
+    struct hk_mark *before;
+    uint64_t at_ns;
+    size_t live_bytes, committed_bytes;
+    uint32_t number, stacks; /* of `values`, by id */
+    char name[48];
+    hk_mark_value values[];
+} hk_mark;
+
 /* Units of the profile; at their beginning. */
 typedef struct hk_group {
     struct hk_group *next;
@@ -72,6 +86,7 @@ struct hk_profile {
     hk_buckets stacks, samples;
     size_t stack_count, sample_count;
     hk_stack *oldest, *youngest;
+    hk_mark *marks; /* the last one first */
     uint64_t drawn;
     size_t dropped_stacks, dropped_samples;
     double live_bytes;   /* exact: of all stacks */
@@ -111,6 +126,8 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 void hk_profile_end(hk_profile *k);
 /* Room for one more stack and sample, if it is to be had. No lock is held. */
 void hk_profile_prepare(hk_profile *k);
+/* Room of n bytes. NULL = none. No lock is held before; the profile's is after, whatever comes. */
+void *hk_profile_room(hk_profile *k, size_t n);
 /* The stack of these frames, made where it is new; NULL = no room. */
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
                               hak_label label);
@@ -142,5 +159,16 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
                         hak_site site);
 /* A block at p is about to move to a larger one. */
 void hk_profile_grown(hk_profile *k, const void *p, size_t n);
+
+/* ---- Windows (windows.c, growth.c) ---------------------------------------------------------------- */
+
+/* The square root; the core has no libm. */
+double hk_profile_root(double x);
+/* Begins a window; its number, or 0 = no room. */
+uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t committed);
+/* A stack at the beginning of window `number`: 0 is the start, above the last one is now. */
+hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number);
+/* How the stack grew over the last windows. false = not, or they are too few. */
+bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out);
 
 #endif

@@ -103,6 +103,7 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
     give_all(k);
     k->groups = NULL;
     k->spare = NULL;
+    k->marks = NULL;
     k->oldest = k->youngest = NULL;
     k->stack_count = k->sample_count = 0;
     k->drawn = 0;
@@ -138,12 +139,12 @@ static bool crowded(const hk_buckets *b, size_t entries)
     return entries > 2 * b->count && b->count < BUCKETS_UNITS_MOST * HK_UNIT / sizeof(void *);
 }
 
-static void add_group(hk_profile *k)
+static void add_group(hk_profile *k, size_t units)
 {
     size_t left = (k->table_bytes - k->bytes) >> HK_UNIT_SHIFT;
     hk_slab *s = NULL;
-    if (k->bytes <= k->table_bytes) s = take(k, hk_min(MORE_UNITS, left ? left : 1));
-    if (!s) s = take(k, 1);
+    if (k->bytes <= k->table_bytes) s = take(k, hk_max(units, hk_min(MORE_UNITS, left)));
+    if (!s) s = take(k, units);
     if (!s) return;
     hk_profile_group *g = (hk_profile_group *)(void *)hk_slab_address(k->ctx->space, s);
     *g = (hk_profile_group){k->groups, s};
@@ -203,11 +204,21 @@ void hk_profile_prepare(hk_profile *k)
     if (HK_LIKELY(room && !stacks && !samples)) return;
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
-    if (!has_room(k)) add_group(k);
+    if (!has_room(k)) add_group(k, 1);
     if (crowded(&k->stacks, k->stack_count)) widen(k, &k->stacks);
     if (crowded(&k->samples, k->sample_count)) widen(k, &k->samples);
     hk_profile_unlock(k);
     if (k->memory) hk_lock_drop(k->memory);
+}
+
+void *hk_profile_room(hk_profile *k, size_t n)
+{
+    size_t units = (n + sizeof(hk_profile_group) + 16 + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+    if (k->memory) hk_lock_take(k->memory);
+    hk_profile_lock(k);
+    if ((size_t)(k->end - k->at) < n + 16 && units <= HK_CHUNK_UNITS) add_group(k, units);
+    if (k->memory) hk_lock_drop(k->memory);
+    return bump(k, n);
 }
 
 /* ---- Stacks --------------------------------------------------------------------------------------- */

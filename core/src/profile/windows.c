@@ -1,0 +1,54 @@
+/* Windows: what each stack was at when they began. */
+#include "profile/profile.h"
+
+/* A loop of Newton's. */
+double hk_profile_root(double x)
+{
+    if (!(x > 0)) return 0;
+    double r = x > 1 ? x : 1;
+    for (double next = (r + x / r) / 2; next < r; next = (r + x / r) / 2)
+        r = next;
+    return r;
+}
+
+static hk_mark_value value_now(const hk_stack *s)
+{
+    return (hk_mark_value){s->live_blocks, s->live_bytes, s->alloc_blocks,
+                           s->alloc_bytes, s->alloc_var,  s->freed_var};
+}
+
+uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t committed)
+{
+    hk_profile_lock(k);
+    size_t stacks = k->stack_count;
+    hk_profile_unlock(k);
+    hk_mark *m = hk_profile_room(k, sizeof *m + stacks * sizeof *m->values);
+    if (m) {
+        memset(m, 0, sizeof *m);
+        m->before = k->marks;
+        m->at_ns = hk_profile_clock(k);
+        m->live_bytes = live;
+        m->committed_bytes = committed;
+        m->number = k->marks ? k->marks->number + 1 : 1;
+        /* Stacks that came since they were counted begin at 0, as those to come do. */
+        HK_EACH_STACK(k, s)
+        {
+            if (m->stacks == stacks) break;
+            m->values[m->stacks++] = value_now(s);
+        }
+        if (name) strncpy(m->name, name, sizeof m->name - 1);
+        k->marks = m;
+    }
+    uint32_t number = m ? m->number : 0;
+    hk_profile_unlock(k);
+    return number;
+}
+
+hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number)
+{
+    const hk_mark *m = k->marks;
+    if (!m || number > m->number) return number ? value_now(s) : (hk_mark_value){0};
+    while (m && m->number != number)
+        m = m->before;
+    return m && s->id <= m->stacks ? m->values[s->id - 1] : (hk_mark_value){0};
+}
