@@ -94,7 +94,8 @@ typedef uint16_t hak_label;
 #define HAK_LABELS_MAX 253
 
 /* Where in the program a block was asked for: a native return address or an interpreter's location.
- * 0 = unknown. Keys the cache of big blocks, and is shown for big blocks by hak_ctx_visit. */
+ * 0 = unknown. Keys the cache of big blocks, is shown for big blocks by hak_ctx_visit, and for all by profiles
+ * (hakmem/profile.h). */
 typedef uintptr_t hak_site;
 #define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
 
@@ -363,7 +364,7 @@ HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
-/* site: the place that frees. Not recorded: there are no profiles yet. */
+/* site: the place that frees. Not recorded. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
 /* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. */
