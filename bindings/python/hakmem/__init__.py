@@ -14,6 +14,13 @@ def _load():
     globals().update({name: getattr(_public, name) for name in _public.__all__}, __all__=_public.__all__)
 
 
+def load_ipython_extension(shell):
+    """%load_ext hakmem"""
+    from hakmem import _ipython
+
+    _ipython.load(shell)
+
+
 def __getattr__(name):
     # Modules of the package are looked for here before they are imported.
     if "__all__" not in globals() and (not name.startswith("_") or name in ("__all__", "__version__")):
