@@ -1,7 +1,9 @@
 """The pytest plugin and the magic of IPython."""
 
 import importlib.metadata
+import importlib.util
 import re
+import sys
 import unittest
 
 from support import FREE_THREADED, ProgramCase, needs_module, needs_objects
@@ -117,4 +119,7 @@ class Magic(ProgramCase):
 
 
 if __name__ == "__main__":
+    if FREE_THREADED or not any(importlib.util.find_spec(name) for name in ("pytest", "IPython")):
+        print("neither pytest nor IPython is installed for this Python, or it keeps objects in its own heap")
+        sys.exit(77)
     unittest.main()
