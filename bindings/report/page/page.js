@@ -1,0 +1,277 @@
+"use strict";
+const [report, before] = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const ROWS = 200; // of a table, at first
+const SMALLEST = 1 / 2000; // share below which a frame is left out until it is zoomed into
+
+function bytes(n, sign) {
+    const mark = n < 0 ? "-" : sign ? "+" : "";
+    n = Math.abs(n);
+    if (n < 1024) return `${mark}${Math.round(n)} B`;
+    const units = ["KiB", "MiB", "GiB", "TiB"];
+    let unit = -1;
+    for (; n >= 1024 && unit < 3; unit++) n /= 1024;
+    return `${mark}${n.toFixed(2)} ${units[unit]}`;
+}
+
+function element(parent, tag, text, name) {
+    const made = parent.appendChild(document.createElement(tag));
+    if (text !== undefined) made.textContent = text;
+    if (name) made.className = name;
+    return made;
+}
+
+function frameText(f) {
+    if (f.file) return `${f.function} (${f.file}${f.line ? ":" + f.line : ""})`;
+    return f.module ? `${f.function} [${f.module.replace(/.*\//, "")}]` : f.function;
+}
+
+/* Rows of all contexts; stacks with the outermost frame first. */
+function stacksOf(whole) {
+    const rows = [];
+    for (const context of whole ? whole.contexts : []) {
+        const names = (context.frames || []).map(frameText);
+        const inner = (f) => context.frames[f].kind !== "native";
+        for (const s of context.stacks || []) {
+            const site = s.frames.find(inner) ?? s.frames[0];
+            rows.push({
+                id: s.id, context: context.name, label: s.label || "unlabelled",
+                site: site === undefined ? "?" : names[site], frames: s.frames.map((f) => names[f]).reverse(),
+                live: s.live_bytes, error: s.live_bytes_error || 0, peak: s.peak_bytes || 0,
+                alloc: s.alloc_bytes || 0, blocks: s.live_blocks, change: 0,
+            });
+        }
+    }
+    return rows;
+}
+
+const rows = stacksOf(report);
+if (before) {
+    const key = (r) => [r.context, r.label, ...r.frames].join("\n");
+    const old = new Map();
+    for (const r of stacksOf(before)) {
+        const there = old.get(key(r));
+        if (there) there.live += r.live;
+        else old.set(key(r), r);
+    }
+    for (const r of rows) {
+        const there = old.get(key(r));
+        r.change = r.live - (there ? there.live : 0);
+        old.delete(key(r));
+    }
+    for (const gone of old.values())
+        rows.push({ ...gone, change: -gone.live, live: 0, error: 0, peak: 0, alloc: 0, blocks: 0 });
+}
+const sum = (list, value) => list.reduce((n, x) => n + (value(x) || 0), 0);
+const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
+
+/* ---- Head ---- */
+
+const runtime = report.process.runtime || {};
+$("title").textContent = (report.process.command || []).join(" ") || "hakmem";
+$("process").textContent = `process ${report.process.pid}, ${runtime.name || ""} ${runtime.version || ""}` +
+    (report.process.time ? `, ${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "");
+for (const context of report.contexts) {
+    for (const verdict of context.verdicts || []) {
+        const row = rows.find((r) => r.id === verdict.stack && r.context === context.name);
+        element($("verdicts"), "div",
+                `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? row.site : ""}: ${verdict.evidence}`, "verdict");
+    }
+}
+const memory = report.memory || {};
+for (const [name, value, old] of [
+    ["live at the end", stat(report, "live_bytes"), before && stat(before, "live_bytes")],
+    ["live at the peak", stat(report, "peak_bytes"), before && stat(before, "peak_bytes")],
+    ["committed", stat(report, "committed_bytes"), before && stat(before, "committed_bytes")],
+    ["process resident", memory.resident_bytes || 0, before && (before.memory || {}).resident_bytes],
+    ["its peak", memory.peak_resident_bytes || 0, before && (before.memory || {}).peak_resident_bytes],
+]) {
+    const card = element($("cards"), "div", undefined, "card");
+    element(card, "b", bytes(value)).dataset.value = value;
+    element(card, "span", name + (before ? ` (${bytes(value - (old || 0), true)})` : ""));
+}
+
+const measures = [["live", "live at the end"], ["peak", "live at the peak"], ["alloc", "allocated"]];
+if (before) measures.unshift(["change", "growth since the other report"]);
+for (const [value, name] of measures) element($("by"), "option", name).value = value;
+
+/* ---- Flame graph ---- */
+
+const amount = (row) => Math.max(0, row[$("by").value]);
+const colour = d3.scaleOrdinal(d3.schemeTableau10.map((c) => d3.interpolateRgb(c, "#fff")(0.35)));
+let tree, shown;
+
+function child(node, name, label) {
+    let found = node.children.get(name);
+    if (!found) node.children.set(name, (found = { name, label, value: 0, children: new Map(), parent: node }));
+    return found;
+}
+
+function grow(list) {
+    const root = { name: "all", value: 0, children: new Map() };
+    for (const row of list) {
+        const value = amount(row);
+        if (!value) continue;
+        const several = report.contexts.length > 1 ? [row.context] : [];
+        const first = $("group").value === "label" ? [`[${row.label}]`] : [];
+        let node = root;
+        node.value += value;
+        for (const name of [...several, ...first, ...row.frames]) {
+            node = child(node, name, row.label);
+            node.value += value;
+        }
+    }
+    return root;
+}
+
+function pruned(node, least) {
+    const children = [];
+    for (const c of node.children.values()) if (c.value >= least) children.push(pruned(c, least));
+    return { name: node.name, value: node.value, real: node, children };
+}
+
+function zoom(node) {
+    shown = node;
+    $("path").replaceChildren();
+    const way = [];
+    for (let n = node; n; n = n.parent) way.unshift(n);
+    for (const n of way.slice(-12)) {
+        const button = element($("path"), "button", `${n.name} ${bytes(n.value)}`);
+        button.dataset.value = n.value;
+        button.onclick = () => zoom(n);
+    }
+    $("flame").replaceChildren();
+    if (!node.value) return;
+    const chart = flamegraph.default().width(Math.max(280, $("flame").clientWidth)).cellHeight(20).minFrameSize(1)
+        .transitionDuration(0).inverted(true).sort(true).tooltip(false).selfValue(false)
+        .setColorMapper((d) => colour(d.data.name.replace(/.*\(|:\d+\)$/g, "")))
+        .onHover((d) => ($("hover").textContent = `${d.data.name}: ${bytes(d.data.value)}, ` +
+            `${((d.data.value / tree.value) * 100).toFixed(1)} % of all`))
+        .onClick((d) => { if (d && d.data.real !== shown) setTimeout(() => zoom(d.data.real)); });
+    d3.select("#flame").datum(pruned(node, node.value * SMALLEST)).call(chart);
+}
+
+/* ---- Treemap ---- */
+
+function map(list) {
+    const box = $("map");
+    box.replaceChildren();
+    const labels = d3.rollups(list, (of) => d3.rollups(of, (r) => sum(r, amount), (r) => r.site), (r) => r.label);
+    const total = sum(list, amount);
+    const data = { children: labels.map(([label, sites]) => ({ label,
+        children: sites.filter((s) => s[1] > total / 3000).map(([site, value]) => ({ label, site, value })) })) };
+    const root = d3.hierarchy(data).sum((d) => d.value || 0).sort((a, b) => b.value - a.value);
+    d3.treemap().size([box.clientWidth, box.clientHeight]).paddingInner(1).paddingOuter(2)(root);
+    for (const leaf of root.leaves()) {
+        if (!leaf.data.site) continue;
+        const text = `${leaf.data.label}: ${leaf.data.site} ${bytes(leaf.data.value)}`;
+        const tile = element(box, "div", leaf.x1 - leaf.x0 > 40 ? text : "");
+        tile.title = text;
+        Object.assign(tile.style, { left: `${leaf.x0}px`, top: `${leaf.y0}px`, width: `${leaf.x1 - leaf.x0}px`,
+            height: `${leaf.y1 - leaf.y0}px`, background: colour(leaf.data.label) });
+        tile.onclick = () => { $("filter").value = leaf.data.site; show(); };
+    }
+}
+
+/* ---- Tables ---- */
+
+function table(place, columns, list, sorted, rest) {
+    const [head, body] = [$(place).querySelector("thead"), $(place).querySelector("tbody")];
+    let [by, down, most] = [sorted, true, ROWS];
+    function fill() {
+        head.replaceChildren();
+        body.replaceChildren();
+        const line = element(head, "tr");
+        for (const [key, name, number] of columns) {
+            const cell = element(line, "th", name + (key === by ? (down ? " ▾" : " ▴") : ""),
+                                 (number ? "" : "name ") + (key === by ? "on" : ""));
+            cell.dataset.key = key;
+            cell.onclick = () => { [by, down] = [key, key === by ? !down : number]; fill(); };
+        }
+        const order = (a, b) => (a[by] < b[by] ? -1 : a[by] > b[by] ? 1 : 0);
+        const all = [...list].sort((a, b) => (down ? order(b, a) : order(a, b)));
+        for (const row of all.slice(0, most)) {
+            const tr = element(body, "tr");
+            for (const [key, , number, form] of columns) {
+                const cell = element(tr, "td", number ? form(row[key]) : row[key], number ? "" : "name");
+                if (number) cell.dataset.value = row[key];
+                else if (row.frames) cell.title = row.frames.join("\n");
+            }
+        }
+        if (!rest) return;
+        $(rest).textContent = all.length > most ? `${all.length - most} more ` : "";
+        if (all.length > most) element($(rest), "button", "show").onclick = () => { most *= 5; fill(); };
+    }
+    fill();
+}
+
+const plain = (n) => Math.round(n).toLocaleString("en");
+const size = (n) => bytes(n);
+
+function show() {
+    const wanted = $("filter").value.toLowerCase();
+    const text = (r) => [r.context, r.label, ...r.frames].join("\n").toLowerCase();
+    const list = wanted ? rows.filter((r) => text(r).includes(wanted)) : rows;
+    tree = grow(list);
+    zoom(tree);
+    map(list);
+    const columns = [["live", "live", true, size], ["error", "±", true, size], ["peak", "peak", true, size],
+        ["alloc", "allocated", true, size], ["blocks", "blocks", true, plain], ["label", "label"], ["site", "site"]];
+    if (before) columns.unshift(["change", "change", true, (n) => bytes(n, true)]);
+    table("stacks", columns, list, $("by").value, "more");
+}
+
+/* ---- Timeline ---- */
+
+function timeline() {
+    const context = report.contexts.find((c) => (c.timeline || []).length > 1);
+    $("time").hidden = !context;
+    if (!context) return;
+    $("plot").replaceChildren();
+    const points = context.timeline, first = points[0].at_ns;
+    const style = getComputedStyle(document.documentElement);
+    const [soft, line] = [style.getPropertyValue("--soft"), style.getPropertyValue("--line")];
+    const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const series = [["live", "#2f6fdb"], ["committed", "#e08a1e"], ["resident", "#2a9d5c"]];
+    const drawMarks = (u) => {
+        for (const mark of context.marks || []) {
+            const x = u.valToPos((mark.at_ns - first) / 1e9, "x", true);
+            if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+            u.ctx.save();
+            u.ctx.strokeStyle = u.ctx.fillStyle = style.getPropertyValue("--mark");
+            u.ctx.beginPath();
+            u.ctx.moveTo(x, u.bbox.top);
+            u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
+            u.ctx.stroke();
+            u.ctx.textAlign = "left";
+            u.ctx.fillText(mark.name, x + 4, u.bbox.top + 12 * devicePixelRatio);
+            u.ctx.restore();
+        }
+    };
+    new uPlot({
+        width: Math.max(280, $("plot").clientWidth), height: 260, scales: { x: { time: false } },
+        axes: [{ ...axis, label: "seconds" }, { ...axis, size: 80, values: (u, all) => all.map((n) => bytes(n)) }],
+        series: [{ label: "s" }, ...series.map(([label, stroke]) => ({ label, stroke, width: 2,
+            value: (u, n) => (n == null ? "" : bytes(n)) }))],
+        hooks: { draw: [drawMarks] },
+    }, [points.map((p) => (p.at_ns - first) / 1e9),
+        ...series.map(([name]) => points.map((p) => p[`${name}_bytes`] ?? null))], $("plot"));
+}
+
+const labels = report.contexts.flatMap((c) => (c.labels || []).map((l) => ({ ...l, context: c.name })));
+$("labels").hidden = labels.length === 0;
+table("labels", [["live_bytes", "live", true, size], ["live_blocks", "blocks", true, plain], ["name", "label"],
+    ["context", "context"]], labels, "live_bytes");
+$("profile").hidden = $("stacks").hidden = document.querySelector(".tools").hidden = rows.length === 0;
+if (rows.length > 0) show();
+timeline();
+for (const id of ["by", "group"]) $(id).onchange = show;
+let wait;
+$("filter").oninput = () => { clearTimeout(wait); wait = setTimeout(show, 200); };
+let width = innerWidth;
+addEventListener("resize", () => {
+    if (width === innerWidth) return;
+    width = innerWidth;
+    clearTimeout(wait);
+    wait = setTimeout(() => { if (rows.length > 0) show(); timeline(); }, 200);
+});

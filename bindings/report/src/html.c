@@ -1,0 +1,39 @@
+/* One page that needs nothing else: scripts and styles from the build, the reports as they are in their
+ * files. */
+#include "report.h"
+
+#include <string.h>
+
+/* The page before and behind the reports. */
+__asm__(".pushsection .rodata\n"
+        "hkr_page_head: .incbin \"" HKR_PAGE "/head.html\"\n"
+        "hkr_page_head_end:\n"
+        "hkr_page_foot: .incbin \"" HKR_PAGE "/foot.html\"\n"
+        "hkr_page_foot_end:\n"
+        ".popsection\n");
+extern const char hkr_page_head[], hkr_page_head_end[], hkr_page_foot[], hkr_page_foot_end[];
+
+/* In JSON, '<' is only in texts; as it stands it could end the element that holds the data. */
+static void put_json(FILE *out, const hkr_report *r)
+{
+    for (const char *at = r->text, *end = at + r->size; at < end;) {
+        const char *less = memchr(at, '<', (size_t)(end - at));
+        const size_t n = (size_t)((less ? less : end) - at);
+        fwrite(at, 1, n, out);
+        if (less) fputs("\\u003c", out);
+        at += n + (less != NULL);
+    }
+}
+
+bool hkr_write_html(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)
+{
+    (void)o;
+    fwrite(hkr_page_head, 1, (size_t)(hkr_page_head_end - hkr_page_head), out);
+    for (size_t i = 0; i < count; i++) {
+        fputc(i ? ',' : '[', out);
+        put_json(out, reports[i]);
+    }
+    fputc(']', out);
+    fwrite(hkr_page_foot, 1, (size_t)(hkr_page_foot_end - hkr_page_foot), out);
+    return !ferror(out);
+}

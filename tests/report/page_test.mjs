@@ -1,0 +1,103 @@
+// The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
+// node page_test.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json and many.json.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const [playwright, hakmem, folder] = process.argv.slice(2);
+const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+if (!chromium) {
+    console.log("no chromium (Debian package: chromium)");
+    process.exit(77);
+}
+const { chromium: kind } = createRequire(import.meta.url)(playwright);
+let browser;
+try {
+    browser = await kind.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
+} catch (error) {
+    console.log(`chromium does not start here: ${String(error).split("\n")[0]}`);
+    process.exit(77);
+}
+
+async function open(name, options, ...files) {
+    execFileSync(hakmem, ["html", "-o", `${folder}/${name}.html`, ...files.map((f) => `${folder}/${f}.json`)]);
+    const page = await browser.newPage(options);
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("request", (request) => {
+        if (!request.url().startsWith("file:")) faults.push(request.url());
+    });
+    await page.goto(`file://${folder}/${name}.html`);
+    await page.waitForSelector("#flame svg g");
+    page.faults = faults;
+    return page;
+}
+
+const values = (page, column) =>
+    page.$$eval(`#stacks tbody td:nth-child(${column})`, (cells) => cells.map((c) => Number(c.dataset.value)));
+const total = (page) => page.$eval("#path button:last-child", (b) => Number(b.dataset.value));
+const wide = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+
+try {
+    const report = JSON.parse(readFileSync(`${folder}/a.json`));
+    const context = report.contexts[0];
+    const live = context.stacks.map((s) => s.live_bytes).sort((a, b) => b - a);
+    const alloc = context.stacks.map((s) => s.alloc_bytes).sort((a, b) => b - a);
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
+    for (const options of [
+        { viewport: { width: 1280, height: 900 }, colorScheme: "light" },
+        { viewport: { width: 390, height: 800 }, colorScheme: "dark" },
+    ]) {
+        const page = await open("a", options, "a");
+        assert.deepEqual(await values(page, 1), live);
+        assert.equal(await total(page), sum(live));
+        assert.equal(await page.$eval("#cards b", (b) => Number(b.dataset.value)), 4300016);
+        assert.match(await page.textContent("#verdicts"), /Leak\? parse \(a;b\.lua:12\): grew in 9 of 9/);
+        await page.click("#stacks th[data-key=alloc]");
+        assert.deepEqual(await values(page, 4), alloc);
+        await page.click("#stacks th[data-key=alloc]");
+        assert.deepEqual(await values(page, 4), alloc.reverse());
+        alloc.reverse();
+        await page.selectOption("#by", "peak");
+        assert.equal(await total(page), sum(context.stacks.map((s) => s.peak_bytes)));
+        await page.selectOption("#by", "live");
+        await page.selectOption("#group", "label");
+        assert.match(await page.textContent("#flame"), /\[table\]/);
+        // Into the frame of the label: 4,000,000 bytes.
+        await page.locator("#flame g", { hasText: "[table]" }).first().click();
+        await page.waitForFunction(() => document.querySelectorAll("#path button").length === 3);
+        assert.equal(await total(page), 4_000_000);
+        await page.click("#path button");
+        assert.equal(await total(page), sum(live));
+        await page.fill("#filter", "parse");
+        await page.waitForFunction(() => document.querySelectorAll("#stacks tbody tr").length === 1);
+        assert.equal(await total(page), 4_000_000);
+        assert.equal(await page.$$eval("#plot canvas", (all) => all.length), 1);
+        assert.equal(await page.$$eval("script:not([id])", (all) => all.length), 4);
+        assert.ok((await wide(page)) <= 0, "wider than the screen");
+        const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+        assert.equal(back === "rgb(255, 255, 255)", options.colorScheme === "light");
+        await page.screenshot({ path: `${folder}/${options.colorScheme}.png`, fullPage: true });
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    }
+
+    const page = await open("diff", {}, "a", "b");
+    assert.deepEqual((await values(page, 1)).slice(0, 1), [1_000_000]);
+    assert.equal(await total(page), 1_000_000);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+
+    const many = JSON.parse(readFileSync(`${folder}/many.json`)).contexts[0].stacks;
+    const large = await open("many", {}, "many");
+    assert.equal(await total(large), sum(many.map((s) => s.live_bytes)));
+    assert.equal((await values(large, 1)).length, 200);
+    assert.ok((await large.$$eval("#flame g", (all) => all.length)) < 5000, "too many frames are drawn");
+    await large.click("#stacks th[data-key=blocks]");
+    assert.equal((await values(large, 5))[0], Math.max(...many.map((s) => s.live_blocks)));
+    assert.deepEqual(large.faults, []);
+} finally {
+    await browser.close();
+}
+console.log("passed");

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""The files for page_test.mjs, and its run."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import example
+
+node = shutil.which("node")
+playwright = os.environ["PLAYWRIGHT"]
+if not node or not Path(playwright).exists():
+    print("no node, or no playwright: the registry of npm was out of reach at configure time")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as folder:
+    report = example.report()
+    before = example.report()
+    before["contexts"][0]["stacks"][0]["live_bytes"] -= 1_000_000
+    for name, value in (("a", report), ("b", before), ("many", example.many(50_000))):
+        Path(folder, f"{name}.json").write_text(json.dumps(value))
+    script = Path(__file__).with_suffix(".mjs")
+    done = subprocess.run([node, script, playwright, os.environ["HAKMEM_COMMAND"], folder], check=False)
+    if len(sys.argv) > 1:
+        for picture in Path(folder).glob("*.png"):
+            shutil.copy(picture, sys.argv[1])
+sys.exit(done.returncode)
