@@ -217,8 +217,8 @@ class Sites(ProgramCase):
         self.assertGreaterEqual(int(asked.replace(",", "")), 5000 * 1033)
         self.assertGreater(int(live.replace(",", "")), int(asked.replace(",", "")))
 
-    def test_raw_has_lines_where_the_thread_holds_the_gil(self):
-        """With and without it, from threads that Python knows and from others, beside threads that run Python code."""
+    def test_raw_has_lines_with_the_gil_and_without(self):
+        """From threads that Python knows, and none from others, beside threads that run Python code."""
         found = self.run_code(
             """
             import ctypes, hakmem, json, threading
@@ -264,8 +264,8 @@ class Sites(ProgramCase):
         # A few objects of the interpreter may be on the same lines, and some that had none may be gone.
         self.assertIn(with_gil, range(3000, 3020))
         self.assertIn(moved, range(1500, 1520))
-        self.assertEqual(without, 0)
-        self.assertIn(none, range(3090, 3200))
+        self.assertIn(without, range(3000, 3020))
+        self.assertIn(none, range(60, 200))
 
     def test_a_snapshot_by_line(self):
         text = """

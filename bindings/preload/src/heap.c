@@ -1,10 +1,10 @@
 #include "heap.h"
 
+#include "common/os.h"
 #include "common/process.h"
 #include "report.h"
 #include "settings.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 
 _Thread_local hak_ctx *hks_thread_heap __attribute__((tls_model("initial-exec")));
@@ -23,23 +23,6 @@ size_t hks_heap_threads(void)
 size_t hks_heap_threads_now(void)
 {
     return atomic_load(&threads) - atomic_load(&threads_gone);
-}
-
-/* free() keeps errno; of all that it calls, only these may change it. */
-static hak_os os;
-
-static void decommit(void *user, void *p, size_t n)
-{
-    int saved = errno;
-    os.decommit(user, p, n);
-    errno = saved;
-}
-
-static void release(void *user, void *p, size_t n)
-{
-    int saved = errno;
-    os.release(user, p, n);
-    errno = saved;
 }
 
 /* What is freed later goes through the shared context. */
@@ -72,12 +55,10 @@ static void set_checks(hak_options *options, hks_check check)
 
 static hak_ctx *make(void)
 {
-    hak_os_default(&os);
-    hak_os mine = os;
-    mine.decommit = decommit;
-    mine.release = release;
+    hak_os os;
+    hkc_os(&os);
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
-    space_options.os = &mine;
+    space_options.os = &os;
     hak_space *space = hak_space_new(&space_options);
     if (!space) return NULL;
     hak_options options = HAK_OPTIONS_INIT;

@@ -28,7 +28,7 @@
 #define HKP_API __attribute__((visibility("default")))
 
 /* The first three as PyMemAllocatorDomain numbers them. */
-typedef enum hkp_domain { HKP_RAW, HKP_MEM, HKP_OBJ, HKP_ARENA, HKP_DOMAINS } hkp_domain;
+typedef enum hkp_domain { HKP_RAW, HKP_MEM, HKP_OBJ, HKP_ARENA, HKP_MALLOC, HKP_DOMAINS } hkp_domain;
 
 /* PyMemAllocatorEx. */
 typedef struct hkp_allocator {
@@ -46,10 +46,21 @@ typedef struct hkp_arena_allocator {
     void (*free)(void *ctx, void *p, size_t n);
 } hkp_arena_allocator;
 
+/* The malloc of the process, where hakmem serves that. NULL comes with errno. */
+typedef struct hkp_process_allocator {
+    void *(*malloc)(size_t n);
+    void *(*calloc)(size_t n);
+    void *(*realloc)(void *p, size_t n);           /* p is not NULL */
+    void *(*aligned_alloc)(size_t align, size_t n); /* align: a power of 2 */
+    void (*free)(void *p);
+    size_t (*usable_size)(void *p);
+} hkp_process_allocator;
+
 /* The hook functions of RAW, MEM and OBJ, compiled once for each provider by including hooks.h. */
 typedef struct hkp_hooks {
     hkp_allocator domains[3];
     hkp_arena_allocator arena;
+    hkp_process_allocator process;
 } hkp_hooks;
 
 struct hkp_out;
@@ -68,6 +79,8 @@ typedef struct hkp_provider {
     void (*report)(struct hkp_out *out, bool gil);
     /* Python is awaited (true), or has come. The GIL need not be held. NULL = does not matter. */
     void (*await)(bool awaited);
+    /* Python ends: threads that still run lose their states. With the GIL held. NULL = does not matter. */
+    void (*end)(void);
 } hkp_provider;
 
 /* The one in use; "off" before the installation. */

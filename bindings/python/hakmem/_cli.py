@@ -33,13 +33,20 @@ def program_of(args):
 
 def run(args):
     _run.start(
-        program_of(args), all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report
+        program_of(args),
+        all_domains=args.all,
+        malloc=args.malloc,
+        limit=args.limit,
+        labels=args.labels,
+        report=args.report,
     )
 
 
 def env(args):
     check_labels(args.labels, args.all)
-    values = _launch.settings(all_domains=args.all, limit=args.limit, labels=args.labels, report=args.report)
+    values = _launch.settings(
+        all_domains=args.all, malloc=args.malloc, limit=args.limit, labels=args.labels, report=args.report
+    )
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
         print(f"export {name}={shlex.quote(value)}")
@@ -94,6 +101,7 @@ def option_of_labels(parser):
 
 def options_of_hook(parser, report):
     parser.add_argument("--all", action="store_true", help="all of Python's memory, not only RAW and arenas")
+    parser.add_argument("--malloc", action="store_true", help="also what C code takes from malloc")
     parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or 64K, 512M, 1.5G")
     option_of_labels(parser)
     parser.add_argument(

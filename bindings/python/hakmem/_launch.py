@@ -3,7 +3,10 @@
 import os
 import sys
 
-HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libhakmem_pyhook.so")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+HOOK = os.path.join(FOLDER, "libhakmem_pyhook.so")
+# In front of libc's malloc; what comes to it goes to the hook.
+MALLOC = os.path.join(FOLDER, "libhakmem_pymalloc.so")
 LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
@@ -23,12 +26,13 @@ def unusable():
 def preloaded():
     """What is preloaded beside the hook."""
     files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split(" ")
-    return [file for file in files if file and file != HOOK]
+    return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def settings(*, all_domains=False, limit=None, labels=None, report=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, report=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
-    values = {"LD_PRELOAD": ":".join([HOOK, *preloaded()])}
+    ours = [MALLOC, HOOK] if malloc else [HOOK]
+    values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
     values["HAKMEM_DOMAINS"] = "all" if all_domains else "raw"
     if limit is not None:
         values["HAKMEM_LIMIT"] = str(limit)

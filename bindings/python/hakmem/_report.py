@@ -84,7 +84,7 @@ def text(report):
     """The whole report."""
     stats, status = report["stats"], report["status"]
     command = " ".join(report["command"])
-    states = [status[domain] for domain in DOMAINS]
+    states = [*(status[domain] for domain in DOMAINS), str(status.get("malloc", ""))]
     sites = report.get("sites")
     if sites is not None:
         sites = [

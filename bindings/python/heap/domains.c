@@ -1,9 +1,10 @@
+#define _DEFAULT_SOURCE
 #include "heap/domains.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 
-/* For threads without memory for counts of their own, which may then disturb each other's. */
+/* For threads that ended, and those without memory for counts of their own: they may disturb each other's. */
 static hkp_counts common;
 static hkp_counts *_Atomic all = &common;
 _Thread_local hkp_counts *hkp_counted;
@@ -15,24 +16,36 @@ static hkp_counts *left_over(void)
     return NULL;
 }
 
-void hkp_counts_take(void)
+/* Not by malloc, which may be what asks. All but one are for threads to come. */
+static hkp_counts *more(void)
 {
-    if (hkp_counted && hkp_counted != &common) return;
-    hkp_counts *c = left_over();
-    if (!c && (c = calloc(1, sizeof *c))) {
-        c->next = all;
-        c->taken = true;
-        while (!atomic_compare_exchange_weak(&all, &c->next, c)) {
-        }
+    enum { TOGETHER = 4 };
+    hkp_counts *c = mmap(NULL, TOGETHER * sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (c == MAP_FAILED) return NULL;
+    for (int i = 0; i < TOGETHER - 1; i++)
+        c[i].next = &c[i + 1];
+    c->taken = true;
+    hkp_counts *last = &c[TOGETHER - 1];
+    last->next = all;
+    while (!atomic_compare_exchange_weak(&all, &last->next, c)) {
     }
+    return c;
+}
+
+bool hkp_counts_take(void)
+{
+    if (hkp_counted) return hkp_counted != &common;
+    hkp_counts *c = left_over();
+    if (!c) c = more();
     hkp_counted = c ? c : &common;
     hkp_counted->aside = HKP_ASIDE;
+    return c != NULL;
 }
 
 void hkp_counts_leave(void)
 {
     hkp_counts *c = hkp_counted;
-    hkp_counted = NULL;
+    hkp_counted = &common;
     if (c && c != &common) __atomic_store_n(&c->taken, false, __ATOMIC_RELEASE);
 }
 

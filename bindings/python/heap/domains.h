@@ -27,8 +27,9 @@ extern _Thread_local hkp_counts *hkp_counted __attribute__((tls_model("initial-e
 /* What a thread has of what is set aside, see hkp_allocate_aside. */
 enum { HKP_ASIDE = 32 };
 
-void hkp_counts_take(void);
-/* The thread ends: its counts go on with another one. */
+/* false = this thread ended, or there is no memory: it shares what it has with others. */
+bool hkp_counts_take(void);
+/* The thread ends: its counts go on with another one. It may still free and allocate. */
 void hkp_counts_leave(void);
 /* In the child after a fork: all other threads ended. */
 void hkp_counts_in_child(void);

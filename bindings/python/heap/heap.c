@@ -47,7 +47,7 @@ static void on_error(void *user, hak_error error, const void *p, const char *wha
     if (error == HAK_E_FOREIGN) hkp_foreign = (void *)(uintptr_t)p;
 }
 
-/* It may come back: other libraries say farewell later. */
+/* Other libraries say farewell later: what they free goes through the shared context. */
 static void thread_end(void)
 {
     hkp_mine = hkp_none;
@@ -72,7 +72,7 @@ static void create(void)
     pages.os = hkp_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
-    tuning.idle_bytes = small_blocks ? 4 << 20 : 3 << 19;
+    tuning.idle_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
     tuning.huge_from = 64 << 20;
     pages.mode = HAK_MODE_LEAN;
     /* A table of 2 MiB and what labels add to it. */
@@ -81,13 +81,15 @@ static void create(void)
     hak_space *space = hak_space_new(&pages);
     hak_ctx *ctx = space ? hak_ctx_new(space, &options) : NULL;
     if (!ctx) return;
+    context = ctx; /* first: what is below may allocate */
     hkc_process_begin(ctx, thread_end, hkp_counts_in_child);
     pthread_atfork(lock_limit, unlock_limit, unlock_limit);
-    context = ctx;
 }
 
 hak_ctx *hkp_ctx(void)
 {
+    hak_ctx *ctx = context;
+    if (ctx) return ctx;
     pthread_once(&once, create);
     return context;
 }
@@ -100,11 +102,14 @@ hak_ctx *hkp_ctx_for(bool all)
 
 _Atomic uint32_t hkp_calls;
 
+bool hkp_malloc_in;
+
 hak_ctx *hkp_heap_find(void)
 {
-    hkp_counts_take();
-    hak_ctx *heap = hak_ctx_thread(context);
-    if (!heap) return context;
+    hak_ctx *ctx = hkp_ctx();
+    if (!ctx || !hkp_counts_take()) return ctx;
+    hak_ctx *heap = hak_ctx_thread(ctx);
+    if (!heap) return ctx;
     hkp_mine = heap;
     hkc_process_thread();
     return heap;

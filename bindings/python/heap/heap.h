@@ -41,10 +41,14 @@ extern _Thread_local void *hkp_foreign __attribute__((tls_model("initial-exec"))
 /* Whether p is the start of a block of hakmem's, in use; also before there is a context. */
 bool hkp_is_block(const void *p);
 
-/* Finds the heap, or without memory for one gives the shared context, which does the same slower. */
+/* The process's malloc comes to hakmem: true from its first call on. */
+extern HKP_API bool hkp_malloc_in;
+
+/* Finds the heap, or without memory for one, and when the thread has ended, gives the shared context, which
+ * does the same slower. NULL = malloc's first call, and there is no memory for a context. */
 hak_ctx *hkp_heap_find(void);
 
-/* The hooks are installed after the context exists. */
+/* The hooks of CPython are installed after the context exists. */
 HKP_INLINE hak_ctx *hkp_heap(void)
 {
     hak_ctx *heap = hkp_mine;

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-const char *const hkp_domain_names[HKP_DOMAINS] = {"raw", "mem", "obj", "arena"};
+const char *const hkp_domain_names[HKP_DOMAINS] = {"raw", "mem", "obj", "arena", "malloc"};
 static _Atomic int labels_begun;
 
 /* By the last bits of the interpreter's number: the number and one above 16 bits of its label. */
@@ -68,8 +68,8 @@ static hak_label define(hkp_domain domain, int64_t interpreter)
 hak_label hkp_domain_label_find(hkp_domain domain)
 {
     if (!hkp_labels_begin()) return 0;
-    /* RAW belongs to no interpreter: it is called without the GIL too. */
-    int64_t id = domain == HKP_RAW ? 0 : hkp_interpreters_other();
+    /* RAW and malloc belong to no interpreter: they are called without the GIL too. */
+    int64_t id = domain == HKP_RAW || domain == HKP_MALLOC ? 0 : hkp_interpreters_other();
     if (id == 0) return HKP_DOMAIN_LABEL(domain);
     _Atomic uint64_t *slot = &known_labels[domain][id % SLOTS];
     uint64_t word = atomic_load_explicit(slot, memory_order_relaxed);

@@ -1,8 +1,21 @@
 #include "heap/original.h"
 
 #include "heap/heap.h"
+#include "heap/libc.h"
 
-hkp_allocator hkp_original[3];
+static void *libc_realloc(void *ctx, void *p, size_t n)
+{
+    (void)ctx;
+    return hkp_libc_realloc(p, n);
+}
+
+static void libc_free(void *ctx, void *p)
+{
+    (void)ctx;
+    hkp_libc_free(p);
+}
+
+hkp_allocator hkp_original[HKP_DOMAINS] = {[HKP_MALLOC] = {.realloc = libc_realloc, .free = libc_free}};
 hkp_arena_allocator hkp_original_arena;
 
 static void *foreign(void)

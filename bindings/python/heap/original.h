@@ -4,8 +4,9 @@
 
 #include "base/core.h"
 
-/* Written before the hooks of the domain are installed; never changed while they are. */
-extern hkp_allocator hkp_original[3];
+/* Written before the hooks of the domain are installed; never changed while they are. That of malloc is
+ * libc's, for blocks of ld.so and of libraries that found libc's malloc first. */
+extern hkp_allocator hkp_original[HKP_DOMAINS];
 extern hkp_arena_allocator hkp_original_arena;
 
 /* hkp_foreign to whom it belongs. */

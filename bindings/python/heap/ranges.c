@@ -1,5 +1,7 @@
 #include "heap/ranges.h"
 
+#include "common/os.h"
+
 #include <stdatomic.h>
 
 /* Extents, and mappings of big blocks. When there are more, hak_owns knows the big blocks by their start. */
@@ -56,8 +58,7 @@ static void *remap(void *user, void *p, size_t old_n, size_t n, uintptr_t below)
 const hak_os *hkp_noted_os(void)
 {
     static hak_os noted = {.size = sizeof noted};
-    base.size = sizeof base;
-    hak_os_default(&base);
+    hkc_os(&base);
     noted = base;
     noted.reserve = reserve;
     noted.release = release;

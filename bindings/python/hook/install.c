@@ -4,6 +4,7 @@
 #include "heap/heap.h"
 #include "heap/original.h"
 #include "hook/wrap.h"
+#include "paths/process.h"
 #include "paths/providers.h"
 
 #include <dlfcn.h>
@@ -92,6 +93,7 @@ static int choose_provider(const char *labels, bool all)
     const char *unable = chosen->start(hkp_ctx());
     if (unable) return refuse("labels '%s': %s", labels, unable);
     hkp_provider_use(chosen);
+    hkp_process_use(chosen);
     return 0;
 }
 
@@ -177,6 +179,7 @@ void hkp_status_get(hkp_status *status, bool gil)
     *status = (hkp_status){
         .installed = installed, .early = early, .all = all_domains, .labels = hkp_provider_current()->name};
     memcpy(status->why, why, sizeof why);
+    if (hkp_malloc_in) status->state[HKP_MALLOC] = HKP_REPLACED;
     if (!python) return;
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         hkp_allocator now;

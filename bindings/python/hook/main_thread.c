@@ -48,6 +48,7 @@ static void *at_exit(void *self, void *args)
 {
     (void)self, (void)args;
     hkp_report_write(true);
+    if (hkp_provider_current()->end) hkp_provider_current()->end();
     return none();
 }
 
@@ -84,7 +85,7 @@ int hkp_first_call(void)
 {
     hkp_interpreters_find();
     if (!api_find()) return 0;
-    if (hkp_report_due) tell("atexit", "register", &exit_def, 0);
+    if (hkp_report_due || hkp_provider_current()->end) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
     return 0;
 }

@@ -194,8 +194,10 @@ static void head(const hkp_text *t, hkp_out *out)
                    t->python, t->process, (unsigned long long)(t->cpu / 1000000),
                    (unsigned long long)(t->cpu / 10000 % 100));
     amount(out, "peak resident ", "", t->resident_peak);
-    for (int d = 0; d < HKP_DOMAINS; d++)
+    for (int d = 0; d < HKP_DOMAINS; d++) {
+        if (d == HKP_MALLOC && strcmp(t->states[d], "replaced") != 0) continue;
         hkp_out_format(out, "%s%s %.20s", d ? ", " : "\n  domains: ", hkp_domain_names[d], t->states[d]);
+    }
     if (*t->why) {
         hkp_out_text(out, "\n  note: ");
         hkp_out_text(out, t->why);

@@ -18,7 +18,7 @@ static const void *const nothing;
 hkp_frames hkp_frames_ready = {.thread_address = &nothing};
 
 static const hkp_layout *layout;
-static void *(*thread_state)(void);
+static void *(*thread_state)(void), *(*own_state)(void);
 static const void *code_type, *unicode_type, *bytes_type;
 static const char *state = "waiting";
 static void (*code_dies)(const void *code);
@@ -47,13 +47,26 @@ const char *hkp_frames_start(void (*dies)(const void *code))
     if (!f) f = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
     memcpy(&thread_state, &f, sizeof f);
     void *own = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-    if (python->version < 0x030c) memcpy(&hkp_frames_ready.own_state, &own, sizeof own);
+    memcpy(&own_state, &own, sizeof own);
+    hkp_frames_ready.own_state = own_state;
     code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
     unicode_type = dlsym(RTLD_DEFAULT, "PyUnicode_Type");
     bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
     return f && own && code_type && unicode_type && bytes_type
                ? NULL
                : "this CPython does not export what sites need";
+}
+
+/* The state of a thread that holds the GIL. */
+static void *held_state(void)
+{
+    void *held = thread_state();
+    return held && held == own_state() ? held : NULL;
+}
+
+void hkp_frames_end(void)
+{
+    if (own_state) hkp_frames_ready.own_state = held_state;
 }
 
 int hkp_frames_layout(void)

@@ -36,8 +36,9 @@ typedef struct hkp_frames {
     const void *const volatile *thread_address;
     const hkp_layout *layout;
     void *(*thread_state)(void);
-    /* The state that belongs to this thread, whether it holds the GIL or not; NULL = `thread_state` is of
-     * this thread alone and tells only one that holds it. */
+    /* The state that belongs to this thread, whether it holds the GIL or not; NULL = it has none. While it
+     * runs C code without the GIL its frames stay as they are, and nobody else changes or ends them, but for
+     * the end of Python: see hkp_frames_end. */
     void *(*own_state)(void);
 } hkp_frames;
 
@@ -59,6 +60,9 @@ const char *hkp_frames_start(void (*dies)(const void *code));
 /* To be called while hkp_frames_ready is not set, with the GIL held. True = hkp_key_now knows all that
  * can be known from now on. */
 bool hkp_frames_prepare(void);
+/* Python ends: states of threads that still run go away, so that from now on frames are read with the GIL
+ * only. With the GIL held. */
+void hkp_frames_end(void);
 /* Which of the layouts it is. */
 int hkp_frames_layout(void);
 /* What became of it: "ready", "waiting", or why frames cannot be read. */

@@ -91,6 +91,12 @@ static int find(const hkp_layout *at, const void *frame)
     return first.code ? (int)number_of(&first) : 0;
 }
 
+static int find_in(const hkp_layout *at, const void *thread)
+{
+    const void *frame = thread ? hkp_frame_of(at, thread) : NULL;
+    return find(at, frame);
+}
+
 void hkp_places_start(uint32_t (*number)(const hkp_place *place))
 {
     number_of = number;
@@ -108,17 +114,13 @@ int hkp_place_find(void)
         if (hkp_frames_prepare()) hkp_places_none(true);
         return 0;
     }
-    const void *thread = hkp_frames_ready.thread_state();
-    const void *frame = thread ? hkp_frame_of(at, thread) : NULL;
-    return find(at, frame);
+    return find_in(at, hkp_frames_ready.thread_state());
 }
 
 int hkp_place_find_raw(void)
 {
-    const hkp_frames *frames = &hkp_frames_ready;
-    if (!frames->layout) return 0; /* a block of MEM or OBJ makes them ready */
-    if (frames->own_state && frames->own_state() != frames->thread_state()) return 0;
-    return hkp_place_find();
+    const hkp_layout *at = hkp_frames_ready.layout;
+    return at ? find_in(at, hkp_frames_ready.own_state()) : 0; /* a block of MEM or OBJ makes them ready */
 }
 
 /* Keys from low to high, in the groups of their slots. */

@@ -27,30 +27,33 @@ HKP_INLINE uint64_t hkp_place_word(uint64_t key)
     return key << (HKP_NUMBER_BITS - 1);
 }
 
-/* The number of the instruction that runs in this thread, 0 = none; negative where that is not known at once.
- * With the GIL held. */
-HKP_INLINE int hkp_place_now(int layout)
+/* The number of the place with this key; negative where that is not known at once. */
+HKP_INLINE int hkp_place_at(uint64_t key)
 {
-    uint64_t key = hkp_key_now(layout);
     uint64_t number =
         atomic_load_explicit(&hkp_places[hkp_place_slot(key)], memory_order_relaxed) ^ hkp_place_word(key);
     return HKP_LIKELY(number <= HKP_NUMBER_MAX) ? (int)number : -1;
 }
 
+/* The number of the instruction that runs in this thread, 0 = none; negative where that is not known at once.
+ * With the GIL held. */
+HKP_INLINE int hkp_place_now(int layout)
+{
+    return hkp_place_at(hkp_key_now(layout));
+}
+
 /* The same, known or not. */
 int hkp_place_find(void);
 
-/* The same where this thread may not hold the GIL. Before 3.12 the state at the address is of the thread that
- * holds it, and is not looked into before it is known to be this one; later there is NULL while it does not.
- */
+/* The same where this thread may not hold the GIL: the state at the address may be that of another thread
+ * before 3.12, and is NULL later. */
 HKP_INLINE int hkp_place_raw(int layout)
 {
-    if (layout < HKP_3_12) {
-        const void *holder = *hkp_frames_ready.thread_address;
-        if (!holder) return -1;
-        if (holder != hkp_frames_ready.own_state()) return 0;
-    }
-    return hkp_place_now(layout);
+    bool old = layout < HKP_3_12;
+    const void *thread = old ? *hkp_frames_ready.thread_address : hkp_thread_local();
+    if (HKP_UNLIKELY(!thread)) return -1;
+    if (old) thread = hkp_frames_ready.own_state();
+    return hkp_place_at(hkp_thread_key(&hkp_layouts[layout], thread));
 }
 int hkp_place_find_raw(void);
 

@@ -214,6 +214,13 @@ static uint32_t mark_of(const void *p, size_t size, size_t *asked)
     return mark < hkp_site_count() ? mark : 0;
 }
 
+size_t hkp_site_usable(hak_ctx *heap, const void *p)
+{
+    size_t size = hak_usable_size(heap, p), asked = size;
+    if (hak_label_of(heap, p) != 0) mark_of(p, size, &asked); /* else it is older than lines */
+    return asked;
+}
+
 static void describe(uint32_t number, hkp_site_info *info)
 {
     uint32_t at = sites[number].text;

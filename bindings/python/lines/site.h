@@ -46,6 +46,9 @@ HKP_INLINE void hkp_site_put(void *p, size_t n, hkp_site_mark mark)
     }
 }
 
+/* The bytes of a block that its owner may use: as many as were asked for. */
+size_t hkp_site_usable(hak_ctx *heap, const void *p);
+
 typedef struct hkp_site_info {
     const char *file, *function; /* UTF-8, for the life of the process; "" for number 0 */
     int line;                    /* 0 = not known */

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-static const char *const domain_names[HKP_DOMAINS] = {"raw", "mem", "obj", "arena"};
+static const char *const domain_names[HKP_DOMAINS] = {"raw", "mem", "obj", "arena", "malloc"};
 static const char *const state_names[] = {"default", "replaced", "wrapped", "covered", "displaced"};
 
 /* Takes the reference to value, which may be NULL with an error set. */

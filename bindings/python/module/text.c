@@ -86,8 +86,9 @@ PyObject *hkp_module_text(PyObject *module, PyObject *args)
     hkp_out out;
     unsigned long long cpu;
     PyObject *numbers, *labels, *sites, *wrapped;
-    if (!PyArg_ParseTuple(args, "(ssssssss)(lKk)OO!OO!", &t.version, &t.command, &t.python, &t.why,
+    if (!PyArg_ParseTuple(args, "(sssssssss)(lKk)OO!OO!", &t.version, &t.command, &t.python, &t.why,
                           &t.states[HKP_RAW], &t.states[HKP_MEM], &t.states[HKP_OBJ], &t.states[HKP_ARENA],
+                          &t.states[HKP_MALLOC],
                           &t.process, &cpu, &t.resident_peak, &numbers, &PyList_Type, &labels, &sites,
                           &PyList_Type, &wrapped))
         return NULL;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #ifdef HKC_CFI_WALK
 
@@ -31,6 +32,18 @@ static hkp_parts parts;
 static hkc_symbols_source source;
 static hak_label labels[HKP_SUBSYSTEM_COUNT];
 
+/* Libraries that allocate for their callers: strdup, operator new, dlopen. What they keep for themselves is
+ * theirs where their frames cannot be passed. */
+static bool allocates_for_others(const hkc_image *image)
+{
+    static const char *const names[] = {"libc", "libstdc++", "ld-linux-x86-64", "libhakmem_pymalloc"};
+    char name[STEM_MAX];
+    hkc_image_stem(image, name, sizeof name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 /* A library other than CPython's, by name. The program may be a mere launcher of a libpython. */
 static hak_label label_of_image(const hkc_image *image)
 {
@@ -47,9 +60,13 @@ static answer judge(uintptr_t pc, hak_label *label)
     *label = labels[HKP_CORE];
     if (pc - core.low >= core.high - core.low) {
         hkc_image image;
-        if (hkc_image_at(pc, &image)) *label = label_of_image(&image);
-        if (!awaited) hkp_cold_leave();
-        return LABEL;
+        answer is = LABEL;
+        if (hkc_image_at(pc, &image)) {
+            *label = label_of_image(&image);
+            if (allocates_for_others(&image)) is = NAMELESS;
+        }
+        if (is == LABEL && !awaited) hkp_cold_leave();
+        return is;
     }
     /* the call may be the last instruction of its function */
     unsigned char subsystem = hkp_part_at(&parts, pc - 1 - core.low);

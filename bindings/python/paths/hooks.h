@@ -20,6 +20,7 @@
  *   HKP_MARK(domain)                what to leave in the block if that is known at once, else negative
  *   HKP_MARK_FIND(domain)           however long it takes
  *   HKP_COUNTED                     1: label 0 says that the block has none, and is counted in domains.h
+ *   HKP_USABLE(heap, p)             what the program may use of a block
  *   HKP_PLACED(p, n, mark)          after a block was made that is no larger than asked for
  *   HKP_MARKED(p, n, mark)          after one was made or resized for n bytes that may be larger
  *
@@ -32,6 +33,9 @@
 #include "heap/original.h"
 #include "paths/scope.h"
 
+#include "heap/libc.h"
+
+#include <errno.h>
 #include <string.h>
 
 #ifndef HKP_WHERE
@@ -44,6 +48,9 @@
 #ifndef HKP_COUNTED
 #define HKP_COUNTED 0
 #endif
+#ifndef HKP_USABLE
+#define HKP_USABLE(heap, p) hak_usable_size(heap, p)
+#endif
 #ifndef HKP_MARK
 #define HKP_MARK(domain) ((void)(domain), 0)
 #define HKP_MARK_FIND(domain) ((void)(domain), 0)
@@ -54,6 +61,18 @@
 /* The common case of a hook calls nothing, so that it has no registers to save: all else is a jump at its end
  * into one of these. */
 #define HKP_APART static __attribute__((noinline))
+
+/* Nobody can be asked for a scope without the GIL. */
+HKP_INLINE bool hkp_domain_scoped(hkp_domain domain)
+{
+    return domain != HKP_RAW && domain != HKP_MALLOC;
+}
+
+HKP_APART void *hkp_refused(hkp_domain domain)
+{
+    if (domain == HKP_MALLOC) errno = ENOMEM;
+    return NULL;
+}
 
 /* Whether blocks of the domain are counted, which those of OBJ are not. */
 HKP_INLINE bool hkp_domain_counted(hkp_domain domain)
@@ -91,26 +110,29 @@ HKP_INLINE void hkp_made(hak_ctx *heap, void *p, size_t n, int mark)
 HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, uintptr_t where, const void *caller)
 {
     if (domain == HKP_RAW && hkp_awaited) hkp_await_look();
-    /* RAW is called without the GIL too, where nobody can be asked for a scope. */
-    hak_label label = domain != HKP_RAW ? hkp_scope_label() : 0;
+    if (domain == HKP_MALLOC) hkp_malloc_in = true;
+    hak_label label = hkp_domain_scoped(domain) ? hkp_scope_label() : 0;
     if (!label) label = hkp_label(domain, where);
     hak_ctx *heap = hkp_heap();
+    if (domain == HKP_MALLOC && HKP_UNLIKELY(!heap)) return hkp_refused(domain);
     hkp_time_passes();
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), label, (hak_site)caller);
-    if (!p) return NULL;
+    if (!p) return hkp_refused(domain);
     if (hkp_domain_counted(domain) && label == 0) hkp_count(heap, domain, p, 1);
     hkp_made(heap, p, n, HKP_MARK_FIND(domain));
     return p;
 }
 
 /* There is no block at hand. */
-HKP_APART void *hkp_allocate_more(hak_ctx *heap, size_t n, hak_label label, int mark, const void *caller)
+HKP_APART void *hkp_allocate_more(hak_ctx *heap, hkp_domain domain, size_t n, hak_label label, int mark,
+                                  const void *caller)
 {
     hkp_time_passes();
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), label, (hak_site)caller);
-    if (HKP_LIKELY(p)) hkp_made(heap, p, n, mark);
+    if (HKP_UNLIKELY(!p)) return hkp_refused(domain);
+    hkp_made(heap, p, n, mark);
     return p;
 }
 
@@ -120,7 +142,8 @@ HKP_APART void *hkp_allocate_counted(hak_ctx *heap, hkp_domain domain, size_t n,
     hkp_time_passes();
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), 0, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), 0, (hak_site)caller);
-    if (HKP_LIKELY(p)) hkp_count(heap, domain, p, 1);
+    if (HKP_UNLIKELY(!p)) return hkp_refused(domain);
+    hkp_count(heap, domain, p, 1);
     return p;
 }
 
@@ -137,7 +160,7 @@ HKP_INLINE void *hkp_allocate(hkp_domain domain, size_t n)
         if (HKP_UNLIKELY(heap == hkp_none)) goto slowly;
         if (hkp_domain_counted(domain))
             return hkp_allocate_counted(heap, domain, n, __builtin_return_address(0));
-        return hkp_allocate_more(heap, n, (hak_label)label, mark, __builtin_return_address(0));
+        return hkp_allocate_more(heap, domain, n, (hak_label)label, mark, __builtin_return_address(0));
     }
     if (hkp_domain_counted(domain)) hkp_count_kind(domain, (uint32_t)(HKP_LAST(n) / 8), 1);
     HKP_PLACED(p, n, mark);
@@ -155,15 +178,17 @@ HKP_INLINE int hkp_mark(hkp_domain domain)
 HKP_INLINE void *hkp_allocate_zeroed(hkp_domain domain, size_t count, size_t n)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return NULL;
-    hak_label label = domain != HKP_RAW ? hkp_scope_label() : 0;
+    if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return hkp_refused(domain);
+    if (domain == HKP_MALLOC) hkp_malloc_in = true;
+    hak_label label = hkp_domain_scoped(domain) ? hkp_scope_label() : 0;
     if (HKP_LIKELY(label == 0)) label = hkp_label(domain, HKP_WHERE());
     hak_ctx *heap = hkp_heap();
+    if (domain == HKP_MALLOC && HKP_UNLIKELY(!heap)) return hkp_refused(domain);
     hak_site site = (hak_site)__builtin_return_address(0);
     void *p = hak_calloc_cs(heap, 1, HKP_ROUND(total), label, site);
     if (HKP_UNLIKELY(!p)) {
         p = hkp_allocate_aside(heap, NULL, HKP_ROUND(total), label, site);
-        if (!p) return NULL;
+        if (!p) return hkp_refused(domain);
         memset(p, 0, total);
     }
     if (hkp_domain_counted(domain) && label == 0) hkp_count(heap, domain, p, 1);
@@ -175,13 +200,15 @@ HKP_INLINE void *hkp_allocate_zeroed(hkp_domain domain, size_t count, size_t n)
 HKP_APART void *hkp_resize_slowly(hkp_domain domain, void *p, size_t n)
 {
     hak_ctx *heap = hkp_heap();
-    if (!hak_owns(heap, p)) return hkp_original[domain].realloc(hkp_original[domain].ctx, p, n);
+    if ((domain == HKP_MALLOC && HKP_UNLIKELY(!heap)) || !hak_owns(heap, p))
+        return hkp_original[domain].realloc(hkp_original[domain].ctx, p, n);
     bool counted = hkp_is_counted(heap, domain, p);
     if (counted) hkp_count(heap, domain, p, -1);
     void *q = hak_realloc(heap, p, HKP_ROUND(n));
     if (HKP_UNLIKELY(!q)) q = hkp_allocate_aside(heap, p, HKP_ROUND(n), 0, 0);
     if (counted) hkp_count(heap, domain, q ? q : p, 1);
-    if (q) HKP_MARKED(q, n, HKP_MARK_FIND(domain));
+    if (!q) return hkp_refused(domain);
+    HKP_MARKED(q, n, HKP_MARK_FIND(domain));
     return q;
 }
 
@@ -194,7 +221,7 @@ HKP_INLINE void *hkp_resize(hkp_domain domain, void *p, size_t n)
     if (HKP_UNLIKELY(!hkp_quick(domain, kind))) return hkp_resize_slowly(domain, p, n);
     void *q = hak_realloc(heap, p, HKP_ROUND(n));
     if (HKP_UNLIKELY(!q)) q = hkp_allocate_aside(heap, p, HKP_ROUND(n), 0, 0);
-    if (HKP_UNLIKELY(!q)) return NULL;
+    if (HKP_UNLIKELY(!q)) return hkp_refused(domain);
     if (hkp_domain_counted(domain)) {
         hkp_count_kind(domain, kind, -1);
         hkp_count(heap, domain, q, 1);
@@ -206,6 +233,7 @@ HKP_INLINE void *hkp_resize(hkp_domain domain, void *p, size_t n)
 HKP_APART void hkp_release_slowly(hkp_domain domain, void *p)
 {
     hak_ctx *heap = hkp_heap();
+    if (domain == HKP_MALLOC && HKP_UNLIKELY(!heap)) return;
     if (hkp_is_counted(heap, domain, p)) hkp_count(heap, domain, p, -1);
     hak_free(heap, p);
     if (HKP_UNLIKELY(hkp_foreign)) hkp_pass_free(domain);
@@ -268,9 +296,52 @@ static void arena_free(void *ctx, void *p, size_t n)
     if (HKP_UNLIKELY(hkp_foreign)) hkp_pass_arena(n);
 }
 
+static void *process_malloc(size_t n)
+{
+    return HKP_LIKELY(n <= PTRDIFF_MAX) ? hkp_allocate(HKP_MALLOC, n) : hkp_refused(HKP_MALLOC);
+}
+
+static void *process_calloc(size_t n)
+{
+    return hkp_allocate_zeroed(HKP_MALLOC, 1, n);
+}
+
+static void *process_realloc(void *p, size_t n)
+{
+    return HKP_LIKELY(n <= PTRDIFF_MAX) ? hkp_resize(HKP_MALLOC, p, n) : hkp_refused(HKP_MALLOC);
+}
+
+static void *process_aligned_alloc(size_t align, size_t n)
+{
+    if (n > PTRDIFF_MAX) return hkp_refused(HKP_MALLOC);
+    hkp_malloc_in = true;
+    hak_label label = hkp_label(HKP_MALLOC, HKP_WHERE());
+    hak_ctx *heap = hkp_heap();
+    if (!heap) return hkp_refused(HKP_MALLOC);
+    void *p = hak_aligned_alloc_cs(heap, align, HKP_ROUND(n), label, (hak_site)__builtin_return_address(0));
+    if (!p) return hkp_refused(HKP_MALLOC);
+    if (HKP_COUNTED && label == 0) hkp_count(heap, HKP_MALLOC, p, 1);
+    hkp_made(heap, p, n, hkp_mark(HKP_MALLOC));
+    return p;
+}
+
+static void process_free(void *p)
+{
+    if (HKP_LIKELY(p)) hkp_release(HKP_MALLOC, p);
+}
+
+static size_t process_usable_size(void *p)
+{
+    hak_ctx *heap = p ? hkp_heap() : NULL;
+    if (!heap) return 0;
+    return hak_owns(heap, p) ? HKP_USABLE(heap, p) : hkp_libc_usable_size(p);
+}
+
 const hkp_hooks HKP_HOOKS = {
     .domains = {{NULL, raw_malloc, raw_calloc, raw_realloc, raw_free},
                 {NULL, mem_malloc, mem_calloc, mem_realloc, mem_free},
                 {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free}},
     .arena = {NULL, arena_alloc, arena_free},
+    .process = {process_malloc, process_calloc, process_realloc, process_aligned_alloc, process_free,
+                process_usable_size},
 };

@@ -14,4 +14,4 @@ static void report(hkp_out *out, bool gil)
 }
 
 const hkp_provider hkp_provider_native = {"native",          false,  false,           hkp_native_start,
-                                          &hkp_hooks_native, report, hkp_native_await};
+                                          &hkp_hooks_native, report, hkp_native_await, NULL};

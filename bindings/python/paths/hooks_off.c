@@ -18,4 +18,4 @@ static const char *start(hak_ctx *ctx)
     return NULL;
 }
 
-const hkp_provider hkp_provider_off = {"off", false, true, start, &hkp_hooks_off, NULL, NULL};
+const hkp_provider hkp_provider_off = {"off", false, true, start, &hkp_hooks_off, NULL, NULL, NULL};

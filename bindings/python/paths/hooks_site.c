@@ -84,4 +84,4 @@ static void await(bool awaited)
     hkp_places_none(awaited);
 }
 
-hkp_provider hkp_provider_site = {"site", true, false, start, NULL, report, await};
+hkp_provider hkp_provider_site = {"site", true, false, start, NULL, report, await, hkp_frames_end};

@@ -1,4 +1,4 @@
-hakmem_hook_sources(every scope.c)
+hakmem_hook_sources(every process.c scope.c)
 hakmem_hook_sources(fast hooks_off.c)
 hakmem_hook_sources(native hooks_native.c)
 hakmem_hook_sources(lines hooks_site_3_10.c hooks_site_3_11.c hooks_site_3_12.c hooks_site_3_13.c)

@@ -1,9 +1,8 @@
 /* operator new and delete, by their names in the ABI of C++ (Itanium, size_t = unsigned long), so that
  * nothing of a C++ library is linked. Where memory is short, the running program's C++ library is asked for
  * its new_handler and throws its own std::bad_alloc. */
-#include "heap.h"
-
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,13 +39,13 @@ static __attribute__((cold, noinline)) void *try_harder(size_t align, size_t n, 
 static inline void *new_plain(size_t n, int may_throw)
 {
     void *p = malloc(n);
-    return HKS_LIKELY(p) ? p : try_harder(0, n, may_throw);
+    return __builtin_expect(!!p, 1) ? p : try_harder(0, n, may_throw);
 }
 
 static inline void *new_aligned(size_t align, size_t n, int may_throw)
 {
     void *p = aligned_alloc(align, n);
-    return HKS_LIKELY(p) ? p : try_harder(align, n, may_throw);
+    return __builtin_expect(!!p, 1) ? p : try_harder(align, n, may_throw);
 }
 
 /* new, new[], with alignment, with nothrow, with both. */

@@ -1,0 +1,85 @@
+"""attributed.py: how much of the anonymous memory of small programs with C extensions is attributed to a line.
+
+Run it with a Python that has hakmem, numpy, pandas, lxml and Pillow; what is not installed is left out. Anonymous
+memory is RssAnon of the kernel when the program has built its data, which it keeps until the report."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAMS = {
+    "sqlite": """
+import sqlite3
+db = sqlite3.connect(":memory:")
+db.execute("create table t (a integer, b text)")
+db.executemany("insert into t values (?, ?)", ((i, str(i) * 20) for i in range(600000)))
+db.execute("create index i on t (b)")
+""",
+    "lxml": """
+from lxml import etree
+root = etree.Element("root")
+for i in range(150000):
+    etree.SubElement(root, "row", number=str(i)).text = "text of row " + str(i)
+again = etree.fromstring(etree.tostring(root))
+""",
+    "Pillow": """
+from PIL import Image, ImageFilter
+images = [Image.new("RGB", (1600, 1200), (i, 2 * i, 3 * i)) for i in range(10)]
+images += [image.resize((800, 600)).filter(ImageFilter.BLUR) for image in images]
+""",
+    "numpy": """
+import numpy
+arrays = [numpy.random.default_rng(i).normal(size=200000) for i in range(60)]
+products = [a * b for a, b in zip(arrays, arrays[1:])]
+words = numpy.array([str(i) for i in range(200000)])
+""",
+    "pandas": """
+import numpy, pandas
+frame = pandas.DataFrame({"key": numpy.arange(600000) % 1000, "value": numpy.arange(600000) / 7.0})
+frame["name"] = frame["key"].map(lambda k: "name " + str(k))
+groups = frame.groupby("name").agg({"value": ["mean", "sum"]})
+joined = frame.merge(frame.drop_duplicates("key"), on="key")
+""",
+    "json": """
+import json
+data = json.loads(json.dumps([{"id": i, "tags": ["a", str(i)], "f": i / 3} for i in range(150000)]))
+""",
+}
+END = """
+import sys
+with open("/proc/self/status") as status:
+    print(*(line.split()[1] for line in status if line.startswith("RssAnon")))
+"""
+
+
+def measure(program, folder, *options):
+    """MiB of anonymous memory, and the parts of it that hakmem holds and that live blocks with a line are."""
+    file = os.path.join(folder, "r.json")
+    command = [sys.executable, "-m", "hakmem", "run", "--all", "--labels", "site", "--report", file, *options]
+    done = subprocess.run([*command, "-c", program + END], stdout=subprocess.PIPE, text=True, check=True)
+    with open(file, encoding="utf-8", errors="replace") as report:
+        found = json.load(report)
+    anonymous = int(done.stdout) << 10
+    lines = sum(site["live_bytes"] for site in found["sites"] if site["file"])
+    ours = found["stats"]["resident_ours_bytes"]
+    return anonymous / (1 << 20), 100 * ours / anonymous, 100 * lines / anonymous
+
+
+def main():
+    print("| program | anonymous, MiB | hakmem's | with a line | without `--malloc`: hakmem's | with a line |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, program in PROGRAMS.items():
+            try:
+                size, ours, lines = measure(program, folder, "--malloc")
+                _, before, lines_before = measure(program, folder)
+            except subprocess.CalledProcessError:
+                print(f"{name}: left out, its libraries are not here", file=sys.stderr)
+                continue
+            print(f"| {name} | {size:.1f} | {ours:.1f} % | {lines:.1f} % | {before:.1f} % | {lines_before:.1f} % |")
+
+
+if __name__ == "__main__":
+    main()
