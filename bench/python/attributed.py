@@ -55,7 +55,8 @@ with open("/proc/self/status") as status:
 
 
 def measure(program, folder, *options):
-    """MiB of anonymous memory, and the parts of it that hakmem holds and that live blocks with a line are."""
+    """MiB of anonymous memory; in per cent what hakmem holds of it, what live blocks with a line are of it, and
+    what they are of all live blocks."""
     file = os.path.join(folder, "r.json")
     command = [sys.executable, "-m", "hakmem", "run", "--all", "--labels", "site", "--report", file, *options]
     done = subprocess.run([*command, "-c", program + END], stdout=subprocess.PIPE, text=True, check=True)
@@ -64,21 +65,23 @@ def measure(program, folder, *options):
     anonymous = int(done.stdout) << 10
     lines = sum(site["live_bytes"] for site in found["sites"] if site["file"])
     ours = found["stats"]["resident_ours_bytes"]
-    return anonymous / (1 << 20), 100 * ours / anonymous, 100 * lines / anonymous
+    live = found["stats"]["live_bytes"]
+    return anonymous / (1 << 20), 100 * ours / anonymous, 100 * lines / anonymous, 100 * lines / live
 
 
 def main():
-    print("| program | anonymous, MiB | hakmem's | with a line | without `--malloc`: hakmem's | with a line |")
-    print("|---|---|---|---|---|---|")
+    print("| program | anonymous, MiB | hakmem's | live with a line | of live bytes |", end="")
+    print(" without: hakmem's | live with a line |")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name, program in PROGRAMS.items():
             try:
-                size, ours, lines = measure(program, folder, "--malloc")
-                _, before, lines_before = measure(program, folder)
+                size, *parts = measure(program, folder, "--malloc")
+                parts += measure(program, folder)[1:3]
             except subprocess.CalledProcessError:
                 print(f"{name}: left out, its libraries are not here", file=sys.stderr)
                 continue
-            print(f"| {name} | {size:.1f} | {ours:.1f} % | {lines:.1f} % | {before:.1f} % | {lines_before:.1f} % |")
+            print(f"| {name} | {size:.1f} |", *(f"{part:.1f} % |" for part in parts))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* The malloc family as glibc has it, over a heap whose blocks are all 16-aligned. Who includes this has
- * defined before, as static functions of which those that return NULL have set errno unless it says otherwise:
+ * defined before, as static functions that set errno where they return NULL:
  *
  *   hkc_malloc(n)          hkc_calloc(n)          a block, one that is zero
  *   hkc_resize(p, n)       p is not NULL, n not 0

@@ -20,7 +20,8 @@ static hkp_counts *left_over(void)
 static hkp_counts *more(void)
 {
     enum { TOGETHER = 4 };
-    hkp_counts *c = mmap(NULL, TOGETHER * sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t size = TOGETHER * sizeof(hkp_counts);
+    hkp_counts *c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (c == MAP_FAILED) return NULL;
     for (int i = 0; i < TOGETHER - 1; i++)
         c[i].next = &c[i + 1];

@@ -1,5 +1,5 @@
-/* libhakmem_pymalloc.so: stands before libc's malloc, for `python -m hakmem run --malloc`, and passes all on to
- * the hook, which has the heap. The calls are jumps, so that the hook sees the stack of who called. */
+/* libhakmem_pymalloc.so: stands before libc's malloc, for `python -m hakmem run --malloc`, and passes all on
+ * to the hook, which has the heap. The calls are jumps, so that the hook sees the stack of who called. */
 #include "heap/heap.h"
 #include "paths/process.h"
 
