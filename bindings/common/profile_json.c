@@ -178,6 +178,46 @@ static bool each_stack(void *user, const hak_profile_stack *stack)
     return !v->w->error;
 }
 
+static bool each_growth(void *user, const hak_profile_growth *g)
+{
+    hkc_json *w = user;
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "kind", g->leak ? "leak" : "growth");
+    hkc_json_size(w, "stack", g->stack);
+    hkc_json_text(w, "evidence", g->evidence);
+    hkc_json_number(w, "bytes_a_window", g->bytes_a_window);
+    hkc_json_number(w, "low", g->low);
+    hkc_json_number(w, "high", g->high);
+    hkc_json_number(w, "freed_share", g->freed_share);
+    hkc_json_size(w, "windows", g->windows);
+    hkc_json_end(w);
+    return !w->error;
+}
+
+static int marks(hkc_json *w, const hak_ctx *ctx)
+{
+    int there = hak_profile_marks(ctx, NULL, 0);
+    if (there <= 0) return 0;
+    const size_t size = (size_t)there * sizeof(hak_profile_window);
+    hak_profile_window *all = pages(size);
+    if (!all) return ENOMEM;
+    for (int i = 0; i < there; i++)
+        all[i].size = sizeof *all;
+    int now = hak_profile_marks(ctx, all, (size_t)there);
+    hkc_json_array(w, "marks");
+    for (int i = 0; i < now && i < there; i++) {
+        hkc_json_object(w, NULL);
+        hkc_json_text(w, "name", all[i].name);
+        hkc_json_size(w, "at_ns", all[i].at_ns);
+        hkc_json_size(w, "live_bytes", all[i].live_bytes);
+        hkc_json_size(w, "committed_bytes", all[i].committed_bytes);
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+    munmap(all, size);
+    return 0;
+}
+
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user)
 {
     hak_profile_info info = {.size = sizeof info};
@@ -202,5 +242,9 @@ int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *
     hkc_profile_frames_json(w, &v.frames, name, user);
     int error = v.frames.lost ? ENOMEM : 0;
     hkc_frames_close(&v.frames);
-    return error;
+    int marks_error = marks(w, ctx);
+    hkc_json_array(w, "verdicts");
+    hak_profile_grown(ctx, each_growth, w);
+    hkc_json_end(w);
+    return error ? error : marks_error;
 }

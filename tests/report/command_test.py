@@ -116,7 +116,7 @@ class Text(Case):
         done = subprocess.run([os.environ["REPORT_WRITE"]], stdout=subprocess.PIPE, check=True)
         text = hakmem("report", "-", stdin=done.stdout).stdout.decode()
         self.assertIn("context second: 0 B live in 0 blocks", text)
-        self.assertRegex(text, r"table +\d+\.\d+ KiB +33 ")
+        self.assertRegex(text, r"table +\d+\.\d+ KiB +193 ")
 
 
 class Diff(Case):

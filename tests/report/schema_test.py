@@ -34,7 +34,7 @@ class Schema(unittest.TestCase):
         first, second = report["contexts"]
         self.assertEqual(first["name"], 'first "one"\ufffd')
         self.assertEqual({label["name"] for label in first["labels"]}, {"unlabelled", "string", "table"})
-        self.assertEqual(first["stats"]["live_blocks"], 100)
+        self.assertEqual(first["stats"]["live_blocks"], 260)
         self.assertEqual(sum(label["live_bytes"] for label in first["labels"]), first["stats"]["live_bytes"])
         self.assertEqual(second["labels"], [])
         self.assertNotIn("profile", second)
@@ -44,16 +44,27 @@ class Schema(unittest.TestCase):
         self.assertEqual(context["profile"]["mode"], "exact")
         stacks, frames = context["stacks"], context["frames"]
         self.assertEqual(sum(s["live_bytes"] for s in stacks), context["stats"]["live_bytes"])
-        self.assertEqual(sum(s["live_blocks"] for s in stacks), 100)
-        self.assertEqual(sum(s["alloc_blocks"] for s in stacks), 150)
+        self.assertEqual(sum(s["live_blocks"] for s in stacks), 260)
+        self.assertEqual(sum(s["alloc_blocks"] for s in stacks), 310)
         self.assertEqual(sum(sum(s.get("lifetime", [])) for s in stacks), 50)
         self.assertEqual({s["label"] for s in stacks}, {"unlabelled", "string", "table"})
         named = {"function": "main", "file": "write.c", "line": 7, "module": "report_write"}
-        self.assertEqual(len(frames), 3)
+        self.assertEqual(len(frames), 4)
         for stack in stacks:
             inner, outer = (frames[f] for f in stack["frames"])
             self.assertEqual(outer, named | {"kind": "interpreter"})
             self.assertIn(inner["function"], ("allocate", "0x9"))
+
+    def test_marks_and_verdicts(self):
+        context = written()["contexts"][0]
+        self.assertEqual([m["name"] for m in context["marks"]], [f"window {i}" for i in range(8)])
+        live = [m["live_bytes"] for m in context["marks"]]
+        self.assertEqual(live, sorted(live))
+        (verdict,) = context["verdicts"]
+        (stack,) = (s for s in context["stacks"] if s["id"] == verdict["stack"])
+        self.assertEqual(context["frames"][stack["frames"][0]]["line"], 11)
+        self.assertAlmostEqual(verdict["bytes_a_window"], stack["live_bytes"] / 8)
+        self.assertTrue(verdict["evidence"])
 
     def test_the_schema_refuses(self):
         good = written()

@@ -42,6 +42,14 @@ int main(void)
         if (!hak_alloc_cs(ctx, 100, (hak_label)(i % 3), (hak_site)(i % 2 ? 8 : 9))) return 1;
     for (int i = 0; i < 50; i++)
         hak_free(ctx, hak_alloc_cs(ctx, 1000, 1, 8));
+    /* Windows of the same length, in each of which one stack grows and another one does not. */
+    for (int window = 0; window < 8; window++) {
+        char mark[16];
+        snprintf(mark, sizeof mark, "window %d", window);
+        if (hak_profile_mark(ctx, mark) < 0) return 1;
+        for (int i = 0; i < 20; i++)
+            if (!hak_alloc_cs(ctx, 200, 2, 11)) return 1;
+    }
     hkc_json w;
     hkc_json_open_fd(&w, STDOUT_FILENO);
     hkc_report_json_begin(&w, &(hkc_report_process){.runtime = "c", .version = "11"});
