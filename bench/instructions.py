@@ -72,9 +72,9 @@ def measure(program):
     return table
 
 
-def compare(measured, golden, tolerance):
+def compare(measured, golden, tolerance, at_most):
     """Prints the table; whether no figure is beyond the tolerance (a fraction, and at least half an
-    instruction) above its golden value, or so far below that the table is out of date."""
+    instruction) above its golden value, or, unless at_most, so far below that the table is out of date."""
     good = True
     for name, value in measured.items():
         wanted = golden.get(name)
@@ -84,7 +84,7 @@ def compare(measured, golden, tolerance):
             verdict = "not in the table: run with --update"
         elif value > wanted + room:
             verdict = "longer"
-        elif value < wanted - room:
+        elif value < wanted - room and not at_most:
             verdict = "shorter: run with --update"
         good &= verdict == "ok"
         print(f"{name:24} {value:8.2f}  golden {'-' if wanted is None else f'{wanted:.2f}':>8}  {verdict}")
@@ -97,6 +97,7 @@ def main():
     parser.add_argument("--golden", required=True, type=Path, help="the table, a JSON file")
     parser.add_argument("--compiler", required=True, help="key of the table, such as 'GNU 12'")
     parser.add_argument("--tolerance", type=float, default=0.02, help="fraction allowed (0.02)")
+    parser.add_argument("--at-most", action="store_true", help="shorter is good, too")
     parser.add_argument("--update", action="store_true", help="write what was measured into the table")
     options = parser.parse_args()
     tables = json.loads(options.golden.read_text()) if options.golden.exists() else {}
@@ -109,7 +110,7 @@ def main():
         tables[options.compiler] = measured
         options.golden.parent.mkdir(parents=True, exist_ok=True)
         options.golden.write_text(json.dumps(tables, indent=4, sort_keys=True) + "\n")
-    return 0 if compare(measured, tables[options.compiler], options.tolerance) else 1
+    return 0 if compare(measured, tables[options.compiler], options.tolerance, options.at_most) else 1
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ HK_INLINE unsigned hk_batch_count(const hk_batch *b)
  * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
 /* The magazine of the calling thread's heap had no room for p. */
-void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
+HK_NOINLINE void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
 /* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. n: the size told. */
 void hk_free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n);
 /* Takes home what is in the queue of a heap whose lock is held. own: the heap is the calling thread's. */
