@@ -1,0 +1,290 @@
+/* hakmem for C++17: a header over hakmem.h, nothing to link beside the core.
+ *
+ *   hak::context     a context (hak_ctx) that ends with its object
+ *   hak::label_scope a label for everything that is allocated while it lives
+ *   hak::resource    a std::pmr::memory_resource on a context
+ *   hak::allocator   an allocator for the containers of the standard library, on a context
+ *
+ *       hak::context heap;
+ *       hak::resource memory(heap, heap.label("rows"));
+ *       std::pmr::vector<std::pmr::string> rows(&memory);
+ *
+ * Errors: out of memory is nullptr from the functions of hak::context. Containers cannot take nullptr:
+ * hak::resource and hak::allocator throw std::bad_alloc where exceptions are enabled in the compiler and
+ * HAKMEM_CPP_EXCEPTIONS is 1. By default it is 0, and they call hak::context's handler, and std::abort() if
+ * there is none or it returns. Every file of a program must see the same HAKMEM_CPP_EXCEPTIONS. Threads: as
+ * the context: one at a time, unless it is shared. A hak::label_scope counts for its context, not for a
+ * thread: in a shared context give labels to resources and allocators instead. Since 0.1. */
+#ifndef HAKMEM_HPP
+#define HAKMEM_HPP
+
+#include <hakmem/hakmem.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <memory_resource>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#ifndef HAKMEM_CPP_EXCEPTIONS
+#define HAKMEM_CPP_EXCEPTIONS 0
+#endif
+
+namespace hak
+{
+
+/* What is called when a resource or an allocator has no memory: n bytes. To end the program in the host's own
+ * way, or to leave by longjmp. */
+using memory_handler = void(void *user, std::size_t n);
+
+class context
+{
+  public:
+    /* space nullptr = one of its own, options nullptr = defaults, as hak_ctx_new. ok() tells whether it came
+     * to be; without it every allocation is nullptr. */
+    explicit context(hak_space *space = nullptr, const hak_options *options = nullptr) noexcept
+        : state_(make(hak_ctx_new(space, options)))
+    {
+    }
+    context(context &&other) noexcept : state_(std::exchange(other.state_, nullptr))
+    {
+    }
+    context &operator=(context &&other) noexcept
+    {
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    context(const context &) = delete;
+    context &operator=(const context &) = delete;
+    /* Frees every block at once, whatever is live. No destructor of an object in it runs. Resources and
+     * allocators on it are not to be used any more. */
+    ~context()
+    {
+        if (state_) hak_ctx_destroy(state_->ctx);
+    }
+
+    bool ok() const noexcept
+    {
+        return state_ != nullptr;
+    }
+    /* The context itself, for the functions of hakmem.h; nullptr if there is none. */
+    hak_ctx *get() const noexcept
+    {
+        return state_ ? state_->ctx : nullptr;
+    }
+
+    /* As hak_alloc_cs, with the label of the innermost hak::label_scope, else 0. */
+    void *allocate(std::size_t n) noexcept
+    {
+        return state_ ? hak_alloc_cs(state_->ctx, n, state_->label, 0) : nullptr;
+    }
+    void *reallocate(void *p, std::size_t n) noexcept
+    {
+        return state_ ? hak_realloc(state_->ctx, p, n) : nullptr;
+    }
+    void deallocate(void *p) noexcept
+    {
+        if (state_) hak_free(state_->ctx, p);
+    }
+    /* As hak_label_define: 0 = failed. */
+    hak_label label(const char *name) noexcept
+    {
+        return state_ ? hak_label_define(state_->ctx, name) : hak_label(0);
+    }
+    /* As hak_limit, without a soft limit. */
+    bool limit(std::size_t hard) noexcept
+    {
+        return state_ && hak_limit(state_->ctx, 0, hard, nullptr, nullptr) == 0;
+    }
+    hak_stats stats() const noexcept
+    {
+        hak_stats s{};
+        s.size = sizeof s;
+        if (state_) hak_ctx_stats(state_->ctx, &s);
+        return s;
+    }
+    std::size_t live_bytes() const noexcept
+    {
+        return state_ ? hak_ctx_live_bytes(state_->ctx) : 0;
+    }
+    /* Without exceptions: who is called in place of std::bad_alloc. nullptr = nobody. */
+    void on_no_memory(memory_handler *handler, void *user = nullptr) noexcept
+    {
+        if (!state_) return;
+        state_->handler = handler;
+        state_->user = user;
+    }
+
+  private:
+    friend class label_scope;
+    friend class place;
+    /* In the context's own memory, so that a moved context keeps its resources. */
+    struct state {
+        hak_ctx *ctx;
+        memory_handler *handler;
+        void *user;
+        hak_label label;
+    };
+    static state *make(hak_ctx *ctx) noexcept
+    {
+        void *p = ctx ? hak_alloc(ctx, sizeof(state)) : nullptr;
+        if (p) return ::new (p) state{ctx, nullptr, nullptr, 0};
+        hak_ctx_destroy(ctx);
+        return nullptr;
+    }
+
+    state *state_;
+};
+
+/* Where resources and allocators take memory from: a context and a label. */
+class place
+{
+  public:
+    /* label 0: that of the innermost hak::label_scope at each allocation. */
+    explicit place(context &ctx, hak_label label = 0) noexcept : state_(ctx.state_), label_(label)
+    {
+    }
+
+    void *take(std::size_t n, std::size_t align) const
+    {
+        void *p = nullptr;
+        if (state_) {
+            hak_label label = label_ ? label_ : state_->label;
+            /* What the alignment of hak_alloc serves needs no other function. */
+            if (align <= 8 || (align <= 16 && n % 16 == 0 && n)) p = hak_alloc_cs(state_->ctx, n, label, 0);
+            else p = hak_aligned_alloc_cs(state_->ctx, align, n, label, 0);
+        }
+        if (!p) fail(n);
+        return p;
+    }
+    void give(void *p, std::size_t n) const noexcept
+    {
+        if (state_) hak_free_sized(state_->ctx, p, n);
+    }
+    [[noreturn]] void fail(std::size_t n) const
+    {
+#if HAKMEM_CPP_EXCEPTIONS
+        (void)n;
+        throw std::bad_alloc();
+#else
+        if (state_ && state_->handler) state_->handler(state_->user, n);
+        std::abort();
+#endif
+    }
+    /* Whether blocks of one may be freed by the other. */
+    bool operator==(const place &other) const noexcept
+    {
+        return state_ == other.state_;
+    }
+
+  private:
+    context::state *state_;
+    hak_label label_;
+};
+
+/* From here to the end of the block, what is allocated in the context without a label gets this one. Scopes
+ * nest. */
+class label_scope
+{
+  public:
+    label_scope(context &ctx, hak_label label) noexcept : state_(ctx.state_), before_(0)
+    {
+        if (state_) before_ = std::exchange(state_->label, label);
+    }
+    ~label_scope()
+    {
+        if (state_) state_->label = before_;
+    }
+    label_scope(const label_scope &) = delete;
+    label_scope &operator=(const label_scope &) = delete;
+
+  private:
+    context::state *state_;
+    hak_label before_;
+};
+
+/* For std::pmr containers. Not to outlive its context; may outlive the object hak::context that was moved
+ * from. */
+class resource : public std::pmr::memory_resource
+{
+  public:
+    explicit resource(context &ctx, hak_label label = 0) noexcept : place_(ctx, label)
+    {
+    }
+
+  private:
+    void *do_allocate(std::size_t n, std::size_t align) override
+    {
+        return place_.take(n, align);
+    }
+    void do_deallocate(void *p, std::size_t n, std::size_t) override
+    {
+        place_.give(p, n);
+    }
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+#if defined(__cpp_rtti)
+        const resource *r = dynamic_cast<const resource *>(&other);
+        return r && r->place_ == place_;
+#else
+        return this == &other;
+#endif
+    }
+
+    place place_;
+};
+
+/* For containers that take an allocator as their type. Equal ones share a context, whatever their labels. */
+template <class T>
+class allocator
+{
+  public:
+    using value_type = T;
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+    using is_always_equal = std::false_type;
+
+    explicit allocator(context &ctx, hak_label label = 0) noexcept : place_(ctx, label)
+    {
+    }
+    template <class U>
+    allocator(const allocator<U> &other) noexcept : place_(other.where())
+    {
+    }
+
+    T *allocate(std::size_t count)
+    {
+        if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T))
+            place_.fail((std::numeric_limits<std::size_t>::max)());
+        return static_cast<T *>(place_.take(count * sizeof(T), alignof(T)));
+    }
+    void deallocate(T *p, std::size_t count) noexcept
+    {
+        place_.give(p, count * sizeof(T));
+    }
+    const place &where() const noexcept
+    {
+        return place_;
+    }
+
+  private:
+    place place_;
+};
+
+template <class T, class U>
+bool operator==(const allocator<T> &a, const allocator<U> &b) noexcept
+{
+    return a.where() == b.where();
+}
+template <class T, class U>
+bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept
+{
+    return !(a == b);
+}
+
+} // namespace hak
+
+#endif
