@@ -126,7 +126,7 @@ case $case in
         ./embed
         ;;
     cxx)
-        for header in "$prefix"/include/hakmem/*.h; do
+        for header in "$prefix"/include/hakmem/*.h "$prefix/include/hakmem/hakmem.hpp"; do
             flags=()
             if [[ $header == */lua.h ]]; then
                 pkg-config --exists luajit || continue

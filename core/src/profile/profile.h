@@ -55,8 +55,8 @@ typedef struct hk_mark {
 } hk_mark;
 
 /* Units of the profile; at their beginning. */
-typedef struct hk_group {
-    struct hk_group *next;
+typedef struct hk_profile_group {
+    struct hk_profile_group *next;
     hk_slab *slab;
 } hk_profile_group;
 
