@@ -189,6 +189,25 @@ TEST_CASE("profile shared: started, read, stopped and reset beside threads at wo
     CHECK(stats_of(ctx).live_blocks == 0);
 }
 
+TEST_CASE("profile shared: a thread that missed the stop counts as the next start says")
+{
+    TestSpace s;
+    Options options = shared_options();
+    TestCtx ctx(s.space, &options);
+    auto allocate = [&](size_t n) {
+        for (; n; n--)
+            if (!hak_alloc_cs(ctx, 64, 0, 1)) FAIL("no memory");
+    };
+    REQUIRE(hak_profile_start(ctx, nullptr) == 0);
+    allocate(20);
+    REQUIRE(hak_profile_stop(ctx) == 0);
+    hak_profile_options exact = exact_options();
+    REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    // At most a magazine passes by, and not half a MiB.
+    allocate(600);
+    CHECK(info_of(ctx).samples > 300);
+}
+
 TEST_CASE("profile shared: no memory for it")
 {
     TestSpace s;

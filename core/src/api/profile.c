@@ -49,12 +49,13 @@ void hk_profile_enter(hak_ctx *heap)
 {
     hk_profile *k = hk_profile_of(heap);
     bool run = k && atomic_load(&k->running), runs = heap->checked & HK_PROFILED;
-    if (run == runs) return;
+    if (run == runs && (!run || heap->profile_run == atomic_load(&k->runs))) return;
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
     if (run) {
         /* Of a heap it is set, and read by other threads. */
         if (!(heap->debug & HK_DEBUG_PROFILE)) heap->debug |= HK_DEBUG_PROFILE;
         hk_profile_lock(k);
+        heap->profile_run = atomic_load(&k->runs);
         heap->sample_left = hk_profile_draw(k);
         hk_profile_unlock(k);
         shut_all(heap);
@@ -93,6 +94,7 @@ static int start_team(hak_ctx *root, const hak_profile_options *o)
         if (!k) rc = -2;
     }
     if (rc == 0) {
+        k->runs++;
         atomic_store(&k->running, true);
         atomic_store(&root->profile, k);
         hk_team_observe(root);
@@ -112,6 +114,7 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
     if (k) hk_profile_clear(k, &o);
     else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes);
     if (!k) return -2;
+    k->runs++;
     atomic_store(&k->running, true);
     atomic_store(&ctx->profile, k);
     hk_profile_enter(ctx);

@@ -178,6 +178,7 @@ struct hak_ctx {
 
     _Atomic(hk_profile *) profile; /* see profile/profile.h; of a shared context that of the root */
     int64_t sample_left;           /* bytes to the next sample of this heap */
+    uint32_t profile_run;          /* which start of the profile that is drawn for */
 };
 
 /* Whether the bins are the constant ones. */

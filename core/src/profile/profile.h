@@ -73,6 +73,7 @@ struct hk_profile {
     hk_lock *memory;        /* to be held while units of a root are taken; NULL = local */
     const hk_counter *live; /* live bytes of the context */
     atomic_bool running;
+    _Atomic uint32_t runs; /* how often it was started */
     bool exact;
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
