@@ -18,10 +18,8 @@
  *
  * CONVENTIONS, for every function below unless it says otherwise
  *   Units      sizes are bytes.
- *   Alignment  8 for requests below 16 bytes, else 16 where the request rounds to a block that is a
- *              multiple of 16 and 8 otherwise; a request of n >= 16 that is itself a multiple of 16 is
- *              16-aligned, and with hak_options.max_align all are. Requests above 32 KiB are aligned to
- *              4096 at least.
+ *   Alignment  8; 16 if the size is a multiple of 16, or with hak_options.max_align; 4096 at least above
+ *              32 KiB.
  *   Ownership  blocks belong to the context that made them; pass them back to that context only.
  *   Threads    one thread at a time per context (a context is "local"), unless hak_options.shared makes it
  *              everybody's. A space is thread-safe. The functions marked [any thread] may run beside the
@@ -33,7 +31,9 @@
  *              the default; a larger one is refused unless all that this library does not know of is 0. So
  *              are hak_os and, as what it gets, hak_stats. hak_block may get further members at its end;
  *              hak_label_info stays as it is.
- *   Cost       "fast" is under about 20 instructions without lock or system call.
+ *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. What is said
+ *              of cost is tested by instruction counts.
+ *   Order      what a first program needs, options, then one topic after the other; advanced uses last.
  *   Since      0.1 for everything in this file.
  *
  * MISUSE
@@ -88,6 +88,11 @@ extern "C" {
 typedef struct hak_space hak_space;
 typedef struct hak_ctx hak_ctx;
 typedef struct hak_quota hak_quota;
+typedef struct hak_options hak_options;
+typedef struct hak_space_options hak_space_options;
+typedef struct hak_tuning hak_tuning; /* hakmem/tuning.h */
+typedef struct hak_stats hak_stats;
+typedef struct hak_os hak_os;
 
 /* 0 = unlabelled. Others come from hak_label_define; HAK_LABELS_MAX names a context. */
 typedef uint16_t hak_label;
@@ -99,41 +104,73 @@ typedef uint16_t hak_label;
 typedef uintptr_t hak_site;
 #define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
 
-/* Copies a struct that begins with a size_t, its size, of which this code knows `known` bytes: for libraries
- * on top of this one that have options of their own. What `from` lacks is 0; to->size becomes `known`. false
- * = the size is none, or there is something behind what is known; *to is then not to be used. [any thread] */
-HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
+/* ---- First steps --------------------------------------------------------------------------------- */
 
-/* In options and tunings where 0 means the default: none at all. */
-#define HAK_NONE SIZE_MAX
+/* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
+ * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
+ * Cost: about 0.1 us in a warm space. */
+HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
+/* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. Cost: a step
+ * for each slab, run and big block, none for a small block; one call of the OS table for each big block. */
+HAK_API void hak_ctx_destroy(hak_ctx *ctx);
 
-/* How much memory may be spent for speed. A context and its space have a mode each: that of the context rules
- * what it keeps of freed blocks, that of the space what it keeps of pages. docs/guide/modes.md tells which
- * one to choose. */
-typedef enum hak_mode {
-    HAK_MODE_BALANCED, /* the default: a few blocks a size class, 16 MiB of freed big blocks, idle pages up to
-                          32 MiB or half of what is in use */
-    HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
-                          idle  page to the OS at once. The baseline to compare with; many system calls */
-    HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
-    HAK_MODE_LEAN /* the lowest peak: at a new peak idle pages go back for fresh ones; blocks above 4 KiB,
-                     and few big ones, are not kept; no huge pages */
-} hak_mode;
+/* n = 0 gives a distinct block. Fast. */
+HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
+/* Zero-filled. Overflow of count * n gives NULL. Cost: that of hak_alloc, and of clearing the block; fresh
+ * pages are not cleared again. */
+HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
+/* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. A block between
+ * 1 and 32 KiB that grows by less than a sixteenth is over-allocated, by up to half of what is asked for and
+ * to the next power of two at most. The alignment of hak_aligned_alloc is kept only while the block stays in
+ * place, and a block that fits and finds no memory stays where it is, 8-aligned perhaps. Cost: fast in
+ * place; else that of an allocation, a copy and a free, but blocks above 1 MiB are moved without a copy
+ * where the OS table has remap. */
+HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
+/* NULL is fine. Fast. */
+HAK_API void hak_free(hak_ctx *ctx, void *p);
+/* hak_alloc with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
+ * value is not validated on the fast path, and is booked under some label or under 0. */
+HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 
-/* What runs in a context, as far as the order of its frees depends on it. */
-typedef enum hak_workload {
-    HAK_WORKLOAD_TRACED,  /* a collector sweeps: frees in the order of addresses are taken for its sweep, and
-                             the  blocks are handed out in that order again */
-    HAK_WORKLOAD_COUNTED, /* references are counted: what was freed last is handed out first. Small blocks
-                             come and go in bursts, larger ones seldom: 128 are kept at hand, above 4 KiB none
-                           */
-    HAK_WORKLOAD_MALLOC   /* anything: what was freed last is handed out first */
-} hak_workload;
+/* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
+ * memory). The name is copied. Cost: a comparison with each name there is; for the first label also a byte
+ * cleared for each block that there is room for. */
+HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 
-/* The numbers behind them: hakmem/tuning.h. */
-typedef struct hak_tuning hak_tuning;
+/* The soft limit was crossed upwards: `committed` of `limit` bytes. Runs at the start of an allocation,
+ * outside any lock; may free and allocate in ctx (to run the runtime's collector, say). */
+typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
+/* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: caches of ctx
+ * are given up first, then allocations are NULL. One call of `fn` per crossing of the soft limit. A
+ * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
+HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
-/* ---- Errors ------------------------------------------------------------------------------------- */
+/* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
+struct hak_stats {
+    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields, a larger one
+                          zeros at its end */
+    size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
+    size_t live_blocks;
+    size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
+    size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
+    size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
+    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
+    size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
+    size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
+    size_t idle_bytes;     /* recycled pages of the space, resident, owned by no context */
+    size_t big_bytes;      /* part of live_bytes in mappings of their own */
+    size_t big_blocks;
+    size_t soft_limit, hard_limit; /* 0 = none */
+    uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
+    uint64_t os_calls;             /* calls of the OS table by the context's space so far */
+};
+/* 0 = ok; -1 = size is not set. Cost: a look at each size class, about 1 us; in a shared context for the heap
+ * of each thread. */
+HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
+/* The library's version, "0.1.0". */
+HAK_API const char *hak_version(void);
+
+/* ---- Errors -------------------------------------------------------------------------------------- */
 
 typedef enum hak_error {
     HAK_OK = 0,
@@ -154,84 +191,34 @@ typedef void hak_error_fn(void *user, hak_error error, const void *p, const char
 typedef hak_error_fn hak_report_fn;
 /* A name such as "HAK_E_FOREIGN". Never NULL. */
 HAK_API const char *hak_error_name(hak_error error);
-/* The library's version, "0.1.0". */
-HAK_API const char *hak_version(void);
 
-/* ---- Pages of the operating system --------------------------------------------------------------- */
+/* ---- Options of a context ------------------------------------------------------------------------ */
 
-/* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
- * `user`, and must not call into hakmem. Those that concern pages, reserve to huge, are called one at a time,
- * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
- * and again after decommit + commit. */
-typedef struct hak_os {
-    size_t size; /* sizeof(hak_os), by hak_os_init */
-    void *user;
-    /* Address space of n bytes, aligned, ending at or below `below` (0 = anywhere). NULL = failed. */
-    void *(*reserve)(void *user, size_t n, size_t align, uintptr_t below);
-    /* Make pages usable; 0 = ok. May be called again for pages in use. NULL = reserve gives usable pages. */
-    int (*commit)(void *user, void *p, size_t n);
-    /* Give the pages back, keep the addresses. */
-    void (*decommit)(void *user, void *p, size_t n);
-    /* Give pages and addresses back; p and n as reserved (or as remapped). */
-    void (*release)(void *user, void *p, size_t n);
-    /* Resize a whole reservation, moving it if needed (mremap); NULL = failed, nothing changed. The
-     * pointer itself may be NULL: blocks are copied then. What is added is committed; 0 there, too. */
-    void *(*remap)(void *user, void *p, size_t old_n, size_t n, uintptr_t below);
-    /* Hint: use huge pages here. May be NULL. */
-    void (*huge)(void *user, void *p, size_t n);
-    /* Monotonic nanoseconds. */
-    uint64_t (*clock)(void *user);
-    /* The calling thread's number, never 0, and whether a thread of that number lives: how shared contexts
-     * learn that a thread died without hak_ctx_thread_done. Both may be NULL. */
-    uint64_t (*thread_id)(void *user);
-    bool (*thread_alive)(void *user, uint64_t id);
-    /* Hint, by any thread: all of these fresh pages are about to be written to; one call can take less than
-     * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
-    void (*populate)(void *user, void *p, size_t n);
-} hak_os;
-/* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
- * caller was compiled. [any thread] */
-HAK_API void hak_os_init(hak_os *os, size_t size);
-static inline void hak_os_default(hak_os *os)
-{
-    hak_os_init(os, sizeof *os);
-}
+/* In options and tunings where 0 means the default: none at all. */
+#define HAK_NONE SIZE_MAX
 
-/* ---- Spaces -------------------------------------------------------------------------------------- */
+/* How much memory may be spent for speed. A context and its space have a mode each: that of the context rules
+ * what it keeps of freed blocks, that of the space what it keeps of pages. docs/guide/modes.md tells which
+ * one to choose. */
+typedef enum hak_mode {
+    HAK_MODE_BALANCED, /* the default: a few blocks a size class, 16 MiB of freed big blocks, idle pages up to
+                          32 MiB or half of what is in use */
+    HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
+                          idle page to the OS at once. The baseline to compare with; many system calls */
+    HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
+    HAK_MODE_LEAN /* the lowest peak: at a new peak idle pages go back for fresh ones; blocks above 4 KiB,
+                     and few big ones, are not kept; no huge pages */
+} hak_mode;
 
-typedef struct hak_space_options {
-    size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
-    const hak_os *os;         /* NULL = the operating system. Copied. */
-    uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
-                                 4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
-                                 extents at most. Counts for RLIMIT_AS: who sets that limit after the space is
-                                 made gives a smaller one, or threads and mappings are refused. Blocks of
-                                 further extents go the slow path, hence the large default */
-    void *buffer;             /* memory of the caller in which the space begins; zero-filled; stays the
-                                 caller's. NULL = none. Where contexts have labels, a fifth of it is for label
-                                 bytes as long as there is one, but for what blocks are in already */
-    size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
-    bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
-    hak_mode mode;            /* how much memory may be spent for speed: idle pages, huge pages */
-    const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
-} hak_space_options;
-#define HAK_SPACE_OPTIONS_INIT                                                                               \
-    {                                                                                                        \
-        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL                       \
-    }
-/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
-HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
-
-/* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
- * options NULL = defaults. Cost: one reservation, about 10 us. */
-HAK_API hak_space *hak_space_new(const hak_space_options *options);
-/* Everything of the space goes back, contexts that still live in it included. NULL is fine. */
-HAK_API void hak_space_delete(hak_space *space);
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
-HAK_API const char *hak_space_options_error(const hak_space_options *options);
-
-/* ---- Contexts ------------------------------------------------------------------------------------ */
+/* What runs in a context, as far as the order of its frees depends on it. */
+typedef enum hak_workload {
+    HAK_WORKLOAD_TRACED,  /* a collector sweeps: frees in the order of addresses are taken for its sweep, and
+                             the blocks are handed out in that order again */
+    HAK_WORKLOAD_COUNTED, /* references are counted: what was freed last is handed out first. Small blocks
+                             come and go in bursts, larger ones seldom: 128 are kept at hand, above 4 KiB none
+                           */
+    HAK_WORKLOAD_MALLOC   /* anything: what was freed last is handed out first */
+} hak_workload;
 
 enum {
     HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (about 3x slower);
@@ -240,7 +227,7 @@ enum {
     HAK_DEBUG_ABORT = 4   /* abort() after on_error */
 };
 
-typedef struct hak_options {
+struct hak_options {
     size_t size;            /* sizeof(hak_options), by HAK_OPTIONS_INIT */
     const char *name;       /* shown in reports; referenced, not copied. NULL = "" */
     hak_quota *quota;       /* the group whose limit counts too. NULL = none */
@@ -259,7 +246,7 @@ typedef struct hak_options {
                               hak_ctx_new makes for this context has the same mode */
     const hak_tuning
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
-} hak_options;
+};
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
         sizeof(hak_options), NULL, NULL, NULL, NULL, 0, NULL, 0, false, NULL, false, HAK_WORKLOAD_TRACED,    \
@@ -268,22 +255,166 @@ typedef struct hak_options {
 /* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
 HAK_API void hak_options_init(hak_options *options, size_t size);
 
-/* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
- * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
- * Cost: about 0.1 us in a warm space. */
-HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
-/* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. Cost: a step
- * for each slab, run and big block, none for a small block; one call of the OS table for each big block. */
-HAK_API void hak_ctx_destroy(hak_ctx *ctx);
-/* No new blocks from now on (they are NULL); the context is destroyed with its last block, at once if
- * it has none. For runtimes that free late. NULL is fine. Cost: that of hak_ctx_flush. */
-HAK_API void hak_ctx_retire(hak_ctx *ctx);
 /* What is wrong with the options, in one line; NULL = nothing. [any thread] */
 HAK_API const char *hak_options_error(const hak_options *options);
 /* hak_options.name, never NULL. [any thread] */
 HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
 /* hak_options.user. Of a shared context's heap for a thread, that of the context. [any thread] */
 HAK_API void *hak_ctx_user(const hak_ctx *ctx);
+/* No new blocks from now on (they are NULL); the context is destroyed with its last block, at once if
+ * it has none. For runtimes that free late. NULL is fine. Cost: that of hak_ctx_flush. */
+HAK_API void hak_ctx_retire(hak_ctx *ctx);
+
+/* ---- Spaces -------------------------------------------------------------------------------------- */
+
+struct hak_space_options {
+    size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
+    const hak_os *os;         /* NULL = the operating system. Copied. */
+    uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
+    size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
+                                 4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
+                                 extents at most. Counts for RLIMIT_AS: who sets that limit after the space is
+                                 made gives a smaller one, or threads and mappings are refused. Blocks of
+                                 further extents go the slow path, hence the large default */
+    void *buffer;             /* memory of the caller in which the space begins; zero-filled; stays the
+                                 caller's. NULL = none. Where contexts have labels, a fifth of it is for label
+                                 bytes as long as there is one, but for what blocks are in already */
+    size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
+    bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
+    hak_mode mode;            /* how much memory may be spent for speed: idle pages, huge pages */
+    const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
+};
+#define HAK_SPACE_OPTIONS_INIT                                                                               \
+    {                                                                                                        \
+        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL                       \
+    }
+/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
+HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
+
+/* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
+ * options NULL = defaults. Cost: one reservation, about 10 us. */
+HAK_API hak_space *hak_space_new(const hak_space_options *options);
+/* Everything of the space goes back, contexts that still live in it included. NULL is fine. */
+HAK_API void hak_space_delete(hak_space *space);
+/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+HAK_API const char *hak_space_options_error(const hak_space_options *options);
+
+/* ---- More of allocation -------------------------------------------------------------------------- */
+
+/* align: a power of two up to 1 GiB. Free with hak_free. */
+HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
+/* The same, zero-filled, as hak_calloc. */
+HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n);
+/* hak_realloc with an alignment for what it returns: p may be any block, of any alignment. A shrink of a
+ * block that has the alignment never fails. Up to 4096 as costly as hak_realloc, above a block that grows is
+ * copied. */
+HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n);
+/* hak_realloc where the old size is known: `old` is what was last asked for (HAK_NONE: not known). It is only
+ * compared, with HAK_DEBUG_CHECK. A shrink never fails. */
+HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
+/* n is what was last asked for, whatever the function (HAK_NONE: not known). Only compared, with
+ * HAK_DEBUG_CHECK. Fast. */
+HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
+
+/* With a label and a call site, as hak_alloc_cs. */
+HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
+                                    hak_site site);
+HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
+                                     hak_site site);
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. */
+HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
+                                   hak_site site);
+/* site: the place that frees. Not recorded. */
+HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
+
+/* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. Cost: a look at the
+ * map and the bitmap; for a block with a mapping of its own that of hak_owns. */
+HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
+/* hak_usable_size, faster: p must be NULL, a block of ctx, or foreign. For others, such as a pointer inside a
+ * block, any number. */
+HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
+/* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
+ * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
+ * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
+ * large ones that were kept. Fast. [any thread] */
+HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
+
+/* ---- More of labels ------------------------------------------------------------------------------ */
+
+/* NULL = no such label. Label 0 is "". */
+HAK_API const char *hak_label_name(const hak_ctx *ctx, hak_label label);
+/* The label of a live block; 0 also for what is not a block of ctx. Cost: about twice hak_usable_size. */
+HAK_API hak_label hak_label_of(const hak_ctx *ctx, const void *p);
+
+typedef struct hak_label_info {
+    const char *name;
+    hak_label label;
+    size_t live_bytes, live_blocks; /* block bytes, as in hak_stats */
+} hak_label_info;
+/* One label. 0 = ok, -1 = no such label. Cost: that of hak_labels_stats. */
+HAK_API int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info);
+/* All labels, 0 included, in one pass over the heap (a step for each block: about 1 ms for 100 MB). Fills in
+ * up to `count`, returns how many there are. */
+HAK_API int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t count);
+
+/* ---- Groups of contexts -------------------------------------------------------------------------- */
+
+/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes
+ * one page, from where its parent took its own, and from the OS if it has none. [any thread] */
+HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
+/* The same, with that page by a host's table, as groups below this one will have it. os is copied; NULL =
+ * hak_quota_new. Its functions are called by the calling thread, under no lock. NULL also for a broken
+ * table. */
+HAK_API hak_quota *hak_quota_new_os(const hak_os *os, hak_quota *parent, size_t hard);
+/* Contexts and child quotas must be gone. NULL is fine. */
+HAK_API void hak_quota_delete(hak_quota *quota);
+/* Committed bytes of the group, now and at most so far. What a limit refuses is never in them, and takes
+ * nothing from others meanwhile: a tenant over its limit is refused alone. [any thread] */
+HAK_API size_t hak_quota_used(const hak_quota *quota);
+HAK_API size_t hak_quota_peak(const hak_quota *quota);
+/* A new limit; below what is used it only stops growth. [any thread] Cost of a group: each time that a
+ * context takes memory from its space or gives it back, a step for each group above it; none for an
+ * allocation. */
+HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
+
+/* ---- Giving back --------------------------------------------------------------------------------- */
+
+/* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. Cost: a
+ * step for each block at hand, each slab and each packed block. */
+HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
+/* Flush, then everything unused back to the OS: cached big blocks, idle pages of the space, and holes of
+ * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
+HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
+/* The host lends time: pages of the space and big blocks that were idle for a second (hak_tuning.idle_ns) go
+ * back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a clock
+ * that never runs backwards; 0 = the OS table's clock. */
+HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
+
+/* ---- More of measuring --------------------------------------------------------------------------- */
+
+/* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
+HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
+/* live_bytes, off by at most what magazines hold. Cost: one load; in a shared context a few for the heap of
+ * each thread. [any thread] */
+HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
+
+typedef struct hak_block {
+    const void *p;
+    size_t size; /* usable */
+    hak_label label;
+    hak_site site; /* of blocks with mappings of their own (all above 1 MiB); else 0 */
+} hak_block;
+/* Return false to stop. Must not allocate or free in ctx. */
+typedef bool hak_visit_fn(void *user, const hak_block *block);
+/* Every live block. 0 = all seen, 1 = stopped by fn. Cost: a step for each block that was ever handed out of
+ * the slabs that there are. */
+HAK_API int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
+
+/* Whole-heap consistency: true = sound. Each fault goes to `report` (may be NULL). Slow. */
+HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user);
 
 /* ---- Shared contexts ----------------------------------------------------------------------------- */
 
@@ -323,63 +454,11 @@ HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx);
 
-/* ---- Allocation ---------------------------------------------------------------------------------- */
+/* ---- Advanced: whose memory it is ---------------------------------------------------------------- */
 
-/* n = 0 gives a distinct block. Fast. */
-HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
-/* Zero-filled. Overflow of count * n gives NULL. Fresh pages are not cleared again. */
-HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
-/* align: a power of two up to 1 GiB. Free with hak_free. */
-HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
-/* The same, zero-filled, as hak_calloc. */
-HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n);
-/* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. A block between
- * 1 and 32 KiB that grows by less than a sixteenth gets room ahead, up to half of what is asked for and to
- * the next power of two. The alignment of hak_aligned_alloc is kept only while the block stays in place, and
- * a block that fits and finds no memory stays where it is, 8-aligned perhaps. */
-HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
-/* hak_realloc with an alignment for what it returns: p may be any block, of any alignment. A shrink of a
- * block that has the alignment never fails. Up to 4096 as costly as hak_realloc, above a block that grows is
- * copied. */
-HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n);
-/* hak_realloc where the old size is known: `old` is what was last asked for (HAK_NONE: not known). It is only
- * compared, with HAK_DEBUG_CHECK. A shrink never fails. */
-HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
-/* NULL is fine. Fast. */
-HAK_API void hak_free(hak_ctx *ctx, void *p);
-/* n is what was last asked for, whatever the function (HAK_NONE: not known). Only compared, with
- * HAK_DEBUG_CHECK. Fast. */
-HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
-
-/* The same with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
- * value is not looked at closer on the fast path and is booked under some label or under 0. */
-HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
-                                    hak_site site);
-HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
-                                     hak_site site);
-/* The block takes this label, also when it stays in place; without _cs it keeps its own. */
-HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
-                                   hak_site site);
-/* site: the place that frees. Not recorded. */
-HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
-
-/* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. */
-HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
-/* The same, at less cost, of p that is NULL, a block of ctx, or not in memory that ctx owns. Any number for
- * others, such as one inside a block. */
-HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
-/* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
- * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
- * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
- * large ones that were kept. Fast. [any thread] */
-HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
-/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Freed big blocks that are
- * kept, and room behind live ones, belong to nobody. [any thread] Cost: one look at the map; for an address
- * between the space's big blocks about 2 log2(n) steps for n of them, under the lock of the space. */
+/* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Freed big blocks
+ * that are kept, and room behind live ones, belong to nobody. [any thread] Cost: one look at the map; for an
+ * address between the space's big blocks about 2 log2(n) steps for n of them, under the lock of the space. */
 HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
@@ -387,109 +466,52 @@ HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. The owner's thread. */
 HAK_API void hak_space_free(hak_space *space, void *p);
 
-/* ---- Labels -------------------------------------------------------------------------------------- */
+/* ---- Advanced: pages from the host --------------------------------------------------------------- */
 
-/* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
- * memory). The name is copied. Cost: a comparison with each name there is; for the first label also a byte
- * cleared for each block that there is room for. */
-HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
-/* NULL = no such label. Label 0 is "". */
-HAK_API const char *hak_label_name(const hak_ctx *ctx, hak_label label);
-/* The label of a live block; 0 also for what is not a block of ctx. */
-HAK_API hak_label hak_label_of(const hak_ctx *ctx, const void *p);
+/* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
+ * `user`, and must not call into hakmem. Those that concern pages, reserve to huge, are called one at a time,
+ * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
+ * and again after decommit + commit. */
+struct hak_os {
+    size_t size; /* sizeof(hak_os), by hak_os_init */
+    void *user;
+    /* Address space of n bytes, aligned, ending at or below `below` (0 = anywhere). NULL = failed. */
+    void *(*reserve)(void *user, size_t n, size_t align, uintptr_t below);
+    /* Make pages usable; 0 = ok. May be called again for pages in use. NULL = reserve gives usable pages. */
+    int (*commit)(void *user, void *p, size_t n);
+    /* Give the pages back, keep the addresses. */
+    void (*decommit)(void *user, void *p, size_t n);
+    /* Give pages and addresses back; p and n as reserved (or as remapped). */
+    void (*release)(void *user, void *p, size_t n);
+    /* Resize a whole reservation, moving it if needed (mremap); NULL = failed, nothing changed. The
+     * pointer itself may be NULL: blocks are copied then. What is added is committed; 0 there, too. */
+    void *(*remap)(void *user, void *p, size_t old_n, size_t n, uintptr_t below);
+    /* Hint: use huge pages here. May be NULL. */
+    void (*huge)(void *user, void *p, size_t n);
+    /* Monotonic nanoseconds. */
+    uint64_t (*clock)(void *user);
+    /* The calling thread's number, never 0, and whether a thread of that number lives: how shared contexts
+     * learn that a thread died without hak_ctx_thread_done. Both may be NULL. */
+    uint64_t (*thread_id)(void *user);
+    bool (*thread_alive)(void *user, uint64_t id);
+    /* Hint, by any thread: all of these fresh pages are about to be written to; one call can take less than
+     * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
+    void (*populate)(void *user, void *p, size_t n);
+};
+/* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
+ * caller was compiled. [any thread] */
+HAK_API void hak_os_init(hak_os *os, size_t size);
+static inline void hak_os_default(hak_os *os)
+{
+    hak_os_init(os, sizeof *os);
+}
 
-typedef struct hak_label_info {
-    const char *name;
-    hak_label label;
-    size_t live_bytes, live_blocks; /* block bytes, as in hak_stats */
-} hak_label_info;
-/* One label. 0 = ok, -1 = no such label. As costly as hak_labels_stats. */
-HAK_API int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info);
-/* All labels, 0 included, in one pass over the heap (about 1 ms for 100 MB). Fills in up to `count`,
- * returns how many there are. */
-HAK_API int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t count);
+/* ---- Advanced: structs of any version ------------------------------------------------------------ */
 
-/* ---- Limits -------------------------------------------------------------------------------------- */
-
-/* The soft limit was crossed upwards: `committed` of `limit` bytes. Runs at the start of an allocation,
- * outside any lock; may free and allocate in ctx (to run the runtime's collector, say). */
-typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
-/* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: caches of ctx
- * are given up first, then allocations are NULL. One call of `fn` per crossing of the soft limit. A
- * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
-HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
-
-/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes one
- * page, from where its parent took its own, and from the OS if it has none. [any thread] */
-HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
-/* The same, with that page by a host's table, as groups below this one will have it. os is copied; NULL =
- * hak_quota_new. Its functions are called by the calling thread, under no lock. NULL also for a broken table. */
-HAK_API hak_quota *hak_quota_new_os(const hak_os *os, hak_quota *parent, size_t hard);
-/* Contexts and child quotas must be gone. NULL is fine. */
-HAK_API void hak_quota_delete(hak_quota *quota);
-/* Committed bytes of the group, now and at most so far. What a limit refuses is never in them, and takes
- * nothing from others meanwhile: a tenant over its limit is refused alone. [any thread] */
-HAK_API size_t hak_quota_used(const hak_quota *quota);
-HAK_API size_t hak_quota_peak(const hak_quota *quota);
-/* A new limit; below what is used it only stops growth. [any thread] */
-HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
-
-/* ---- Giving back --------------------------------------------------------------------------------- */
-
-/* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. Cost: a
- * step for each block at hand, each slab and each packed block. */
-HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
-/* Flush, then everything unused back to the OS: cached big blocks, idle pages of the space, and holes of
- * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
-HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
-/* The host lends time: pages of the space and big blocks that were idle for a second (hak_tuning.idle_ns) go
- * back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a clock
- * that never runs backwards; 0 = the OS table's clock. */
-HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
-
-/* ---- Measuring ----------------------------------------------------------------------------------- */
-
-/* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
-typedef struct hak_stats {
-    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields, a larger one
-                          zeros at its end */
-    size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
-    size_t live_blocks;
-    size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
-    size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
-    size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
-    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
-    size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
-    size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
-    size_t idle_bytes;     /* recycled pages of the space, resident, owned by no context */
-    size_t big_bytes;      /* part of live_bytes in mappings of their own */
-    size_t big_blocks;
-    size_t soft_limit, hard_limit; /* 0 = none */
-    uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
-    uint64_t os_calls;             /* calls of the OS table by the context's space so far */
-} hak_stats;
-/* 0 = ok; -1 = size is not set. Cost: a look at each size class, about 1 us; in a shared context for the heap
- * of each thread. */
-HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
-/* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
-HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
-/* live_bytes, off by at most what magazines hold. Cost: one load; in a shared context a few for the heap of
- * each thread. [any thread] */
-HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
-
-typedef struct hak_block {
-    const void *p;
-    size_t size; /* usable */
-    hak_label label;
-    hak_site site; /* of blocks with mappings of their own (all above 1 MiB); else 0 */
-} hak_block;
-/* Return false to stop. Must not allocate or free in ctx. */
-typedef bool hak_visit_fn(void *user, const hak_block *block);
-/* Every live block. 0 = all seen, 1 = stopped by fn. */
-HAK_API int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
-
-/* Whole-heap consistency: true = sound. Each fault goes to `report` (may be NULL). Slow. */
-HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user);
+/* Copies a struct that begins with a size_t, its size, of which this code knows `known` bytes: for libraries
+ * on top of this one that have options of their own. What `from` lacks is 0; to->size becomes `known`. false
+ * = the size is none, or there is something behind what is known; *to is then not to be used. [any thread] */
+HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
 
 #ifdef __cplusplus
 }
