@@ -11,7 +11,7 @@
 /* Encodings of addresses (DW_EH_PE_*): 4 bytes signed, from the place itself or from the index on; 4 bytes
  * unsigned. What linkers and compilers write on x86-64. */
 enum { ENC_PCREL_SDATA4 = 0x1b, ENC_DATAREL_SDATA4 = 0x3b, ENC_UDATA4 = 0x03 };
-enum { DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RA = 16 };
+enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_R15 = 15, DWARF_RA = 16 };
 enum { REMEMBERED_MAX = 4 };
 
 typedef struct image {
@@ -186,7 +186,7 @@ typedef struct saved {
 typedef struct row {
     uint64_t cfa_register; /* UINT64_MAX = an expression */
     int64_t cfa_offset;
-    saved fp, ra;
+    saved registers[HKC_CFI_SAVED], ra;
 } row;
 
 /* What all functions of one common entry share. */
@@ -203,20 +203,26 @@ typedef struct machine {
     uint64_t location, target; /* from the function's beginning */
 } machine;
 
-static saved *register_of(machine *m, uint64_t reg, saved *ignored)
+/* NULL = a register that does not matter. */
+static saved *register_of(row *of, uint64_t reg)
 {
-    return reg == DWARF_RBP ? &m->now.fp : reg == DWARF_RA ? &m->now.ra : ignored;
+    if (reg == DWARF_RA) return &of->ra;
+    if (reg == DWARF_RBX) return &of->registers[HKC_CFI_RBX];
+    if (reg == DWARF_RBP) return &of->registers[HKC_CFI_RBP];
+    if (reg >= DWARF_R12 && reg <= DWARF_R15) return &of->registers[HKC_CFI_R12 + (reg - DWARF_R12)];
+    return NULL;
 }
 
 static void set_saved(machine *m, uint64_t reg, saved value)
 {
-    saved ignored;
-    *register_of(m, reg, &ignored) = value;
+    saved *of = register_of(&m->now, reg);
+    if (of) *of = value;
 }
 
 static void restore(machine *m, uint64_t reg)
 {
-    set_saved(m, reg, reg == DWARF_RA ? m->initial.ra : m->initial.fp);
+    const saved *initial = register_of(&m->initial, reg);
+    if (initial) set_saved(m, reg, *initial);
 }
 
 static void set_cfa(machine *m, uint64_t reg, int64_t offset)
@@ -411,18 +417,65 @@ static bool find_row(uintptr_t pc, machine *m)
     return run(m, r);
 }
 
+/* Whether the frame can be left by that row: the cfa is from one of the two registers, and the return address
+ * where a call has put it. */
+static bool has_form(const row *now)
+{
+    return (now->cfa_register == DWARF_RBP || now->cfa_register == DWARF_RSP) && now->cfa_offset > 0 &&
+           now->ra.where == AT_CFA && now->ra.offset == -(int64_t)sizeof(uintptr_t);
+}
+
+/* Bytes from the cfa down; 0 = in its register still, -1 = not to be had. */
+static int64_t below(const saved *s)
+{
+    if (s->where == SAME) return 0;
+    return s->where == AT_CFA && s->offset < 0 ? -s->offset : -1;
+}
+
 bool hkc_cfi_rule_at(uintptr_t pc, hkc_cfi_rule *rule)
 {
     machine m;
     if (!find_row(pc, &m)) return false;
     const row *now = &m.now;
-    bool saved_fp = now->fp.where == AT_CFA && now->fp.offset < 0;
-    *rule = (hkc_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset,
-                           saved_fp ? (size_t)-now->fp.offset : 0};
-    return (now->cfa_register == DWARF_RBP || now->cfa_register == DWARF_RSP) && now->cfa_offset > 0 &&
-           now->ra.where == AT_CFA && now->ra.offset == -(int64_t)sizeof(uintptr_t) &&
-           (saved_fp || now->fp.where == SAME);
+    const int64_t fp = below(&now->registers[HKC_CFI_RBP]);
+    *rule = (hkc_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset, fp > 0 ? (size_t)fp : 0};
+    return has_form(now) && fp >= 0;
 }
+
+bool hkc_cfi_saves_at(uintptr_t pc, hkc_cfi_saves *saves)
+{
+    machine m;
+    if (!find_row(pc, &m) || !has_form(&m.now) || m.now.cfa_offset > UINT32_MAX) return false;
+    *saves = (hkc_cfi_saves){m.now.cfa_register == DWARF_RBP, (uint32_t)m.now.cfa_offset, {0}};
+    for (int r = 0; r < HKC_CFI_SAVED; r++) {
+        const int64_t at = below(&m.now.registers[r]);
+        if (at < 0 || at > UINT32_MAX) return false;
+        saves->below[r] = (uint32_t)at;
+    }
+    return true;
+}
+
+/* The call leaves all of these registers as they are. */
+__asm__(".text\n"
+        ".globl hkc_cfi_here\n"
+        ".hidden hkc_cfi_here\n"
+        ".type hkc_cfi_here, @function\n"
+        "hkc_cfi_here:\n"
+        "    .cfi_startproc\n"
+        "    movq %rbx, 0(%rdi)\n"
+        "    movq %rbp, 8(%rdi)\n"
+        "    movq %r12, 16(%rdi)\n"
+        "    movq %r13, 24(%rdi)\n"
+        "    movq %r14, 32(%rdi)\n"
+        "    movq %r15, 40(%rdi)\n"
+        "    leaq 8(%rsp), %rax\n"
+        "    movq %rax, 48(%rdi)\n"
+        "    movq (%rsp), %rax\n"
+        "    movq %rax, 56(%rdi)\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size hkc_cfi_here, .-hkc_cfi_here\n");
+_Static_assert(HKC_CFI_SAVED == 6 && offsetof(hkc_cfi_registers, pc) == 56, "as hkc_cfi_here writes them");
 
 hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule)
 {

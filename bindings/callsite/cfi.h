@@ -44,6 +44,38 @@ hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule);
 /* The frame further up the stack with that sp, of HKC_CFI_SP_ABOVE. */
 hkc_cfi_frame hkc_cfi_frame_at(uintptr_t sp);
 
+/* The registers that a function leaves to its caller as they were: what the caller keeps in them across a
+ * call, a frame further down may have saved. */
+enum { HKC_CFI_RBX, HKC_CFI_RBP, HKC_CFI_R12, HKC_CFI_R13, HKC_CFI_R14, HKC_CFI_R15, HKC_CFI_SAVED };
+
+/* A return address, and these registers when the call before it has returned. */
+typedef struct hkc_cfi_registers {
+    uintptr_t saved[HKC_CFI_SAVED];
+    uintptr_t sp, pc;
+} hkc_cfi_registers;
+
+/* Of the call to it: a start to go up from. */
+void hkc_cfi_here(hkc_cfi_registers *out);
+
+/* As hkc_cfi_rule; below[r] is where register r was saved, from the cfa down; 0 = it was not. */
+typedef struct hkc_cfi_saves {
+    bool cfa_from_fp;
+    uint32_t cfa_offset;
+    uint32_t below[HKC_CFI_SAVED];
+} hkc_cfi_saves;
+
+/* false = none, or not of that form. */
+bool hkc_cfi_saves_at(uintptr_t pc, hkc_cfi_saves *saves);
+/* From one frame to its caller's, in place. */
+static inline void hkc_cfi_climb(hkc_cfi_registers *at, const hkc_cfi_saves *saves)
+{
+    const uintptr_t cfa = (saves->cfa_from_fp ? at->saved[HKC_CFI_RBP] : at->sp) + saves->cfa_offset;
+    for (int r = 0; r < HKC_CFI_SAVED; r++)
+        if (saves->below[r] != 0) at->saved[r] = *(const uintptr_t *)(cfa - saves->below[r]);
+    at->pc = ((const uintptr_t *)cfa)[-1];
+    at->sp = cfa;
+}
+
 /* Whether an image (the program or a library) has code at pc. */
 bool hkc_cfi_in_image(uintptr_t pc);
 /* First address of the function of the call that returns to pc; 0 = unknown. */

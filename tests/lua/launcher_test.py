@@ -83,7 +83,7 @@ class Options(Case):
         for option in ("--hak-", "--hak-reports", "--hak-limit", "--hak-labels", "--hak-nosuch=1"):
             message = self.one_line(option, "-e", "print(1)")
             self.assertIn(f"unrecognized option '{option}'", message)
-            self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off", message)
+            self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]", message)
         for size in NONE:
             self.assertIn(f"--hak-limit: '{size}' is ", self.one_line("--hak-limit=" + size))
         for value in ("", "yes", "ON", "offf"):

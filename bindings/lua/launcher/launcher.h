@@ -3,6 +3,8 @@
 #ifndef HKL_LAUNCHER_H
 #define HKL_LAUNCHER_H
 
+#include "common/file.h"
+
 #include <lua.h>
 
 #include <stdbool.h>
@@ -36,8 +38,11 @@ typedef struct hkl_options {
     bool interactive, version, ignore_env, has_chunk, from_stdin;
     bool report, labels;
     const char *report_file; /* NULL = stderr */
-    const char *limit_text;  /* the option as given */
-    size_t limit;            /* 0 = none */
+    char *profile_file;      /* NULL = no profile */
+    bool profile_exact;
+    size_t profile_mean;    /* bytes to a sample; 0 = the default */
+    const char *limit_text; /* the option as given */
+    size_t limit;           /* 0 = none */
 } hkl_options;
 
 /* false: a --hak- option is wrong, one line about it is in `message`. The arrays of a successful call last as
@@ -51,12 +56,19 @@ extern const char *hkl_program;
 /* One line on stderr. */
 void hkl_message(const char *text);
 
-/* Where the report is to go; NULL = stderr. false = errno says why it cannot be written there. */
-bool hkl_report_plan(const char *name);
-/* The stream for the report; NULL = failed. */
-FILE *hkl_report_open(void);
+/* Where a report goes: a file that appears when it is whole, or a stream. */
+typedef struct hkl_output {
+    FILE *special;              /* stderr; or what is written in place */
+    char target[HKC_FILE_NAME]; /* absolute, for the program may change directories; "" = special */
+    hkc_file file;
+} hkl_output;
+
+/* name NULL = stderr. false = errno says why it cannot be written there. */
+bool hkl_output_plan(hkl_output *output, const char *name);
+/* The stream to write to; NULL = failed. */
+FILE *hkl_output_open(hkl_output *output);
 /* The report is there when this gives true; !ok, and what was there before stays. */
-bool hkl_report_close(FILE *out, bool ok);
+bool hkl_output_close(hkl_output *output, FILE *out, bool ok);
 
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.
  * Ctrl-C stops it. */

@@ -13,17 +13,28 @@
 #include <unistd.h>
 
 static lua_State *reported; /* the state that is to be reported when the process exits; NULL = none */
+static hkl_output report_output, profile_output;
+static bool wants_report, wants_profile;
+
+/* false = it could not be written, and that was said. */
+static bool write_one(lua_State *L, hkl_output *output, int (*write)(lua_State *, FILE *), const char *what)
+{
+    FILE *out = hkl_output_open(output);
+    const bool ok = hkl_output_close(output, out, out && write(L, out) == 0);
+    if (!ok) hkl_message(what);
+    return ok;
+}
 
 /* false = there was one to write, and it could not be written. */
 static bool report(void)
 {
     lua_State *L = reported;
+    bool ok = true;
     reported = NULL;
     if (!L) return true;
     fflush(stdout);
-    FILE *out = hkl_report_open();
-    const bool ok = hkl_report_close(out, out && hak_lua_report(L, out) == 0);
-    if (!ok) hkl_message("cannot write the report");
+    if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "cannot write the profile");
+    if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "cannot write the report");
     return ok;
 }
 
@@ -93,10 +104,19 @@ static void set_limit(lua_State *L, const hkl_options *o)
     if (hak_lua_limit(L, 0, o->limit) != 0) luaL_error(L, "no memory for the limit");
 }
 
+static void start_profile(lua_State *L, const hkl_options *o)
+{
+    hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
+    options.exact = o->profile_exact;
+    options.mean = o->profile_mean;
+    if (hak_lua_profile_start(L, &options) != 0) luaL_error(L, "no memory for the profile");
+}
+
 static int protected_main(lua_State *L)
 {
     const hkl_options *o = lua_touserdata(L, 1);
     open_libraries(L, o);
+    if (wants_profile) start_profile(L, o);
     if (o->limit != 0) set_limit(L, o);
     lua_settop(L, 2); /* as the interpreters have it: a program sees in how deep it can call */
     lua_pushboolean(L, hkl_run_program(L, o));
@@ -119,13 +139,17 @@ int main(int argc, char **argv)
         hkl_print_usage(&o);
         return EXIT_FAILURE;
     }
-    if (!hkl_report_plan(o.report_file)) return fail(o.report_file, strerror(errno));
+    if (!hkl_output_plan(&report_output, o.report_file)) return fail(o.report_file, strerror(errno));
+    wants_report = o.report;
+    wants_profile = o.profile_file;
+    if (wants_profile && !hkl_output_plan(&profile_output, o.profile_file))
+        return fail(o.profile_file, strerror(errno));
 
     hak_options options = HAK_OPTIONS_INIT;
     options.name = o.script < o.argc && !o.from_stdin ? o.argv[o.script] : PROGRAM;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
-    if (o.report) {
+    if (wants_report || wants_profile) {
         reported = L;
         if (atexit(report_at_exit) != 0) return fail("cannot register the report", NULL);
     }

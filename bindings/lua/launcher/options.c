@@ -29,7 +29,7 @@
 #define WITH_TEXT "el"
 #define USAGE "[options] [script [args]]"
 #endif
-#define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off"
+#define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]"
 
 void hkl_print_usage(const hkl_options *o)
 {
@@ -62,7 +62,9 @@ void hkl_print_usage(const hkl_options *o)
           "  -                      the end of the options; the script is on stdin\n"
           "  --hak-report[=file]    at exit, a report of memory, on stderr or in the file\n"
           "  --hak-limit=size       most committed bytes: 1000, 64K, 512M, 1.5G; 0 = no limit\n"
-          "  --hak-labels=on|off    book memory by part of the interpreter\n",
+          "  --hak-labels=on|off    book memory by part of the interpreter\n"
+          "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
+          "                         sample (512K), or exact\n",
           stderr);
 }
 
@@ -84,6 +86,25 @@ static const char *value_of(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
+/* file[,rate]; the rate is what follows the last comma. */
+static bool parse_profile(hkl_options *o, const char *value, char *message, size_t size)
+{
+    const char *comma = strrchr(value, ',');
+    const char *rate = comma ? comma + 1 : NULL;
+    o->profile_exact = rate && strcmp(rate, "exact") == 0;
+    if (rate && !o->profile_exact) {
+        const char *wrong = hkc_size_parse(rate, &o->profile_mean);
+        if (wrong) return fail(message, size, "--hak-profile: the rate '%.80s' %s; or exact", rate, wrong);
+        if (o->profile_mean < 1024 || o->profile_mean > (size_t)1 << 40)
+            return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
+    }
+    free(o->profile_file);
+    o->profile_file = strndup(value, comma ? (size_t)(comma - value) : strlen(value));
+    if (!o->profile_file) return fail(message, size, "out of memory");
+    if (o->profile_file[0] == '\0') return fail(message, size, "--hak-profile: the name of a file expected");
+    return true;
+}
+
 static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t size)
 {
     const char *value;
@@ -102,6 +123,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
         o->labels = strcmp(value, "on") == 0;
         if (!o->labels && strcmp(value, "off") != 0)
             return fail(message, size, "%s: on or off expected", arg);
+    } else if ((value = value_of(arg, "--hak-profile"))) {
+        return parse_profile(o, value, message, size);
     } else {
         return fail(message, size, "unrecognized option '%s'; there are %s", arg, HAK_OPTIONS);
     }

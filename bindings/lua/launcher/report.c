@@ -1,50 +1,46 @@
-/* Where the report goes. The stream or device of --hak-report is opened at the start, when the file is tried:
- * what cannot be written is told before the program runs. */
+/* Where reports go. The stream or device of an option is opened at the start, when the file is tried: what
+ * cannot be written is told before the program runs. */
 #include "launcher.h"
-
-#include "common/file.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-static FILE *special;                 /* stderr; or what is written in place */
-static char target[HKC_FILE_NAME];    /* absolute, for the program may change directories; "" = special */
-static hkc_file file = {.fd = -1};
-
-static FILE *stream(void)
+static FILE *stream(hkl_output *o)
 {
-    FILE *out = fdopen(file.fd, "w");
-    if (!out) hkc_file_close(&file, errno);
+    FILE *out = fdopen(o->file.fd, "w");
+    if (!out) hkc_file_close(&o->file, errno);
     return out;
 }
 
-bool hkl_report_plan(const char *name)
+bool hkl_output_plan(hkl_output *o, const char *name)
 {
-    special = stderr;
+    o->special = stderr;
+    o->target[0] = '\0';
+    o->file.fd = -1;
     if (!name) return true;
     int error = 0;
     if (hkc_file_in_place(name)) {
-        error = hkc_file_open(&file, name, 0666);
-        if (!error && !(special = stream())) error = errno;
+        error = hkc_file_open(&o->file, name, 0666);
+        if (!error && !(o->special = stream(o))) error = errno;
     } else {
-        error = hkc_file_absolute(name, target);
-        if (!error) error = hkc_file_try(target);
+        error = hkc_file_absolute(name, o->target);
+        if (!error) error = hkc_file_try(o->target);
     }
     errno = error;
     return error == 0;
 }
 
-FILE *hkl_report_open(void)
+FILE *hkl_output_open(hkl_output *o)
 {
-    if (target[0] == '\0') return special;
-    return hkc_file_open(&file, target, 0666) == 0 ? stream() : NULL;
+    if (o->target[0] == '\0') return o->special;
+    return hkc_file_open(&o->file, o->target, 0666) == 0 ? stream(o) : NULL;
 }
 
-bool hkl_report_close(FILE *out, bool ok)
+bool hkl_output_close(hkl_output *o, FILE *out, bool ok)
 {
     if (out == stderr) return ok;
     if (!out) return false;
     if (fclose(out) != 0) ok = false;
-    file.fd = -1;
-    return hkc_file_close(&file, ok ? 0 : EIO) == 0;
+    o->file.fd = -1;
+    return hkc_file_close(&o->file, ok ? 0 : EIO) == 0;
 }

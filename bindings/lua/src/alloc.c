@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "hakmem/lua.h"
 #include "label.h"
+#include "profile/profile.h"
 
 #include <string.h>
 
@@ -41,6 +42,7 @@ static void *alloc_guarded(void *ud, void *ptr, size_t osize, size_t nsize)
 
 lua_Alloc hkl_alloc_for(const hkl_state *st)
 {
+    if (st->profile && st->profile->running) return hkl_profile_alloc_for(st->profile);
     if (st->labels)
         return LUA_VERSION_NUM == 501 && st->hard != 0 ? hkl_labels_alloc_limited : hkl_labels_alloc;
     return st->old_alloc || st->soft != 0 ? alloc_guarded : alloc_own;
@@ -48,7 +50,8 @@ lua_Alloc hkl_alloc_for(const hkl_state *st)
 
 bool hkl_alloc_has_state(lua_Alloc f)
 {
-    return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited;
+    return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited ||
+           hkl_profile_is_alloc(f);
 }
 
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
@@ -56,6 +59,7 @@ void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
     hak_ctx *ctx = st->ctx;
     bool owns_ctx = st->owns_ctx;
     if (st->labels) hkl_labels_delete(st->labels);
+    hkl_profile_delete(st->profile);
     if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
     else hak_free_sized(ctx, ptr, osize);
     if (owns_ctx) hak_ctx_destroy(ctx);

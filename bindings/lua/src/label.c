@@ -3,6 +3,7 @@
 #include "calibrate.h"
 #include "label_kind.h"
 #include "label_site.h"
+#include "profile/profile.h"
 
 struct hkl_labels {
     hak_label of_kind[HKL_KIND_COUNT];
@@ -115,10 +116,23 @@ APART void *resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_lab
     return hkl_resize(st, ptr, osize, nsize, label, site);
 }
 
-static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, bool limited)
+APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
+                            hak_site site)
 {
-    if (ptr) return resize(st, ptr, osize, nsize, from.label, from.site);
-    if (limited || __builtin_expect(st->until_check < (int64_t)nsize, 0))
+    const bool held = nsize > osize && hkl_profile_hold(st, osize);
+    void *p = hkl_resize(st, ptr, osize, nsize, label, site);
+    if (held) hkl_profile_release(st);
+    return p;
+}
+
+/* What a state needs decides what is done, at compile time. */
+typedef enum need { PLAIN, LIMITED, PROFILED } need;
+
+static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
+{
+    if (is == PROFILED) st->profile->site = from.site;
+    if (ptr) return (is == PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
+    if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize, 0))
         return allocate_pressed(st, nsize, from.label, from.site);
     st->until_check -= (int64_t)nsize;
     return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
@@ -126,32 +140,44 @@ static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsiz
 
 APART void *allocate_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), true);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), LIMITED);
+}
+
+APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+{
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), PROFILED);
 }
 
 __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr, size_t osize, size_t nsize,
-                                                            bool limited)
+                                                            need is)
 {
     hkl_state *st = ud;
     if (nsize == 0) return release(st, ptr, osize);
     const hkl_labels *labels = st->labels;
     origin from = {st->scope, HAK_CALLSITE()};
+    if (is == PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
     if (LUA_VERSION_NUM >= 503 && from.label == 0 && !ptr && osize < HKL_TAGS)
         from.label = labels->of_tag[osize];
     if (from.label == 0) {
         from = find(labels, HKC_CFI_SP_ABOVE());
         if (__builtin_expect(from.label == 0, 0))
-            return allocate_uncached(st, ptr, osize, nsize, HKC_CFI_SP_ABOVE());
+            return (is == PROFILED ? profile_uncached : allocate_uncached)(st, ptr, osize, nsize,
+                                                                           HKC_CFI_SP_ABOVE());
     }
-    return allocate(st, ptr, osize, nsize, from, limited);
+    return allocate(st, ptr, osize, nsize, from, is);
 }
 
 void *hkl_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 {
-    return labelled(ud, ptr, osize, nsize, false);
+    return labelled(ud, ptr, osize, nsize, PLAIN);
 }
 
 void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize)
 {
-    return labelled(ud, ptr, osize, nsize, true);
+    return labelled(ud, ptr, osize, nsize, LIMITED);
+}
+
+void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    return labelled(ud, ptr, osize, nsize, PROFILED);
 }

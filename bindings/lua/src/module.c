@@ -1,8 +1,10 @@
 /* The Lua module `hakmem`. */
+#include "profile/module.h"
 #include "adopt.h"
 #include "common/size.h"
 #include "hakmem/lua.h"
 #include "label.h"
+#include "module_check.h"
 #include "snapshot.h"
 #include "state.h"
 
@@ -11,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void push_count(lua_State *L, uint64_t n)
+void hkl_push_count(lua_State *L, uint64_t n)
 {
 #if LUA_VERSION_NUM >= 503
     lua_pushinteger(L, n < LUA_MAXINTEGER ? (lua_Integer)n : LUA_MAXINTEGER);
@@ -20,7 +22,7 @@ static void push_count(lua_State *L, uint64_t n)
 #endif
 }
 
-static hak_ctx *check_context(lua_State *L)
+hak_ctx *hkl_check_context(lua_State *L)
 {
     hak_ctx *ctx = hak_lua_context(L);
     if (!ctx) luaL_error(L, "hakmem: the allocator of this state was replaced by another one");
@@ -31,7 +33,7 @@ static hak_ctx *check_context(lua_State *L)
 static int module_stats(lua_State *L)
 {
     hak_stats s = {.size = sizeof s};
-    hak_ctx_stats(check_context(L), &s);
+    hak_ctx_stats(hkl_check_context(L), &s);
     const struct {
         const char *name;
         uint64_t value;
@@ -55,7 +57,7 @@ static int module_stats(lua_State *L)
     const int count = (int)(sizeof fields / sizeof fields[0]);
     lua_createtable(L, 0, count);
     for (int i = 0; i < count; i++) {
-        push_count(L, fields[i].value);
+        hkl_push_count(L, fields[i].value);
         lua_setfield(L, -2, fields[i].name);
     }
     return 1;
@@ -72,9 +74,9 @@ static void push_empty_labels(lua_State *L, const hkl_snapshot *snap, int index[
         index[snap->labels[i].label] = lua_gettop(L);
         lua_pushvalue(L, -1);
         lua_setfield(L, result, snap->labels[i].name);
-        push_count(L, 0);
+        hkl_push_count(L, 0);
         lua_setfield(L, -2, "live_bytes");
-        push_count(L, 0);
+        hkl_push_count(L, 0);
         lua_setfield(L, -2, "live_blocks");
     }
 }
@@ -83,7 +85,7 @@ static void push_empty_labels(lua_State *L, const hkl_snapshot *snap, int index[
  * them, and nothing is allocated from then until the return. labels(on) switches. */
 static int module_labels(lua_State *L)
 {
-    hak_ctx *ctx = check_context(L);
+    hak_ctx *ctx = hkl_check_context(L);
     if (!lua_isnoneornil(L, 1)) {
         luaL_checktype(L, 1, LUA_TBOOLEAN);
         bool on = lua_toboolean(L, 1);
@@ -104,47 +106,48 @@ static int module_labels(lua_State *L)
     } while (snap.count != count);
     for (int i = 0; i < count; i++) {
         int row = index[snap.labels[i].label];
-        push_count(L, snap.labels[i].live_bytes);
+        hkl_push_count(L, snap.labels[i].live_bytes);
         lua_setfield(L, row, "live_bytes");
-        push_count(L, snap.labels[i].live_blocks);
+        hkl_push_count(L, snap.labels[i].live_blocks);
         lua_setfield(L, row, "live_blocks");
     }
     lua_settop(L, 1);
-    push_count(L, snap.stats.live_bytes);
+    hkl_push_count(L, snap.stats.live_bytes);
     return 2;
 }
 
-/* A number of bytes, or a size as text. */
-static size_t check_size(lua_State *L, int index)
+size_t hkl_check_size(lua_State *L, int index, int arg, const char *zero)
 {
     if (lua_type(L, index) == LUA_TSTRING) {
         size_t bytes = 0;
         const char *text = lua_tostring(L, index), *wrong = hkc_size_parse(text, &bytes);
-        if (wrong) luaL_argerror(L, index, lua_pushfstring(L, "'%s' %s", text, wrong));
+        if (wrong) luaL_argerror(L, arg, lua_pushfstring(L, "'%s' %s", text, wrong));
         return bytes;
     }
-    lua_Number n = luaL_checknumber(L, index);
-    if (!(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
-        luaL_argerror(L, index, "a whole number of bytes expected, 0 = no limit");
+    if (index == arg) luaL_checknumber(L, arg);
+    const lua_Number n = lua_tonumber(L, index);
+    if (lua_type(L, index) != LUA_TNUMBER ||
+        !(n >= 0 && n < (lua_Number)PTRDIFF_MAX && (lua_Number)(size_t)n == n))
+        luaL_argerror(L, arg, lua_pushfstring(L, "a whole number of bytes expected, 0 = %s", zero));
     return (size_t)n;
 }
 
 /* limit(size) -> committed bytes. */
 static int module_limit(lua_State *L)
 {
-    hak_ctx *ctx = check_context(L);
-    if (hak_lua_limit(L, 0, check_size(L, 1)) != 0)
+    hak_ctx *ctx = hkl_check_context(L);
+    if (hak_lua_limit(L, 0, hkl_check_size(L, 1, 1, "no limit")) != 0)
         return luaL_error(L, "hakmem.limit: no memory for the bookkeeping");
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(ctx, &s);
-    push_count(L, s.committed_bytes);
+    hkl_push_count(L, s.committed_bytes);
     return 1;
 }
 
 static int module_trim(lua_State *L)
 {
-    check_context(L);
-    push_count(L, hak_lua_trim(L));
+    hkl_check_context(L);
+    hkl_push_count(L, hak_lua_trim(L));
     return 1;
 }
 
@@ -164,7 +167,7 @@ static hak_label label_of(const hkl_state *st, const char *name)
 /* label(name, fn, ...) -> results of fn(...) */
 static int module_label(lua_State *L)
 {
-    check_context(L);
+    hkl_check_context(L);
     size_t length;
     const char *name = luaL_checklstring(L, 1, &length);
     luaL_argcheck(L, length >= 1 && length <= 63 && strlen(name) == length, 1,
@@ -190,7 +193,7 @@ static int module_label(lua_State *L)
 
 static int module_report(lua_State *L)
 {
-    check_context(L);
+    hkl_check_context(L);
     const char *path = luaL_optstring(L, 1, NULL);
     FILE *out = path ? fopen(path, "w") : stderr;
     if (!out) return luaL_error(L, "hakmem.report: cannot write to '%s': %s", path, strerror(errno));
@@ -211,11 +214,13 @@ int luaopen_hakmem(lua_State *L)
         const char *trouble = hkl_adopt(L);
         if (trouble) return luaL_error(L, "hakmem: %s", trouble);
     }
-    lua_createtable(L, 0, count + 1);
+    lua_createtable(L, 0, count + 2);
     for (int i = 0; i < count; i++) {
         lua_pushcfunction(L, functions[i].func);
         lua_setfield(L, -2, functions[i].name);
     }
+    hkl_profile_push_module(L);
+    lua_setfield(L, -2, "profile");
     lua_pushstring(L, hak_version());
     lua_setfield(L, -2, "_VERSION");
     return 1;

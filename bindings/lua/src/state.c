@@ -4,6 +4,7 @@
 #include "hakmem/lua.h"
 #include "hakmem/tuning.h"
 #include "label.h"
+#include "profile/profile.h"
 
 #include <lauxlib.h>
 #ifdef HKL_LUAJIT
@@ -200,6 +201,7 @@ int hak_lua_drop(lua_State *L)
                    LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH); /* machine code is mapped outside the context */
 #endif
     if (st && st->labels) hkl_labels_delete(st->labels);
+    if (st) hkl_profile_delete(st->profile);
     hak_ctx_destroy(ctx);
     return 0;
 }

@@ -11,13 +11,15 @@
 #include <stdint.h>
 
 typedef struct hkl_labels hkl_labels;
+typedef struct hkl_profile hkl_profile;
 
 typedef struct hkl_state {
     hak_ctx *ctx;
-    hkl_labels *labels;  /* NULL = no attribution */
-    int64_t until_check; /* bytes of growth until hkl_check_pressure; INT64_MAX without a limit */
-    void *last;          /* the block that lua_close frees last; NULL = not known (yet) */
-    lua_Alloc old_alloc; /* of an adopted state: owner of the blocks from before; else NULL */
+    hkl_labels *labels;   /* NULL = no attribution */
+    hkl_profile *profile; /* of malloc; NULL = there was none */
+    int64_t until_check;  /* bytes of growth until hkl_check_pressure; INT64_MAX without a limit */
+    void *last;           /* the block that lua_close frees last; NULL = not known (yet) */
+    lua_Alloc old_alloc;  /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;
     lua_State *main; /* a thread that lives as long as the state */
     hak_label scope; /* label of the running hakmem.label; 0 = none */

@@ -22,6 +22,7 @@
 
 #include <hakmem/hakmem.h>
 
+#include <stdint.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -64,6 +65,60 @@ HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
  * another lua_Alloc, with no test for labels; blocks keep the labels that they have. -1 also when there
  * is no memory for it. */
 HAK_API int hak_lua_labels(lua_State *L, bool on);
+
+/* ---- Profiles by line, function and stack ------------------------------------------------------------
+ * What hakmem/profile.h says, with frames of Lua: each sampled allocation, or each one, has the stack of the
+ * Lua thread that asked for it. See docs/guide/lua-profile.md. Read it by the functions of hakmem/profile.h
+ * on the context (visit, stats, mark, diff, grown), with the names of its frames from here; or as a report.
+ */
+typedef struct hak_lua_profile_options {
+    size_t size;        /* set by HAK_LUA_PROFILE_OPTIONS_INIT */
+    bool exact;         /* every allocation, not samples */
+    size_t mean;        /* sampled: one sample each so many bytes on average; 0 = 512 KiB */
+    unsigned depth;     /* most functions in Lua of a stack, at most 64; 0 = 32, or 1 where exact */
+    size_t table_bytes; /* most for stacks and samples, which count as committed memory; 0 = 512 KiB, or
+                           1 GiB where exact: each live block takes 60 bytes there */
+    uint64_t seed;      /* of the samples; 0 = always the same one */
+} hak_lua_profile_options;
+#define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
+    {                                                                                                        \
+        sizeof(hak_lua_profile_options), false, 0, 0, 0, 0                                                   \
+    }
+
+/* From now on; options NULL = defaults. What was profiled before is forgotten. Takes at most 512 KiB from
+ * malloc for the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no
+ * registers (all but x86-64 Linux) stacks are the call site in the runtime alone. On LuaJIT it attaches to
+ * the events of the compiler, as jit.v does. -1 also for options out of range, a profile that runs already,
+ * and no memory. */
+HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
+
+/* No more samples; what there is stays readable. -1 also when there was no profile. */
+HAK_API int hak_lua_profile_stop(lua_State *L);
+
+typedef enum hak_lua_frame_kind {
+    HAK_LUA_FRAME_UNKNOWN,   /* there was no room for its name */
+    HAK_LUA_FRAME_LUA,       /* a function in Lua */
+    HAK_LUA_FRAME_C,         /* a function in C */
+    HAK_LUA_FRAME_TRACE,     /* machine code of LuaJIT: the function and the line at which it begins */
+    HAK_LUA_FRAME_COROUTINE, /* the outer end of a coroutine: who resumed it is not seen */
+    HAK_LUA_FRAME_CUT        /* there are more frames further out */
+} hak_lua_frame_kind;
+
+typedef struct hak_lua_frame {
+    hak_lua_frame_kind kind;
+    const char *source;   /* as lua_Debug.source for files, else as short_src; "" = none */
+    const char *function; /* as one of its first callers calls it; "" = unknown */
+    int line;             /* 0 = unknown */
+    int defined;          /* where the function begins; 0 = a main chunk */
+} hak_lua_frame;
+
+/* What a number of hak_profile_stack.frames stands for, also when the function is gone. The texts stay until
+ * the state ends. -1 also when it is no frame of Lua, but an address of code. */
+HAK_API int hak_lua_profile_frame(lua_State *L, uintptr_t number, hak_lua_frame *out);
+
+/* The report of the state's context with its profile as JSON, one line (schema "hakmem-report/1",
+ * docs/internals/report-format.md). Allocates nothing in the context. -1 also when writing fails. */
+HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
 
 /* A full collection, then hak_ctx_trim. Returns the bytes given back to the operating system. Raises
  * the errors of __gc metamethods where lua_gc does (not on 5.4). 0 also when L is not under hakmem. */

@@ -1,0 +1,61 @@
+#include "profile/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `more` beside `count` in an array. */
+static bool reserve(void **array, size_t *room, size_t count, size_t more, size_t size)
+{
+    if (count + more <= *room) return true;
+    size_t larger = *room != 0 ? *room * 2 : 64;
+    while (larger < count + more)
+        larger *= 2;
+    void *moved = realloc(*array, larger * size);
+    if (!moved) return false;
+    *array = moved;
+    *room = larger;
+    return true;
+}
+
+static bool copy_one(void *user, const hak_profile_stack *s)
+{
+    hkl_copy *c = user;
+    void *stacks = c->stacks, *frames = c->frames;
+    c->failed = !reserve(&stacks, &c->room, c->count, 1, sizeof *c->stacks);
+    c->stacks = stacks;
+    if (!c->failed)
+        c->failed = !reserve(&frames, &c->frame_room, c->frame_count, s->depth + 1, sizeof *c->frames);
+    c->frames = frames;
+    if (c->failed) return false;
+    if (s->depth > 0) memcpy(c->frames + c->frame_count, s->frames, s->depth * sizeof *c->frames);
+    c->stacks[c->count++] = *s;
+    c->frame_count += s->depth;
+    return true;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const hak_profile_stack *x = a, *y = b;
+    if (x->live_bytes != y->live_bytes) return x->live_bytes < y->live_bytes ? 1 : -1;
+    if (x->alloc_bytes != y->alloc_bytes) return x->alloc_bytes < y->alloc_bytes ? 1 : -1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+bool hkl_copy_take(hkl_copy *c, const hak_ctx *ctx)
+{
+    hak_profile_visit(ctx, copy_one, c);
+    size_t at = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        c->stacks[i].frames = c->frames + at;
+        at += c->stacks[i].depth;
+    }
+    if (c->count > 0) qsort(c->stacks, c->count, sizeof *c->stacks, larger_first);
+    return !c->failed;
+}
+
+void hkl_copy_drop(hkl_copy *c)
+{
+    free(c->stacks);
+    free(c->frames);
+    *c = (hkl_copy){.stacks = NULL};
+}

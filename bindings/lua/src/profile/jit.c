@@ -1,0 +1,94 @@
+#include "profile/jit.h"
+
+#include "profile/profile.h"
+
+#include <lauxlib.h>
+
+#if LUA_VERSION_NUM == 501
+
+#define LEAVE "hakmem.profile.leave"
+
+/* note(trace, function, line) */
+static int note(lua_State *L)
+{
+    lua_Debug ar;
+    const hkl_state *st = hkl_state_of(L);
+    const int32_t number = (int32_t)luaL_checkinteger(L, 1);
+    const int line = (int)luaL_checkinteger(L, 3);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    if (!st || !st->profile || !lua_getinfo(L, ">S", &ar)) return 0;
+    const hak_lua_frame begins = {.kind = HAK_LUA_FRAME_TRACE,
+                                  .source = *ar.source == '@' || *ar.source == '=' ? ar.source : ar.short_src,
+                                  .function = "",
+                                  .line = line > 0 ? line : ar.linedefined,
+                                  .defined = ar.linedefined};
+    hkl_traces_note(&st->profile->traces, st->profile->frames, number, &begins);
+    return 0;
+}
+
+static int forget(lua_State *L)
+{
+    const hkl_state *st = hkl_state_of(L);
+    if (st && st->profile) hkl_traces_forget(&st->profile->traces);
+    return 0;
+}
+
+/* There is one handler a kind of event; `events` holds them. */
+static const char listen[] =
+    "local note, forget, events = ... "
+    "local jit, info = require('jit'), require('jit.util').funcinfo "
+    "local before, other = {}, nil "
+    "for key, handler in pairs(events or {}) do before[key] = handler end "
+    "local function on_trace(what, number, func, pc, ...) "
+    "  if what == 'start' then note(number, func, info(func, pc).currentline or 0) "
+    "  elseif what == 'flush' then forget() end "
+    "  if other then other(what, number, func, pc, ...) end "
+    "end "
+    "jit.attach(on_trace, 'trace') "
+    "events = debug.getregistry()._VMEVENTS or {} "
+    "for key, handler in pairs(events) do if handler == on_trace then other = before[key] end end "
+    "return function() "
+    "  for _, handler in pairs(events) do "
+    "    if handler == on_trace then jit.attach(on_trace) if other then jit.attach(other, 'trace') end "
+    "return end "
+    "  end "
+    "end";
+
+void hkl_jit_listen(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    if (!hkl_thread_learn() || !hkl_thread_layout_now.luajit || !lua_checkstack(L, 8)) return;
+    if (luaL_loadbuffer(L, listen, sizeof listen - 1, "=hakmem") == 0) {
+        lua_pushcfunction(L, note);
+        lua_pushcfunction(L, forget);
+        lua_getfield(L, LUA_REGISTRYINDEX, "_VMEVENTS");
+        if (lua_pcall(L, 3, 1, 0) == 0) lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
+    }
+    lua_settop(L, top);
+}
+
+void hkl_jit_leave(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    if (!lua_checkstack(L, 4)) return;
+    lua_getfield(L, LUA_REGISTRYINDEX, LEAVE);
+    if (lua_isfunction(L, -1)) lua_pcall(L, 0, 0, 0);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
+    lua_settop(L, top);
+}
+
+#else
+
+void hkl_jit_listen(lua_State *L)
+{
+    (void)L;
+}
+
+void hkl_jit_leave(lua_State *L)
+{
+    (void)L;
+}
+
+#endif

@@ -1,0 +1,166 @@
+#include "profile/pc.h"
+
+#ifdef HKC_CFI_WALK
+
+enum { CLIMB_MOST = 6, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_LEAST = 2 };
+
+#if LUA_VERSION_NUM == 504 || LUA_VERSION_NUM == 501
+
+/* A return address between the interpreter and lua_Alloc. */
+typedef struct place {
+    uintptr_t pc;
+    uint8_t registers; /* a bit for each that had the instruction every time */
+    uint8_t seen;
+} place;
+
+static place places[MAX_PLACES];
+static int place_count;
+static bool learnt, wrong;
+
+static uintptr_t int_at(const void *object, size_t offset)
+{
+    return (uintptr_t) * (const int *)(const void *)((const char *)object + offset);
+}
+
+/* Where the function at level 0 stores its instruction, and its code. */
+typedef struct running {
+    uintptr_t *stored, code, end;
+} running;
+
+#if LUA_VERSION_NUM == 504
+/* CallInfo: func, top, previous, next, savedpc. Proto: sizecode at 24, lines at 44 and 48, code at 64. */
+static running running_of(lua_State *L, const lua_Debug *ar)
+{
+    (void)L;
+    char *ci = (char *)ar->i_ci;
+    const void *function = (const void *)hkl_thread_word(ci, 0);
+    const void *closure = (const void *)hkl_thread_word(function, 0);
+    const void *proto = (const void *)hkl_thread_word(closure, 24);
+    running r = {(uintptr_t *)(void *)(ci + 32), hkl_thread_word(proto, 64), 0};
+    r.end = r.code + int_at(proto, 24) * INSTRUCTION;
+    const bool known = int_at(proto, 44) == (uintptr_t)ar->linedefined &&
+                       int_at(proto, 48) == (uintptr_t)ar->lastlinedefined;
+    return known ? r : (running){NULL, 0, 0};
+}
+#else
+/* lua_State: ci at 40, savedpc at 48. CallInfo: base, func. Proto: code at 24, sizecode at 80, lines at 96,
+ * 100. */
+static running running_of(lua_State *L, const lua_Debug *ar)
+{
+    const void *ci = (const void *)hkl_thread_word(L, 40);
+    const void *function = (const void *)hkl_thread_word(ci, 8);
+    const void *closure = (const void *)hkl_thread_word(function, 0);
+    const void *proto = (const void *)hkl_thread_word(closure, 32);
+    running r = {(uintptr_t *)(void *)((char *)L + 48), hkl_thread_word(proto, 24), 0};
+    r.end = r.code + int_at(proto, 80) * INSTRUCTION;
+    const bool known = int_at(proto, 96) == (uintptr_t)ar->linedefined &&
+                       int_at(proto, 100) == (uintptr_t)ar->lastlinedefined;
+    return known ? r : (running){NULL, 0, 0};
+}
+#endif
+
+static bool is_in(const running *r, uintptr_t pc)
+{
+    return pc > r->code && pc <= r->end && (pc - r->code) % INSTRUCTION == 0;
+}
+
+static void see_place(uintptr_t pc, uint8_t registers)
+{
+    int i = 0;
+    while (i < place_count && places[i].pc != pc)
+        i++;
+    if (i == MAX_PLACES) return;
+    if (i == place_count) places[place_count++] = (place){pc, registers, 0};
+    places[i].registers &= registers;
+    if (places[i].seen < UINT8_MAX) places[i].seen++;
+}
+
+void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
+{
+    lua_Debug ar;
+    running r = {NULL, 0, 0};
+    if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "S", &ar)) return;
+    if (*ar.what != 'C') {
+        r = running_of(L, &ar);
+        if (!r.stored || !is_in(&r, *r.stored)) wrong = true;
+    }
+    if (wrong) return;
+    hkc_cfi_registers up = *at;
+    hkc_cfi_saves saves;
+    for (int i = 0; i < CLIMB_MOST; i++) {
+        uint8_t registers = 0;
+        for (int n = 0; n < HKC_CFI_SAVED && r.stored; n++) {
+            /* a constructor has stepped over its second word already */
+            const uintptr_t ahead = up.saved[n] - *r.stored;
+            if (ahead == 0 || ahead == INSTRUCTION) registers = (uint8_t)(registers | 1 << n);
+        }
+        see_place(up.pc, registers);
+        if (!hkc_cfi_saves_at(up.pc, &saves)) break;
+        hkc_cfi_climb(&up, &saves);
+    }
+}
+
+void hkl_pc_learnt(void)
+{
+    learnt = !wrong && !hkl_thread_layout_now.luajit && place_count < MAX_PLACES;
+}
+
+int hkl_pc_register(uintptr_t pc)
+{
+    for (int i = 0; i < place_count && learnt; i++) {
+        const place *p = &places[i];
+        if (p->pc == pc && p->registers != 0 && p->seen >= SEEN_LEAST) return __builtin_ctz(p->registers);
+    }
+    return -1;
+}
+
+hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at)
+{
+    const hkl_pc_patch none = {NULL, 0};
+    if (!learnt) return none;
+    const running r = running_of(L, ar);
+    hkc_cfi_registers up = *at;
+    for (int i = 0; r.stored && i < CLIMB_MOST; i++) {
+        const struct hkl_walk_step *step = hkl_thread_step(walk, up.pc);
+        if (step->instruction >= 0) {
+            const uintptr_t pc = up.saved[step->instruction];
+            if (!is_in(&r, pc)) return none;
+            const hkl_pc_patch patch = {r.stored, *r.stored};
+            *r.stored = pc;
+            return patch;
+        }
+        if (!step->ok) return none;
+        hkc_cfi_climb(&up, &step->saves);
+    }
+    return none;
+}
+
+#else /* the others store it before all that may allocate */
+
+void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
+{
+    (void)L;
+    (void)at;
+}
+
+void hkl_pc_learnt(void)
+{
+}
+
+int hkl_pc_register(uintptr_t pc)
+{
+    (void)pc;
+    return -1;
+}
+
+hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at)
+{
+    (void)walk;
+    (void)L;
+    (void)ar;
+    (void)at;
+    return (hkl_pc_patch){NULL, 0};
+}
+
+#endif
+#endif

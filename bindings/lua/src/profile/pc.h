@@ -1,0 +1,34 @@
+/* The instruction at which a function in Lua really is. 5.1 and 5.4 keep it in a register of their
+ * interpreter, and do not store it for each instruction that allocates: a table's constructor has the place
+ * of what was stored last, often the call on the line above. */
+#ifndef HKL_PROFILE_PC_H
+#define HKL_PROFILE_PC_H
+
+#include "profile/thread.h"
+
+#ifdef HKC_CFI_WALK
+
+/* One observation of the lesson: L is the running thread, with a hook for each instruction, so that what is
+ * stored is right; `at` as hkl_thread_at has it. */
+void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at);
+/* The lesson is over. */
+void hkl_pc_learnt(void);
+
+/* The register that has the instruction where the interpreter's code goes on at pc; -1 = none, or not learnt.
+ */
+int hkl_pc_register(uintptr_t pc);
+
+/* Where `now` is stored; NULL = nothing to correct. The caller puts *before back when it has asked. */
+typedef struct hkl_pc_patch {
+    uintptr_t *stored, before;
+} hkl_pc_patch;
+
+/* Stores the instruction of the function in Lua at level 0, which `ar` is about (with "S"). */
+hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at);
+static inline void hkl_pc_restore(hkl_pc_patch patch)
+{
+    if (patch.stored) *patch.stored = patch.before;
+}
+
+#endif
+#endif

@@ -1,0 +1,184 @@
+#include "profile/profile.h"
+
+#include "alloc.h"
+#include "label.h"
+#include "profile/jit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 512 << 10, NAMES_BYTES = 512 << 10 };
+#define EXACT_TABLE_BYTES ((size_t)1 << 30) /* each live block is in it */
+
+#ifdef HKC_CFI_WALK
+
+/* An exact profile has no time to go up through the frames of the core: this lua_Alloc notes what the runtime
+ * has in its registers, and goes on in hkl_labels_alloc_profiled as if that had been called. */
+void *hkl_profile_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
+
+_Static_assert(offsetof(hkl_profile, at) == 0 && offsetof(hkc_cfi_registers, pc) == 56, "as written here");
+_Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
+__asm__(".text\n"
+        ".globl hkl_profile_alloc_exact\n"
+        ".hidden hkl_profile_alloc_exact\n"
+        ".hidden hkl_labels_alloc_profiled\n"
+        ".type hkl_profile_alloc_exact, @function\n"
+        "hkl_profile_alloc_exact:\n"
+        "    .cfi_startproc\n"
+        "    movq 16(%rdi), %rax\n"
+        "    movq %rbx, 0(%rax)\n"
+        "    movq %rbp, 8(%rax)\n"
+        "    movq %r12, 16(%rax)\n"
+        "    movq %r13, 24(%rax)\n"
+        "    movq %r14, 32(%rax)\n"
+        "    movq %r15, 40(%rax)\n"
+        "    leaq 8(%rsp), %r10\n"
+        "    movq %r10, 48(%rax)\n"
+        "    movq (%rsp), %r10\n"
+        "    movq %r10, 56(%rax)\n"
+        "    jmp hkl_labels_alloc_profiled\n"
+        "    .cfi_endproc\n"
+        ".size hkl_profile_alloc_exact, .-hkl_profile_alloc_exact\n");
+
+/* Of the call of lua_Alloc that goes on: its stack. Exact: what the host itself takes from the context has
+ * another site. 0 = no thread was found, or nothing runs on it. */
+static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
+{
+    hkc_cfi_registers at = p->at;
+    hkl_asker asker = {NULL, &at, &p->walk};
+    if (p->exact && (site == 0 || site != p->site)) return 0;
+    if (!p->exact) {
+        hkc_cfi_here(&at);
+        if (!hkl_thread_unwind(&p->walk, &at)) return 0;
+    }
+    asker.L = hkl_thread_at(&p->walk, p->st, &at);
+    if (!asker.L) return 0;
+    size_t n = hkl_frames_walk(p->frames, &p->traces, &asker, p->depth, frames, room);
+    if (n > 0 && n < room && asker.L != p->st->main && p->depth > 1) {
+        const hak_lua_frame end = {.kind = HAK_LUA_FRAME_COROUTINE, .source = "", .function = ""};
+        frames[n++] = hkl_frames_number(p->frames, &end);
+    }
+    return n;
+}
+
+#else
+
+#define hkl_profile_alloc_exact hkl_labels_alloc_profiled
+
+static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
+{
+    (void)p;
+    (void)site;
+    (void)frames;
+    (void)room;
+    return 0;
+}
+
+#endif
+
+static size_t walk(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
+{
+    size_t n = walk_lua(p, site, frames, room);
+    if (n == 0 && site != 0 && room > 0) frames[n++] = site;
+    return n;
+}
+
+/* Runs inside of lua_Alloc. */
+static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room)
+{
+    hkl_profile *p = user;
+    (void)ctx;
+    if (!p->holds || site != p->site) return walk(p, site, frames, room);
+    const size_t n = p->held < room ? p->held : room;
+    memcpy(frames, p->hold, n * sizeof *frames);
+    return n;
+}
+
+void hkl_profile_hold_now(hkl_profile *p)
+{
+    p->held = walk(p, p->site, p->hold, HAK_PROFILE_DEPTH_MOST);
+    p->holds = true;
+}
+
+lua_Alloc hkl_profile_alloc_for(const hkl_profile *p)
+{
+    return p->exact ? hkl_profile_alloc_exact : hkl_labels_alloc_profiled;
+}
+
+bool hkl_profile_is_alloc(lua_Alloc f)
+{
+    return f == hkl_profile_alloc_exact || f == hkl_labels_alloc_profiled;
+}
+
+void hkl_profile_delete(hkl_profile *p)
+{
+    if (!p) return;
+    hak_profile_stop(p->st->ctx); /* which may be the host's, and stay */
+    hkl_traces_forget(&p->traces);
+    hkl_frames_delete(p->frames);
+    free(p);
+}
+
+static hkl_profile *profile_new(hkl_state *st)
+{
+    hkl_profile *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->st = st;
+    p->frames = hkl_frames_new(NAMES_BYTES);
+    if (p->frames) return p;
+    free(p);
+    return NULL;
+}
+
+int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
+{
+    hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
+    if (given && given->size != o.size) return -1;
+    if (given) o = *given;
+    if (o.depth > DEPTH_MOST) return -1;
+    hkl_state *st = hkl_state_attach(L);
+    if (!st) return -1;
+    if (!st->profile) st->profile = profile_new(st);
+    if (!st->profile) return -1;
+    hkl_thread_learn();
+    hkl_profile *p = st->profile;
+    const hak_profile_options core = {
+        .size = sizeof core,
+        .mode = o.exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
+        .mean = o.mean,
+        .depth = HAK_PROFILE_DEPTH_MOST,
+        .table_bytes = o.table_bytes != 0 ? o.table_bytes
+                       : o.exact          ? EXACT_TABLE_BYTES
+                                          : TABLE_BYTES,
+        .frames = take_frames,
+        .user = p,
+        .seed = o.seed,
+    };
+    if (hak_profile_start(st->ctx, &core) != 0) return -1;
+    p->depth = o.depth != 0 ? o.depth : o.exact ? 1 : DEPTH;
+    p->exact = o.exact;
+    p->running = true;
+    lua_setallocf(L, hkl_alloc_for(st), st);
+    hkl_jit_listen(L);
+    return 0;
+}
+
+int hak_lua_profile_stop(lua_State *L)
+{
+    hkl_state *st = hkl_state_of(L);
+    if (!st || !st->profile) return -1;
+    if (!st->profile->running) return 0;
+    st->profile->running = false;
+    lua_setallocf(L, hkl_alloc_for(st), st);
+    hkl_jit_leave(L);
+    return hak_profile_stop(st->ctx);
+}
+
+int hak_lua_profile_frame(lua_State *L, uintptr_t number, hak_lua_frame *out)
+{
+    const hkl_state *st = hkl_state_of(L);
+    const hak_lua_frame *f = st && st->profile ? hkl_frames_at(st->profile->frames, number) : NULL;
+    if (!f) return -1;
+    *out = *f;
+    return 0;
+}

@@ -1,0 +1,217 @@
+#include "profile/thread.h"
+
+#ifdef HKC_CFI_WALK
+
+#include "profile/learn.h"
+#include "profile/pc.h"
+#include "profile/trace.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CALLS = 24, UNWIND_MOST = 24 };
+
+/* A place from which the runtime calls lua_Alloc to allocate. */
+typedef struct call_site {
+    uintptr_t pc, function;
+    uint8_t registers; /* a bit for each that had the running thread every time */
+} call_site;
+
+/* Written while learning, which is over before anything else looks. */
+static call_site calls[MAX_CALLS];
+static int call_count;
+static bool learnt;
+hkl_thread_layout hkl_thread_layout_now;
+
+#if LUA_VERSION_NUM == 501
+static const hkl_thread_layout layout_luajit = {9, 6, 16, true};
+static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 32, false};
+#else
+static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, false};
+#endif
+
+/* ---- Learning --------------------------------------------------------------------------------------- */
+
+typedef struct scratch {
+    hkl_learner learner;
+    hkl_trace_lesson lesson;
+    lua_State *main;
+    const hkl_thread_layout *layout;
+    bool wrong; /* a thread did not look as the layout says */
+} scratch;
+
+static bool is_thread(const hkl_thread_layout *layout, const void *L, uintptr_t global)
+{
+    return ((const uint8_t *)L)[layout->type_at] == layout->type &&
+           hkl_thread_word(L, layout->global_at) == global;
+}
+
+static void observe(scratch *s, const hkc_cfi_registers *at)
+{
+    const lua_State *L = s->learner.running;
+    if (!is_thread(s->layout, L, hkl_thread_word(s->main, s->layout->global_at))) s->wrong = true;
+    uint8_t seen = 0;
+    for (int r = 0; r < HKC_CFI_SAVED; r++)
+        if (at->saved[r] == (uintptr_t)L) seen = (uint8_t)(seen | 1 << r);
+    int i = 0;
+    while (i < call_count && calls[i].pc != at->pc)
+        i++;
+    if (i < call_count) calls[i].registers &= seen;
+    else if (call_count < MAX_CALLS)
+        calls[call_count++] = (call_site){at->pc, hkc_cfi_function(at->pc), seen};
+}
+
+/* Blocks are of malloc, which on this platform gives what the runtimes can use. */
+static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    scratch *s = ud;
+    if (nsize == 0) {
+        free(ptr);
+        return NULL;
+    }
+    (void)osize;
+    hkl_trace_see(&s->lesson);
+    if (s->learner.running) {
+        hkc_cfi_registers at;
+        hkc_cfi_saves saves;
+        hkc_cfi_here(&at);
+        if (hkc_cfi_saves_at(at.pc, &saves)) {
+            hkc_cfi_climb(&at, &saves);
+            observe(s, &at);
+            if (s->learner.stepping && !s->layout->luajit) hkl_pc_see(s->learner.running, &at);
+        }
+        if (s->learner.refuse) {
+            s->learner.refuse = false;
+            return NULL;
+        }
+    }
+    return realloc(ptr, nsize);
+}
+
+static const hkl_thread_layout *layout_of(lua_State *L)
+{
+#if LUA_VERSION_NUM == 501
+    /* LuaJIT has its version in its registry of libraries; 5.1 knows no such global after luaL_openlibs */
+    lua_getglobal(L, "jit");
+    const bool luajit = lua_istable(L, -1);
+    lua_pop(L, 1);
+    return luajit ? &layout_luajit : &layout_puc;
+#else
+    (void)L;
+    return &layout_puc;
+#endif
+}
+
+static int run(lua_State *L)
+{
+    scratch *s = lua_touserdata(L, 1);
+    luaL_openlibs(L);
+    s->layout = layout_of(L);
+    lua_pushcfunction(L, hkl_learn_run);
+    lua_pushlightuserdata(L, &s->learner);
+    lua_call(L, 1, 0);
+    if (s->layout->luajit) hkl_trace_learn(L, &s->lesson);
+    return 0;
+}
+
+static void learn(void)
+{
+    scratch s = {.layout = &layout_puc, .lesson = {.global = NULL}};
+    lua_State *L = lua_newstate(scratch_alloc, &s);
+    if (!L) return;
+    s.main = L;
+    lua_pushcfunction(L, run);
+    lua_pushlightuserdata(L, &s);
+    const bool ok = lua_pcall(L, 1, 0, 0) == 0;
+    s.learner.running = NULL;
+    lua_close(L);
+    hkl_thread_layout_now = *s.layout;
+    hkl_pc_learnt();
+    learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
+}
+
+bool hkl_thread_learn(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, learn);
+    return learnt;
+}
+
+/* ---- Looking ---------------------------------------------------------------------------------------- */
+
+/* Of a place that was not met while learning: another one of the same function does. */
+static int site_of(uintptr_t pc)
+{
+    for (int i = 0; i < call_count; i++)
+        if (calls[i].pc == pc) return i;
+    const uintptr_t function = hkc_cfi_function(pc);
+    for (int i = 0; i < call_count && function != 0; i++)
+        if (calls[i].function == function) return i;
+    return -1;
+}
+
+const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
+{
+    struct hkl_walk_step *step = &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
+    if (step->pc != pc) {
+        step->pc = pc;
+        step->site = (int8_t)site_of(pc);
+        step->instruction = (int8_t)hkl_pc_register(pc);
+        step->ok = hkc_cfi_saves_at(pc, &step->saves);
+    }
+    return step;
+}
+
+bool hkl_thread_unwind(hkl_walk *walk, hkc_cfi_registers *at)
+{
+    for (int i = 0; i < UNWIND_MOST; i++) {
+        const struct hkl_walk_step *step = hkl_thread_step(walk, at->pc);
+        if (step->site >= 0) return true;
+        if (!step->ok) return false;
+        hkc_cfi_climb(at, &step->saves);
+    }
+    return false;
+}
+
+/* A place that was learnt is believed where it has a single register; anything else has to lie in the
+ * context. */
+static lua_State *accept(const hkl_state *st, uintptr_t value, bool sure)
+{
+    lua_State *L = (lua_State *)value;
+    if (L == st->main) return L;
+    if (value < 4096 || value % sizeof(void *) != 0) return NULL;
+    if (!sure && !hak_owns(st->ctx, L)) return NULL;
+    const hkl_thread_layout *layout = &hkl_thread_layout_now;
+    return is_thread(layout, L, hkl_thread_word(st->main, layout->global_at)) ? L : NULL;
+}
+
+lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
+{
+    const struct hkl_walk_step *step = hkl_thread_step(walk, at->pc);
+    if (!st->main || step->site < 0) return NULL;
+    const call_site *call = &calls[step->site];
+    const bool sure =
+        call->pc == at->pc && call->registers != 0 && (call->registers & (call->registers - 1)) == 0;
+    lua_State *found = NULL;
+    for (int r = 0; r < HKC_CFI_SAVED; r++) {
+        if ((call->registers >> r & 1) == 0 && call->pc == at->pc) continue;
+        lua_State *L = accept(st, at->saved[r], sure);
+        if (!L || L == found) continue;
+        if (found) return NULL; /* two: either may be it */
+        found = L;
+    }
+    return found;
+}
+
+#else
+
+bool hkl_thread_learn(void)
+{
+    return false;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* Which Lua thread asks for memory. The runtime calls lua_Alloc with L in a register that the called function
+ * has to leave as it is: the runtime needs L afterwards, to raise the error of an allocation that fails.
+ * Which register that is, is fixed for each return address: it is learnt once in a process, from a scratch
+ * state whose running thread is known. */
+#ifndef HKL_PROFILE_THREAD_H
+#define HKL_PROFILE_THREAD_H
+
+#include "cfi.h"
+#include "state.h"
+
+#include <stdbool.h>
+
+/* Once in a process; later calls return at once. false = the platform has no registers to look at, or the
+ * runtime is none that is known: no thread is found then. */
+bool hkl_thread_learn(void);
+
+#ifdef HKC_CFI_WALK
+
+/* How to go up from the frames that were met so far; one a profile, for it is not shared. */
+enum { HKL_WALK_SLOTS = 128 };
+typedef struct hkl_walk {
+    struct hkl_walk_step {
+        uintptr_t pc; /* 0 = free */
+        hkc_cfi_saves saves;
+        int8_t site;        /* of the runtime's call of lua_Alloc; -1 = this is another frame */
+        int8_t instruction; /* the register of hkl_pc_register */
+        bool ok;
+    } steps[HKL_WALK_SLOTS];
+} hkl_walk;
+
+/* What is known of a return address. */
+const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc);
+
+/* From somewhere inside of lua_Alloc to its return into the runtime. false = it is not to be found. */
+bool hkl_thread_unwind(hkl_walk *walk, hkc_cfi_registers *at);
+
+/* The thread for which the runtime called lua_Alloc, from the registers at that return; NULL = not found, or
+ * the state is being made. */
+lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at);
+
+/* Where the runtime's lua_State has what is needed here; checked on the threads of the scratch state. One
+ * module serves 5.1 and LuaJIT, so that only a running state tells which it is. */
+typedef struct hkl_thread_layout {
+    uint8_t type_at, type; /* the type of an object, that of a thread */
+    uint8_t global_at;     /* the pointer that all threads of a state share */
+    bool luajit;
+} hkl_thread_layout;
+
+extern hkl_thread_layout hkl_thread_layout_now; /* of this process, after hkl_thread_learn */
+
+/* The word at a place of an object of the runtime. */
+static inline uintptr_t hkl_thread_word(const void *object, size_t offset)
+{
+    return *(const uintptr_t *)(const void *)((const char *)object + offset);
+}
+
+#endif
+#endif

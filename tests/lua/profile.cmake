@@ -1,0 +1,21 @@
+# Profiles per runtime.
+
+if(NOT TARGET test_catch)
+    return()
+endif()
+
+foreach(name ${HAKMEM_LUA_RUNTIMES})
+    set(test test_lua_profile_${name})
+    file(GLOB profile_sources CONFIGURE_DEPENDS profile/*.cpp)
+    add_executable(${test} ${profile_sources})
+    target_include_directories(${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/bindings/lua/src
+        ${PROJECT_SOURCE_DIR}/bindings/callsite)
+    target_compile_definitions(${test} PRIVATE PROGRAMS="${CMAKE_CURRENT_SOURCE_DIR}/programs/"
+        BENCH_PROGRAMS="${PROJECT_SOURCE_DIR}/bench/lua/programs")
+    if(name STREQUAL luajit)
+        target_compile_definitions(${test} PRIVATE HKL_LUAJIT)
+    endif()
+    target_link_libraries(${test} PRIVATE hakmem_lua_${name} PkgConfig::LUA_${name} test_catch test_support)
+    add_test(NAME lua_profile_${name} COMMAND ${test})
+    set_tests_properties(lua_profile_${name} PROPERTIES LABELS lua TIMEOUT 300)
+endforeach()

@@ -1,0 +1,126 @@
+// A lua_Alloc that takes the frames of allocations itself, with nothing of the core's between.
+#pragma once
+
+#include "lua_test.h"
+
+extern "C" {
+#include "profile/frames.h"
+#include "profile/thread.h"
+}
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace test
+{
+
+struct Taken {
+    size_t size;
+    std::string stack; // "C rep < a.lua:3 f < a.lua:7 main", without directories
+};
+
+class Taker
+{
+  public:
+    explicit Taker(size_t least_size = 10000, unsigned most_frames = 32)
+        : least(least_size), most(most_frames)
+    {
+        REQUIRE(hkl_thread_learn());
+        frames = hkl_frames_new(1 << 20);
+        state.ctx = hak_ctx_new(nullptr, nullptr);
+        L = lua_newstate(alloc, this);
+        REQUIRE(L != nullptr);
+        state.main = L;
+        luaL_openlibs(L);
+    }
+    Taker(const Taker &) = delete;
+    Taker &operator=(const Taker &) = delete;
+    ~Taker()
+    {
+        lua_close(L);
+        hak_ctx_destroy(state.ctx);
+        hkl_frames_delete(frames);
+        hkl_traces_forget(&traces);
+    }
+
+    // Runs a chunk that is called a.lua.
+    std::string run(const std::string &code, const char *name = "@dir/a.lua")
+    {
+        const int top = lua_gettop(L);
+        if (luaL_loadbuffer(L, code.data(), code.size(), name) == LUA_OK) lua_pcall(L, 0, 1, 0);
+        const char *text = lua_tostring(L, -1);
+        std::string result = text != nullptr ? text : "";
+        lua_settop(L, top);
+        return result;
+    }
+
+    // The stack of the first allocation for a string or buffer of that size; "" = there was none.
+    std::string stack_of(size_t size) const
+    {
+        for (const Taken &t : taken)
+            if (t.size >= size && t.size < size + 64) return t.stack;
+        return "";
+    }
+
+    lua_State *L = nullptr;
+    hkl_state state = {};
+    hkl_frames *frames = nullptr;
+    hkl_traces traces = {};
+    std::vector<Taken> taken;
+    size_t growths = 0, found = 0, on_traces = 0;
+    size_t refuse = 0; // allocations of this size fail
+
+    std::string text(uintptr_t number) const
+    {
+        static const char *const kinds[] = {"?", "", "C ", "trace ", "coroutine", "cut"};
+        const hak_lua_frame *f = hkl_frames_at(frames, number);
+        if (f == nullptr) return "none";
+        std::string result = kinds[f->kind], source = f->source;
+        if (source[0] == '@')
+            source.erase(0, source.find('/') == std::string::npos ? 1 : source.rfind('/') + 1);
+        if (!source.empty()) result += source + ":" + std::to_string(f->line);
+        if (f->kind == HAK_LUA_FRAME_TRACE) result.erase(result.rfind(':'));
+        if (f->function[0] != '\0') result += (source.empty() ? "" : " ") + std::string(f->function);
+        else if (!source.empty() && f->defined == 0) result += " main";
+        return result;
+    }
+
+  private:
+    size_t least;
+    unsigned most;
+    hkl_walk walk = {};
+
+    void take(size_t size)
+    {
+        hkc_cfi_registers at;
+        hkc_cfi_here(&at);
+        uintptr_t numbers[80];
+        growths++;
+        lua_State *thread = hkl_thread_unwind(&walk, &at) ? hkl_thread_at(&walk, &state, &at) : nullptr;
+        if (thread == nullptr) return;
+        found++;
+        const hkl_asker asker = {thread, &at, &walk};
+        size_t n = hkl_frames_walk(frames, &traces, &asker, most, numbers, 80);
+        if (n > 0 && hkl_frames_at(frames, numbers[0])->kind == HAK_LUA_FRAME_TRACE) on_traces++;
+        if (size < least) return;
+        std::string stack;
+        for (size_t i = 0; i < n; i++)
+            stack += (i > 0 ? " < " : "") + text(numbers[i]);
+        taken.push_back({size, stack});
+    }
+
+    static void *alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+    {
+        auto *me = static_cast<Taker *>(ud);
+        if (nsize == 0) {
+            std::free(ptr);
+            return nullptr;
+        }
+        if (me->state.main != nullptr && (ptr == nullptr || nsize > osize)) me->take(nsize);
+        if (nsize == me->refuse) return nullptr;
+        return std::realloc(ptr, nsize);
+    }
+};
+
+} // namespace test

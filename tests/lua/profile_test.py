@@ -1,0 +1,277 @@
+"""Profiles from the outside: profile_test.py INTERPRETER [DIRECTORY [LD_PRELOAD]]
+
+INTERPRETER is a launcher of hakmem, or one of the system, which gets the module from DIRECTORY.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INTERPRETER = sys.argv.pop(1)
+DIRECTORY = sys.argv.pop(1) if len(sys.argv) > 1 else None
+PRELOAD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+LAUNCHER = DIRECTORY is None
+NO_JIT = "if jit then jit.off() end\n"
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def write(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def start(self, *args):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
+        if DIRECTORY:
+            env["LUA_CPATH"] = os.path.join(DIRECTORY, "?.so")
+        if PRELOAD:
+            env["LD_PRELOAD"] = PRELOAD
+        return subprocess.run(
+            [INTERPRETER, *args], capture_output=True, text=True, cwd=self.dir, env=env, timeout=120
+        )
+
+    def run_code(self, code, *args):
+        self.write("a.lua", code)
+        done = self.start(*args, "a.lua")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.strip()
+
+    def read(self, name="profile.json"):
+        with open(os.path.join(self.dir, name)) as f:
+            report = json.load(f)
+        self.assertEqual(report["schema"], "hakmem-report/1")
+        return report["contexts"][0]
+
+    def by_line(self, context, what="live_blocks"):
+        """Sums by the innermost place in Lua and label."""
+        sums = {}
+        frames = context["frames"]
+        for stack in context["stacks"]:
+            line = next(
+                (f"{frames[f]['file']}:{frames[f].get('line', 0)}" for f in stack["frames"] if frames[f].get("file")),
+                "none",
+            )
+            key = (line, stack["label"])
+            sums[key] = sums.get(key, 0) + stack[what]
+        return sums
+
+
+# 1,000 tables at line 4, 300 of them with another label at line 8.
+PROGRAM = """
+keep = {}
+for i = 1, 1000 do
+  keep[i] = {}
+end
+local hakmem = require('hakmem')
+hakmem.label('mine', function()
+  for i = 1, 300 do keep[i] = {} end
+end)
+collectgarbage() collectgarbage()
+"""
+
+
+class Module(Case):
+    def test_exact(self):
+        out = self.run_code(
+            NO_JIT + "local h = require('hakmem') h.profile{ mode = 'exact' }\n" + PROGRAM + """
+            local r = h.profile.report()
+            h.profile.stop()
+            assert(r.mode == 'exact' and r.running and r.mean == nil and r.dropped_samples == 0)
+            local tables, mine, sum, first = 0, 0, 0, nil
+            for i, s in ipairs(r.stacks) do
+                assert(s.live_bytes_error == 0 and s.id > 0)
+                assert(i == 1 or s.live_bytes <= r.stacks[i - 1].live_bytes)
+                local f = s.frames[1]
+                if f and f.source == '@a.lua' and f.line == 6 and s.label == 'table' then tables = s.live_blocks end
+                if f and f.source == '@a.lua' and f.line == 10 and s.label == 'mine' then mine = mine + s.live_blocks end
+                if f and f.line == 6 then assert(f.kind == 'lua' and f.defined == 0) end
+                if f and f.line == 10 then assert(f.kind == 'lua' and f.defined == 9) end
+                sum = sum + s.live_bytes
+            end
+            local lines = 0
+            for line, l in pairs(r.lines) do lines = lines + l.live_bytes end
+            print(tables, mine, lines <= sum and lines > 0.9 * sum, r.lines['a.lua:6'].alloc_blocks >= 1000)""",
+        )
+        self.assertEqual(out.replace(".0", ""), "700\t300\ttrue\ttrue")
+
+    def test_the_file_says_what_the_table_says(self):
+        out = self.run_code(
+            NO_JIT + "local h = require('hakmem') h.profile.start{ mode = 'exact', depth = 32 }" + PROGRAM + """
+            h.profile.stop()
+            h.profile.report('profile.json')
+            local r = h.profile.report()
+            local a = 0
+            for _, s in ipairs(r.stacks) do
+                if s.frames[1] and s.frames[1].line == 5 and s.label == 'table' then a = a + s.live_blocks end
+            end
+            print(#r.stacks, a)"""
+        )
+        count, tables = out.split()
+        context = self.read()
+        self.assertEqual(context["profile"]["mode"], "exact")
+        self.assertEqual(len(context["stacks"]), int(count))
+        lines = self.by_line(context)
+        self.assertEqual(lines[("a.lua:5", "table")], float(tables))
+        self.assertEqual(lines[("a.lua:5", "table")], 700)
+        self.assertEqual(lines[("a.lua:9", "mine")], 300)
+        self.assertEqual({f["kind"] for f in context["frames"]} - {"native"}, {"interpreter"})
+        names = {f["function"] for f in context["frames"]}
+        self.assertIn("main chunk", names)
+        self.assertIn("label", names)
+        mine = next(s for s in context["stacks"] if s["label"] == "mine" and s["live_blocks"] == 300)
+        chain = [context["frames"][f] for f in mine["frames"]]
+        self.assertEqual(chain[0]["line"], 9)
+        self.assertEqual(chain[0]["function"], "function <a.lua:8>")
+        self.assertEqual([f["function"] for f in chain[1:3]], ["label", "main chunk"])
+        self.assertEqual(chain[2]["line"], 8)
+
+    def test_sampled(self):
+        out = self.run_code(
+            NO_JIT + """
+            local h = require('hakmem')
+            h.profile{ mean = '4K', seed = 7 }
+            keep = {}
+            for i = 1, 50000 do
+                keep[i] = {}
+            end
+            collectgarbage()
+            local r = h.profile.report()
+            local line = r.lines['a.lua:7']
+            print(r.mode, r.mean, r.samples > 200, line.live_blocks > 40000 and line.live_blocks < 60000)"""
+        )
+        self.assertEqual(out, "sampled\t4096\ttrue\ttrue")
+
+    def test_coroutines_from_before(self):
+        # In an adopted state they lie in memory of the old allocator.
+        out = self.run_code(
+            NO_JIT + """
+            local function body()
+                coroutine.yield()
+                local t = {}
+                for i = 1, 400 do t[i] = {} end
+                keep = t
+            end
+            local co = coroutine.wrap(body)
+            co()
+            local h = require('hakmem')
+            h.profile{ mode = 'exact', depth = 4 }
+            co()
+            local n = 0
+            for _, s in ipairs(h.profile.report().stacks) do
+                if s.frames[1].line == 6 and s.label == 'table' then
+                    n = n + s.live_blocks
+                    assert(s.frames[2].kind == 'coroutine', s.frames[2].kind)
+                end
+            end
+            print(n)"""
+        )
+        self.assertEqual(out.replace(".0", ""), "400")
+
+    def test_bad_arguments(self):
+        for call, expected in (
+            ("h.profile(1)", "bad argument"),
+            ("h.profile{ mode = 'all' }", "mode is 'sampled' or 'exact'"),
+            ("h.profile{ mode = 1 }", "mode is 'sampled' or 'exact'"),
+            ("h.profile{ rate = 1 }", "no option 'rate'; there are mode, mean, depth, table, seed"),
+            ("h.profile{ 5 }", "no option 'number'; there are mode, mean, depth, table, seed"),
+            ("h.profile{ mean = 'x' }", "'x' is no size"),
+            ("h.profile{ mean = -1 }", "a whole number of bytes expected, 0 = 512 KiB"),
+            ("h.profile{ mean = {} }", "a whole number of bytes expected, 0 = 512 KiB"),
+            ("h.profile{ mean = 10 }", "an option is out of range"),
+            ("h.profile{ depth = 65 }", "depth is at most 64"),
+            ("h.profile() h.profile()", "a profile is running already"),
+            ("h.profile.stop()", "no profile was started"),
+            ("h.profile.report()", "no profile was started"),
+            ("h.profile() h.profile.report('/nosuch/file')", "cannot write to '/nosuch/file': No such file"),
+            ("h.profile() h.profile.report({})", "string expected, got table"),
+        ):
+            with self.subTest(call):
+                self.write("a.lua", "local h = require('hakmem') " + call)
+                done = self.start("a.lua")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(expected, done.stderr.split("\n")[0])
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_disk_is_an_error_and_no_more(self):
+        out = self.run_code(
+            "local h = require('hakmem') h.profile() "
+            "local ok, e = pcall(h.profile.report, '/dev/full') print(ok, e:match('cannot write to .*'))"
+        )
+        self.assertEqual(out, "false\tcannot write to '/dev/full'")
+
+
+@unittest.skipUnless(LAUNCHER, "of the launchers")
+class Launcher(Case):
+    def test_exact(self):
+        self.run_code(NO_JIT + PROGRAM, "--hak-profile=profile.json,exact")
+        context = self.read()
+        self.assertEqual(context["profile"]["mode"], "exact")
+        lines = self.by_line(context)
+        self.assertEqual(lines[("a.lua:5", "table")], 700)
+        self.assertEqual(lines[("a.lua:9", "mine")], 300)
+
+    def test_rates(self):
+        for rate, mean in (("", 524288), (",64K", 65536), (",1024", 1024)):
+            self.run_code(PROGRAM, "--hak-profile=profile.json" + rate)
+            profile = self.read()["profile"]
+            self.assertEqual((profile["mode"], profile["mean_bytes"]), ("sampled", mean))
+
+    def test_with_a_report_and_without_labels(self):
+        self.write("a.lua", NO_JIT + PROGRAM)
+        done = self.start("--hak-profile=a,b.json,exact", "--hak-report", "--hak-labels=off", "a.lua")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("labels are off", done.stderr.split("\n")[0])
+        lines = self.by_line(self.read("a,b.json"), "alloc_blocks")
+        self.assertGreaterEqual(lines[("a.lua:5", "unlabelled")], 1000)
+
+    def test_wrong_rates(self):
+        for option, expected in (
+            ("--hak-profile", "unrecognized option '--hak-profile'"),
+            ("--hak-profile=", "the name of a file expected"),
+            ("--hak-profile=,64K", "the name of a file expected"),
+            ("--hak-profile=f,fast", "the rate 'fast' is no size"),
+            ("--hak-profile=f,10", "the rate '10' is not from 1K to 1T"),
+            ("--hak-profile=/nosuch/file", "No such file or directory"),
+        ):
+            done = self.start(option, "-e", "print(1)")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(expected, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_at_every_end(self):
+        ends = {"return": 0, "os.exit(7)": 7, "os.exit(0, true)": 0, "error('stop')": 1}
+        for code, status in ends.items():
+            with self.subTest(code):
+                done = self.start("--hak-profile=profile.json,exact", "-e", "t = {} " + code)
+                self.assertEqual(done.returncode, status)
+                self.assertTrue(self.read()["stacks"])
+                os.unlink(os.path.join(self.dir, "profile.json"))
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_that_cannot_be_written(self):
+        done = self.start("--hak-profile=/dev/full", "-e", "io.write('out')")
+        self.assertEqual((done.stdout, done.returncode), ("out", 1))
+        self.assertIn("cannot write the profile\n", done.stderr)
+
+    def test_under_a_limit(self):
+        grow = "local t = {} for i = 1, 1e6 do t[i] = { i } end"
+        done = self.start("--hak-profile=profile.json,exact", "--hak-limit=8M", "-e", grow)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not enough memory", done.stderr)
+        self.assertTrue(self.read()["stacks"])
+
+
+if __name__ == "__main__":
+    unittest.main()
