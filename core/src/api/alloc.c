@@ -17,6 +17,7 @@
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/run.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
@@ -114,6 +115,25 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
     else free_without_heap(root, p, n);
 }
 
+/* What no magazine takes and no row. */
+static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
+{
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) hk_free_slow(ctx, p, n, kind);
+    else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
+    else hk_magazine_overflow(ctx, bin, p);
+}
+
+/* The size stays in the register of the third argument up to here, rather than on the way of each free. */
+HK_INLINE void stay_put(size_t n)
+{
+#if defined(__x86_64__)
+    if (!__builtin_constant_p(n)) __asm__("" : : "d"(n));
+#else
+    (void)n;
+#endif
+}
+
 /* The context is no root. */
 HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
 {
@@ -128,11 +148,10 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
             bin->top = top + 1;
             return;
         }
-        if (HK_LIKELY(kind < HK_SMALL_CLASSES && !ctx->checked)) {
-            if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
-            else hk_magazine_overflow(ctx, bin, p);
-            return;
-        }
+        stay_put(n);
+        if (HK_LIKELY(bin->slots && hk_row_free(hk_row_of(bin), p))) return;
+        free_past(ctx, p, n, bin);
+        return;
     }
     hk_free_slow(ctx, p, n, kind);
 }

@@ -6,6 +6,7 @@
 #include "heap/block.h"
 #include "heap/label.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/thread_heap.h"
 #include "space/bitmap.h"
@@ -142,6 +143,7 @@ static bool entry_right(const hak_ctx *ctx, const hk_slab *s, uint32_t entry)
 
 static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
+    hk_rows_settle(ctx);
     findings f = {ctx, report, user, 0};
     totals t = {0, 0};
     HK_EACH_OWNED(ctx, s)

@@ -2,6 +2,7 @@
 #include "heap/big.h"
 #include "heap/label.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/transfer.h"
@@ -209,6 +210,7 @@ static void sum(const hak_ctx *ctx, sums *t)
     if (ctx->team) {
         sum_team((hak_ctx *)(uintptr_t)ctx, t);
     } else {
+        hk_rows_settle(ctx);
         HK_EACH_OWNED(ctx, s)
         {
             count_owned((hak_ctx *)(uintptr_t)ctx, s, t);

@@ -2,6 +2,7 @@
 #include "api/profile.h"
 
 #include "heap/magazine.h"
+#include "heap/row.h"
 #include "shared/thread_heap.h"
 
 /* ---- Options -------------------------------------------------------------------------------------- */
@@ -58,6 +59,8 @@ void hk_profile_enter(hak_ctx *heap)
         heap->profile_run = atomic_load(&k->runs);
         heap->sample_left = hk_profile_draw(k);
         hk_profile_unlock(k);
+        /* Frees of a row pass by whoever observes. */
+        hk_rows_end(heap);
         shut_all(heap);
     } else {
         open_all(heap);

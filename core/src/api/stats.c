@@ -3,6 +3,7 @@
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
@@ -97,6 +98,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 {
     if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
     ctx = hk_root(ctx);
+    hk_rows_settle(ctx);
     hk_team *team = ctx->team;
     sums t = sum(ctx);
     hak_stats s = {.size = out->size};
@@ -125,6 +127,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 void hak_ctx_peak_reset(hak_ctx *ctx)
 {
     ctx = hk_root(ctx);
+    hk_rows_settle(ctx);
     if (ctx->team) hk_team_peak_reset(ctx);
     else hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
 }

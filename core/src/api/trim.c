@@ -4,6 +4,7 @@
 #include "heap/big.h"
 #include "heap/magazine.h"
 #include "heap/reclaim.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
@@ -126,6 +127,7 @@ static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->flush_ns;
     if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
+    hk_rows_settle(ctx);
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
         hk_magazines_flush_from(ctx, HK_KIB_CLASSES);

@@ -2,6 +2,7 @@
 #include "heap/ctx.h"
 
 #include "heap/packed.h"
+#include "heap/row.h"
 
 _Static_assert(sizeof(hak_ctx) <= 1536, "20 blocks and their context fit two pages");
 
@@ -91,6 +92,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 void hk_ctx_end(hak_ctx *ctx)
 {
     hak_space *space = ctx->space;
+    hk_rows_wipe(ctx);
     HK_EACH_OWNED(ctx, s)
     {
         hk_slab_wipe(ctx, s);

@@ -146,6 +146,7 @@ struct hak_ctx {
     bool gave;        /* units went back */
     bool churn;       /* a class got hot by frees, not by growth */
     bool larger_kept; /* a class above 1 KiB has a magazine */
+    bool swept;       /* there were rows: see row.h */
     uint8_t magazine, phase, debug;
     bool counted; /* no frees are taken for a sweep */
     bool max_align;

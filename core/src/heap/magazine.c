@@ -1,12 +1,14 @@
 #include "heap/magazine.h"
 
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/run.h"
 
 enum { CLOSED_MOST = 15 /* log2 of slow frees */ };
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 {
+    hk_row_end(ctx, bin);
     void **lo = hk_bin_low(bin);
     size_t rest = (size_t)(bin->top - lo) - n;
     unsigned kind = bin->kind;
@@ -41,7 +43,7 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     if (bin->cap * 2u > ctx->magazine) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->grown + more > hk_get(&ctx->live_bytes) + spare) return;
-    void **slots = hk_meta_alloc(ctx, bin->cap * 2u * sizeof(void *));
+    void **slots = hk_row_slots(ctx, bin->kind, bin->cap * 2u);
     if (!slots) return;
     ctx->grown += more;
     size_t n = (size_t)(bin->top - hk_bin_low(bin));
@@ -118,7 +120,8 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 
 void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
-    if (closed(bin)) pass_by(ctx, bin, p);
+    if (bin->closed && bin->kind < HK_KIB_CLASSES && !ctx->role) hk_row_next(ctx, bin, p);
+    else if (closed(bin)) pass_by(ctx, bin, p);
     else overflow(ctx, bin, p);
 }
 
@@ -126,7 +129,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
 {
     unsigned cap = (unsigned)hk_min(hk_classes[class].magazine, ctx->magazine);
     if (cap == 0 || hk_slab_returns(ctx, class) || !hk_bins_make(ctx)) return false;
-    void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
+    void **slots = hk_row_slots(ctx, class, cap);
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
     hk_magazine_set(ctx, bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
@@ -147,6 +150,7 @@ void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
 
 void hk_magazines_flush(hak_ctx *ctx)
 {
+    hk_rows_end(ctx);
     hk_magazines_flush_from(ctx, 0);
 }
 

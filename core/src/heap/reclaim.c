@@ -3,6 +3,7 @@
 #include "heap/big.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 
 bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
@@ -47,6 +48,7 @@ static void release_slabs(hak_ctx *ctx)
 
 void hk_reclaim_empty(hak_ctx *ctx)
 {
+    hk_rows_end(ctx);
     release_slabs(ctx);
     if (ctx->packed.units) hk_packed_trim(ctx);
     hk_space_unreserve(ctx->space, &ctx->reserve);

@@ -2,6 +2,7 @@
 #include "heap/magazine.h"
 
 #include "heap/label.h"
+#include "heap/row.h"
 #include "heap/slab.h"
 
 enum { HOT = 16 };
@@ -24,7 +25,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
         return;
     }
     unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
-    void **slots = hk_meta_alloc(ctx, cap * sizeof(void *));
+    void **slots = hk_row_slots(ctx, kind, cap);
     if (!slots) return;
     hk_magazine_set(ctx, bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
     ctx->larger_kept = true;

@@ -2,6 +2,7 @@
 
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/row.h"
 #include "heap/run.h"
 
 static void list_append(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
@@ -30,7 +31,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     const hk_class *c = &hk_classes[class];
     unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
     /* One slot at least, for refills. */
-    void **slots = hk_meta_alloc(ctx, (cap ? cap : 1) * sizeof(void *));
+    void **slots = hk_row_slots(ctx, class, cap ? cap : 1);
     if (!slots) return false;
     if (hk_packed_keeps(ctx, class)) {
         hk_magazine_flush(ctx, bin, (size_t)(bin->top - hk_bin_low(bin)));
@@ -187,6 +188,7 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
 
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
 {
+    hk_row_settle(ctx, bin);
     for (;;) {
         if (bin->slab) {
             /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
@@ -194,6 +196,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
             void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
             if (!lo) return false;
             if (lo != to) {
+                if (ctx->swept) hk_row_taken(hk_row_of(bin));
                 size_t n = (size_t)(to - lo);
                 bin->lo = lo;
                 bin->top = to;
@@ -232,6 +235,7 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
 
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
+    if (e == ctx->extent) hk_row_end(ctx, hk_bin_of(ctx, kind));
     hk_slab_put_back(ctx, e, kind, p);
 }
 
@@ -266,6 +270,7 @@ unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own)
 void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
 {
     hk_bin *bin = hk_bin_of(ctx, s->kind);
+    hk_row_leave(ctx, bin, s);
     if (bin->slab == s) bin->slab = NULL;
     else if (listed(ctx, s)) unlist(ctx, bin, s);
 }

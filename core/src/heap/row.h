@@ -1,0 +1,80 @@
+/* Rows: where the frees of a sweep go. While a magazine is closed, frees of its class set bits. A collector
+ * frees in the order of addresses, so most of them are in the same word of the same bitmap as the one before.
+ * The bin remembers that word and the blocks that belong to it, a row, and such a free needs no look at the
+ * slab: it finds the number of the block in the row, tests the bit and sets it.
+ *
+ * Blocks freed in a row are counted when the row is left or settled: until then their slab's `used` and the
+ * context's live blocks still have them, as they have those in magazines. The bitmap is right at any time.
+ * Whoever reads or changes one of these counts, or takes blocks from the word, settles first. Only local
+ * contexts have rows, in their window, of classes whose slabs are a unit. */
+#ifndef HK_ROW_H
+#define HK_ROW_H
+
+#include "heap/slab.h"
+
+/* In front of the slots of each magazine. */
+typedef struct hk_row {
+    uintptr_t first;  /* address of the first block of the row */
+    uint64_t inverse; /* of the odd part of the block size, modulo 2^64 */
+    uint64_t blocks;  /* blocks of the row that were ever handed out; 0 = there is no row */
+    uint64_t *word;
+    uint64_t before; /* the word when it was last counted */
+    uint8_t turn;    /* log2 of the even part of the block size */
+} hk_row;
+_Static_assert(sizeof(hk_row) % 16 == 0, "slots behind it are aligned");
+
+/* The bin has slots. */
+HK_INLINE hk_row *hk_row_of(const hk_bin *bin)
+{
+    return (hk_row *)(void *)bin->slots - 1;
+}
+
+/* Frees p if it is a block of the row that is out. An offset is a multiple of the size and below `blocks` of
+ * them just if its product with the inverse, rotated, is below `blocks` (Granlund, Montgomery, "Division by
+ * invariant integers", 1994): one comparison for any address. */
+HK_INLINE bool hk_row_free(hk_row *row, const void *p)
+{
+    uint64_t i = ((uintptr_t)p - row->first) * row->inverse;
+    i = i >> row->turn | i << (-row->turn & 63);
+    if (HK_UNLIKELY(i >= row->blocks)) return false;
+    uint64_t w = *row->word;
+    if (HK_UNLIKELY(w >> i & 1)) return false;
+    *row->word = w | UINT64_C(1) << i;
+    return true;
+}
+
+/* Slots for so many blocks of the kind, behind a row. NULL = no memory. */
+void **hk_row_slots(hak_ctx *ctx, unsigned kind, unsigned n);
+/* The magazine is closed and p is in no row: its own becomes the row, and it is freed. */
+void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p);
+/* Counts what was freed in the row. The slab may go back, and the row with it; the magazine may open. */
+void hk_row_settle_now(hak_ctx *ctx, hk_bin *bin);
+HK_INLINE void hk_row_settle(hak_ctx *ctx, hk_bin *bin)
+{
+    if (ctx->swept && bin->slots && hk_row_of(bin)->blocks) hk_row_settle_now(ctx, bin);
+}
+/* The same, and there is no row afterwards. */
+HK_INLINE void hk_row_end(hak_ctx *ctx, hk_bin *bin)
+{
+    hk_row_settle(ctx, bin);
+    if (ctx->swept && bin->slots) hk_row_of(bin)->blocks = 0;
+}
+/* All rows of a context. */
+void hk_rows_settle(const hak_ctx *ctx);
+void hk_rows_end(hak_ctx *ctx);
+/* The context ends, and bitmaps are wiped where the counts say that bits are set: none in a word of a row. */
+void hk_rows_wipe(hak_ctx *ctx);
+/* The slab leaves its bin. Its row is settled. */
+HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab *s)
+{
+    if (!ctx->swept || !bin->slots) return;
+    hk_row *row = hk_row_of(bin);
+    if ((row->first - ctx->base) >> HK_UNIT_SHIFT == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
+}
+/* Blocks were taken from the current slab, whose row was settled. */
+HK_INLINE void hk_row_taken(hk_row *row)
+{
+    if (row->blocks) row->before = *row->word;
+}
+
+#endif
