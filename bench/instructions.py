@@ -35,6 +35,8 @@ FIGURES = {
     "alloc profiled small": ("hak_alloc", "profiled-small", BATCH),
     "free profiled small": ("hak_free", "profiled-small", BATCH),
     "block size small": ("hak_block_size", "size-small", BATCH),
+    "alloc swept": ("hak_alloc", "sweep", BATCH),
+    "free sweep": ("hak_free_sized", "sweep", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
     "alloc packed mix": ("hak_alloc", "mix-packed", BATCH),

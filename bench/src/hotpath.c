@@ -64,6 +64,19 @@ static void size(size_t n, size_t rounds)
     hak_free(ctx, p);
 }
 
+/* Freed in the order of addresses, as a collector does. */
+static void sweep(size_t n, size_t rounds)
+{
+    static void *p[FILL];
+    for (size_t left = rounds * BATCH, count; left; left -= count) {
+        count = left < FILL ? left : FILL;
+        for (size_t i = 0; i < count; i++)
+            p[i] = hak_alloc(ctx, n);
+        for (size_t i = 0; i < count; i++)
+            hak_free_sized(ctx, p[i], n);
+    }
+}
+
 static void mix(size_t n, size_t rounds)
 {
     (void)n;
@@ -98,6 +111,7 @@ static const struct {
     {"shared-run", pairs, RUN, SHARED},
     {"profiled-small", pairs, SMALL, PROFILED},
     {"size-small", size, SMALL, SLABS},
+    {"sweep", sweep, SMALL, SLABS},
     {"mix", mix, 0, SLABS},
     {"mix-packed", mix, 0, PACKED},
     {"resize-packed", resize, RUN, PACKED},

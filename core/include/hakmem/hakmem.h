@@ -397,8 +397,8 @@ HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
 HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
-/* live_bytes, off by at most what magazines hold. Cost: one load; in a shared context a few for the heap of
- * each thread. [any thread] */
+/* live_bytes, off by at most what magazines hold and, while a collector sweeps, 64 blocks of each class up to
+ * 1 KiB. Cost: one load; in a shared context a few for the heap of each thread. [any thread] */
 HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
 
 typedef struct hak_block {

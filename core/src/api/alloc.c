@@ -118,7 +118,7 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
 /* What no magazine takes and no row. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
-    uint32_t kind = hk_kind_in_window(ctx, p);
+    uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
     if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) hk_free_slow(ctx, p, n, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);

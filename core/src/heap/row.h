@@ -56,8 +56,9 @@ HK_INLINE void hk_row_settle(hak_ctx *ctx, hk_bin *bin)
 /* The same, and there is no row afterwards. */
 HK_INLINE void hk_row_end(hak_ctx *ctx, hk_bin *bin)
 {
+    if (HK_LIKELY(!ctx->swept)) return;
     hk_row_settle(ctx, bin);
-    if (ctx->swept && bin->slots) hk_row_of(bin)->blocks = 0;
+    if (bin->slots) hk_row_of(bin)->blocks = 0;
 }
 /* All rows of a context. */
 void hk_rows_settle(const hak_ctx *ctx);
