@@ -151,7 +151,7 @@ struct hak_stats {
                           zeros at its end */
     size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
     size_t live_blocks;
-    size_t peak_bytes;      /* highest live_bytes so far, within what magazines hold */
+    size_t peak_bytes;      /* highest live_bytes so far, with the error of hak_ctx_live_bytes */
     size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
     size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
     size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
