@@ -11,6 +11,7 @@
 typedef struct hkl_learner {
     lua_State *running; /* who allocates; NULL = not known */
     bool refuse;        /* the next growth fails once */
+    int exercised;      /* how often, while stepping */
     bool stepping;      /* a hook runs for each instruction */
 } hkl_learner;
 

@@ -75,7 +75,7 @@ static void see_place(uintptr_t pc, uint8_t registers)
     if (places[i].seen < UINT8_MAX) places[i].seen++;
 }
 
-void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
+void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 {
     lua_Debug ar;
     running r = {NULL, 0, 0};
@@ -86,7 +86,6 @@ void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
     }
     if (wrong) return;
     hkc_cfi_registers up = *at;
-    hkc_cfi_saves saves;
     for (int i = 0; i < CLIMB_MOST; i++) {
         uint8_t registers = 0;
         for (int n = 0; n < HKC_CFI_SAVED && r.stored; n++) {
@@ -95,8 +94,9 @@ void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
             if (ahead == 0 || ahead == INSTRUCTION) registers = (uint8_t)(registers | 1 << n);
         }
         see_place(up.pc, registers);
-        if (!hkc_cfi_saves_at(up.pc, &saves)) break;
-        hkc_cfi_climb(&up, &saves);
+        const struct hkl_walk_step *step = hkl_thread_rule(rules, up.pc);
+        if (!step->ok) break;
+        hkc_cfi_climb(&up, &step->saves);
     }
 }
 
@@ -137,8 +137,9 @@ hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, c
 
 #else /* the others store it before all that may allocate */
 
-void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at)
+void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 {
+    (void)rules;
     (void)L;
     (void)at;
 }

@@ -10,7 +10,7 @@
 
 /* One observation of the lesson: L is the running thread, with a hook for each instruction, so that what is
  * stored is right; `at` as hkl_thread_at has it. */
-void hkl_pc_see(lua_State *L, const hkc_cfi_registers *at);
+void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at);
 /* The lesson is over. */
 void hkl_pc_learnt(void);
 

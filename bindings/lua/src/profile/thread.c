@@ -36,7 +36,24 @@ static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, false};
 
 /* ---- Learning --------------------------------------------------------------------------------------- */
 
+static struct hkl_walk_step *slot_of(hkl_walk *walk, uintptr_t pc)
+{
+    return &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
+}
+
+const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc)
+{
+    struct hkl_walk_step *step = slot_of(walk, pc);
+    if (step->pc != pc) {
+        step->pc = pc;
+        step->site = step->instruction = -1;
+        step->ok = hkc_cfi_saves_at(pc, &step->saves);
+    }
+    return step;
+}
+
 typedef struct scratch {
+    hkl_walk rules; /* met so far: without sites, which are not learnt yet */
     hkl_learner learner;
     hkl_trace_lesson lesson;
     lua_State *main;
@@ -77,12 +94,12 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     hkl_trace_see(&s->lesson);
     if (s->learner.running) {
         hkc_cfi_registers at;
-        hkc_cfi_saves saves;
         hkc_cfi_here(&at);
-        if (hkc_cfi_saves_at(at.pc, &saves)) {
-            hkc_cfi_climb(&at, &saves);
+        const struct hkl_walk_step *step = hkl_thread_rule(&s->rules, at.pc);
+        if (step->ok) {
+            hkc_cfi_climb(&at, &step->saves);
             observe(s, &at);
-            if (s->learner.stepping && !s->layout->luajit) hkl_pc_see(s->learner.running, &at);
+            if (s->learner.stepping && !s->layout->luajit) hkl_pc_see(&s->rules, s->learner.running, &at);
         }
         if (s->learner.refuse) {
             s->learner.refuse = false;
@@ -120,7 +137,7 @@ static int run(lua_State *L)
 
 static void learn(void)
 {
-    scratch s = {.layout = &layout_puc, .lesson = {.global = NULL}};
+    static scratch s = {.layout = &layout_puc}; /* large, and used once */
     lua_State *L = lua_newstate(scratch_alloc, &s);
     if (!L) return;
     s.main = L;
@@ -156,7 +173,7 @@ static int site_of(uintptr_t pc)
 
 const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
 {
-    struct hkl_walk_step *step = &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
+    struct hkl_walk_step *step = slot_of(walk, pc);
     if (step->pc != pc) {
         step->pc = pc;
         step->site = (int8_t)site_of(pc);

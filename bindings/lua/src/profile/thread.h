@@ -28,6 +28,9 @@ typedef struct hkl_walk {
     } steps[HKL_WALK_SLOTS];
 } hkl_walk;
 
+/* How to leave the frame with this return address; for use while learning. */
+const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc);
+
 /* What is known of a return address. */
 const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc);
 
