@@ -2,6 +2,8 @@
 // is counted at any moment that somebody looks, wrong frees are noticed, and blocks come out in order again.
 #include "heap.h"
 
+#include "hakmem/profile.h"
+
 #include <algorithm>
 #include <set>
 
@@ -218,4 +220,39 @@ TEST_CASE("sweep: a context that is retired in the midst of one ends with its la
     CHECK(hak_ctx_of(s.space, blocks[999]) == ctx);
     hak_free(ctx, blocks[999]);
     CHECK(hak_ctx_of(s.space, blocks[999]) == nullptr);
+}
+
+TEST_CASE("sweep: under a profile, with samples in the units that are swept")
+{
+    const size_t n = GENERATE((size_t)16, (size_t)64, (size_t)488);
+    TestSpace s;
+    Sweeper w(s.space);
+    hak_profile_options sampled = HAK_PROFILE_OPTIONS_INIT;
+    sampled.mean = std::max(8 * n, (size_t)1024); // one in a row or more
+    sampled.seed = n;
+    REQUIRE(hak_profile_start(w.ctx, &sampled) == 0);
+    Random random(n);
+    std::set<void *> live;
+    for (size_t round = 0; round < 40; round++) {
+        while (live.size() < 1500)
+            REQUIRE(live.insert(hak_alloc(w.ctx, n)).second);
+        // The sweep stops anywhere, and goes on when some blocks of the same units are live again.
+        for (auto it = live.begin(); it != live.end();) {
+            if (random.below(4) == 0) {
+                ++it;
+                continue;
+            }
+            hak_free(w.ctx, *it);
+            it = live.erase(it);
+            if (random.below(200) == 0) REQUIRE(live.insert(hak_alloc(w.ctx, n)).second);
+        }
+        hak_stats now = stats_of(w.ctx);
+        REQUIRE(now.live_blocks == live.size());
+        REQUIRE(now.live_bytes == live.size() * hak_usable_size(w.ctx, *live.begin()));
+        REQUIRE(hak_ctx_check(w.ctx, nullptr, nullptr));
+    }
+    for (void *p : live)
+        hak_free(w.ctx, p);
+    CHECK(stats_of(w.ctx).live_blocks == 0);
+    CHECK(w.errors.list.empty());
 }

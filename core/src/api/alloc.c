@@ -115,11 +115,19 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
     else free_without_heap(root, p, n);
 }
 
+/* Samples of a profile are in units of another kind: the blocks of this one are freed as without it. */
+static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
+{
+    bool same = kind < HK_SMALL_CLASSES && !ctx->role && !(ctx->checked & HK_CHECKED);
+    if (same) hk_magazine_overflow(ctx, bin, p);
+    else hk_free_slow(ctx, p, n, kind);
+}
+
 /* What no magazine takes and no row. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
     uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
-    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) hk_free_slow(ctx, p, n, kind);
+    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_past_checked(ctx, p, n, bin, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
 }
@@ -248,7 +256,6 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
-/* The context is not retired, unless by the callback that is called here. */
 /* When nobody has memory to give: what is left of packed units, or a free block of a wider class. */
 static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned class, hak_label label)
 {
