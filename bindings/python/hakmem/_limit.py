@@ -31,8 +31,8 @@ def needed(limit, flags, environment):
             return None  # It is not the limit.
         with open(file, encoding="utf-8", errors="replace") as report:
             enough = json.load(report)["stats"]["committed_bytes"]
-    # It may have been more on the way than it is at the end; and a number for people.
-    step = 256 << 10
+    # It may have been more on the way than it is at the end; and a number for people, who see tenths of MiB.
+    step = 512 << 10
     enough = -(-enough // step) * step
     while not start(HAKMEM_LIMIT=str(enough)):
         enough += step
