@@ -36,7 +36,7 @@ configure() { # build tree, arguments for cmake
     }
 }
 parts() { # ON or OFF for all that is not the core
-    for part in TESTS LUA PYTHON WASM PRELOAD BENCH; do echo "-DHAKMEM_BUILD_$part=$1"; done
+    for part in TESTS LUA PYTHON WASM PRELOAD REPORT BENCH; do echo "-DHAKMEM_BUILD_$part=$1"; done
 }
 build_and_install() { # build tree, arguments for cmake --install
     "$CMAKE" --build "$1" >/dev/null
@@ -130,7 +130,7 @@ case $case in
         by_pkg_config "$scratch/root/moved/lib/pkgconfig"
         ;;
     components)
-        for component in runtime development lua preload documents; do
+        for component in runtime development lua preload report documents; do
             "$CMAKE" --install "$TREE" --prefix "$scratch/$component" --component "$component" >/dev/null
         done
         runtime=$(cd "$scratch/runtime" && find . -type f)
@@ -143,7 +143,7 @@ case $case in
         # Together they are the whole.
         "$CMAKE" --install "$TREE" --prefix "$scratch/whole" >/dev/null
         mkdir "$scratch/sum"
-        for component in runtime development lua preload documents; do
+        for component in runtime development lua preload report documents; do
             [[ ! -d $scratch/$component ]] || cp -a "$scratch/$component/." "$scratch/sum"
         done
         diff <(cd "$scratch/whole" && find . | sort) <(cd "$scratch/sum" && find . | sort) ||

@@ -31,9 +31,9 @@ def needed(limit, flags, environment):
             return None  # It is not the limit.
         with open(file, encoding="utf-8", errors="replace") as report:
             enough = json.load(report)["stats"]["committed_bytes"]
-    # It may have been more on the way than it is at the end; and a number for people, who see tenths of MiB.
+    # It may have been more on the way than it is at the end, by an arena of Python; and a number for people.
     step = 512 << 10
-    enough = -(-enough // step) * step
+    enough = -(-(enough + (1 << 20)) // step) * step
     while not start(HAKMEM_LIMIT=str(enough)):
         enough += step
     return enough
