@@ -373,7 +373,7 @@ void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
 static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
 {
     discount(ctx, b);
-    b->p = p;
+    if (b->p != p) b->p = p; /* one that stays is in the tree, which other threads read */
     b->grew |= size > b->size;
     set_size(ctx, b, size, room);
     account(ctx, b);
