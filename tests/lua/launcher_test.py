@@ -5,13 +5,12 @@ What they have beside the interpreter: options, reports, limits, the module. sto
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from outside import FolderCase, environment  # noqa: E402
 from sizes import NONE, SIZES  # noqa: E402
 
 PROGRAM = sys.argv.pop(1)
@@ -22,29 +21,15 @@ PUC51 = NAME == "haklua5.1"
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
-    def write(self, name, text):
-        path = os.path.join(self.dir, name)
-        with open(path, "w") as f:
-            f.write(text)
-        return path
-
+class Case(FolderCase):
     def start(self, program, args, stdin="", env=None):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
-        clean.update(env or {})
         return subprocess.run(
             [program, *args],
             input=stdin,
             capture_output=True,
             text=True,
             cwd=self.dir,
-            env=clean,
+            env=environment(**(env or {})),
             timeout=120,
         )
 

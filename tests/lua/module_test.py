@@ -4,10 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from outside import FolderCase, environment  # noqa: E402
 from sizes import SIZES  # noqa: E402
 
 INTERPRETER, DIRECTORY = sys.argv[1:3]
@@ -35,19 +35,12 @@ FIELDS = [
 ]
 
 
-class Module(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
+class Module(FolderCase):
     def start(self, code, *args):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
-        env["LUA_CPATH"] = os.path.join(DIRECTORY, "?.so")
+        env = environment(LUA_CPATH=os.path.join(DIRECTORY, "?.so"))
         if PRELOAD:
             env["LD_PRELOAD"] = PRELOAD
-        path = os.path.join(self.dir, "script.lua")
-        with open(path, "w") as f:
-            f.write(code)
+        path = self.write("script.lua", code)
         return subprocess.run(
             [INTERPRETER, *args, path], capture_output=True, text=True, cwd=self.dir, env=env, timeout=120
         )
@@ -342,8 +335,7 @@ class Module(unittest.TestCase):
         path = os.path.join(self.dir, "growth.lua")
         with open(path, "w") as f:
             f.write(code)
-        env = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
-        env["LUA_CPATH"] = os.path.join(DIRECTORY, "?.so")
+        env = environment(LUA_CPATH=os.path.join(DIRECTORY, "?.so"))
         if PRELOAD:
             env["LD_PRELOAD"] = PRELOAD
         for run in range(1, 301):

@@ -5,11 +5,11 @@ INTERPRETER is a launcher of hakmem, or one of the system, which gets the module
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from outside import FolderCase, environment
 
 INTERPRETER = sys.argv.pop(1)
 DIRECTORY = sys.argv.pop(1) if len(sys.argv) > 1 else None
@@ -18,21 +18,9 @@ LAUNCHER = DIRECTORY is None
 NO_JIT = "if jit then jit.off() end\n"
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
-    def write(self, name, text):
-        path = os.path.join(self.dir, name)
-        with open(path, "w") as f:
-            f.write(text)
-        return path
-
+class Case(FolderCase):
     def start(self, *args):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
+        env = environment()
         if DIRECTORY:
             env["LUA_CPATH"] = os.path.join(DIRECTORY, "?.so")
         if PRELOAD:

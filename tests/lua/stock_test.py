@@ -11,9 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+from outside import FolderCase, environment
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 ORIGINAL = shutil.which(os.path.basename(PROGRAM)[len("hak") :])
@@ -58,20 +59,9 @@ def plain(text):
     return re.sub(r"0x[0-9a-f]+", "ADDRESS", text.decode(errors="backslashreplace"))
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
-    def write(self, name, text):
-        with open(os.path.join(self.dir, name), "wb") as f:
-            f.write(text if isinstance(text, bytes) else text.encode())
-
+class Case(FolderCase):
     def command(self, program, args, env):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("LUA_")}
-        clean.update({"TERM": "dumb", "INPUTRC": "/dev/null"}, **(env or {}))
+        clean = environment(TERM="dumb", INPUTRC="/dev/null", **(env or {}))
         return {"args": [ARGV0, *args], "executable": program, "cwd": self.dir, "env": clean}
 
     def start(self, program, args, stdin="", env=None, together=False):

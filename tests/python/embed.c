@@ -6,16 +6,10 @@
 #define _GNU_SOURCE
 #include <Python.h>
 
+#include "forks.h"
+
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static bool (*owns)(const void *);
 static int (*install)(bool all);
@@ -34,85 +28,6 @@ static int run(const char *name)
     failed |= Py_FinalizeEx() < 0;
     printf("%s: %s\n", name, ours ? "ours" : "not ours");
     return failed || !ours;
-}
-
-static atomic_bool over;
-
-static void *flush_all(void *unused)
-{
-    while (!atomic_load(&over))
-        fflush(NULL);
-    return unused;
-}
-
-/* A stream whose flush allocates: it runs with libc's lock of all streams held. */
-static ssize_t write_slowly(void *cookie, const char *text, size_t n)
-{
-    (void)cookie;
-    void *p[20];
-    for (int i = 0; i < 20; i++)
-        p[i] = PyMem_RawMalloc(n * 40 + 64 * (size_t)i);
-    for (int i = 0; i < 20; i++)
-        PyMem_RawFree(p[i]);
-    return (ssize_t)n + 0 * text[0];
-}
-
-static void *print_all(void *stream)
-{
-    while (!atomic_load(&over))
-        fputs("text", stream);
-    return NULL;
-}
-
-static int fork_beside_flush(void)
-{
-    FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_slowly});
-    pthread_t threads[2];
-    pthread_create(&threads[0], NULL, flush_all, NULL);
-    pthread_create(&threads[1], NULL, print_all, stream);
-    int bad = 0;
-    for (int i = 0; i < 300; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            PyMem_RawFree(PyMem_RawMalloc(100000));
-            fflush(NULL);
-            _exit(0);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        bad += status != 0;
-    }
-    atomic_store(&over, true);
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    return bad;
-}
-
-static volatile sig_atomic_t forks, bad_forks;
-
-static void on_alarm(int signal_number)
-{
-    (void)signal_number;
-    pid_t child = fork();
-    if (child == 0) _exit(0);
-    int status = -1;
-    waitpid(child, &status, 0);
-    bad_forks += status != 0;
-    forks++;
-}
-
-static int fork_in_handler(void)
-{
-    signal(SIGALRM, on_alarm);
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 2000}, {0, 2000}}, NULL);
-    void *held[512] = {0};
-    for (unsigned i = 0; forks < 300; i++) {
-        unsigned at = i * 2654435761u >> 23;
-        PyMem_RawFree(held[at]);
-        held[at] = PyMem_RawMalloc(at % 7 == 0 ? 70000 : at * 9);
-    }
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
-    return (int)bad_forks;
 }
 
 int main(int argc, char **argv)
@@ -134,7 +49,9 @@ int main(int argc, char **argv)
     if (strncmp(argv[2], "fork-", 5) == 0) {
         if (install(true) != 0) return 2;
         Py_Initialize();
-        int bad = strcmp(argv[2], "fork-in-handler") == 0 ? fork_in_handler() : fork_beside_flush();
+        const forks_allocator raw = {PyMem_RawMalloc, PyMem_RawFree};
+        bool in_handler = strcmp(argv[2], "fork-in-handler") == 0;
+        int bad = in_handler ? fork_in_handler(raw, 300, 2000) : fork_beside_flush(raw, 300);
         printf("%d bad\n", bad);
         return 0;
     }

@@ -298,8 +298,10 @@ class Embedding(ProgramCase):
             f"-lpython{sysconfig.get_config_var('LDVERSION')}",
             "-ldl",
         ]
+        tests = Path(__file__).parents[1]
+        source, support = tests / "python" / "embed.c", tests / "support"
         subprocess.run(
-            ["cc", "-o", program, Path(__file__).parent / "embed.c", f"-I{header}", *linking], check=True
+            ["cc", "-o", program, source, f"-I{support}", f"-I{header}", *linking], check=True
         )
         environment = preloaded(all_domains=True) | {"PYTHONHOME": sys.base_prefix}
         done = subprocess.run(
