@@ -19,7 +19,8 @@ static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
 
 static bool in_slab(const hak_ctx *ctx, size_t align, size_t n)
 {
-    return n <= HK_SMALL_MAX && align <= HK_PAGE && hk_align_up(n, align) <= 2 * HK_PAGE && !ctx->phase;
+    return n <= HK_SMALL_MAX && align <= HK_PAGE && hk_align_up(n, align) <= 2 * HK_PAGE &&
+           !ctx->first_offset;
 }
 
 static bool align_wrong(hak_ctx *ctx, size_t align)
@@ -100,14 +101,16 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     /* Those above 32 KiB are all at page boundaries. */
     if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
         return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
-    size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->failures);
+    size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->account.failures);
     if (HK_UNLIKELY(size == 0)) {
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
     bool fits = n <= size && (uintptr_t)p % align == 0;
     if (fits && stays(ctx, align, size, n)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
+                      : ctx->labels.on       ? hk_label_of_block(ctx, p)
+                                             : 0;
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
         memcpy(q, p, hk_min(size, n));
@@ -116,7 +119,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         return q;
     }
     if (!fits) return NULL;
-    hk_set(&ctx->failures, failures); /* the caller sees no NULL */
+    hk_set(&ctx->account.failures, failures); /* the caller sees no NULL */
     return hk_stay(ctx, hk_check_new(ctx, p, n), label);
 }
 

@@ -213,7 +213,7 @@ static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_la
     if (shut) bin->lo = bin->slots;
     if (bin->top != bin->lo || hk_slab_refill(ctx, bin, hk_refill_of(bin))) {
         p = *--bin->top;
-        if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+        if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
     }
     if (shut) hk_bin_shut(bin);
     return p;
@@ -229,7 +229,7 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
     if (HK_UNLIKELY(ctx->checked)) return alloc_in_slab_checked(ctx, bin, label);
     if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
     void *p = *--bin->top;
-    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
     return p;
 }
 
@@ -292,10 +292,10 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned class, size_t n, h
 static HK_NOINLINE void *alloc_counted(hak_ctx *ctx, unsigned class, size_t n, hak_label label, hak_site site)
 {
     hk_bin *bin = hk_bin_of(ctx, class);
-    int64_t left = ctx->sample_left - hk_classes[class].size;
+    int64_t left = ctx->sampling.left - hk_classes[class].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
         return alloc_checked(ctx, class, n, label, site);
-    ctx->sample_left = left;
+    ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
 }
 

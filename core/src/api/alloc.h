@@ -27,7 +27,7 @@ enum { HK_KEEP_LABEL = -1 }; /* in place of a label: that of the block */
 /* A block that is reallocated stays where it is. */
 HK_INLINE void *hk_stay(const hak_ctx *ctx, void *p, int label)
 {
-    if (label != HK_KEEP_LABEL && ctx->labelled) hk_relabel(ctx, p, (hak_label)label);
+    if (label != HK_KEEP_LABEL && ctx->labels.on) hk_relabel(ctx, p, (hak_label)label);
     return p;
 }
 

@@ -32,7 +32,7 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
             hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
         memset(p, HK_POISON_NEW, size);
     }
-    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
     return p;
 }
 
@@ -160,7 +160,7 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
         }
     }
     hk_packed_visit(ctx, add_block, &t);
-    for (const hk_big *b = ctx->bigs; b; b = b->next) {
+    for (const hk_big *b = ctx->big.live; b; b = b->next) {
         t.blocks++;
         t.bytes += b->size;
     }

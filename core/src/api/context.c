@@ -7,12 +7,12 @@
 
 const char *hak_ctx_name(const hak_ctx *ctx)
 {
-    return ctx->name;
+    return ctx->host.name;
 }
 
 void *hak_ctx_user(const hak_ctx *ctx)
 {
-    return ctx->user;
+    return ctx->host.user;
 }
 
 hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)

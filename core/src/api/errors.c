@@ -39,6 +39,6 @@ const char *hak_version(void)
 
 void *hk_fail(hak_ctx *ctx)
 {
-    atomic_fetch_add_explicit(&ctx->failures, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&ctx->account.failures, 1, memory_order_relaxed);
     return NULL;
 }

@@ -43,32 +43,32 @@ static bool labels_on(hak_ctx *ctx)
 
 static bool names_grow(hak_ctx *ctx)
 {
-    uint32_t room = ctx->label_room ? ctx->label_room * 2 : 32;
+    uint32_t room = ctx->labels.room ? ctx->labels.room * 2 : 32;
     const char **names = hk_meta_alloc(ctx, room * sizeof *names);
     if (!names) return false;
-    if (ctx->label_room) memcpy(names, ctx->label_names, ctx->label_room * sizeof *names);
-    ctx->label_names = names;
-    ctx->label_room = (uint16_t)room;
+    if (ctx->labels.room) memcpy(names, ctx->labels.defined, ctx->labels.room * sizeof *names);
+    ctx->labels.defined = names;
+    ctx->labels.room = (uint16_t)room;
     return true;
 }
 
 static hak_label define(hak_ctx *ctx, const char *name, size_t n)
 {
-    for (uint32_t i = 1; i <= ctx->label_count; i++)
+    for (uint32_t i = 1; i <= ctx->labels.count; i++)
         if (strcmp(hak_label_name(ctx, (hak_label)i), name) == 0) return (hak_label)i;
-    if (ctx->label_count == HAK_LABELS_MAX) {
+    if (ctx->labels.count == HAK_LABELS_MAX) {
         hk_error(ctx, HAK_E_LABEL, name, "label: the context has all its labels");
         return 0;
     }
-    uint32_t at = ctx->label_count - ctx->given_count;
-    if (at == ctx->label_room && !names_grow(ctx)) return 0;
+    uint32_t at = (uint32_t)(ctx->labels.count - ctx->labels.given_count);
+    if (at == ctx->labels.room && !names_grow(ctx)) return 0;
     /* First, for it may fail each time that a name is tried, and metadata is never freed. */
-    if (!ctx->labelled && !labels_on(ctx)) return 0;
+    if (!ctx->labels.on && !labels_on(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy) return 0;
     memcpy(copy, name, n + 1);
-    ctx->label_names[at] = copy;
-    return (hak_label)++ctx->label_count;
+    ctx->labels.defined[at] = copy;
+    return (hak_label)++ctx->labels.count;
 }
 
 hak_label hak_label_define(hak_ctx *ctx, const char *name)
@@ -89,9 +89,9 @@ const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
     ctx = hk_root(ctx);
     if (label == 0) return "";
-    if (label > ctx->label_count) return NULL;
-    return label <= ctx->given_count ? ctx->given_names[label - 1]
-                                     : ctx->label_names[label - 1 - ctx->given_count];
+    if (label > ctx->labels.count) return NULL;
+    return label <= ctx->labels.given_count ? ctx->labels.given[label - 1]
+                                            : ctx->labels.defined[label - 1 - ctx->labels.given_count];
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ HK_RACY static void count_slab(sums *t, const hk_slab *s)
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_slab(t->ctx->space, s);
     char *start = hk_slab_first(t->ctx, e, s);
-    if (!t->ctx->labelled) {
+    if (!t->ctx->labels.on) {
         count(t, 0, (size_t)s->used * c->size, s->used);
         return;
     }
@@ -144,7 +144,7 @@ HK_RACY static void discount(void *user, void *p)
     size_t size = 0;
     if (hk_has_labels(kind)) {
         size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
-        if (owner->labelled) label = *hk_label_byte(e, kind, p);
+        if (owner->labels.on) label = *hk_label_byte(e, kind, p);
     }
     if (size == 0 || label > 255) return;
     t->bytes[label] -= size;
@@ -169,7 +169,7 @@ HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
     } else if (s->kind < HK_BINS) {
         hk_extent *e = hk_extent_of_slab(ctx->space, s);
         char *p = hk_slab_start(e, s);
-        count(t, ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+        count(t, ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }
 }
 
@@ -177,7 +177,7 @@ HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
 static void sum_others(const hak_ctx *ctx, sums *t)
 {
     hk_packed_visit(ctx, count_block, t);
-    for (const hk_big *b = ctx->bigs; b; b = b->next)
+    for (const hk_big *b = ctx->big.live; b; b = b->next)
         count(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
     for (unsigned kind = 0; kind < HK_BINS; kind++)
         discount_magazine(t, kind);
@@ -218,7 +218,7 @@ static void sum(const hak_ctx *ctx, sums *t)
         sum_others(ctx, t);
     }
     /* Labels that nobody defined. */
-    for (unsigned i = ctx->label_count + 1; i < 256; i++) {
+    for (unsigned i = ctx->labels.count + 1; i < 256; i++) {
         t->bytes[0] += t->bytes[i];
         t->blocks[0] += t->blocks[i];
     }
@@ -228,7 +228,7 @@ int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 {
     sums t;
     ctx = hk_root(ctx);
-    size_t n = ctx->label_count + 1u;
+    size_t n = ctx->labels.count + 1u;
     sum(ctx, &t);
     for (size_t i = 0; i < n && i < room; i++)
         out[i] = (hak_label_info){hak_label_name(ctx, (hak_label)i), (hak_label)i, t.bytes[i], t.blocks[i]};
@@ -239,7 +239,7 @@ int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
 {
     sums t;
     ctx = hk_root(ctx);
-    if (label > ctx->label_count) return -1;
+    if (label > ctx->labels.count) return -1;
     sum(ctx, &t);
     *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};
     return 0;

@@ -50,14 +50,14 @@ void hk_profile_enter(hak_ctx *heap)
 {
     hk_profile *k = hk_profile_of(heap);
     bool run = k && atomic_load(&k->running), runs = heap->checked & HK_PROFILED;
-    if (run == runs && (!run || heap->profile_run == atomic_load(&k->runs))) return;
+    if (run == runs && (!run || heap->sampling.run == atomic_load(&k->runs))) return;
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
     if (run) {
         /* Of a heap it is set, and read by other threads. */
         if (!(heap->debug & HK_DEBUG_PROFILE)) heap->debug |= HK_DEBUG_PROFILE;
         hk_profile_lock(k);
-        heap->profile_run = atomic_load(&k->runs);
-        heap->sample_left = hk_profile_draw(k);
+        heap->sampling.run = atomic_load(&k->runs);
+        heap->sampling.left = hk_profile_draw(k);
         hk_profile_unlock(k);
         /* Frees of a row pass by whoever observes. */
         hk_rows_end(heap);
@@ -99,7 +99,7 @@ static int start_team(hak_ctx *root, const hak_profile_options *o)
     if (rc == 0) {
         k->runs++;
         atomic_store(&k->running, true);
-        atomic_store(&root->profile, k);
+        atomic_store(&root->sampling.profile, k);
         hk_team_observe(root);
     }
     hk_lock_drop(&t->lock);
@@ -119,7 +119,7 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
     if (!k) return -2;
     k->runs++;
     atomic_store(&k->running, true);
-    atomic_store(&ctx->profile, k);
+    atomic_store(&ctx->sampling.profile, k);
     hk_profile_enter(ctx);
     return 0;
 }
@@ -141,7 +141,7 @@ int hak_profile_reset(hak_ctx *ctx)
         clear(k, NULL);
         return 0;
     }
-    atomic_store(&ctx->profile, NULL);
+    atomic_store(&ctx->sampling.profile, NULL);
     ctx->checked &= HK_CHECKED;
     ctx->debug &= (uint8_t)~HK_DEBUG_PROFILE;
     hk_profile_end(k);

@@ -12,8 +12,8 @@ void hk_profile_enter(hak_ctx *heap);
 static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site)
 {
     if (!(heap->checked & HK_PROFILED) || !p) return p;
-    heap->sample_left -= (int64_t)counted;
-    if (heap->sample_left < 0) hk_profile_add(heap, p, counted, label, site);
+    heap->sampling.left -= (int64_t)counted;
+    if (heap->sampling.left < 0) hk_profile_add(heap, p, counted, label, site);
     return p;
 }
 

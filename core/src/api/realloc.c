@@ -172,7 +172,9 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
 static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, int label, hak_site site)
 {
     if (!hk_profile_of(ctx)) return;
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, q) : 0;
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
+                      : ctx->labels.on       ? hk_label_of_block(ctx, q)
+                                             : 0;
     hk_profile_resized(ctx, p, q, size, hak_usable_size(ctx, q), given, site);
 }
 
@@ -197,8 +199,10 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
         return hk_stay(ctx, hk_check_new(ctx, q, n), label);
     }
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labelled ? hk_label_of_block(ctx, p) : 0;
-    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->failures),
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
+                      : ctx->labels.on       ? hk_label_of_block(ctx, p)
+                                             : 0;
+    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->account.failures),
            high = hk_get(&ctx->space->high);
     if (apart) q = regrow(ctx, n, given, site);
     if (!q) q = hak_alloc_cs(ctx, want, given, site);
@@ -209,7 +213,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         q = NULL;
     }
     /* One at most, and none where the caller sees no NULL. */
-    if (HK_UNLIKELY(hk_get(&ctx->failures) != failures)) hk_set(&ctx->failures, failures + (!q && n > size));
+    if (HK_UNLIKELY(hk_get(&ctx->account.failures) != failures))
+        hk_set(&ctx->account.failures, failures + (!q && n > size));
     if (!q) {
         if (n > size) return NULL;
         return hk_stay(ctx, hk_check_new(ctx, p, n), label);
@@ -258,7 +263,7 @@ static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
-        if (ctx->labelled) hk_relabel(ctx, p, label);
+        if (ctx->labels.on) hk_relabel(ctx, p, label);
         return p;
     }
     return move(ctx, p, HAK_NONE, n, label, site);
@@ -273,7 +278,7 @@ void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
-        if (ctx->labelled) hk_relabel(ctx, p, label);
+        if (ctx->labels.on) hk_relabel(ctx, p, label);
         return p;
     }
     return move(ctx, p, old, n, label, site);

@@ -59,11 +59,11 @@ static void add(sums *t, const hak_ctx *ctx)
     t->spare_blocks += spare_blocks;
     t->live_bytes += hk_get(&ctx->live_bytes);
     t->live_blocks += hk_get(&ctx->live_blocks);
-    t->metadata += hk_get(&ctx->metadata);
-    t->released += hk_get(&ctx->released);
-    t->big_bytes += hk_get(&ctx->big_bytes);
-    t->big_blocks += hk_get(&ctx->big_blocks);
-    t->failures += hk_get(&ctx->failures);
+    t->metadata += hk_get(&ctx->account.metadata);
+    t->released += hk_get(&ctx->account.released);
+    t->big_bytes += hk_get(&ctx->big.bytes);
+    t->big_blocks += hk_get(&ctx->big.blocks);
+    t->failures += hk_get(&ctx->account.failures);
     if (ctx->role != HK_HEAP) return;
     under_way(ctx, &spare_bytes, &spare_blocks);
     t->spare_bytes += spare_bytes;
@@ -104,9 +104,9 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     hak_stats s = {.size = out->size};
     s.live_bytes = t.live_bytes;
     s.live_blocks = t.live_blocks;
-    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->peak),
+    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->account.peak),
                           team ? s.live_bytes : hk_get(&ctx->live_bytes));
-    s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->committed);
+    s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->account.committed);
     s.metadata_bytes = t.metadata;
     s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
     s.released_bytes = t.released;
@@ -114,8 +114,8 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     s.idle_bytes = hk_get(&ctx->space->idle_units) << HK_UNIT_SHIFT;
     s.big_bytes = t.big_bytes;
     s.big_blocks = t.big_blocks;
-    s.soft_limit = hk_get(&ctx->soft);
-    s.hard_limit = hk_get(&ctx->hard);
+    s.soft_limit = hk_get(&ctx->account.soft);
+    s.hard_limit = hk_get(&ctx->account.hard);
     s.failures = t.failures;
     s.os_calls = hk_get(&ctx->space->os_calls);
     size_t size = out->size;
@@ -129,7 +129,7 @@ void hak_ctx_peak_reset(hak_ctx *ctx)
     ctx = hk_root(ctx);
     hk_rows_settle(ctx);
     if (ctx->team) hk_team_peak_reset(ctx);
-    else hk_set(&ctx->peak, hk_get(&ctx->live_bytes));
+    else hk_set(&ctx->account.peak, hk_get(&ctx->live_bytes));
 }
 
 /* ---- Visiting ------------------------------------------------------------------------------------ */
@@ -158,7 +158,7 @@ static bool visit_slab(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, v
     for (unsigned i = 0; i < s->fresh; i++) {
         char *p = start + i * (size_t)c->size;
         if (!hk_slab_block_out(e, s, i) || kept[i / 64] >> (i % 64) & 1) continue;
-        unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
+        unsigned label = ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0;
         hak_block block = {p, c->size, hk_label_known(ctx, label), 0};
         if (!fn(user, &block)) return false;
     }
@@ -178,7 +178,7 @@ static bool visit_run(const hak_ctx *ctx, const hk_slab *s, hak_visit_fn *fn, vo
     hk_extent *e = hk_extent_of_slab(ctx->space, s);
     char *p = hk_slab_start(e, s);
     if (at_hand(&ctx->bins[s->kind], p)) return true;
-    unsigned label = ctx->labelled ? *hk_label_byte(e, s->kind, p) : 0;
+    unsigned label = ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0;
     hak_block block = {p, (size_t)s->units << HK_UNIT_SHIFT, hk_label_known(ctx, label), 0};
     return fn(user, &block);
 }
@@ -208,7 +208,7 @@ static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
                                        : s->kind < HK_BINS && !visit_run(ctx, s, fn, user))
             return 1;
     }
-    for (const hk_big *b = ctx->bigs; b; b = b->next) {
+    for (const hk_big *b = ctx->big.live; b; b = b->next) {
         hak_block block = {b->p, b->size, hk_label_known(ctx, b->label), b->site};
         if (!fn(user, &block)) return 1;
     }

@@ -13,12 +13,12 @@
 /* magazines: they may be touched, for they are the calling thread's or nobody's. */
 static size_t flush(hak_ctx *ctx, bool magazines)
 {
-    size_t before = hk_get(&ctx->committed);
+    size_t before = hk_get(&ctx->account.committed);
     bool heap = ctx->role == HK_HEAP;
     if (magazines) heap ? hk_heap_flush(ctx) : hk_magazines_flush(ctx);
     if (heap) hk_transfer_flush(ctx);
     hk_reclaim_empty(ctx);
-    return before - hk_get(&ctx->committed);
+    return before - hk_get(&ctx->account.committed);
 }
 
 bool hk_give_up(hak_ctx *ctx)
@@ -90,7 +90,7 @@ static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
         unsigned n = (unsigned)__builtin_ctz(~(holes >> from));
         hk_space_decommit(ctx->space, start + from * grain, n * grain);
         holes &= ~(((1u << n) - 1u) << from);
-        hk_add(&ctx->released, n * grain);
+        hk_add(&ctx->account.released, n * grain);
     }
 }
 
@@ -125,14 +125,14 @@ static bool flush_left(hak_ctx *ctx)
 /* Larger blocks wait in magazines for one period at most; all do where nobody is at work. */
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
-    uint64_t since = ctx->flush_ns;
+    uint64_t since = ctx->magazines.flush_ns;
     if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
     hk_rows_settle(ctx);
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
         hk_magazines_flush_from(ctx, HK_KIB_CLASSES);
     }
-    ctx->flush_ns = now_ns;
+    ctx->magazines.flush_ns = now_ns;
 }
 
 /* magazines: as for flush(). */
@@ -140,7 +140,7 @@ static void tick(hak_ctx *ctx, uint64_t now_ns, bool magazines)
 {
     hk_big_tick(ctx, now_ns);
     if (magazines) flush_waiting(ctx, now_ns);
-    hk_space_unreserve(ctx->space, &ctx->reserve);
+    hk_space_take_back(ctx->space, &ctx->owned.aside);
 }
 
 static void tick_team(hak_ctx *root, uint64_t now_ns)

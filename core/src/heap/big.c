@@ -23,28 +23,28 @@ static void list_remove(hk_big **list, hk_big *b)
 static void account(hak_ctx *ctx, const hk_big *b)
 {
     hk_count_in(ctx, b->size, 1);
-    hk_add(&ctx->big_bytes, b->size);
-    hk_add(&ctx->big_blocks, 1);
+    hk_add(&ctx->big.bytes, b->size);
+    hk_add(&ctx->big.blocks, 1);
 }
 
 static void discount(hak_ctx *ctx, const hk_big *b)
 {
     hk_count_out(ctx, b->size, 1);
-    hk_sub(&ctx->big_bytes, b->size);
-    hk_sub(&ctx->big_blocks, 1);
+    hk_sub(&ctx->big.bytes, b->size);
+    hk_sub(&ctx->big.blocks, 1);
 }
 
 static void take(hak_ctx *ctx, hk_big *b)
 {
-    list_remove(&ctx->cached, b);
-    hk_sub(&ctx->cached_bytes, b->size);
+    list_remove(&ctx->big.cached, b);
+    hk_sub(&ctx->big.cached_bytes, b->size);
 }
 
 /* The block that this site gave back, else the tightest fit that wastes at most an eighth. */
 static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site site)
 {
     hk_big *best = NULL;
-    for (hk_big *b = ctx->cached; b; b = b->next) {
+    for (hk_big *b = ctx->big.cached; b; b = b->next) {
         if (b->size < size || b->size - size > size / 8 || (uintptr_t)b->p & (align - 1)) continue;
         if (!best || (b->site == site) > (best->site == site) ||
             ((b->site == site) == (best->site == site) && b->size < best->size))
@@ -62,7 +62,7 @@ enum { COPIED_MOST = 512 << 10 }; /* a run that grows beyond is not copied again
 static hk_big *cached_to_grow(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;
-    for (hk_big *b = ctx->cached; b; b = b->next) {
+    for (hk_big *b = ctx->big.cached; b; b = b->next) {
         bool near = b->size / 8 <= size || (b->grew && size > COPIED_MOST);
         if (b->size >= size && near && (!best || b->size < best->size)) best = b;
     }
@@ -71,9 +71,9 @@ static hk_big *cached_to_grow(const hak_ctx *ctx, size_t size)
 
 static hk_big *record_new(hak_ctx *ctx)
 {
-    hk_big *b = ctx->spare;
+    hk_big *b = ctx->big.spare;
     if (b) {
-        ctx->spare = b->next;
+        ctx->big.spare = b->next;
         return b;
     }
     b = hk_meta_alloc(ctx, sizeof *b);
@@ -83,8 +83,8 @@ static hk_big *record_new(hak_ctx *ctx)
 
 static void record_drop(hak_ctx *ctx, hk_big *b)
 {
-    b->next = ctx->spare;
-    ctx->spare = b;
+    b->next = ctx->big.spare;
+    ctx->big.spare = b;
 }
 
 /* What the cache may hold follows the heap. It grows when a block is asked for that was given up lately: a
@@ -93,14 +93,14 @@ static void record_drop(hak_ctx *ctx, hk_big *b)
 static size_t cache_limit(const hak_ctx *ctx)
 {
     size_t live = hk_get(&ctx->live_bytes) / 4;
-    return hk_max(hk_min(ctx->big_cache, hk_max(live, ctx->big_cache / 4)), ctx->big_wish);
+    return hk_max(hk_min(ctx->big.cache, hk_max(live, ctx->big.cache / 4)), ctx->big.wish);
 }
 
 /* The most that it grows to. */
 static size_t wish_most(const hak_ctx *ctx)
 {
     const size_t most = (size_t)64 << 20;
-    return ctx->big_cache ? hk_max(ctx->big_cache, hk_max(most, hk_get(&ctx->live_bytes) / 4)) : 0;
+    return ctx->big.cache ? hk_max(ctx->big.cache, hk_max(most, hk_get(&ctx->live_bytes) / 4)) : 0;
 }
 
 enum { MISSED_GRAIN = 64 << 10 };
@@ -109,10 +109,10 @@ enum { MISSED_GRAIN = 64 << 10 };
 static void note_asked(hak_ctx *ctx, size_t size, size_t more)
 {
     for (unsigned i = 0; i < HK_BIG_MISSED; i++) {
-        size_t missed = (size_t)ctx->big_missed[i] * MISSED_GRAIN;
+        size_t missed = (size_t)ctx->big.missed[i] * MISSED_GRAIN;
         if (missed < size || missed - size >= more + MISSED_GRAIN) continue;
-        ctx->big_missed[i] = 0;
-        ctx->big_wish = hk_min(cache_limit(ctx) + missed, wish_most(ctx));
+        ctx->big.missed[i] = 0;
+        ctx->big.wish = hk_min(cache_limit(ctx) + missed, wish_most(ctx));
         return;
     }
 }
@@ -121,7 +121,7 @@ static void note_asked(hak_ctx *ctx, size_t size, size_t more)
 static void note_missed(hak_ctx *ctx, size_t size)
 {
     size_t grains = hk_align_up(size, MISSED_GRAIN) / MISSED_GRAIN;
-    ctx->big_missed[ctx->big_missed_at++ % HK_BIG_MISSED] = (uint16_t)hk_min(grains, UINT16_MAX);
+    ctx->big.missed[ctx->big.missed_at++ % HK_BIG_MISSED] = (uint16_t)hk_min(grains, UINT16_MAX);
 }
 
 static void unmap(hak_ctx *ctx, hk_big *b)
@@ -140,7 +140,7 @@ static void give_up(hak_ctx *ctx, hk_big *b)
 
 static hk_big *oldest_cached(const hak_ctx *ctx)
 {
-    hk_big *b = ctx->cached;
+    hk_big *b = ctx->big.cached;
     while (b->next)
         b = b->next;
     return b;
@@ -155,7 +155,7 @@ static void give_up_noted(hak_ctx *ctx, hk_big *b)
 /* The cache is wanted no more as large as it was. */
 static void wish_less(hak_ctx *ctx, size_t n, size_t least)
 {
-    if (ctx->big_wish > least) ctx->big_wish -= hk_min(ctx->big_wish - least, n);
+    if (ctx->big.wish > least) ctx->big.wish -= hk_min(ctx->big.wish - least, n);
 }
 
 /* Returns bytes. */
@@ -164,32 +164,32 @@ static size_t give_up_room(hak_ctx *ctx, hk_big *b)
     if (b->room == 0 || b->cold) return 0;
     hk_space_decommit(ctx->space, b->p + b->size, b->room);
     hk_uncharge(ctx, b->room);
-    ctx->big_room -= b->room;
+    ctx->big.room -= b->room;
     b->cold = true;
     return b->room;
 }
 
 void hk_big_yield(hak_ctx *ctx, size_t n, bool peak)
 {
-    size_t keep = peak ? hk_min(ctx->big_wish, ctx->big_cache) : ctx->big_wish;
-    ctx->big_grown += n;
-    while (hk_get(&ctx->cached_bytes) > keep) {
+    size_t keep = peak ? hk_min(ctx->big.wish, ctx->big.cache) : ctx->big.wish;
+    ctx->big.grown += n;
+    while (hk_get(&ctx->big.cached_bytes) > keep) {
         hk_big *oldest = oldest_cached(ctx);
-        if (oldest->size > ctx->big_grown) return;
-        ctx->big_grown -= oldest->size;
-        wish_less(ctx, oldest->size, ctx->big_cache);
+        if (oldest->size > ctx->big.grown) return;
+        ctx->big.grown -= oldest->size;
+        wish_less(ctx, oldest->size, ctx->big.cache);
         give_up_noted(ctx, oldest);
     }
-    for (hk_big *b = peak ? ctx->bigs : NULL; b && ctx->big_room > keep; b = b->next) {
-        if (b->room > ctx->big_grown) continue;
-        ctx->big_grown -= give_up_room(ctx, b);
+    for (hk_big *b = peak ? ctx->big.live : NULL; b && ctx->big.room > keep; b = b->next) {
+        if (b->room > ctx->big.grown) continue;
+        ctx->big.grown -= give_up_room(ctx, b);
     }
-    if (!peak || ctx->big_room <= keep) ctx->big_grown = 0;
+    if (!peak || ctx->big.room <= keep) ctx->big.grown = 0;
 }
 
 static bool wants_huge(const hak_ctx *ctx, size_t size)
 {
-    return size >= 2 * HK_CHUNK && hk_space_wants_huge(ctx->space, hk_get(&ctx->committed));
+    return size >= 2 * HK_CHUNK && hk_space_wants_huge(ctx->space, hk_get(&ctx->account.committed));
 }
 
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
@@ -217,7 +217,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
 
 static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
 {
-    if (!b->cold) ctx->big_room += room - b->room;
+    if (!b->cold) ctx->big.room += room - b->room;
     if (room == 0) b->cold = false;
     __atomic_store_n(&b->size, size, __ATOMIC_RELAXED);
     b->room = room;
@@ -228,7 +228,7 @@ static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
 static hk_big *nearest(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;
-    for (hk_big *b = ctx->cached; b; b = b->next) {
+    for (hk_big *b = ctx->big.cached; b; b = b->next) {
         if (b->size / 2 > size) continue;
         bool fits = b->size >= size, best_fits = best && best->size >= size;
         if (!best || fits > best_fits || (fits == best_fits && (b->size < best->size) == fits)) best = b;
@@ -262,7 +262,8 @@ static bool lengthen_cached(hak_ctx *ctx, hk_big *b, size_t size)
 static hk_big *take_other(hak_ctx *ctx, size_t align, size_t size)
 {
     const hak_space *s = ctx->space;
-    if (hk_get(&ctx->cached_bytes) <= hk_min(ctx->big_wish, ctx->big_cache) || align > HK_PAGE) return NULL;
+    if (hk_get(&ctx->big.cached_bytes) <= hk_min(ctx->big.wish, ctx->big.cache) || align > HK_PAGE)
+        return NULL;
     if (!s->os.remap || !hk_space_peaks(s, size) || wants_huge(ctx, size)) return NULL;
     hk_big *b = nearest(ctx, size);
     if (!b) return NULL;
@@ -277,7 +278,7 @@ static void *hand_out(hak_ctx *ctx, hk_big *b, hak_label label, hak_site site)
     b->cached = false;
     b->site = site;
     b->label = hk_label_clamp(label);
-    list_add(&ctx->bigs, b);
+    list_add(&ctx->big.live, b);
     account(ctx, b);
     return b->p;
 }
@@ -321,33 +322,33 @@ void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 
 void hk_big_free(hak_ctx *ctx, hk_big *b)
 {
-    list_remove(&ctx->bigs, b);
+    list_remove(&ctx->big.live, b);
     discount(ctx, b);
     size_t keep = cache_limit(ctx), mapped = hk_big_mapped(b);
     if (b->cold || mapped > keep) {
-        if (!b->cold) ctx->big_room -= b->room;
+        if (!b->cold) ctx->big.room -= b->room;
         if (!b->cold) note_missed(ctx, mapped);
         unmap(ctx, b);
         return;
     }
     set_size(ctx, b, mapped, 0);
     b->cached = true;
-    list_add(&ctx->cached, b);
-    hk_add(&ctx->cached_bytes, b->size);
-    while (ctx->cached && hk_get(&ctx->cached_bytes) + ctx->big_room > keep)
+    list_add(&ctx->big.cached, b);
+    hk_add(&ctx->big.cached_bytes, b->size);
+    while (ctx->big.cached && hk_get(&ctx->big.cached_bytes) + ctx->big.room > keep)
         give_up_noted(ctx, oldest_cached(ctx));
 }
 
 size_t hk_big_purge(hak_ctx *ctx)
 {
     size_t done = 0;
-    for (hk_big *b = ctx->big_room ? ctx->bigs : NULL; b; b = b->next)
+    for (hk_big *b = ctx->big.room ? ctx->big.live : NULL; b; b = b->next)
         done += give_up_room(ctx, b);
-    while (ctx->cached) {
-        done += ctx->cached->size;
-        give_up(ctx, ctx->cached);
+    while (ctx->big.cached) {
+        done += ctx->big.cached->size;
+        give_up(ctx, ctx->big.cached);
     }
-    ctx->big_wish = 0;
+    ctx->big.wish = 0;
     return done;
 }
 
@@ -360,13 +361,13 @@ static bool idle_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
 
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
 {
-    for (hk_big *b = ctx->cached, *next; b; b = next) {
+    for (hk_big *b = ctx->big.cached, *next; b; b = next) {
         next = b->next;
         if (!idle_long(ctx, b, now_ns)) continue;
         wish_less(ctx, b->size, 0);
         give_up(ctx, b);
     }
-    for (hk_big *b = ctx->big_room ? ctx->bigs : NULL; b; b = b->next)
+    for (hk_big *b = ctx->big.room ? ctx->big.live : NULL; b; b = b->next)
         if (b->room && idle_long(ctx, b, now_ns)) give_up_room(ctx, b);
 }
 
@@ -433,9 +434,9 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
 void hk_big_destroy(hak_ctx *ctx)
 {
     hk_big_purge(ctx);
-    while (ctx->bigs) {
-        hk_big *b = ctx->bigs;
-        list_remove(&ctx->bigs, b);
+    while (ctx->big.live) {
+        hk_big *b = ctx->big.live;
+        list_remove(&ctx->big.live, b);
         unmap(ctx, b);
     }
 }

@@ -70,7 +70,7 @@ hak_label hk_label_of_block(const hak_ctx *ctx, const void *p)
     hk_extent *e;
     uint32_t kind = hk_find(&ctx, p, &e);
     uint8_t label;
-    if (hk_has_labels(kind)) label = ctx->labelled ? *hk_label_byte(e, kind, p) : 0;
+    if (hk_has_labels(kind)) label = ctx->labels.on ? *hk_label_byte(e, kind, p) : 0;
     else label = hk_big_find(ctx, p)->label;
     return hk_label_known(ctx, label);
 }
@@ -92,7 +92,7 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
 
 void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what)
 {
-    if (ctx->on_error) ctx->on_error(ctx->error_user, error, p, what);
+    if (ctx->host.on_error) ctx->host.on_error(ctx->host.error_user, error, p, what);
     if (ctx->debug & HAK_DEBUG_ABORT) hk_os_abort();
 }
 

@@ -8,24 +8,24 @@ _Static_assert(sizeof(hak_ctx) <= 1536, "20 blocks and their context fit two pag
 
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
-    ctx->name = o->name ? o->name : "";
-    ctx->user = o->user;
-    ctx->given_names = o->labels;
-    ctx->given_count = (uint16_t)o->label_count;
-    ctx->label_count = (uint32_t)o->label_count;
-    ctx->labelled = o->label_count > 0;
-    ctx->on_error = o->on_error;
-    ctx->error_user = o->error_user;
+    ctx->host.name = o->name ? o->name : "";
+    ctx->host.user = o->user;
+    ctx->labels.given = o->labels;
+    ctx->labels.given_count = (uint16_t)o->label_count;
+    ctx->labels.count = (uint16_t)o->label_count;
+    ctx->labels.on = o->label_count > 0;
+    ctx->host.on_error = o->on_error;
+    ctx->host.error_user = o->error_user;
     ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
     /* A check sees each call. */
     const hak_tuning *t = o->tuning;
-    ctx->magazine = (uint8_t)(ctx->debug ? 0 : hk_or_none(t->magazine));
-    ctx->magazine_most = (uint32_t)hk_or_none(t->magazine_most);
-    ctx->big_cache = hk_or_none(t->big_cache);
-    ctx->units_ahead = (uint8_t)hk_or_none(t->units_ahead);
+    ctx->magazines.cap = (uint8_t)(ctx->debug ? 0 : hk_or_none(t->magazine));
+    ctx->magazines.most = (uint32_t)hk_or_none(t->magazine_most);
+    ctx->big.cache = hk_or_none(t->big_cache);
+    ctx->owned.aside.most = (uint8_t)hk_or_none(t->units_ahead);
     ctx->populate_from = (uint8_t)hk_min(t->populate_from, HK_POPULATE_NEVER);
-    ctx->phase = (uint8_t)t->first_offset;
-    ctx->counted = o->workload != HAK_WORKLOAD_TRACED;
+    ctx->first_offset = (uint8_t)t->first_offset;
+    ctx->magazines.no_sweeps = o->workload != HAK_WORKLOAD_TRACED;
     ctx->max_align = o->max_align;
 }
 
@@ -69,22 +69,22 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->base = e->base;
     ctx->units = e->units;
     ctx->map = e->map;
-    ctx->id = id;
+    ctx->owned.id = id;
     ctx->key = id << 8;
     ctx->bins = (hk_bin *)(uintptr_t)(o->max_align ? hk_no_bins_max_aligned.bins : hk_no_bins_fine.bins);
-    ctx->quota = o->quota;
+    ctx->account.quota = o->quota;
     set_options(ctx, o);
-    hk_set(&ctx->committed, first);
+    hk_set(&ctx->account.committed, first);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK ? HK_CHECKED : 0;
     ctx->packed.most = (uint16_t)units;
-    hk_set(&ctx->metadata,
+    hk_set(&ctx->account.metadata,
            first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);
     } else {
-        ctx->meta = (char *)ctx + ctx->head;
-        ctx->meta_end = (char *)ctx + HK_UNIT;
+        ctx->meta.at = (char *)ctx + ctx->head;
+        ctx->meta.end = (char *)ctx + HK_UNIT;
     }
     return ctx;
 }
@@ -97,10 +97,10 @@ void hk_ctx_end(hak_ctx *ctx)
     {
         hk_slab_wipe(ctx, s);
     }
-    hk_space_unreserve(space, &ctx->reserve);
-    hk_unit_id all = ctx->all;
-    bool labelled = ctx->labelled && ctx->role != HK_HEAP;
-    hk_space_give(space, ctx->id, 1);
+    hk_space_take_back(space, &ctx->owned.aside);
+    hk_unit_id all = ctx->owned.all;
+    bool labelled = ctx->labels.on && ctx->role != HK_HEAP;
+    hk_space_give(space, ctx->owned.id, 1);
     hk_space_give_all(space, all);
     if (labelled) hk_space_labels_end(space);
 }

@@ -106,19 +106,84 @@ typedef struct hk_member {
     hk_unit_id walk;      /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
 } hk_member;
 
-struct hak_ctx {
-    /* Cold. The context begins a page, as many blocks do: stores to those would hold up loads of this line,
-     * for processors tell the two apart by the offset in the page first. */
-    hak_quota *quota;
+/* What the host gave, for its callbacks and reports. */
+typedef struct hk_host {
     hak_pressure_fn *on_pressure;
     void *pressure_user;
     hak_error_fn *on_error;
     void *error_user;
     const char *name;
-    hk_counter failures;
-    const char *const *given_names; /* of labels 1 to given_count, the caller's */
+    void *user;
+} hk_host;
 
-    /* What the fast paths read. */
+/* Where the context's own data are bumped from. */
+typedef struct hk_meta {
+    char *at, *end;
+} hk_meta;
+
+/* The units that the context owns. */
+typedef struct hk_owned {
+    hk_unit_id id;  /* that of the context itself */
+    hk_unit_id all; /* list of everything else */
+    hk_aside aside;
+} hk_owned;
+
+/* Bytes that the context is charged, its limits, and what was told of them. */
+typedef struct hk_account {
+    hak_quota *quota;
+    hk_counter committed, metadata, peak, released;
+    hk_counter soft, hard;
+    hk_counter failures;
+    hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
+    bool pressure;        /* a crossing of the soft limit that nobody told */
+    bool gave;            /* units went back */
+} hk_account;
+
+typedef struct hk_label_names {
+    const char *const *given; /* of labels 1 to given_count, the caller's */
+    const char **defined;     /* of labels defined later than the given ones */
+    uint16_t given_count, room;
+    _Atomic uint16_t count;
+    atomic_bool on; /* blocks have labels */
+} hk_label_names;
+
+/* What its magazines have in common. */
+typedef struct hk_magazines {
+    uint64_t flush_ns; /* when those of larger blocks were last emptied by a tick */
+    uint32_t grown;    /* bytes by which they grew */
+    uint32_t most;     /* bytes of the largest block kept in one */
+    uint8_t cap;       /* blocks in one at first */
+    bool churn;        /* a class got hot by frees, not by growth */
+    bool larger_kept;  /* a class above 1 KiB has one */
+    bool swept;        /* there were rows: see row.h */
+    bool no_sweeps;    /* no frees are taken for a sweep */
+} hk_magazines;
+
+/* Blocks with mappings of their own. */
+typedef struct hk_bigs {
+    hk_big *live, *cached, *spare; /* live, freed and kept, records to use again */
+    hk_counter bytes, blocks, cached_bytes;
+    size_t room;                    /* charged room of live ones */
+    size_t cache, wish;             /* limit of the cache; what misses say it should be */
+    size_t grown;                   /* bytes that the heap grew by and the cache did not yield yet */
+    uint16_t missed[HK_BIG_MISSED]; /* sizes given up lately, in steps of 64 KiB */
+    uint8_t missed_at;
+} hk_bigs;
+
+/* See profile/profile.h. */
+typedef struct hk_sampling {
+    _Atomic(hk_profile *) profile; /* of a shared context that of the root */
+    int64_t left;                  /* bytes to the next sample of this heap */
+    uint32_t run;                  /* which start of the profile that is drawn for */
+} hk_sampling;
+
+struct hak_ctx {
+    /* Cold, a cache line. The context begins a page, as many blocks do: stores to those would hold up loads
+     * of this line, for processors tell the two apart by the offset in the page first. */
+    hk_host host;
+    hk_meta meta;
+
+    /* What the fast paths read, a cache line; see hakmem/inline.h, too. */
     uintptr_t base; /* of the extent whose blocks go through magazines */
     size_t units;
     uint32_t *map;
@@ -135,52 +200,24 @@ struct hak_ctx {
         hk_member *member;
     };
     hak_ctx *root; /* the shared context of a heap; any other context itself */
-    void *user;
     hak_space *space;
     hk_extent *extent;
-    hk_unit_id id;
-    hk_unit_id all; /* list of everything owned but unit `id` */
-    hk_reserve reserve;
-    bool own_space, retired, pressure;
-    atomic_bool labelled;
-    bool gave;        /* units went back */
-    bool churn;       /* a class got hot by frees, not by growth */
-    bool larger_kept; /* a class above 1 KiB has a magazine */
-    bool swept;       /* there were rows: see row.h */
-    uint8_t magazine, phase, debug;
-    bool counted; /* no frees are taken for a sweep */
-    bool max_align;
-    uint8_t big_missed_at;
-    uint32_t magazine_most; /* bytes of the largest block kept in one */
-    uint16_t head;       /* bytes of the context and what belongs to it, at the beginning of its first unit */
-    uint8_t units_ahead; /* most that are set aside at once */
+    hk_owned owned;
+    hk_label_names labels;
+    uint16_t head; /* bytes of the context and what belongs to it, at the beginning of its first unit */
+    uint8_t debug; /* HAK_DEBUG_... and HK_DEBUG_PROFILE */
+    uint8_t first_offset;  /* bytes by which the first block of a slab begins later */
     uint8_t populate_from; /* slabs of a class; HK_POPULATE_NEVER */
-    size_t grown;          /* bytes by which magazines grew */
-    uint64_t flush_ns;     /* when magazines of larger blocks were last emptied by a tick */
-    hk_counter committed, metadata, peak, released;
-    hk_counter soft, hard;
-
-    char *meta, *meta_end;    /* where the context's own data are bumped from */
-    const char **label_names; /* of labels defined later than the given ones */
-    uint16_t given_count, label_room;
-    _Atomic uint32_t label_count;
-    hak_ctx *charged_next, *charged_prev; /* in the space's list of contexts with a quota */
-
-    hk_big *bigs, *cached, *spare; /* live, freed and kept, records to use again */
-    hk_counter big_bytes, big_blocks, cached_bytes;
-    size_t big_room;                    /* charged room of live ones */
-    size_t big_cache, big_wish;         /* limit of the cache; what misses say it should be */
-    uint16_t big_missed[HK_BIG_MISSED]; /* sizes given up lately, in steps of 64 KiB */
-    size_t big_grown;                   /* bytes that the heap grew by and the cache did not yield yet */
-
+    bool own_space, retired, max_align;
+    hk_magazines magazines;
+    hk_account account;
+    hk_bigs big;
     hk_packed packed;
-
+    hk_sampling sampling;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a shared context that of the root */
-
-    _Atomic(hk_profile *) profile; /* see profile/profile.h; of a shared context that of the root */
-    int64_t sample_left;           /* bytes to the next sample of this heap */
-    uint32_t profile_run;          /* which start of the profile that is drawn for */
 };
+_Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
+_Static_assert(offsetof(struct hak_ctx, team) == 128, "the fast paths' fields are a cache line");
 
 /* Whether the bins are the constant ones. */
 HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
@@ -195,7 +232,7 @@ enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
 /* What goes into bin->labels for blocks of this area. */
 HK_INLINE uint8_t *hk_labels_of(const hak_ctx *ctx, unsigned area)
 {
-    return ctx->labelled ? ctx->extent->labels[area] : NULL;
+    return ctx->labels.on ? ctx->extent->labels[area] : NULL;
 }
 
 HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
@@ -251,7 +288,7 @@ HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 {
     size_t live = hk_get(&ctx->live_bytes);
-    if (live > hk_get(&ctx->peak)) hk_set(&ctx->peak, live);
+    if (live > hk_get(&ctx->account.peak)) hk_set(&ctx->account.peak, live);
     hk_set(&ctx->live_bytes, live - bytes);
     hk_sub(&ctx->live_blocks, blocks);
 }
@@ -306,7 +343,7 @@ void hk_bins_widen(hak_ctx *ctx);
 bool hk_bins_make(hak_ctx *ctx);
 
 #define HK_EACH_OWNED(ctx, slab)                                                                             \
-    for (hk_slab *slab = (ctx)->all ? hk_slab_at((ctx)->space, (ctx)->all) : NULL; slab;                     \
+    for (hk_slab *slab = (ctx)->owned.all ? hk_slab_at((ctx)->space, (ctx)->owned.all) : NULL; slab;         \
          slab = slab->all_next ? hk_slab_at((ctx)->space, slab->all_next) : NULL)
 
 #endif

@@ -26,7 +26,7 @@ static bool clear_units(hak_ctx *ctx, hk_unit_id id, unsigned kind, size_t units
 
 static bool clear(hak_ctx *ctx)
 {
-    if (ctx->packed.units && !clear_units(ctx, ctx->id, HK_KIND_PACKED, 1)) return false;
+    if (ctx->packed.units && !clear_units(ctx, ctx->owned.id, HK_KIND_PACKED, 1)) return false;
     HK_EACH_OWNED(ctx, s)
     {
         if (hk_has_labels(s->kind) && !clear_units(ctx, hk_slab_id(ctx->space, s), s->kind, s->units))
@@ -38,16 +38,16 @@ static bool clear(hak_ctx *ctx)
 void hk_labels_uncharge(hak_ctx *ctx)
 {
     size_t bytes = missing(ctx);
-    hk_sub(&ctx->metadata, bytes);
+    hk_sub(&ctx->account.metadata, bytes);
     hk_uncharge(ctx, bytes);
 }
 
 bool hk_labels_charge(hak_ctx *ctx)
 {
-    hk_space_unreserve(ctx->space, &ctx->reserve); /* label bytes may go there */
+    hk_space_take_back(ctx->space, &ctx->owned.aside); /* label bytes may go there */
     size_t bytes = missing(ctx);
     if (!hk_reclaim_charge(ctx, bytes)) return false;
-    hk_add(&ctx->metadata, bytes);
+    hk_add(&ctx->account.metadata, bytes);
     if (clear(ctx)) return true;
     hk_labels_uncharge(ctx);
     return false;
@@ -55,7 +55,7 @@ bool hk_labels_charge(hak_ctx *ctx)
 
 void hk_labels_use(hak_ctx *ctx)
 {
-    ctx->labelled = true;
+    ctx->labels.on = true;
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
         bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind);

@@ -40,12 +40,12 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
     if (bin->swings < SWINGS && !shared) return;
     bin->swings = 0;
-    if (bin->cap * 2u > ctx->magazine) return;
+    if (bin->cap * 2u > ctx->magazines.cap) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
-    if (ctx->grown + more > hk_get(&ctx->live_bytes) + spare) return;
+    if (ctx->magazines.grown + more > hk_get(&ctx->live_bytes) + spare) return;
     void **slots = hk_row_slots(ctx, bin->kind, bin->cap * 2u);
     if (!slots) return;
-    ctx->grown += more;
+    ctx->magazines.grown += (uint32_t)more;
     size_t n = (size_t)(bin->top - hk_bin_low(bin));
     memcpy(slots, hk_bin_low(bin), n * sizeof(void *));
     bin->cap = (uint8_t)(bin->cap * 2);
@@ -105,7 +105,7 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
         *bin->top++ = p;
         return;
     }
-    if (n >= 16 && !ctx->counted && is_sweep(bin->top - n / 2, bin->top)) {
+    if (n >= 16 && !ctx->magazines.no_sweeps && is_sweep(bin->top - n / 2, bin->top)) {
         hk_magazine_flush(ctx, bin, n);
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
@@ -127,7 +127,7 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 
 bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
 {
-    unsigned cap = (unsigned)hk_min(hk_classes[class].magazine, ctx->magazine);
+    unsigned cap = (unsigned)hk_min(hk_classes[class].magazine, ctx->magazines.cap);
     if (cap == 0 || hk_slab_returns(ctx, class) || !hk_bins_make(ctx)) return false;
     void **slots = hk_row_slots(ctx, class, cap);
     if (!slots) return false;
@@ -135,7 +135,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
     hk_magazine_set(ctx, bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
                     hk_labels_of(ctx, HK_AREA_PACKED));
     ctx->packed.kept[class / 64] |= UINT64_C(1) << (class % 64);
-    if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
+    if (class >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
     return true;
 }
 

@@ -58,7 +58,7 @@ void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n);
 HK_INLINE void hk_magazines_yield(hak_ctx *ctx, size_t n)
 {
-    if (ctx->larger_kept && ctx->role == HK_LOCAL) hk_magazines_yield_now(ctx, n);
+    if (ctx->magazines.larger_kept && ctx->role == HK_LOCAL) hk_magazines_yield_now(ctx, n);
 }
 /* Block bytes and blocks in magazines. */
 HK_RACY void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);

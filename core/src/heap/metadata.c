@@ -18,7 +18,7 @@ _Static_assert((size_t)BEHIND_BINS < HK_UNIT, "bins fit into a unit");
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
 {
-    return (size_t)(ctx->meta_end - ctx->meta) >= n;
+    return (size_t)(ctx->meta.end - ctx->meta.at) >= n;
 }
 
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
@@ -26,21 +26,21 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
     n = hk_align_up(n, 16);
     /* Other threads read a root's bins, which are to stay where they are, without a lock. */
     if (!meta_room(ctx, n) && ctx->role != HK_ROOT && !hk_bins_make(ctx)) return NULL;
-    if (!meta_room(ctx, n) && ctx->meta_end == (char *)ctx->bins - HK_BINS_TABLE) {
+    if (!meta_room(ctx, n) && ctx->meta.end == (char *)ctx->bins - HK_BINS_TABLE) {
         char *unit = (char *)ctx->bins - BINS_AT;
-        ctx->meta = unit + BEHIND_BINS + NOT_FIRST;
-        ctx->meta_end = unit + HK_UNIT;
+        ctx->meta.at = unit + BEHIND_BINS + NOT_FIRST;
+        ctx->meta.end = unit + HK_UNIT;
     }
     if (!meta_room(ctx, n)) {
         bool zero;
         hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
         if (!s) return NULL;
         char *unit = hk_slab_address(ctx->space, s);
-        ctx->meta = unit + NOT_FIRST;
-        ctx->meta_end = unit + HK_UNIT;
+        ctx->meta.at = unit + NOT_FIRST;
+        ctx->meta.end = unit + HK_UNIT;
     }
-    void *p = ctx->meta;
-    ctx->meta += n;
+    void *p = ctx->meta.at;
+    ctx->meta.at += n;
     return p;
 }
 
@@ -55,8 +55,8 @@ bool hk_bins_make(hak_ctx *ctx)
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
     if (!meta_room(ctx, TABLE_AT - NOT_FIRST)) {
-        ctx->meta = unit + NOT_FIRST;
-        ctx->meta_end = unit + TABLE_AT;
+        ctx->meta.at = unit + NOT_FIRST;
+        ctx->meta.end = unit + TABLE_AT;
     }
     return true;
 }

@@ -18,7 +18,7 @@ static void warm_up(hak_ctx *ctx, unsigned class, unsigned by)
 {
     uint8_t *heat = &ctx->packed.heat[class];
     if (*heat < HK_PACKED_LEFT) *heat = (uint8_t)hk_min(*heat + by, HK_PACKED_LEFT - 1);
-    if (*heat >= HK_PACKED_HOT) ctx->churn = true;
+    if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
 
 HK_INLINE uint8_t *label_byte(const hak_ctx *ctx, const void *p)
@@ -29,7 +29,7 @@ HK_INLINE uint8_t *label_byte(const hak_ctx *ctx, const void *p)
 
 HK_INLINE void set_label(const hak_ctx *ctx, const void *p, hak_label label)
 {
-    if (ctx->labelled) *label_byte(ctx, p) = hk_label_clamp(label);
+    if (ctx->labels.on) *label_byte(ctx, p) = hk_label_clamp(label);
 }
 
 /* A free block of the class's list. */
@@ -195,7 +195,7 @@ void hk_packed_put(hak_ctx *ctx, void *p)
  * sixteenth of it is for such classes. */
 static bool may_leave(hak_ctx *ctx)
 {
-    size_t hard = hk_quota_least(ctx->quota, hk_get(&ctx->hard));
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
     return !hard || ctx->packed.left < hard / (16 * HK_UNIT);
 }
 
@@ -208,7 +208,7 @@ static bool keep(hak_ctx *ctx, unsigned class, char *p, size_t size)
     hk_bin *bin = hk_bin_of(ctx, class);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, class))) {
         if (bin->slots || ctx->packed.heat[class] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
-        size_t hard = hk_quota_least(ctx->quota, hk_get(&ctx->hard));
+        size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, class)) return false;
         bin = hk_bin_of(ctx, class);
     }
@@ -251,7 +251,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
         size_t next = hk_group_next(ctx, g, at);
         if (!hk_group_is_free(g, at)) {
             /* The thread that holds a block may give it another label meanwhile. */
-            unsigned label = ctx->labelled ? __atomic_load_n(label_byte(ctx, p), __ATOMIC_RELAXED) : 0;
+            unsigned label = ctx->labels.on ? __atomic_load_n(label_byte(ctx, p), __ATOMIC_RELAXED) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;
         }

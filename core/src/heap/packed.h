@@ -46,7 +46,7 @@ void hk_packed_init(hak_ctx *ctx);
 HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned class)
 {
     const hk_packed *k = &ctx->packed;
-    return k->quick && !ctx->pressure && k->heat[class] < HK_PACKED_LEFT && !k->free[class] &&
+    return k->quick && !ctx->account.pressure && k->heat[class] < HK_PACKED_LEFT && !k->free[class] &&
            k->live[class] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[class].size + 32u;
 }
 void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label);

@@ -15,14 +15,15 @@ bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
 /* Whether the space has not so many units that are resident. */
 static bool fresh_needed(const hak_ctx *ctx, size_t units)
 {
-    return (units > 1 || hk_reserve_empty(&ctx->reserve)) && hk_get(&ctx->space->idle_units) < units;
+    return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->idle_units) < units;
 }
 
 static void before_fresh_pages(hak_ctx *ctx, size_t units, unsigned kind, hk_want want)
 {
     bool heap = HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_WARM;
     if (heap && fresh_needed(ctx, units)) ctx->member->recall(ctx);
-    if (ctx->larger_kept && fresh_needed(ctx, units)) hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);
+    if (ctx->magazines.larger_kept && fresh_needed(ctx, units))
+        hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);
 }
 
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
@@ -30,14 +31,14 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
     if (!hk_units_charge(ctx, kind, units)) return NULL;
     before_fresh_pages(ctx, units, kind, want);
     hk_slab *s = hk_units_take_charged(ctx, units, kind, want, zero);
-    if (s && *zero && (ctx->cached || ctx->big_room))
+    if (s && *zero && (ctx->big.cached || ctx->big.room))
         hk_big_yield(ctx, units << HK_UNIT_SHIFT, hk_space_peaks(ctx->space, 1));
     return s;
 }
 
 static void release_slabs(hak_ctx *ctx)
 {
-    for (hk_unit_id id = ctx->all, next; id; id = next) {
+    for (hk_unit_id id = ctx->owned.all, next; id; id = next) {
         hk_slab *s = hk_slab_at(ctx->space, id);
         next = s->all_next;
         if (s->kind >= HK_SMALL_CLASSES || s->used) continue;
@@ -51,6 +52,6 @@ void hk_reclaim_empty(hak_ctx *ctx)
     hk_rows_end(ctx);
     release_slabs(ctx);
     if (ctx->packed.units) hk_packed_trim(ctx);
-    hk_space_unreserve(ctx->space, &ctx->reserve);
+    hk_space_take_back(ctx->space, &ctx->owned.aside);
     hk_big_purge(ctx);
 }

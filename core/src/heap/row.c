@@ -81,12 +81,12 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
     row->blocks = hk_min(at.slab->fresh - from, 64);
     row->word = word;
     row->before = w;
-    ctx->swept = true;
+    ctx->magazines.swept = true;
 }
 
 /* Those with slots may have a row. */
 #define EACH_ROW(ctx, bin)                                                                                   \
-    if ((ctx)->swept)                                                                                        \
+    if ((ctx)->magazines.swept)                                                                              \
         for (hk_bin *bin = (ctx)->bins; bin < (ctx)->bins + HK_KIB_CLASSES; bin++)                           \
             if (bin->slots)
 

@@ -51,12 +51,12 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p);
 void hk_row_settle_now(hak_ctx *ctx, hk_bin *bin);
 HK_INLINE void hk_row_settle(hak_ctx *ctx, hk_bin *bin)
 {
-    if (ctx->swept && bin->slots && hk_row_of(bin)->blocks) hk_row_settle_now(ctx, bin);
+    if (ctx->magazines.swept && bin->slots && hk_row_of(bin)->blocks) hk_row_settle_now(ctx, bin);
 }
 /* The same, and there is no row afterwards. */
 HK_INLINE void hk_row_end(hak_ctx *ctx, hk_bin *bin)
 {
-    if (HK_LIKELY(!ctx->swept)) return;
+    if (HK_LIKELY(!ctx->magazines.swept)) return;
     hk_row_settle(ctx, bin);
     if (bin->slots) hk_row_of(bin)->blocks = 0;
 }
@@ -68,7 +68,7 @@ void hk_rows_wipe(hak_ctx *ctx);
 /* The slab leaves its bin. Its row is settled. */
 HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab *s)
 {
-    if (!ctx->swept || !bin->slots) return;
+    if (!ctx->magazines.swept || !bin->slots) return;
     hk_row *row = hk_row_of(bin);
     if ((row->first - ctx->base) >> HK_UNIT_SHIFT == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
 }

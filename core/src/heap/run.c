@@ -11,7 +11,7 @@ enum { HOT = 16 };
 static unsigned magazine_of(hak_ctx *ctx, unsigned run_class)
 {
     unsigned n = 8 / hk_run_units(run_class);
-    return (unsigned)hk_min(n ? n : 1, ctx->magazine);
+    return (unsigned)hk_min(n ? n : 1, ctx->magazines.cap);
 }
 
 /* A class whose runs come and go gets a magazine, so that they pass through the fast paths. */
@@ -19,7 +19,9 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
 {
     if (!hk_bins_make(ctx)) return;
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (bin->slots || ctx->checked & HK_CHECKED || ctx->magazine == 0 || hk_kind_size(kind) > ctx->magazine_most) return;
+    if (bin->slots || ctx->checked & HK_CHECKED || ctx->magazines.cap == 0 ||
+        hk_kind_size(kind) > ctx->magazines.most)
+        return;
     if (bin->heat < HOT) {
         bin->heat++;
         return;
@@ -28,7 +30,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
     void **slots = hk_row_slots(ctx, kind, cap);
     if (!slots) return;
     hk_magazine_set(ctx, bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
-    ctx->larger_kept = true;
+    ctx->magazines.larger_kept = true;
 }
 
 static hk_slab *slab_of(hk_extent *e, const void *p)
@@ -52,7 +54,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
         p = hk_slab_address(ctx->space, s);
         hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     }
-    if (ctx->labelled) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), kind, p, label);
     return p;
 }
 

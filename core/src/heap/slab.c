@@ -29,7 +29,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     if (!hk_bins_make(ctx)) return false;
     hk_bin *bin = hk_bin_of(ctx, class);
     const hk_class *c = &hk_classes[class];
-    unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazine);
+    unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazines.cap);
     /* One slot at least, for refills. */
     void **slots = hk_row_slots(ctx, class, cap ? cap : 1);
     if (!slots) return false;
@@ -41,7 +41,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned class)
     hk_magazine_set(ctx, bin, slots, cap, class, c->shift, hk_labels_of(ctx, c->area));
     bin->backoff = HK_CLOSED_FIRST;
     bin->closed = 0;
-    if (class >= HK_KIB_CLASSES) ctx->larger_kept = true;
+    if (class >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
     return true;
 }
 
@@ -60,7 +60,7 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug & ~HK_DEBUG_PROFILE || !ctx->churn) return;
+    if (size > SIZE_MOST || ctx->debug & ~HK_DEBUG_PROFILE || !ctx->magazines.churn) return;
     uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
@@ -73,7 +73,7 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 static size_t units_of(const hak_ctx *ctx, const hk_class *c)
 {
     enum { PART_SHIFT = 6 };
-    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + PART_SHIFT) >= c->units ? c->units : c->few;
+    return hk_get(&ctx->account.committed) >> (HK_UNIT_SHIFT + PART_SHIFT) >= c->units ? c->units : c->few;
 }
 
 /* A larger block that was never handed out is none: its pages are still to be touched. */
@@ -106,7 +106,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     bool zero;
     /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
      * A young context takes what others left, though. */
-    bool once = bin->heat == 0 && ctx->gave && !hk_slab_returns(ctx, bin->kind);
+    bool once = bin->heat == 0 && ctx->account.gave && !hk_slab_returns(ctx, bin->kind);
     hk_want want = once ? HK_WANT_COLD : HK_WANT_WARM;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
     if (!s) return false;
@@ -139,7 +139,7 @@ static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
     if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0)
         return false;
-    hk_sub(&ctx->released, hk_slab_released(s));
+    hk_sub(&ctx->account.released, hk_slab_released(s));
     s->released = 0;
     return true;
 }
@@ -196,7 +196,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
             void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
             if (!lo) return false;
             if (lo != to) {
-                if (ctx->swept) hk_row_taken(hk_row_of(bin));
+                if (ctx->magazines.swept) hk_row_taken(hk_row_of(bin));
                 size_t n = (size_t)(to - lo);
                 bin->lo = lo;
                 bin->top = to;

@@ -43,13 +43,13 @@ HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned
 /* Whether an empty slab of the class goes back although the next block would come from it. */
 HK_INLINE bool hk_slab_returns(const hak_ctx *ctx, unsigned kind)
 {
-    return hk_classes[kind].size > ctx->magazine_most;
+    return hk_classes[kind].size > ctx->magazines.most;
 }
 
 /* Offset of the first block of a slab. */
 HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
 {
-    return kind < HK_KIB_CLASSES ? ctx->phase : 0;
+    return kind < HK_KIB_CLASSES ? ctx->first_offset : 0;
 }
 
 HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_slab *slab)

@@ -10,7 +10,7 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
     *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
     uint32_t kind = hk_extent_entry(*e, p) ^ ctx->key;
-    return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->id, *e, p);
+    return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->owned.id, *e, p);
 }
 
 uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
@@ -30,7 +30,7 @@ void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch)
     /* It may go over to another heap meanwhile. */
     do {
         if (((was & HK_KIND_MASK) == HK_KIND_WATCHED) == watch || !was) return;
-        if (!ctx->role && was >> 8 != ctx->id) return;
+        if (!ctx->role && was >> 8 != ctx->owned.id) return;
         is = (was & ~(uint32_t)HK_KIND_MASK) | (watch ? HK_KIND_WATCHED : hk_kind_watched(was >> 8, e, p));
     } while (!__atomic_compare_exchange_n(entry, &was, is, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
@@ -43,7 +43,7 @@ size_t hk_label_bytes(unsigned kind, size_t units)
 /* What units of this kind cost beside their bytes. */
 HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 {
-    return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labelled ? hk_label_bytes(kind, units) : 0);
+    return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labels.on ? hk_label_bytes(kind, units) : 0);
 }
 
 /* Metadata of the context's own are whole units. */
@@ -58,7 +58,7 @@ bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units)
 {
     size_t beside = overhead(ctx, kind, units), n = (units << HK_UNIT_SHIFT) + beside;
     if (!hk_reclaim_charge(ctx, n)) return false;
-    hk_add(&ctx->metadata, beside + own_metadata(kind, units));
+    hk_add(&ctx->account.metadata, beside + own_metadata(kind, units));
     return true;
 }
 
@@ -66,7 +66,7 @@ bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units)
 HK_INLINE size_t units_uncount(hak_ctx *ctx, unsigned kind, size_t units)
 {
     size_t beside = overhead(ctx, kind, units);
-    hk_sub(&ctx->metadata, beside + own_metadata(kind, units));
+    hk_sub(&ctx->account.metadata, beside + own_metadata(kind, units));
     return (units << HK_UNIT_SHIFT) + beside;
 }
 
@@ -80,18 +80,18 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
 static size_t part_of_units(const hak_ctx *ctx)
 {
     unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
-    return hk_get(&ctx->committed) >> (HK_UNIT_SHIFT + part_shift);
+    return hk_get(&ctx->account.committed) >> (HK_UNIT_SHIFT + part_shift);
 }
 
 /* A context that grows takes single units by the handful, but where their label bytes say which. 0 = none. */
-static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
+static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
-    hk_reserve *r = &ctx->reserve;
-    if (HK_UNLIKELY(hk_reserve_empty(r))) {
-        size_t want = hk_min(part_of_units(ctx), ctx->units_ahead);
-        if (want < 2 || ctx->labelled) return 0;
-        hk_space_reserve(ctx->space, ctx->extent, (unsigned)want, r);
-        if (hk_reserve_empty(r)) return 0;
+    hk_aside *r = &ctx->owned.aside;
+    if (HK_UNLIKELY(hk_aside_empty(r))) {
+        size_t want = hk_min(part_of_units(ctx), r->most);
+        if (want < 2 || ctx->labels.on) return 0;
+        hk_space_set_aside(ctx->space, ctx->extent, (unsigned)want, r);
+        if (hk_aside_empty(r)) return 0;
     }
     unsigned w = r->units[0] ? 0 : 1, bit = (unsigned)__builtin_ctzll(r->units[w]);
     r->units[w] &= r->units[w] - 1;
@@ -105,11 +105,11 @@ static hk_unit_id take_reserved(hak_ctx *ctx, uint32_t entry, bool *zero)
 /* For a slab whose label bytes should share pages with others. A small heap has few pages in any case. */
 static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
 {
-    if (!ctx->labelled || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
+    if (!ctx->labels.on || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
     unsigned area = hk_classes[kind].area;
     if (area >= HK_PAGED_AREAS) return 0;
     return hk_space_take_paged(ctx->space, ctx->extent, area, ctx->key | kind, want,
-                               hk_space_wants_huge(ctx->space, hk_get(&ctx->committed)), zero);
+                               hk_space_wants_huge(ctx->space, hk_get(&ctx->account.committed)), zero);
 }
 
 /* The bitmap of a slab that goes back. Free ones have no bit set: fresh blocks need no look at it. */
@@ -125,31 +125,31 @@ static void all_remove(hak_ctx *ctx, hk_slab *s)
     if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->member->walk == hk_slab_id(ctx->space, s)))
         ctx->member->walk = s->all_next;
     if (s->all_prev) hk_slab_at(ctx->space, s->all_prev)->all_next = s->all_next;
-    else ctx->all = s->all_next;
+    else ctx->owned.all = s->all_next;
     if (s->all_next) hk_slab_at(ctx->space, s->all_next)->all_prev = s->all_prev;
 }
 
 static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
 {
     s->all_prev = 0;
-    s->all_next = ctx->all;
-    if (ctx->all) hk_slab_at(ctx->space, ctx->all)->all_prev = id;
-    ctx->all = id;
+    s->all_next = ctx->owned.all;
+    if (ctx->owned.all) hk_slab_at(ctx->space, ctx->owned.all)->all_prev = id;
+    ctx->owned.all = id;
 }
 
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
 {
     hak_space *space = ctx->space;
-    hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_reserved(ctx, ctx->key | kind, zero) : 0;
+    hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_aside(ctx, ctx->key | kind, zero) : 0;
     if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
     /* What is set aside and resident may be part of a row that is wanted. */
-    if (units > 1 && !ctx->reserve.cold) hk_space_unreserve(space, &ctx->reserve);
+    if (units > 1 && !ctx->owned.aside.cold) hk_space_take_back(space, &ctx->owned.aside);
     if (!id)
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
-                           hk_space_wants_huge(space, hk_get(&ctx->committed)), zero);
+                           hk_space_wants_huge(space, hk_get(&ctx->account.committed)), zero);
     hk_slab *s = id ? hk_slab_at(space, id) : NULL;
     if (s) *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
-    if (s && ctx->labelled && hk_has_labels(kind) && hk_space_labels(space, id, kind, units) != 0) {
+    if (s && ctx->labels.on && hk_has_labels(kind) && hk_space_labels(space, id, kind, units) != 0) {
         hk_space_give_slab(space, s, 0);
         s = NULL;
     }
@@ -180,12 +180,12 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     all_add(to, s, hk_slab_id(to->space, s));
     for (unsigned i = 0; i < s->units; i++)
         change_owner(&e->map[hk_extent_unit(e, s) + i], to->key);
-    hk_sub(&from->committed, committed);
-    hk_add(&to->committed, committed);
-    hk_sub(&from->metadata, beside);
-    hk_add(&to->metadata, beside);
-    hk_sub(&from->released, released);
-    hk_add(&to->released, released);
+    hk_sub(&from->account.committed, committed);
+    hk_add(&to->account.committed, committed);
+    hk_sub(&from->account.metadata, beside);
+    hk_add(&to->account.metadata, beside);
+    hk_sub(&from->account.released, released);
+    hk_add(&to->account.released, released);
 }
 
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
@@ -195,10 +195,10 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     if (bin && bin->heat > 1) bin->heat--;
     size_t holes = hk_slab_released(s);
     hk_slab_wipe(ctx, s);
-    hk_sub(&ctx->released, holes);
+    hk_sub(&ctx->account.released, holes);
     s->released = 0;
     hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
-    ctx->gave = true;
+    ctx->account.gave = true;
     hk_space_give_slab(ctx->space, s, holes);
 }
 

@@ -97,7 +97,7 @@ struct hk_profile {
 
 HK_INLINE hk_profile *hk_profile_of(const hak_ctx *ctx)
 {
-    return atomic_load_explicit(&ctx->root->profile, memory_order_acquire);
+    return atomic_load_explicit(&ctx->root->sampling.profile, memory_order_acquire);
 }
 
 HK_INLINE void hk_profile_lock(hk_profile *k)

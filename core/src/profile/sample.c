@@ -109,7 +109,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak
     hk_profile_lock(k);
     hk_sample **old = hk_profile_find(k, (uintptr_t)p);
     if (HK_UNLIKELY(*old != NULL)) died(k, old);
-    heap->sample_left = hk_profile_draw(k);
+    heap->sampling.left = hk_profile_draw(k);
     hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
     hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p) : NULL;
     if (block) {
@@ -194,6 +194,6 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
     hk_profile_unlock(k);
     /* What is live since before an exact profile began stays out of it. */
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
-    heap->sample_left -= (int64_t)(n - old);
-    if (heap->sample_left < 0) hk_profile_add(heap, q, n, label, site);
+    heap->sampling.left -= (int64_t)(n - old);
+    if (heap->sampling.left < 0) hk_profile_add(heap, q, n, label, site);
 }

@@ -302,7 +302,7 @@ HK_INLINE void send_if_full(hak_ctx *heap, struct hk_remote_mixed *box)
  * blocks. */
 static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
 {
-    struct hk_remote_mixed *box = box_of(heap, owner->id);
+    struct hk_remote_mixed *box = box_of(heap, owner->owned.id);
     if (HK_UNLIKELY(box->to != owner)) {
         send(box, box->batch && hk_batch_count(box->batch) <= HK_BATCH / 2);
         box->to = owner;
@@ -328,7 +328,7 @@ static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entr
 static bool free_own(hak_ctx *heap, void *p, size_t n, const uint32_t *entry)
 {
     hk_heap_enter(heap);
-    bool own = hk_read(entry) >> 8 == heap->id;
+    bool own = hk_read(entry) >> 8 == heap->owned.id;
     if (own) hk_block_free(heap, p, n);
     hk_heap_unlock(heap);
     return own;
@@ -349,11 +349,11 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
-    if (id == ctx->id && !(ctx->checked & HK_CHECKED)) {
+    if (id == ctx->owned.id && !(ctx->checked & HK_CHECKED)) {
         if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) hk_profile_freed(ctx, p);
         if (free_own(ctx, p, n, &e->map[unit])) return;
     }
-    if (HK_LIKELY(id && id != ctx->id && id - e->first < e->units && !(ctx->checked & HK_CHECKED))) {
+    if (HK_LIKELY(id && id != ctx->owned.id && id - e->first < e->units && !(ctx->checked & HK_CHECKED))) {
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         unsigned kind = entry & 255;
         struct hk_remote_mixed *box = box_of(ctx, id);

@@ -49,7 +49,7 @@ static void reclaim(hak_ctx *from, hak_ctx *to)
     hk_remote_drain(from, false);
     hk_transfer_flush(from);
     note_stolen(from);
-    for (hk_unit_id id = from->all, next; id; id = next) {
+    for (hk_unit_id id = from->owned.all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;
         if (s->kind < HK_BINS && !move(from, to, s)) return;
@@ -191,7 +191,7 @@ static bool away(const hak_ctx *heap)
 static bool surplus(const hak_ctx *heap)
 {
     size_t live = hk_get(&heap->live_bytes);
-    return hk_get(&heap->committed) > live + live / 8 + (256 << 10);
+    return hk_get(&heap->account.committed) > live + live / 8 + (256 << 10);
 }
 
 /* The class's oldest slab with free blocks; of a thread that is away, the current one too. */

@@ -277,14 +277,14 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
     if (!heap) return NULL;
     hk_lock_take(&t->lock);
     /* By now: the lock is held. */
-    if (root->labelled && !heap->labelled && !hk_labels_charge(heap)) {
+    if (root->labels.on && !heap->labels.on && !hk_labels_charge(heap)) {
         hk_lock_drop(&t->lock);
         hk_big_destroy(heap);
         hk_account_end(heap);
         if (!root->own_space) hk_ctx_end(heap);
         return NULL;
     }
-    heap->labelled = root->labelled;
+    heap->labels.on = root->labels.on;
     observe(heap);
     bool owned = own(root, heap, thread);
     /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
@@ -327,9 +327,9 @@ void hk_team_make(hak_ctx *root, const hak_options *options)
     /* Threads are many, and none has all sizes of the context. */
     if (t->tuning.packed_bytes != HAK_NONE) t->tuning.packed_bytes = hk_max(t->tuning.packed_bytes / 16, 1);
     t->account.parent = options->quota;
-    atomic_store(&t->account.used, hk_get(&root->committed));
-    atomic_store(&t->account.taken, hk_get(&root->committed));
-    root->quota = &t->account;
+    atomic_store(&t->account.used, hk_get(&root->account.committed));
+    atomic_store(&t->account.taken, hk_get(&root->account.committed));
+    root->account.quota = &t->account;
     root->team = t;
     root->role = HK_ROOT;
     if (!(root->checked & HK_CHECKED)) hk_bins_widen(root);
@@ -414,7 +414,7 @@ void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *use
     enum { STEP = 16 };
     hk_heap *h = of(heap);
     hk_heap_lock(heap);
-    h->member.walk = heap->all;
+    h->member.walk = heap->owned.all;
     while (h->member.walk) {
         for (unsigned i = 0; i < STEP && h->member.walk; i++) {
             hk_slab *s = hk_slab_at(heap->space, h->member.walk);

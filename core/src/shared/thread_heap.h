@@ -177,7 +177,7 @@ HK_INLINE void hk_leave(hak_ctx *ctx)
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
     if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->root->team->pressure, memory_order_relaxed);
-    return ctx->pressure;
+    return ctx->account.pressure;
 }
 
 /* Heaps of a root, the newest first: for (h = hk_heaps(root); h; h = h->heap->next). */

@@ -34,7 +34,7 @@ static bool all_here(const hak_ctx *heap, const hk_batch *b)
  * over to another heap cannot be handed out from here, and a heap without magazines takes none. */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b)
 {
-    if (b->kind >= HK_TRANSFER_CLASSES || heap->heap->stolen_from || !heap->magazine ||
+    if (b->kind >= HK_TRANSFER_CLASSES || heap->heap->stolen_from || !heap->magazines.cap ||
         hk_slab_returns(heap, b->kind))
         return false;
     if (HK_UNLIKELY(heap->heap->gave) && !all_here(heap, b)) return false;

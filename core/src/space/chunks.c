@@ -288,7 +288,7 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
 }
 
 /* With the lock held. cold: units that are not resident, from the first chunk that has any. */
-static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_reserve *r)
+static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_aside *r)
 {
     for (size_t c = 0; c < e->chunks_used; c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
@@ -313,12 +313,12 @@ static bool reserve_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_
     return false;
 }
 
-void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r)
+void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *r)
 {
     hk_lock_take(&s->lock);
-    bool done = hk_get(&s->idle_units) > 0 && reserve_in(s, near, want, false, r);
+    bool done = hk_get(&s->idle_units) > 0 && set_aside_in(s, near, want, false, r);
     /* What has to be committed is committed when it is used. */
-    if (!done && !(s->os.commit && near->owned)) reserve_in(s, near, want, true, r);
+    if (!done && !(s->os.commit && near->owned)) set_aside_in(s, near, want, true, r);
     hk_lock_drop(&s->lock);
 }
 
@@ -330,9 +330,9 @@ void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind)
     hk_lock_drop(&s->lock);
 }
 
-void hk_space_unreserve(hak_space *s, hk_reserve *r)
+void hk_space_take_back(hak_space *s, hk_aside *r)
 {
-    if (hk_reserve_empty(r)) return;
+    if (hk_aside_empty(r)) return;
     hk_lock_take(&s->lock);
     hk_extent *e = hk_extent_of_id(s, r->first);
     hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);

@@ -12,7 +12,7 @@ static bool set_aside(hak_space *s, hk_extent *e, size_t unit)
     while (e->chunks_used <= c)
         if (hk_chunk_open(s, e, e->chunks_used, false) != 0) return false;
     bool zero;
-    if (!(hk_extent_chunk(e, c)->free[bit / 64] >> bit % 64 & 1)) return false; /* some context's reserve */
+    if (!(hk_extent_chunk(e, c)->free[bit / 64] >> bit % 64 & 1)) return false; /* set aside by a context */
     return hk_chunk_claim(s, e, c, (unsigned)bit, 1, HK_KIND_LABELS, &zero) != 0;
 }
 

@@ -64,11 +64,12 @@ typedef struct hk_extent {
 } hk_extent;
 
 /* Single units of one chunk, set aside for a context: not free, and not anybody's until it takes them. */
-typedef struct hk_reserve {
+typedef struct hk_aside {
     uint64_t units[2]; /* of the chunk that begins with `first` */
     hk_unit_id first;
-    bool cold; /* never used, or decommitted */
-} hk_reserve;
+    bool cold;    /* never used, or decommitted */
+    uint8_t most; /* units that are set aside at once, at most; the context's */
+} hk_aside;
 
 typedef struct hk_big hk_big;
 
@@ -233,16 +234,16 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
  * area share pages. 0 = none. */
 hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
                                bool huge, bool *zero);
-HK_INLINE bool hk_reserve_empty(const hk_reserve *r)
+HK_INLINE bool hk_aside_empty(const hk_aside *r)
 {
     return !(r->units[0] | r->units[1]);
 }
 
-/* Fills an empty reserve with up to `want` units, warm ones first; leaves it empty where there are none. */
-void hk_space_reserve(hak_space *s, hk_extent *near, unsigned want, hk_reserve *r);
+/* Fills an empty one with up to `want` units, warm ones first; leaves it empty where there are none. */
+void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *r);
 /* Such a unit becomes one of this kind: its record says where its bitmap is. */
 void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
-void hk_space_unreserve(hak_space *s, hk_reserve *r);
+void hk_space_take_back(hak_space *s, hk_aside *r);
 /* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
  * alone. */
 void hk_space_populate(hak_space *s, hk_unit_id id, size_t units);
