@@ -3,11 +3,12 @@
 Run it with a Python that has hakmem, numpy, pandas, lxml and Pillow; what is not installed is left out. Anonymous
 memory is RssAnon of the kernel when the program has built its data, which it keeps until the report."""
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
+
+import hakmem
 
 PROGRAMS = {
     "sqlite": """
@@ -43,7 +44,6 @@ groups = frame.groupby("name").agg({"value": ["mean", "sum"]})
 joined = frame.merge(frame.drop_duplicates("key"), on="key")
 """,
     "json": """
-import json
 data = json.loads(json.dumps([{"id": i, "tags": ["a", str(i)], "f": i / 3} for i in range(150000)]))
 """,
 }
@@ -60,8 +60,7 @@ def measure(program, folder, *options):
     file = os.path.join(folder, "r.json")
     command = [sys.executable, "-m", "hakmem", "run", "--all", "--labels", "site", "--report", file, *options]
     done = subprocess.run([*command, "-c", program + END], stdout=subprocess.PIPE, text=True, check=True)
-    with open(file, encoding="utf-8", errors="replace") as report:
-        found = json.load(report)
+    found = hakmem.Snapshot.load(file).parts
     anonymous = int(done.stdout) << 10
     lines = sum(site["live_bytes"] for site in found["sites"] if site["file"])
     ours = found["stats"]["resident_ours_bytes"]

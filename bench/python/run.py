@@ -86,7 +86,7 @@ def about(cpu):
     return tool.about(
         {
             "python": f"CPython {platform.python_version()} ({platform.python_build()[1]}, {sys.prefix})",
-            "hakmem": hakmem.take_snapshot().report["hakmem"],
+            "hakmem": hakmem.take_snapshot().parts["hakmem"],
         },
         cpu,
     )

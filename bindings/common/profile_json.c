@@ -50,20 +50,18 @@ static bool grow(hkc_frames *f)
     return true;
 }
 
-/* false = no memory. */
-static bool number(hkc_frames *f, uintptr_t key, size_t *n)
+void hkc_frames_number_json(hkc_json *w, hkc_frames *f, uintptr_t key)
 {
     if (f->count == f->room && !grow(f)) {
         f->lost = true;
-        return false;
+        return;
     }
     uint32_t *slot = slot_of(f, key);
     if (!*slot) {
         f->keys[f->count] = key;
         *slot = (uint32_t)++f->count;
     }
-    *n = *slot - 1;
-    return true;
+    hkc_json_size(w, NULL, *slot - 1);
 }
 
 void hkc_frames_open(hkc_frames *f)
@@ -95,14 +93,13 @@ static void lifetime(hkc_json *w, const double *count, size_t n)
 
 void hkc_profile_stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, const char *label)
 {
-    size_t n;
     hkc_json_object(w, NULL);
     hkc_json_size(w, "id", s->id);
     hkc_json_text(w, "label", label && *label ? label : "unlabelled");
     hkc_json_array(w, "frames");
     for (unsigned i = 0; i < s->depth; i++)
-        if (number(f, s->frames[i], &n)) hkc_json_size(w, NULL, n);
-    if (s->depth == 0 && s->site && number(f, s->site, &n)) hkc_json_size(w, NULL, n);
+        hkc_frames_number_json(w, f, s->frames[i]);
+    if (s->depth == 0 && s->site) hkc_frames_number_json(w, f, s->site);
     hkc_json_end(w);
     hkc_json_size(w, "samples", s->samples);
     hkc_json_size(w, "live_samples", s->live_samples);

@@ -33,6 +33,8 @@ typedef struct hkc_frames {
 
 void hkc_frames_open(hkc_frames *frames); /* no memory is taken before the first number */
 void hkc_frames_close(hkc_frames *frames);
+/* The number of a frame as a value in an array; none without memory. */
+void hkc_frames_number_json(hkc_json *w, hkc_frames *frames, uintptr_t frame);
 /* An element of the array "stacks". label: its name; "" and NULL = "unlabelled". */
 void hkc_profile_stack_json(hkc_json *w, hkc_frames *frames, const hak_profile_stack *stack,
                             const char *label);

@@ -100,40 +100,36 @@ void hkc_report_json_end(hkc_json *w)
     hkc_json_end(w);
 }
 
-static void stats(hkc_json *w, const hak_ctx *ctx)
+void hkc_report_json_stats(hkc_json *w, const hak_stats *s)
 {
-    hak_stats s = {.size = sizeof s};
-    if (hak_ctx_stats(ctx, &s) != 0) return;
     hkc_json_object(w, "stats");
-    hkc_json_size(w, "live_bytes", s.live_bytes);
-    hkc_json_size(w, "live_blocks", s.live_blocks);
-    hkc_json_size(w, "peak_bytes", s.peak_bytes);
-    hkc_json_size(w, "committed_bytes", s.committed_bytes);
-    hkc_json_size(w, "metadata_bytes", s.metadata_bytes);
-    hkc_json_size(w, "cached_bytes", s.cached_bytes);
-    hkc_json_size(w, "released_bytes", s.released_bytes);
-    hkc_json_size(w, "reserved_bytes", s.reserved_bytes);
-    hkc_json_size(w, "idle_bytes", s.idle_bytes);
-    hkc_json_size(w, "big_bytes", s.big_bytes);
-    hkc_json_size(w, "big_blocks", s.big_blocks);
-    hkc_json_size(w, "soft_limit", s.soft_limit);
-    hkc_json_size(w, "hard_limit", s.hard_limit);
-    hkc_json_size(w, "failures", s.failures);
-    hkc_json_size(w, "os_calls", s.os_calls);
+    hkc_json_size(w, "live_bytes", s->live_bytes);
+    hkc_json_size(w, "live_blocks", s->live_blocks);
+    hkc_json_size(w, "peak_bytes", s->peak_bytes);
+    hkc_json_size(w, "committed_bytes", s->committed_bytes);
+    hkc_json_size(w, "metadata_bytes", s->metadata_bytes);
+    hkc_json_size(w, "cached_bytes", s->cached_bytes);
+    hkc_json_size(w, "released_bytes", s->released_bytes);
+    hkc_json_size(w, "reserved_bytes", s->reserved_bytes);
+    hkc_json_size(w, "idle_bytes", s->idle_bytes);
+    hkc_json_size(w, "big_bytes", s->big_bytes);
+    hkc_json_size(w, "big_blocks", s->big_blocks);
+    hkc_json_size(w, "soft_limit", s->soft_limit);
+    hkc_json_size(w, "hard_limit", s->hard_limit);
+    hkc_json_size(w, "failures", s->failures);
+    hkc_json_size(w, "os_calls", s->os_calls);
     hkc_json_end(w);
 }
 
-static void labels(hkc_json *w, const hak_ctx *ctx)
+void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t count)
 {
-    hak_label_info info[HAK_LABELS_MAX + 1];
-    int n = hak_labels_stats(ctx, info, HAK_LABELS_MAX + 1);
     hkc_json_array(w, "labels");
-    for (int i = 0; i < n && i <= HAK_LABELS_MAX; i++) {
-        if (info[i].live_blocks == 0) continue;
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i].live_blocks == 0) continue;
         hkc_json_object(w, NULL);
-        hkc_json_text(w, "name", info[i].label ? info[i].name : "unlabelled");
-        hkc_json_size(w, "live_bytes", info[i].live_bytes);
-        hkc_json_size(w, "live_blocks", info[i].live_blocks);
+        hkc_json_text(w, "name", labels[i].label ? labels[i].name : "unlabelled");
+        hkc_json_size(w, "live_bytes", labels[i].live_bytes);
+        hkc_json_size(w, "live_blocks", labels[i].live_blocks);
         hkc_json_end(w);
     }
     hkc_json_end(w);
@@ -141,10 +137,13 @@ static void labels(hkc_json *w, const hak_ctx *ctx)
 
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx)
 {
+    hak_stats stats = {.size = sizeof stats};
+    hak_label_info labels[HAK_LABELS_MAX + 1];
     hkc_json_object(w, NULL);
     hkc_json_text(w, "name", name ? name : hak_ctx_name(ctx));
-    stats(w, ctx);
-    labels(w, ctx);
+    if (hak_ctx_stats(ctx, &stats) == 0) hkc_report_json_stats(w, &stats);
+    const int n = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
+    hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
 }
 
 void hkc_report_json_point(hkc_json *w, uint64_t at_ns, size_t live, size_t committed, size_t resident)

@@ -77,7 +77,7 @@ class ProgramCase(unittest.TestCase):
         return json.loads(self.python(self.script(text), env=env, **options).stdout)
 
     def reports(self, pattern="*.json"):
-        return [hakmem.Snapshot.load(str(p)).report for p in sorted(self.folder.glob(pattern))]
+        return [hakmem.Snapshot.load(str(p)).parts for p in sorted(self.folder.glob(pattern))]
 
 
 def needs_module(name):

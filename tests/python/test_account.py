@@ -13,7 +13,7 @@ class Accounts(ProgramCase):
             bad = 0
             for i in range(50):
                 keep = [bytes(j) for j in range(i * 20)]
-                r = json.loads(hakmem._api._hakmem.report())
+                r = hakmem.take_snapshot().parts
                 labels = r["labels"].values()
                 bad += sum(l["live_bytes"] for l in labels) != r["stats"]["live_bytes"]
                 bad += sum(l["live_blocks"] for l in labels) != r["stats"]["live_blocks"]

@@ -30,7 +30,7 @@ class Accounts(ProgramCase):
     def test_objects_are_counted(self):
         found = self.run_code("""
             import hakmem, itertools, json
-            def count(): return hakmem.take_snapshot().report["wrapped"]["obj"]["allocations"]
+            def count(): return hakmem.take_snapshot().parts["wrapped"]["obj"]["allocations"]
             before = count()
             keep = [bytes(1000) for i in itertools.repeat(0, 10_000)]
             print(json.dumps(count() - before))
@@ -43,7 +43,7 @@ class Accounts(ProgramCase):
             import hakmem, json
             with hakmem.label("mine"):
                 keep = {MAKE.format(1000)}
-            report = hakmem.take_snapshot().report
+            report = hakmem.take_snapshot().parts
             sums = [sum(l[k] for l in report["labels"].values()) for k in ("live_bytes", "live_blocks")]
             live = [report["stats"][k] for k in ("live_bytes", "live_blocks")]
             print(json.dumps([hakmem.labels()["mine"], sums == live]))
@@ -119,7 +119,7 @@ class Threads(ProgramCase):
                 for t in threads: t.join()
                 slots[:] = [None] * 64
                 gc.collect()
-                report = hakmem.take_snapshot().report
+                report = hakmem.take_snapshot().parts
                 assert sum(l["live_bytes"] for l in report["labels"].values()) == report["stats"]["live_bytes"]
                 return report["stats"]["live_bytes"]
             round()

@@ -195,9 +195,9 @@ except RuntimeError as error:
         found = self.late("""
 import itertools
 hakmem.install("all", mode="wrap")
-before = json.loads(hakmem._api._hakmem.report())["wrapped"]
+before = hakmem.take_snapshot().parts["wrapped"]
 keep = [bytes(2000) for i in itertools.repeat(0, 20_000)]   # pymalloc passes these on to RAW
-after = json.loads(hakmem._api._hakmem.report())["wrapped"]
+after = hakmem.take_snapshot().parts["wrapped"]
 print(json.dumps([after[d]["allocations"] - before[d]["allocations"] for d in ("obj", "raw")]))
 """)
         self.assertGreaterEqual(found[0], 20_000)

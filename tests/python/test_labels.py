@@ -46,7 +46,7 @@ PROGRAM = """
         kept = make()
         after = amounts()
         return {{name: after[name] - before.get(name, 0) for name in after}}
-    print(json.dumps([grown(lambda: {code}), hakmem.take_snapshot().report["symbols"]]))
+    print(json.dumps([grown(lambda: {code}), hakmem.take_snapshot().parts["symbols"]]))
 """
 
 
@@ -151,7 +151,7 @@ class Kinds(ProgramCase):
             import hakmem, json
             before = dict(hakmem.labels())
             kept = [(x for x in range(3)) for i in range(3000)]
-            report = hakmem.take_snapshot().report
+            report = hakmem.take_snapshot().parts
             grown = report["labels"].get("generator", {"live_bytes": 0})["live_bytes"] - before.get("generator", (0, 0))[0]
             print(json.dumps([report["symbols"], grown]))
             """,
@@ -251,7 +251,7 @@ class Interpreters(ProgramCase):
             kept = [str(i) for i in range(10000)]
         [t.join() for t in threads]
         time.sleep(0.3)  # threads free their last blocks after join() returns
-        report = hakmem.take_snapshot().report
+        report = hakmem.take_snapshot().parts
         sums = [sum(x["live_bytes"] for x in report["labels"].values()) - report["stats"]["live_bytes"]]
         if "sites" in report:
             sums.append(sum(x["live_bytes"] for x in report["sites"]) - report["stats"]["live_bytes"])

@@ -139,14 +139,30 @@ class Report(ProgramCase):
         self.run_script("", "--report", "whole.json")
         whole = json.loads((self.folder / "whole.json").read_text())
         broken = ["", "{", "[]", "[" * 100_000, '{"schema": 1}', "\0\xff", "1" * 5000]
-        for key in ("command", "python", "labels", "stats", "status", "wrapped", "cpu_seconds"):
-            broken += [
-                json.dumps({k: v for k, v in whole.items() if k != key}),
-                json.dumps(whole | {key: [5]}),
-            ]
-        broken.append(json.dumps(whole | {"labels": {"raw": {"live_bytes": 5}}}))
-        broken.append(json.dumps(whole | {"stats": whole["stats"] | {"live_bytes": 10**400}}))
-        broken.append(json.dumps(whole | {"sites": [{"file": "x.py"}]}))
+        (context,) = whole["contexts"]
+
+        def without(of, key):
+            return {k: v for k, v in of.items() if k != key}
+
+        def with_context(context):
+            return json.dumps(whole | {"contexts": [context]})
+
+        for key in ("process", "memory", "contexts", "hakmem"):
+            broken += [json.dumps(without(whole, key)), json.dumps(whole | {key: [5]})]
+        for key in ("command", "runtime", "pid", "cpu_seconds"):
+            broken.append(json.dumps(whole | {"process": without(whole["process"], key)}))
+        for key in ("labels", "stats", "status", "wrapped", "resident_ours_bytes"):
+            broken += [with_context(without(context, key)), with_context(context | {key: [5]})]
+        lua = whole["process"] | {"runtime": {"name": "lua", "version": "5.4"}}
+        line = {"frames": [0], "live_bytes": 1, "asked_bytes": 1, "live_blocks": 1}
+        broken += [
+            json.dumps(whole | {"process": lua}),
+            with_context(context | {"labels": [{"name": "raw", "live_bytes": 5}]}),
+            with_context(context | {"stats": context["stats"] | {"live_bytes": 10**400}}),
+            with_context(context | {"stacks": [{"frames": []}]}),
+            with_context(context | {"stacks": [line], "frames": []}),
+            with_context(context | {"stacks": [line], "frames": [{"function": "f", "line": "x"}]}),
+        ]
         for text in broken:
             (self.folder / "broken.json").write_text(text)
             for command in (["report", "broken.json"], ["diff", "whole.json", "broken.json"]):
@@ -184,7 +200,9 @@ class Report(ProgramCase):
     def test_names_that_the_terminal_cannot_show(self):
         self.run_script("print(2)", "--report", "r.json")
         path = self.folder / "r.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"command": ["\xe9.py"]}))
+        whole = json.loads(path.read_text())
+        whole["process"]["command"] = ["\xe9.py"]
+        path.write_text(json.dumps(whole))
         done = self.hakmem("report", "r.json", env=plain_environment(PYTHONIOENCODING="ascii"))
         self.assertIn("\\xe9.py", done.stdout)
 
@@ -206,7 +224,7 @@ class Report(ProgramCase):
         text = """
             import hakmem, locale
             locale.setlocale(locale.LC_NUMERIC, "comma")
-            print(locale.localeconv()["decimal_point"], hakmem.take_snapshot().report["cpu_seconds"] > 0)
+            print(locale.localeconv()["decimal_point"], hakmem.take_snapshot().parts["cpu_seconds"] > 0)
         """
         environment = plain_environment(LOCPATH=str(self.folder))
         self.assertEqual(self.run_script(text, "--report", "r.json", env=environment).stdout, ", True\n")
@@ -248,7 +266,7 @@ class Report(ProgramCase):
         done = self.run_script("print(5)", "--report", "/dev/null")
         self.assertEqual((done.stderr, stat.S_ISCHR(os.stat("/dev/null").st_mode)), ("", True))
         done = self.run_script("print(5)", "--report", "/dev/stdout")
-        self.assertEqual(json.loads(done.stdout.partition("\n")[2])["schema"], 1)
+        self.assertEqual(json.loads(done.stdout.partition("\n")[2])["schema"], "hakmem-report/1")
         (self.folder / "link.json").symlink_to("r.json")
         self.run_script("print(5)", "--report", "link.json")
         self.assertTrue((self.folder / "link.json").is_symlink())

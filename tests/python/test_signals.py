@@ -210,7 +210,7 @@ class Requests(SignalCase):
             shown = self.hakmem("report", str(program.pid)).stdout
             self.assertRegex(shown, rf"(?s)process {program.pid}, .*\n  mem +\d{{7,}} .*resident .* live ")
             report = json.loads(self.hakmem("report", "--json", str(program.pid)).stdout)
-            self.assertEqual(report["pid"], program.pid)
+            self.assertEqual(report["process"]["pid"], program.pid)
             (self.folder / "a.json").write_text(json.dumps(report))
             self.assertIn("resident: ", self.hakmem("diff", "a.json", str(program.pid)).stdout)
             self.assertIsNone(program.poll())

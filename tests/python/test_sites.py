@@ -168,7 +168,7 @@ class Sites(ProgramCase):
             for n in (10, 100, 1000, 5000):
                 kept.append(work(n))
                 kept.append(bytes(3 << 20))
-                report = hakmem.take_snapshot().report
+                report = hakmem.take_snapshot().parts
                 wrong += sum(s["live_bytes"] for s in report["sites"]) != report["stats"]["live_bytes"]
                 wrong += sum(s["live_blocks"] for s in report["sites"]) != report["stats"]["live_blocks"]
             print(json.dumps([wrong, len(report["sites"])]))
@@ -191,7 +191,7 @@ class Sites(ProgramCase):
             def make(n): return new(n)
             def grow(p, n): return resize(p, n)
             def asked(function):
-                sites = hakmem.take_snapshot().report["sites"]
+                sites = hakmem.take_snapshot().parts["sites"]
                 found = [s for s in sites if s["function"].endswith(function)]
                 return [sum(s[k] for s in found) for k in ("asked_bytes", "live_bytes", "live_blocks")]
             blocks = array.array("Q", sizes)
@@ -239,11 +239,11 @@ class Sites(ProgramCase):
             def busy():
                 while not stop: keep = [object() for i in range(1000)]
             def large(name):
-                sites = hakmem.take_snapshot().report["sites"]
+                sites = hakmem.take_snapshot().parts["sites"]
                 return sum(s["live_blocks"] for s in sites if s["function"].endswith(name) and s["live_bytes"] > 1000 * SIZE // 2)
             others = threading.Thread(target=busy)
             others.start()
-            before = next((s["live_blocks"] for s in hakmem.take_snapshot().report["sites"] if not s["file"]), 0)
+            before = next((s["live_blocks"] for s in hakmem.take_snapshot().parts["sites"] if not s["file"]), 0)
             threads = [threading.Thread(target=f) for f in (with_gil, without, moved) for i in range(3)]
             for t in threads: t.start()
             for t in threads: t.join()
@@ -255,7 +255,7 @@ class Sites(ProgramCase):
                 pthread.pthread_join(thread, None)
             stop = True
             others.join()
-            after = next(s["live_blocks"] for s in hakmem.take_snapshot().report["sites"] if not s["file"])
+            after = next(s["live_blocks"] for s in hakmem.take_snapshot().parts["sites"] if not s["file"])
             print(json.dumps([large("with_gil"), large("moved"), large("without"), after - before]))
             """,
             env=sites(),
@@ -299,7 +299,7 @@ class Sites(ProgramCase):
             """
             import hakmem, json
             def held(line):
-                sites = hakmem.take_snapshot().report["sites"]
+                sites = hakmem.take_snapshot().parts["sites"]
                 return sum(s["live_bytes"] for s in sites if s["file"].endswith("program.py") and s["line"] == line)
             x = []
             for i in range(100000):

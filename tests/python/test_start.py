@@ -193,7 +193,7 @@ class Showing(ProgramCase):
         path.chmod(0o600)
         self.run_script("", "--report", "r.json")
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
-        self.assertEqual(json.loads(path.read_text())["schema"], 1)
+        self.assertEqual(json.loads(path.read_text())["schema"], "hakmem-report/1")
 
     def test_standard_output_that_is_a_file(self):
         """The report comes behind what the program wrote."""
@@ -205,7 +205,7 @@ class Showing(ProgramCase):
                 check=True,
             )
         first, report = (self.folder / "out").read_text().split("\n", 1)
-        self.assertEqual((first, json.loads(report)["schema"]), ("first", 1))
+        self.assertEqual((first, json.loads(report)["schema"]), ("first", "hakmem-report/1"))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,43 @@ from hakmem import _report
 from support import ProgramCase
 
 
+def as_file(parts):
+    """The report that has these parts."""
+    stats = dict(parts["stats"])
+    memory = {"resident_bytes": stats.pop("resident_bytes"), "peak_resident_bytes": parts["peak_resident_bytes"]}
+    context = {
+        "name": "python",
+        "resident_ours_bytes": stats.pop("resident_ours_bytes"),
+        "stats": stats,
+        "labels": [{"name": name, **amounts} for name, amounts in parts["labels"].items()],
+        "status": parts["status"],
+        "wrapped": parts["wrapped"],
+    }
+    if "sites" in parts:
+        context["frames"] = [{k: s[k] for k in ("file", "function", "line")} for s in parts["sites"]]
+        amounts = ("live_bytes", "live_blocks", "asked_bytes")
+        context["stacks"] = [
+            {"frames": [i] if s["file"] else [], **{k: s[k] for k in amounts}} for i, s in enumerate(parts["sites"])
+        ]
+    process = {k: parts[k] for k in ("command", "pid", "parent", "cpu_seconds")}
+    process["runtime"] = {"name": "python", "version": parts["python"]}
+    return {
+        "schema": _report.SCHEMA,
+        "hakmem": parts["hakmem"],
+        "process": process,
+        "memory": memory,
+        "contexts": [context],
+    }
+
+
 def report(**more):
     amounts = {"live_bytes": 1, "live_blocks": 1}
     return {
-        "schema": 1,
         "hakmem": "1.2.3",
         "python": "3.99.0 (main)",
         "command": ["python", "x.py"],
         "pid": 5,
+        "parent": 4,
         "cpu_seconds": 1.239,
         "peak_resident_bytes": 3 << 20,
         "status": {"raw": "replaced", "mem": "wrapped", "obj": "default", "arena": "replaced", "why": ""},
@@ -27,7 +56,7 @@ def report(**more):
 
 class Text(ProgramCase):
     def text_of(self, found):
-        (self.folder / "r.json").write_text(json.dumps(found))
+        (self.folder / "r.json").write_text(json.dumps(as_file(found)))
         return _report.text(_report.load(str(self.folder / "r.json")))
 
     def test_every_line(self):

@@ -63,7 +63,8 @@ typedef struct hkp_hooks {
     hkp_process_allocator process;
 } hkp_hooks;
 
-struct hkp_out;
+struct hkc_json;
+struct hkc_frames;
 
 /* A way to label blocks: "off", "native", "site". Chosen at install, for the life of the process. */
 typedef struct hkp_provider {
@@ -75,8 +76,10 @@ typedef struct hkp_provider {
     /* Before its hooks are installed; defines the labels. NULL = ready, else why it cannot serve here. */
     const char *(*start)(hak_ctx *ctx);
     const hkp_hooks *hooks;
-    /* Members for the JSON report, each as `,"name":value`. The GIL is held if `gil`. NULL = none. */
-    void (*report)(struct hkp_out *out, bool gil);
+    /* Members of its own for the context of the JSON report. NULL = none. */
+    void (*report)(struct hkc_json *w);
+    /* What lives of each line, as an array of that name and in the form of stacks. NULL = it knows none. */
+    void (*lines)(struct hkc_json *w, struct hkc_frames *frames, const char *key);
     /* Python is awaited (true), or has come. The GIL need not be held. NULL = does not matter. */
     void (*await)(bool awaited);
     /* Python ends: threads that still run lose their states. With the GIL held. NULL = does not matter. */

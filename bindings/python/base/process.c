@@ -77,18 +77,3 @@ size_t hkp_command(char *text, size_t size)
     text[n] = '\0';
     return n;
 }
-
-void hkp_command_json(hkp_out *out)
-{
-    char text[4096];
-    size_t n = hkp_command(text, sizeof text);
-    hkp_out_text(out, "[");
-    for (size_t at = 0; at < n;) {
-        if (at > 0) hkp_out_text(out, ",");
-        hkp_out_string(out, text + at);
-        while (at < n && text[at])
-            at++;
-        at++;
-    }
-    hkp_out_text(out, "]");
-}

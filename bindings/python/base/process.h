@@ -2,8 +2,8 @@
 #ifndef HKP_PROCESS_H
 #define HKP_PROCESS_H
 
-#include "base/json.h"
-
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The program begins: what the process did before, under the program that became this one by exec, is not
@@ -22,7 +22,5 @@ int hkp_process_open(const char *name);
 /* The words of the command line, each with its zero; as much as fits. Returns the bytes, with a zero behind
  * them. */
 size_t hkp_command(char *text, size_t size);
-/* The same as a JSON array. */
-void hkp_command_json(hkp_out *out);
 
 #endif

@@ -1,6 +1,5 @@
 """Whether an interpreter starts under a limit. It is tried for small ones, see _launch.ENOUGH."""
 
-import json
 import os
 import subprocess
 import sys
@@ -29,8 +28,7 @@ def needed(limit, flags, environment):
         file = os.path.join(folder, "r.json")
         if not start(HAKMEM_LIMIT="0", HAKMEM_REPORT=file):
             return None  # It is not the limit.
-        with open(file, encoding="utf-8", errors="replace") as report:
-            enough = json.load(report)["stats"]["committed_bytes"]
+        enough = _report.parts(_report.load(file))["stats"]["committed_bytes"]
     # It may have been more on the way than it is at the end, by an arena of Python; and a number for people.
     step = 512 << 10
     enough = -(-(enough + (1 << 20)) // step) * step

@@ -44,6 +44,6 @@ class Measure:
     def changes(self, top):
         """The largest ones, by line where lines are known, as lines of text."""
         now = take_snapshot()
-        by = "lineno" if "sites" in now.report and "sites" in self.before.report else "label"
+        by = "lineno" if "sites" in now.parts and "sites" in self.before.parts else "label"
         found = [d for d in now.compare_to(self.before, by) if d.size_diff > 0]
         return [f"{_report.amount(d.size_diff):>12}  {d.count_diff:+,} blocks  {d.key}" for d in found[:top]]

@@ -4,26 +4,37 @@ import json
 
 from hakmem import _hakmem
 
-SCHEMA = 1
+SCHEMA = "hakmem-report/1"
 DOMAINS = ("raw", "mem", "obj", "arena")
 AMOUNTS = {"live_bytes": int, "live_blocks": int}
 AMOUNTS_OF_SITE = ("live_bytes", "asked_bytes", "live_blocks")
 STATS = """live_bytes big_bytes cached_bytes released_bytes idle_bytes metadata_bytes resident_bytes
     resident_ours_bytes peak_bytes committed_bytes hard_limit failures"""
+# Of these stats, those that are not the context's.
+PROCESS = ("resident_bytes", "resident_ours_bytes")
 # What is read of a report. `...` stands for any key.
 SHAPE = {
     "hakmem": str,
-    "python": str,
-    "command": [str],
-    "pid": int,
-    "cpu_seconds": float,
-    "peak_resident_bytes": int,
+    "process": {
+        "command": [str],
+        "pid": int,
+        "parent": int,
+        "runtime": {"name": str, "version": str},
+        "cpu_seconds": (int, float),
+    },
+    "memory": {"resident_bytes": int, "peak_resident_bytes": int},
+    "contexts": [dict],
+}
+CONTEXT = {
+    "stats": dict.fromkeys((name for name in STATS.split() if name not in PROCESS), int),
+    "labels": [{"name": str, **AMOUNTS}],
+    "resident_ours_bytes": int,
     "status": dict.fromkeys((*DOMAINS, "why"), str),
-    "stats": dict.fromkeys(STATS.split(), int),
-    "labels": {...: AMOUNTS},
     "wrapped": {...: {"allocations": int, "bytes": int}},
 }
-SITES = [{"file": str, "line": int, "function": str, "asked_bytes": int, **AMOUNTS}]
+SITES = [{"frames": [int], "asked_bytes": int, **AMOUNTS}]
+FRAMES = [{"function": str}]
+PLACE = {"file": str, "line": int}
 
 
 def has_shape(value, shape):
@@ -35,7 +46,12 @@ def has_shape(value, shape):
         keys = value if ... in shape else shape
         return all(k in value and has_shape(value[k], shape.get(k, shape.get(...))) for k in keys)
     # Of numbers, those that a process can have.
-    return isinstance(value, shape) and (shape is str or 0 <= value < 1 << 64)
+    return isinstance(value, shape) and (shape in (str, dict) or 0 <= value < 1 << 64)
+
+
+def lines_of(context):
+    """The exact lines, None if there are none: they are the stacks, where there is no profile."""
+    return context.get("lines", context.get("stacks") if "profile" not in context else None)
 
 
 def load(path):
@@ -47,9 +63,55 @@ def load(path):
         raise ValueError(f"{path}: not a report of hakmem ({error})") from None
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         raise ValueError(f"{path}: not a report of hakmem, or of another version")
-    if not has_shape(report, SHAPE) or not has_shape(report.get("sites", []), SITES):
+    if has_shape(report, SHAPE) and report["process"]["runtime"]["name"] != "python":
+        raise ValueError(f"{path}: a report of another runtime; the command `hakmem report` shows it")
+    if not is_whole(report):
         raise ValueError(f"{path}: a report of hakmem, but parts of it are not there")
     return report
+
+
+def is_whole(report):
+    if not has_shape(report, SHAPE) or len(report["contexts"]) != 1:
+        return False
+    context = report["contexts"][0]
+    lines = lines_of(context)
+    if not has_shape(context, CONTEXT) or not has_shape(lines or [], SITES):
+        return False
+    frames = context.get("frames", [])
+    return (
+        has_shape(frames, FRAMES)
+        and all(has_shape({"file": "", "line": 0} | frame, PLACE) for frame in frames)
+        and all(n < len(frames) for s in lines or [] for n in s["frames"])
+    )
+
+
+def site_of(line, frames):
+    """A line of a report, with its place."""
+    frame = frames[line["frames"][0]] if line["frames"] else {}
+    place = {"file": frame.get("file", ""), "function": frame.get("function", ""), "line": frame.get("line", 0)}
+    return place | {name: line[name] for name in AMOUNTS_OF_SITE}
+
+
+def parts(report):
+    """What is there of a process under names that need no look at the file's format."""
+    process, memory, context = report["process"], report["memory"], report["contexts"][0]
+    found = {
+        "hakmem": report["hakmem"],
+        "python": process["runtime"]["version"],
+        **{name: process[name] for name in ("command", "pid", "parent", "cpu_seconds")},
+        "peak_resident_bytes": memory["peak_resident_bytes"],
+        **{name: context[name] for name in ("status", "wrapped", "symbols") if name in context},
+        "stats": {
+            **context["stats"],
+            "resident_bytes": memory["resident_bytes"],
+            "resident_ours_bytes": context["resident_ours_bytes"],
+        },
+        "labels": {label["name"]: {name: label[name] for name in AMOUNTS} for label in context["labels"]},
+    }
+    lines = lines_of(context)
+    if lines is not None:
+        found["sites"] = [site_of(line, context["frames"]) for line in lines]
+    return found
 
 
 def amount(n):
@@ -82,6 +144,7 @@ def number(n):
 
 def text(report):
     """The whole report."""
+    report = parts(report)
     stats, status = report["stats"], report["status"]
     command = " ".join(report["command"])
     states = [*(status[domain] for domain in DOMAINS), str(status.get("malloc", ""))]

@@ -50,11 +50,16 @@ class Snapshot:
         return self._report
 
     @property
+    def parts(self) -> dict:
+        """What is in the report by names: `stats`, `labels`, `sites` where lines are known, `status`, `pid`..."""
+        return _report.parts(self.report)
+
+    @property
     def stats(self) -> dict[str, int]:
-        return self.report["stats"]
+        return self.parts["stats"]
 
     def _groups(self, key_type: str) -> dict[str, tuple[int, int]]:
-        groups = _where.groups(self.report, key_type)
+        groups = _where.groups(self.parts, key_type)
         if groups is None:
             raise ValueError(f"there is nothing by '{key_type}' in this snapshot")
         return groups

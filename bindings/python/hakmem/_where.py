@@ -13,15 +13,15 @@ def site_key(site, key_type):
     return f"{site['file']}:{site['line'] if key_type == 'lineno' else site['function']}"
 
 
-def groups(report, key_type):
+def groups(parts, key_type):
     """Live bytes and blocks by "label", or by "lineno", "filename" or "function" of the Python code that
-    asked for them; None if the report has no such thing."""
+    asked for them; None if these parts of a report have no such thing."""
     if key_type == "label":
-        return {name: (label["live_bytes"], label["live_blocks"]) for name, label in report["labels"].items()}
-    if key_type not in ("lineno", "filename", "function") or "sites" not in report:
+        return {name: (label["live_bytes"], label["live_blocks"]) for name, label in parts["labels"].items()}
+    if key_type not in ("lineno", "filename", "function") or "sites" not in parts:
         return None
     sums = collections.defaultdict(lambda: [0, 0])
-    for site in report["sites"]:
+    for site in parts["sites"]:
         amounts = sums[site_key(site, key_type)]
         amounts[0] += site["live_bytes"]
         amounts[1] += site["live_blocks"]

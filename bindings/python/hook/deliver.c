@@ -62,15 +62,22 @@ static bool expand(char out[NAME])
     return n > 0 && n < NAME;
 }
 
-/* Text or JSON. */
-static int write_to(int fd, void (*report)(hkp_out *out, bool gil), bool gil)
+static int write_text(int fd, bool gil)
 {
     hkp_out out;
     hkp_out_open(&out, fd);
-    report(&out, gil);
+    hkp_report_text(&out, gil);
     int error = hkp_out_flush(&out);
     hkp_out_close(&out);
     return error;
+}
+
+static int write_json(int fd, bool gil)
+{
+    hkc_json w;
+    hkc_json_open_fd(&w, fd);
+    hkp_report_json(&w, gil);
+    return hkc_json_close(&w);
 }
 
 static hkc_file file = {.fd = -1};
@@ -79,7 +86,7 @@ static hkc_file file = {.fd = -1};
 static int write_file(const char *name, mode_t mode, bool gil)
 {
     int error = hkc_file_open(&file, name, mode);
-    return error ? error : hkc_file_close(&file, write_to(file.fd, hkp_report_json, gil));
+    return error ? error : hkc_file_close(&file, write_json(file.fd, gil));
 }
 
 /* Says at the start what would be said at the end. */
@@ -114,7 +121,7 @@ static int write_target(bool gil)
         /* The program may have closed stderr: what is written there must not come here. */
         shown = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (fd >= 0) close(fd);
-        error = shown < 0 ? errno : write_to(shown, hkp_report_text, gil);
+        error = shown < 0 ? errno : write_text(shown, gil);
     } else if (expand(name)) {
         error = write_file(name, 0666, gil);
     }

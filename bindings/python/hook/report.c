@@ -2,6 +2,8 @@
 
 #include "base/map.h"
 #include "base/process.h"
+#include "common/profile_json.h"
+#include "common/report_json.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
 #include "heap/resident.h"
@@ -9,94 +11,95 @@
 #include "hook/text.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 static const char *const state_names[] = {"default", "replaced", "wrapped", "covered", "displaced"};
 
-static void stats_json(hkp_out *out)
-{
-    hak_stats s = {.size = sizeof s};
-    if (hkp_stats(&s) != 0) return;
-    hkp_out_text(out, ",\"stats\":");
-    hkp_out_size(out, "{", "live_bytes", s.live_bytes);
-    hkp_out_size(out, ",", "live_blocks", s.live_blocks);
-    hkp_out_size(out, ",", "peak_bytes", s.peak_bytes);
-    hkp_out_size(out, ",", "committed_bytes", s.committed_bytes);
-    hkp_out_size(out, ",", "metadata_bytes", s.metadata_bytes);
-    hkp_out_size(out, ",", "cached_bytes", s.cached_bytes);
-    hkp_out_size(out, ",", "released_bytes", s.released_bytes);
-    hkp_out_size(out, ",", "idle_bytes", s.idle_bytes);
-    hkp_out_size(out, ",", "big_bytes", s.big_bytes);
-    hkp_out_size(out, ",", "hard_limit", s.hard_limit);
-    hkp_out_size(out, ",", "soft_limit", s.soft_limit);
-    hkp_out_size(out, ",", "failures", (size_t)s.failures);
-    hkp_out_size(out, ",", "resident_bytes", hkp_resident());
-    hkp_out_size(out, ",", "resident_ours_bytes", hkp_resident_ours());
-    hkp_out_text(out, "}");
-}
-
-static void labels_json(hkp_out *out)
-{
-    hak_label_info labels[HAK_LABELS_MAX + 1];
-    int n = hkp_labels(labels);
-    hkp_out_text(out, ",\"labels\":{");
-    const char *comma = "";
-    for (int i = 0; i < n; i++) {
-        if (labels[i].live_blocks == 0) continue;
-        hkp_out_text(out, comma);
-        hkp_out_string(out, labels[i].label ? labels[i].name : "unlabelled");
-        hkp_out_size(out, ":{", "live_bytes", labels[i].live_bytes);
-        hkp_out_size(out, ",", "live_blocks", labels[i].live_blocks);
-        hkp_out_text(out, "}");
-        comma = ",";
-    }
-    hkp_out_text(out, "}");
-}
-
-static void status_json(hkp_out *out, bool gil)
+static void status_json(hkc_json *w, bool gil)
 {
     hkp_status status;
     hkp_status_get(&status, gil);
-    hkp_out_text(out, ",\"status\":{");
+    hkc_json_object(w, "status");
     for (int d = 0; d < HKP_DOMAINS; d++)
-        hkp_out_format(out, "%s\"%s\":\"%s\"", d ? "," : "", hkp_domain_names[d],
-                       state_names[status.state[d]]);
-    hkp_out_format(out, ",\"early\":%s,\"labels\":\"%s\",\"why\":", status.early ? "true" : "false",
-                   status.labels);
-    hkp_out_string(out, status.why);
-    hkp_out_text(out, "},\"wrapped\":{");
-    const char *comma = "";
+        hkc_json_text(w, hkp_domain_names[d], state_names[status.state[d]]);
+    hkc_json_bool(w, "early", status.early);
+    hkc_json_text(w, "labels", status.labels);
+    hkc_json_text(w, "why", status.why);
+    hkc_json_end(w);
+    hkc_json_object(w, "wrapped");
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         if (status.state[d] != HKP_WRAPPED) continue;
         hkp_wrap_count c;
         hkp_wrap_counts((hkp_domain)d, &c);
-        hkp_out_format(out, "%s\"%s\":{\"allocations\":%llu,\"frees\":%llu,\"bytes\":%llu}", comma,
-                       hkp_domain_names[d], (unsigned long long)c.allocations, (unsigned long long)c.frees,
-                       (unsigned long long)c.bytes);
-        comma = ",";
+        hkc_json_object(w, hkp_domain_names[d]);
+        hkc_json_size(w, "allocations", c.allocations);
+        hkc_json_size(w, "frees", c.frees);
+        hkc_json_size(w, "bytes", c.bytes);
+        hkc_json_end(w);
     }
-    hkp_out_text(out, "}");
+    hkc_json_end(w);
 }
 
-void hkp_report_json(hkp_out *out, bool gil)
+static void name_frame(void *unused, uintptr_t frame, hkc_frame *out)
+{
+    hkp_site_info info;
+    (void)unused;
+    if (!HKP_SITE_IS_FRAME(frame) || !hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) return;
+    *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
+}
+
+static void stacks_json(hkc_json *w)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    hkc_frames frames;
+    if (!provider->lines) return;
+    hkc_frames_open(&frames);
+    provider->lines(w, &frames, "stacks");
+    hkc_profile_frames_json(w, &frames, name_frame, NULL);
+    hkc_frames_close(&frames);
+}
+
+static void context_json(hkc_json *w, bool gil)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    hak_stats stats = {.size = sizeof stats};
+    hak_label_info labels[HAK_LABELS_MAX + 1];
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "name", "python");
+    if (hkp_stats(&stats) == 0) hkc_report_json_stats(w, &stats);
+    hkc_report_json_labels(w, labels, (size_t)hkp_labels(labels));
+    stacks_json(w);
+    hkc_json_size(w, "resident_ours_bytes", hkp_resident_ours());
+    status_json(w, gil);
+    if (provider->report) provider->report(w);
+    hkc_json_end(w);
+}
+
+void hkp_report_json(hkc_json *w, bool gil)
 {
     const hkp_python *python = hkp_python_find();
-    hkp_out_format(out,
-                   "{\"schema\":1,\"hakmem\":\"%s\",\"time\":%lld,\"pid\":%ld,\"parent\":%ld,\"command\":",
-                   hak_version(), (long long)time(NULL), (long)hkp_process(), (long)hkp_process_parent());
-    hkp_command_json(out);
-    hkp_out_text(out, ",\"python\":");
-    hkp_out_string(out, python ? python->get_version() : "");
-    /* Not %f: the program's locale may have a decimal comma. */
-    unsigned long long cpu = hkp_process_cpu();
-    hkp_out_format(out, ",\"cpu_seconds\":%llu.%06llu", cpu / 1000000, cpu % 1000000);
-    hkp_out_size(out, ",", "peak_resident_bytes", hkp_resident_peak());
-    status_json(out, gil);
-    stats_json(out);
-    labels_json(out);
-    const hkp_provider *provider = hkp_provider_current();
-    if (provider->report) provider->report(out, gil);
-    hkp_out_text(out, "}\n");
+    hkc_report_process process = {.runtime = "python",
+                                  .version = python ? python->get_version() : "",
+                                  .pid = hkp_process(),
+                                  .parent = hkp_process_parent(),
+                                  .cpu_seconds = (double)hkp_process_cpu() / 1e6};
+    hkc_report_json_begin(w, &process);
+    context_json(w, gil);
+    hkc_report_json_end(w);
+}
+
+static int put(void *to, const char *bytes, size_t n)
+{
+    hkp_out *out = to;
+    hkp_out_bytes(out, bytes, n);
+    return out->error;
+}
+
+void hkp_report_json_text(hkp_out *out, bool gil)
+{
+    hkc_json w;
+    hkc_json_open(&w, put, out);
+    hkp_report_json(&w, gil);
+    hkc_json_close(&w);
 }
 
 /* Words with a space between them. */

@@ -2,7 +2,7 @@
 #ifndef HKP_TEXT_H
 #define HKP_TEXT_H
 
-#include "base/json.h"
+#include "base/out.h"
 #include "hook/wrap.h"
 #include "lines/site.h"
 

@@ -224,7 +224,15 @@ size_t hkp_site_usable(hak_ctx *heap, const void *p)
 static void describe(uint32_t number, hkp_site_info *info)
 {
     uint32_t at = sites[number].text;
-    *info = (hkp_site_info){name_of(owner_of(at)), name_of(at), sites[number].line, 0, 0, 0};
+    *info = (hkp_site_info){
+        .number = number, .file = name_of(owner_of(at)), .function = name_of(at), .line = sites[number].line};
+}
+
+bool hkp_site_at(uint32_t number, hkp_site_info *info)
+{
+    if (number >= hkp_site_count()) return false;
+    describe(number, info);
+    return true;
 }
 
 typedef struct sums {

@@ -50,11 +50,19 @@ HKP_INLINE void hkp_site_put(void *p, size_t n, hkp_site_mark mark)
 size_t hkp_site_usable(hak_ctx *heap, const void *p);
 
 typedef struct hkp_site_info {
+    uint32_t number;
     const char *file, *function; /* UTF-8, for the life of the process; "" for number 0 */
     int line;                    /* 0 = not known */
     size_t live_bytes, live_blocks;
     size_t asked_bytes; /* of these bytes those that were asked for: without what rounding and the mark add */
 } hkp_site_info;
+
+/* The frame of a stack that stands for the line with that number: no address of code. */
+#define HKP_SITE_FRAME(number) ((uintptr_t)1 << 63 | (uintptr_t)(number))
+#define HKP_SITE_IS_FRAME(frame) ((frame) >> 63 != 0)
+#define HKP_SITE_OF_FRAME(frame) ((uint32_t)(frame))
+/* The line with a number; false = there is none. live_* and asked_bytes are 0. [any thread] */
+bool hkp_site_at(uint32_t number, hkp_site_info *info);
 
 /* How many lines there are, with number 0 for blocks of no line; 0 = sites are off. [any thread] */
 HKP_API size_t hkp_site_count(void);

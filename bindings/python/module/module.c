@@ -100,7 +100,7 @@ static PyObject *report(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     hkp_out out;
     hkp_out_open(&out, -1);
-    hkp_report_json(&out, true);
+    hkp_report_json_text(&out, true);
     PyObject *result =
         out.error ? PyErr_NoMemory() : PyUnicode_DecodeUTF8(out.bytes, (Py_ssize_t)out.used, "replace");
     hkp_out_close(&out);

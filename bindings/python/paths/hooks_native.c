@@ -1,17 +1,19 @@
 /* Provider "native": the part of CPython, or the extension, that asked. */
-#include "base/json.h"
+#include "common/json.h"
 #include "native/native.h"
 #include "paths/providers.h"
 
 #define HKP_HOOKS hkp_hooks_native
 #include "paths/hooks.h"
 
-static void report(hkp_out *out, bool gil)
+static void report(hkc_json *w)
 {
     static const char *const sources[] = {"none", "dynsym", "debug", "symtab"};
-    (void)gil;
-    hkp_out_format(out, ",\"symbols\":\"%s\"", sources[hkp_native_source()]);
+    hkc_json_text(w, "symbols", sources[hkp_native_source()]);
 }
 
-const hkp_provider hkp_provider_native = {"native",          false,  false,           hkp_native_start,
-                                          &hkp_hooks_native, report, hkp_native_await, NULL};
+const hkp_provider hkp_provider_native = {.name = "native",
+                                          .start = hkp_native_start,
+                                          .hooks = &hkp_hooks_native,
+                                          .report = report,
+                                          .await = hkp_native_await};

@@ -18,4 +18,5 @@ static const char *start(hak_ctx *ctx)
     return NULL;
 }
 
-const hkp_provider hkp_provider_off = {"off", false, true, start, &hkp_hooks_off, NULL, NULL, NULL};
+const hkp_provider hkp_provider_off = {
+    .name = "off", .counts = true, .start = start, .hooks = &hkp_hooks_off};

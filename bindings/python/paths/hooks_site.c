@@ -1,8 +1,8 @@
 /* Provider "site": the line of Python code that asked, and the native label. RAW, which is called without
  * the GIL too, has a line where the thread holds it. */
 #define _DEFAULT_SOURCE
-#include "base/json.h"
 #include "base/map.h"
+#include "common/profile_json.h"
 #include "lines/site.h"
 #include "native/native.h"
 #include "paths/providers.h"
@@ -47,34 +47,37 @@ static void sort(hkp_site_info *sites, size_t count)
     }
 }
 
-static void site_json(hkp_out *out, const char *before, const hkp_site_info *site)
+/* A stack of one frame; of none for what has no line. */
+static void site_json(hkc_json *w, hkc_frames *frames, size_t number, const hkp_site_info *site)
 {
-    hkp_out_format(out, "%s{\"file\":", before);
-    hkp_out_string(out, site->file);
-    hkp_out_text(out, ",\"function\":");
-    hkp_out_string(out, site->function);
-    hkp_out_format(out, ",\"line\":%d", site->line);
-    hkp_out_size(out, ",", "live_bytes", site->live_bytes);
-    hkp_out_size(out, ",", "asked_bytes", site->asked_bytes);
-    hkp_out_size(out, ",", "live_blocks", site->live_blocks);
-    hkp_out_text(out, "}");
+    hkc_json_object(w, NULL);
+    hkc_json_array(w, "frames");
+    if (number != 0) hkc_frames_number_json(w, frames, HKP_SITE_FRAME(number));
+    hkc_json_end(w);
+    hkc_json_size(w, "live_bytes", site->live_bytes);
+    hkc_json_size(w, "asked_bytes", site->asked_bytes);
+    hkc_json_size(w, "live_blocks", site->live_blocks);
+    hkc_json_end(w);
 }
 
-/* The largest first. What has no line is `file` "". */
-static void report(hkp_out *out, bool gil)
+static void report(hkc_json *w)
 {
-    hkp_provider_native.report(out, gil);
-    hkp_out_text(out, ",\"frames\":");
-    hkp_out_string(out, hkp_frames_state());
+    hkp_provider_native.report(w);
+    hkc_json_text(w, "lines_state", hkp_frames_state());
+}
+
+/* The largest first. */
+static void lines(hkc_json *w, hkc_frames *frames, const char *key)
+{
     size_t count = hkp_site_count();
     hkp_site_info *sites = hkp_pages(count * sizeof *sites);
     if (!sites) return;
     hkp_site_stats(sites, count);
     sort(sites, count);
-    hkp_out_text(out, ",\"sites\":[");
+    hkc_json_array(w, key);
     for (size_t i = 0; i < count && sites[i].live_blocks > 0; i++)
-        site_json(out, i ? ",\n" : "\n", &sites[i]);
-    hkp_out_text(out, "]");
+        site_json(w, frames, sites[i].number, &sites[i]);
+    hkc_json_end(w);
     munmap(sites, count * sizeof *sites);
 }
 
@@ -84,4 +87,10 @@ static void await(bool awaited)
     hkp_places_none(awaited);
 }
 
-hkp_provider hkp_provider_site = {"site", true, false, start, NULL, report, await, hkp_frames_end};
+hkp_provider hkp_provider_site = {.name = "site",
+                                  .needs_all = true,
+                                  .start = start,
+                                  .report = report,
+                                  .lines = lines,
+                                  .await = await,
+                                  .end = hkp_frames_end};

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/json.h"
+#include "base/out.h"
 
 #include "base/map.h"
 
@@ -69,22 +69,6 @@ void hkp_out_format(hkp_out *out, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     hkp_out_text(out, text);
-}
-
-void hkp_out_string(hkp_out *out, const char *text)
-{
-    hkp_out_bytes(out, "\"", 1);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\') hkp_out_bytes(out, "\\", 1);
-        if ((unsigned char)*c < 0x20) hkp_out_format(out, "\\u%04x", (unsigned)*c);
-        else hkp_out_bytes(out, c, 1);
-    }
-    hkp_out_bytes(out, "\"", 1);
-}
-
-void hkp_out_size(hkp_out *out, const char *comma, const char *name, size_t n)
-{
-    hkp_out_format(out, "%s\"%s\":%zu", comma, name, n);
 }
 
 void hkp_out_close(hkp_out *out)
