@@ -11,10 +11,10 @@
 /* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. The search ends at 8192. */
 static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
 {
-    unsigned class = hk_class_of(hk_align_up(n ? n : 1, align));
-    while (hk_classes[class].size % align)
-        class ++;
-    return class < HK_KIB_CLASSES ? hk_class_in(ctx, hk_classes[class].size) : class;
+    unsigned sc = hk_class_of(hk_align_up(n ? n : 1, align));
+    while (hk_classes[sc].size % align)
+        sc++;
+    return sc < HK_KIB_CLASSES ? hk_class_in(ctx, hk_classes[sc].size) : sc;
 }
 
 static bool in_slab(const hak_ctx *ctx, size_t align, size_t n)

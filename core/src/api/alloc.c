@@ -219,28 +219,28 @@ static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_la
     return p;
 }
 
-static void *alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label)
+static void *alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    hk_bin *bin = hk_bin_of(ctx, class);
-    if (!bin->slots || hk_packed_keeps(ctx, class)) {
-        if (!hk_class_open(ctx, class)) return NULL;
-        bin = hk_bin_of(ctx, class);
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (!bin->slots || hk_packed_keeps(ctx, sc)) {
+        if (!hk_class_open(ctx, sc)) return NULL;
+        bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(ctx->checked)) return alloc_in_slab_checked(ctx, bin, label);
     if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
     void *p = *--bin->top;
-    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), class, p, label);
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), sc, p, label);
     return p;
 }
 
-static void *alloc_small(hak_ctx *ctx, unsigned class, hak_label label)
+static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    if (!hk_bin_of(ctx, class)->slots || hk_packed_keeps(ctx, class)) {
-        void *p = hk_packed_alloc(ctx, class, label);
+    if (!hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc)) {
+        void *p = hk_packed_alloc(ctx, sc, label);
         if (p) return p;
     }
-    if (HK_UNLIKELY(ctx->role)) class = hk_borrow_class(ctx, class);
-    return alloc_in_slab(ctx, class, label);
+    if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
+    return alloc_in_slab(ctx, sc, label);
 }
 
 static bool may_allocate(hak_ctx *ctx)
@@ -257,44 +257,44 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
 }
 
 /* When nobody has memory to give: what is left of packed units, or a free block of a wider class. */
-static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned class, hak_label label)
+static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    void *p = hk_packed_last(ctx, class, label);
+    void *p = hk_packed_last(ctx, sc, label);
     if (p || hk_bins_none(ctx)) return p;
-    unsigned wider = hk_class_wider(ctx, class);
+    unsigned wider = hk_class_wider(ctx, sc);
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
 }
 
-static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned class, hak_label label)
+static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     if (HK_UNLIKELY(hk_pressed(ctx)) && !may_allocate(ctx)) return hk_fail(ctx);
     if (HK_UNLIKELY(ctx->role)) {
         hk_heap_enter(ctx);
-        hk_transfer_refill(ctx, class);
+        hk_transfer_refill(ctx, sc);
     }
-    void *p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, class, label);
-    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, class, label);
+    void *p = alloc_small(ctx, sc, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, sc, label);
+    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, label);
     hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }
 
 /* Of a context that checks, is retired, or has a profile. */
-static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned class, size_t n, hak_label label, hak_site site)
+static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
     if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
-    void *p = hk_check_new(ctx, alloc_class(ctx, class, label), n);
-    return hk_profile_new_block(ctx, p, hk_classes[class].size, label, site);
+    void *p = hk_check_new(ctx, alloc_class(ctx, sc, label), n);
+    return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
 /* While it is profiled most find a block at hand, and no sample is due. */
-static HK_NOINLINE void *alloc_counted(hak_ctx *ctx, unsigned class, size_t n, hak_label label, hak_site site)
+static HK_NOINLINE void *alloc_counted(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
-    hk_bin *bin = hk_bin_of(ctx, class);
-    int64_t left = ctx->sampling.left - hk_classes[class].size;
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    int64_t left = ctx->sampling.left - hk_classes[sc].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_checked(ctx, class, n, label, site);
+        return alloc_checked(ctx, sc, n, label, site);
     ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
 }
@@ -307,10 +307,10 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
     }
     if (HK_LIKELY(n <= 1024)) {
-        unsigned class = hk_class_in(ctx, n);
-        if (hk_packed_ready(ctx, class)) return hk_packed_cut(ctx, class, label);
-        if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, class, n, label, site);
-        return alloc_class(ctx, class, label);
+        unsigned sc = hk_class_in(ctx, n);
+        if (hk_packed_ready(ctx, sc)) return hk_packed_cut(ctx, sc, label);
+        if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, sc, n, label, site);
+        return alloc_class(ctx, sc, label);
     }
     if (n > HK_SMALL_MAX) {
         bool zero;
@@ -376,16 +376,16 @@ void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
     return hak_calloc_cs(ctx, count, n, 0, 0);
 }
 
-void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label, hak_site site)
+void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site)
 {
     hak_ctx *heap = heap_for(ctx);
     if (!heap) return hk_fail(ctx);
     if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
     hk_enter(heap);
-    void *p = alloc_in_slab(heap, class, label);
-    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, class, label);
+    void *p = alloc_in_slab(heap, sc, label);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, sc, label);
     hk_leave(heap);
-    if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[class].size, label, site);
+    if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[sc].size, label, site);
     return p ? p : hk_fail(ctx);
 }
 

@@ -11,7 +11,7 @@ HK_NOINLINE void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
 /* Blocks above 32 KiB, or of large alignment. *zero tells whether the block reads as zero. */
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
 /* Of a slab of the class, never packed. */
-void *hk_alloc_in_slab(hak_ctx *ctx, unsigned class, hak_label label, hak_site site);
+void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site);
 
 /* count * n. false = it overflows, which is reported and counted. */
 HK_INLINE bool hk_total(hak_ctx *ctx, size_t count, size_t n, size_t *total)

@@ -81,10 +81,10 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
 {
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED) return n;
-    unsigned fit = hk_class_of(n), class = fit;
-    while (!hk_is_power_of_two(hk_classes[class].size) && hk_classes[class + 1].least <= hk_classes[fit].size)
-        class ++;
-    return hk_classes[class].size;
+    unsigned fit = hk_class_of(n), sc = fit;
+    while (!hk_is_power_of_two(hk_classes[sc].size) && hk_classes[sc + 1].least <= hk_classes[fit].size)
+        sc++;
+    return hk_classes[sc].size;
 }
 
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */

@@ -193,8 +193,8 @@ typedef struct visitor {
 static bool visit_packed(void *user, const hak_block *block)
 {
     const visitor *v = user;
-    unsigned class = hk_class_of(block->size);
-    if (hk_packed_keeps(v->ctx, class) && at_hand(&v->ctx->bins[class], block->p)) return true;
+    unsigned sc = hk_class_of(block->size);
+    if (hk_packed_keeps(v->ctx, sc) && at_hand(&v->ctx->bins[sc], block->p)) return true;
     return v->fn(v->user, block);
 }
 

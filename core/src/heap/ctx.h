@@ -99,7 +99,7 @@ typedef struct hk_heap hk_heap;
  * its hk_heap. shared/ fills it in. */
 typedef struct hk_member {
     /* A slab of the class with free blocks that another heap can spare. NULL = none. */
-    hk_slab *(*steal)(hak_ctx *heap, unsigned class);
+    hk_slab *(*steal)(hak_ctx *heap, unsigned sc);
     /* Before the heap grows by fresh pages: blocks that wait to be used again go back to their slabs. */
     void (*recall)(hak_ctx *heap);
     atomic_bool *crossed; /* the soft limit, by all heaps together */

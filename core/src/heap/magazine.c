@@ -125,17 +125,17 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     else overflow(ctx, bin, p);
 }
 
-bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class)
+bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
 {
-    unsigned cap = (unsigned)hk_min(hk_classes[class].magazine, ctx->magazines.cap);
-    if (cap == 0 || hk_slab_returns(ctx, class) || !hk_bins_make(ctx)) return false;
-    void **slots = hk_row_slots(ctx, class, cap);
+    unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
+    if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
+    void **slots = hk_row_slots(ctx, sc, cap);
     if (!slots) return false;
-    hk_bin *bin = hk_bin_of(ctx, class);
-    hk_magazine_set(ctx, bin, slots, cap, class, hk_area_shift[HK_AREA_PACKED],
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED],
                     hk_labels_of(ctx, HK_AREA_PACKED));
-    ctx->packed.kept[class / 64] |= UINT64_C(1) << (class % 64);
-    if (class >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
+    ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
+    if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
     return true;
 }
 

@@ -43,7 +43,7 @@ HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
 /* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
 HK_NOINLINE void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
 /* For packed blocks of the class, whose bin has none yet. false = no memory, or the context keeps none. */
-bool hk_magazine_open_packed(hak_ctx *ctx, unsigned class);
+bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc);
 /* The magazine is full and stays open: room for one more. */
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
 /* The magazine is full: more room, if it swings between empty and full. */

@@ -8,15 +8,15 @@ enum { FREED = 3 /* heat of a free */ };
 
 /* ---- Allocation ----------------------------------------------------------------------------------- */
 
-HK_INLINE void count_in(hak_ctx *ctx, unsigned class, size_t size)
+HK_INLINE void count_in(hak_ctx *ctx, unsigned sc, size_t size)
 {
-    ctx->packed.live[class] = (uint16_t)(ctx->packed.live[class] + size / 16);
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
     hk_count_in(ctx, size, 1);
 }
 
-static void warm_up(hak_ctx *ctx, unsigned class, unsigned by)
+static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
 {
-    uint8_t *heat = &ctx->packed.heat[class];
+    uint8_t *heat = &ctx->packed.heat[sc];
     if (*heat < HK_PACKED_LEFT) *heat = (uint8_t)hk_min(*heat + by, HK_PACKED_LEFT - 1);
     if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
@@ -33,11 +33,11 @@ HK_INLINE void set_label(const hak_ctx *ctx, const void *p, hak_label label)
 }
 
 /* A free block of the class's list. */
-static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned class, hak_label label)
+static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    char *p = hk_packed_decode(ctx, ctx->packed.free[class]);
-    if (hk_classes[class].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
-    hk_packed_pop(ctx, class);
+    char *p = hk_packed_decode(ctx, ctx->packed.free[sc]);
+    if (hk_classes[sc].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
+    hk_packed_pop(ctx, sc);
     hk_group g = hk_group_of(ctx, p);
     hk_bit_clear(hk_group_frees(g), (size_t)(p - g.start) >> 4);
     set_label(ctx, p, label);
@@ -53,7 +53,7 @@ HK_INLINE size_t skip_of(const char *at, size_t size)
 }
 
 /* From the region, which has room for it. Where the block is aligned up, 8 bytes before it stay free. */
-HK_INLINE void *cut(hak_ctx *ctx, unsigned class, size_t size, size_t skip, hak_label label)
+HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_label label)
 {
     hk_packed *k = &ctx->packed;
     char *p = k->at;
@@ -67,7 +67,7 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned class, size_t size, size_t skip, hak_
     hk_bit_set(k->starts, offset >> 3);
     set_label(ctx, p, label);
     __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
-    count_in(ctx, class, size);
+    count_in(ctx, sc, size);
     return p;
 }
 
@@ -82,16 +82,16 @@ static void *cut_last(hak_ctx *ctx, size_t size, hak_label label)
 }
 
 /* Blocks are 16 bytes at least: class 0 has none. */
-HK_INLINE unsigned packed_class(unsigned class)
+HK_INLINE unsigned packed_class(unsigned sc)
 {
-    return class ? class : 1;
+    return sc ? sc : 1;
 }
 
-void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label)
+void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    class = packed_class(class);
-    size_t size = hk_classes[class].size;
-    return cut(ctx, class, size, skip_of(ctx->packed.at, size), label);
+    sc = packed_class(sc);
+    size_t size = hk_classes[sc].size;
+    return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
 }
 
 /* A thread that outgrew its packed units should not keep them: when a quarter of their blocks is left, and at
@@ -112,11 +112,11 @@ static void uncount(hak_ctx *ctx)
     hk_packed_trim(ctx);
 }
 
-static void *alloc(hak_ctx *ctx, unsigned class, hak_label label)
+static void *alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    size_t size = hk_classes[class].size;
-    if (ctx->packed.free[class]) {
-        void *again = reuse(ctx, class, label);
+    size_t size = hk_classes[sc].size;
+    if (ctx->packed.free[sc]) {
+        void *again = reuse(ctx, sc, label);
         if (again) return again;
     }
     do {
@@ -127,25 +127,25 @@ static void *alloc(hak_ctx *ctx, unsigned class, hak_label label)
 }
 
 /* Heaps of threads have small groups. */
-static bool fits(const hak_ctx *ctx, unsigned class)
+static bool fits(const hak_ctx *ctx, unsigned sc)
 {
-    return class < HK_PACKED_CLASSES || ctx->role == HK_LOCAL;
+    return sc < HK_PACKED_CLASSES || ctx->role == HK_LOCAL;
 }
 
-void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label)
+void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    class = packed_class(class);
+    sc = packed_class(sc);
     const hk_packed *k = &ctx->packed;
-    if (k->units == 0 || !fits(ctx, class) || k->live[class] >= hk_packed_full(class)) return NULL;
+    if (k->units == 0 || !fits(ctx, sc) || k->live[sc] >= hk_packed_full(sc)) return NULL;
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
-    return k->heat[class] < hot ? counted(ctx, alloc(ctx, class, label)) : NULL;
+    return k->heat[sc] < hot ? counted(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
-void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label)
+void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    class = packed_class(class);
-    bool able = ctx->packed.units && fits(ctx, class) && ctx->packed.live[class] < UINT16_MAX / 2;
-    return able ? counted(ctx, alloc(ctx, class, label)) : NULL;
+    sc = packed_class(sc);
+    bool able = ctx->packed.units && fits(ctx, sc) && ctx->packed.live[sc] < UINT16_MAX / 2;
+    return able ? counted(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
@@ -174,11 +174,11 @@ size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
-    unsigned class = hk_class_of(size);
+    unsigned sc = hk_class_of(size);
     hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
     hk_packed_push(ctx, p, size);
     ctx->packed.freed += (uint32_t)size;
-    ctx->packed.live[class] = (uint16_t)(ctx->packed.live[class] - size / 16);
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
     hk_count_out(ctx, size, 1);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
 }
@@ -201,20 +201,20 @@ static bool may_leave(hak_ctx *ctx)
 
 /* Blocks that come and go pass through a magazine, where the heap is large enough for one, and its limit. A
  * class whose blocks do so all the time leaves for slabs. */
-static bool keep(hak_ctx *ctx, unsigned class, char *p, size_t size)
+static bool keep(hak_ctx *ctx, unsigned sc, char *p, size_t size)
 {
     enum { UNITS = 3, LIMIT_UNITS = 16, FREES = 256 };
-    if (size != hk_classes[class].size || (size % 16 == 0 && (uintptr_t)p % 16)) return false;
-    hk_bin *bin = hk_bin_of(ctx, class);
-    if (HK_UNLIKELY(!hk_packed_keeps(ctx, class))) {
-        if (bin->slots || ctx->packed.heat[class] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
+    if (size != hk_classes[sc].size || (size % 16 == 0 && (uintptr_t)p % 16)) return false;
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
+        if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
         size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-        if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, class)) return false;
-        bin = hk_bin_of(ctx, class);
+        if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
+        bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(++bin->closed == FREES)) {
         bin->closed = 0;
-        if (may_leave(ctx) && hk_class_open(ctx, class)) {
+        if (may_leave(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
             return false;
         }
@@ -232,9 +232,11 @@ void hk_packed_free(hak_ctx *ctx, void *p)
         hk_misuse(ctx, p);
         return;
     }
-    unsigned class = hk_class_of(size);
-    if (HK_LIKELY(!ctx->role && !(ctx->checked & HK_CHECKED) && hk_in_window(ctx, p)) && keep(ctx, class, p, size)) return;
-    warm_up(ctx, class, FREED);
+    unsigned sc = hk_class_of(size);
+    if (HK_LIKELY(!ctx->role && !(ctx->checked & HK_CHECKED) && hk_in_window(ctx, p)) &&
+        keep(ctx, sc, p, size))
+        return;
+    warm_up(ctx, sc, FREED);
     put(ctx, g, p, size);
 }
 

@@ -27,15 +27,15 @@ enum {
 };
 
 /* Granules of 16 bytes that a class has when it leaves: 48 KiB, or eight blocks. */
-HK_INLINE unsigned hk_packed_full(unsigned class)
+HK_INLINE unsigned hk_packed_full(unsigned sc)
 {
-    return (unsigned)hk_max(HK_PACKED_FULL, hk_classes[class].size / 2u);
+    return (unsigned)hk_max(HK_PACKED_FULL, hk_classes[sc].size / 2u);
 }
 
 /* Whether the class's bin keeps packed blocks at hand. */
-HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned class)
+HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned sc)
 {
-    return ctx->packed.kept[class / 64] >> (class % 64) & 1;
+    return ctx->packed.kept[sc / 64] >> (sc % 64) & 1;
 }
 
 /* The context's first unit; blocks start behind the context itself. */
@@ -43,17 +43,17 @@ void hk_packed_init(hak_ctx *ctx);
 
 /* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
  * at least, aligned, and 16 bytes behind it. */
-HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned class)
+HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc)
 {
     const hk_packed *k = &ctx->packed;
-    return k->quick && !ctx->account.pressure && k->heat[class] < HK_PACKED_LEFT && !k->free[class] &&
-           k->live[class] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[class].size + 32u;
+    return k->quick && !ctx->account.pressure && k->heat[sc] < HK_PACKED_LEFT && !k->free[sc] &&
+           k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 32u;
 }
-void *hk_packed_cut(hak_ctx *ctx, unsigned class, hak_label label);
+void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
 /* NULL = the class is to have slabs, or no room: open the class. */
-void *hk_packed_alloc(hak_ctx *ctx, unsigned class, hak_label label);
+void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
 /* The same for whatever class, when there is no other memory. NULL = none. */
-void *hk_packed_last(hak_ctx *ctx, unsigned class, hak_label label);
+void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
 /* Into the magazine of its class, if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */

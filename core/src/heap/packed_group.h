@@ -148,19 +148,19 @@ static inline uint32_t hk_packed_encode(const hak_ctx *ctx, const char *p)
 static inline void hk_packed_push(hak_ctx *ctx, char *p, size_t size)
 {
     hk_packed *k = &ctx->packed;
-    unsigned class = hk_class_of(size);
-    if (hk_classes[class].size > size) class --;
-    memcpy(p, &k->free[class], sizeof k->free[0]);
-    k->free[class] = hk_packed_encode(ctx, p);
-    k->some[class / 64] |= UINT64_C(1) << (class % 64);
+    unsigned sc = hk_class_of(size);
+    if (hk_classes[sc].size > size) sc--;
+    memcpy(p, &k->free[sc], sizeof k->free[0]);
+    k->free[sc] = hk_packed_encode(ctx, p);
+    k->some[sc / 64] |= UINT64_C(1) << (sc % 64);
 }
 
-static inline char *hk_packed_pop(hak_ctx *ctx, unsigned class)
+static inline char *hk_packed_pop(hak_ctx *ctx, unsigned sc)
 {
     hk_packed *k = &ctx->packed;
-    char *p = hk_packed_decode(ctx, k->free[class]);
-    memcpy(&k->free[class], p, sizeof k->free[0]);
-    if (!k->free[class]) k->some[class / 64] &= ~(UINT64_C(1) << (class % 64));
+    char *p = hk_packed_decode(ctx, k->free[sc]);
+    memcpy(&k->free[sc], p, sizeof k->free[0]);
+    if (!k->free[sc]) k->some[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
     return p;
 }
 

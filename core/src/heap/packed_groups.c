@@ -12,12 +12,12 @@ static bool in_reach(const hak_ctx *ctx, const char *unit)
 }
 
 /* The smallest class, from this one on, of which a free block is listed; HK_SMALL_CLASSES = none. */
-static unsigned listed_from(const hak_ctx *ctx, unsigned class)
+static unsigned listed_from(const hak_ctx *ctx, unsigned sc)
 {
     const uint64_t *some = ctx->packed.some;
-    uint64_t w = class < 64 ? some[0] >> class << class : 0;
+    uint64_t w = sc < 64 ? some[0] >> sc << sc : 0;
     if (w) return (unsigned)__builtin_ctzll(w);
-    w = class <= 64 ? some[1] : some[1] >> (class - 64) << (class - 64);
+    w = sc <= 64 ? some[1] : some[1] >> (sc - 64) << (sc - 64);
     return w ? 64u + (unsigned)__builtin_ctzll(w) : HK_SMALL_CLASSES;
 }
 
@@ -54,9 +54,9 @@ static void region_close(hak_ctx *ctx)
 /* The smallest free block of at least so many bytes becomes the region. */
 static bool region_again(hak_ctx *ctx, size_t least)
 {
-    unsigned class = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
-    if (class >= HK_SMALL_CLASSES) return false;
-    char *p = hk_packed_pop(ctx, class);
+    unsigned sc = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
+    if (sc >= HK_SMALL_CLASSES) return false;
+    char *p = hk_packed_pop(ctx, sc);
     hk_group g = hk_group_of(ctx, p);
     size_t offset = (size_t)(p - g.start), room = hk_group_size_at(ctx, g, p);
     region_close(ctx);

@@ -40,14 +40,14 @@ static hk_slab *slab_of(hk_extent *e, const void *p)
 
 void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
 {
-    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT), kind = HK_SMALL_CLASSES + class;
+    unsigned sc = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT), kind = HK_SMALL_CLASSES + sc;
     hk_bin *bin = hk_bin_of(ctx, kind);
     void *p;
     *zero = false;
     if (bin->top > hk_bin_low(bin)) {
         p = *--bin->top;
     } else {
-        hk_slab *s = hk_units_take(ctx, hk_run_units(class), kind, zero);
+        hk_slab *s = hk_units_take(ctx, hk_run_units(sc), kind, zero);
         if (!s) return NULL;
         s->used = 1;
         if (bin->slots) bin->swings |= HK_EMPTIED;
@@ -95,9 +95,9 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
 {
     hk_slab *s = slab_of(e, p);
     if (s->head || hk_slab_start(e, s) != p) return false;
-    unsigned class = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
-    size_t units = hk_run_units(class), old = s->units;
-    unsigned kind = HK_SMALL_CLASSES + class;
+    unsigned sc = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    size_t units = hk_run_units(sc), old = s->units;
+    unsigned kind = HK_SMALL_CLASSES + sc;
     if (units < old) {
         hk_units_shorten(ctx, s, units);
     } else if (units > old && !hk_units_lengthen(ctx, s, units)) {

@@ -24,24 +24,24 @@ static void unlist(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
     else bin->last = s->prev;
 }
 
-bool hk_class_open(hak_ctx *ctx, unsigned class)
+bool hk_class_open(hak_ctx *ctx, unsigned sc)
 {
     if (!hk_bins_make(ctx)) return false;
-    hk_bin *bin = hk_bin_of(ctx, class);
-    const hk_class *c = &hk_classes[class];
-    unsigned cap = hk_slab_returns(ctx, class) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazines.cap);
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    const hk_class *c = &hk_classes[sc];
+    unsigned cap = hk_slab_returns(ctx, sc) ? 0 : (unsigned)hk_min(c->magazine, ctx->magazines.cap);
     /* One slot at least, for refills. */
-    void **slots = hk_row_slots(ctx, class, cap ? cap : 1);
+    void **slots = hk_row_slots(ctx, sc, cap ? cap : 1);
     if (!slots) return false;
-    if (hk_packed_keeps(ctx, class)) {
+    if (hk_packed_keeps(ctx, sc)) {
         hk_magazine_flush(ctx, bin, (size_t)(bin->top - hk_bin_low(bin)));
-        ctx->packed.kept[class / 64] &= ~(UINT64_C(1) << (class % 64));
+        ctx->packed.kept[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
     }
-    ctx->packed.heat[class] = HK_PACKED_LEFT;
-    hk_magazine_set(ctx, bin, slots, cap, class, c->shift, hk_labels_of(ctx, c->area));
+    ctx->packed.heat[sc] = HK_PACKED_LEFT;
+    hk_magazine_set(ctx, bin, slots, cap, sc, c->shift, hk_labels_of(ctx, c->area));
     bin->backoff = HK_CLOSED_FIRST;
     bin->closed = 0;
-    if (class >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
+    if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
     return true;
 }
 
@@ -122,10 +122,10 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     return true;
 }
 
-unsigned hk_class_wider(hak_ctx *ctx, unsigned class)
+unsigned hk_class_wider(hak_ctx *ctx, unsigned sc)
 {
-    bool aligned = hk_classes[class].size % 16 == 0;
-    for (unsigned c = class + 1; c < HK_SMALL_CLASSES; c++) {
+    bool aligned = hk_classes[sc].size % 16 == 0;
+    for (unsigned c = sc + 1; c < HK_SMALL_CLASSES; c++) {
         const hk_bin *bin = hk_bin_of(ctx, c);
         if ((aligned && hk_classes[c].size % 16) || hk_packed_keeps(ctx, c)) continue;
         if (hk_class_has_free(ctx, bin) || (bin->slab && bin->slab->used < hk_slab_capacity(ctx, bin->slab)))

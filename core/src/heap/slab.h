@@ -14,7 +14,7 @@
 #define HK_TRIGGER_NEVER UINT16_MAX
 
 /* A class leaves packed units for slabs of its own. false = no memory. */
-bool hk_class_open(hak_ctx *ctx, unsigned class);
+bool hk_class_open(hak_ctx *ctx, unsigned sc);
 /* Moves up to `want` blocks, in address order, from slabs to the empty magazine; takes a new slab if
  * there is none. false = no memory. */
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
@@ -22,7 +22,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin);
 /* The next wider class with free blocks, whatever it costs, for when there is no other memory;
  * HK_SMALL_CLASSES = none. */
-unsigned hk_class_wider(hak_ctx *ctx, unsigned class);
+unsigned hk_class_wider(hak_ctx *ctx, unsigned sc);
 /* A block back to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns

@@ -268,7 +268,7 @@ static bool class_due(hak_ctx *heap, uint32_t entry)
 /* Classes with few blocks to send share a batch. false = this one does, or there is no memory. */
 static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, void *p)
 {
-    unsigned class = entry & 255;
+    unsigned sc = entry & 255;
     if (owner->extent != heap->extent || !classes_make(heap) || !class_due(heap, entry)) return false;
     hk_remote_class *cache = &heap->heap->remote[class_index(entry)];
     if (cache->entry != entry) {
@@ -280,8 +280,8 @@ static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, v
     if (HK_UNLIKELY(class_takes(heap, cache, entry, p))) return true;
     hk_batch *b = batch_get(heap);
     if (!b) return false;
-    b->kind = (uint16_t) class;
-    cache->room = (uint8_t)hk_min(CLASS_BYTES / hk_classes[class].size, HK_BATCH);
+    b->kind = (uint16_t)sc;
+    cache->room = (uint8_t)hk_min(CLASS_BYTES / hk_classes[sc].size, HK_BATCH);
     for (unsigned i = 0; i < cache->room; i += 8)
         __builtin_prefetch(&b->blocks[i], 1);
     class_set(cache, cache->room);

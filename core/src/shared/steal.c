@@ -92,20 +92,21 @@ void hk_heap_reclaim(hak_ctx *heap)
 
 /* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a
  * slab, or a block of its own, after MOST of them. Ticks of the thread begin anew with larger ones. */
-unsigned hk_borrow_class(hak_ctx *heap, unsigned class)
+unsigned hk_borrow_class(hak_ctx *heap, unsigned sc)
 {
     enum { MOST = 32 };
-    uint8_t *borrowed = &heap->heap->borrowed[class];
-    unsigned size = hk_classes[class].size, aligned = size % 16 == 0;
-    bool borrows = !hk_class_has_free(heap, hk_bin_of(heap, class)) && *borrowed < MOST && !(heap->checked & HK_CHECKED);
-    for (unsigned c = class + 1; borrows && c < HK_SMALL_CLASSES; c++) {
+    uint8_t *borrowed = &heap->heap->borrowed[sc];
+    unsigned size = hk_classes[sc].size, aligned = size % 16 == 0;
+    bool borrows =
+        !hk_class_has_free(heap, hk_bin_of(heap, sc)) && *borrowed < MOST && !(heap->checked & HK_CHECKED);
+    for (unsigned c = sc + 1; borrows && c < HK_SMALL_CLASSES; c++) {
         if (hk_classes[c].size > size + HK_ROOM(size)) break;
         if ((aligned && hk_classes[c].size % 16) || !hk_class_has_free(heap, hk_bin_of(heap, c))) continue;
         ++*borrowed;
         return c;
     }
     *borrowed = 0;
-    return class;
+    return sc;
 }
 
 void hk_borrow_anew(hak_ctx *heap)
@@ -195,14 +196,14 @@ static bool surplus(const hak_ctx *heap)
 }
 
 /* The class's oldest slab with free blocks; of a thread that is away, the current one too. */
-static hk_slab *take_slab(hak_ctx *heap, unsigned class, bool gone)
+static hk_slab *take_slab(hak_ctx *heap, unsigned sc, bool gone)
 {
-    const hk_bin *bin = hk_bin_of(heap, class);
+    const hk_bin *bin = hk_bin_of(heap, sc);
     hk_slab *s = bin->first ? hk_slab_at(heap->space, bin->first) : gone ? bin->slab : NULL;
     return s && s->used < hk_slab_capacity(heap, s) ? s : NULL;
 }
 
-static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
+static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned sc)
 {
     if (from == heap || heap->checked & HK_CHECKED || !hk_heap_try(from)) return NULL;
     hk_remote_drain(from, false);
@@ -211,7 +212,7 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
     /* First: it may empty slabs, which are gone then. */
     if (gone) hk_transfer_flush(from);
     /* What is in the transfer cache is handed out from there, so it must not be of slabs that go. */
-    if (gone || (surplus(from) && !hk_transfer_has(from, class))) s = take_slab(from, class, gone);
+    if (gone || (surplus(from) && !hk_transfer_has(from, sc))) s = take_slab(from, sc, gone);
     if (s) {
         note_stolen(from);
         hand_over(from, heap, s);
@@ -220,12 +221,12 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned class)
     return s;
 }
 
-hk_slab *hk_heap_steal(hak_ctx *heap, unsigned class)
+hk_slab *hk_heap_steal(hak_ctx *heap, unsigned sc)
 {
     enum { ASKS = 4 };
     hk_heap *h = heap->heap;
-    hk_slab *s = h->sent_to ? take_from(h->sent_to, heap, class) : NULL;
+    hk_slab *s = h->sent_to ? take_from(h->sent_to, heap, sc) : NULL;
     for (unsigned i = 0; !s && i < ASKS; i++)
-        s = take_from(hk_heap_after(heap), heap, class);
+        s = take_from(hk_heap_after(heap), heap, sc);
     return s;
 }

@@ -218,13 +218,13 @@ void hk_heap_forward(hak_ctx *heap, void *p);
 void hk_heap_strays(hak_ctx *heap);
 /* A slab of the class, with free blocks, of a heap whose thread is away: of that whose blocks this one's
  * thread frees, or of one of the next few. NULL = none. */
-hk_slab *hk_heap_steal(hak_ctx *heap, unsigned class);
+hk_slab *hk_heap_steal(hak_ctx *heap, unsigned sc);
 /* Takes over slabs and runs of threads that died without a word. The heap is new. */
 void hk_heap_reclaim(hak_ctx *heap);
 
 /* Where the heap of a thread takes a block of the class: there while it has free ones. Before it would take
  * units for a class, or fresh blocks of more than 1 KiB, it uses up what classes a little wider have free. */
-unsigned hk_borrow_class(hak_ctx *heap, unsigned class);
+unsigned hk_borrow_class(hak_ctx *heap, unsigned sc);
 /* Classes of blocks above 1 KiB may borrow as often as at first. */
 void hk_borrow_anew(hak_ctx *heap);
 

@@ -73,13 +73,13 @@ static void take(void **to, void *const *from, unsigned n)
         to[i] = from[i];
 }
 
-void hk_transfer_refill(hak_ctx *heap, unsigned class)
+void hk_transfer_refill(hak_ctx *heap, unsigned sc)
 {
     hk_transfer *t = seen(heap);
-    hk_bin *bin = hk_bin_of(heap, class);
+    hk_bin *bin = hk_bin_of(heap, sc);
     /* Without slots: batches of slabs that were taken over, of a class that this heap packs. */
-    if (!t || class >= HK_TRANSFER_CLASSES || !bin->slots || bin->top != hk_bin_low(bin)) return;
-    hk_transfer_class *kept = &t->classes[class];
+    if (!t || sc >= HK_TRANSFER_CLASSES || !bin->slots || bin->top != hk_bin_low(bin)) return;
+    hk_transfer_class *kept = &t->classes[sc];
     if (!kept->batches) {
         grow(kept);
         return;
@@ -96,7 +96,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned class)
     take(bin->slots, b->blocks + count, n);
     hk_bin_lowest(bin);
     bin->top = bin->slots + n;
-    size_t bytes = n * hk_classes[class].size;
+    size_t bytes = n * hk_classes[sc].size;
     hk_sub(&t->bytes, bytes);
     hk_add(&heap->heap->in_bytes, bytes);
     hk_add(&heap->heap->in_blocks, n);
@@ -116,8 +116,8 @@ void hk_transfer_flush(hak_ctx *heap)
     hk_transfer *t = seen(heap);
     if (!t || hk_get(&t->bytes) == 0) return;
     hk_set(&t->bytes, 0);
-    for (unsigned class = 0; class < HK_TRANSFER_CLASSES; class ++) {
-        hk_transfer_class *kept = &t->classes[class];
+    for (unsigned sc = 0; sc < HK_TRANSFER_CLASSES; sc++) {
+        hk_transfer_class *kept = &t->classes[sc];
         hk_link *at = kept->batches;
         kept->batches = NULL;
         kept->held = 0;
@@ -129,10 +129,10 @@ void hk_transfer_flush(hak_ctx *heap)
     }
 }
 
-bool hk_transfer_has(const hak_ctx *heap, unsigned class)
+bool hk_transfer_has(const hak_ctx *heap, unsigned sc)
 {
     const hk_transfer *t = seen(heap);
-    return t && class < HK_TRANSFER_CLASSES && t->classes[class].batches;
+    return t && sc < HK_TRANSFER_CLASSES && t->classes[sc].batches;
 }
 
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns)
@@ -160,8 +160,8 @@ void hk_transfer_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void
 {
     const hk_transfer *t = seen(heap);
     if (!t || hk_get(&t->bytes) == 0) return;
-    for (unsigned class = 0; class < HK_TRANSFER_CLASSES; class ++)
-        for (hk_link *at = t->classes[class].batches; at; at = at->next) {
+    for (unsigned sc = 0; sc < HK_TRANSFER_CLASSES; sc++)
+        for (hk_link *at = t->classes[sc].batches; at; at = at->next) {
             const hk_batch *b = hk_batch_of(at);
             for (unsigned k = 0, n = hk_batch_count(b); k < n; k++)
                 fn(user, b->blocks[k]);

@@ -24,11 +24,11 @@ typedef struct hk_transfer {
 /* A batch comes home; the heap's lock is held. false = not of one class, or there is enough. */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b);
 /* Fills the magazine of a class, if it is empty and there are blocks. By the heap's thread. */
-void hk_transfer_refill(hak_ctx *heap, unsigned class);
+void hk_transfer_refill(hak_ctx *heap, unsigned sc);
 /* All of it to the slabs. */
 void hk_transfer_flush(hak_ctx *heap);
 /* Whether any are kept of the class. */
-bool hk_transfer_has(const hak_ctx *heap, unsigned class);
+bool hk_transfer_has(const hak_ctx *heap, unsigned sc);
 /* The same at the end of a period. */
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns);
 /* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its transfer

@@ -16,9 +16,9 @@ void hk_bitmaps_open(hk_chunk *chunk, size_t n)
     }
 }
 
-uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned class)
+uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned sc)
 {
-    unsigned log = hk_classes[class].bits;
+    unsigned log = hk_classes[sc].bits;
     for (uint32_t i = 0;; i++) {
         uint64_t free = ~chunk->bitmaps[i];
         for (unsigned n = 1; n < 1u << log; n *= 2)

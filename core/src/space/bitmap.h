@@ -18,7 +18,7 @@ HK_INLINE size_t hk_bitmap_bytes(unsigned kind)
 /* For a chunk of n units, before it is used. */
 void hk_bitmaps_open(hk_chunk *chunk, size_t n);
 /* A bitmap of zeros for a slab of the class: where it is in the chunk's room, in words. */
-uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned class);
+uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned sc);
 /* Its bits are zero. */
 void hk_bitmap_give(hk_chunk *chunk, const hk_slab *slab);
 /* Words at the beginning of the chunk's room that hold all bitmaps. */
