@@ -52,27 +52,28 @@ size_t hak_inline_size(uint32_t kind)
 }
 
 /* In a shared context: on with the heap of this thread, which is to be made. */
-static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *root, size_t n, hak_label label, hak_site site)
+static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label label, hak_site site)
 {
-    hak_ctx *heap = hk_heap_here(root);
-    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(root);
+    hak_ctx *heap = hk_heap_here(shared);
+    return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(shared);
 }
 
-/* The bin is a root's: on with that of the thread's heap. */
-HK_INLINE void *alloc_by_root(hak_ctx *root, size_t n, hak_label label, hak_site site, hk_bin *bin)
+/* The bin is a shared context's: on with that of the thread's heap. */
+HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_site site, hk_bin *bin)
 {
-    hak_ctx *heap = root;
-    if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(root, n, label, site);
-    __asm__("" : "+r"(bin)); /* or else its offset takes a register on the path of those that are no roots */
-    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)root->bins));
+    hak_ctx *heap = shared;
+    if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(shared, n, label, site);
+    __asm__(""
+            : "+r"(bin)); /* or else its offset takes a register on the path of those that are not shared */
+    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)shared->bins));
     return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
 }
 
 /* The same where registers are few. */
-static HK_NOINLINE void *alloc_by_root_cs(hak_ctx *root, size_t n, hak_label label, hak_site site,
-                                          hk_bin *bin)
+static HK_NOINLINE void *alloc_by_shared_cs(hak_ctx *shared, size_t n, hak_label label, hak_site site,
+                                            hk_bin *bin)
 {
-    return alloc_by_root(root, n, label, site, bin);
+    return alloc_by_shared(shared, n, label, site, bin);
 }
 
 void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
@@ -80,7 +81,7 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (HK_LIKELY(n <= 1024)) {
         hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
-        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
+        if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
     return hk_alloc_slow(ctx, n, label, site);
 }
@@ -90,29 +91,29 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
     if (HK_LIKELY(n <= 1024)) {
         hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, 0);
-        if (HK_UNLIKELY(ctx->role == HK_ROOT)) return alloc_by_root(ctx, n, 0, 0, bin);
+        if (HK_UNLIKELY(ctx->role == HK_SHARED)) return alloc_by_shared(ctx, n, 0, 0, bin);
     }
     return hk_alloc_slow(ctx, n, 0, 0);
 }
 
 /* The last frees after retire, and those of a thread that could get no heap. */
-static void free_without_heap(hak_ctx *root, void *p, size_t n)
+static void free_without_heap(hak_ctx *shared, void *p, size_t n)
 {
-    hk_team *t = root->team;
-    hk_profile_freed(root, p);
-    hk_lock_take(&t->lock);
-    hk_free_direct(root, NULL, p, n);
-    bool over = atomic_load(&t->retired) && hk_team_empty(root);
-    hk_lock_drop(&t->lock);
-    if (over) hak_ctx_destroy(root);
+    hk_heaps *heaps = shared->heaps;
+    hk_profile_freed(shared, p);
+    hk_lock_take(&heaps->lock);
+    hk_free_direct(shared, NULL, p, n);
+    bool over = atomic_load(&heaps->retired) && hk_shared_empty(shared);
+    hk_lock_drop(&heaps->lock);
+    if (over) hak_ctx_destroy(shared);
 }
 
-static HK_NOINLINE void free_in_new_heap(hak_ctx *root, void *p, size_t n)
+static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
 {
     if (!p) return;
-    hak_ctx *heap = hk_heap_here(root);
+    hak_ctx *heap = hk_heap_here(shared);
     if (heap) hak_free_sized(heap, p, n);
-    else free_without_heap(root, p, n);
+    else free_without_heap(shared, p, n);
 }
 
 /* Samples of a profile are in units of another kind: the blocks of this one are freed as without it. */
@@ -142,7 +143,7 @@ HK_INLINE void stay_put(size_t n)
 #endif
 }
 
-/* The context is no root. */
+/* The context is not shared. */
 HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
@@ -164,22 +165,22 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
     hk_free_slow(ctx, p, n, kind);
 }
 
-HK_INLINE void free_by_root(hak_ctx *root, void *p, size_t n)
+HK_INLINE void free_by_shared(hak_ctx *shared, void *p, size_t n)
 {
-    hak_ctx *heap = root;
+    hak_ctx *heap = shared;
     if (HK_LIKELY(hk_heap_quick(&heap))) free_in(heap, p, n);
-    else free_in_new_heap(root, p, n);
+    else free_in_new_heap(shared, p, n);
 }
 
 static HK_NOINLINE void free_outside_sized(hak_ctx *ctx, void *p, size_t n)
 {
-    if (ctx->role == HK_ROOT) free_by_root(ctx, p, n);
+    if (ctx->role == HK_SHARED) free_by_shared(ctx, p, n);
     else hk_free_slow(ctx, p, n, UINT32_MAX);
 }
 
 static HK_NOINLINE void free_outside(hak_ctx *ctx, void *p)
 {
-    if (ctx->role == HK_ROOT) free_by_root(ctx, p, HAK_NONE);
+    if (ctx->role == HK_SHARED) free_by_shared(ctx, p, HAK_NONE);
     else hk_free_slow(ctx, p, HAK_NONE, UINT32_MAX);
 }
 
@@ -252,7 +253,7 @@ static bool may_allocate(hak_ctx *ctx)
 /* Where the calling thread allocates: the context, or its heap of a shared one. NULL = it cannot. */
 HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
 {
-    if (ctx->role == HK_ROOT) ctx = hk_heap_here(ctx);
+    if (ctx->role == HK_SHARED) ctx = hk_heap_here(ctx);
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
@@ -304,7 +305,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
         hk_bin *bin = hk_bin_of(ctx, hk_kind_above(n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
-        if (ctx->role == HK_ROOT) return alloc_by_root_cs(ctx, n, label, site, bin);
+        if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
     if (HK_LIKELY(n <= 1024)) {
         unsigned sc = hk_class_in(ctx, n);

@@ -39,10 +39,10 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
 static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
 {
     if (hk_asked_set(ctx, p, n, false)) return true;
-    hk_team *team = hk_root(ctx)->team;
-    if (team) hk_lock_take(&team->lock);
+    hk_heaps *heaps = hk_whole(ctx)->heaps;
+    if (heaps) hk_lock_take(&heaps->lock);
     bool done = hk_asked_set(ctx, p, n, true);
-    if (team) hk_lock_drop(&team->lock);
+    if (heaps) hk_lock_drop(&heaps->lock);
     return done;
 }
 
@@ -173,11 +173,11 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 
 bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
-    hak_ctx *root = hk_root(ctx);
-    if (!root->team) return check(ctx, report, user);
-    hk_team_settle(root);
+    hak_ctx *whole = hk_whole(ctx);
+    if (!whole->heaps) return check(ctx, report, user);
+    hk_shared_settle(whole);
     bool sound = true;
-    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    for (const hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
         sound &= check(heap, report, user);
     return sound;
 }

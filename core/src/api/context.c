@@ -33,14 +33,14 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
         if (!space) return NULL;
     }
     if (labelled) hk_space_labels_begin(space);
-    hak_ctx *ctx = hk_ctx_new(space, &o, o.shared ? sizeof(hk_team) : 0);
+    hak_ctx *ctx = hk_ctx_new(space, &o, o.shared ? sizeof(hk_heaps) : 0);
     if (!ctx) {
         if (labelled) hk_space_labels_end(space);
         hak_space_delete(own);
         return NULL;
     }
     ctx->own_space = own;
-    if (o.shared) hk_team_make(ctx, &o);
+    if (o.shared) hk_shared_make(ctx, &o);
     hk_account_begin(ctx);
     return ctx;
 }
@@ -49,7 +49,7 @@ void hak_ctx_destroy(hak_ctx *ctx)
 {
     if (!ctx) return;
     hak_space *space = ctx->space;
-    if (ctx->role == HK_ROOT) hk_team_destroy(ctx);
+    if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);
     hk_account_end(ctx);
     if (ctx->own_space) {
@@ -82,10 +82,10 @@ void hk_retire_check(hak_ctx *ctx)
 void hak_ctx_retire(hak_ctx *ctx)
 {
     if (!ctx) return;
-    if (ctx->role == HK_ROOT) {
-        hk_team_retire(ctx);
+    if (ctx->role == HK_SHARED) {
+        hk_shared_retire(ctx);
         hak_ctx_flush(ctx);
-        if (hk_team_empty(ctx)) hak_ctx_destroy(ctx);
+        if (hk_shared_empty(ctx)) hak_ctx_destroy(ctx);
         return;
     }
     hak_ctx_flush(ctx);

@@ -13,9 +13,9 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 }
 
 /* All heaps at once: slabs go over from one to another. */
-static bool heaps_labels_on(hak_ctx *root)
+static bool heaps_labels_on(hak_ctx *shared)
 {
-    hak_ctx *heap, *first = hk_heaps(root), *failed = NULL;
+    hak_ctx *heap, *first = hk_heaps_first(shared), *failed = NULL;
     for (heap = first; heap; heap = heap->heap->next)
         hk_lock_take(&heap->heap->lock);
     for (heap = first; heap && !failed; heap = heap->heap->next)
@@ -33,7 +33,7 @@ static bool heaps_labels_on(hak_ctx *root)
 static bool labels_on(hak_ctx *ctx)
 {
     hk_space_labels_begin(ctx->space);
-    if (ctx->team ? !heaps_labels_on(ctx) : !hk_labels_charge(ctx)) {
+    if (ctx->heaps ? !heaps_labels_on(ctx) : !hk_labels_charge(ctx)) {
         hk_space_labels_end(ctx->space);
         return false;
     }
@@ -73,21 +73,21 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
 
 hak_label hak_label_define(hak_ctx *ctx, const char *name)
 {
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     size_t n = hk_label_name_length(name);
     if (n == 0) {
         hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
         return 0;
     }
-    if (ctx->team) hk_lock_take(&ctx->team->lock);
+    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
     hak_label label = define(ctx, name, n);
-    if (ctx->team) hk_lock_drop(&ctx->team->lock);
+    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
     return label;
 }
 
 const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     if (label == 0) return "";
     if (label > ctx->labels.count) return NULL;
     return label <= ctx->labels.given_count ? ctx->labels.given[label - 1]
@@ -183,11 +183,11 @@ static void sum_others(const hak_ctx *ctx, sums *t)
         discount_magazine(t, kind);
 }
 
-static void sum_team(hak_ctx *root, sums *t)
+static void sum_shared(hak_ctx *shared, sums *t)
 {
-    hk_lock_take(&root->team->walk);
-    hk_team_gather(root);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+    hk_lock_take(&shared->heaps->walk);
+    hk_shared_gather(shared);
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
         t->ctx = heap;
         hk_heap_walk(heap, count_owned, t);
         hk_heap_lock(heap);
@@ -196,7 +196,7 @@ static void sum_team(hak_ctx *root, sums *t)
         hk_heap_unlock(heap);
         hk_remote_each(heap, discount, t);
     }
-    hk_lock_drop(&root->team->walk);
+    hk_lock_drop(&shared->heaps->walk);
     for (unsigned i = 0; i < 256; i++) {
         /* Blocks that were on their way while this looked. */
         if ((ptrdiff_t)t->bytes[i] < 0 || (ptrdiff_t)t->blocks[i] < 0) t->bytes[i] = t->blocks[i] = 0;
@@ -207,8 +207,8 @@ static void sum(const hak_ctx *ctx, sums *t)
 {
     memset(t, 0, sizeof *t);
     t->ctx = ctx;
-    if (ctx->team) {
-        sum_team((hak_ctx *)(uintptr_t)ctx, t);
+    if (ctx->heaps) {
+        sum_shared((hak_ctx *)(uintptr_t)ctx, t);
     } else {
         hk_rows_settle(ctx);
         HK_EACH_OWNED(ctx, s)
@@ -227,7 +227,7 @@ static void sum(const hak_ctx *ctx, sums *t)
 int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 {
     sums t;
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     size_t n = ctx->labels.count + 1u;
     sum(ctx, &t);
     for (size_t i = 0; i < n && i < room; i++)
@@ -238,7 +238,7 @@ int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
 {
     sums t;
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     if (label > ctx->labels.count) return -1;
     sum(ctx, &t);
     *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};

@@ -5,31 +5,31 @@
 
 void hk_pressure(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
-    hk_team *t = root->team;
+    hak_ctx *whole = hk_whole(ctx);
+    hk_heaps *heaps = whole->heaps;
     ctx->account.pressure = false;
-    if (t && !atomic_exchange(&t->pressure, false)) return;
-    if (t) hk_lock_take(&t->lock);
-    hak_pressure_fn *fn = root->host.on_pressure;
-    void *user = root->host.pressure_user;
-    if (t) hk_lock_drop(&t->lock);
+    if (heaps && !atomic_exchange(&heaps->pressure, false)) return;
+    if (heaps) hk_lock_take(&heaps->lock);
+    hak_pressure_fn *fn = whole->host.on_pressure;
+    void *user = whole->host.pressure_user;
+    if (heaps) hk_lock_drop(&heaps->lock);
     if (fn)
-        fn(root, user, t ? atomic_load(&t->account.used) : hk_get(&ctx->account.committed),
-           hk_get(&root->account.soft));
+        fn(whole, user, heaps ? atomic_load(&heaps->account.used) : hk_get(&ctx->account.committed),
+           hk_get(&whole->account.soft));
 }
 
 int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
 {
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     if (hard && soft > hard) return -1;
-    if (ctx->team) hk_lock_take(&ctx->team->lock);
+    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
     hk_set(&ctx->account.soft, soft);
     hk_set(&ctx->account.hard, hard);
-    if (ctx->team) atomic_store(&ctx->team->account.hard, hard);
+    if (ctx->heaps) atomic_store(&ctx->heaps->account.hard, hard);
     ctx->host.on_pressure = fn;
     ctx->host.pressure_user = user;
     ctx->account.pressure = false;
-    if (ctx->team) atomic_store(&ctx->team->pressure, false);
-    if (ctx->team) hk_lock_drop(&ctx->team->lock);
+    if (ctx->heaps) atomic_store(&ctx->heaps->pressure, false);
+    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
     return 0;
 }

@@ -80,12 +80,12 @@ static void clear(hk_profile *k, const hak_profile_options *o)
 }
 
 /* A shared context keeps its profile until it ends: other threads may be looking at it. */
-static int start_team(hak_ctx *root, const hak_profile_options *o)
+static int start_shared(hak_ctx *shared, const hak_profile_options *o)
 {
-    hk_team *t = root->team;
+    hk_heaps *heaps = shared->heaps;
     int rc = 0;
-    hk_lock_take(&t->lock);
-    hk_profile *k = hk_profile_of(root);
+    hk_lock_take(&heaps->lock);
+    hk_profile *k = hk_profile_of(shared);
     if (k && atomic_load(&k->running)) {
         rc = -1;
     } else if (k) {
@@ -93,16 +93,16 @@ static int start_team(hak_ctx *root, const hak_profile_options *o)
         hk_profile_clear(k, o);
         hk_profile_unlock(k);
     } else {
-        k = hk_profile_new(root, o, &t->lock, &t->live);
+        k = hk_profile_new(shared, o, &heaps->lock, &heaps->live);
         if (!k) rc = -2;
     }
     if (rc == 0) {
         k->runs++;
         atomic_store(&k->running, true);
-        atomic_store(&root->sampling.profile, k);
-        hk_team_observe(root);
+        atomic_store(&shared->sampling.profile, k);
+        hk_shared_observe(shared);
     }
-    hk_lock_drop(&t->lock);
+    hk_lock_drop(&heaps->lock);
     return rc;
 }
 
@@ -110,8 +110,8 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
 {
     hak_profile_options o;
     if (read_options(&o, given)) return -1;
-    ctx = hk_root(ctx);
-    if (ctx->team) return start_team(ctx, &o);
+    ctx = hk_whole(ctx);
+    if (ctx->heaps) return start_shared(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);
     if (k && atomic_load(&k->running)) return -1;
     if (k) hk_profile_clear(k, &o);
@@ -129,7 +129,7 @@ int hak_profile_stop(hak_ctx *ctx)
     hk_profile *k = hk_profile_of(ctx);
     if (!k || !atomic_exchange(&k->running, false)) return -1;
     /* Threads of a shared context open their magazines when they come by. */
-    if (!hk_root(ctx)->team) hk_profile_enter(ctx);
+    if (!hk_whole(ctx)->heaps) hk_profile_enter(ctx);
     return 0;
 }
 

@@ -36,7 +36,8 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
     return n <= c->size && n >= c->least && aligned_for(p, n);
 }
 
-static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t n, int label, hak_site site);
+static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
+                                        hak_site site);
 
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
 static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
@@ -94,7 +95,7 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
-    if (n <= HK_RUN_MAX && hk_root(ctx)->checked & HK_CHECKED) return NULL;
+    if (n <= HK_RUN_MAX && hk_whole(ctx)->checked & HK_CHECKED) return NULL;
     return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
 }
 
@@ -241,23 +242,24 @@ static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int l
         if (HK_LIKELY(q)) return q;
     } else if (kind == HK_KIND_PACKED) {
         if (stays_packed(ctx, p, n)) return hk_stay(ctx, p, label);
-    } else if (ctx->role == HK_ROOT) {
-        return move_by_root(ctx, p, old, n, label, site);
+    } else if (ctx->role == HK_SHARED) {
+        return move_by_shared(ctx, p, old, n, label, site);
     }
     return reallocate(ctx, p, old, n, label, site);
 }
 
 /* On with the heap of this thread. Without one, a block that fits stays. */
-static HK_NOINLINE void *move_by_root(hak_ctx *root, void *p, size_t old, size_t n, int label, hak_site site)
+static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
+                                        hak_site site)
 {
-    hak_ctx *heap = hk_heap_here(root);
+    hak_ctx *heap = hk_heap_here(shared);
     if (HK_LIKELY(heap))
         return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move(heap, p, old, n, label, site);
-    size_t size = hak_usable_size(root, p);
-    if (p && size == 0) hk_misuse(root, p);
-    if (n > size || size == 0) return hk_fail(root);
-    hk_check_new(root, p, n);
-    return hk_stay(root, p, label);
+    size_t size = hak_usable_size(shared, p);
+    if (p && size == 0) hk_misuse(shared, p);
+    if (n > size || size == 0) return hk_fail(shared);
+    hk_check_new(shared, p, n);
+    return hk_stay(shared, p, label);
 }
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)

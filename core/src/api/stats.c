@@ -27,7 +27,7 @@ bool hak_owns(const hak_ctx *ctx, const void *p)
 hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
 {
     const hak_ctx *owner = hk_block_owner(space, p);
-    return owner ? hk_root(owner) : NULL;
+    return owner ? hk_whole(owner) : NULL;
 }
 
 /* Sums over the heaps of a shared context, beside their threads: exact when all are at rest. */
@@ -70,11 +70,11 @@ static void add(sums *t, const hak_ctx *ctx)
     t->spare_blocks += spare_blocks;
 }
 
-static sums sum(const hak_ctx *root)
+static sums sum(const hak_ctx *whole)
 {
     sums t = {0};
-    add(&t, root);
-    for (hak_ctx *heap = root->team ? hk_heaps(root) : NULL; heap; heap = heap->heap->next)
+    add(&t, whole);
+    for (hak_ctx *heap = whole->heaps ? hk_heaps_first(whole) : NULL; heap; heap = heap->heap->next)
         add(&t, heap);
     t.live_bytes = not_below_zero(t.live_bytes - t.spare_bytes);
     t.live_blocks = not_below_zero(t.live_blocks - t.spare_blocks);
@@ -83,10 +83,10 @@ static sums sum(const hak_ctx *root)
 
 size_t hak_ctx_live_bytes(const hak_ctx *ctx)
 {
-    const hak_ctx *root = hk_root(ctx);
-    if (!root->team) return hk_get(&ctx->live_bytes);
+    const hak_ctx *whole = hk_whole(ctx);
+    if (!whole->heaps) return hk_get(&ctx->live_bytes);
     size_t live = 0;
-    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+    for (const hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next) {
         size_t bytes, blocks;
         under_way(heap, &bytes, &blocks);
         live += hk_get(&heap->live_bytes) - bytes;
@@ -97,16 +97,16 @@ size_t hak_ctx_live_bytes(const hak_ctx *ctx)
 int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 {
     if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     hk_rows_settle(ctx);
-    hk_team *team = ctx->team;
+    hk_heaps *heaps = ctx->heaps;
     sums t = sum(ctx);
     hak_stats s = {.size = out->size};
     s.live_bytes = t.live_bytes;
     s.live_blocks = t.live_blocks;
-    s.peak_bytes = hk_max(team ? atomic_load(&team->peak) : hk_get(&ctx->account.peak),
-                          team ? s.live_bytes : hk_get(&ctx->live_bytes));
-    s.committed_bytes = team ? atomic_load(&team->account.used) : hk_get(&ctx->account.committed);
+    s.peak_bytes = hk_max(heaps ? atomic_load(&heaps->peak) : hk_get(&ctx->account.peak),
+                          heaps ? s.live_bytes : hk_get(&ctx->live_bytes));
+    s.committed_bytes = heaps ? atomic_load(&heaps->account.used) : hk_get(&ctx->account.committed);
     s.metadata_bytes = t.metadata;
     s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
     s.released_bytes = t.released;
@@ -126,9 +126,9 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 
 void hak_ctx_peak_reset(hak_ctx *ctx)
 {
-    ctx = hk_root(ctx);
+    ctx = hk_whole(ctx);
     hk_rows_settle(ctx);
-    if (ctx->team) hk_team_peak_reset(ctx);
+    if (ctx->heaps) hk_shared_peak_reset(ctx);
     else hk_set(&ctx->account.peak, hk_get(&ctx->live_bytes));
 }
 
@@ -217,10 +217,10 @@ static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
 
 int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
 {
-    hak_ctx *root = hk_root(ctx);
-    if (!root->team) return visit(ctx, fn, user);
-    hk_team_settle(root);
-    for (const hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    hak_ctx *whole = hk_whole(ctx);
+    if (!whole->heaps) return visit(ctx, fn, user);
+    hk_shared_settle(whole);
+    for (const hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
         if (visit(heap, fn, user) != 0) return 1;
     return 0;
 }

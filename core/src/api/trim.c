@@ -24,7 +24,7 @@ static size_t flush(hak_ctx *ctx, bool magazines)
 bool hk_give_up(hak_ctx *ctx)
 {
     size_t done = flush(ctx, true);
-    hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps(ctx->root) : NULL;
+    hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps_first(ctx->whole) : NULL;
     for (; other; other = other->heap->next) {
         if (other == ctx || !hk_heap_try(other)) continue;
         hk_remote_drain(other, false);
@@ -34,13 +34,13 @@ bool hk_give_up(hak_ctx *ctx)
     return done > 0;
 }
 
-static size_t flush_team(hak_ctx *root)
+static size_t flush_shared(hak_ctx *shared)
 {
     size_t done = 0;
-    const hak_ctx *mine = hk_heap_find(root);
+    const hak_ctx *mine = hk_heap_find(shared);
     /* Twice: what the first round sends home may empty slabs there. */
     for (unsigned round = 0; round < 2; round++) {
-        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+        for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             hk_heap_lock(heap);
             bool own = heap == mine || hk_heap_idle(heap);
             if (own) hk_remote_send(heap);
@@ -53,8 +53,8 @@ static size_t flush_team(hak_ctx *root)
 
 size_t hak_ctx_flush(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
-    return root->team ? flush_team(root) : flush(ctx, true);
+    hak_ctx *whole = hk_whole(ctx);
+    return whole->heaps ? flush_shared(whole) : flush(ctx, true);
 }
 
 /* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
@@ -96,15 +96,15 @@ static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
 
 size_t hak_ctx_trim(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
-    size_t before = hk_get(&root->space->returned_bytes);
-    hak_ctx_flush(root);
-    hk_space_purge(root->space);
-    if (root->team) {
-        hk_lock_take(&root->team->walk);
-        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    hak_ctx *whole = hk_whole(ctx);
+    size_t before = hk_get(&whole->space->returned_bytes);
+    hak_ctx_flush(whole);
+    hk_space_purge(whole->space);
+    if (whole->heaps) {
+        hk_lock_take(&whole->heaps->walk);
+        for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
             hk_heap_walk(heap, release_holes, NULL);
-        hk_lock_drop(&root->team->walk);
+        hk_lock_drop(&whole->heaps->walk);
     } else {
         HK_EACH_OWNED(ctx, s)
         {
@@ -143,10 +143,10 @@ static void tick(hak_ctx *ctx, uint64_t now_ns, bool magazines)
     hk_space_take_back(ctx->space, &ctx->owned.aside);
 }
 
-static void tick_team(hak_ctx *root, uint64_t now_ns)
+static void tick_shared(hak_ctx *shared, uint64_t now_ns)
 {
-    const hak_ctx *mine = hk_heap_find(root);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+    const hak_ctx *mine = hk_heap_find(shared);
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
         if (!hk_heap_try(heap)) continue;
         hk_remote_drain(heap, false);
         hk_transfer_tick(heap, now_ns);
@@ -159,8 +159,8 @@ static void tick_team(hak_ctx *root, uint64_t now_ns)
 void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     if (now_ns == 0) now_ns = ctx->space->os.clock(ctx->space->os.user);
-    hak_ctx *root = hk_root(ctx);
-    if (root->team) tick_team(root, now_ns);
+    hak_ctx *whole = hk_whole(ctx);
+    if (whole->heaps) tick_shared(whole, now_ns);
     else tick(ctx, now_ns, true);
     hk_space_tick(ctx->space, now_ns);
 }

@@ -10,7 +10,7 @@ bool hk_charge(hak_ctx *ctx, size_t n)
     if (ctx->account.quota && !hk_quota_charge(ctx->account.quota, n, &before)) return false;
     hk_set(&ctx->account.committed, now + n);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) {
-        soft = hk_get(&ctx->root->account.soft);
+        soft = hk_get(&ctx->whole->account.soft);
         /* Whichever thread comes first tells it: this one may not come again. */
         if (soft && before < soft && before + n >= soft) atomic_store(ctx->member->crossed, true);
     } else if (soft && now < soft && now + n >= soft) {

@@ -17,24 +17,24 @@ typedef struct leaf {
 } leaf;
 
 /* What is at the slot. With `make`, of n bytes of zeros where there was nothing. */
-static void *at_slot(hak_ctx *root, slot *at, size_t n, bool make)
+static void *at_slot(hak_ctx *whole, slot *at, size_t n, bool make)
 {
     void *p = atomic_load_explicit(at, memory_order_acquire);
     if (p || !make) return p;
-    p = hk_meta_alloc(root, n);
+    p = hk_meta_alloc(whole, n);
     if (p) atomic_store_explicit(at, memset(p, 0, n), memory_order_release);
     return p;
 }
 
-static leaf *leaf_of(hak_ctx *root, hk_unit_id id, bool make)
+static leaf *leaf_of(hak_ctx *whole, hk_unit_id id, bool make)
 {
-    slot *at = &root->asked;
+    slot *at = &whole->asked;
     for (int shift = (LEVELS - 1) * BITS; shift >= 0; shift -= BITS) {
-        slot *node = at_slot(root, at, sizeof(slot) << BITS, make);
+        slot *node = at_slot(whole, at, sizeof(slot) << BITS, make);
         if (!node) return NULL;
         at = &node[id >> shift & ((1u << BITS) - 1)];
     }
-    return at_slot(root, at, sizeof(leaf), make);
+    return at_slot(whole, at, sizeof(leaf), make);
 }
 
 static hk_unit_id unit_at(const hk_extent *e, const void *p)
@@ -54,7 +54,7 @@ bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make)
         hk_big_at(ctx->space, p)->asked = n;
         return true;
     }
-    leaf *l = leaf_of(hk_root(ctx), unit_at(e, p), make);
+    leaf *l = leaf_of(hk_whole(ctx), unit_at(e, p), make);
     if (!l) return false;
     l->entry[entry_at(p)] = (uint16_t)(n <= NARROW_MOST ? n + 1 : WIDE);
     if (n > NARROW_MOST) l->word[1] = (uint32_t)n;
@@ -68,7 +68,7 @@ size_t hk_asked(const hak_ctx *ctx, const void *p)
         const hk_big *b = hk_big_at(ctx->space, p);
         return b ? b->asked : HAK_NONE;
     }
-    const leaf *l = leaf_of(hk_root(ctx), unit_at(e, p), false);
+    const leaf *l = leaf_of(hk_whole(ctx), unit_at(e, p), false);
     uint16_t entry = l && (uintptr_t)p % 8 == 0 ? l->entry[entry_at(p)] : 0;
     return entry == 0 ? HAK_NONE : entry == WIDE ? l->word[1] : entry - 1u;
 }

@@ -22,7 +22,7 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
         if (b) owner = b->ctx;
     }
     if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP ||
-        hk_root(owner) != hk_root(*ctx))
+        hk_whole(owner) != hk_whole(*ctx))
         return UINT32_MAX;
     *ctx = owner;
     return kind;
@@ -39,9 +39,10 @@ const hak_ctx *hk_block_owner(const hak_space *space, const void *p)
 bool hk_owns(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
-    if (!hk_root(ctx)->team) return hk_kind_at(ctx, p, &e) < 256 || (!e && hk_big_owner(ctx->space, p) == ctx);
+    if (!hk_whole(ctx)->heaps)
+        return hk_kind_at(ctx, p, &e) < 256 || (!e && hk_big_owner(ctx->space, p) == ctx);
     const hak_ctx *owner = hk_block_owner(ctx->space, p);
-    return owner && hk_root(owner) == hk_root(ctx);
+    return owner && hk_whole(owner) == hk_whole(ctx);
 }
 
 /* ---- What there is ------------------------------------------------------------------------------- */

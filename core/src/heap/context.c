@@ -29,7 +29,8 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->max_align = o->max_align;
 }
 
-/* How many packed units a context may have; 0 = none. A root has no blocks, and a check sees each call. */
+/* How many packed units a context may have; 0 = none. A shared context has no blocks, and a check sees each
+ * call. */
 static size_t packed_units(const hak_options *o)
 {
     size_t bytes = o->tuning->packed_bytes;
@@ -63,7 +64,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
     if (!zero) memset(ctx, 0, head);
     ctx->head = (uint16_t)head;
-    ctx->root = ctx;
+    ctx->whole = ctx;
     ctx->space = space;
     ctx->extent = e;
     ctx->base = e->base;

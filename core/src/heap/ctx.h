@@ -85,14 +85,14 @@ typedef struct hk_packed {
 
 enum { HK_POPULATE_NEVER = 255 };
 
-enum { HK_LOCAL, HK_ROOT, HK_HEAP };
+enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* What a context's calls are to pass. CHECKED: debug or retired, frees take the slow path. PROFILED: magazines
  * are shut, for a profile counts allocations. OBSERVED: it may have samples among the blocks. */
 enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4 };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
 enum { HK_DEBUG_PROFILE = 128 };
 typedef struct hk_profile hk_profile;
-typedef struct hk_team hk_team;
+typedef struct hk_heaps hk_heaps;
 typedef struct hk_heap hk_heap;
 
 /* What heap/ knows of a heap of a shared context, and what it asks of the other heaps there: the beginning of
@@ -172,7 +172,7 @@ typedef struct hk_bigs {
 
 /* See profile/profile.h. */
 typedef struct hk_sampling {
-    _Atomic(hk_profile *) profile; /* of a shared context that of the root */
+    _Atomic(hk_profile *) profile; /* of a heap: see its shared context */
     int64_t left;                  /* bytes to the next sample of this heap */
     uint32_t run;                  /* which start of the profile that is drawn for */
 } hk_sampling;
@@ -195,11 +195,11 @@ struct hak_ctx {
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
 
     union {
-        hk_team *team; /* of a root; NULL for a local context */
+        hk_heaps *heaps; /* of a shared context; NULL for a local context */
         hk_heap *heap; /* of a heap */
         hk_member *member;
     };
-    hak_ctx *root; /* the shared context of a heap; any other context itself */
+    hak_ctx *whole; /* what the host has: of a heap its shared context, of others the context itself */
     hak_space *space;
     hk_extent *extent;
     hk_owned owned;
@@ -214,10 +214,10 @@ struct hak_ctx {
     hk_bigs big;
     hk_packed packed;
     hk_sampling sampling;
-    _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a shared context that of the root */
+    _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
-_Static_assert(offsetof(struct hak_ctx, team) == 128, "the fast paths' fields are a cache line");
+_Static_assert(offsetof(struct hak_ctx, heaps) == 128, "the fast paths' fields are a cache line");
 
 /* Whether the bins are the constant ones. */
 HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
@@ -240,9 +240,9 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
     return &ctx->bins[kind];
 }
 
-HK_INLINE hak_ctx *hk_root(const hak_ctx *ctx)
+HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)
 {
-    return ctx->root;
+    return ctx->whole;
 }
 
 /* Class of a size up to 1024. */
@@ -268,7 +268,7 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
 /* The kind of a watched unit of the context `owner`. */
 uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
 /* Frees of blocks in the unit at p take the slow path, or no more. No effect outside of extents,
- * and in units that ctx, which may be a root, does not own. */
+ * and in units that ctx, which may be shared, does not own. */
 void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 
 /* Reports misuse. */

@@ -25,7 +25,7 @@ HK_INLINE void hk_label_set(const hk_extent *e, unsigned kind, const void *p, ha
 /* A label byte that nobody defined counts as 0. */
 HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
 {
-    return (hak_label)(label <= hk_root(ctx)->labels.count ? label : 0);
+    return (hak_label)(label <= hk_whole(ctx)->labels.count ? label : 0);
 }
 
 /* Label bytes for all that the context has, cleared; before hk_labels_use(). false = over the limit, or

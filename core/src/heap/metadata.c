@@ -24,8 +24,8 @@ static bool meta_room(const hak_ctx *ctx, size_t n)
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 {
     n = hk_align_up(n, 16);
-    /* Other threads read a root's bins, which are to stay where they are, without a lock. */
-    if (!meta_room(ctx, n) && ctx->role != HK_ROOT && !hk_bins_make(ctx)) return NULL;
+    /* Other threads read a shared context's bins, which are to stay where they are, without a lock. */
+    if (!meta_room(ctx, n) && ctx->role != HK_SHARED && !hk_bins_make(ctx)) return NULL;
     if (!meta_room(ctx, n) && ctx->meta.end == (char *)ctx->bins - HK_BINS_TABLE) {
         char *unit = (char *)ctx->bins - BINS_AT;
         ctx->meta.at = unit + BEHIND_BINS + NOT_FIRST;

@@ -1,7 +1,7 @@
-/* A profile of a context: stacks, and samples of blocks that live. The allocation paths of api/ count bytes down
- * to the next sample and hand it over here; whoever frees in a unit that is watched asks here whether the block
- * is one. Of a shared context the root has the profile, its heaps count on their own: several Poisson processes
- * of one rate are one. See docs/internals/profile.md. */
+/* A profile of a context: stacks, and samples of blocks that live. The allocation paths of api/ count bytes
+ * down to the next sample and hand it over here; whoever frees in a unit that is watched asks here whether
+ * the block is one. A shared context has one profile, and its heaps count on their own: several Poisson
+ * processes of one rate are one. See docs/internals/profile.md. */
 #ifndef HK_PROFILE_H
 #define HK_PROFILE_H
 
@@ -69,8 +69,8 @@ typedef struct hk_buckets {
 struct hk_profile {
     hk_profile_group group; /* the first */
     hk_lock lock;           /* of everything below; unused in a local context */
-    hak_ctx *ctx;           /* local, or a root */
-    hk_lock *memory;        /* to be held while units of a root are taken; NULL = local */
+    hak_ctx *ctx;           /* local, or shared */
+    hk_lock *memory;        /* to be held while units of a shared context are taken; NULL = local */
     const hk_counter *live; /* live bytes of the context */
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
@@ -97,7 +97,7 @@ struct hk_profile {
 
 HK_INLINE hk_profile *hk_profile_of(const hak_ctx *ctx)
 {
-    return atomic_load_explicit(&ctx->root->sampling.profile, memory_order_acquire);
+    return atomic_load_explicit(&ctx->whole->sampling.profile, memory_order_acquire);
 }
 
 HK_INLINE void hk_profile_lock(hk_profile *k)

@@ -31,41 +31,41 @@ static void space_done(hak_space *s)
 
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
+    hak_ctx *shared = hk_whole(ctx);
     uintptr_t thread = hk_thread_register();
-    unsigned held = space_pause(root->space, thread);
-    if (root->team) {
-        hk_lock_take(&root->team->walk);
-        hk_lock_take(&root->team->lock);
-        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    unsigned held = space_pause(shared->space, thread);
+    if (shared->heaps) {
+        hk_lock_take(&shared->heaps->walk);
+        hk_lock_take(&shared->heaps->lock);
+        for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_take(&heap->heap->lock);
-        if (hk_profile_of(root)) hk_profile_lock(hk_profile_of(root));
+        if (hk_profile_of(shared)) hk_profile_lock(hk_profile_of(shared));
     }
-    space_hold(root->space, thread, held);
+    space_hold(shared->space, thread, held);
 }
 
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
-    space_done(root->space);
-    if (!root->team) return;
-    if (hk_profile_of(root)) hk_profile_unlock(hk_profile_of(root));
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next)
+    hak_ctx *shared = hk_whole(ctx);
+    space_done(shared->space);
+    if (!shared->heaps) return;
+    if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
         hk_lock_drop(&heap->heap->lock);
-    hk_lock_drop(&root->team->lock);
-    hk_lock_drop(&root->team->walk);
+    hk_lock_drop(&shared->heaps->lock);
+    hk_lock_drop(&shared->heaps->walk);
 }
 
 /* The other threads are gone: their heaps are for whoever comes next. */
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
+    hak_ctx *shared = hk_whole(ctx);
     uintptr_t thread = hk_thread_register();
-    if (root->team) {
-        for (hak_ctx *heap = hk_heaps(root); heap; heap = heap->heap->next) {
+    if (shared->heaps) {
+        for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             if (hk_thread_of(heap) == thread) hk_heap_renew(heap);
-            else hk_heap_disown(root, heap);
+            else hk_heap_disown(shared, heap);
         }
     }
-    hak_ctx_fork_parent(root);
+    hak_ctx_fork_parent(shared);
 }

@@ -168,17 +168,17 @@ HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p)
 
 /* ---- At home -------------------------------------------------------------------------------------- */
 
-void hk_free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n)
+void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n)
 {
     for (;;) {
-        hak_ctx *owner = hk_owner(root, p);
+        hak_ctx *owner = hk_owner(shared, p);
         if (owner->role != HK_HEAP) {
-            hk_misuse(root, p);
+            hk_misuse(shared, p);
             return;
         }
         if (owner == mine) hk_heap_enter(owner);
         else hk_heap_lock(owner);
-        bool same = hk_owner(root, p) == owner;
+        bool same = hk_owner(shared, p) == owner;
         if (same && owner != mine && owner->debug & HAK_DEBUG_CHECK) hk_check_free(owner, p, n);
         if (same && owner == mine) hk_block_free(owner, p, n);
         else if (same) hk_block_put_back(owner, p);
@@ -309,7 +309,7 @@ static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
     }
     if (HK_UNLIKELY(!box->batch)) box->batch = batch_get(heap);
     if (HK_UNLIKELY(!box->batch || size == 0)) {
-        hk_free_direct(heap->root, heap, p, HAK_NONE);
+        hk_free_direct(heap->whole, heap, p, HAK_NONE);
         return;
     }
     batch_add(box->batch, p, size);
@@ -363,7 +363,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
             send_if_full(ctx, box);
             return;
         }
-        if (HK_LIKELY(owner->role == HK_HEAP && owner->root == ctx->root)) {
+        if (HK_LIKELY(owner->role == HK_HEAP && owner->whole == ctx->whole)) {
             if (HK_UNLIKELY(kind == HK_KIND_WATCHED)) hk_profile_freed(ctx, p);
             free_remote(ctx, owner, entry, p);
             return;
@@ -371,7 +371,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     }
     hk_profile_freed(ctx, p);
     hak_ctx *owner = hk_owner(ctx, p);
-    if (owner == ctx || ctx->checked & HK_CHECKED) hk_free_direct(ctx->root, ctx, p, n);
+    if (owner == ctx || ctx->checked & HK_CHECKED) hk_free_direct(ctx->whole, ctx, p, n);
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));
 }
 

@@ -38,7 +38,7 @@ void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
 /* The magazine of the calling thread's heap had no room for p. */
 HK_NOINLINE void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
 /* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. n: the size told. */
-void hk_free_direct(hak_ctx *root, const hak_ctx *mine, void *p, size_t n);
+void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n);
 /* Takes home what is in the queue of a heap whose lock is held. own: the heap is the calling thread's. */
 void hk_remote_drain(hak_ctx *heap, bool own);
 /* Takes home the blocks of a batch; the heap's lock is held. own: as above. */

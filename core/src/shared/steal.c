@@ -68,12 +68,12 @@ static bool died(const hak_ctx *heap, unsigned *looks)
 
 void hk_heap_reclaim(hak_ctx *heap)
 {
-    hak_ctx *root = heap->root;
-    hk_team *t = root->team;
+    hak_ctx *shared = heap->whole;
+    hk_heaps *heaps = shared->heaps;
     unsigned looks = LOOKS;
-    hk_lock_take(&t->lock);
-    hak_ctx *first = t->sought ? t->sought : hk_heaps(root), *other = first;
-    hk_lock_drop(&t->lock);
+    hk_lock_take(&heaps->lock);
+    hak_ctx *first = heaps->sought ? heaps->sought : hk_heaps_first(shared), *other = first;
+    hk_lock_drop(&heaps->lock);
     do {
         if (other != heap && hk_heap_try(other)) {
             if (died(other, &looks)) {
@@ -83,11 +83,11 @@ void hk_heap_reclaim(hak_ctx *heap)
             }
             hk_heap_unlock(other);
         }
-        other = other->heap->next ? other->heap->next : hk_heaps(root);
+        other = other->heap->next ? other->heap->next : hk_heaps_first(shared);
     } while (looks && other != first);
-    hk_lock_take(&t->lock);
-    t->sought = other;
-    hk_lock_drop(&t->lock);
+    hk_lock_take(&heaps->lock);
+    heaps->sought = other;
+    hk_lock_drop(&heaps->lock);
 }
 
 /* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a

@@ -33,9 +33,9 @@ static void observe(hak_ctx *heap)
     heap->debug |= HK_DEBUG_PROFILE;
 }
 
-void hk_team_observe(hak_ctx *root)
+void hk_shared_observe(hak_ctx *shared)
 {
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_lock_take(&of(heap)->lock);
         if (!of(heap)->away) of(heap)->away = 1;
         hk_lock_drop(&of(heap)->lock);
@@ -77,17 +77,17 @@ bool hk_heap_try(hak_ctx *heap)
     return hk_lock_try(&of(heap)->lock);
 }
 
-/* The team's sum of live bytes follows in steps, so that its peak is known without stopping anybody. */
+/* The sum of live bytes follows in steps, so that its peak is known without stopping anybody. */
 static void publish(hak_ctx *heap)
 {
-    hk_team *t = heap->root->team;
+    hk_heaps *heaps = heap->whole->heaps;
     size_t live = hk_get(&heap->live_bytes), by = live - of(heap)->published;
     if (HK_LIKELY(by + HK_HEAP_PUBLISHED <= 2 * (size_t)HK_HEAP_PUBLISHED)) return;
     of(heap)->published = live;
-    size_t sum = atomic_fetch_add_explicit(&t->live, by, memory_order_relaxed) + by;
-    size_t peak = atomic_load_explicit(&t->peak, memory_order_relaxed);
+    size_t sum = atomic_fetch_add_explicit(&heaps->live, by, memory_order_relaxed) + by;
+    size_t peak = atomic_load_explicit(&heaps->peak, memory_order_relaxed);
     while ((ptrdiff_t)sum > (ptrdiff_t)peak &&
-           !atomic_compare_exchange_weak_explicit(&t->peak, &peak, sum, memory_order_relaxed,
+           !atomic_compare_exchange_weak_explicit(&heaps->peak, &peak, sum, memory_order_relaxed,
                                                   memory_order_relaxed)) {
     }
 }
@@ -100,9 +100,9 @@ void hk_heap_unlock(hak_ctx *heap)
 
 /* ---- Which heap is a thread's ---------------------------------------------------------------------- */
 
-static hk_table *table_of(const hk_team *t)
+static hk_table *table_of(const hk_heaps *heaps)
 {
-    return atomic_load_explicit(&t->table, memory_order_acquire);
+    return atomic_load_explicit(&heaps->table, memory_order_acquire);
 }
 
 static uint64_t hash(uintptr_t thread)
@@ -115,31 +115,31 @@ static hak_ctx *heap_in(const hk_slot *slot)
     return atomic_load_explicit(slot, memory_order_acquire);
 }
 
-static void slots_clear(hk_slot *slot, size_t count, hak_ctx *root)
+static void slots_clear(hk_slot *slot, size_t count, hak_ctx *shared)
 {
     for (size_t i = 0; i < count; i++)
-        atomic_store_explicit(&slot[i], root, memory_order_relaxed);
+        atomic_store_explicit(&slot[i], shared, memory_order_relaxed);
 }
 
-static hk_table *table_new(hak_ctx *root, unsigned bits)
+static hk_table *table_new(hak_ctx *shared, unsigned bits)
 {
     size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
     size_t bytes = sizeof(hk_table) + size * sizeof(hk_slot), units = (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
     if (units > HK_CHUNK_UNITS) return NULL;
     bool zero;
-    hk_slab *s = hk_units_take(root, units, HK_KIND_META, &zero);
+    hk_slab *s = hk_units_take(shared, units, HK_KIND_META, &zero);
     if (!s) return NULL;
-    hk_table *t = (hk_table *)(void *)hk_slab_address(root->space, s);
+    hk_table *t = (hk_table *)(void *)hk_slab_address(shared->space, s);
     t->shift = 64 - bits;
     t->size = size;
-    slots_clear(t->slots, size, root);
+    slots_clear(t->slots, size, shared);
     return t;
 }
 
-static bool slots_put(hk_slot *slot, hak_ctx *root, hak_ctx *heap)
+static bool slots_put(hk_slot *slot, hak_ctx *shared, hak_ctx *heap)
 {
     for (unsigned i = 0; i < HK_PROBES; i++, slot++) {
-        if (heap_in(slot) != root) continue;
+        if (heap_in(slot) != shared) continue;
         atomic_store_explicit(slot, heap, memory_order_release);
         return true;
     }
@@ -153,42 +153,42 @@ static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
     return NULL;
 }
 
-static hk_slot *find(hk_team *team, uintptr_t thread)
+static hk_slot *find(hk_heaps *heaps, uintptr_t thread)
 {
-    hk_slot *slot = slots_find(hk_slot_first(team, thread), thread);
-    hk_table *t = slot ? NULL : table_of(team);
+    hk_slot *slot = slots_find(hk_slot_first(heaps, thread), thread);
+    hk_table *t = slot ? NULL : table_of(heaps);
     return t ? slots_find(&t->slots[hash(thread) >> t->shift], thread) : slot;
 }
 
-static bool table_put(hk_table *t, hak_ctx *root, uintptr_t thread, hak_ctx *heap)
+static bool table_put(hk_table *t, hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
 {
-    return slots_put(&t->slots[hash(thread) >> t->shift], root, heap);
+    return slots_put(&t->slots[hash(thread) >> t->shift], shared, heap);
 }
 
-static bool table_copy(hk_table *to, hak_ctx *root, const hk_table *from)
+static bool table_copy(hk_table *to, hak_ctx *shared, const hk_table *from)
 {
     for (size_t i = 0; from && i < from->size; i++) {
         hak_ctx *heap = heap_in(&from->slots[i]);
-        if (heap != root && !table_put(to, root, hk_thread_of(heap), heap)) return false;
+        if (heap != shared && !table_put(to, shared, hk_thread_of(heap), heap)) return false;
     }
     return true;
 }
 
-/* With the team's lock held. false = no memory for a table of so many threads. */
-static bool put(hak_ctx *root, uintptr_t thread, hak_ctx *heap)
+/* With the lock of the shared context held. false = no memory for a table of so many threads. */
+static bool put(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
 {
-    hk_team *team = root->team;
-    if (slots_put(hk_slot_first(team, thread), root, heap)) return true;
-    hk_table *t = table_of(team);
+    hk_heaps *heaps = shared->heaps;
+    if (slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
+    hk_table *t = table_of(heaps);
     unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
-    while (!t || !table_put(t, root, thread, heap)) {
+    while (!t || !table_put(t, shared, thread, heap)) {
         hk_table *wider;
         do {
-            wider = table_new(root, ++bits);
+            wider = table_new(shared, ++bits);
             if (!wider) return false;
-        } while (!table_copy(wider, root, t));
+        } while (!table_copy(wider, shared, t));
         t = wider;
-        atomic_store_explicit(&team->table, t, memory_order_release);
+        atomic_store_explicit(&heaps->table, t, memory_order_release);
     }
     return true;
 }
@@ -199,10 +199,10 @@ void hk_heap_renew(hak_ctx *heap)
     of(heap)->thread_id = os->thread_id ? os->thread_id(os->user) : 0;
 }
 
-/* With the team's lock held. */
-static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
+/* With the lock of the shared context held. */
+static bool own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread)
 {
-    if (!put(root, thread, heap)) return false;
+    if (!put(shared, thread, heap)) return false;
     hk_lock_take(&of(heap)->lock);
     atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
     hk_heap_renew(heap);
@@ -211,35 +211,35 @@ static bool own(hak_ctx *root, hak_ctx *heap, uintptr_t thread)
     return true;
 }
 
-void hk_heap_disown(hak_ctx *root, hak_ctx *heap)
+void hk_heap_disown(hak_ctx *shared, hak_ctx *heap)
 {
     if (hk_heap_idle(heap)) return;
-    hk_slot *slot = find(root->team, hk_thread_of(heap));
-    if (slot) atomic_store_explicit(slot, root, memory_order_release);
+    hk_slot *slot = find(shared->heaps, hk_thread_of(heap));
+    if (slot) atomic_store_explicit(slot, shared, memory_order_release);
     of(heap)->left_by = hk_thread_of(heap);
     atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
 }
 
-hak_ctx *hk_heap_find(hak_ctx *root)
+hak_ctx *hk_heap_find(hak_ctx *shared)
 {
-    hk_slot *slot = find(root->team, hk_thread_register());
+    hk_slot *slot = find(shared->heaps, hk_thread_register());
     return slot ? heap_in(slot) : NULL;
 }
 
 /* ---- Heaps ---------------------------------------------------------------------------------------- */
 
-static hak_ctx *heap_new(hak_ctx *root)
+static hak_ctx *heap_new(hak_ctx *shared)
 {
-    hak_options o = root->team->options;
-    o.quota = &root->team->account;
-    hak_ctx *heap = hk_ctx_new(root->space, &o, sizeof(hk_heap));
+    hak_options o = shared->heaps->options;
+    o.quota = &shared->heaps->account;
+    hak_ctx *heap = hk_ctx_new(shared->space, &o, sizeof(hk_heap));
     if (!heap) return NULL;
     hk_account_begin(heap);
     hk_heap *h = hk_behind(heap);
-    heap->root = root;
+    heap->whole = shared;
     heap->heap = h;
-    h->member =
-        (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &root->team->pressure};
+    h->member = (hk_member){
+        .steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &shared->heaps->pressure};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
     heap->packed.quick = false; /* packed units are under the lock */
@@ -247,13 +247,13 @@ static hak_ctx *heap_new(hak_ctx *root)
 }
 
 /* A heap that is nobody's: that of a thread with the same register, which had this one's stack and often its
- * work; else the newest. With the team's lock held. */
-static hak_ctx *heap_left(hak_ctx *root, uintptr_t thread)
+ * work; else the newest. With the lock of the shared context held. */
+static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
 {
     enum { LOOKS = 64 };
     hak_ctx *found = NULL;
     unsigned looks = 0;
-    for (hak_ctx *heap = hk_heaps(root); heap && (!found || looks < LOOKS); heap = of(heap)->next) {
+    for (hak_ctx *heap = hk_heaps_first(shared); heap && (!found || looks < LOOKS); heap = of(heap)->next) {
         looks++;
         if (!hk_heap_idle(heap)) continue;
         if (of(heap)->left_by == thread) return heap;
@@ -262,35 +262,35 @@ static hak_ctx *heap_left(hak_ctx *root, uintptr_t thread)
     return found;
 }
 
-hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
+hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
 {
-    hk_team *t = root->team;
-    hk_slot *slot = find(t, thread);
+    hk_heaps *heaps = shared->heaps;
+    hk_slot *slot = find(heaps, thread);
     if (slot) return heap_in(slot);
-    if (atomic_load(&t->retired)) return NULL;
-    hk_lock_take(&t->lock);
-    hak_ctx *heap = heap_left(root, thread);
-    if (heap && !own(root, heap, thread)) heap = NULL;
-    hk_lock_drop(&t->lock);
+    if (atomic_load(&heaps->retired)) return NULL;
+    hk_lock_take(&heaps->lock);
+    hak_ctx *heap = heap_left(shared, thread);
+    if (heap && !own(shared, heap, thread)) heap = NULL;
+    hk_lock_drop(&heaps->lock);
     if (heap) return heap;
-    heap = heap_new(root);
+    heap = heap_new(shared);
     if (!heap) return NULL;
-    hk_lock_take(&t->lock);
+    hk_lock_take(&heaps->lock);
     /* By now: the lock is held. */
-    if (root->labels.on && !heap->labels.on && !hk_labels_charge(heap)) {
-        hk_lock_drop(&t->lock);
+    if (shared->labels.on && !heap->labels.on && !hk_labels_charge(heap)) {
+        hk_lock_drop(&heaps->lock);
         hk_big_destroy(heap);
         hk_account_end(heap);
-        if (!root->own_space) hk_ctx_end(heap);
+        if (!shared->own_space) hk_ctx_end(heap);
         return NULL;
     }
-    heap->labels.on = root->labels.on;
+    heap->labels.on = shared->labels.on;
     observe(heap);
-    bool owned = own(root, heap, thread);
+    bool owned = own(shared, heap, thread);
     /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
-    of(heap)->next = hk_heaps(root);
-    atomic_store_explicit(&t->heaps, heap, memory_order_release);
-    hk_lock_drop(&t->lock);
+    of(heap)->next = hk_heaps_first(shared);
+    atomic_store_explicit(&heaps->newest, heap, memory_order_release);
+    hk_lock_drop(&heaps->lock);
     if (!owned) return NULL;
     hk_heap_reclaim(heap);
     return heap;
@@ -298,96 +298,97 @@ hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread)
 
 HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx)
 {
-    return ctx->role == HK_ROOT ? hk_heap_here(ctx) : ctx;
+    return ctx->role == HK_SHARED ? hk_heap_here(ctx) : ctx;
 }
 
 HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
 {
-    hak_ctx *root = hk_root(ctx);
-    hak_ctx *heap = root->team ? hk_heap_find(root) : NULL;
+    hak_ctx *shared = hk_whole(ctx);
+    hak_ctx *heap = shared->heaps ? hk_heap_find(shared) : NULL;
     if (!heap) return;
-    hk_lock_take(&root->team->lock);
+    hk_lock_take(&shared->heaps->lock);
     hk_heap_lock(heap);
     hk_remote_send(heap);
-    hk_heap_disown(root, heap);
+    hk_heap_disown(shared, heap);
     hk_heap_unlock(heap);
-    hk_lock_drop(&root->team->lock);
+    hk_lock_drop(&shared->heaps->lock);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------------- */
 
-void hk_team_make(hak_ctx *root, const hak_options *options)
+void hk_shared_make(hak_ctx *shared, const hak_options *options)
 {
-    hk_team *t = hk_team_behind(root);
-    slots_clear(t->first, HK_FIRST + HK_PROBES, root);
-    t->options = *options;
-    t->options.shared = false;
-    t->tuning = *options->tuning;
-    t->options.tuning = &t->tuning;
+    hk_heaps *heaps = hk_heaps_behind(shared);
+    slots_clear(heaps->first, HK_FIRST + HK_PROBES, shared);
+    heaps->options = *options;
+    heaps->options.shared = false;
+    heaps->tuning = *options->tuning;
+    heaps->options.tuning = &heaps->tuning;
     /* Threads are many, and none has all sizes of the context. */
-    if (t->tuning.packed_bytes != HAK_NONE) t->tuning.packed_bytes = hk_max(t->tuning.packed_bytes / 16, 1);
-    t->account.parent = options->quota;
-    atomic_store(&t->account.used, hk_get(&root->account.committed));
-    atomic_store(&t->account.taken, hk_get(&root->account.committed));
-    root->account.quota = &t->account;
-    root->team = t;
-    root->role = HK_ROOT;
-    if (!(root->checked & HK_CHECKED)) hk_bins_widen(root);
-    root->units = 0; /* nothing goes through the root's own magazines */
+    if (heaps->tuning.packed_bytes != HAK_NONE)
+        heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
+    heaps->account.parent = options->quota;
+    atomic_store(&heaps->account.used, hk_get(&shared->account.committed));
+    atomic_store(&heaps->account.taken, hk_get(&shared->account.committed));
+    shared->account.quota = &heaps->account;
+    shared->heaps = heaps;
+    shared->role = HK_SHARED;
+    if (!(shared->checked & HK_CHECKED)) hk_bins_widen(shared);
+    shared->units = 0; /* nothing goes through its own magazines */
 }
 
-void hk_team_destroy(hak_ctx *root)
+void hk_shared_destroy(hak_ctx *shared)
 {
-    for (hak_ctx *heap = hk_heaps(root), *next; heap; heap = next) {
+    for (hak_ctx *heap = hk_heaps_first(shared), *next; heap; heap = next) {
         next = of(heap)->next;
         hk_big_destroy(heap);
         hk_account_end(heap);
-        if (!root->own_space) hk_ctx_end(heap);
+        if (!shared->own_space) hk_ctx_end(heap);
     }
 }
 
-void hk_team_retire(hak_ctx *root)
+void hk_shared_retire(hak_ctx *shared)
 {
-    hk_team *t = root->team;
-    hk_lock_take(&t->lock);
-    atomic_store(&t->retired, true);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    hk_heaps *heaps = shared->heaps;
+    hk_lock_take(&heaps->lock);
+    atomic_store(&heaps->retired, true);
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_lock_take(&of(heap)->lock);
-        hk_heap_disown(root, heap);
+        hk_heap_disown(shared, heap);
         hk_lock_drop(&of(heap)->lock);
     }
-    hk_lock_drop(&t->lock);
+    hk_lock_drop(&heaps->lock);
 }
 
-void hk_team_gather(hak_ctx *root)
+void hk_shared_gather(hak_ctx *shared)
 {
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
         hk_heap_unlock(heap);
     }
 }
 
-void hk_team_settle(hak_ctx *root)
+void hk_shared_settle(hak_ctx *shared)
 {
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
         hk_remote_send(heap);
         hk_heap_flush(heap);
         hk_heap_unlock(heap);
     }
     /* What they sent each other, and from there to those who have the slabs by now. */
-    hk_team_gather(root);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    hk_shared_gather(shared);
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
         hk_transfer_flush(heap);
         hk_heap_unlock(heap);
     }
 }
 
-void hk_team_peak_reset(hak_ctx *root)
+void hk_shared_peak_reset(hak_ctx *shared)
 {
-    const hak_ctx *mine = hk_heap_find(root);
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next) {
+    const hak_ctx *mine = hk_heap_find(shared);
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
         if (heap == mine || hk_heap_idle(heap)) {
             hk_remote_send(heap);
@@ -396,15 +397,15 @@ void hk_team_peak_reset(hak_ctx *root)
         hk_transfer_flush(heap);
         hk_heap_unlock(heap);
     }
-    hk_team_gather(root);
-    size_t live = atomic_load(&root->team->live);
-    atomic_store(&root->team->peak, (ptrdiff_t)live < 0 ? 0 : live);
+    hk_shared_gather(shared);
+    size_t live = atomic_load(&shared->heaps->live);
+    atomic_store(&shared->heaps->peak, (ptrdiff_t)live < 0 ? 0 : live);
 }
 
-bool hk_team_empty(const hak_ctx *root)
+bool hk_shared_empty(const hak_ctx *shared)
 {
     size_t blocks = 0;
-    for (hak_ctx *heap = hk_heaps(root); heap; heap = of(heap)->next)
+    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next)
         blocks += hk_get(&heap->live_blocks);
     return blocks == 0;
 }

@@ -1,6 +1,6 @@
-/* Shared contexts. A context that all threads use is a *root*, which holds no blocks: every class of it is
- * closed, so that the fast paths fall through to the slow ones, which find the calling thread's *heap*. A
- * heap is a context of its own, with the same code as a local one, and these rules:
+/* Shared contexts. The context that all threads use holds no blocks itself: every class of it is closed, so
+ * that the fast paths fall through to the slow ones, which find the calling thread's *heap*. A heap is a
+ * context of its own, with the same code as a local one, and these rules:
  *
  *   magazines, remote caches   its thread only, without a lock
  *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
@@ -11,7 +11,7 @@
  * magazine is stored to before its end moves.
  *
  * Threads are told apart by the thread register, which two live threads never share; what a dead thread
- * had is found by the next one with its register. Locks, in this order: walk, team, heap, space. */
+ * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space. */
 #ifndef HK_THREAD_HEAP_H
 #define HK_THREAD_HEAP_H
 
@@ -32,10 +32,10 @@ typedef struct hk_batch hk_batch;
 struct hk_heap {
     hk_member member; /* first */
     hk_lock lock;
-    hak_ctx *next;                     /* in the team's list; never changes once there */
+    hak_ctx *next;                     /* in the list of heaps; never changes once there */
     uint64_t thread_id;                /* of the thread that took it */
     uintptr_t left_by;                 /* register of the last thread that had it */
-    size_t published;                  /* part of live_bytes that is in the team's sum */
+    size_t published;                  /* part of live_bytes that is in the sum of heaps */
     hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;    /* freed elsewhere, of this heap, and come home */
     size_t away;                       /* bytes that others brought home since its thread was here */
@@ -64,7 +64,7 @@ struct hk_heap {
 
 _Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
 
-/* The heap of a thread, whose register is in the heap itself; or the root, which has none: free. */
+/* The heap of a thread, whose register is in the heap itself; or the shared context, which has none: free. */
 typedef _Atomic(hak_ctx *) hk_slot;
 
 /* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
@@ -74,16 +74,16 @@ typedef struct hk_table {
     hk_slot slots[];
 } hk_table;
 
-struct hk_team {
+struct hk_heaps {
     hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few */
     _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
-    _Atomic(hak_ctx *) heaps;
+    _Atomic(hak_ctx *) newest;
     hak_ctx *sought; /* where the search for dead threads goes on */
     hk_lock lock;    /* table, list, labels, pressure */
     hk_lock walk;    /* one walk over all heaps at a time */
     atomic_bool retired;
     atomic_bool pressure;      /* a crossing of the soft limit that nobody has told */
-    hak_quota account;         /* committed bytes of root and heaps; its parent is the caller's quota */
+    hak_quota account;         /* committed bytes of all heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `tuning` */
     hak_tuning tuning;
@@ -111,23 +111,23 @@ HK_INLINE uintptr_t hk_thread_register(void)
 }
 #endif
 
-/* Makes ctx, which is new, the root of a team. */
-void hk_team_make(hak_ctx *ctx, const hak_options *options);
-/* Ends all heaps; the root is left. */
-void hk_team_destroy(hak_ctx *root);
-void hk_team_retire(hak_ctx *root);
+/* Makes ctx, which is new, a shared context. */
+void hk_shared_make(hak_ctx *ctx, const hak_options *options);
+/* Ends all heaps; the context itself is left. */
+void hk_shared_destroy(hak_ctx *shared);
+void hk_shared_retire(hak_ctx *shared);
 
-/* The team is behind its root, so that a thread's heap is found without a load of where. */
-HK_INLINE hk_team *hk_team_behind(hak_ctx *root)
+/* They are behind their context, so that a thread's heap is found without a load of where. */
+HK_INLINE hk_heaps *hk_heaps_behind(hak_ctx *shared)
 {
-    return hk_behind(root);
+    return hk_behind(shared);
 }
 
 /* Where the thread is looked for first. A constant of 32 bits is a part of the instruction; and stacks of
  * glibc, 8 MiB and a page each, spread well. */
-HK_INLINE hk_slot *hk_slot_first(hk_team *team, uintptr_t thread)
+HK_INLINE hk_slot *hk_slot_first(hk_heaps *heaps, uintptr_t thread)
 {
-    return &team->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
+    return &heaps->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
 }
 
 /* A heap belongs to its thread alone as long as this says so to that thread. */
@@ -137,23 +137,23 @@ HK_INLINE uintptr_t hk_thread_of(const hak_ctx *heap)
 }
 
 /* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
-HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *root, uintptr_t thread);
+HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread);
 
-/* Makes *ctx, a root, the calling thread's heap if that is where it is looked for first. */
+/* Makes *ctx, which is shared, the calling thread's heap if that is where it is looked for first. */
 HK_INLINE bool hk_heap_quick(hak_ctx **ctx)
 {
     uintptr_t thread = hk_thread_register();
-    hk_slot *slot = hk_slot_first(hk_team_behind(*ctx), thread);
+    hk_slot *slot = hk_slot_first(hk_heaps_behind(*ctx), thread);
     hak_ctx *heap = atomic_load_explicit(slot, memory_order_acquire);
     if (HK_UNLIKELY(hk_thread_of(heap) != thread)) return false;
     *ctx = heap;
     return true;
 }
 
-HK_INLINE hak_ctx *hk_heap_here(hak_ctx *root)
+HK_INLINE hak_ctx *hk_heap_here(hak_ctx *shared)
 {
-    hak_ctx *ctx = root;
-    return HK_LIKELY(hk_heap_quick(&ctx)) ? ctx : hk_heap_claim(root, hk_thread_register());
+    hak_ctx *ctx = shared;
+    return HK_LIKELY(hk_heap_quick(&ctx)) ? ctx : hk_heap_claim(shared, hk_thread_register());
 }
 
 HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
@@ -176,14 +176,14 @@ HK_INLINE void hk_leave(hak_ctx *ctx)
 /* Whether a crossing of the soft limit is to be told. */
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
-    if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->root->team->pressure, memory_order_relaxed);
+    if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->whole->heaps->pressure, memory_order_relaxed);
     return ctx->account.pressure;
 }
 
-/* Heaps of a root, the newest first: for (h = hk_heaps(root); h; h = h->heap->next). */
-HK_INLINE hak_ctx *hk_heaps(const hak_ctx *root)
+/* The newest heap; heap->heap->next is the next. */
+HK_INLINE hak_ctx *hk_heaps_first(const hak_ctx *shared)
 {
-    return atomic_load_explicit(&root->team->heaps, memory_order_acquire);
+    return atomic_load_explicit(&shared->heaps->newest, memory_order_acquire);
 }
 
 /* The next one that the heap, which is about to grow, asks for what it could use instead. */
@@ -191,19 +191,19 @@ HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
     hak_ctx *other = h->asked ? h->asked->heap->next : NULL;
-    return h->asked = other ? other : hk_heaps(heap->root);
+    return h->asked = other ? other : hk_heaps_first(heap->whole);
 }
 
 /* The calling thread's heap if it has one. */
-hak_ctx *hk_heap_find(hak_ctx *root);
+hak_ctx *hk_heap_find(hak_ctx *shared);
 /* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
 HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
 {
     return hk_thread_of(heap) == 0;
 }
 
-/* It is nobody's from now on. With the team's lock held, and the heap's. */
-void hk_heap_disown(hak_ctx *root, hak_ctx *heap);
+/* It is nobody's from now on. With the shared context's lock held, and the heap's. */
+void hk_heap_disown(hak_ctx *shared, hak_ctx *heap);
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
 /* A block of a kind out of a stolen_from heap's magazines, on to the heap that has its slab. */
@@ -229,18 +229,18 @@ unsigned hk_borrow_class(hak_ctx *heap, unsigned sc);
 void hk_borrow_anew(hak_ctx *heap);
 
 /* Calls fn for each slab and run that the heap owns, with its lock held, which is dropped at times. One
- * walk at a time: with the team's walk lock held. */
+ * walk at a time: with its lock for walks held. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
-/* The root has a profile from now on; the team's lock is held. Threads see to it when they come by. */
-void hk_team_observe(hak_ctx *root);
+/* The shared context has a profile from now on; its lock is held. Threads see to it when they come by. */
+void hk_shared_observe(hak_ctx *shared);
 /* Takes home what is in queues; what goes on from there is in the strays of its heap. */
-void hk_team_gather(hak_ctx *root);
+void hk_shared_gather(hak_ctx *shared);
 /* Brings home everything that is under way and in magazines. No other thread is inside a call. */
-void hk_team_settle(hak_ctx *root);
+void hk_shared_settle(hak_ctx *shared);
 /* The peak begins anew. Blocks at hand would count in it: those that may be touched go home first. */
-void hk_team_peak_reset(hak_ctx *root);
-/* Whether there is no live block, after hk_team_settle. */
-bool hk_team_empty(const hak_ctx *root);
+void hk_shared_peak_reset(hak_ctx *shared);
+/* Whether there is no live block, after hk_shared_settle. */
+bool hk_shared_empty(const hak_ctx *shared);
 
 #endif
