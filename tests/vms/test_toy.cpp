@@ -1,5 +1,5 @@
 // The machine of examples/vms/toy: its language, its collector, its limit, its end.
-#include "heap.h"
+#include "vm_test.h"
 
 extern "C" {
 #include "toy.h"
@@ -43,12 +43,7 @@ struct Machine {
 
 hak_label_info label(const toy *vm, const char *name)
 {
-    hak_label_info all[16];
-    int count = hak_labels_stats(toy_heap(vm), all, 16);
-    for (int i = 1; i < count; i++)
-        if (!strcmp(all[i].name, name)) return all[i];
-    FAIL("no label " << name);
-    return {};
+    return label_named(toy_heap(vm), name);
 }
 
 const char LISTS[] = "(define count (lambda (l n) (if (pair? l) (count (cdr l) (+ n 1)) n)))\n"
@@ -209,55 +204,30 @@ TEST_CASE("toy: the limit is an error of the program, and the machine goes on")
 
 TEST_CASE("toy: with little memory a program runs or says that it has none")
 {
-    TestSpace t;
-    int none = 0, refused = 0, good = 0;
-    for (size_t limit = 4 * KiB; limit < 160 * KiB; limit += 4 * KiB) {
-        CAPTURE(limit);
-        Machine m(t.space, limit);
-        if (!m.vm) {
-            none++;
-            continue;
-        }
+    sweep_limits(4 * KiB, 160 * KiB, [](hak_space *space, size_t limit) {
+        Machine m(space, limit);
+        if (!m.vm) return Ran::None;
         std::string result = m.run(std::string(LISTS) + WORK);
-        if (result == WORK_PRINTS) {
-            good++;
-        } else {
-            CHECK_THAT(result, Catch::Contains("out of memory"));
-            refused++;
-        }
+        if (result != WORK_PRINTS) CHECK_THAT(result, Catch::Contains("out of memory"));
         CHECK(committed_of(toy_heap(m.vm)) <= limit);
         require_sound(toy_heap(m.vm));
-    }
-    CHECK(none > 0);
-    CHECK(refused > 0);
-    CHECK(good > 0);
+        return result == WORK_PRINTS ? Ran::Good : Ran::Refused;
+    });
 }
 
 TEST_CASE("toy: any page may be refused")
 {
-    uint64_t n = 1;
-    for (bool refused = true; refused; n++) {
-        CAPTURE(n);
-        FakeOs os;
-        os.fail_nth(n);
-        SpaceOptions options = space_options(os, 16 * MiB);
-        hak_space *space = hak_space_new(&options);
-        if (space) {
-            Machine m(space);
-            if (m.vm) {
-                std::string result = m.run(std::string(LISTS) + WORK);
-                if (result != WORK_PRINTS) {
-                    CHECK_THAT(result, Catch::Contains("out of memory"));
-                    CHECK(m.run(std::string(LISTS) + WORK) == WORK_PRINTS);
-                }
-                require_sound(toy_heap(m.vm));
-            }
+    refuse_each_page([](hak_space *space) {
+        Machine m(space);
+        if (!m.vm) return Ran::None;
+        std::string result = m.run(std::string(LISTS) + WORK);
+        if (result != WORK_PRINTS) {
+            CHECK_THAT(result, Catch::Contains("out of memory"));
+            CHECK(m.run(std::string(LISTS) + WORK) == WORK_PRINTS);
         }
-        refused = os.failed > 0;
-        hak_space_delete(space);
-        CHECK(os.close() == "");
-    }
-    CHECK(n > 5);
+        require_sound(toy_heap(m.vm));
+        return result == WORK_PRINTS ? Ran::Good : Ran::Refused;
+    });
 }
 
 TEST_CASE("toy: the collector needs no memory of its own")

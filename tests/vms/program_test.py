@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""A machine of examples/vms as its users run it: its output with its own allocator and with hakmem, its limit, its
+report; and what hakmem costs, by the instructions that callgrind counts.
+
+program_test.py outputs PROGRAM FILE [REFERENCE...]   REFERENCE: a command that prints the same for FILE
+program_test.py costs PROGRAM FILE OWN LABELS         most percent of hakmem beside its own allocator, and of labels
+                                                      beside hakmem without
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+KINDS = ("own", "plain", "labels")
+
+
+def run(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+
+
+def check(ok, what):
+    if not ok:
+        sys.exit(f"failed: {what}")
+
+
+def outputs(program, file, *reference):
+    results = {kind: run(program, "-l", "-a", kind, file) for kind in KINDS}
+    own = results["own"]
+    check(own.returncode == 0 and len(own.stdout) > 20, f"the program runs: {own.stderr.decode()}")
+    for kind, result in results.items():
+        check(result.returncode == 0, f"-a {kind}: {result.stderr.decode()}")
+        check(result.stdout == own.stdout, f"-a {kind} prints the same")
+        check(b"resident at most" in result.stderr, f"-a {kind} reports")
+        check((b"live bytes" in result.stderr) == (kind == "labels"), f"-a {kind}: the table of labels")
+    if reference and shutil.which(reference[0]):
+        expected = run(*reference, file)
+        check(expected.returncode == 0, f"{reference[0]}: {expected.stderr.decode()}")
+        check(expected.stdout == own.stdout, f"{reference[0]} prints the same")
+
+    refused = run(program, "-m", "300K", file)
+    check(refused.returncode == 1, f"a limit ends the program: {refused.returncode}")
+    check(re.search(rb"memory|alloc failed", refused.stderr), f"a limit is told: {refused.stderr}")
+    for bad in (["-m", "0", file], ["-a", "other", file], ["-a", "own", "-m", "1M", file], []):
+        check(run(program, *bad).returncode == 2, f"{bad} is refused")
+    check(run(program, "/nowhere").returncode == 2, "a file that is not there")
+
+
+def instructions(program, file, kind):
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        command = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", program, "-a", kind, file]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
+        return int(re.search(r"^totals: (\d+)", out.read_text(), re.M)[1])
+
+
+def costs(program, file, most_own, most_labels):
+    if not shutil.which("valgrind"):
+        print("valgrind is not there")
+        sys.exit(77)
+    own, plain, labels = (instructions(program, file, kind) for kind in KINDS)
+    beside_own, of_labels = 100 * (plain / own - 1), 100 * (labels / plain - 1)
+    print(f"own {own}  plain {plain} ({beside_own:+.2f} %)  labels {labels} ({of_labels:+.2f} % more)")
+    check(beside_own < float(most_own), f"hakmem costs at most {most_own} % more than its own allocator")
+    check(of_labels < float(most_labels), f"labels cost at most {most_labels} %")
+
+
+if __name__ == "__main__":
+    {"outputs": outputs, "costs": costs}[sys.argv[1]](*sys.argv[2:])
