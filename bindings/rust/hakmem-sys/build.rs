@@ -1,0 +1,33 @@
+//! Compiles the C sources of hakmem into the crate.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("core");
+    let mut sources = Vec::new();
+    for folder in folder(&root.join("src")) {
+        if folder.is_dir() {
+            sources.extend(self::folder(&folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "c")));
+        }
+    }
+    // The order of a directory differs from machine to machine, the library must not.
+    sources.sort();
+    cc::Build::new()
+        .files(&sources)
+        .include(root.join("include"))
+        .include(root.join("src"))
+        .std("c11")
+        .flag("-fvisibility=hidden")
+        .flag_if_supported("-fno-semantic-interposition")
+        // An allocator that is not optimised slows down the whole program, also while it is debugged.
+        .opt_level(3)
+        .compile("hakmem");
+    println!("cargo:rerun-if-changed={}", root.display());
+    println!("cargo:include={}", root.join("include").display());
+}
+
+fn folder(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    entries.map(|entry| entry.expect("a directory can be read").path()).collect()
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# run.sh case crates target-folder cargo
+# Exit status 77: skipped, for the reason printed.
+set -euo pipefail
+case=$1 crates=$2 cargo=${4:-}
+export CARGO_TARGET_DIR=$3 RUSTFLAGS=-Dwarnings RUST_BACKTRACE=0
+cd "$crates"
+
+skip() {
+    echo "$case: skipped: $1"
+    exit 77
+}
+if [[ -z $cargo || $cargo == *-NOTFOUND ]]; then
+    skip "no cargo (Debian packages: cargo, cargo-web)"
+fi
+version=$("$cargo" --version | sed 's/cargo 1\.\([0-9]*\).*/\1/')
+wanted=$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml)
+[[ $version -ge $wanted ]] || skip "$("$cargo" --version) is older than 1.$wanted"
+"$cargo" fetch --locked --quiet 2>"$3.log" || { cat "$3.log"; skip "cargo could not fetch the dependencies"; }
+
+case $case in
+    test)
+        "$cargo" test --locked --offline --quiet
+        ;;
+    example)
+        output=$("$cargo" run --locked --offline --quiet --release --example tenants)
+        echo "$output"
+        [[ $(grep -c '5000 words' <<<"$output") -eq 2 ]] || exit 1
+        grep -q 'over its limit after [0-9][0-9]* words' <<<"$output"
+        ;;
+    package)
+        # The packages have the C sources as files, and build outside of the tree.
+        "$cargo" package --locked --offline --quiet --allow-dirty 2>&1
+        tar -tzf "$CARGO_TARGET_DIR"/package/hakmem-sys-*.crate >"$CARGO_TARGET_DIR/files"
+        grep -q '/core/src/api/alloc.c$' "$CARGO_TARGET_DIR/files"
+        ;;
+    *)
+        echo "no such case"
+        exit 1
+        ;;
+esac
