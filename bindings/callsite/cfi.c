@@ -3,6 +3,9 @@
 
 #ifdef HKC_CFI_WALK
 
+#include "readable.h"
+
+#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +15,7 @@
  * unsigned. What linkers and compilers write on x86-64. */
 enum { ENC_PCREL_SDATA4 = 0x1b, ENC_DATAREL_SDATA4 = 0x3b, ENC_UDATA4 = 0x03 };
 enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_R15 = 15, DWARF_RA = 16 };
-enum { REMEMBERED_MAX = 4 };
+enum { REMEMBERED_MAX = 4, PAGE = 4096, ENTRY_HEAD = 8, ENTRY_MOST = 1 << 20 };
 
 typedef struct image {
     uintptr_t pc;         /* to look for */
@@ -71,16 +74,31 @@ typedef struct function_index {
     uint32_t count;
 } function_index;
 
-/* False also for indexes of another form. */
+#ifdef DLFO_EH_SEGMENT_TYPE
+/* Of glibc 2.35 and later; weak, so that the same binary runs with an older one. */
+__attribute__((weak)) int _dl_find_object(void *, struct dl_find_object *);
+#endif
+
+/* The index of the image with code at pc; NULL = none. Without a lock where the system can. */
+static const uint8_t *find_header(uintptr_t pc)
+{
+#ifdef DLFO_EH_SEGMENT_TYPE
+    struct dl_find_object found;
+    if (_dl_find_object) return _dl_find_object((void *)pc, &found) == 0 ? found.dlfo_eh_frame : NULL;
+#endif
+    image img = {.pc = pc};
+    return dl_iterate_phdr(match_image, &img) != 0 ? img.index : NULL;
+}
+
+/* False also for indexes of another form. The count may be broken: entries are to be probed. */
 static bool find_index(uintptr_t pc, function_index *index)
 {
     static const uint8_t form[] = {1, ENC_PCREL_SDATA4, ENC_UDATA4, ENC_DATAREL_SDATA4};
-    image img = {.pc = pc};
-    if (dl_iterate_phdr(match_image, &img) == 0 || !img.index || memcmp(img.index, form, sizeof form) != 0)
-        return false;
-    index->base = img.index;
-    index->entries = (const index_entry *)(const void *)(img.index + 12);
-    memcpy(&index->count, img.index + 8, sizeof index->count);
+    const uint8_t *header = find_header(pc);
+    if (!header || !hkc_readable(header, 12) || memcmp(header, form, sizeof form) != 0) return false;
+    index->base = header;
+    index->entries = (const index_entry *)(const void *)(header + 12);
+    memcpy(&index->count, header + 8, sizeof index->count);
     return true;
 }
 
@@ -89,7 +107,16 @@ static uintptr_t start_of(const function_index *index, uint32_t i)
     return (uintptr_t)index->base + (uintptr_t)(intptr_t)index->entries[i].function;
 }
 
-static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description)
+/* Whether there is an entry, of a length that entries have. */
+static bool is_entry(const uint8_t *entry, uint32_t *length)
+{
+    if (!hkc_readable(entry, ENTRY_HEAD)) return false;
+    memcpy(length, entry, sizeof *length);
+    return *length >= ENTRY_HEAD && *length < ENTRY_MOST && hkc_readable(entry + 4, *length);
+}
+
+/* The description of the function, which is of that length. */
+static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **description, uint32_t *length)
 {
     function_index index;
     if (!find_index(pc, &index)) return false;
@@ -97,9 +124,15 @@ static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **des
     uint32_t count = index.count;
     intptr_t at = (intptr_t)(pc - 1 - (uintptr_t)index.base); /* the call may be the last instruction */
     uint32_t low = 0;
+    uintptr_t known = 0; /* a page that is there */
     while (count > 0) {
         uint32_t half = count / 2;
-        if (entries[low + half].function <= at) {
+        const index_entry *entry = &entries[low + half];
+        if ((uintptr_t)entry - known > PAGE - sizeof *entry) {
+            if (!hkc_readable(entry, sizeof *entry)) return false;
+            known = (uintptr_t)entry & ~(uintptr_t)(PAGE - 1);
+        }
+        if (entry->function <= at) {
             low += half + 1;
             count -= half + 1;
         } else {
@@ -109,20 +142,24 @@ static bool find_function(uintptr_t pc, uintptr_t *function, const uint8_t **des
     if (low == 0) return false;
     *function = start_of(&index, low - 1);
     *description = index.base + entries[low - 1].description;
-    return true;
+    uint32_t size;
+    if (!is_entry(*description, length) || *length < 3 * sizeof size) return false;
+    memcpy(&size, *description + 12, sizeof size); /* behind its beginning, which is known */
+    return pc - 1 - *function < size;
 }
 
 uintptr_t hkc_cfi_function(uintptr_t pc)
 {
     uintptr_t function;
     const uint8_t *description;
-    return find_function(pc, &function, &description) ? function : 0;
+    uint32_t length;
+    return find_function(pc, &function, &description, &length) ? function : 0;
 }
 
 size_t hkc_cfi_functions(uintptr_t pc, uintptr_t *starts, size_t count)
 {
     function_index index;
-    if (!find_index(pc, &index)) return 0;
+    if (!find_index(pc, &index) || !hkc_readable(index.entries, index.count * sizeof(index_entry))) return 0;
     for (uint32_t i = 0; i < index.count && i < count; i++)
         starts[i] = start_of(&index, i);
     return index.count;
@@ -366,7 +403,7 @@ static bool run(machine *m, reader r)
 static bool read_common(const uint8_t *entry, common *c)
 {
     uint32_t length;
-    memcpy(&length, entry, sizeof length);
+    if (!is_entry(entry, &length)) return false;
     reader r = {entry + 4, entry + 4 + length, true};
     read_bytes(&r, 4); /* 0: a common entry */
     uint64_t version = read_bytes(&r, 1);
@@ -400,19 +437,15 @@ static bool find_row(uintptr_t pc, machine *m)
 {
     uintptr_t function;
     const uint8_t *description;
-    if (!find_function(pc, &function, &description)) return false;
     uint32_t length, back;
-    memcpy(&length, description, sizeof length);
-    if (length == 0 || length == UINT32_MAX) return false;
+    if (!find_function(pc, &function, &description, &length)) return false;
     memcpy(&back, description + 4, sizeof back);
     common shared;
     if (!read_common(description + 4 - back, &shared)) return false;
-    reader r = {description + 8, description + 4 + length, true};
-    read_bytes(&r, 4); /* its beginning, which is known */
-    uint64_t size = read_bytes(&r, 4);
+    reader r = {description + 16, description + 4 + length, true};
     skip(&r, read_uleb(&r));
     *m = (machine){.shared = &shared, .target = pc - 1 - function};
-    if (!r.ok || m->target >= size || !run(m, shared.program)) return false;
+    if (!r.ok || !run(m, shared.program)) return false;
     m->initial = m->now;
     return run(m, r);
 }

@@ -2,6 +2,7 @@
 
 #include "common/os.h"
 #include "common/process.h"
+#include "profile.h"
 #include "report.h"
 #include "settings.h"
 
@@ -64,7 +65,8 @@ static hak_ctx *make(void)
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = true;
     options.max_align = true;
-    options.workload = HAK_WORKLOAD_MALLOC; /* a queue frees in the order of addresses, too, and is no sweep */
+    options.workload =
+        HAK_WORKLOAD_MALLOC; /* a queue frees in the order of addresses, too, and is no sweep */
     options.name = hks_heap_name;
     set_checks(&options, hks_settings_get()->check);
     hak_ctx *made = hak_ctx_new(space, &options);
@@ -75,6 +77,7 @@ static hak_ctx *make(void)
     }
     /* The first handlers of the process: prepare runs after all others, which may allocate. */
     hkc_process_begin(made, thread_end, in_child);
+    hks_profile_begin(made);
     return made;
 }
 

@@ -91,12 +91,15 @@ void hks_report_write(void)
         return;
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (!write_all(fd, &t)) {
-        text why = {.used = 0};
-        add(&why, "hakmem: HAKMEM: no report in %.1000s: %s\n", path, strerror(errno));
-        write_all(kept_descriptor(), &why);
-    }
+    if (!write_all(fd, &t)) hks_report_failed("report", path, errno);
     if (fd >= 0) close(fd);
+}
+
+void hks_report_failed(const char *what, const char *file, int error)
+{
+    text why = {.used = 0};
+    add(&why, "hakmem: HAKMEM: no %s in %.1000s: %s\n", what, file, strerror(error));
+    write_all(kept_descriptor(), &why);
 }
 
 void hks_report_misuse(const char *error, const void *p, const char *what)

@@ -2,6 +2,8 @@
 
 #include "common/size.h"
 
+#include <hakmem/profile.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +23,41 @@ static bool seconds(const char *text, unsigned *out)
 }
 
 /* The file by a name that still holds when the program has changed its directory. */
-static bool report_to(hks_settings *s, const char *value)
+static bool file_name(char out[PATH_MAX], const char *value)
 {
     static char folder[PATH_MAX];
-    bool relative = value[0] != '/', to_stderr = strcmp(value, "stderr") == 0;
+    const bool relative = value[0] != '/';
     folder[0] = '\0';
-    if (value[0] == '\0' || (!to_stderr && relative && !getcwd(folder, sizeof folder))) return false;
-    if (strlen(folder) + relative + strlen(value) >= sizeof s->file) return false;
-    s->file[0] = '\0';
-    if (!to_stderr) snprintf(s->file, sizeof s->file, "%s%s%s", folder, relative ? "/" : "", value);
+    if (value[0] == '\0' || (relative && !getcwd(folder, sizeof folder))) return false;
+    if (strlen(folder) + relative + strlen(value) >= PATH_MAX) return false;
+    snprintf(out, PATH_MAX, "%s%s%s", folder, relative ? "/" : "", value);
+    return true;
+}
+
+static bool report_to(hks_settings *s, const char *value)
+{
+    const bool to_stderr = strcmp(value, "stderr") == 0;
+    if (!to_stderr && !file_name(s->file, value)) return false;
+    if (to_stderr) s->file[0] = '\0';
     s->report = true;
     return true;
+}
+
+/* NULL = taken. */
+static const char *rate(hks_settings *s, const char *value)
+{
+    static const char range[] = "a size from 1K to 1T expected, or exact";
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    if (strcmp(value, "exact") == 0) {
+        s->exact = true;
+        return NULL;
+    }
+    const char *why = hkc_size_parse(value, &options.mean);
+    if (why) return why;
+    if (options.mean == 0 || hak_profile_options_error(&options)) return range;
+    s->mean = options.mean;
+    s->exact = false;
+    return NULL;
 }
 
 /* NULL = taken; else what was expected. */
@@ -41,6 +67,9 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "trim") == 0) return seconds(value, &s->trim) ? NULL : "seconds expected, 1 to 86400";
     if (strcmp(key, "report") == 0)
         return report_to(s, value) ? NULL : "stderr or the name of a file expected";
+    if (strcmp(key, "profile") == 0)
+        return file_name(s->profile, value) ? NULL : "the name of a file expected";
+    if (strcmp(key, "rate") == 0) return rate(s, value);
     if (strcmp(key, "name") == 0) {
         if (value[0] == '\0' || strlen(value) >= sizeof s->name) return "1 to 63 bytes expected";
         strcpy(s->name, value);
@@ -52,7 +81,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         s->check = abort ? HKS_CHECK_ABORT : HKS_CHECK_REPORT;
         return NULL;
     }
-    return "there are limit=SIZE, report=stderr or a file, trim=SECONDS, name=TEXT, check=report or abort";
+    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, trim=SECONDS, "
+           "name=TEXT, check=report or abort";
 }
 
 static void complain(const char *item, const char *why)

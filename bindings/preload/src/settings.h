@@ -9,12 +9,15 @@
 typedef enum hks_check { HKS_CHECK_OFF, HKS_CHECK_REPORT, HKS_CHECK_ABORT } hks_check;
 
 typedef struct hks_settings {
-    size_t limit;        /* bytes; 0 = none */
-    unsigned trim;       /* seconds between trims; 0 = none */
-    bool report;         /* at exit */
-    char file[PATH_MAX]; /* where; "" = stderr */
-    char name[64];       /* in the report */
-    hks_check check;     /* of every free */
+    size_t limit;           /* bytes; 0 = none */
+    unsigned trim;          /* seconds between trims; 0 = none */
+    bool report;            /* at exit */
+    char file[PATH_MAX];    /* where; "" = stderr */
+    char profile[PATH_MAX]; /* file; "" = none */
+    size_t mean;            /* bytes to a sample; 0 = the default */
+    bool exact;             /* every block */
+    char name[64];          /* in the report */
+    hks_check check;        /* of every free */
 } hks_settings;
 
 /* Read by the first call, which the first allocation of the process makes. What is wrong is left out and told

@@ -1,5 +1,6 @@
 /* What happens at the start and at the end of the program. */
 #include "heap.h"
+#include "profile.h"
 #include "report.h"
 #include "settings.h"
 
@@ -40,7 +41,7 @@ __attribute__((constructor(101))) static void begin(void)
             sizeof hks_heap_name - 1);
     if (!ctx) return;
     if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || settings->check) hks_report_open(settings->file);
+    if (settings->report || settings->check || *settings->profile != '\0') hks_report_open(settings->file);
     if (settings->trim != 0) start_trimmer();
 }
 
@@ -48,4 +49,5 @@ __attribute__((constructor(101))) static void begin(void)
 __attribute__((destructor(101))) static void end(void)
 {
     if (hks_settings_get()->report) hks_report_write();
+    hks_profile_write(NULL);
 }

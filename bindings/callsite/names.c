@@ -1,0 +1,255 @@
+#define _GNU_SOURCE
+#include "names.h"
+
+#include "cfi.h"
+#include "symbols.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FIRST_ROOM = 1024, TEXT_PAGES = 64 << 10, TEXT_MOST = 4096 };
+
+/* ---- Memory --------------------------------------------------------------------------------------- */
+
+typedef struct hkc_names_text {
+    struct hkc_names_text *next;
+    size_t used;
+    char bytes[TEXT_PAGES - 2 * sizeof(void *)];
+} texts;
+
+static void *pages(size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* NULL = no memory. */
+static const char *keep(hkc_names *n, const char *text)
+{
+    const size_t size = strnlen(text, TEXT_MOST) + 1;
+    texts *t = n->texts;
+    if (!t || sizeof t->bytes - t->used < size) {
+        t = pages(sizeof *t);
+        if (!t) return NULL;
+        t->next = n->texts;
+        n->texts = t;
+    }
+    char *kept = t->bytes + t->used;
+    memcpy(kept, text, size - 1);
+    kept[size - 1] = '\0';
+    t->used += size;
+    return kept;
+}
+
+static bool grow(hkc_names *n)
+{
+    const size_t room = n->room != 0 ? 2 * n->room : FIRST_ROOM;
+    hkc_name *larger = pages(room * sizeof *larger);
+    if (!larger) return false;
+    if (n->names) {
+        memcpy(larger, n->names, n->count * sizeof *larger);
+        munmap(n->names, n->room * sizeof *n->names);
+    }
+    n->names = larger;
+    n->room = room;
+    return true;
+}
+
+void hkc_names_close(hkc_names *n)
+{
+    while (n->texts) {
+        texts *t = n->texts;
+        n->texts = t->next;
+        munmap(t, sizeof *t);
+    }
+    if (n->names) munmap(n->names, n->room * sizeof *n->names);
+    *n = (hkc_names){0};
+}
+
+/* ---- Order ---------------------------------------------------------------------------------------- */
+
+/* The first of `count` whose pc is not below. */
+static size_t first_from(const hkc_name *names, size_t count, uintptr_t pc)
+{
+    size_t low = 0;
+    while (count > 0) {
+        const size_t half = count / 2;
+        if (names[low + half].pc < pc) {
+            low += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return low;
+}
+
+const hkc_name *hkc_names_find(const hkc_names *n, uintptr_t pc)
+{
+    const size_t at = first_from(n->names, n->sorted, pc);
+    return at < n->sorted && n->names[at].pc == pc ? &n->names[at] : NULL;
+}
+
+bool hkc_names_add(hkc_names *n, uintptr_t pc)
+{
+    if (hkc_names_find(n, pc)) return true;
+    if (n->count > n->sorted && n->names[n->count - 1].pc == pc) return true;
+    if (n->count == n->room && !grow(n)) return false;
+    n->names[n->count++] = (hkc_name){.pc = pc};
+    return true;
+}
+
+static void sift(hkc_name *names, size_t at, size_t count)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && names[child].pc < names[child + 1].pc;
+        if (names[at].pc >= names[child].pc) return;
+        const hkc_name held = names[at];
+        names[at] = names[child];
+        names[child] = held;
+    }
+}
+
+/* Heap sort: qsort may call malloc. Of equal ones, those that were looked up stay. */
+static void sort(hkc_names *n)
+{
+    hkc_name *names = n->names;
+    for (size_t at = n->count / 2; at-- > 0;)
+        sift(names, at, n->count);
+    for (size_t end = n->count; end-- > 1;) {
+        const hkc_name held = names[0];
+        names[0] = names[end];
+        names[end] = held;
+        sift(names, 0, end);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < n->count; i++) {
+        if (kept > 0 && names[kept - 1].pc == names[i].pc) {
+            if (names[i].looked_up) names[kept - 1] = names[i];
+        } else {
+            names[kept++] = names[i];
+        }
+    }
+    n->count = n->sorted = kept;
+}
+
+/* ---- Symbols -------------------------------------------------------------------------------------- */
+
+/* The names in one image. */
+typedef struct search {
+    hkc_names *all;
+    hkc_name *names;
+    size_t count;
+} search;
+
+/* The call may be the last instruction. */
+static size_t first_behind(const search *s, uintptr_t start)
+{
+    return first_from(s->names, s->count, start + 1);
+}
+
+/* The highest symbol below each; for those between two symbols it is that of the one before. */
+static void see_start(void *user, uintptr_t start, const char *name, const char *file)
+{
+    const search *s = user;
+    const size_t at = first_behind(s, start);
+    (void)name;
+    (void)file;
+    if (at < s->count && !s->names[at].looked_up && s->names[at].start < start) s->names[at].start = start;
+}
+
+static bool is_plainer(const char *name, const char *than)
+{
+    return strlen(name) < strlen(than); /* malloc, __libc_malloc; read, read_alias_2 */
+}
+
+static void see_name(void *user, uintptr_t start, const char *name, const char *file)
+{
+    const search *s = user;
+    for (size_t at = first_behind(s, start); at < s->count; at++) {
+        hkc_name *of = &s->names[at];
+        if (of->looked_up) continue;
+        if (of->start != start) break;
+        if (of->function && !is_plainer(name, of->function)) continue;
+        of->function = keep(s->all, name);
+        of->file = file ? keep(s->all, file) : NULL;
+    }
+}
+
+/* Of a function that the table does not have, the symbol further down is another one's. */
+static bool is_in_function(uintptr_t pc, uintptr_t start)
+{
+#ifdef HKC_CFI_WALK
+    const uintptr_t function = hkc_cfi_function(pc);
+    return function != 0 && start >= function;
+#else
+    (void)pc;
+    return start != 0;
+#endif
+}
+
+static void spread_starts(const search *s)
+{
+    uintptr_t start = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        hkc_name *of = &s->names[i];
+        if (of->looked_up) continue;
+        if (of->start > start) start = of->start;
+        of->start = is_in_function(of->pc, start) ? start : 0;
+    }
+}
+
+static const char *module_of(hkc_names *n, const hkc_image *image)
+{
+    char path[TEXT_MOST] = "";
+    if (image->path[0] == '\0') {
+        const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[size > 0 ? size : 0] = '\0';
+    }
+    const char *whole = image->path[0] != '\0' ? image->path : path, *slash = strrchr(whole, '/');
+    return keep(n, slash ? slash + 1 : whole);
+}
+
+static void look_up(hkc_names *n, const hkc_image *image, hkc_name *names, size_t count)
+{
+    search s = {n, names, count};
+    const char *module = NULL;
+    size_t news = 0;
+    for (size_t i = 0; i < count; i++)
+        news += !names[i].looked_up;
+    if (news == 0) return;
+    hkc_symbols_read(image, "/usr/lib/debug", see_start, &s);
+    spread_starts(&s);
+    hkc_symbols_read(image, "/usr/lib/debug", see_name, &s);
+    for (size_t i = 0; i < count; i++) {
+        if (names[i].looked_up) {
+            module = names[i].module;
+            continue;
+        }
+        char offset[64];
+        if (!module) module = module_of(n, image);
+        names[i].module = module;
+        names[i].looked_up = true;
+        if (names[i].function) continue;
+        snprintf(offset, sizeof offset, "0x%lx", (unsigned long)(names[i].pc - image->bias));
+        names[i].function = keep(n, offset);
+    }
+}
+
+void hkc_names_resolve(hkc_names *n)
+{
+    const int saved = errno;
+    if (n->count > n->sorted) sort(n);
+    for (size_t i = 0, end; i < n->count; i = end) {
+        hkc_image image;
+        end = i + 1;
+        if (!hkc_image_at(n->names[i].pc - 1, &image)) continue;
+        while (end < n->count && n->names[end].pc - 1 < image.high)
+            end++;
+        look_up(n, &image, n->names + i, end - i);
+    }
+    errno = saved;
+}

@@ -1,0 +1,84 @@
+#include "walk.h"
+
+#ifdef HKC_CFI_WALK
+
+#include "readable.h"
+
+/* A rule in a word: two bits, then two numbers of 31 bits. */
+enum { KNOWN = 1, LEADS_UP = 2, FROM_FP = 4, OFFSET_AT = 3, BELOW_AT = 34, PAGE_SHIFT = 12 };
+#define OFFSET_MASK (((uint64_t)1 << 31) - 1)
+#define BELOW_MASK (((uint64_t)1 << 30) - 1)
+
+static uint64_t look_up(uintptr_t pc)
+{
+    hkc_cfi_rule rule;
+    if (hkc_cfi_rule_at(pc, &rule) && rule.cfa_offset <= OFFSET_MASK && rule.fp_below <= BELOW_MASK)
+        return KNOWN | LEADS_UP | (rule.cfa_from_fp ? FROM_FP : 0) | (uint64_t)rule.cfa_offset << OFFSET_AT |
+               (uint64_t)rule.fp_below << BELOW_AT;
+    return hkc_cfi_function(pc) != 0 ? KNOWN : 0;
+}
+
+/* The key holds the rule, too, so that halves of two writers do not pass for a whole. */
+static uint64_t rule_of(hkc_walk *walk, uintptr_t pc)
+{
+    const size_t home = (size_t)((pc * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (HKC_WALK_SLOTS - 1);
+    struct hkc_walk_slot *slot = NULL;
+    for (size_t i = 0; i < HKC_WALK_PROBES; i++) {
+        struct hkc_walk_slot *s = &walk->slots[(home + i) & (HKC_WALK_SLOTS - 1)];
+        const uint64_t rule = __atomic_load_n(&s->rule, __ATOMIC_RELAXED);
+        const uint64_t key = __atomic_load_n(&s->key, __ATOMIC_RELAXED);
+        if ((key ^ rule) == pc && key != 0) return rule;
+        if (!slot && key == 0) slot = s;
+    }
+    const uint64_t rule = look_up(pc);
+    if (!slot) slot = &walk->slots[home];
+    __atomic_store_n(&slot->rule, rule, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->key, rule ^ pc, __ATOMIC_RELAXED);
+    return rule;
+}
+
+/* The pages of the stack that are known to be there. */
+typedef struct pages {
+    uintptr_t low, high;
+} pages;
+
+static bool is_there(pages *known, uintptr_t address)
+{
+    const uintptr_t page = address >> PAGE_SHIFT;
+    if (address % sizeof(uintptr_t) != 0) return false;
+    if (page >= known->low && page <= known->high) return true;
+    if (!hkc_readable((const void *)address, sizeof(uintptr_t))) return false;
+    if (page != known->high + 1) known->low = page;
+    known->high = page;
+    return true;
+}
+
+static bool climb(hkc_cfi_frame *frame, uint64_t rule, pages *known)
+{
+    const uintptr_t below = (uintptr_t)(rule >> BELOW_AT & BELOW_MASK);
+    const uintptr_t cfa =
+        (rule & FROM_FP ? frame->fp : frame->sp) + (uintptr_t)(rule >> OFFSET_AT & OFFSET_MASK);
+    if (cfa <= frame->sp || !is_there(known, cfa - sizeof(uintptr_t))) return false;
+    if (below != 0 && (cfa - below < frame->sp || !is_there(known, cfa - below))) return false;
+    if (below != 0) frame->fp = *(const uintptr_t *)(cfa - below);
+    frame->pc = ((const uintptr_t *)cfa)[-1];
+    frame->sp = cfa;
+    return true;
+}
+
+size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
+                      uintptr_t *frames, size_t room)
+{
+    hkc_cfi_frame frame = {from->pc, from->sp, from->saved[HKC_CFI_RBP]};
+    pages known = {1, 0};
+    size_t n = 0;
+    while (n < room) {
+        const uint64_t rule = rule_of(walk, frame.pc);
+        if (rule == 0) break;
+        if (frame.pc - low >= high - low) frames[n++] = frame.pc;
+        if (!(rule & LEADS_UP) || !climb(&frame, rule, &known)) break;
+    }
+    return n;
+}
+
+#endif

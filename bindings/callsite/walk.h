@@ -1,0 +1,25 @@
+/* Stacks of machine code, for profiles: frame by frame by rules that are looked up once for each return
+ * address. No allocation and no lock; reads nothing that cannot be read, whatever the unwind tables say. */
+#ifndef HKC_WALK_H
+#define HKC_WALK_H
+
+#include "cfi.h"
+
+#ifdef HKC_CFI_WALK
+
+/* Rules by return address; a slot of which the halves do not match is free. Zero = empty. [any thread] */
+enum { HKC_WALK_SLOTS = 8192, HKC_WALK_PROBES = 4 };
+typedef struct hkc_walk {
+    struct hkc_walk_slot {
+        uint64_t key, rule;
+    } slots[HKC_WALK_SLOTS];
+} hkc_walk;
+
+/* The return addresses from `from` (of hkc_cfi_here) up, the innermost first; of frames in [low, high), the
+ * caller's own code, none. Ends where there are no unwind tables, or none that lead up the stack. Returns how
+ * many there are. */
+size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
+                      uintptr_t *frames, size_t room);
+
+#endif
+#endif
