@@ -73,13 +73,13 @@ static size_t resident(void)
 
 static void total_rows(const sink *s, const hak_stats *t)
 {
-    size_t rss = resident(), ours = t->committed_bytes - t->released_bytes + t->idle_bytes;
+    size_t rss = resident(), ours = t->committed_bytes - t->released_bytes + t->retained_bytes;
     bytes_row(s, "live", t->live_bytes, "of blocks in use");
     bytes_row(s, "cached", t->cached_bytes, "free, kept for the next blocks");
     bytes_row(s, "metadata", t->metadata_bytes, "bitmaps, labels, tables of hakmem");
     bytes_row(s, "committed", t->committed_bytes, "the sum of these three");
     bytes_row(s, "released", t->released_bytes, "part of cached that is back at the system");
-    bytes_row(s, "idle", t->idle_bytes, "recycled pages beside what is committed");
+    bytes_row(s, "retained", t->retained_bytes, "recycled pages beside what is committed");
     bytes_row(s, "peak live", t->peak_bytes, "the highest so far");
     if (t->soft_limit != 0) bytes_row(s, "soft limit", t->soft_limit, "of committed bytes");
     if (t->hard_limit != 0) bytes_row(s, "hard limit", t->hard_limit, "of committed bytes");

@@ -111,7 +111,7 @@ void hkc_report_json_stats(hkc_json *w, const hak_stats *s)
     hkc_json_size(w, "cached_bytes", s->cached_bytes);
     hkc_json_size(w, "released_bytes", s->released_bytes);
     hkc_json_size(w, "reserved_bytes", s->reserved_bytes);
-    hkc_json_size(w, "idle_bytes", s->idle_bytes);
+    hkc_json_size(w, "retained_bytes", s->retained_bytes);
     hkc_json_size(w, "big_bytes", s->big_bytes);
     hkc_json_size(w, "big_blocks", s->big_blocks);
     hkc_json_size(w, "soft_limit", s->soft_limit);

@@ -46,7 +46,7 @@ static hkc_report example()
     r.stats.metadata_bytes = 1 << 19;
     r.stats.committed_bytes = (3 << 20) + (1 << 19) + 5;
     r.stats.released_bytes = 10486; // the first that is rounded up to 0.01
-    r.stats.idle_bytes = (size_t)1 << 50;
+    r.stats.retained_bytes = (size_t)1 << 50;
     r.stats.peak_bytes = (4 << 20) - 1;
     return r;
 }
@@ -57,7 +57,7 @@ static const std::string rows =
     "  metadata                       524288        0.50 MiB  bitmaps, labels, tables of hakmem\n"
     "  committed                     3670021        3.50 MiB  the sum of these three\n"
     "  released                        10486        0.01 MiB  part of cached that is back at the system\n"
-    "  idle                   1125899906842624 1073741824.00 MiB  recycled pages beside what is committed\n"
+    "  retained               1125899906842624 1073741824.00 MiB  recycled pages beside what is committed\n"
     "  peak live                     4194303        4.00 MiB  the highest so far\n";
 
 static std::string head(const std::string &name, const std::string &note)

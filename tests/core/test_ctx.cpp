@@ -448,10 +448,10 @@ TEST_CASE("destroy with everything live returns all pages")
         size_t of_ctx = committed_of(ctx);
         CHECK(of_ctx > 6 * MiB);
         hak_ctx_destroy(ctx);
-        // The pages are the space's now, warm within its bound.
-        CHECK(stats_of(observer).idle_bytes > MiB);
+        // The pages are the space's now, retained within its bound.
+        CHECK(stats_of(observer).retained_bytes > MiB);
         hak_ctx_trim(observer);
-        CHECK(stats_of(observer).idle_bytes == 0);
+        CHECK(stats_of(observer).retained_bytes == 0);
         CHECK(committed_of(observer) == observer_committed);
         if (round == 0) {
             committed = s.os.committed();
@@ -603,7 +603,7 @@ TEST_CASE("10,000 small contexts")
         hak_ctx_destroy(ctx[i]);
 }
 
-TEST_CASE("a context in a warm space costs no OS call")
+TEST_CASE("a context in a space with retained pages costs no OS call")
 {
     TestSpace s;
     TestCtx observer(s.space);

@@ -154,7 +154,7 @@ TEST_CASE("mixed allocation in small extents without caches")
         mixed,
         [](SpaceOptions &o) {
             o.reserve = 4 * MiB;
-            o.idle_bytes = o.idle_percent = HAK_NONE;
+            o.retained_bytes = o.retained_percent = HAK_NONE;
         },
         options);
 }

@@ -104,7 +104,7 @@ TEST_CASE("a block with room shrinks like others")
     require_sound(ctx);
 }
 
-TEST_CASE("room behind a block goes back when it is idle, and is there again when it is wanted")
+TEST_CASE("room behind a block goes back when it is unused, and is there again when it is wanted")
 {
     TestSpace s;
     Options options = ctx_options();
@@ -146,13 +146,13 @@ TEST_CASE("room behind a block goes back when it is idle, and is there again whe
 TEST_CASE("growth in and beyond the room fails cleanly")
 {
     for (uint64_t n = 1; n <= 6; n++) {
-        const bool idle = n % 2;
+        const bool unused = n % 2;
         TestSpace s;
         TestCtx ctx(s.space);
         Held run(ctx, 280 * KiB);
         void *p = freed(ctx, 2 * MiB);
         REQUIRE(hak_realloc(ctx, run.p, 300 * KiB) == p);
-        if (idle) hak_ctx_flush(ctx);
+        if (unused) hak_ctx_flush(ctx);
         for (size_t to : {400 * KiB, 3 * MiB}) {
             s.os.fail_nth((n + 1) / 2);
             void *q = hak_realloc(ctx, p, to);
@@ -201,6 +201,6 @@ TEST_CASE("a block that moves to fresh pages gives up its own on the way")
     REQUIRE(p != run.p);
     CHECK(s.os.counts.decommit - decommits >= 3);
     CHECK(filled(p, run.n, 3));
-    CHECK(stats_of(ctx).idle_bytes == 0);
+    CHECK(stats_of(ctx).retained_bytes == 0);
     require_sound(ctx);
 }

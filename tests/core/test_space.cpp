@@ -172,10 +172,10 @@ TEST_CASE("space options: what is accepted")
     require_accepted(options);
     options.max_address = (uintptr_t)1 << 31;
     require_accepted(options);
-    options.idle_bytes = HAK_NONE;
-    options.idle_ns = 1;
+    options.retained_bytes = HAK_NONE;
+    options.purge_ns = 1;
     options.huge_from = HAK_NONE;
-    options.idle_percent = 1000;
+    options.retained_percent = 1000;
     require_accepted(options);
     CHECK(hak_space_options_error(nullptr) == nullptr);
     hak_space_delete(hak_space_new(nullptr));
@@ -572,7 +572,7 @@ TEST_CASE("a single unit comes from where no other is free beside it, so that ro
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(nullptr, &options);
     auto run = [&ctx](size_t units) { return static_cast<char *>(hak_alloc(ctx, units << 14)); };
-    REQUIRE(hak_alloc(ctx, 16384) != nullptr); // one unit; later ones are warm
+    REQUIRE(hak_alloc(ctx, 16384) != nullptr); // one unit; later ones are retained
     std::vector<char *> blocks;
     for (size_t units : std::initializer_list<size_t>{8, 3, 4, 3, 5, 3})
         blocks.push_back(run(units));

@@ -1,4 +1,4 @@
-// Giving back: flush, trim down to holes of one page, idle pages by the clock of the test.
+// Giving back: flush, trim down to holes of one page, retained pages by the clock of the test.
 #include "crew.h"
 #include "heap.h"
 
@@ -64,7 +64,7 @@ TEST_CASE("1 in 1000 survives: holes of single pages go back")
     CHECK(after_os <= survivors * 2 * PAGE + full / 20 + 128 * KiB);
     // Resident memory is explained, but for the maps and bitmaps of units that the context had before.
     CHECK(after_os <= after.committed_bytes - after.released_bytes + full / 30 + 256 * KiB);
-    CHECK(after.idle_bytes == 0);
+    CHECK(after.retained_bytes == 0);
     for (size_t i = 0; i < count; i += 1000)
         REQUIRE(filled(blocks[i], n, (unsigned)i));
     require_sound(ctx);
@@ -170,13 +170,13 @@ TEST_CASE("flush and trim keep what is live")
     }
 }
 
-TEST_CASE("idle pages stay until idle_ns have passed, then go")
+TEST_CASE("retained pages stay until purge_ns have passed, then go")
 {
-    uint64_t idle_ns = GENERATE((uint64_t)0, 50 * MS);
+    uint64_t purge_ns = GENERATE((uint64_t)0, 50 * MS);
     bool own_clock = GENERATE(false, true);
-    CAPTURE(idle_ns, own_clock);
-    TestSpace s([&](SpaceOptions &options) { options.idle_ns = idle_ns; });
-    const uint64_t period = idle_ns ? idle_ns : 1000 * MS;
+    CAPTURE(purge_ns, own_clock);
+    TestSpace s([&](SpaceOptions &options) { options.purge_ns = purge_ns; });
+    const uint64_t period = purge_ns ? purge_ns : 1000 * MS;
     TestCtx ctx(s.space);
     s.os.now = 3600 * 1000 * MS;
     auto tick = [&](uint64_t forward) {
@@ -188,22 +188,22 @@ TEST_CASE("idle pages stay until idle_ns have passed, then go")
     for (size_t total = 0; total < 16 * MiB; total += 20000)
         std::memset(hak_alloc(heavy, 20000), 1, 20000);
     hak_ctx_destroy(heavy);
-    size_t warm = stats_of(ctx).idle_bytes;
-    REQUIRE(warm >= 15 * MiB);
+    size_t retained = stats_of(ctx).retained_bytes;
+    REQUIRE(retained >= 15 * MiB);
     tick(MS);
     // Within the period they stay, however often the host ticks.
     for (int i = 0; i < 9; i++)
         tick(period / 12);
-    CHECK(stats_of(ctx).idle_bytes == warm);
+    CHECK(stats_of(ctx).retained_bytes == retained);
     size_t committed = s.os.committed();
     // Bounded batches: several ticks at a time, a period is over at each fifth step.
     uint64_t gone_by = s.os.now + 2 * period + period / 4;
-    for (int i = 0; i < 200 && stats_of(ctx).idle_bytes; i++) {
+    for (int i = 0; i < 200 && stats_of(ctx).retained_bytes; i++) {
         tick(period / 8);
         for (int j = 0; j < 4; j++)
             tick(0);
     }
-    CHECK(stats_of(ctx).idle_bytes == 0);
+    CHECK(stats_of(ctx).retained_bytes == 0);
     CHECK(s.os.committed() <= committed - 15 * MiB);
     // Idle for one to two periods, no longer.
     CHECK(s.os.now <= gone_by);
@@ -250,7 +250,7 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included")
         }
         hak_ctx_tick(ctx, s.os.now += 100 * MS);
     };
-    // 100 ms a round, idle_ns is a second: whatever is not needed goes within the first rounds. A round is
+    // 100 ms a round, purge_ns is a second: whatever is not needed goes within the first rounds. A round is
     // 75,000 allocations, so that this is fewer than one call in a million operations.
     for (unsigned round = 0; round < 60; round++)
         work(round);
@@ -260,12 +260,12 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included")
     CHECK(s.os.counts.calls() - before.calls() <= 3 * EFFORT);
 }
 
-TEST_CASE("idle_bytes bounds what is kept warm")
+TEST_CASE("retained_bytes bounds what is retained")
 {
-    auto kept = [](size_t idle_bytes, size_t used = 0) {
+    auto kept = [](size_t retained_bytes, size_t used = 0) {
         TestSpace s([&](SpaceOptions &options) {
-            options.idle_bytes = idle_bytes;
-            if (idle_bytes) options.idle_percent = HAK_NONE;
+            options.retained_bytes = retained_bytes;
+            if (retained_bytes) options.retained_percent = HAK_NONE;
         });
         TestCtx observer(s.space);
         for (size_t total = 0; total < used; total += MiB)
@@ -275,10 +275,10 @@ TEST_CASE("idle_bytes bounds what is kept warm")
         for (size_t total = 0; total < 64 * MiB; total += 20000)
             if (!hak_alloc(heavy, 20000)) FAIL("no block");
         hak_ctx_destroy(heavy);
-        size_t idle = stats_of(observer).idle_bytes;
-        CHECK(s.os.committed() >= idle);
-        CHECK(s.os.committed() <= before + idle + 2 * MiB);
-        return idle;
+        size_t retained = stats_of(observer).retained_bytes;
+        CHECK(s.os.committed() >= retained);
+        CHECK(s.os.committed() <= before + retained + 2 * MiB);
+        return retained;
     };
     // By default half of what is in use, where that is more; what the option says is a limit.
     CHECK(kept(0, 100 * MiB) > 40 * MiB);
@@ -292,11 +292,11 @@ TEST_CASE("idle_bytes bounds what is kept warm")
     CHECK(much >= 60 * MiB);
 }
 
-TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
+TEST_CASE("what is retained stays below retained_bytes, in whichever chunks it is")
 {
     TestSpace s([](SpaceOptions &options) {
-        options.idle_bytes = 2 * MiB;
-        options.idle_percent = HAK_NONE;
+        options.retained_bytes = 2 * MiB;
+        options.retained_percent = HAK_NONE;
     });
     TestCtx ctx(s.space);
     std::map<uintptr_t, std::vector<void *>> small, large; // by chunk
@@ -318,8 +318,8 @@ TEST_CASE("what is kept warm stays below idle_bytes, in whichever chunks it is")
     hak_free(ctx, small.rbegin()->second[0]);
     for (void *p : whole->second)
         hak_free(ctx, p);
-    CHECK(stats_of(ctx).idle_bytes > MiB);
-    CHECK(stats_of(ctx).idle_bytes <= 2 * MiB);
+    CHECK(stats_of(ctx).retained_bytes > MiB);
+    CHECK(stats_of(ctx).retained_bytes <= 2 * MiB);
 }
 
 TEST_CASE("units_ahead: none, single units are taken as they are used")
@@ -335,21 +335,21 @@ TEST_CASE("units_ahead: none, single units are taken as they are used")
         for (unsigned i = 0; i < 100; i++)
             if (!hak_alloc(ctx, 1000)) FAIL("no block");
         hak_free(ctx, runs[3]);
-        size_t idle = stats_of(ctx).idle_bytes;
-        REQUIRE(idle >= 512 * KiB);
-        while (stats_of(ctx).idle_bytes == idle)
+        size_t retained = stats_of(ctx).retained_bytes;
+        REQUIRE(retained >= 512 * KiB);
+        while (stats_of(ctx).retained_bytes == retained)
             if (!hak_alloc(ctx, 1000)) FAIL("no block");
-        return idle - stats_of(ctx).idle_bytes;
+        return retained - stats_of(ctx).retained_bytes;
     };
     CHECK(taken(HAK_NONE) == 16 * KiB);
     CHECK(taken(2) == 32 * KiB);
     CHECK(taken(0) > 32 * KiB);
 }
 
-TEST_CASE("idle_yields: fresh pages take the place of idle ones while more is in use than ever")
+TEST_CASE("retained_yields: fresh pages take the place of retained ones while more is in use than ever")
 {
     auto peak = [](bool lean, unsigned rounds, OsCounts *counts) {
-        TestSpace s([&](SpaceOptions &options) { options.idle_yields = lean ? 1 : HAK_NONE; });
+        TestSpace s([&](SpaceOptions &options) { options.retained_yields = lean ? 1 : HAK_NONE; });
         TestCtx ctx(s.space);
         size_t most = 0;
         for (unsigned round = 0; round < rounds; round++) {
@@ -361,7 +361,7 @@ TEST_CASE("idle_yields: fresh pages take the place of idle ones while more is in
                 hak_free(ctx, small[i]);
             for (unsigned i = 0; i < 24; i++) {
                 large.push_back(hak_alloc(ctx, 512 * KiB));
-                most = std::max(most, stats_of(ctx).committed_bytes + stats_of(ctx).idle_bytes);
+                most = std::max(most, stats_of(ctx).committed_bytes + stats_of(ctx).retained_bytes);
             }
             for (void *p : large)
                 hak_free(ctx, p);
@@ -381,14 +381,14 @@ TEST_CASE("idle_yields: fresh pages take the place of idle ones while more is in
     CHECK(often.decommit <= 2 * once.decommit);
 }
 
-TEST_CASE("lean: half of the idle bytes are kept, and what is wanted again")
+TEST_CASE("lean: half of the retained bytes are kept, and what is wanted again")
 {
     const bool lean = GENERATE(true, false);
     CAPTURE(lean);
     TestSpace s([&](SpaceOptions &options) {
-        options.idle_yields = lean ? 1 : HAK_NONE;
-        options.idle_bytes = 8 * MiB;
-        options.idle_percent = HAK_NONE;
+        options.retained_yields = lean ? 1 : HAK_NONE;
+        options.retained_bytes = 8 * MiB;
+        options.retained_percent = HAK_NONE;
     });
     TestCtx ctx(s.space);
     auto swing = [&] {
@@ -398,7 +398,7 @@ TEST_CASE("lean: half of the idle bytes are kept, and what is wanted again")
         for (void *p : runs)
             hak_free(ctx, p);
         hak_ctx_flush(ctx);
-        return stats_of(ctx).idle_bytes;
+        return stats_of(ctx).retained_bytes;
     };
     const size_t first = swing();
     CHECK((lean ? first <= 4 * MiB : first >= 7 * MiB));
@@ -411,22 +411,22 @@ TEST_CASE("lean: half of the idle bytes are kept, and what is wanted again")
     CHECK(s.os.counts.decommit == calls);
 }
 
-TEST_CASE("a context ends in a caller's buffer that keeps more warm than idle_bytes")
+TEST_CASE("a context ends in a caller's buffer that retains more than retained_bytes")
 {
     const size_t size = 40 * MiB;
     std::unique_ptr<char, void (*)(void *)> buffer(static_cast<char *>(std::calloc(1, size)), std::free);
     TestSpace s([&](SpaceOptions &options) {
         options.buffer = buffer.get();
         options.buffer_size = size;
-        options.idle_bytes = MiB;
-        options.idle_percent = HAK_NONE;
+        options.retained_bytes = MiB;
+        options.retained_percent = HAK_NONE;
     });
     TestCtx observer(s.space);
     hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
     for (size_t total = 0; total < 30 * MiB; total += 20000)
         if (!hak_alloc(ctx, 20000)) FAIL("no block");
     hak_ctx_destroy(ctx);
-    CHECK(stats_of(observer).idle_bytes > 28 * MiB);
+    CHECK(stats_of(observer).retained_bytes > 28 * MiB);
 }
 
 TEST_CASE("trim gives back packed units without live blocks, and what is left serves larger ones")
@@ -559,7 +559,7 @@ TEST_CASE("runs and big blocks of a few sizes make no calls once there was one o
     CHECK(stats_of(ctx).os_calls == calls);
 }
 
-TEST_CASE("a block that moves at the peak leaves no idle units behind")
+TEST_CASE("a block that moves at the peak leaves no retained units behind")
 {
     TestSpace s;
     TestCtx ctx(s.space);
@@ -570,7 +570,7 @@ TEST_CASE("a block that moves at the peak leaves no idle units behind")
     p = (char *)hak_realloc(ctx, p, to);
     REQUIRE(p);
     CHECK(filled(p, 500 * KiB, 1));
-    CHECK(stats_of(ctx).idle_bytes == 0);
+    CHECK(stats_of(ctx).retained_bytes == 0);
 }
 
 TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a peak")
@@ -599,7 +599,7 @@ struct Watched {
     size_t most = 0;
     unsigned calls = 0;
 
-    explicit Watched(size_t huge_from, size_t idle_bytes = 0)
+    explicit Watched(size_t huge_from, size_t retained_bytes = 0)
     {
         hak_os_default(&real);
         hak_os os = real;
@@ -613,8 +613,8 @@ struct Watched {
         SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
         options.os = &os;
         options.huge_from = huge_from;
-        options.idle_bytes = idle_bytes;
-        if (idle_bytes) options.idle_percent = HAK_NONE;
+        options.retained_bytes = retained_bytes;
+        if (retained_bytes) options.retained_percent = HAK_NONE;
         space = hak_space_new(&options);
         REQUIRE(space != nullptr);
     }
@@ -664,7 +664,7 @@ TEST_CASE("the end of a large context takes few calls; a chunk that may be a hug
         unsigned before = watched.calls;
         hak_ctx_destroy(ctx);
         CHECK(watched.calls - before <= batches + 4);
-        return stats_of(observer).idle_bytes;
+        return stats_of(observer).retained_bytes;
     };
     CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
     CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first

@@ -26,10 +26,10 @@ const Said SAID[] = {
     {&hak_tuning::big_cache, {16 * MiB, NONE, 256 * MiB, 2 * MiB}, {16 * MiB, NONE, 256 * MiB, 2 * MiB}},
     {&hak_tuning::units_ahead, {16, NONE, 64, NONE}, {16, NONE, 64, NONE}},
     {&hak_tuning::populate_from, {16, NONE, 2, 16}, {16, NONE, 2, 16}},
-    {&hak_tuning::idle_bytes, {32 * MiB, NONE, 256 * MiB, 4 * MiB}, {32 * MiB, NONE, 256 * MiB, 4 * MiB}},
-    {&hak_tuning::idle_percent, {50, NONE, 100, NONE}, {50, NONE, 100, NONE}},
+    {&hak_tuning::retained_bytes, {32 * MiB, NONE, 256 * MiB, 4 * MiB}, {32 * MiB, NONE, 256 * MiB, 4 * MiB}},
+    {&hak_tuning::retained_percent, {50, NONE, 100, NONE}, {50, NONE, 100, NONE}},
     {&hak_tuning::huge_from, {64 * MiB, NONE, 8 * MiB, NONE}, {64 * MiB, NONE, 8 * MiB, NONE}},
-    {&hak_tuning::idle_yields, {NONE, NONE, NONE, 1}, {NONE, NONE, NONE, 1}},
+    {&hak_tuning::retained_yields, {NONE, NONE, NONE, 1}, {NONE, NONE, NONE, 1}},
 };
 
 hak_tuning numbers(hak_mode mode, hak_workload workload)
@@ -106,7 +106,7 @@ TEST_CASE("a mode and a workload give the numbers that the header says")
                 CAPTURE(m, (int)workload, &said - SAID);
                 CHECK(t.*said.field == (workload == HAK_WORKLOAD_COUNTED ? said.counted[m] : said.traced[m]));
             }
-            CHECK(t.idle_ns == (MODES[m] == HAK_MODE_FAST ? UINT64_C(10000000000) : UINT64_C(1000000000)));
+            CHECK(t.purge_ns == (MODES[m] == HAK_MODE_FAST ? UINT64_C(10000000000) : UINT64_C(1000000000)));
         }
 }
 
@@ -156,15 +156,15 @@ TEST_CASE("a mode, a workload or a tuning that is none is refused with a reason"
         options.populate_from = pages.populate_from = GENERATE((size_t)255, SIZE_MAX - 1);
         begins = "tuning.populate_from";
     }
-    SECTION("idle_percent")
+    SECTION("retained_percent")
     {
-        options.idle_percent = pages.idle_percent = 1001;
-        begins = "tuning.idle_percent";
+        options.retained_percent = pages.retained_percent = 1001;
+        begins = "tuning.retained_percent";
     }
-    SECTION("idle_yields")
+    SECTION("retained_yields")
     {
-        options.idle_yields = pages.idle_yields = 2;
-        begins = "tuning.idle_yields";
+        options.retained_yields = pages.retained_yields = 2;
+        begins = "tuning.retained_yields";
     }
     const char *why = hak_options_error(&options), *why_space = hak_space_options_error(&pages);
     REQUIRE((why && why_space));
@@ -256,13 +256,13 @@ TEST_CASE("units_ahead: what a growing context sets aside, in each mode")
     void *run = hak_alloc(m.ctx, 1 * MiB);
     REQUIRE(hak_alloc(m.ctx, 512 * KiB) != nullptr);
     hak_free(m.ctx, run);
-    size_t idle = stats_of(m.ctx).idle_bytes, taken = 0;
+    size_t retained = stats_of(m.ctx).retained_bytes, taken = 0;
     size_t ahead = numbers(mode, HAK_WORKLOAD_TRACED).units_ahead;
-    if (whole && mode == HAK_MODE_MINIMAL) return; // nothing is idle there
-    REQUIRE(idle >= 512 * KiB);
+    if (whole && mode == HAK_MODE_MINIMAL) return; // nothing is retained there
+    REQUIRE(retained >= 512 * KiB);
     for (int i = 0; i < 10000 && taken == 0; i++) {
         REQUIRE(hak_alloc(m.ctx, 1000) != nullptr);
-        taken = idle - stats_of(m.ctx).idle_bytes;
+        taken = retained - stats_of(m.ctx).retained_bytes;
     }
     CHECK(taken == (ahead == NONE ? 1 : ahead) * 16 * KiB);
 }
@@ -279,37 +279,38 @@ TEST_CASE("populate_from: from which slab of a class on pages are asked for ahea
     if (from == 16) CHECK(slabs >= 16);
 }
 
-TEST_CASE("idle_bytes: which pages a space keeps, in each mode")
+TEST_CASE("retained_bytes: which pages a space keeps, in each mode")
 {
-    FOR_EACH_MODE(idle_bytes);
+    FOR_EACH_MODE(retained_bytes);
     std::vector<void *> p;
     for (unsigned i = 0; i < 128; i++)
         p.push_back(hak_alloc(m.ctx, MiB));
     for (void *block : p)
         hak_free(m.ctx, block);
     hak_ctx_flush(m.ctx);
-    size_t idle = stats_of(m.ctx).idle_bytes, said = numbers(mode, HAK_WORKLOAD_TRACED).idle_bytes;
+    size_t retained = stats_of(m.ctx).retained_bytes, said = numbers(mode, HAK_WORKLOAD_TRACED).retained_bytes;
     if (said == NONE) said = 0;
-    CHECK(idle <= std::max(said, 128 * MiB));
-    if (said >= 128 * MiB) CHECK(idle >= 120 * MiB);
+    CHECK(retained <= std::max(said, 128 * MiB));
+    if (said >= 128 * MiB) CHECK(retained >= 120 * MiB);
     // In balanced mode a share of what is in use counts as well; nothing is, in the end.
-    else CHECK(idle <= said + MiB);
+    else CHECK(retained <= said + MiB);
 }
 
-TEST_CASE("idle_percent: a share of what is in use is kept, in each mode")
+TEST_CASE("retained_percent: a share of what is in use is kept, in each mode")
 {
-    FOR_EACH_MODE(idle_percent);
+    FOR_EACH_MODE(retained_percent);
     std::vector<void *> p;
     for (unsigned i = 0; i < 700; i++)
         REQUIRE((p.push_back(hak_alloc(m.ctx, MiB)), p.back() != nullptr));
     for (unsigned i = 0; i < 320; i++)
         hak_free(m.ctx, p[i]);
     hak_ctx_flush(m.ctx);
-    size_t idle = stats_of(m.ctx).idle_bytes, percent = numbers(mode, HAK_WORKLOAD_TRACED).idle_percent;
+    size_t retained = stats_of(m.ctx).retained_bytes,
+           percent = numbers(mode, HAK_WORKLOAD_TRACED).retained_percent;
     // 380 MiB are in use.
-    if (percent == 100) CHECK(idle >= 300 * MiB);
-    else if (percent == 50) CHECK((idle >= 130 * MiB && idle <= 191 * MiB));
-    else CHECK(idle <= 32 * MiB);
+    if (percent == 100) CHECK(retained >= 300 * MiB);
+    else if (percent == 50) CHECK((retained >= 130 * MiB && retained <= 191 * MiB));
+    else CHECK(retained <= 32 * MiB);
 }
 
 TEST_CASE("huge_from: from which heap on pages are advised to be huge, in each mode")
@@ -327,27 +328,27 @@ TEST_CASE("huge_from: from which heap on pages are advised to be huge, in each m
     CHECK(committed_of(m.ctx) < from + 4 * MiB);
 }
 
-TEST_CASE("idle_yields: at a new peak fresh pages release idle ones, in each mode")
+TEST_CASE("retained_yields: at a new peak fresh pages purge retained ones, in each mode")
 {
-    FOR_EACH_MODE(idle_yields);
+    FOR_EACH_MODE(retained_yields);
     std::vector<void *> small;
     for (unsigned i = 0; i < 128; i++)
         small.push_back(hak_alloc(m.ctx, 48 * KiB));
     for (unsigned i = 0; i < 128; i += 2)
         hak_free(m.ctx, small[i]);
     hak_ctx_flush(m.ctx);
-    size_t idle = stats_of(m.ctx).idle_bytes;
-    if (whole && mode == HAK_MODE_MINIMAL) CHECK(idle == 0);
-    else CHECK(idle >= MiB);
+    size_t retained = stats_of(m.ctx).retained_bytes;
+    if (whole && mode == HAK_MODE_MINIMAL) CHECK(retained == 0);
+    else CHECK(retained >= MiB);
     // Holes between runs are of no use for larger ones, which take fresh pages.
     for (unsigned i = 0; i < 24; i++)
         REQUIRE(hak_alloc(m.ctx, 512 * KiB) != nullptr);
-    CHECK((stats_of(m.ctx).idle_bytes < idle) == (mode == HAK_MODE_LEAN));
+    CHECK((stats_of(m.ctx).retained_bytes < retained) == (mode == HAK_MODE_LEAN));
 }
 
-TEST_CASE("idle_ns: after which time ticks release what is idle, in each mode")
+TEST_CASE("purge_ns: after which time ticks release what is unused, in each mode")
 {
-    FOR_EACH_MODE(idle_ns);
+    FOR_EACH_MODE(purge_ns);
     const uint64_t s = 1000000000;
     hak_free(m.ctx, hak_alloc(m.ctx, 2 * MiB));
     std::vector<void *> p;
@@ -356,14 +357,14 @@ TEST_CASE("idle_ns: after which time ticks release what is idle, in each mode")
     for (void *block : p)
         hak_free(m.ctx, block);
     hak_ctx_flush(m.ctx);
-    size_t idle = stats_of(m.ctx).idle_bytes;
+    size_t retained = stats_of(m.ctx).retained_bytes;
     for (uint64_t now = 1; now < 4 * s; now += s / 4)
         hak_ctx_tick(m.ctx, now);
-    if (mode == HAK_MODE_FAST) CHECK(stats_of(m.ctx).idle_bytes == idle);
-    else CHECK(stats_of(m.ctx).idle_bytes == 0);
+    if (mode == HAK_MODE_FAST) CHECK(stats_of(m.ctx).retained_bytes == retained);
+    else CHECK(stats_of(m.ctx).retained_bytes == 0);
     for (uint64_t now = 4 * s; now < 60 * s; now += s)
         hak_ctx_tick(m.ctx, now);
-    CHECK(stats_of(m.ctx).idle_bytes == 0);
+    CHECK(stats_of(m.ctx).retained_bytes == 0);
 }
 
 TEST_CASE("minimal: nothing is kept of what is freed, by a context or by its space")
@@ -377,7 +378,7 @@ TEST_CASE("minimal: nothing is kept of what is freed, by a context or by its spa
     CHECK(m.kept(size, 64, 4) == 0);
     CHECK(m.os.counts.decommit + m.os.counts.release >= calls + 4);
     CHECK(m.held() == 0);
-    CHECK(stats_of(m.ctx).idle_bytes == 0);
+    CHECK(stats_of(m.ctx).retained_bytes == 0);
 }
 
 TEST_CASE("workload: only a traced one takes frees in the order of addresses for a sweep")
@@ -414,14 +415,14 @@ TEST_CASE("a context with a space of its own gives it its mode and tuning")
     }
     SECTION("numbers")
     {
-        t.idle_bytes = t.idle_percent = HAK_NONE;
+        t.retained_bytes = t.retained_percent = HAK_NONE;
         options.tuning = &t;
         kept = false;
     }
     TestCtx ctx(nullptr, &options);
     hak_free(ctx, hak_alloc(ctx, MiB));
     hak_ctx_flush(ctx);
-    CHECK((stats_of(ctx).idle_bytes > 0) == kept);
+    CHECK((stats_of(ctx).retained_bytes > 0) == kept);
 }
 
 TEST_CASE("the heaps of a shared context have its numbers")

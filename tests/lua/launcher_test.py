@@ -102,7 +102,7 @@ class Options(Case):
         total = {
             k: rows.pop(k)
             for k in (
-                *("live", "cached", "metadata", "committed", "released", "idle"),
+                *("live", "cached", "metadata", "committed", "released", "retained"),
                 *("peak live", "failures", "process resident"),
             )
         }

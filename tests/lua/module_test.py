@@ -25,7 +25,7 @@ FIELDS = [
     "cached_bytes",
     "released_bytes",
     "reserved_bytes",
-    "idle_bytes",
+    "retained_bytes",
     "big_bytes",
     "big_blocks",
     "soft_limit",

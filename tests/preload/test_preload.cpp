@@ -87,7 +87,7 @@ TEST_CASE("frees that are told sizes and alignments", "[shim]")
     REQUIRE(aligned_sized != nullptr);
     sized(nullptr, 0);
     aligned_sized(nullptr, 64, 0);
-    // What is not freed adds up to more than is kept warm.
+    // What is not freed adds up to more than is retained.
     size_t before = resident_kib();
     for (int i = 0; i < 300; i++)
         for (size_t n : {100u, 40000u, 3u << 20}) {

@@ -65,7 +65,7 @@ class Text(ProgramCase):
             "big_bytes": 2000,
             "cached_bytes": 1500,
             "released_bytes": 500,
-            "idle_bytes": 1 << 20,
+            "retained_bytes": 1 << 20,
             "metadata_bytes": 4096,
             "resident_bytes": 1 << 21,
             "resident_ours_bytes": 1 << 20,

@@ -59,9 +59,9 @@ Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide))
     options.tuning = below(2) ? &tuning : nullptr;
     options.os = os_.table();
     options.reserve = 4 * MiB << below(5);
-    tuning.idle_bytes = below(4) ? 0 : HAK_NONE;
-    tuning.idle_percent = below(4) ? 0 : HAK_NONE;
-    tuning.idle_ns = 1000 * 1000 * (1 + below(100));
+    tuning.retained_bytes = below(4) ? 0 : HAK_NONE;
+    tuning.retained_percent = below(4) ? 0 : HAK_NONE;
+    tuning.purge_ns = 1000 * 1000 * (1 + below(100));
     space_ = hak_space_new(&options);
     group_ = hak_quota_new(nullptr, GROUP_LIMIT);
     if (!space_ || !group_) throw std::logic_error("no space or no quota");

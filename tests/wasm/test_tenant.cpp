@@ -482,7 +482,7 @@ TEST_CASE("names", "[tenant]")
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a tick gives idle pages of contexts back", "[tenant]")
+TEST_CASE("a tick gives retained pages of contexts back", "[tenant]")
 {
     HostOptions options;
     options.decay_ns = 1000;

@@ -46,7 +46,7 @@ static int module_stats(lua_State *L)
         {"cached_bytes", s.cached_bytes},
         {"released_bytes", s.released_bytes},
         {"reserved_bytes", s.reserved_bytes},
-        {"idle_bytes", s.idle_bytes},
+        {"retained_bytes", s.retained_bytes},
         {"big_bytes", s.big_bytes},
         {"big_blocks", s.big_blocks},
         {"soft_limit", s.soft_limit},

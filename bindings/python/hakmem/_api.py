@@ -38,7 +38,7 @@ class Stats(TypedDict):
     cached_bytes: int
     released_bytes: int
     reserved_bytes: int
-    idle_bytes: int
+    retained_bytes: int
     big_bytes: int
     big_blocks: int
     soft_limit: int

@@ -8,7 +8,7 @@ SCHEMA = "hakmem-report/1"
 DOMAINS = ("raw", "mem", "obj", "arena")
 AMOUNTS = {"live_bytes": int, "live_blocks": int}
 AMOUNTS_OF_SITE = ("live_bytes", "asked_bytes", "live_blocks")
-STATS = """live_bytes big_bytes cached_bytes released_bytes idle_bytes metadata_bytes resident_bytes
+STATS = """live_bytes big_bytes cached_bytes released_bytes retained_bytes metadata_bytes resident_bytes
     resident_ours_bytes peak_bytes committed_bytes hard_limit failures"""
 # Of these stats, those that are not the context's.
 PROCESS = ("resident_bytes", "resident_ours_bytes")

@@ -72,7 +72,7 @@ static void create(void)
     pages.os = hkp_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
-    tuning.idle_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
+    tuning.retained_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
     tuning.huge_from = 64 << 20;
     pages.mode = HAK_MODE_LEAN;
     /* A table of 2 MiB and what labels add to it. */

@@ -55,7 +55,7 @@ HKP_INLINE hak_ctx *hkp_heap(void)
     return HKP_LIKELY(heap != hkp_none) ? heap : hkp_heap_find();
 }
 
-/* Memory that is idle goes back as time passes, which the heap is told here: when a block is made that is not
+/* Memory that is unused goes back as time passes, which the heap is told here: when a block is made that is not
  * at hand, and the last time was a while ago. No heap's lock is held. */
 extern _Atomic uint32_t hkp_calls HKP_HIDDEN;
 HKP_INLINE void hkp_time_passes(void)

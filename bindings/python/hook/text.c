@@ -172,7 +172,7 @@ void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out
     } parts[] = {{": live ", s->live_bytes - s->big_bytes},
                  {", large ", s->big_bytes},
                  {", cached ", s->cached_bytes - s->released_bytes},
-                 {", purgeable ", s->idle_bytes},
+                 {", purgeable ", s->retained_bytes},
                  {", metadata ", s->metadata_bytes}};
     size_t sum = 0;
     amount(out, "resident ", "", resident);

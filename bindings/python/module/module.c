@@ -68,7 +68,7 @@ static PyObject *stats(PyObject *self, PyObject *unused)
         {"peak_bytes", s.peak_bytes},         {"committed_bytes", s.committed_bytes},
         {"metadata_bytes", s.metadata_bytes}, {"cached_bytes", s.cached_bytes},
         {"released_bytes", s.released_bytes}, {"reserved_bytes", s.reserved_bytes},
-        {"idle_bytes", s.idle_bytes},         {"big_bytes", s.big_bytes},
+        {"retained_bytes", s.retained_bytes}, {"big_bytes", s.big_bytes},
         {"big_blocks", s.big_blocks},         {"soft_limit", s.soft_limit},
         {"hard_limit", s.hard_limit},         {"failures", (size_t)s.failures},
         {"os_calls", (size_t)s.os_calls},     {"resident_bytes", hkp_resident()},

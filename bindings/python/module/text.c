@@ -69,7 +69,7 @@ static bool read_stats(hkp_text *t, PyObject *numbers)
     unsigned long long failures;
     t->stats.size = sizeof t->stats;
     if (!PyArg_ParseTuple(numbers, "kkkkkkkkkkkK", &s->live_bytes, &s->big_bytes, &s->cached_bytes,
-                          &s->released_bytes, &s->idle_bytes, &s->metadata_bytes, &t->resident,
+                          &s->released_bytes, &s->retained_bytes, &s->metadata_bytes, &t->resident,
                           &t->resident_ours, &s->peak_bytes, &s->committed_bytes, &s->hard_limit, &failures))
         return false;
     s->failures = failures;

@@ -46,7 +46,7 @@ hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *given)
     host->decay_ns = o->decay_ns ? o->decay_ns : UINT64_C(1000000000);
     hak_space_options space = HAK_SPACE_OPTIONS_INIT;
     hak_tuning tuning = HAK_TUNING_INIT;
-    tuning.idle_ns = host->decay_ns;
+    tuning.purge_ns = host->decay_ns;
     space.tuning = &tuning;
     host->space = hak_space_new(&space);
     if (host->space) {

@@ -3,7 +3,7 @@
  * INTRODUCTION
  *   A *context* (hak_ctx) is one heap: a Lua state, a Python interpreter, a WebAssembly tenant has one.
  *   It owns every block that it hands out, and destroying it frees them all at once. A *space*
- *   (hak_space) supplies address space and pages to many contexts and keeps recycled pages warm. A
+ *   (hak_space) supplies address space and pages to many contexts and keeps recycled pages resident. A
  *   *label* says which part of the runtime a block belongs to; the live bytes of all labels sum to the
  *   live bytes of the context, exactly, at any time.
  *
@@ -108,7 +108,7 @@ typedef uintptr_t hak_site;
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
- * Cost: about 0.1 us in a warm space. */
+ * Cost: about 0.1 us in a space with retained pages. */
 HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
 /* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. Cost: a step
  * for each slab, run and big block, none for a small block; one call of the OS table for each big block. */
@@ -157,7 +157,7 @@ struct hak_stats {
     size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
     size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
     size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
-    size_t idle_bytes;     /* recycled pages of the space, resident, owned by no context */
+    size_t retained_bytes; /* recycled pages of the space, resident, owned by no context */
     size_t big_bytes;      /* part of live_bytes in mappings of their own */
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
@@ -201,13 +201,13 @@ HAK_API const char *hak_error_name(hak_error error);
  * what it keeps of freed blocks, that of the space what it keeps of pages. docs/guide/modes.md tells which
  * one to choose. */
 typedef enum hak_mode {
-    HAK_MODE_BALANCED, /* the default: a few blocks a size class, 16 MiB of freed big blocks, idle pages up to
-                          32 MiB or half of what is in use */
+    HAK_MODE_BALANCED, /* the default: a few blocks a size class, 16 MiB of freed big blocks, retained pages
+                          up to 32 MiB or half of what is in use */
     HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
-                          idle page to the OS at once. The baseline to compare with; many system calls */
+                          unused page to the OS at once. The baseline to compare with; many system calls */
     HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
-    HAK_MODE_LEAN /* the lowest peak: at a new peak idle pages go back for fresh ones; blocks above 4 KiB,
-                     and few big ones, are not kept; no huge pages */
+    HAK_MODE_LEAN /* the lowest peak: at a new peak each fresh page releases a retained one; blocks above 4
+                     KiB, and few big ones, are not kept; no huge pages */
 } hak_mode;
 
 /* What runs in a context, as far as the order of its frees depends on it. */
@@ -281,7 +281,7 @@ struct hak_space_options {
                                  bytes as long as there is one, but for what blocks are in already */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
-    hak_mode mode;            /* how much memory may be spent for speed: idle pages, huge pages */
+    hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
     const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
 };
 #define HAK_SPACE_OPTIONS_INIT                                                                               \
@@ -385,12 +385,12 @@ HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 /* Magazines and caches back to their slabs, empty slabs to the space. Returns the bytes uncommitted. Cost: a
  * step for each block at hand, each slab and each packed block. */
 HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
-/* Flush, then everything unused back to the OS: cached big blocks, idle pages of the space, and holes of
+/* Flush, then everything unused back to the OS: cached big blocks, retained pages of the space, and holes of
  * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
-/* The host lends time: pages of the space and big blocks that were idle for a second (hak_tuning.idle_ns) go
- * back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a clock
- * that never runs backwards; 0 = the OS table's clock. */
+/* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
+ * go back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a
+ * clock that never runs backwards; 0 = the OS table's clock. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */

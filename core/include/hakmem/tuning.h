@@ -51,7 +51,7 @@ struct hak_tuning {
     /* Bytes of freed big blocks (those with mappings of their own) that are kept. The cache holds a quarter
      * of this, or of what is live if that is more, and shrinks before the heap grows. For sizes that are
      * asked for again after they were given up it grows to 64 MiB, a quarter of what is live or big_cache,
-     * whichever is most, until a tick finds them idle for idle_ns or the space needs more than ever. Any;
+     * whichever is most, until a tick finds them unused for purge_ns or the space needs more than ever. Any;
      * HAK_NONE. 16 MiB, none, 256 MiB, 2 MiB. Row: mixed held4. */
     size_t big_cache;
     /* Most units of 16 KiB that a growing context sets aside in one step, for itself alone. 2 to 64;
@@ -63,21 +63,22 @@ struct hak_tuning {
 
     /* Spaces. */
 
-    /* Recycled pages that a space keeps resident: idle_bytes, or idle_percent of what is in use if that is
-     * more. What is above goes back to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB. Row:
-     * soak steady. */
-    size_t idle_bytes;
+    /* Recycled pages that a space keeps resident: retained_bytes, or retained_percent of what is in use if
+     * that is more. What is above goes back to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB.
+     * Row: soak steady. */
+    size_t retained_bytes;
     /* 1 to 1000; HAK_NONE. 50, none, 100, none. Row: soak steady. */
-    size_t idle_percent;
-    /* Period of hak_ctx_tick in nanoseconds: what is idle for one or two periods goes back to the OS. 1 on. 1
-     * s, 1 s, 10 s, 1 s. Row: soak steady. */
-    uint64_t idle_ns;
+    size_t retained_percent;
+    /* Period of hak_ctx_tick in nanoseconds: what is unused for one or two periods goes back to the OS. 1 on.
+     * 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
+    uint64_t purge_ns;
     /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. 1
      * on; HAK_NONE = never. 64 MiB, none, 8 MiB, none. Row: battle. */
     size_t huge_from;
-    /* 1: at a new peak, each fresh page releases an idle one; half of the idle pages that are allowed are
-     * kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4. */
-    size_t idle_yields;
+    /* 1: at a new peak, each fresh page purges a retained one; half of the retained pages that are allowed
+     * are kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4.
+     */
+    size_t retained_yields;
 };
 #define HAK_TUNING_INIT                                                                                      \
     {                                                                                                        \

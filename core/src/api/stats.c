@@ -111,7 +111,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);
     s.released_bytes = t.released;
     s.reserved_bytes = hk_get(&ctx->space->reserved_bytes);
-    s.idle_bytes = hk_get(&ctx->space->idle_units) << HK_UNIT_SHIFT;
+    s.retained_bytes = hk_get(&ctx->space->retained_units) << HK_UNIT_SHIFT;
     s.big_bytes = t.big_bytes;
     s.big_blocks = t.big_blocks;
     s.soft_limit = hk_get(&ctx->account.soft);

@@ -1,4 +1,4 @@
-/* Giving back: magazines to slabs, empty slabs to the space, holes and idle pages to the OS. */
+/* Giving back: magazines to slabs, empty slabs to the space, holes and retained pages to the OS. */
 #include "api/trim.h"
 
 #include "heap/big.h"
@@ -28,7 +28,7 @@ bool hk_give_up(hak_ctx *ctx)
     for (; other; other = other->heap->next) {
         if (other == ctx || !hk_heap_try(other)) continue;
         hk_remote_drain(other, false);
-        done += flush(other, hk_heap_idle(other));
+        done += flush(other, hk_heap_unowned(other));
         hk_heap_unlock(other);
     }
     return done > 0;
@@ -42,7 +42,7 @@ static size_t flush_shared(hak_ctx *shared)
     for (unsigned round = 0; round < 2; round++) {
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             hk_heap_lock(heap);
-            bool own = heap == mine || hk_heap_idle(heap);
+            bool own = heap == mine || hk_heap_unowned(heap);
             if (own) hk_remote_send(heap);
             done += flush(heap, own);
             hk_heap_unlock(heap);
@@ -97,7 +97,7 @@ static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
 size_t hak_ctx_trim(hak_ctx *ctx)
 {
     hak_ctx *whole = hk_whole(ctx);
-    size_t before = hk_get(&whole->space->returned_bytes);
+    size_t before = hk_get(&whole->space->purged_bytes);
     hak_ctx_flush(whole);
     hk_space_purge(whole->space);
     if (whole->heaps) {
@@ -111,13 +111,13 @@ size_t hak_ctx_trim(hak_ctx *ctx)
             release_holes(ctx, s, NULL);
         }
     }
-    return hk_get(&ctx->space->returned_bytes) - before;
+    return hk_get(&ctx->space->purged_bytes) - before;
 }
 
 /* What a thread that ended left at hand would be resident until the next one comes. */
 static bool flush_left(hak_ctx *ctx)
 {
-    if (ctx->role != HK_HEAP || !hk_heap_idle(ctx)) return false;
+    if (ctx->role != HK_HEAP || !hk_heap_unowned(ctx)) return false;
     if (!ctx->heap->flushed) flush(ctx, true);
     return ctx->heap->flushed = true;
 }
@@ -126,7 +126,7 @@ static bool flush_left(hak_ctx *ctx)
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->magazines.flush_ns;
-    if (since && now_ns >= since && now_ns - since < ctx->space->idle_ns) return;
+    if (since && now_ns >= since && now_ns - since < ctx->space->purge_ns) return;
     hk_rows_settle(ctx);
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
@@ -151,7 +151,7 @@ static void tick_shared(hak_ctx *shared, uint64_t now_ns)
         hk_remote_drain(heap, false);
         hk_transfer_tick(heap, now_ns);
         if (heap == mine) hk_borrow_anew(heap);
-        tick(heap, now_ns, heap == mine || hk_heap_idle(heap));
+        tick(heap, now_ns, heap == mine || hk_heap_unowned(heap));
         hk_heap_unlock(heap);
     }
 }

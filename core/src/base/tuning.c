@@ -15,9 +15,10 @@ _Static_assert(sizeof(hak_tuning) == FIELDS * sizeof(size_t) && sizeof(uint64_t)
 
 /* A program that counts references frees in bursts and takes the same sizes again at once: deep magazines for
  * small blocks. Its buffers of other sizes come once, or seldom. first_offset is 0 by default. */
-#define ROW(magazine, most, packed, big, ahead, populate, idle, percent, ns, huge, yields)                   \
+#define ROW(magazine, most, packed, big, ahead, populate, retained, percent, ns, huge, yields)               \
     {                                                                                                        \
-        sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, idle, percent, ns, huge, yields \
+        sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, retained, percent, ns, huge,    \
+            yields                                                                                           \
     }
 #define BALANCED(magazine, most)                                                                             \
     ROW(magazine, most, MIB(2), MIB(16), 16, 16, MIB(32), 50, MS(1000), MIB(64), NONE)
@@ -74,8 +75,8 @@ static const char *wrong(const hak_tuning *t)
     if (t->first_offset % 16 || t->first_offset > 48) return "tuning.first_offset: 0, 16, 32 or 48";
     if (!within(t->units_ahead, 2, 64)) return "tuning.units_ahead: 2 to 64, or HAK_NONE";
     if (!within(t->populate_from, 1, 254)) return "tuning.populate_from: 1 to 254, or HAK_NONE";
-    if (!within(t->idle_percent, 1, 1000)) return "tuning.idle_percent: 1 to 1000, or HAK_NONE";
-    if (!within(t->idle_yields, 1, 1)) return "tuning.idle_yields: 1, or HAK_NONE";
+    if (!within(t->retained_percent, 1, 1000)) return "tuning.retained_percent: 1 to 1000, or HAK_NONE";
+    if (!within(t->retained_yields, 1, 1)) return "tuning.retained_yields: 1, or HAK_NONE";
     return NULL;
 }
 

@@ -128,7 +128,7 @@ static void unmap(hak_ctx *ctx, hk_big *b)
 {
     hk_big_leave(ctx->space, b);
     hk_space_unmap(ctx->space, b->p, hk_big_mapped(b));
-    hk_uncharge(ctx, b->cold ? b->size : hk_big_mapped(b));
+    hk_uncharge(ctx, b->room_purged ? b->size : hk_big_mapped(b));
     record_drop(ctx, b);
 }
 
@@ -161,11 +161,11 @@ static void wish_less(hak_ctx *ctx, size_t n, size_t least)
 /* Returns bytes. */
 static size_t give_up_room(hak_ctx *ctx, hk_big *b)
 {
-    if (b->room == 0 || b->cold) return 0;
+    if (b->room == 0 || b->room_purged) return 0;
     hk_space_decommit(ctx->space, b->p + b->size, b->room);
     hk_uncharge(ctx, b->room);
     ctx->big.room -= b->room;
-    b->cold = true;
+    b->room_purged = true;
     return b->room;
 }
 
@@ -206,7 +206,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
         if (b->p) {
             b->size = size;
             b->room = 0;
-            b->cold = false;
+            b->room_purged = false;
             return b;
         }
         hk_refund(ctx, size);
@@ -217,11 +217,11 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
 
 static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
 {
-    if (!b->cold) ctx->big.room += room - b->room;
-    if (room == 0) b->cold = false;
+    if (!b->room_purged) ctx->big.room += room - b->room;
+    if (room == 0) b->room_purged = false;
     __atomic_store_n(&b->size, size, __ATOMIC_RELAXED);
     b->room = room;
-    b->idle_since = 0;
+    b->unused_since = 0;
 }
 
 /* The tightest that is up to twice as large, else the largest of those that are smaller. */
@@ -325,9 +325,9 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
     list_remove(&ctx->big.live, b);
     discount(ctx, b);
     size_t keep = cache_limit(ctx), mapped = hk_big_mapped(b);
-    if (b->cold || mapped > keep) {
-        if (!b->cold) ctx->big.room -= b->room;
-        if (!b->cold) note_missed(ctx, mapped);
+    if (b->room_purged || mapped > keep) {
+        if (!b->room_purged) ctx->big.room -= b->room;
+        if (!b->room_purged) note_missed(ctx, mapped);
         unmap(ctx, b);
         return;
     }
@@ -353,22 +353,22 @@ size_t hk_big_purge(hak_ctx *ctx)
 }
 
 /* It is noted when it is first seen. */
-static bool idle_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
+static bool unused_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
 {
-    if (b->idle_since == 0 || b->idle_since > now_ns) b->idle_since = now_ns;
-    return now_ns - b->idle_since >= ctx->space->idle_ns;
+    if (b->unused_since == 0 || b->unused_since > now_ns) b->unused_since = now_ns;
+    return now_ns - b->unused_since >= ctx->space->purge_ns;
 }
 
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     for (hk_big *b = ctx->big.cached, *next; b; b = next) {
         next = b->next;
-        if (!idle_long(ctx, b, now_ns)) continue;
+        if (!unused_long(ctx, b, now_ns)) continue;
         wish_less(ctx, b->size, 0);
         give_up(ctx, b);
     }
     for (hk_big *b = ctx->big.room ? ctx->big.live : NULL; b; b = b->next)
-        if (b->room && idle_long(ctx, b, now_ns)) give_up_room(ctx, b);
+        if (b->room && unused_long(ctx, b, now_ns)) give_up_room(ctx, b);
 }
 
 static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
@@ -383,7 +383,7 @@ static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
 /* size: within the mapping. */
 static bool take_room(hak_ctx *ctx, hk_big *b, size_t size)
 {
-    size_t more = b->cold ? size - b->size : 0;
+    size_t more = b->room_purged ? size - b->size : 0;
     if (more && !hk_reclaim_charge(ctx, more)) return false;
     if (more && hk_space_commit(ctx->space, b->p + b->size, more) != 0) {
         hk_refund(ctx, more);
@@ -423,7 +423,7 @@ static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
 
 void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
 {
-    size_t size = hk_align_up(n, HK_PAGE), charged = b->cold ? b->size : hk_big_mapped(b);
+    size_t size = hk_align_up(n, HK_PAGE), charged = b->room_purged ? b->size : hk_big_mapped(b);
     if (size > hk_big_mapped(b)) return lengthen(ctx, b, size);
     if (size >= b->size) return take_room(ctx, b, size) ? b->p : NULL;
     char *p = size > HK_RUN_MAX ? remap(ctx, b, size) : NULL;

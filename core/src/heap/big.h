@@ -1,5 +1,6 @@
 /* Big blocks: above 1 MiB, or smaller ones that grew, each in a mapping of its own. Freed ones are kept for a
- * while, by call site: a site that frees and asks again gets its block back warm, without a system call. */
+ * while, by call site: a site that frees and asks again gets its block back resident, without a system call.
+ */
 #ifndef HK_BIG_H
 #define HK_BIG_H
 
@@ -14,10 +15,10 @@ struct hk_big {
     hk_big *next, *prev; /* in ctx->bigs or ctx->cached, the newest first */
     hk_big *left, *right; /* in the space's tree by address */
     size_t asked;        /* with HAK_DEBUG_CHECK: see asked.h */
-    uint64_t idle_since; /* clock of the tick that first saw it, or its room, idle; 0 = none yet */
+    uint64_t unused_since; /* clock of the tick that first saw it, or its room, unused; 0 = none yet */
     uint8_t label;
     bool grew;          /* it was asked for smaller */
-    bool cold;          /* the room is neither charged nor resident */
+    bool room_purged;   /* the room is neither charged nor resident */
     atomic_bool cached; /* read beside the heap that it belongs to, too */
 };
 
@@ -44,12 +45,12 @@ void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 bool hk_big_fits(const hak_ctx *ctx, size_t n);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
-/* The heap grows by n bytes: what it keeps idle goes first, but for what is known to be asked for again, and
- * of that what is above big_cache when the space is about to be, or is, larger than ever (peak). */
+/* The heap grows by n bytes: what it keeps unused goes first, but for what is known to be asked for again,
+ * and of that what is above big_cache when the space is about to be, or is, larger than ever (peak). */
 void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
 /* Unmaps all cached blocks and gives up the room of others; returns bytes. */
 size_t hk_big_purge(hak_ctx *ctx);
-/* The same with what was idle for longer than the space's idle_ns. */
+/* The same with what was unused for longer than the space's purge_ns. */
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
 /* Everything, for the end of the context or of the space. */
 void hk_big_destroy(hak_ctx *ctx);

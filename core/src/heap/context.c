@@ -44,7 +44,7 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
 {
     size_t ignored;
     if (!hk_quota_charge(quota, bytes, &ignored)) return 0;
-    hk_unit_id id = hk_space_take(space, NULL, 1, HK_KIND_META, HK_WANT_WARM, false, zero);
+    hk_unit_id id = hk_space_take(space, NULL, 1, HK_KIND_META, HK_WANT_DIRTY, false, zero);
     if (id && !(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0))
         return id;
     if (id) hk_space_give(space, id, 1);

@@ -136,7 +136,7 @@ typedef struct hk_account {
     hk_counter failures;
     hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
     bool pressure;        /* a crossing of the soft limit that nobody told */
-    bool gave;            /* units went back */
+    bool shrank;          /* units went back */
 } hk_account;
 
 typedef struct hk_label_names {
@@ -178,8 +178,8 @@ typedef struct hk_sampling {
 } hk_sampling;
 
 struct hak_ctx {
-    /* Cold, a cache line. The context begins a page, as many blocks do: stores to those would hold up loads
-     * of this line, for processors tell the two apart by the offset in the page first. */
+    /* Seldom read: a cache line. The context begins a page, as many blocks do: stores to those would hold up
+     * loads of this line, for processors tell the two apart by the offset in the page first. */
     hk_host host;
     hk_meta meta;
 
@@ -311,7 +311,7 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
 HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
-    return hk_units_take_as(ctx, units, kind, HK_WANT_WARM, zero);
+    return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
 }
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
 /* Clears the bitmap of a slab that goes back. */

@@ -15,12 +15,12 @@ bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
 /* Whether the space has not so many units that are resident. */
 static bool fresh_needed(const hak_ctx *ctx, size_t units)
 {
-    return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->idle_units) < units;
+    return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->retained_units) < units;
 }
 
 static void before_fresh_pages(hak_ctx *ctx, size_t units, unsigned kind, hk_want want)
 {
-    bool heap = HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_WARM;
+    bool heap = HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_DIRTY;
     if (heap && fresh_needed(ctx, units)) ctx->member->recall(ctx);
     if (ctx->magazines.larger_kept && fresh_needed(ctx, units))
         hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);

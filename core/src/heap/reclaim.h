@@ -4,7 +4,7 @@
  *   before fresh pages    the transfer caches of other heaps, then the magazines of larger blocks: what lies
  *                         there is resident, and fresh pages beside it would raise the peak
  *   for fresh pages       cached big blocks, as many bytes as the pages have: at a new peak each fresh page
- *                         releases an idle one
+ *                         purges a retained one
  *   a charge is refused   all cached big blocks, and the room of live ones
  *   an allocation fails   everything that is not a live block, see hk_reclaim_empty(); of all heaps of a
  * shared context, see api/trim.c */

@@ -106,8 +106,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     bool zero;
     /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
      * A young context takes what others left, though. */
-    bool once = bin->heat == 0 && ctx->account.gave && !hk_slab_returns(ctx, bin->kind);
-    hk_want want = once ? HK_WANT_COLD : HK_WANT_WARM;
+    bool once = bin->heat == 0 && ctx->account.shrank && !hk_slab_returns(ctx, bin->kind);
+    hk_want want = once ? HK_WANT_CLEAN : HK_WANT_DIRTY;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
     if (!s) return false;
     s->fresh = 0;

@@ -98,7 +98,7 @@ static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
     hk_unit_id id = r->first + w * 64 + bit;
     hk_space_use(ctx->space, ctx->extent, id, entry & HK_KIND_MASK);
     hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
-    *zero = r->cold;
+    *zero = r->clean;
     return id;
 }
 
@@ -140,10 +140,10 @@ static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
 {
     hak_space *space = ctx->space;
-    hk_unit_id id = units == 1 && want == HK_WANT_WARM ? take_aside(ctx, ctx->key | kind, zero) : 0;
+    hk_unit_id id = units == 1 && want == HK_WANT_DIRTY ? take_aside(ctx, ctx->key | kind, zero) : 0;
     if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
     /* What is set aside and resident may be part of a row that is wanted. */
-    if (units > 1 && !ctx->owned.aside.cold) hk_space_take_back(space, &ctx->owned.aside);
+    if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
     if (!id)
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
                            hk_space_wants_huge(space, hk_get(&ctx->account.committed)), zero);
@@ -198,7 +198,7 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     hk_sub(&ctx->account.released, holes);
     s->released = 0;
     hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
-    ctx->account.gave = true;
+    ctx->account.shrank = true;
     hk_space_give_slab(ctx->space, s, holes);
 }
 

@@ -16,7 +16,7 @@ enum {
 static void note_stolen(hak_ctx *from)
 {
     hk_heap *h = from->heap;
-    h->stolen_from = h->gave = true;
+    h->stolen_from = h->lost_slabs = true;
     if (!h->away) h->away = 1;
 }
 
@@ -61,7 +61,7 @@ static bool died(const hak_ctx *heap, unsigned *looks)
 {
     const hak_os *os = &heap->space->os;
     uint64_t id = heap->heap->thread_id;
-    if (hk_heap_idle(heap) || !id || !os->thread_alive || *looks == 0) return false;
+    if (hk_heap_unowned(heap) || !id || !os->thread_alive || *looks == 0) return false;
     --*looks;
     return !os->thread_alive(os->user, id);
 }
@@ -181,7 +181,7 @@ void hk_heap_strays(hak_ctx *heap)
 static bool away(const hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
-    if (hk_heap_idle(heap)) return true;
+    if (hk_heap_unowned(heap)) return true;
     if (h->away <= hk_get(&heap->live_bytes) / 32 + (32 << 10)) return false;
     uint64_t now = heap->space->os.clock(heap->space->os.user);
     if (!h->away_ns) h->away_ns = now;

@@ -213,7 +213,7 @@ static bool own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread)
 
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap)
 {
-    if (hk_heap_idle(heap)) return;
+    if (hk_heap_unowned(heap)) return;
     hk_slot *slot = find(shared->heaps, hk_thread_of(heap));
     if (slot) atomic_store_explicit(slot, shared, memory_order_release);
     of(heap)->left_by = hk_thread_of(heap);
@@ -255,7 +255,7 @@ static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
     unsigned looks = 0;
     for (hak_ctx *heap = hk_heaps_first(shared); heap && (!found || looks < LOOKS); heap = of(heap)->next) {
         looks++;
-        if (!hk_heap_idle(heap)) continue;
+        if (!hk_heap_unowned(heap)) continue;
         if (of(heap)->left_by == thread) return heap;
         if (!found) found = heap;
     }
@@ -390,7 +390,7 @@ void hk_shared_peak_reset(hak_ctx *shared)
     const hak_ctx *mine = hk_heap_find(shared);
     for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);
-        if (heap == mine || hk_heap_idle(heap)) {
+        if (heap == mine || hk_heap_unowned(heap)) {
             hk_remote_send(heap);
             hk_heap_flush(heap);
         }

@@ -41,7 +41,7 @@ struct hk_heap {
     size_t away;                       /* bytes that others brought home since its thread was here */
     uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
     uint8_t patience; /* how often slabs were taken from it and its thread came back */
-    bool gave;        /* slabs of it went over to another heap */
+    bool lost_slabs;  /* slabs of it went over to another heap */
     bool stolen_from;      /* its magazines may hold blocks of such slabs */
     bool flushed;     /* by a tick, since its thread ended */
     hak_ctx *sent_to; /* the last one that blocks went to */
@@ -197,7 +197,7 @@ HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
 /* The calling thread's heap if it has one. */
 hak_ctx *hk_heap_find(hak_ctx *shared);
 /* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
-HK_INLINE bool hk_heap_idle(const hak_ctx *heap)
+HK_INLINE bool hk_heap_unowned(const hak_ctx *heap)
 {
     return hk_thread_of(heap) == 0;
 }

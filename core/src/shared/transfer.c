@@ -37,7 +37,7 @@ bool hk_transfer_put(hak_ctx *heap, hk_batch *b)
     if (b->kind >= HK_TRANSFER_CLASSES || heap->heap->stolen_from || !heap->magazines.cap ||
         hk_slab_returns(heap, b->kind))
         return false;
-    if (HK_UNLIKELY(heap->heap->gave) && !all_here(heap, b)) return false;
+    if (HK_UNLIKELY(heap->heap->lost_slabs) && !all_here(heap, b)) return false;
     hk_transfer *t = transfer_of(heap);
     if (!t) return false;
     hk_transfer_class *kept = &t->classes[b->kind];
@@ -138,7 +138,7 @@ bool hk_transfer_has(const hak_ctx *heap, unsigned sc)
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns)
 {
     hk_transfer *t = seen(heap);
-    if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < heap->space->idle_ns)) return;
+    if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < heap->space->purge_ns)) return;
     if (t->since_ns) hk_transfer_flush(heap);
     t->since_ns = now_ns;
 }

@@ -43,30 +43,30 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* With the lock held, after fresh units were taken: above what was in use before they take the place of idle
- * ones, below it they would be idle ones if these had been kept. */
-static void yield_idle(hak_space *s, size_t fresh)
+/* With the lock held, after fresh units were taken: above what was in use before they take the place of
+ * retained ones, below it they would be retained ones if these had been kept. */
+static void yield_retained(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
     if (used > s->used_high) {
-        hk_idle_shrink(s, hk_min(fresh << HK_UNIT_SHIFT, used - s->used_high));
+        hk_purge_bytes(s, hk_min(fresh << HK_UNIT_SHIFT, used - s->used_high));
         s->used_high = used;
     } else {
-        size_t again = hk_min(fresh, s->given);
-        s->given -= again;
-        s->wanted += again;
+        size_t again = hk_min(fresh, s->limit_purged);
+        s->limit_purged -= again;
+        s->limit_missed += again;
     }
 }
 
-static void count_taken(hak_space *s, unsigned n, unsigned warm)
+static void count_taken(hak_space *s, unsigned n, unsigned dirty)
 {
-    size_t idle = hk_get(&s->idle_units) - warm;
-    hk_set(&s->idle_units, idle);
-    if (idle < s->idle_low) s->idle_low = (uint32_t)idle;
+    size_t retained = hk_get(&s->retained_units) - dirty;
+    hk_set(&s->retained_units, retained);
+    if (retained < s->retained_low) s->retained_low = (uint32_t)retained;
     hk_add(&s->used_units, n);
-    s->cold += n - warm;
-    if (s->idle_yields) yield_idle(s, n - warm);
-    if (n != warm) hk_note_resident(s);
+    s->cleaned += n - dirty;
+    if (s->retained_yields) yield_retained(s, n - dirty);
+    if (n != dirty) hk_note_resident(s);
 }
 
 static void take_bitmap(hk_extent *e, size_t unit, unsigned kind)
@@ -82,18 +82,18 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     size_t unit = c * HK_CHUNK_UNITS + bit;
     hk_mask m = hk_mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
-    unsigned warm = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
-    if (warm < n && e->owned &&
+    unsigned resident = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
+    if (resident < n && e->owned &&
         hk_call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
         return 0;
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] &= ~m.w[i];
         chunk->dirty[i] |= m.w[i];
     }
-    count_taken(s, n, warm);
+    count_taken(s, n, resident);
     if ((entry & HK_KIND_MASK) < HK_SMALL_CLASSES) take_bitmap(e, unit, entry & HK_KIND_MASK);
     set_map(e, unit, n, entry);
-    *zero = warm == 0;
+    *zero = resident == 0;
     return e->first + (uint32_t)unit;
 }
 
@@ -105,7 +105,7 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
         hk_chunk *chunk = hk_extent_chunk(e, c);
         if (chunk->longest < n) continue;
         uint64_t w[2] = {chunk->free[0], chunk->free[1]};
-        uint64_t flip = want == HK_WANT_COLD ? ~UINT64_C(0) : 0;
+        uint64_t flip = want == HK_WANT_CLEAN ? ~UINT64_C(0) : 0;
         if (want != HK_WANT_ANY) {
             w[0] &= chunk->dirty[0] ^ flip;
             w[1] &= chunk->dirty[1] ^ flip;
@@ -134,9 +134,9 @@ static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t
                              bool huge, bool *zero)
 {
     enum { LOOKS = 4 };
-    size_t looked[LOOKS], looks = 0, warm = SIZE_MAX, shared = SIZE_MAX;
-    bool idle = want != HK_WANT_COLD && hk_get(&s->idle_units) > 0;
-    for (size_t c = 0; c < e->chunks_used && looks < LOOKS && (idle || shared == SIZE_MAX); c++) {
+    size_t looked[LOOKS], looks = 0, dirty = SIZE_MAX, shared = SIZE_MAX;
+    bool retained = want != HK_WANT_CLEAN && hk_get(&s->retained_units) > 0;
+    for (size_t c = 0; c < e->chunks_used && looks < LOOKS && (retained || shared == SIZE_MAX); c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
         if (chunk->longest == 0) continue;
         if (!(chunk->free[0] | chunk->free[1])) {
@@ -151,12 +151,12 @@ static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t
         uint64_t near[2] = {chunk->free[0] & ~chunk->dirty[0] & m.w[0],
                             chunk->free[1] & ~chunk->dirty[1] & m.w[1]};
         size_t first = c * HK_CHUNK_UNITS;
-        if (idle && (both[0] | both[1]))
+        if (retained && (both[0] | both[1]))
             return claim_paged(s, e, area, first + hk_mask_row(both, 1), entry, zero);
-        if (warm == SIZE_MAX && (some[0] | some[1])) warm = first + hk_mask_row(some, 1);
+        if (dirty == SIZE_MAX && (some[0] | some[1])) dirty = first + hk_mask_row(some, 1);
         if (shared == SIZE_MAX && (near[0] | near[1])) shared = first + hk_mask_row(near, 1);
     }
-    size_t unit = shared != SIZE_MAX ? shared : idle ? warm : SIZE_MAX;
+    size_t unit = shared != SIZE_MAX ? shared : retained ? dirty : SIZE_MAX;
     for (size_t i = 0; i < looks && unit == SIZE_MAX; i++) {
         unsigned row = hk_chunk_page_unused(hk_extent_chunk(e, looked[i]), area);
         if (row < HK_CHUNK_UNITS) unit = looked[i] * HK_CHUNK_UNITS + row;
@@ -194,7 +194,7 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
     unsigned n = (unsigned)units;
     hk_unit_id id = 0;
     hk_lock_take(&s->lock);
-    if (want == HK_WANT_COLD || (want == HK_WANT_WARM && hk_get(&s->idle_units) >= n))
+    if (want == HK_WANT_CLEAN || (want == HK_WANT_DIRTY && hk_get(&s->retained_units) >= n))
         id = take_any(s, near, n, entry, want, huge, zero);
     if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, huge, zero);
     if (!id) {
@@ -223,8 +223,7 @@ bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uin
 void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_t holes)
 {
     set_map(e, unit, units, 0);
-    if (holes)
-        hk_idle_decommit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
+    if (holes) hk_purge(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
     hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
@@ -236,7 +235,7 @@ void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_
             if (holes) chunk->dirty[i] &= ~m.w[i];
         }
         chunk->longest = HK_CHUNK_UNITS;
-        if (!holes) hk_add(&s->idle_units, n);
+        if (!holes) hk_add(&s->retained_units, n);
         unit += n;
         units -= n;
     }
@@ -255,7 +254,7 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units)
     hk_extent *e = hk_extent_of_id(s, id);
     hk_lock_take(&s->lock);
     hk_chunks_give(s, e, id - e->first, units, 0);
-    hk_idle_keep(s);
+    hk_purge_to_limit(s);
     hk_lock_drop(&s->lock);
 }
 
@@ -263,7 +262,7 @@ void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes)
 {
     hk_lock_take(&s->lock);
     give_slab(s, slab, holes);
-    hk_idle_keep(s);
+    hk_purge_to_limit(s);
     hk_lock_drop(&s->lock);
 }
 
@@ -282,17 +281,17 @@ void hk_space_give_all(hak_space *s, hk_unit_id all)
     }
     for (size_t left = 1; left;) {
         hk_lock_take(&s->lock);
-        left = hk_idle_batch(s, hk_idle_excess(s));
+        left = hk_purge_batch(s, hk_purge_due(s));
         hk_lock_drop(&s->lock);
     }
 }
 
-/* With the lock held. cold: units that are not resident, from the first chunk that has any. */
-static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool cold, hk_aside *r)
+/* With the lock held. clean: units that are not resident, from the first chunk that has any. */
+static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool clean, hk_aside *r)
 {
     for (size_t c = 0; c < e->chunks_used; c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
-        uint64_t flip = cold ? ~UINT64_C(0) : 0;
+        uint64_t flip = clean ? ~UINT64_C(0) : 0;
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
         if (!(w[0] | w[1])) continue;
@@ -305,9 +304,9 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool cold, h
             r->units[i] = m.w[i];
         }
         r->first = e->first + (uint32_t)(c * HK_CHUNK_UNITS);
-        r->cold = cold;
+        r->clean = clean;
         unsigned n = hk_mask_count(m.w);
-        count_taken(s, n, cold ? 0 : n);
+        count_taken(s, n, clean ? 0 : n);
         return true;
     }
     return false;
@@ -316,7 +315,7 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool cold, h
 void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *r)
 {
     hk_lock_take(&s->lock);
-    bool done = hk_get(&s->idle_units) > 0 && set_aside_in(s, near, want, false, r);
+    bool done = hk_get(&s->retained_units) > 0 && set_aside_in(s, near, want, false, r);
     /* What has to be committed is committed when it is used. */
     if (!done && !(s->os.commit && near->owned)) set_aside_in(s, near, want, true, r);
     hk_lock_drop(&s->lock);
@@ -339,12 +338,12 @@ void hk_space_take_back(hak_space *s, hk_aside *r)
     unsigned n = hk_mask_count(r->units);
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] |= r->units[i];
-        if (r->cold) chunk->dirty[i] &= ~r->units[i];
+        if (r->clean) chunk->dirty[i] &= ~r->units[i];
         r->units[i] = 0;
     }
     chunk->longest = HK_CHUNK_UNITS;
     hk_sub(&s->used_units, n);
-    if (!r->cold) hk_add(&s->idle_units, n);
-    hk_idle_keep(s);
+    if (!r->clean) hk_add(&s->retained_units, n);
+    hk_purge_to_limit(s);
     hk_lock_drop(&s->lock);
 }

@@ -33,7 +33,7 @@ int hk_space_commit(hak_space *s, void *p, size_t n)
 void hk_space_decommit(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_idle_decommit(s, p, n, 0);
+    hk_purge(s, p, n, 0);
     hk_lock_drop(&s->lock);
 }
 
@@ -60,13 +60,13 @@ void hk_note_resident(hak_space *s)
     hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
 }
 
-/* With the lock held. Fresh pages take the place of idle ones. */
+/* With the lock held. Fresh pages take the place of retained ones. */
 static void count_mapped(hak_space *s, size_t n, size_t less)
 {
     hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
     hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
-    if (less > n) hk_add(&s->returned_bytes, less - n);
-    else hk_idle_shrink(s, n - less);
+    if (less > n) hk_add(&s->purged_bytes, less - n);
+    else hk_purge_bytes(s, n - less);
     hk_note_resident(s);
 }
 

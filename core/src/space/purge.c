@@ -4,10 +4,10 @@
 #include "space/bitmap.h"
 #include "space/extent.h"
 
-void hk_idle_decommit(hak_space *s, void *p, size_t n, size_t counted)
+void hk_purge(hak_space *s, void *p, size_t n, size_t counted)
 {
     hk_add(&s->os_calls, 1);
-    hk_add(&s->returned_bytes, n - counted);
+    hk_add(&s->purged_bytes, n - counted);
     s->os.decommit(s->os.user, p, n);
 }
 
@@ -28,35 +28,36 @@ static unsigned add_unused(const hk_chunk *chunk, unsigned *from, unsigned n)
     return end - first - n;
 }
 
-/* Decommits the idle units of a chunk, the highest first, at most `most`, but all of a huge page, which is
- * not split; returns how many. */
+/* Decommits the retained units of a chunk, the highest first, at most `most`, but all of a huge page, which
+ * is not split; returns how many. */
 static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
 {
     hk_chunk *chunk = hk_extent_chunk(e, c);
     unsigned done = 0;
     if (chunk->huge) most = HK_CHUNK_UNITS;
     while (done < most) {
-        uint64_t idle[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
-        if (!(idle[0] | idle[1])) break;
-        unsigned last =
-            idle[1] ? 127u - (unsigned)__builtin_clzll(idle[1]) : 63u - (unsigned)__builtin_clzll(idle[0]);
+        uint64_t retained[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+        if (!(retained[0] | retained[1])) break;
+        unsigned last = retained[1] ? 127u - (unsigned)__builtin_clzll(retained[1])
+                                    : 63u - (unsigned)__builtin_clzll(retained[0]);
         unsigned from = last;
-        while (from > 0 && last - from + 1 < most - done && (idle[(from - 1) / 64] >> ((from - 1) % 64) & 1))
+        while (from > 0 && last - from + 1 < most - done &&
+               (retained[(from - 1) / 64] >> ((from - 1) % 64) & 1))
             from--;
         unsigned n = last - from + 1;
         hk_mask m = hk_mask_of(from, n);
         chunk->dirty[0] &= ~m.w[0];
         chunk->dirty[1] &= ~m.w[1];
         unsigned more = chunk->huge ? add_unused(chunk, &from, n) : 0;
-        hk_idle_decommit(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
-                         (size_t)(n + more) << HK_UNIT_SHIFT, (size_t)more << HK_UNIT_SHIFT);
+        hk_purge(s, (void *)(e->base + ((c * HK_CHUNK_UNITS + from) << HK_UNIT_SHIFT)),
+                 (size_t)(n + more) << HK_UNIT_SHIFT, (size_t)more << HK_UNIT_SHIFT);
         done += n;
     }
     return done;
 }
 
-/* How many chunks below the c-th are idle to their last unit, at most n. */
-static size_t idle_chunks(const hk_extent *e, size_t c, size_t n)
+/* How many chunks below the c-th are retained as a whole, at most n. */
+static size_t retained_chunks(const hk_extent *e, size_t c, size_t n)
 {
     size_t i = 0;
     for (; i < hk_min(c, n); i++) {
@@ -66,16 +67,16 @@ static size_t idle_chunks(const hk_extent *e, size_t c, size_t n)
     return i;
 }
 
-/* n chunks that are idle to their last unit; returns how many units. */
+/* n chunks all of whose units are retained; returns how many units. */
 static size_t purge_chunks(hak_space *s, const hk_extent *e, size_t c, size_t n)
 {
-    hk_idle_decommit(s, (void *)(e->base + c * HK_CHUNK), n * HK_CHUNK, 0);
+    hk_purge(s, (void *)(e->base + c * HK_CHUNK), n * HK_CHUNK, 0);
     for (size_t i = c; i < c + n; i++)
         hk_extent_chunk(e, i)->dirty[0] = hk_extent_chunk(e, i)->dirty[1] = 0;
     return n * HK_CHUNK_UNITS;
 }
 
-/* Gives idle units back until `keep` are left or `most` went; returns how many. The caller's buffer stays
+/* Gives retained units back until `keep` are left or `most` went; returns how many. The caller's buffer stays
  * resident. split = false: it ends where a chunk would be split, unless it is the first. */
 static size_t purge_to(hak_space *s, size_t keep, size_t most, bool split)
 {
@@ -83,80 +84,84 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most, bool split)
     for (uint32_t i = s->extents; i > 0; i--) {
         hk_extent *e = hk_extent_number(s, i - 1);
         for (size_t c = e->owned ? e->chunks_used : 0; c > 0;) {
-            size_t idle = hk_get(&s->idle_units);
-            if (idle <= keep || done >= most) return done;
-            size_t want = hk_min(idle - keep, most - done), whole = idle_chunks(e, c, want / HK_CHUNK_UNITS);
-            if (!whole && done && !split && idle_chunks(e, c, 1)) return done;
+            size_t retained = hk_get(&s->retained_units);
+            if (retained <= keep || done >= most) return done;
+            size_t want = hk_min(retained - keep, most - done),
+                   whole = retained_chunks(e, c, want / HK_CHUNK_UNITS);
+            if (!whole && done && !split && retained_chunks(e, c, 1)) return done;
             size_t n = whole ? purge_chunks(s, e, c - whole, whole) : purge_chunk(s, e, c - 1, want);
             c -= hk_max(whole, 1);
-            hk_set(&s->idle_units, idle - n);
-            s->idle_low = (uint32_t)hk_min(s->idle_low, idle - n);
+            hk_set(&s->retained_units, retained - n);
+            s->retained_low = (uint32_t)hk_min(s->retained_low, retained - n);
             done += n;
         }
     }
     return done;
 }
 
-void hk_idle_shrink(hak_space *s, size_t n)
+void hk_purge_bytes(hak_space *s, size_t n)
 {
-    size_t idle = hk_get(&s->idle_units), units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, idle);
+    size_t retained = hk_get(&s->retained_units),
+           units = hk_min((n + HK_UNIT - 1) >> HK_UNIT_SHIFT, retained);
     if (units == 0) return;
-    purge_to(s, idle - units, units, true);
+    purge_to(s, retained - units, units, true);
 }
 
-size_t hk_idle_batch(hak_space *s, size_t n)
+size_t hk_purge_batch(hak_space *s, size_t n)
 {
     enum { BATCH = 1024 }; /* units: 16 MiB, which take a millisecond or less */
-    size_t idle = hk_get(&s->idle_units), most = hk_min(hk_min(n, idle), BATCH);
-    bool last = hk_min(n, idle) == most;
-    size_t done = purge_to(s, idle - most, most, last);
+    size_t retained = hk_get(&s->retained_units), most = hk_min(hk_min(n, retained), BATCH);
+    bool last = hk_min(n, retained) == most;
+    size_t done = purge_to(s, retained - most, most, last);
     return last || !done ? 0 : n - done; /* none: they are in the caller's buffer */
 }
 
-/* A heap that breathes keeps a share of its size warm; below idle_bytes a share alone would thrash. */
+/* A heap that breathes keeps a share of its size dirty; below retained_bytes a share alone would thrash. */
 static size_t limit(const hak_space *s)
 {
-    size_t share = hk_get(&s->used_units) * s->idle_percent / 100;
-    size_t keep = hk_max(s->idle_bytes >> HK_UNIT_SHIFT, share);
-    /* Where idle units yield, half of them is kept at first, and what was wanted again. */
-    return s->idle_yields ? hk_min(keep, keep / 2 + s->wanted) : keep;
+    size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
+    size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
+    /* Where retained units yield, half of them is kept at first, and what was wanted again. */
+    return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep;
 }
 
-size_t hk_idle_excess(const hak_space *s)
+size_t hk_purge_due(const hak_space *s)
 {
-    size_t idle = hk_get(&s->idle_units), keep = limit(s);
-    return idle > keep ? idle - keep : 0;
+    size_t retained = hk_get(&s->retained_units), keep = limit(s);
+    return retained > keep ? retained - keep : 0;
 }
 
-void hk_idle_keep(hak_space *s)
+void hk_purge_to_limit(hak_space *s)
 {
     size_t keep = limit(s);
-    if (HK_UNLIKELY(hk_get(&s->idle_units) > keep)) s->given += purge_to(s, keep - keep / 4, SIZE_MAX, true);
+    if (HK_UNLIKELY(hk_get(&s->retained_units) > keep))
+        s->limit_purged += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
-/* Low-water marks: a unit that nobody wanted in a whole period of idle_ns goes back. What was given back
- * and then wanted again after all was given back too soon: idle units must last twice as many periods from
- * then on, so that a steady load soon makes no call of the OS. */
+/* Low-water marks: a unit that nobody wanted in a whole period of purge_ns goes back. What was given back
+ * and then wanted again after all was given back too soon: a unit must be unused for twice as many periods
+ * from then on, so that a steady load soon makes no call of the OS. */
 void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
     enum { PATIENCE_MOST = 64 };
     hk_lock_take(&s->lock);
-    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->idle_ns;
-    if (over && s->excess == 0) {
-        if (s->purged)
-            s->patience = (uint8_t)(s->cold ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
-        s->quiet = (uint8_t)(s->idle_low ? s->quiet + 1 : 0);
-        s->purged = s->quiet > s->patience;
-        if (s->purged) {
-            s->excess = s->idle_low;
+    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->purge_ns;
+    if (over && s->due == 0) {
+        if (s->purged_last)
+            s->patience =
+                (uint8_t)(s->cleaned ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+        s->quiet = (uint8_t)(s->retained_low ? s->quiet + 1 : 0);
+        s->purged_last = s->quiet > s->patience;
+        if (s->purged_last) {
+            s->due = s->retained_low;
             s->quiet = 0;
         }
     }
-    if (s->excess) s->excess = (uint32_t)hk_idle_batch(s, s->excess);
+    if (s->due) s->due = (uint32_t)hk_purge_batch(s, s->due);
     if (first || over) {
         s->tick_ns = now_ns;
-        s->cold = 0;
-        s->idle_low = (uint32_t)hk_get(&s->idle_units);
+        s->cleaned = 0;
+        s->retained_low = (uint32_t)hk_get(&s->retained_units);
     }
     hk_lock_drop(&s->lock);
 }
@@ -164,7 +169,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
 void hk_space_shrink(hak_space *s, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_idle_shrink(s, n);
+    hk_purge_bytes(s, n);
     hk_lock_drop(&s->lock);
 }
 
@@ -172,7 +177,7 @@ void hk_space_shrink(hak_space *s, size_t n)
 static void give_records(hak_space *s, const void *from, const void *to)
 {
     uintptr_t first = hk_align_up((uintptr_t)from, HK_PAGE), last = (uintptr_t)to & ~(HK_PAGE - 1);
-    if (first < last) hk_idle_decommit(s, (void *)first, last - first, 0);
+    if (first < last) hk_purge(s, (void *)first, last - first, 0);
 }
 
 static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)

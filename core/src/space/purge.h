@@ -6,15 +6,15 @@
 #include "space/space.h"
 
 /* Gives n bytes at p back, of which `counted` were counted as given back before, or never were resident. */
-void hk_idle_decommit(hak_space *s, void *p, size_t n, size_t counted);
-/* Idle units of n bytes, or what there is. */
-void hk_idle_shrink(hak_space *s, size_t n);
-/* A batch of n idle units, so that others need not wait long for the lock. Only the last one splits a chunk
- * that is idle as a whole. Returns how many of the n are left. */
-size_t hk_idle_batch(hak_space *s, size_t n);
-/* Units above the limit of idle bytes. */
-size_t hk_idle_excess(const hak_space *s);
+void hk_purge(hak_space *s, void *p, size_t n, size_t counted);
+/* Retained units of n bytes, or what there is. */
+void hk_purge_bytes(hak_space *s, size_t n);
+/* A batch of n retained units, so that others need not wait long for the lock. Only the last one splits a
+ * chunk that is retained as a whole. Returns how many of the n are left. */
+size_t hk_purge_batch(hak_space *s, size_t n);
+/* Units above the limit of retained bytes. */
+size_t hk_purge_due(const hak_space *s);
 /* Gives them back, and as many more that the next ones do not call for it again. */
-void hk_idle_keep(hak_space *s);
+void hk_purge_to_limit(hak_space *s);
 
 #endif

@@ -102,11 +102,11 @@ hak_space *hak_space_new(const hak_space_options *given)
     if (read_options(&options, &boot.os, &tuning, given)) return NULL;
     boot.below = addresses_below(o);
     boot.reserve = o->reserve ? o->reserve : (size_t)64 << 30;
-    boot.idle_bytes = hk_or_none(o->tuning->idle_bytes);
-    boot.idle_percent = hk_or_none(o->tuning->idle_percent);
-    boot.idle_ns = o->tuning->idle_ns;
+    boot.retained_bytes = hk_or_none(o->tuning->retained_bytes);
+    boot.retained_percent = hk_or_none(o->tuning->retained_percent);
+    boot.purge_ns = o->tuning->purge_ns;
     boot.huge_from = o->tuning->huge_from;
-    boot.idle_yields = o->tuning->idle_yields == 1;
+    boot.retained_yields = o->tuning->retained_yields == 1;
     boot.buffer_only = o->buffer_only;
     size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);

@@ -35,7 +35,7 @@ typedef struct hk_slab {
 } hk_slab;
 
 typedef struct hk_chunk {
-    uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as idle */
+    uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as retained */
     /* By label area, but that of runs: a bit for each row of units whose label bytes share a page in use. */
     uint32_t label_pages[HK_PAGED_AREAS];
     uint8_t longest;    /* at most so many free units in a row */
@@ -67,7 +67,7 @@ typedef struct hk_extent {
 typedef struct hk_aside {
     uint64_t units[2]; /* of the chunk that begins with `first` */
     hk_unit_id first;
-    bool cold;    /* never used, or decommitted */
+    bool clean;   /* never used, or decommitted */
     uint8_t most; /* units that are set aside at once, at most; the context's */
 } hk_aside;
 
@@ -83,21 +83,22 @@ struct hak_space {
     hak_os os;
     size_t reserve;
     uintptr_t below;
-    size_t idle_bytes, idle_percent, huge_from; /* HAK_NONE of the last: never */
-    uint64_t idle_ns;
-    bool buffer_only, idle_yields;
+    size_t retained_bytes, retained_percent, huge_from; /* HAK_NONE of the last: never */
+    uint64_t purge_ns;
+    bool buffer_only, retained_yields;
     hk_unit_id next_id;
-    hk_counter reserved_bytes, used_units, idle_units, os_calls;
-    hk_counter returned_bytes; /* given back to the OS so far */
+    hk_counter reserved_bytes, used_units, retained_units, os_calls;
+    hk_counter purged_bytes;   /* given back to the OS so far */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
-    size_t used_high;          /* most that it was without idle units, where these yield */
-    size_t given, wanted;      /* units that went for the limit of idle ones; of these, wanted again */
-    uint32_t idle_low;         /* least idle_units in this period of ticks */
-    uint32_t cold;             /* units committed in this period */
-    uint32_t excess;           /* units that ticks have still to give back */
-    uint8_t patience, quiet;   /* periods that units must be idle; that they were so far */
-    bool purged;               /* the last period ended with giving back */
+    size_t used_high;          /* most that it was without retained units, where these yield */
+    size_t limit_purged,
+        limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
+    uint32_t retained_low;   /* least retained_units in this period of ticks */
+    uint32_t cleaned;        /* X */
+    uint32_t due;            /* units that ticks have still to purge */
+    uint8_t patience, quiet; /* periods that units must be unused for; that they were so far */
+    bool purged_last;        /* the last period ended with a purge */
     uint64_t tick_ns;
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
@@ -201,11 +202,12 @@ HK_INLINE uint64_t *hk_slab_bits(const hk_extent *e, const hk_slab *slab)
 /* Bytes that are resident, or will be when those who took them use them. */
 HK_INLINE size_t hk_space_resident(const hak_space *s)
 {
-    return ((hk_get(&s->used_units) + hk_get(&s->idle_units)) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
+    return ((hk_get(&s->used_units) + hk_get(&s->retained_units)) << HK_UNIT_SHIFT) +
+           hk_get(&s->mapped_bytes);
 }
 
 /* Whether n more bytes would be a new peak. What is kept for later should not add to it: takers give up what
- * they can first, and the space gives back idle units for fresh ones. */
+ * they can first, and the space purges retained units for fresh ones. */
 HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
 {
     return hk_space_resident(s) + n > hk_get(&s->high);
@@ -221,8 +223,8 @@ void hk_space_decommit(hak_space *s, void *p, size_t n);
 /* Whether new memory of a context with so much committed should be huge pages; advises them. */
 bool hk_space_wants_huge(const hak_space *s, size_t committed);
 void hk_space_huge(hak_space *s, void *p, size_t n);
-/* HK_WANT_WARM: units that are resident rather than others; HK_WANT_COLD: rather ones that are not. */
-typedef enum hk_want { HK_WANT_ANY, HK_WANT_WARM, HK_WANT_COLD } hk_want;
+/* HK_WANT_DIRTY: units that are resident rather than others; HK_WANT_CLEAN: rather ones that are not. */
+typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;
 
 /* `units` (1 to 128) units in a row, committed; 0 = none. `near` is an extent to prefer, or
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`; the record of a slab says
@@ -239,7 +241,7 @@ HK_INLINE bool hk_aside_empty(const hk_aside *r)
     return !(r->units[0] | r->units[1]);
 }
 
-/* Fills an empty one with up to `want` units, warm ones first; leaves it empty where there are none. */
+/* Fills an empty one with up to `want` units, dirty ones first; leaves it empty where there are none. */
 void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *r);
 /* Such a unit becomes one of this kind: its record says where its bitmap is. */
 void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
@@ -261,11 +263,11 @@ void hk_space_labels_begin(hak_space *s);
 void hk_space_labels_end(hak_space *s);
 /* Room for the label bytes of units of this kind, from this one on: committed, by chunk, or set aside. */
 int hk_space_labels(hak_space *s, hk_unit_id id, unsigned kind, size_t units);
-/* Decommits all idle units, and the records of chunks at the end that are not used. */
+/* Purges all retained units, and the records of chunks at the end that are not used. */
 void hk_space_purge(hak_space *s);
-/* Decommits idle units of n bytes, or what there is. */
+/* Purges retained units of n bytes, or what there is. */
 void hk_space_shrink(hak_space *s, size_t n);
-/* Decommits units that were idle for a period of idle_ns, a bounded batch a call. */
+/* Purges units that were unused for a period of purge_ns, a bounded batch a call. */
 void hk_space_tick(hak_space *s, uint64_t now_ns);
 
 #endif

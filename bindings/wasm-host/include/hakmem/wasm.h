@@ -121,7 +121,7 @@ HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *opt
 /* The tenant of the host itself, parent of those that name none: carries hak_wasm_host_options.limits. Not to
  * be closed. */
 HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
-/* The host lends time: slots that were free for decay_ns return their pages, idle pages of contexts go
+/* The host lends time: slots that were free for decay_ns return their pages, retained pages of contexts go
  * back. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
 HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
 /* All pages of free slots and of contexts that wait for the next tenant back to the operating system, now.
