@@ -189,7 +189,7 @@ struct hak_ctx {
     uint32_t *map;
     uint32_t key;                       /* id of the context's first unit << 8; a map entry is key | kind */
     uint8_t checked;                    /* HK_CHECKED... */
-    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: HK_ROOT, HK_HEAP */
+    uint8_t role;                       /* HK_LOCAL, or a part of a shared context: HK_SHARED, HK_HEAP */
     hk_bin *bins;                       /* all zero, read-only, until the first class gets a slab */
     _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */

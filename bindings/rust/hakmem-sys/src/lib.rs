@@ -104,7 +104,7 @@ pub struct hak_stats {
     pub cached_bytes: usize,
     pub released_bytes: usize,
     pub reserved_bytes: usize,
-    pub idle_bytes: usize,
+    pub retained_bytes: usize,
     pub big_bytes: usize,
     pub big_blocks: usize,
     pub soft_limit: usize,

@@ -268,7 +268,7 @@ fn workloads_and_modes_differ() {
             full.take(Layout::new::<[u8; 4000]>(), Label::NONE).unwrap();
         }
         drop(full);
-        Context::with_options(Options::new().space(&space)).unwrap().stats().idle_bytes
+        Context::with_options(Options::new().space(&space)).unwrap().stats().retained_bytes
     };
     assert!(idle(Mode::Minimal) < 1 << 20 && idle(Mode::Fast) > 2 << 20);
 }
