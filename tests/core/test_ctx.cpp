@@ -74,7 +74,7 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     {
         options.debug = GENERATE(8u, 0x80000000u);
     }
-    SECTION("phase")
+    SECTION("first_offset")
     {
         options.first_offset = GENERATE(1u, 8u, 40u, 64u, 0x10000u);
     }
@@ -146,7 +146,7 @@ TEST_CASE("context options: what is accepted")
     {
         options.debug = GENERATE(1u, 2u, 3u, 4u, 7u);
     }
-    SECTION("phase")
+    SECTION("first_offset")
     {
         options.first_offset = GENERATE(16u, 32u, 48u);
         options.debug = GENERATE(0u, 1u);
@@ -174,31 +174,31 @@ TEST_CASE("option name")
     CHECK(std::string(hak_ctx_name(plain)) == "");
 }
 
-TEST_CASE("option phase: where blocks begin modulo a cache line")
+TEST_CASE("option first_offset: where blocks begin modulo a cache line")
 {
-    const unsigned phase = GENERATE(0u, 16u, 48u);
+    const unsigned offset = GENERATE(0u, 16u, 48u);
     const size_t n = GENERATE((size_t)64, (size_t)128, (size_t)512, (size_t)1024, (size_t)48, (size_t)8,
                               (size_t)16, (size_t)32);
-    CAPTURE(phase, n);
+    CAPTURE(offset, n);
     TestSpace s;
     Options options = ctx_options();
-    options.first_offset = phase;
+    options.first_offset = offset;
     options.packed_bytes = HAK_NONE;
     TestCtx ctx(s.space, &options);
     hak_label label = hak_label_define(ctx, "x");
     std::vector<void *> blocks;
-    size_t at_phase = 0;
+    size_t at_offset = 0;
     for (unsigned i = 0; i < 3 * 16384 / n; i++) {
         blocks.push_back(hak_alloc_cs(ctx, n, label, 0));
         REQUIRE(blocks.back() != nullptr);
-        at_phase += addr(blocks.back()) % 64 == phase;
+        at_offset += addr(blocks.back()) % 64 == offset;
         // Slabs of small blocks are one unit, and what follows may be anybody's.
         if (n < 64) REQUIRE(addr(blocks.back()) / (16 * KiB) == (addr(blocks.back()) + n - 1) / (16 * KiB));
         fill(blocks.back(), n, i);
     }
-    // The steps between blocks of other sizes lead away from the phase.
-    if (n % 64 == 0) CHECK(at_phase == blocks.size());
-    else CHECK(at_phase < blocks.size());
+    // The steps between blocks of other sizes lead away from the offset.
+    if (n % 64 == 0) CHECK(at_offset == blocks.size());
+    else CHECK(at_offset < blocks.size());
     for (unsigned i = 0; i < blocks.size(); i++)
         if (!filled(blocks[i], n, i)) FAIL("block " << i << " lies over another");
     require_sound(ctx);

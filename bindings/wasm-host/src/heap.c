@@ -39,7 +39,7 @@ static void unlock(hak_wasm_tenant *tenant)
 }
 
 /* Counts a new block, or its failure, and unlocks. */
-static void *counted(hak_wasm_tenant *tenant, void *p)
+static void *count_block(hak_wasm_tenant *tenant, void *p)
 {
     if (p) tenant->blocks++;
     else tenant->failures++;
@@ -57,20 +57,21 @@ static hak_wasm_tenant *owner(const hak_wasm_host *host, const void *p)
 void *hak_wasm_alloc(hak_wasm_host *host, size_t n)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    return counted(tenant, hak_alloc_cs(lock(tenant), n, (hak_label)current.label, HAK_CALLSITE()));
+    return count_block(tenant, hak_alloc_cs(lock(tenant), n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    return counted(tenant, hak_calloc_cs(lock(tenant), count, n, (hak_label)current.label, HAK_CALLSITE()));
+    return count_block(tenant,
+                       hak_calloc_cs(lock(tenant), count, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    return counted(tenant,
-                   hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
+    return count_block(
+        tenant, hak_aligned_alloc_cs(lock(tenant), align, n, (hak_label)current.label, HAK_CALLSITE()));
 }
 
 void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n)

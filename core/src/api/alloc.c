@@ -290,7 +290,7 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
 }
 
 /* While it is profiled most find a block at hand, and no sample is due. */
-static HK_NOINLINE void *alloc_counted(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
+static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     int64_t left = ctx->sampling.left - hk_classes[sc].size;
@@ -310,14 +310,14 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     if (HK_LIKELY(n <= 1024)) {
         unsigned sc = hk_class_in(ctx, n);
         if (hk_packed_ready(ctx, sc)) return hk_packed_cut(ctx, sc, label);
-        if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, sc, n, label, site);
+        if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
         return alloc_class(ctx, sc, label);
     }
     if (n > HK_SMALL_MAX) {
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    if (HK_UNLIKELY(ctx->checked)) return alloc_counted(ctx, hk_class_of(n), n, label, site);
+    if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, hk_class_of(n), n, label, site);
     return alloc_class(ctx, hk_class_of(n), label);
 }
 

@@ -162,7 +162,7 @@ static void count_ages(hk_profile *k, uint64_t now)
     for (size_t i = 0; i < k->samples.count; i++)
         for (const hk_sample *b = k->samples.at[i]; b; b = b->next) {
             double age = now > b->birth_ns ? (double)(now - b->birth_ns) : 0;
-            double w = hk_profile_weight(k, b->counted);
+            double w = hk_profile_weight(k, b->eligible);
             b->stack->age_sum += w * age;
             if (age >= (double)(UINT64_C(1) << SECOND)) b->stack->old_blocks += w;
         }

@@ -8,12 +8,13 @@
  * when it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
-/* p is a new block, or NULL, for which `counted` bytes come off what is left to the next sample. */
-static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site)
+/* p is a new block, or NULL, for which `eligible` bytes come off what is left to the next sample. */
+static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t eligible, hak_label label,
+                                         hak_site site)
 {
     if (!(heap->checked & HK_PROFILED) || !p) return p;
-    heap->sampling.left -= (int64_t)counted;
-    if (heap->sampling.left < 0) hk_profile_add(heap, p, counted, label, site);
+    heap->sampling.left -= (int64_t)eligible;
+    if (heap->sampling.left < 0) hk_profile_add(heap, p, eligible, label, site);
     return p;
 }
 

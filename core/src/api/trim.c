@@ -60,16 +60,17 @@ size_t hak_ctx_flush(hak_ctx *ctx)
 /* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
 static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_slab *s)
 {
-    size_t grain = hk_slab_grain(s), size = hk_classes[s->kind].size, phase = hk_slab_phase(ctx, s->kind);
+    size_t grain = hk_slab_grain(s), size = hk_classes[s->kind].size,
+           offset = hk_slab_first_offset(ctx, s->kind);
     unsigned parts = (unsigned)(((size_t)s->units << HK_UNIT_SHIFT) / grain), used = 0;
     for (unsigned i = 0; i < s->fresh; i++) {
         if (!hk_slab_block_out(e, s, i)) continue;
-        size_t at = phase + i * size;
+        size_t at = offset + i * size;
         unsigned first = (unsigned)(at / grain), last = (unsigned)((at + size - 1) / grain);
         for (unsigned part = first; part <= last; part++)
             used |= 1u << part;
         /* On to the last block that begins in this part: those before it tell nothing new. */
-        unsigned skip = (unsigned)(((last + 1) * grain - 1 - phase) / size);
+        unsigned skip = (unsigned)(((last + 1) * grain - 1 - offset) / size);
         if (skip > i + 1) i = skip - 1;
     }
     return ~used & ((1u << parts) - 1u);

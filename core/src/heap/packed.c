@@ -96,7 +96,7 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
 
 /* A thread that outgrew its packed units should not keep them: when a quarter of their blocks is left, and at
  * the last one, what is empty goes back. */
-static void *counted(hak_ctx *ctx, void *p)
+static void *count_new(hak_ctx *ctx, void *p)
 {
     if (HK_LIKELY(ctx->role != HK_HEAP) || !p) return p;
     hk_packed *k = &ctx->packed;
@@ -138,14 +138,14 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     const hk_packed *k = &ctx->packed;
     if (k->units == 0 || !fits(ctx, sc) || k->live[sc] >= hk_packed_full(sc)) return NULL;
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
-    return k->heat[sc] < hot ? counted(ctx, alloc(ctx, sc, label)) : NULL;
+    return k->heat[sc] < hot ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     sc = packed_class(sc);
     bool able = ctx->packed.units && fits(ctx, sc) && ctx->packed.live[sc] < UINT16_MAX / 2;
-    return able ? counted(ctx, alloc(ctx, sc, label)) : NULL;
+    return able ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */

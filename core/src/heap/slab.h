@@ -47,14 +47,14 @@ HK_INLINE bool hk_slab_returns(const hak_ctx *ctx, unsigned kind)
 }
 
 /* Offset of the first block of a slab. */
-HK_INLINE unsigned hk_slab_phase(const hak_ctx *ctx, unsigned kind)
+HK_INLINE unsigned hk_slab_first_offset(const hak_ctx *ctx, unsigned kind)
 {
     return kind < HK_KIB_CLASSES ? ctx->first_offset : 0;
 }
 
 HK_INLINE char *hk_slab_first(const hak_ctx *ctx, const hk_extent *e, const hk_slab *slab)
 {
-    return hk_slab_start(e, slab) + hk_slab_phase(ctx, slab->kind);
+    return hk_slab_start(e, slab) + hk_slab_first_offset(ctx, slab->kind);
 }
 
 /* The number of the block that begins `offset` bytes behind the first one of a slab; UINT32_MAX = none does.
@@ -80,7 +80,8 @@ HK_INLINE hk_place hk_place_of(const hak_ctx *ctx, const hk_extent *e, unsigned 
     hk_slab *s = hk_extent_slab(e, unit);
     unit -= s->head;
     s += s->head;
-    return (hk_place){s, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_phase(ctx, kind), hk_slab_bits(e, s)};
+    return (hk_place){s, e->base + (unit << HK_UNIT_SHIFT) + hk_slab_first_offset(ctx, kind),
+                      hk_slab_bits(e, s)};
 }
 
 /* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */
@@ -96,7 +97,7 @@ HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, 
 /* Blocks of a slab. */
 HK_INLINE unsigned hk_slab_capacity(const hak_ctx *ctx, const hk_slab *slab)
 {
-    size_t room = ((size_t)slab->units << HK_UNIT_SHIFT) - hk_slab_phase(ctx, slab->kind);
+    size_t room = ((size_t)slab->units << HK_UNIT_SHIFT) - hk_slab_first_offset(ctx, slab->kind);
     size_t blocks = (size_t)((uint64_t)room * hk_classes[slab->kind].reciprocal >> 32);
     return (unsigned)hk_min(blocks, (size_t)slab->units * HK_UNIT_BITS);
 }

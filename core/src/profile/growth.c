@@ -40,7 +40,7 @@ static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark 
     double live = 0;
     for (size_t i = 0; i < k->samples.count; i++)
         for (const hk_sample *b = k->samples.at[i]; b; b = b->next)
-            if (b->stack == s && b->birth_ns <= m->at_ns) live += hk_profile_weight(k, b->counted);
+            if (b->stack == s && b->birth_ns <= m->at_ns) live += hk_profile_weight(k, b->eligible);
     double freed = made > 0 ? 1 - live / made : 1;
     return freed > 0 ? freed : 0;
 }

@@ -36,7 +36,7 @@ typedef struct hk_sample {
     hk_stack *stack;
     uintptr_t p;
     size_t size;    /* now */
-    size_t counted; /* bytes that had a chance to be drawn */
+    size_t eligible; /* bytes that had a chance to be drawn */
     uint64_t birth_ns;
 } hk_sample;
 
@@ -114,7 +114,7 @@ HK_INLINE void hk_profile_unlock(hk_profile *k)
 
 /* Bytes to the next sample. */
 int64_t hk_profile_draw(hk_profile *k);
-/* How many blocks of n counted bytes a sample stands for. */
+/* How many blocks of n eligible bytes a sample stands for. */
 double hk_profile_weight(const hk_profile *k, size_t n);
 
 /* ---- Memory (table.c) ----------------------------------------------------------------------------- */
@@ -146,8 +146,8 @@ void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
 uint64_t hk_profile_now(hk_profile *k);
 /* The clock itself. */
 uint64_t hk_profile_clock(const hk_profile *k);
-/* p, a new block of the heap, is a sample; `counted` bytes had a chance. No lock is held. */
-void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site);
+/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. No lock is held. */
+void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, hak_site site);
 /* A block of the context is about to be freed, by any thread. */
 HK_NOINLINE void hk_profile_free(hk_profile *k, const void *p);
 HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)

@@ -37,9 +37,9 @@ typedef struct share {
     double blocks, bytes, var;
 } share;
 
-static share share_of(const hk_profile *k, size_t counted, size_t size)
+static share share_of(const hk_profile *k, size_t eligible, size_t size)
 {
-    double w = hk_profile_weight(k, counted), n = (double)size;
+    double w = hk_profile_weight(k, eligible), n = (double)size;
     return (share){w, w * n, n * n * w * (w - 1)};
 }
 
@@ -73,7 +73,7 @@ static void died(hk_profile *k, hk_sample **link)
 {
     hk_sample *block = *link;
     hk_stack *s = block->stack;
-    share a = share_of(k, block->counted, block->size);
+    share a = share_of(k, block->eligible, block->size);
     count_live(k, s, a, -1);
     s->freed_var += a.var;
     if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
@@ -93,7 +93,7 @@ static void drop(hk_profile *k, const hk_stack *s)
     else k->dropped_stacks++;
 }
 
-void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak_site site)
+void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, hak_site site)
 {
     hk_profile *k = hk_profile_of(heap);
     uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
@@ -115,9 +115,9 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t counted, hak_label label, hak
     if (block) {
         block->stack = s;
         block->size = size;
-        block->counted = counted;
+        block->eligible = eligible;
         block->birth_ns = hk_profile_now(k);
-        share a = share_of(k, counted, size);
+        share a = share_of(k, eligible, size);
         count_live(k, s, a, 1);
         count_made(s, a, 1);
         s->samples++;
@@ -145,7 +145,7 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n)
     hk_profile_lock(k);
     const hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
     if (block && n > block->size) {
-        double w = hk_profile_weight(k, block->counted);
+        double w = hk_profile_weight(k, block->eligible);
         block->stack->grown_blocks += w;
         block->stack->grown_bytes += w * (double)(n - block->size);
     }
@@ -158,7 +158,7 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
     hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
     if (!block) return false;
     hk_stack *s = block->stack;
-    share old = share_of(k, block->counted, block->size);
+    share old = share_of(k, block->eligible, block->size);
     size_t before = block->size;
     if (p != q) {
         /* Of a mapping of its own, which no unit is watched for. */
@@ -170,8 +170,8 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
         *block = copy;
     }
     block->size = n;
-    block->counted = hk_max(block->counted, n);
-    share now = share_of(k, block->counted, n);
+    block->eligible = hk_max(block->eligible, n);
+    share now = share_of(k, block->eligible, n);
     count_live(k, s, old, -1);
     count_live(k, s, now, 1);
     if (n > before) {

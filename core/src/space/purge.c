@@ -4,10 +4,10 @@
 #include "space/bitmap.h"
 #include "space/extent.h"
 
-void hk_purge(hak_space *s, void *p, size_t n, size_t counted)
+void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before)
 {
     hk_add(&s->os_calls, 1);
-    hk_add(&s->purged_bytes, n - counted);
+    hk_add(&s->purged_bytes, n - purged_before);
     s->os.decommit(s->os.user, p, n);
 }
 

@@ -5,8 +5,8 @@
 
 #include "space/space.h"
 
-/* Gives n bytes at p back, of which `counted` were counted as given back before, or never were resident. */
-void hk_purge(hak_space *s, void *p, size_t n, size_t counted);
+/* Purges n bytes at p, of which `purged_before` were counted as purged already, or never were resident. */
+void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before);
 /* Retained units of n bytes, or what there is. */
 void hk_purge_bytes(hak_space *s, size_t n);
 /* A batch of n retained units, so that others need not wait long for the lock. Only the last one splits a
