@@ -1,5 +1,5 @@
 /* costs: calls functions of the interface on heaps of two sizes, for the sentences on cost in the header. Run
- * under callgrind by costs_test.py: each part of what that writes is named WHAT/SIZE/CALLS and has the instructions
+ * under callgrind by test_costs.py: each part of what that writes is named WHAT/SIZE/CALLS and has the instructions
  * of CALLS calls on a heap of SIZE. Without callgrind it does the same and says nothing. */
 #include <hakmem/hakmem.h>
 #include <hakmem/tuning.h>

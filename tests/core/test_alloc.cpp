@@ -186,7 +186,7 @@ TEST_CASE("calloc does not clear fresh pages again")
     }
 }
 
-TEST_CASE("aligned blocks")
+TEST_CASE("aligned blocks begin where they are asked to")
 {
     int which = GENERATE(0, 1, 2);
     CAPTURE(which);

@@ -473,7 +473,7 @@ TEST_CASE("a retired context does not look at told sizes without HAK_DEBUG_CHECK
     c.ctx = nullptr; // it went with its last block
 }
 
-TEST_CASE("HAK_DEBUG_POISON: patterns")
+TEST_CASE("HAK_DEBUG_POISON: new blocks and freed ones have their patterns")
 {
     size_t packed = GENERATE((size_t)0, HAK_NONE);
     Checked c(HAK_DEBUG_POISON, packed);

@@ -163,7 +163,7 @@ TEST_CASE("context options: what is accepted")
     require_sound(ctx);
 }
 
-TEST_CASE("option name")
+TEST_CASE("option name: kept, or empty")
 {
     TestSpace s;
     Options options = ctx_options();

@@ -129,7 +129,7 @@ TEST_CASE("space and context creation")
     });
 }
 
-TEST_CASE("mixed allocation")
+TEST_CASE("mixed allocation in a context as it comes")
 {
     fail_everywhere(mixed);
 }

@@ -65,7 +65,7 @@ const size_t MIXED[] = {0,    8,    16,   24,   40,   64,   100,  200,   256,   
 
 } // namespace
 
-TEST_CASE("names")
+TEST_CASE("a name has one label, and is copied")
 {
     TestSpace s;
     Errors errors;

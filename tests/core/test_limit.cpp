@@ -357,7 +357,7 @@ TEST_CASE("quota trees: every level holds")
     hak_quota_delete(host);
 }
 
-TEST_CASE("hak_quota_set")
+TEST_CASE("hak_quota_set: the limit of a quota may rise and fall")
 {
     TestSpace s;
     hak_quota *group = hak_quota_new(nullptr, MiB);

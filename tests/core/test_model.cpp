@@ -45,7 +45,7 @@ TEST_CASE("many short lives")
         run(seed, 5000);
 }
 
-TEST_CASE("long lives")
+TEST_CASE("long random lives agree with the model")
 {
     if (std::getenv("HAK_TEST_SEED")) {
         run(from_environment("HAK_TEST_SEED", 1), from_environment("HAK_TEST_OPS", 5000));

@@ -139,7 +139,7 @@ TEST_CASE("the user pointer of a context")
     CHECK(hak_ctx_user(hak_ctx_of(s.space, p)) == &mine);
 }
 
-TEST_CASE("hak_sized_copy")
+TEST_CASE("hak_sized_copy: older and newer structs are read")
 {
     struct Known {
         size_t size;

@@ -138,7 +138,7 @@ case $case in
         must_exist "$scratch"/development/{include/hakmem/hakmem.h,lib/libhakmem.a,lib/pkgconfig/hakmem.pc}
         must_not_exist "$scratch"/development/{bin,share/doc,lib/libhakmem-preload.so}
         must_exist "$scratch"/documents/share/doc/hakmem/{README.md,CHANGELOG.md,LICENSE,docs/guide/building.md}
-        python3 "$SOURCE/tests/documents/links_test.py" "$scratch/documents/share/doc/hakmem" \
+        python3 "$SOURCE/tests/documents/test_links.py" "$scratch/documents/share/doc/hakmem" \
             Documents.test_every_link_leads_somewhere
         # Together they are the whole.
         "$CMAKE" --install "$TREE" --prefix "$scratch/whole" >/dev/null

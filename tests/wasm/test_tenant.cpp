@@ -462,7 +462,7 @@ TEST_CASE("a tenant in the context of one before is as new", "[tenant]")
     CHECK(info_of(root).heap_committed == before);
 }
 
-TEST_CASE("names", "[tenant]")
+TEST_CASE("tenants, hosts and labels have names", "[tenant]")
 {
     Host host;
     TenantOptions options;

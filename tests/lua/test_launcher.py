@@ -1,6 +1,6 @@
-"""The launchers from the outside: launcher_test.py PROGRAM
+"""The launchers from the outside: test_launcher.py PROGRAM
 
-What they have beside the interpreter: options, reports, limits, the module. stock_test.py has the rest.
+What they have beside the interpreter: options, reports, limits, the module. test_stock.py has the rest.
 """
 
 import os

@@ -1,5 +1,5 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
-// node page_test.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json and many.json.
+// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json and many.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files for page_test.mjs, and its run."""
+"""The files for test_page.mjs, and its run."""
 
 import json
 import os

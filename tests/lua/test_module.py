@@ -1,4 +1,4 @@
-"""The module in an interpreter of the system: module_test.py INTERPRETER DIRECTORY [LD_PRELOAD]"""
+"""The module in an interpreter of the system: test_module.py INTERPRETER DIRECTORY [LD_PRELOAD]"""
 
 import os
 import shutil

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The sentences on cost in hakmem.h, by the instructions that callgrind counts: never by time.
 
-costs_test.py PROGRAM, where PROGRAM is built from costs.c. Bounds are ratios between a small and a large heap, or
+test_costs.py PROGRAM, where PROGRAM is built from costs.c. Bounds are ratios between a small and a large heap, or
 wide multiples of what there is to do, so that compilers and optimization may differ.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""snippets_test.py PAGE SOURCE CC LIBRARY: the C of a page compiles, runs and prints what the page says.
+"""test_snippets.py PAGE SOURCE CC LIBRARY: the C of a page compiles, runs and prints what the page says.
 
 ```c NAME top     goes to the top of the program NAME
 ```c NAME         goes into its main, in the order of the page

@@ -1,4 +1,4 @@
-"""The launchers against the interpreters: stock_test.py PROGRAM
+"""The launchers against the interpreters: test_stock.py PROGRAM
 
 Both run each command line under the same argv[0]: standard output, standard error and exit status are equal, byte by
 byte but for addresses. Not compared: the text of the usage, which lists the launchers' own options, and the echo of

@@ -2,8 +2,8 @@
 """A machine of examples/vms as its users run it: its output with its own allocator and with hakmem, its limit, its
 report; and what hakmem costs, by the instructions that callgrind counts.
 
-program_test.py outputs PROGRAM FILE [REFERENCE...]   REFERENCE: a command that prints the same for FILE
-program_test.py costs PROGRAM FILE OWN LABELS         most percent of hakmem beside its own allocator, and of labels
+test_program.py outputs PROGRAM FILE [REFERENCE...]   REFERENCE: a command that prints the same for FILE
+test_program.py costs PROGRAM FILE OWN LABELS         most percent of hakmem beside its own allocator, and of labels
                                                       beside hakmem without
 """
 

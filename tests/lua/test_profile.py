@@ -1,4 +1,4 @@
-"""Profiles from the outside: profile_test.py INTERPRETER [DIRECTORY [LD_PRELOAD]]
+"""Profiles from the outside: test_profile.py INTERPRETER [DIRECTORY [LD_PRELOAD]]
 
 INTERPRETER is a launcher of hakmem, or one of the system, which gets the module from DIRECTORY.
 """
