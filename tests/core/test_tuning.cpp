@@ -1,6 +1,8 @@
 // Modes, workloads and the numbers behind them: each acts, in each mode.
 #include "heap.h"
 
+#include <hakmem/policy.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -9,10 +11,11 @@ using namespace test;
 namespace
 {
 
-const hak_mode MODES[] = {HAK_MODE_BALANCED, HAK_MODE_MINIMAL, HAK_MODE_FAST, HAK_MODE_LEAN};
+const hak_mode MODES[] = {HAK_MODE_BALANCED, HAK_MODE_MINIMAL,  HAK_MODE_FAST,
+                          HAK_MODE_LEAN,     HAK_MODE_LEARNING, HAK_MODE_RESEARCH};
 const hak_workload WORKLOADS[] = {HAK_WORKLOAD_TRACED, HAK_WORKLOAD_COUNTED, HAK_WORKLOAD_MALLOC};
 
-// By mode, as MODES has them: what the header and docs/guide/modes.md say.
+// By mode, as MODES has them: what the header and docs/guide/modes.md say. Learning ones begin as balanced.
 struct Said {
     size_t hak_tuning::*field;
     size_t traced[4], counted[4];
@@ -30,6 +33,7 @@ const Said SAID[] = {
     {&hak_tuning::retained_percent, {50, NONE, 100, NONE}, {50, NONE, 100, NONE}},
     {&hak_tuning::huge_from, {64 * MiB, NONE, 8 * MiB, NONE}, {64 * MiB, NONE, 8 * MiB, NONE}},
     {&hak_tuning::retained_yields, {NONE, NONE, NONE, 1}, {NONE, NONE, NONE, 1}},
+    {&hak_tuning::expected_bytes, {NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE}},
 };
 
 hak_tuning numbers(hak_mode mode, hak_workload workload)
@@ -39,37 +43,70 @@ hak_tuning numbers(hak_mode mode, hak_workload workload)
     return t;
 }
 
-// A context of a mode in a space of it; given a field, the mode is balanced and the field is what the mode
-// says.
+// How a context and its space come to a mode's numbers: by its name; the one number that a test is of, by
+// tuning or by a policy that was text, in balanced mode; all, by the mode's policy, from the beginning or after both
+// were made in another mode.
+enum Way { MODE, NUMBER, POLICY_NUMBER, POLICY, POLICY_LATER };
+
+bool is_balanced(hak_mode mode)
+{
+    return mode == HAK_MODE_BALANCED || mode == HAK_MODE_LEARNING || mode == HAK_MODE_RESEARCH;
+}
+
+// Parsed from its own text.
+hak_policy *policy_of(const hak_tuning &t)
+{
+    hak_policy_options options = HAK_POLICY_OPTIONS_INIT;
+    options.tuning = &t;
+    hak_policy *policy = hak_policy_new(nullptr, &options);
+    REQUIRE(policy != nullptr);
+    char text[1000];
+    size_t n = hak_policy_print(policy, text, sizeof text);
+    hak_policy_unref(policy);
+    REQUIRE(n < sizeof text);
+    policy = hak_policy_parse(nullptr, text, n, nullptr);
+    REQUIRE(policy != nullptr);
+    return policy;
+}
+
 struct InMode {
     FakeOs os;
     hak_space *space;
     hak_ctx *ctx;
 
-    explicit InMode(hak_mode mode, hak_workload workload = HAK_WORKLOAD_TRACED,
+    explicit InMode(hak_mode mode, hak_workload workload = HAK_WORKLOAD_TRACED, Way way = MODE,
                     size_t hak_tuning::*field = nullptr)
     {
+        const hak_policy *policy = nullptr;
+        hak_policy *made = nullptr;
         hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
         hak_options options = HAK_OPTIONS_INIT;
         hak_tuning tuning = HAK_TUNING_INIT;
         pages.os = os.table();
         pages.reserve = 1024 * MiB;
         options.workload = workload;
-        if (field) {
-            tuning.*field = numbers(mode, workload).*field;
-            pages.tuning = options.tuning = &tuning;
-        } else {
-            pages.mode = options.mode = mode;
-        }
+        if (way == NUMBER || way == POLICY_NUMBER) tuning.*field = numbers(mode, workload).*field;
+        if (way == NUMBER) pages.tuning = options.tuning = &tuning;
+        if (way == POLICY_NUMBER) policy = made = policy_of(tuning);
+        if (way == POLICY || way == POLICY_LATER) policy = hak_policy_of_mode(mode);
+        if (way == MODE) pages.mode = options.mode = mode;
+        if (way == POLICY_LATER) pages.mode = options.mode = is_balanced(mode) ? HAK_MODE_LEAN : HAK_MODE_BALANCED;
+        if (way == POLICY_NUMBER || way == POLICY) pages.policy = options.policy = policy;
         space = hak_space_new(&pages);
         REQUIRE(space != nullptr);
         ctx = hak_ctx_new(space, &options);
         REQUIRE(ctx != nullptr);
         // Copied: what becomes of it does not matter.
         std::memset(&tuning, 0xEE, sizeof tuning);
+        if (way == POLICY_LATER) {
+            REQUIRE(hak_ctx_policy_set(ctx, policy) == 0);
+            hak_space_policy_set(space, policy);
+        }
+        hak_policy_unref(made);
     }
     ~InMode()
     {
+        hak_ctx_destroy(ctx);
         hak_space_delete(space);
         CHECK(os.close() == "");
         CHECK(os.reserved() == 0);
@@ -99,12 +136,13 @@ struct InMode {
 
 TEST_CASE("a mode and a workload give the numbers that the header says")
 {
-    for (size_t m = 0; m < 4; m++)
+    for (size_t m = 0; m < 6; m++)
         for (hak_workload workload : WORKLOADS) {
             hak_tuning t = numbers(MODES[m], workload);
             for (const Said &said : SAID) {
                 CAPTURE(m, (int)workload, &said - SAID);
-                CHECK(t.*said.field == (workload == HAK_WORKLOAD_COUNTED ? said.counted[m] : said.traced[m]));
+                const size_t at = m < 4 ? m : 0;
+                CHECK(t.*said.field == (workload == HAK_WORKLOAD_COUNTED ? said.counted[at] : said.traced[at]));
             }
             CHECK(t.purge_ns == (MODES[m] == HAK_MODE_FAST ? UINT64_C(10000000000) : UINT64_C(1000000000)));
         }
@@ -189,12 +227,15 @@ TEST_CASE("a smaller tuning lacks what is default")
     require_sound(ctx);
 }
 
-// Each of these runs with the mode, and with that one number in balanced mode.
+// Each of these runs with each mode, by each way.
 #define FOR_EACH_MODE(field)                                                                                 \
-    const hak_mode mode = GENERATE(HAK_MODE_BALANCED, HAK_MODE_MINIMAL, HAK_MODE_FAST, HAK_MODE_LEAN);       \
-    const bool whole = GENERATE(true, false);                                                                \
-    CAPTURE((int)mode, whole);                                                                               \
-    InMode m(mode, HAK_WORKLOAD_TRACED, whole ? nullptr : &hak_tuning::field)
+    FOR_EACH_MODE_BY(field, MODE, NUMBER, POLICY_NUMBER, POLICY, POLICY_LATER)
+#define FOR_EACH_MODE_BY(field, ...)                                                                         \
+    const hak_mode mode = MODES[(size_t)GENERATE(range(0, 6))];                                                 \
+    const Way way = GENERATE(__VA_ARGS__);                                                                   \
+    const bool whole = way != NUMBER && way != POLICY_NUMBER;                                                \
+    CAPTURE((int)mode, (int)way, whole);                                                                     \
+    InMode m(mode, HAK_WORKLOAD_TRACED, way, &hak_tuning::field)
 
 TEST_CASE("magazine: how many blocks are at hand, in each mode")
 {
@@ -218,7 +259,7 @@ TEST_CASE("magazine_most: up to which size blocks are at hand, in each mode")
 
 TEST_CASE("packed_bytes: how much a young context commits, in each mode")
 {
-    FOR_EACH_MODE(packed_bytes);
+    FOR_EACH_MODE_BY(packed_bytes, MODE, NUMBER, POLICY_NUMBER, POLICY);
     // 640 KiB of 20 sizes.
     for (size_t n = 16; n <= 320; n += 16)
         for (size_t i = 0; i < 32 * KiB; i += n)
@@ -236,7 +277,7 @@ TEST_CASE("big_cache: what is kept of freed big blocks, in each mode")
     hak_free(m.ctx, hak_alloc(m.ctx, 2 * MiB));
     size_t cached = stats_of(m.ctx).cached_bytes;
     if (mode == HAK_MODE_FAST) CHECK(cached >= 32 * MiB);
-    else if (mode == HAK_MODE_BALANCED) CHECK((cached >= 2 * MiB && cached < 4 * MiB));
+    else if (is_balanced(mode)) CHECK((cached >= 2 * MiB && cached < 4 * MiB));
     else CHECK(cached < MiB);
     // A quarter of it at first; where sizes come again, all.
     for (int i = 0; i < 3; i++)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDERS = ["base", "space", "heap", "profile", "shared", "api"]  # the lowest first
+FOLDERS = ["base", "space", "heap", "profile", "shared", "learn", "api"]  # the lowest first
 
 
 def rank(folder):

@@ -78,6 +78,44 @@ class Options(Case):
             "No such file or directory", self.one_line("--hak-report=/nosuch/dir/file", "-e", "print(1)")
         )
 
+    def kept(self, *args):
+        """Bytes that are kept of freed strings."""
+        done = self.run_hak(
+            *args,
+            "-e",
+            "for i = 1, 4 do local s = ('x'):rep(2^21) s = nil collectgarbage() collectgarbage() end "
+            "print(require 'hakmem'.stats().cached_bytes)",
+        )
+        self.assertEqual(done.stderr, "")
+        return int(done.stdout)
+
+    def test_a_mode_and_a_policy_act(self):
+        self.write("none", "hakmem-policy 1\nbig_cache none\nmagazine none\n")
+        self.write("much", "hakmem-policy 1\nmode fast\n")
+        self.assertGreater(self.kept(), 1 << 21)
+        for args in (["--hak-mode=minimal"], ["--hak-policy=none"], ["--hak-mode=fast", "--hak-policy=none"]):
+            self.assertLess(self.kept(*args), 1 << 20, args)
+        for args in (["--hak-mode=fast"], ["--hak-mode=minimal", "--hak-policy=much"], ["--hak-mode=learning"]):
+            self.assertGreater(self.kept(*args), 1 << 21, args)
+
+    def test_a_policy_that_is_none(self):
+        self.write("p", "hakmem-policy 1\n\nmagazine 1\n")
+        self.assertEqual(
+            self.one_line("--hak-policy=p", "-e", "print(1)"),
+            f"{PROGRAM}: --hak-policy: p:3: magazine: 2 to 128, or HAK_NONE",
+        )
+        self.assertEqual(
+            self.one_line("--hak-policy=nosuch", "-e", "print(1)"),
+            f"{PROGRAM}: --hak-policy: nosuch: No such file or directory",
+        )
+        self.assertEqual(
+            self.one_line("--hak-policy="), f"{PROGRAM}: --hak-policy=: the name of a file expected"
+        )
+        self.assertEqual(
+            self.one_line("--hak-mode=quick"),
+            f"{PROGRAM}: --hak-mode: the mode 'quick' is none of balanced, minimal, fast, lean, learning, research",
+        )
+
     def test_options_are_not_shown_to_the_program(self):
         self.write(
             "a.lua", "local n = 0 for _ in pairs(arg) do n = n + 1 end print(n, arg[0], arg[1], arg[-1])"

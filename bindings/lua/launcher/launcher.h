@@ -5,6 +5,8 @@
 
 #include "common/file.h"
 
+#include <hakmem/policy.h>
+
 #include <lua.h>
 
 #include <stdbool.h>
@@ -43,6 +45,8 @@ typedef struct hkl_options {
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */
     size_t limit;           /* 0 = none */
+    hak_mode mode;
+    hak_policy *policy; /* NULL = none */
 } hkl_options;
 
 /* false: a --hak- option is wrong, one line about it is in `message`. The arrays of a successful call last as

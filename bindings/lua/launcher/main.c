@@ -147,6 +147,8 @@ int main(int argc, char **argv)
 
     hak_options options = HAK_OPTIONS_INIT;
     options.name = o.script < o.argc && !o.from_stdin ? o.argv[o.script] : PROGRAM;
+    options.mode = o.mode;
+    options.policy = o.policy;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
     if (wants_report || wants_profile) {

@@ -1,6 +1,7 @@
 /* The command line: that of the interpreter, and --hak- options, which the program does not get to see. */
 #include "launcher.h"
 
+#include "common/policy.h"
 #include "common/size.h"
 
 #include <stdarg.h>
@@ -29,7 +30,8 @@
 #define WITH_TEXT "el"
 #define USAGE "[options] [script [args]]"
 #endif
-#define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]"
+#define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] " \
+                    "--hak-mode=name --hak-policy=file"
 
 void hkl_print_usage(const hkl_options *o)
 {
@@ -64,7 +66,9 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-limit=size       most committed bytes: 1000, 64K, 512M, 1.5G; 0 = no limit\n"
           "  --hak-labels=on|off    book memory by part of the interpreter\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
-          "                         sample (512K), or exact\n",
+          "                         sample (512K), or exact\n"
+          "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal\n"
+          "  --hak-policy=file      numbers and hints of a policy\n",
           stderr);
 }
 
@@ -105,6 +109,21 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
     return true;
 }
 
+static bool parse_policy(hkl_options *o, const char *arg, const char *value, char *message, size_t size)
+{
+    char why[400];
+    if (value_of(arg, "--hak-mode")) {
+        int mode = hkc_mode_parse(value, why, sizeof why);
+        if (mode < 0) return fail(message, size, "--hak-mode: %s", why);
+        o->mode = (hak_mode)mode;
+        return true;
+    }
+    if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
+    hak_policy_unref(o->policy);
+    o->policy = hkc_policy_load(value, why, sizeof why);
+    return o->policy || fail(message, size, "--hak-policy: %s", why);
+}
+
 static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t size)
 {
     const char *value;
@@ -125,6 +144,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
             return fail(message, size, "%s: on or off expected", arg);
     } else if ((value = value_of(arg, "--hak-profile"))) {
         return parse_profile(o, value, message, size);
+    } else if ((value = value_of(arg, "--hak-mode")) || (value = value_of(arg, "--hak-policy"))) {
+        return parse_policy(o, arg, value, message, size);
     } else {
         return fail(message, size, "unrecognized option '%s'; there are %s", arg, HAK_OPTIONS);
     }

@@ -121,7 +121,8 @@ hak_ctx *hkl_context_new(hak_space *space, const hak_options *options)
     if (options) o = *options;
     hak_tuning t = HAK_TUNING_INIT;
     if (!o.tuning || hak_sized_copy(&t, sizeof t, o.tuning)) {
-        if (t.magazine_most == 0 && o.mode == HAK_MODE_BALANCED) t.magazine_most = HKL_KEPT_MOST;
+        if (t.magazine_most == 0 && (o.mode == HAK_MODE_BALANCED || o.mode >= HAK_MODE_LEARNING))
+            t.magazine_most = HKL_KEPT_MOST;
         o.tuning = &t;
     }
     return hak_ctx_new(space, &o);

@@ -91,6 +91,7 @@ typedef struct hak_quota hak_quota;
 typedef struct hak_options hak_options;
 typedef struct hak_space_options hak_space_options;
 typedef struct hak_tuning hak_tuning; /* hakmem/tuning.h */
+typedef struct hak_policy hak_policy; /* hakmem/policy.h */
 typedef struct hak_stats hak_stats;
 typedef struct hak_os hak_os;
 
@@ -206,8 +207,10 @@ typedef enum hak_mode {
     HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
                           unused page to the OS at once. The baseline to compare with; many system calls */
     HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
-    HAK_MODE_LEAN /* the lowest peak: at a new peak each fresh page releases a retained one; blocks above 4
+    HAK_MODE_LEAN, /* the lowest peak: at a new peak each fresh page releases a retained one; blocks above 4
                      KiB, and few big ones, are not kept; no huge pages */
+    HAK_MODE_LEARNING, /* as balanced; for hosts that run a learner */
+    HAK_MODE_RESEARCH  /* as balanced; for hosts that run a learner and log each of its windows */
 } hak_mode;
 
 /* What runs in a context, as far as the order of its frees depends on it. */
@@ -246,11 +249,13 @@ struct hak_options {
                               hak_ctx_new makes for this context has the same mode */
     const hak_tuning
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
+    const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references. NULL =
+                                 none */
 };
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
         sizeof(hak_options), NULL, NULL, NULL, NULL, 0, NULL, 0, false, NULL, false, HAK_WORKLOAD_TRACED,    \
-            HAK_MODE_BALANCED, NULL                                                                          \
+            HAK_MODE_BALANCED, NULL, NULL                                                                    \
     }
 /* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
 HAK_API void hak_options_init(hak_options *options, size_t size);
@@ -283,10 +288,11 @@ struct hak_space_options {
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
     const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
+    const hak_policy *policy; /* see hakmem/policy.h. The space takes a reference. NULL = none */
 };
 #define HAK_SPACE_OPTIONS_INIT                                                                               \
     {                                                                                                        \
-        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL                       \
+        sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL, NULL                 \
     }
 /* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
 HAK_API void hak_space_options_init(hak_space_options *options, size_t size);

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* The values in a comment are those of balanced, minimal, fast, lean; "counted" those of HAK_WORKLOAD_COUNTED
+/* The values in a comment are those of balanced, minimal, fast, lean (learning and research: as balanced); "counted" those of HAK_WORKLOAD_COUNTED
  * where it differs. Row: of the benchmarks (docs/measurements/core.md), the one that the number moves
  * most. A context reads the first group, a space the second one; a space that hak_ctx_new makes for one
  * context takes the second group from that context's tuning. */
@@ -79,10 +79,18 @@ struct hak_tuning {
      * are kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4.
      */
     size_t retained_yields;
+
+    /* Contexts again. */
+
+    /* Bytes that the context is expected to commit, as an earlier run or a learner knows: from its first chunk on,
+     * pages are taken as of a context that has so much already (see huge_from). 1 on; HAK_NONE = nothing is known.
+     * None in each mode. Row: none of the core; Lua programs whose heap
+     * grows to hundreds of MB. */
+    size_t expected_bytes;
 };
 #define HAK_TUNING_INIT                                                                                      \
     {                                                                                                        \
-        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
+        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                             \
     }
 /* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: one memset.
  * [any thread] Since 0.1. */

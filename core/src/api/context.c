@@ -2,7 +2,9 @@
 #include "api/context.h"
 
 #include "api/options.h"
+#include "base/policy.h"
 #include "heap/big.h"
+#include "heap/guide.h"
 #include "shared/thread_heap.h"
 
 const char *hak_ctx_name(const hak_ctx *ctx)
@@ -18,8 +20,10 @@ void *hak_ctx_user(const hak_ctx *ctx)
 hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
 {
     hak_options o;
-    hak_tuning t;
-    if (hk_options_read(&o, &t, given)) return NULL;
+    hak_tuning t, merged;
+    uint32_t said;
+    if (hk_options_read(&o, &t, &said, given)) return NULL;
+    const hak_tuning *base = o.tuning;
     /* A space of its own is in no buffer. */
     bool labelled = space && o.label_count;
     hak_space *own = NULL;
@@ -28,11 +32,16 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
         hak_space_options small = HAK_SPACE_OPTIONS_INIT;
         small.reserve = (size_t)4 << 30;
         small.mode = o.mode;
-        small.tuning = o.tuning;
+        small.tuning = said ? hk_tuning_said(&merged, base, said) : NULL;
+        small.policy = o.policy;
         space = own = hak_space_new(&small);
         if (!space) return NULL;
     }
     if (labelled) hk_space_labels_begin(space);
+    if (o.policy) {
+        hk_policy_merge(&merged, base, said, o.policy, o.workload);
+        o.tuning = &merged;
+    }
     hak_ctx *ctx = hk_ctx_new(space, &o, o.shared ? sizeof(hk_heaps) : 0);
     if (!ctx) {
         if (labelled) hk_space_labels_end(space);
@@ -42,6 +51,12 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
     ctx->own_space = own;
     if (o.shared) hk_shared_make(ctx, &o);
     hk_account_begin(ctx);
+    ctx->advice.said = said;
+    if (o.policy && !hk_guide_begin(ctx, base, o.policy)) {
+        hak_ctx_destroy(ctx);
+        return NULL;
+    }
+    if (o.shared) ctx->heaps->hinted = ctx->advice.hinted;
     return ctx;
 }
 
@@ -52,11 +67,12 @@ void hak_ctx_destroy(hak_ctx *ctx)
     if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);
     hk_account_end(ctx);
-    if (ctx->own_space) {
-        hak_space_delete(space);
+    if (!ctx->own_space) {
+        hk_ctx_end(ctx);
         return;
     }
-    hk_ctx_end(ctx);
+    hk_guide_end(ctx);
+    hak_space_delete(space);
 }
 
 void hak_space_delete(hak_space *space)
@@ -65,6 +81,7 @@ void hak_space_delete(hak_space *space)
     while (space->charged)
         hk_account_end(space->charged);
     hk_big_unmap_all(space);
+    hak_policy_unref(space->policy);
     hak_os os = space->os;
     hk_extent first = space->extent;
     for (uint32_t i = space->extents - 1; i > 0; i--) {

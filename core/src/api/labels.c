@@ -1,5 +1,6 @@
 /* Names of labels, and what lives under each. */
 #include "heap/big.h"
+#include "heap/guide.h"
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/row.h"
@@ -68,7 +69,9 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
     if (!copy) return 0;
     memcpy(copy, name, n + 1);
     ctx->labels.defined[at] = copy;
-    return (hak_label)++ctx->labels.count;
+    hak_label label = (hak_label)++ctx->labels.count;
+    hk_guide_label(ctx, label);
+    return label;
 }
 
 hak_label hak_label_define(hak_ctx *ctx, const char *name)

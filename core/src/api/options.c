@@ -1,6 +1,8 @@
 /* Options of a context, of any version of the header. */
 #include "api/options.h"
 
+#include "base/policy.h"
+
 #include "heap/label.h"
 
 void hak_options_init(hak_options *o, size_t size)
@@ -8,13 +10,13 @@ void hak_options_init(hak_options *o, size_t size)
     hk_sized_init(o, size);
 }
 
-const char *hk_options_read(hak_options *o, hak_tuning *t, const hak_options *given)
+const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const hak_options *given)
 {
     static const hak_options defaults = HAK_OPTIONS_INIT;
     const char *error;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_options.size is not set, or more is set than is known";
-    o->tuning = hk_tuning_read(t, o->tuning, o->mode, o->workload, &error);
+    o->tuning = hk_tuning_read(t, o->tuning, o->mode, o->workload, said, &error);
     if (!o->tuning) return error;
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT))
         return "debug: HAK_DEBUG_* only";
@@ -27,5 +29,6 @@ const char *hak_options_error(const hak_options *given)
 {
     hak_options o;
     hak_tuning t;
-    return hk_options_read(&o, &t, given);
+    uint32_t said;
+    return hk_options_read(&o, &t, &said, given);
 }

@@ -6,6 +6,7 @@
 #include "api/profile.h"
 #include "heap/big.h"
 #include "heap/block.h"
+#include "heap/guide.h"
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/run.h"
@@ -50,7 +51,7 @@ static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
 /* A block of a slab. NULL = there is no block at hand or no room for p, or p is none. */
 HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int label)
 {
-    if (n - 1 >= 1024 || ctx->checked) return NULL;
+    if (n - 1 >= 1024 || ctx->checked | ctx->advice.hinted) return NULL;
     hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_class_in(ctx, n));
     if (from->top >= from->hi || to->top <= to->lo) return NULL;
     hk_slab *s;
@@ -79,8 +80,9 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
 /* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
  * followed by others: room for them saves copies. Up to the next power of two at most, which is where
  * buffers with a limit end. */
-static size_t with_room(const hak_ctx *ctx, size_t size, size_t n)
+static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room)
 {
+    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX) return hk_min(n + n * room / 100, HK_SMALL_MAX);
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED) return n;
     unsigned fit = hk_class_of(n), sc = fit;
     while (!hk_is_power_of_two(hk_classes[sc].size) && hk_classes[sc + 1].least <= hk_classes[fit].size)
@@ -179,6 +181,24 @@ static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, i
     hk_profile_resized(ctx, p, q, size, hak_usable_size(ctx, q), given, site);
 }
 
+/* The room that a policy's hint gives blocks of this label and site, in percent. */
+static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int label, hak_site site)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
+    if (whole->heaps) hk_lock_take(&whole->heaps->lock);
+    unsigned room = hk_guide_hints(whole->advice.guide) ? hk_guide_room(whole->advice.guide, given, site) : 0;
+    if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
+    return room;
+}
+
+/* A block that has such room keeps it. */
+static bool stays_hinted(const hak_ctx *ctx, const void *p, size_t size, size_t n, unsigned room)
+{
+    return n && n <= size && size <= HK_SMALL_MAX && aligned_for(p, n) && !(ctx->checked & HK_CHECKED) &&
+           hk_classes[hk_class_of(hk_min(n + n * room / 100, HK_SMALL_MAX))].size >= size;
+}
+
 /* old: the size told, or HAK_NONE. */
 static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
@@ -194,6 +214,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     }
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, old);
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
+    unsigned room = HK_UNLIKELY(ctx->advice.hinted) ? hinted_room(ctx, p, label, site) : 0;
+    if (room && stays_hinted(ctx, p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     bool apart = grows_apart(ctx, p, size, n);
     void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
     if (q) {
@@ -203,7 +225,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
                       : ctx->labels.on       ? hk_label_of_block(ctx, p)
                                              : 0;
-    size_t want = with_room(ctx, size, n), failures = hk_get(&ctx->account.failures),
+    size_t want = with_room(ctx, size, n, room), failures = hk_get(&ctx->account.failures),
            high = hk_get(&ctx->space->high);
     if (apart) q = regrow(ctx, n, given, site);
     if (!q) q = hak_alloc_cs(ctx, want, given, site);

@@ -127,7 +127,7 @@ static bool flush_left(hak_ctx *ctx)
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->magazines.flush_ns;
-    if (since && now_ns >= since && now_ns - since < ctx->space->purge_ns) return;
+    if (since && now_ns >= since && now_ns - since < hk_get(&ctx->space->purge_ns)) return;
     hk_rows_settle(ctx);
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);

@@ -9,10 +9,26 @@
 /* Most that packed_bytes may be. */
 enum { HK_PACKED_MOST = 16 << 20 };
 
+enum {
+    HK_MODES = HAK_MODE_RESEARCH + 1,
+    HK_TUNING_FIELDS = sizeof(hak_tuning) / sizeof(size_t), /* `size`, of number 0, included */
+    HK_TUNING_NAME = 24
+};
+
 /* All numbers: *to is theirs if any were given. Returns to, or a constant; NULL = *error says what is wrong.
- */
-const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode,
-                                 hak_workload workload, const char **error);
+ * *said: a bit for each number that was given. */
+const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode, hak_workload workload,
+                                 uint32_t *said, const char **error);
+/* What is wrong with numbers of which none is 0 but first_offset; NULL = nothing. */
+const char *hk_tuning_wrong(const hak_tuning *t);
+/* The numbers of a mode, which is one. */
+const hak_tuning *hk_tuning_preset(hak_mode mode, hak_workload workload);
+/* *to: the numbers of t that were given, 0 for others. Returns to. */
+const hak_tuning *hk_tuning_said(hak_tuning *to, const hak_tuning *t, uint32_t said);
+/* Field i, from 1. */
+const char *hk_tuning_name(unsigned i);
+size_t hk_tuning_get(const hak_tuning *t, unsigned i);
+void hk_tuning_set(hak_tuning *t, unsigned i, size_t v);
 
 /* HAK_NONE is 0 bytes. */
 HK_INLINE size_t hk_or_none(size_t n)

@@ -189,7 +189,7 @@ void hk_big_yield(hak_ctx *ctx, size_t n, bool peak)
 
 static bool wants_huge(const hak_ctx *ctx, size_t size)
 {
-    return size >= 2 * HK_CHUNK && hk_space_wants_huge(ctx->space, hk_get(&ctx->account.committed));
+    return size >= 2 * HK_CHUNK && hk_wants_huge(ctx);
 }
 
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
@@ -352,11 +352,18 @@ size_t hk_big_purge(hak_ctx *ctx)
     return done;
 }
 
+void hk_big_shrink(hak_ctx *ctx)
+{
+    ctx->big.wish = hk_min(ctx->big.wish, ctx->big.cache);
+    while (hk_get(&ctx->big.cached_bytes) > cache_limit(ctx))
+        give_up(ctx, oldest_cached(ctx));
+}
+
 /* It is noted when it is first seen. */
 static bool unused_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
 {
     if (b->unused_since == 0 || b->unused_since > now_ns) b->unused_since = now_ns;
-    return now_ns - b->unused_since >= ctx->space->purge_ns;
+    return now_ns - b->unused_since >= hk_get(&ctx->space->purge_ns);
 }
 
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)

@@ -50,6 +50,8 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
 void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
 /* Unmaps all cached blocks and gives up the room of others; returns bytes. */
 size_t hk_big_purge(hak_ctx *ctx);
+/* The cache gives up what a smaller big_cache does not allow. */
+void hk_big_shrink(hak_ctx *ctx);
 /* The same with what was unused for longer than the space's purge_ns. */
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
 /* Everything, for the end of the context or of the space. */

@@ -1,6 +1,7 @@
 /* A context begins, in its first unit, and ends. */
 #include "heap/ctx.h"
 
+#include "heap/guide.h"
 #include "heap/packed.h"
 #include "heap/row.h"
 
@@ -17,14 +18,9 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->host.on_error = o->on_error;
     ctx->host.error_user = o->error_user;
     ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
-    /* A check sees each call. */
-    const hak_tuning *t = o->tuning;
-    ctx->magazines.cap = (uint8_t)(ctx->debug ? 0 : hk_or_none(t->magazine));
-    ctx->magazines.most = (uint32_t)hk_or_none(t->magazine_most);
-    ctx->big.cache = hk_or_none(t->big_cache);
-    ctx->owned.aside.most = (uint8_t)hk_or_none(t->units_ahead);
-    ctx->populate_from = (uint8_t)hk_min(t->populate_from, HK_POPULATE_NEVER);
-    ctx->first_offset = (uint8_t)t->first_offset;
+    hk_numbers_set(ctx, o->tuning);
+    ctx->first_offset = (uint8_t)o->tuning->first_offset;
+    ctx->advice.workload = (uint8_t)o->workload;
     ctx->magazines.no_sweeps = o->workload != HAK_WORKLOAD_TRACED;
     ctx->max_align = o->max_align;
 }
@@ -98,6 +94,7 @@ void hk_ctx_end(hak_ctx *ctx)
     {
         hk_slab_wipe(ctx, s);
     }
+    hk_guide_end(ctx);
     hk_space_take_back(space, &ctx->owned.aside);
     hk_unit_id all = ctx->owned.all;
     bool labelled = ctx->labels.on && ctx->role != HK_HEAP;

@@ -177,6 +177,17 @@ typedef struct hk_sampling {
     uint32_t run;                  /* which start of the profile that is drawn for */
 } hk_sampling;
 
+typedef struct hk_guide hk_guide;
+
+/* What its policy says beside numbers of the other parts; see guide.h. */
+typedef struct hk_advice {
+    hk_guide *guide;  /* of a shared context under its lock; NULL = no policy, no named site */
+    size_t expected;  /* bytes that it will commit; 0 = unknown */
+    uint32_t said;    /* a bit for each number of hak_options.tuning that was given */
+    uint8_t workload; /* a hak_workload */
+    bool hinted;      /* there are labels or sites with hints */
+} hk_advice;
+
 struct hak_ctx {
     /* Seldom read: a cache line. The context begins a page, as many blocks do: stores to those would hold up
      * loads of this line, for processors tell the two apart by the offset in the page first. */
@@ -214,6 +225,7 @@ struct hak_ctx {
     hk_bigs big;
     hk_packed packed;
     hk_sampling sampling;
+    hk_advice advice;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
@@ -306,6 +318,11 @@ void hk_refund(hak_ctx *ctx, size_t n);
 bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units);
 /* Units that are charged already; NULL = failed, and no longer charged. */
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
+/* Whether its new memory should be huge pages. */
+HK_INLINE bool hk_wants_huge(const hak_ctx *ctx)
+{
+    return hk_space_wants_huge(ctx->space, hk_max(hk_get(&ctx->account.committed), ctx->advice.expected));
+}
 /* Units for the context, charged, recorded (id, kind, units) and in its list. What can give memory back is
  * asked before: see reclaim.h. NULL = failed. */
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);

@@ -43,9 +43,15 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     if (bin->cap * 2u > ctx->magazines.cap) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->magazines.grown + more > hk_get(&ctx->live_bytes) + spare) return;
-    void **slots = hk_row_slots(ctx, bin->kind, bin->cap * 2u);
+    bool room = hk_row_of(bin)->room >= bin->cap * 2u; /* it was deeper once */
+    void **slots = room ? bin->slots : hk_row_slots(ctx, bin->kind, bin->cap * 2u);
     if (!slots) return;
     ctx->magazines.grown += (uint32_t)more;
+    if (room) {
+        bin->cap = (uint8_t)(bin->cap * 2);
+        bin->hi = bin->slots + bin->cap;
+        return;
+    }
     size_t n = (size_t)(bin->top - hk_bin_low(bin));
     memcpy(slots, hk_bin_low(bin), n * sizeof(void *));
     bin->cap = (uint8_t)(bin->cap * 2);

@@ -219,7 +219,10 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p, size_t size)
             return false;
         }
     }
-    if (HK_UNLIKELY(bin->top == bin->hi)) hk_magazine_make_room(ctx, bin);
+    if (HK_UNLIKELY(bin->top == bin->hi)) {
+        if (bin->cap == 0) return false; /* a policy took it */
+        hk_magazine_make_room(ctx, bin);
+    }
     *bin->top++ = p;
     return true;
 }

@@ -13,7 +13,7 @@ void **hk_row_slots(hak_ctx *ctx, unsigned kind, unsigned n)
 {
     hk_row *row = hk_meta_alloc(ctx, sizeof *row + n * sizeof(void *));
     if (!row) return NULL;
-    *row = (hk_row){0};
+    *row = (hk_row){.room = (uint8_t)n};
     if (kind < HK_KIB_CLASSES) {
         unsigned size = hk_classes[kind].size;
         row->turn = (uint8_t)__builtin_ctz(size);

@@ -20,6 +20,7 @@ typedef struct hk_row {
     uint64_t *word;
     uint64_t before; /* the word when it was last counted */
     uint8_t turn;    /* log2 of the even part of the block size */
+    uint8_t room;    /* slots behind it */
 } hk_row;
 _Static_assert(sizeof(hk_row) % 16 == 0, "slots behind it are aligned");
 

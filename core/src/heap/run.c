@@ -8,9 +8,9 @@
 enum { HOT = 16 };
 
 /* Runs kept at hand by a class: 128 KiB, one at least. */
-static unsigned magazine_of(hak_ctx *ctx, unsigned run_class)
+unsigned hk_run_magazine(const hak_ctx *ctx, unsigned kind)
 {
-    unsigned n = 8 / hk_run_units(run_class);
+    unsigned n = 8 / hk_run_units(kind - HK_SMALL_CLASSES);
     return (unsigned)hk_min(n ? n : 1, ctx->magazines.cap);
 }
 
@@ -26,7 +26,7 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
         bin->heat++;
         return;
     }
-    unsigned cap = magazine_of(ctx, kind - HK_SMALL_CLASSES);
+    unsigned cap = hk_run_magazine(ctx, kind);
     void **slots = hk_row_slots(ctx, kind, cap);
     if (!slots) return;
     hk_magazine_set(ctx, bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));

@@ -6,6 +6,8 @@
 
 /* *zero tells whether the block reads as zero. */
 void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero);
+/* Runs kept at hand by the class of this kind, if any. */
+unsigned hk_run_magazine(const hak_ctx *ctx, unsigned kind);
 /* A run whose magazine, if any, is full. */
 void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* A run out of a magazine: its units back to the space. */

@@ -45,6 +45,7 @@ void hk_shared_observe(hak_ctx *shared)
 static HK_NOINLINE void come_back(hak_ctx *heap)
 {
     observe(heap);
+    hk_heap_numbers(heap);
     of(heap)->away = of(heap)->away_ns = 0;
     /* It was taken for dead. */
     if (!of(heap)->thread_id) hk_heap_renew(heap);
@@ -231,13 +232,17 @@ hak_ctx *hk_heap_find(hak_ctx *shared)
 static hak_ctx *heap_new(hak_ctx *shared)
 {
     hak_options o = shared->heaps->options;
+    hak_tuning t;
+    uint32_t run = hk_heaps_numbers_get(shared->heaps, &t);
     o.quota = &shared->heaps->account;
+    o.tuning = &t;
     hak_ctx *heap = hk_ctx_new(shared->space, &o, sizeof(hk_heap));
     if (!heap) return NULL;
     hk_account_begin(heap);
     hk_heap *h = hk_behind(heap);
     heap->whole = shared;
     heap->heap = h;
+    h->tunings = run;
     h->member = (hk_member){
         .steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &shared->heaps->pressure};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
@@ -286,6 +291,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     }
     heap->labels.on = shared->labels.on;
     observe(heap);
+    hk_heap_numbers(heap);
     bool owned = own(shared, heap, thread);
     /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
     of(heap)->next = hk_heaps_first(shared);
@@ -322,11 +328,8 @@ void hk_shared_make(hak_ctx *shared, const hak_options *options)
     slots_clear(heaps->first, HK_FIRST + HK_PROBES, shared);
     heaps->options = *options;
     heaps->options.shared = false;
-    heaps->tuning = *options->tuning;
     heaps->options.tuning = &heaps->tuning;
-    /* Threads are many, and none has all sizes of the context. */
-    if (heaps->tuning.packed_bytes != HAK_NONE)
-        heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
+    hk_heaps_numbers_set(heaps, options->tuning);
     heaps->account.parent = options->quota;
     atomic_store(&heaps->account.used, hk_get(&shared->account.committed));
     atomic_store(&heaps->account.taken, hk_get(&shared->account.committed));

@@ -11,7 +11,7 @@
  * magazine is stored to before its end moves.
  *
  * Threads are told apart by the thread register, which two live threads never share; what a dead thread
- * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space. */
+ * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space; numbers. */
 #ifndef HK_THREAD_HEAP_H
 #define HK_THREAD_HEAP_H
 
@@ -44,6 +44,7 @@ struct hk_heap {
     bool lost_slabs;  /* slabs of it went over to another heap */
     bool stolen_from;      /* its magazines may hold blocks of such slabs */
     bool flushed;     /* by a tick, since its thread ended */
+    uint32_t tunings; /* which change of the shared context's numbers it took over last */
     hak_ctx *sent_to; /* the last one that blocks went to */
     struct hk_remote_mixed {
         hak_ctx *to;
@@ -87,6 +88,9 @@ struct hk_heaps {
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `tuning` */
     hak_tuning tuning;
+    hk_lock numbers; /* the last: of tuning and what follows */
+    uint32_t tunings; /* how often these changed */
+    atomic_bool hinted; /* by the policy */
 };
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -232,6 +236,13 @@ void hk_borrow_anew(hak_ctx *heap);
  * walk at a time: with its lock for walks held. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
+/* Other numbers for the heaps, which take them over at their next slow path; the lock of the context is held. */
+void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t);
+/* Those of a new shared context; those that a new heap gets, and which change of them it was. */
+void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from);
+uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out);
+/* The heap takes over what changed. By its thread. */
+void hk_heap_numbers(hak_ctx *heap);
 /* The shared context has a profile from now on; its lock is held. Threads see to it when they come by. */
 void hk_shared_observe(hak_ctx *shared);
 /* Takes home what is in queues; what goes on from there is in the strays of its heap. */

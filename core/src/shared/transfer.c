@@ -138,7 +138,7 @@ bool hk_transfer_has(const hak_ctx *heap, unsigned sc)
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns)
 {
     hk_transfer *t = seen(heap);
-    if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < heap->space->purge_ns)) return;
+    if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < hk_get(&heap->space->purge_ns))) return;
     if (t->since_ns) hk_transfer_flush(heap);
     t->since_ns = now_ns;
 }

@@ -39,7 +39,7 @@ void hk_space_decommit(hak_space *s, void *p, size_t n)
 
 bool hk_space_wants_huge(const hak_space *s, size_t committed)
 {
-    return s->os.huge && s->huge_from != HAK_NONE && committed >= s->huge_from;
+    return s->os.huge && committed >= hk_get(&s->huge_from);
 }
 
 void hk_call_huge(hak_space *s, void *p, size_t n)

@@ -145,7 +145,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
     enum { PATIENCE_MOST = 64 };
     hk_lock_take(&s->lock);
-    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= s->purge_ns;
+    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= hk_get(&s->purge_ns);
     if (over && s->due == 0) {
         if (s->purged_last)
             s->patience =

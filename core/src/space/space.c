@@ -61,7 +61,7 @@ static uintptr_t addresses_below(const hak_space_options *o)
 }
 
 /* Copies options of any version, which may be NULL; what is wrong with them, NULL = nothing. */
-static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
+static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *said,
                                 const hak_space_options *given)
 {
     static const hak_space_options defaults = HAK_SPACE_OPTIONS_INIT;
@@ -71,7 +71,7 @@ static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
     hak_os_init(os, sizeof *os);
     const char *error = o->os ? hk_os_read(os, o->os) : NULL;
     if (error) return error;
-    o->tuning = hk_tuning_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, &error);
+    o->tuning = hk_tuning_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, said, &error);
     if (!o->tuning) return error;
     if (o->max_address && o->max_address < (uintptr_t)1 << 24) return "max_address: 0, or at least 2^24";
     if (o->reserve && (o->reserve < (size_t)4 << 20 || o->reserve > most))
@@ -90,23 +90,20 @@ const char *hak_space_options_error(const hak_space_options *given)
     hak_space_options o;
     hak_os os;
     hak_tuning t;
-    return read_options(&o, &os, &t, given);
+    uint32_t said;
+    return read_options(&o, &os, &t, &said, given);
 }
 
 hak_space *hak_space_new(const hak_space_options *given)
 {
     hak_space_options options;
     hak_tuning tuning;
+    uint32_t said;
     const hak_space_options *o = &options;
     struct hak_space boot = {.extents = 1, .next_id = 1};
-    if (read_options(&options, &boot.os, &tuning, given)) return NULL;
+    if (read_options(&options, &boot.os, &tuning, &said, given)) return NULL;
     boot.below = addresses_below(o);
     boot.reserve = o->reserve ? o->reserve : (size_t)64 << 30;
-    boot.retained_bytes = hk_or_none(o->tuning->retained_bytes);
-    boot.retained_percent = hk_or_none(o->tuning->retained_percent);
-    boot.purge_ns = o->tuning->purge_ns;
-    boot.huge_from = o->tuning->huge_from;
-    boot.retained_yields = o->tuning->retained_yields == 1;
     boot.buffer_only = o->buffer_only;
     size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
@@ -122,6 +119,7 @@ hak_space *hak_space_new(const hak_space_options *given)
     }
     if (o->buffer && boot.reserve > (size_t)4 << 30) boot.reserve = (size_t)4 << 30;
     *s = boot;
+    hk_space_numbers_begin(s, o->tuning, said, o->policy);
     hk_extent_init(&s->extent, p + skip, n - skip, units, &l, align);
     s->extent.first = 1;
     s->extent.owned = !o->buffer;

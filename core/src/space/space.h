@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "base/os.h"
+#include "base/tuning.h"
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
 enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
@@ -83,8 +84,8 @@ struct hak_space {
     hak_os os;
     size_t reserve;
     uintptr_t below;
-    size_t retained_bytes, retained_percent, huge_from; /* HAK_NONE of the last: never */
-    uint64_t purge_ns;
+    size_t retained_bytes, retained_percent;
+    hk_counter huge_from, purge_ns; /* HAK_NONE of the first: never */
     bool buffer_only, retained_yields;
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
@@ -102,6 +103,9 @@ struct hak_space {
     uint64_t tick_ns;
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
+    const hak_policy *policy;     /* under the lock; NULL = none */
+    hak_tuning base;              /* the space's numbers without a policy */
+    uint32_t said;                /* a bit for each that was given */
     hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
 };
@@ -220,6 +224,10 @@ void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);
 int hk_space_commit(hak_space *s, void *p, size_t n);
 void hk_space_decommit(hak_space *s, void *p, size_t n);
 
+/* Of a new space: takes a reference. */
+void hk_space_numbers_begin(hak_space *s, const hak_tuning *t, uint32_t said, const hak_policy *policy);
+/* Those of the numbers that spaces read; the others are left alone. */
+void hk_space_numbers(hak_space *s, hak_tuning *t);
 /* Whether new memory of a context with so much committed should be huge pages; advises them. */
 bool hk_space_wants_huge(const hak_space *s, size_t committed);
 void hk_space_huge(hak_space *s, void *p, size_t n);

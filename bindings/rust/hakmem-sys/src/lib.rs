@@ -26,6 +26,11 @@ pub struct hak_quota {
 pub struct hak_os {
     _private: [u8; 0],
 }
+/// Mode, numbers and hints as one object; only its address passes through here.
+#[repr(C)]
+pub struct hak_policy {
+    _private: [u8; 0],
+}
 /// Single numbers behind a mode; only its address passes through here.
 #[repr(C)]
 pub struct hak_tuning {
@@ -76,6 +81,7 @@ pub struct hak_options {
     pub workload: hak_workload,
     pub mode: hak_mode,
     pub tuning: *const hak_tuning,
+    pub policy: *const hak_policy,
 }
 
 #[repr(C)]
@@ -90,6 +96,7 @@ pub struct hak_space_options {
     pub buffer_only: bool,
     pub mode: hak_mode,
     pub tuning: *const hak_tuning,
+    pub policy: *const hak_policy,
 }
 
 #[repr(C)]

@@ -26,8 +26,8 @@ macro_rules! layout {
 fn structs_are_those_of_the_header() {
     let (mut rust, mut c) = layout! {
         hak_options: size name quota on_error error_user debug labels label_count shared user max_align workload mode
-            tuning;
-        hak_space_options: size os max_address reserve buffer buffer_size buffer_only mode tuning;
+            tuning policy;
+        hak_space_options: size os max_address reserve buffer buffer_size buffer_only mode tuning policy;
         hak_stats: size live_bytes live_blocks peak_bytes committed_bytes metadata_bytes cached_bytes released_bytes
             reserved_bytes retained_bytes big_bytes big_blocks soft_limit hard_limit failures os_calls;
         hak_label_info: name label live_bytes live_blocks;

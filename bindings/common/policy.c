@@ -1,0 +1,85 @@
+#include "common/policy.h"
+
+#include "common/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = (1 << 20) + 1 };
+
+/* NULL = errno says why. */
+static char *read_all(const char *file, size_t *n)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    char *text = fd >= 0 ? malloc(MOST) : NULL;
+    ssize_t got = text ? 1 : -1;
+    for (*n = 0; got > 0 && *n < MOST; *n += (size_t)got)
+        if ((got = read(fd, text + *n, MOST - *n)) < 0) break;
+    int error = errno;
+    if (fd >= 0) close(fd);
+    if (got >= 0) return text;
+    free(text);
+    errno = error;
+    return NULL;
+}
+
+hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
+{
+    size_t n;
+    char *text = read_all(file, &n);
+    if (!text) {
+        snprintf(message, size, "%s: %s", file, strerror(errno));
+        return NULL;
+    }
+    hak_policy_error error;
+    hak_policy *policy = hak_policy_parse(NULL, text, n, &error);
+    free(text);
+    if (!policy) snprintf(message, size, "%s:%u: %s", file, error.line, error.text);
+    return policy;
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno != EINTR) return errno;
+        if (done > 0) {
+            text += done;
+            n -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+int hkc_policy_save(const hak_policy *policy, const char *file, const char *comment)
+{
+    size_t n = hak_policy_print(policy, NULL, 0);
+    char *text = malloc(n + 1);
+    hkc_file out;
+    int error = text ? hkc_file_open(&out, file, 0666) : ENOMEM;
+    if (error) {
+        free(text);
+        return error;
+    }
+    hak_policy_print(policy, text, n + 1);
+    if (comment) error = write_all(out.fd, comment, strlen(comment));
+    if (!error) error = write_all(out.fd, text, n);
+    free(text);
+    return hkc_file_close(&out, error);
+}
+
+int hkc_mode_parse(const char *name, char *message, size_t size)
+{
+    int mode = hak_mode_by_name(name);
+    if (mode < 0) {
+        size_t n = (size_t)snprintf(message, size, "the mode '%.40s' is none of", name);
+        const char *known;
+        for (int i = 0; n < size && (known = hak_mode_name((hak_mode)i)); i++)
+            n += (size_t)snprintf(message + n, size - n, "%s %s", i ? "," : "", known);
+    }
+    return mode;
+}

@@ -1,0 +1,79 @@
+/* Policies of contexts. */
+#include "base/policy.h"
+#include "heap/guide.h"
+#include "shared/thread_heap.h"
+
+static void lock(hak_ctx *whole)
+{
+    if (whole->heaps) hk_lock_take(&whole->heaps->lock);
+}
+
+static void unlock(hak_ctx *whole)
+{
+    if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
+}
+
+/* Where the numbers of a context come from: `policy`, and else its options. */
+static void change(hak_ctx *whole, const hak_policy *policy)
+{
+    hak_tuning t;
+    hk_policy_merge(&t, &whole->advice.guide->base, whole->advice.said, policy, (hak_workload)whole->advice.workload);
+    if (whole->heaps) {
+        hk_shared_numbers(whole, &t);
+        return;
+    }
+    whole->advice.hinted = hk_guide_hints(whole->advice.guide);
+    hk_numbers_change(whole, &t);
+}
+
+int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    hak_policy_ref(policy);
+    lock(whole);
+    bool made = hk_guide_make(whole);
+    const hak_policy *before = policy;
+    if (made) {
+        before = hk_guide_take(whole, policy);
+        change(whole, policy);
+    }
+    unlock(whole);
+    hak_policy_unref(before);
+    if (!made) return -1;
+    if (whole->own_space) hak_space_policy_set(whole->space, policy);
+    return 0;
+}
+
+hak_policy *hak_ctx_policy(const hak_ctx *ctx)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    lock(whole);
+    hak_policy *policy = whole->advice.guide ? hak_policy_ref(whole->advice.guide->policy) : NULL;
+    unlock(whole);
+    return policy;
+}
+
+int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *out)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    size_t size = out->size;
+    if (size < sizeof size || size % sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    hak_tuning t;
+    lock(whole);
+    hk_numbers_get(whole, &t);
+    unlock(whole);
+    memset(out, 0, size);
+    memcpy(out, &t, hk_min(size, sizeof t));
+    memcpy(out, &size, sizeof size);
+    return 0;
+}
+
+int hak_site_define(hak_ctx *ctx, hak_site site, const char *name)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    if (!site || !name || !hk_name_good(name, HAK_HINT_NAME_MOST)) return -1;
+    lock(whole);
+    int rc = hk_guide_site(whole, site, hk_name_hash(name));
+    unlock(whole);
+    return rc;
+}

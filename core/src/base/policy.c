@@ -1,0 +1,218 @@
+#include "base/policy.h"
+
+/* ---- Modes ---------------------------------------------------------------------------------------- */
+
+static const char mode_names[HK_MODES][16] = {
+    [HAK_MODE_BALANCED] = "balanced", [HAK_MODE_MINIMAL] = "minimal",   [HAK_MODE_FAST] = "fast",
+    [HAK_MODE_LEAN] = "lean",         [HAK_MODE_LEARNING] = "learning", [HAK_MODE_RESEARCH] = "research",
+};
+
+#define BUILT_IN(number, text)                                                                               \
+    [number] = {.built_in = true, .mode = (number), .tuning = HAK_TUNING_INIT, .name = text}
+/* In const memory, for which reason nothing counts references of them. */
+static const struct hak_policy of_mode[HK_MODES] = {
+    BUILT_IN(HAK_MODE_BALANCED, "balanced"), BUILT_IN(HAK_MODE_MINIMAL, "minimal"),
+    BUILT_IN(HAK_MODE_FAST, "fast"),         BUILT_IN(HAK_MODE_LEAN, "lean"),
+    BUILT_IN(HAK_MODE_LEARNING, "learning"), BUILT_IN(HAK_MODE_RESEARCH, "research"),
+};
+
+const char *hak_mode_name(hak_mode mode)
+{
+    return (unsigned)mode < HK_MODES ? mode_names[mode] : NULL;
+}
+
+int hak_mode_by_name(const char *name)
+{
+    for (int i = 0; i < HK_MODES; i++)
+        if (strcmp(mode_names[i], name) == 0) return i;
+    return -1;
+}
+
+const hak_policy *hak_policy_of_mode(hak_mode mode)
+{
+    return (unsigned)mode < HK_MODES ? &of_mode[mode] : NULL;
+}
+
+/* ---- Names ---------------------------------------------------------------------------------------- */
+
+uint64_t hk_name_hash(const char *name)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+bool hk_name_good(const char *name, size_t most)
+{
+    size_t n = 0;
+    for (; name[n]; n++)
+        if (n == most || (unsigned char)name[n] < ' ' || name[n] == 127) return false;
+    return n && name[0] != ' ' && name[n - 1] != ' ';
+}
+
+/* ---- Objects -------------------------------------------------------------------------------------- */
+
+static const char *hint_wrong(const hak_hint *h)
+{
+    if (!h->label == !h->site) return "hints: a label or a site each";
+    if (h->label && !hk_name_good(h->label, HAK_POLICY_NAME_MOST)) return "hints: a name of 1 to 63 bytes for a label";
+    if (h->site && !hk_name_good(h->site, HAK_HINT_NAME_MOST)) return "hints: a name of 1 to 191 bytes for a site";
+    if (h->room == 0 || h->room > HAK_HINT_ROOM_MOST) return "room: 1 to 100";
+    return NULL;
+}
+
+static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
+{
+    static const hak_policy_options defaults = HAK_POLICY_OPTIONS_INIT;
+    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+        return "hak_policy_options.size is not set, or more is set than is known";
+    if (o->mode != HAK_POLICY_MODE_NONE && (unsigned)o->mode >= HK_MODES) return "mode: HAK_MODE_* only";
+    if (o->name && *o->name && !hk_name_good(o->name, HAK_POLICY_NAME_MOST)) return "name: up to 63 bytes";
+    const char *error;
+    hak_tuning all;
+    uint32_t said;
+    const hak_tuning *read = hk_tuning_read(&all, o->tuning, HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED, &said, &error);
+    if (!read) return error;
+    hk_tuning_said(t, read, said);
+    if (o->hint_count > HAK_HINTS_MOST) return "hint_count: at most 1024";
+    if (o->hint_count && !o->hints) return "hint_count without hints";
+    for (size_t i = 0; i < o->hint_count; i++)
+        if ((error = hint_wrong(&o->hints[i]))) return error;
+    return NULL;
+}
+
+const char *hak_policy_options_error(const hak_policy_options *given)
+{
+    hak_policy_options o;
+    hak_tuning t;
+    return read_options(&o, &t, given);
+}
+
+static const hk_hint *find_hint(const hak_policy *policy, bool site, uint64_t hash)
+{
+    for (size_t i = 0; policy && i < policy->hint_count; i++)
+        if (policy->hints[i].hash == hash && policy->hints[i].site == site) return &policy->hints[i];
+    return NULL;
+}
+
+/* false = it is there already. */
+static bool add_hint(hak_policy *policy, const hak_hint *from, char **names)
+{
+    const char *name = from->site ? from->site : from->label;
+    uint64_t hash = hk_name_hash(name);
+    size_t n = strlen(name) + 1;
+    if (find_hint(policy, from->site, hash)) return false;
+    memcpy(*names, name, n);
+    policy->hints[policy->hint_count++] = (hk_hint){.site = from->site,
+                                                    .room = (uint16_t)from->room,
+                                                    .name = (uint32_t)(*names - (char *)policy),
+                                                    .hash = hash};
+    *names += n;
+    return true;
+}
+
+hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *options)
+{
+    hak_policy_options o;
+    hak_tuning t;
+    hak_os os;
+    if (read_options(&o, &t, options)) return NULL;
+    if (given && hk_os_read(&os, given)) return NULL;
+    if (!given) hak_os_init(&os, sizeof os);
+    size_t bytes = sizeof(hak_policy) + o.hint_count * sizeof(hk_hint);
+    for (size_t i = 0; i < o.hint_count; i++)
+        bytes += strlen(o.hints[i].site ? o.hints[i].site : o.hints[i].label) + 1;
+    bytes = hk_align_up(bytes, HK_PAGE);
+    hak_policy *policy = os.reserve(os.user, bytes, HK_PAGE, 0);
+    if (policy && os.commit && os.commit(os.user, policy, bytes) != 0) {
+        os.release(os.user, policy, bytes);
+        policy = NULL;
+    }
+    if (!policy) return NULL;
+    atomic_store(&policy->refs, 1);
+    policy->mode = o.mode;
+    policy->tuning = t;
+    policy->os = os;
+    policy->bytes = bytes;
+    if (o.name) memcpy(policy->name, o.name, strlen(o.name));
+    policy->hints = (hk_hint *)(void *)(policy + 1);
+    char *names = (char *)&policy->hints[o.hint_count];
+    for (size_t i = 0; i < o.hint_count; i++)
+        if (!add_hint(policy, &o.hints[i], &names)) {
+            hak_policy_unref(policy);
+            return NULL;
+        }
+    return policy;
+}
+
+static hak_policy *counted(const hak_policy *policy)
+{
+    return (hak_policy *)(uintptr_t)policy;
+}
+
+hak_policy *hak_policy_ref(const hak_policy *policy)
+{
+    if (policy && !policy->built_in) atomic_fetch_add_explicit(&counted(policy)->refs, 1, memory_order_relaxed);
+    return counted(policy);
+}
+
+void hak_policy_unref(const hak_policy *policy)
+{
+    if (!policy || policy->built_in) return;
+    if (atomic_fetch_sub_explicit(&counted(policy)->refs, 1, memory_order_acq_rel) != 1) return;
+    hak_os os = policy->os; /* which is in the pages */
+    os.release(os.user, counted(policy), policy->bytes);
+}
+
+/* ---- Reading -------------------------------------------------------------------------------------- */
+
+const char *hak_policy_name(const hak_policy *policy)
+{
+    return policy->name;
+}
+
+int hak_policy_mode(const hak_policy *policy)
+{
+    return policy->mode;
+}
+
+int hak_policy_tuning(const hak_policy *policy, hak_tuning *out)
+{
+    size_t size = out->size;
+    if (size < sizeof size || size % sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    memset(out, 0, size);
+    memcpy(out, &policy->tuning, hk_min(size, sizeof *out));
+    memcpy(out, &size, sizeof size);
+    return 0;
+}
+
+size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count)
+{
+    for (size_t i = 0; i < policy->hint_count && i < count; i++) {
+        const hk_hint *h = &policy->hints[i];
+        const char *name = hk_hint_name(policy, h);
+        out[i] = (hak_hint){h->site ? NULL : name, h->site ? name : NULL, h->room};
+    }
+    return policy->hint_count;
+}
+
+unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash)
+{
+    const hk_hint *h = find_hint(policy, site, hash);
+    return h ? h->room : 0;
+}
+
+void hk_policy_merge(hak_tuning *to, const hak_tuning *base, uint32_t said, const hak_policy *policy,
+                     hak_workload workload)
+{
+    *to = *base;
+    if (!policy) return;
+    const hak_tuning *preset =
+        policy->mode == HAK_POLICY_MODE_NONE ? base : hk_tuning_preset((hak_mode)policy->mode, workload);
+    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++) {
+        size_t own = hk_tuning_get(&policy->tuning, i);
+        if (own) hk_tuning_set(to, i, own);
+        else if (!(said >> i & 1)) hk_tuning_set(to, i, hk_tuning_get(preset, i));
+    }
+}

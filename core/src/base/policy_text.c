@@ -1,0 +1,285 @@
+/* Policies as text. */
+#include "base/policy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { VERSION = 1, TEXT_MOST = 1 << 20, VALUE = 24 };
+static const char head[] = "hakmem-policy ";
+
+/* ---- Parse ---------------------------------------------------------------------------------------- */
+
+/* What is read, in pages of its own: the text with ends of strings where words end, and the hints. */
+typedef struct parser {
+    hak_policy_options o;
+    hak_tuning tuning;
+    hak_hint *hints;
+    unsigned line;
+    hak_policy_error *error;
+} parser;
+
+static bool fail(parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(parser *p, const char *format, ...)
+{
+    va_list args;
+    if (!p->error) return false;
+    p->error->line = p->line;
+    va_start(args, format);
+    vsnprintf(p->error->text, sizeof p->error->text, format, args);
+    va_end(args);
+    return false;
+}
+
+/* Digits and a unit; or `none`. */
+static bool parse_number(const char *text, size_t *out)
+{
+    size_t n = 0;
+    if (strcmp(text, "none") == 0) return *out = HAK_NONE, true;
+    if (*text < '0' || *text > '9') return false;
+    for (; *text >= '0' && *text <= '9'; text++)
+        if (__builtin_mul_overflow(n, (size_t)10, &n) || __builtin_add_overflow(n, (size_t)(*text - '0'), &n))
+            return false;
+    static const char units[] = "KMGT";
+    const char *unit = *text ? strchr(units, *text) : NULL;
+    if (*text && (!unit || text[1])) return false;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (n > SIZE_MAX >> shift) return false;
+    *out = n << shift;
+    return true;
+}
+
+/* The word at *text, and *text behind the blank that follows it. */
+static char *word(char **text)
+{
+    char *first = *text, *end = first + strcspn(first, " ");
+    *text = *end ? end + 1 : end;
+    *end = '\0';
+    return first;
+}
+
+static bool parse_hint(parser *p, char *rest)
+{
+    size_t room;
+    const char *value = word(&rest), *what = word(&rest);
+    bool site = strcmp(what, "site") == 0;
+    if (!parse_number(value, &room) || room == 0 || room > HAK_HINT_ROOM_MOST)
+        return fail(p, "room: '%.40s' is not from 1 to %d", value, HAK_HINT_ROOM_MOST);
+    if (!site && strcmp(what, "label") != 0) return fail(p, "room: 'label' or 'site' expected, not '%.40s'", what);
+    size_t most = site ? HAK_HINT_NAME_MOST : HAK_POLICY_NAME_MOST;
+    if (!hk_name_good(rest, most)) return fail(p, "%s: a name of 1 to %zu bytes expected", what, most);
+    for (size_t i = 0; i < p->o.hint_count; i++) {
+        const char *other = site ? p->hints[i].site : p->hints[i].label;
+        if (other && strcmp(other, rest) == 0) return fail(p, "room of the %s '%.60s': said twice", what, rest);
+    }
+    if (p->o.hint_count == HAK_HINTS_MOST) return fail(p, "more than %d hints", HAK_HINTS_MOST);
+    p->hints[p->o.hint_count++] = (hak_hint){site ? NULL : rest, site ? rest : NULL, (unsigned)room};
+    return true;
+}
+
+/* Each range is known to tuning.c alone. */
+static bool parse_tuning(parser *p, const char *key, const char *value)
+{
+    unsigned i = 1;
+    while (i < HK_TUNING_FIELDS && strcmp(hk_tuning_name(i), key) != 0)
+        i++;
+    if (i == HK_TUNING_FIELDS) return fail(p, "'%.40s' is unknown", key);
+    if (hk_tuning_get(&p->tuning, i)) return fail(p, "%s: said twice", key);
+    size_t n;
+    if (!parse_number(value, &n)) return fail(p, "%s: '%.40s' is no number", key, value);
+    if (n == 0) return fail(p, "%s: 0 is no value; leave the line out", key);
+    hak_tuning all = *hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED);
+    hk_tuning_set(&all, i, n);
+    const char *wrong = hk_tuning_wrong(&all);
+    if (wrong) return fail(p, "%s", wrong + strlen("tuning."));
+    hk_tuning_set(&p->tuning, i, n);
+    return true;
+}
+
+static bool parse_statement(parser *p, char *text)
+{
+    const char *key = word(&text);
+    if (strcmp(key, "room") == 0) return parse_hint(p, text);
+    if (strcmp(key, "name") == 0) {
+        if (p->o.name) return fail(p, "name: said twice");
+        if (!hk_name_good(text, HAK_POLICY_NAME_MOST)) return fail(p, "name: 1 to %d bytes expected", HAK_POLICY_NAME_MOST);
+        p->o.name = text;
+        return true;
+    }
+    if (strcmp(key, "mode") == 0) {
+        if (p->o.mode != HAK_POLICY_MODE_NONE) return fail(p, "mode: said twice");
+        p->o.mode = hak_mode_by_name(text);
+        return p->o.mode >= 0 || fail(p, "mode: '%.40s' is none", text);
+    }
+    return parse_tuning(p, key, text);
+}
+
+/* text: n bytes, with room for an end behind them. */
+static bool parse(parser *p, char *text, size_t n)
+{
+    bool headed = false;
+    char *end = text + n;
+    *end = '\0';
+    for (char *next; text < end; text = next) {
+        char *stop = memchr(text, '\n', (size_t)(end - text));
+        next = stop ? stop + 1 : end;
+        if (stop) *stop = '\0';
+        p->line++;
+        if (strlen(text) != (size_t)((stop ? stop : end) - text)) return fail(p, "a byte of zero");
+        text += strspn(text, " \t");
+        for (char *last = text + strlen(text); last > text && strchr(" \t\r", last[-1]);)
+            *--last = '\0';
+        if (*text == '\0' || *text == '#') continue;
+        if (headed) {
+            if (!parse_statement(p, text)) return false;
+            continue;
+        }
+        if (strncmp(text, head, strlen(head)) != 0) return fail(p, "'hakmem-policy 1' expected");
+        if (strcmp(text + strlen(head), "1") != 0)
+            return fail(p, "version '%.20s' is unknown, this is %d", text + strlen(head), VERSION);
+        headed = true;
+    }
+    if (!headed) p->line = p->line ? p->line : 1;
+    return headed || fail(p, "'hakmem-policy 1' expected");
+}
+
+static size_t count_lines(const char *text, size_t n)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, hak_policy_error *error)
+{
+    hak_os os;
+    parser p = {.o = HAK_POLICY_OPTIONS_INIT, .tuning = HAK_TUNING_INIT, .error = error};
+    if (given && hk_os_read(&os, given)) return fail(&p, "the table of the OS is broken"), NULL;
+    if (!given) hak_os_init(&os, sizeof os);
+    if (n > TEXT_MOST) return p.line = 1, fail(&p, "longer than 1 MiB"), NULL;
+    size_t hints = hk_min(count_lines(text, n), HAK_HINTS_MOST) * sizeof(hak_hint);
+    size_t bytes = hk_align_up(hints + n + 1, HK_PAGE);
+    char *pages = os.reserve(os.user, bytes, HK_PAGE, 0);
+    if (!pages) return fail(&p, "no memory"), NULL;
+    hak_policy *policy = NULL;
+    if (os.commit && os.commit(os.user, pages, bytes) != 0) {
+        fail(&p, "no memory");
+    } else {
+        p.hints = (hak_hint *)(void *)pages;
+        memcpy(pages + hints, text, n);
+        if (parse(&p, pages + hints, n)) {
+            p.o.tuning = &p.tuning;
+            p.o.hints = p.hints;
+            policy = hak_policy_new(given, &p.o);
+            p.line = 0;
+            if (!policy) fail(&p, "no memory");
+        }
+    }
+    os.release(os.user, pages, bytes);
+    return policy;
+}
+
+/* ---- Print ---------------------------------------------------------------------------------------- */
+
+typedef struct printer {
+    char *out;
+    size_t room, n; /* n: of the whole text */
+} printer;
+
+static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    size_t left = p->n < p->room ? p->room - p->n : 0;
+    int n = vsnprintf(left ? p->out + p->n : NULL, left, format, args);
+    va_end(args);
+    p->n += n > 0 ? (size_t)n : 0;
+}
+
+/* As parse_number() reads it. */
+static void number(char text[VALUE], size_t v)
+{
+    static const char units[] = "KMGT";
+    unsigned unit = 0;
+    while (unit < 4 && v && v % 1024 == 0) {
+        v /= 1024;
+        unit++;
+    }
+    if (unit && v >= 10240) v <<= 10 * unit, unit = 0; /* a time, say */
+    char suffix[2] = {unit ? units[unit - 1] : '\0', '\0'};
+    if (v == HAK_NONE) snprintf(text, VALUE, "none");
+    else snprintf(text, VALUE, "%zu%s", v, suffix);
+}
+
+size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)
+{
+    printer p = {out, room, 0};
+    char value[VALUE];
+    put(&p, "%s%d\n", head, VERSION);
+    if (policy->name[0]) put(&p, "name %s\n", policy->name);
+    if (policy->mode != HAK_POLICY_MODE_NONE) put(&p, "mode %s\n", hak_mode_name((hak_mode)policy->mode));
+    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++) {
+        size_t v = hk_tuning_get(&policy->tuning, i);
+        number(value, v);
+        if (v) put(&p, "%s %s\n", hk_tuning_name(i), value);
+    }
+    for (size_t i = 0; i < policy->hint_count; i++) {
+        const hk_hint *h = &policy->hints[i];
+        put(&p, "room %u %s %s\n", h->room, h->site ? "site" : "label", hk_hint_name(policy, h));
+    }
+    return p.n;
+}
+
+/* ---- Differences ---------------------------------------------------------------------------------- */
+
+typedef struct differ {
+    hak_policy_diff_fn *fn;
+    void *user;
+    size_t n;
+} differ;
+
+static void differs(differ *d, const char *what, const char *from, const char *to)
+{
+    if (from == to || (from && to && strcmp(from, to) == 0)) return;
+    d->n++;
+    if (d->fn) d->fn(d->user, what, from, to);
+}
+
+static const char *said(char text[VALUE], size_t v)
+{
+    if (!v) return NULL;
+    number(text, v);
+    return text;
+}
+
+static const char *mode_of(const hak_policy *policy)
+{
+    return policy->mode == HAK_POLICY_MODE_NONE ? NULL : hak_mode_name((hak_mode)policy->mode);
+}
+
+static void hints_differ(differ *d, const hak_policy *of, const hak_policy *other, bool back)
+{
+    char a[VALUE], b[VALUE], what[HAK_HINT_NAME_MOST + 16];
+    for (size_t i = 0; i < of->hint_count; i++) {
+        const hk_hint *h = &of->hints[i];
+        unsigned room = hk_policy_room(other, h->site, h->hash);
+        if (back && room) continue; /* said the other way round */
+        snprintf(what, sizeof what, "room %s %s", h->site ? "site" : "label", hk_hint_name(of, h));
+        const char *mine = said(a, h->room), *theirs = said(b, room);
+        differs(d, what, back ? theirs : mine, back ? mine : theirs);
+    }
+}
+
+size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn, void *user)
+{
+    differ d = {fn, user, 0};
+    char a[VALUE], b[VALUE];
+    differs(&d, "name", from->name[0] ? from->name : NULL, to->name[0] ? to->name : NULL);
+    differs(&d, "mode", mode_of(from), mode_of(to));
+    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++)
+        differs(&d, hk_tuning_name(i), said(a, hk_tuning_get(&from->tuning, i)), said(b, hk_tuning_get(&to->tuning, i)));
+    hints_differ(&d, from, to, false);
+    hints_differ(&d, to, from, true);
+    return d.n;
+}

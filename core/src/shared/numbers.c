@@ -1,0 +1,42 @@
+/* The numbers of a shared context: its heaps take new ones over one by one, each by its own thread. */
+#include "heap/guide.h"
+#include "shared/thread_heap.h"
+
+void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from)
+{
+    heaps->tuning = *from;
+    /* Threads are many, and none has all sizes of the context. */
+    if (heaps->tuning.packed_bytes != HAK_NONE) heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
+}
+
+uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out)
+{
+    hk_lock_take(&heaps->numbers);
+    *out = heaps->tuning;
+    uint32_t run = heaps->tunings;
+    hk_lock_drop(&heaps->numbers);
+    return run;
+}
+
+void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t)
+{
+    hk_heaps *heaps = shared->heaps;
+    hk_numbers_set(shared, t);
+    hk_lock_take(&heaps->numbers);
+    hk_heaps_numbers_set(heaps, t);
+    heaps->tunings++;
+    hk_lock_drop(&heaps->numbers);
+    atomic_store(&heaps->hinted, hk_guide_hints(shared->advice.guide));
+    hk_shared_observe(shared);
+}
+
+void hk_heap_numbers(hak_ctx *heap)
+{
+    hk_heaps *heaps = heap->whole->heaps;
+    hak_tuning t;
+    uint32_t run = hk_heaps_numbers_get(heaps, &t);
+    heap->advice.hinted = atomic_load(&heaps->hinted);
+    if (heap->heap->tunings == run) return;
+    heap->heap->tunings = run;
+    hk_numbers_change(heap, &t);
+}
