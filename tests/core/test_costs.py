@@ -100,6 +100,21 @@ class Costs(unittest.TestCase):
         self.assertGreater(large, small)
         self.assertLess((large - small) / (sizes[1] - sizes[0]), 400)
 
+    def test_a_refusal_costs_the_same_each_time_and_whatever_the_heap(self):
+        for how in ("packed", "slabs", "shared"):
+            for size in (16, 800, 40000):
+                with self.subTest(how, size=size):
+                    self.assert_constant(f"refused {size} {how}", f"refused {size} {how} often")
+                    first = self.ends(f"refused {size} {how}")[1]
+                    self.assertLess(self.ends(f"refused {size} {how} often")[1], 1.01 * first)
+                    self.assertLess(first, 30000)  # some looks at each size class
+
+    def test_what_is_left_at_the_limit_is_handed_out_whatever_the_heap(self):
+        for how in ("packed", "slabs", "shared"):
+            sizes, small, large = self.ends(f"from the rest {how}")
+            self.assertEqual(sizes, [1 << 20, 4 << 20])
+            self.assertLess(large, 1.5 * small)  # the heap has 4 times as many blocks
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)

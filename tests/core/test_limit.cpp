@@ -1,6 +1,8 @@
 // Limits: the hard one to the byte, the soft one's callback, quota trees.
 #include "heap.h"
 
+#include <algorithm>
+
 using namespace test;
 
 namespace
@@ -146,6 +148,60 @@ TEST_CASE("300 blocks of 512 KiB do not pass an 8 MiB limit")
     CHECK(got <= 15);
     CHECK(committed_of(ctx) <= 8 * MiB);
     CHECK(s.os.committed() <= 8 * MiB + 2 * MiB);
+}
+
+namespace
+{
+
+// Frees what lies in the first half of the heap, first unit apart.
+void free_half(hak_ctx *ctx, std::vector<void *> &blocks)
+{
+    std::sort(blocks.begin(), blocks.end());
+    uintptr_t own = reinterpret_cast<uintptr_t>(ctx) >> 14;
+    size_t to = 0, half = blocks.size() / 2;
+    for (size_t i = 0; i < blocks.size(); i++) {
+        if (i < half && reinterpret_cast<uintptr_t>(blocks[i]) >> 14 != own) hak_free(ctx, blocks[i]);
+        else blocks[to++] = blocks[i];
+    }
+    blocks.resize(to);
+}
+
+} // namespace
+
+// What is refused again and again is not searched for again and again, see core_costs. A free ends that.
+TEST_CASE("packed units that became empty since the last refusal are found, joined or not")
+{
+    bool joined = GENERATE(false, true);
+    CAPTURE(joined);
+    TestSpace s;
+    Options options = ctx_options();
+    options.packed_bytes = 16 * MiB;
+    TestCtx ctx(s.space, &options);
+    REQUIRE(hak_limit(ctx, 0, MiB, nullptr, nullptr) == 0);
+    for (int round = 0; round < 3; round++) {
+        std::vector<void *> blocks;
+        for (size_t size = 0, failed = 0; failed < 64; size = (size + 1) % 64) {
+            void *p = hak_alloc(ctx, 16 + size * 16);
+            if (p) blocks.push_back(p);
+            failed = p ? 0 : failed + 1;
+        }
+        for (int i = 0; i < 10; i++) {
+            REQUIRE(hak_alloc(ctx, 1000) == nullptr);
+            REQUIRE(hak_alloc(ctx, 100000) == nullptr);
+        }
+        free_half(ctx, blocks);
+        // No block of this size was freed: what is free is joined for it, and no unit goes back.
+        void *p = joined ? hak_alloc(ctx, 3000) : nullptr;
+        CHECK((p != nullptr) == joined);
+        void *q = hak_alloc(ctx, 100000);
+        CHECK(q != nullptr);
+        require_sound(ctx);
+        blocks.push_back(p);
+        blocks.push_back(q);
+        for (void *block : blocks)
+            hak_free(ctx, block);
+    }
+    CHECK(stats_of(ctx).live_bytes == 0);
 }
 
 TEST_CASE("a limit below what is committed only stops growth")

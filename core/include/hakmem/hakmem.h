@@ -143,7 +143,9 @@ HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
 /* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: caches of ctx
  * are given up first, then allocations are NULL. One call of `fn` per crossing of the soft limit. A
- * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. */
+ * limit below what is committed only stops growth. Cost of an allocation that is refused: a few steps for each
+ * size class, whatever the heap's size; where small blocks were freed since the last one also a look at each
+ * of the context's packed blocks (hak_tuning.packed_bytes). 0 = ok, -1 = soft > hard > 0, nothing changed. */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */

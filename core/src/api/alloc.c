@@ -257,13 +257,23 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
-/* When nobody has memory to give: what is left of packed units, or a free block of a wider class. */
-static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
+/* When nobody has memory to give: a free block of a wider class. */
+static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    void *p = hk_packed_last(ctx, sc, label);
-    if (p || hk_bins_none(ctx)) return p;
+    if (hk_bins_none(ctx)) return NULL;
     unsigned wider = hk_class_wider(ctx, sc);
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
+}
+
+/* There was no memory. What costs little comes first: near a limit many allocations come here and are served
+ * from what is left of packed units, which are searched for empty ones, all of them, before NULL only. */
+static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, label) : NULL;
+    if (!p) p = hk_packed_last(ctx, sc, label);
+    if (!p && hk_give_up_packed(ctx)) p = alloc_small(ctx, sc, label);
+    if (!p) p = hk_packed_last(ctx, sc, label);
+    return p ? p : alloc_wider(ctx, sc, label);
 }
 
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
@@ -274,7 +284,6 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
         hk_transfer_refill(ctx, sc);
     }
     void *p = alloc_small(ctx, sc, label);
-    if (HK_UNLIKELY(!p) && hk_give_up(ctx)) p = alloc_small(ctx, sc, label);
     if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, label);
     hk_leave(ctx);
     return p ? p : hk_fail(ctx);
@@ -353,6 +362,7 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     hk_enter(heap);
     void *p = alloc_large(heap, align, n, label, site, zero);
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_large(heap, align, n, label, site, zero);
     hk_leave(heap);
     if (!p) return hk_fail(ctx);
     return HK_LIKELY(!heap->debug) ? p : new_large(heap, p, n, label, site, zero);
@@ -385,6 +395,7 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
     hk_enter(heap);
     void *p = alloc_in_slab(heap, sc, label);
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, sc, label);
+    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_in_slab(heap, sc, label);
     hk_leave(heap);
     if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[sc].size, label, site);
     return p ? p : hk_fail(ctx);

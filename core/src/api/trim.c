@@ -3,6 +3,7 @@
 
 #include "heap/big.h"
 #include "heap/magazine.h"
+#include "heap/packed.h"
 #include "heap/reclaim.h"
 #include "heap/row.h"
 #include "heap/slab.h"
@@ -11,27 +12,57 @@
 #include "shared/transfer.h"
 
 /* magazines: they may be touched, for they are the calling thread's or nobody's. */
-static size_t flush(hak_ctx *ctx, bool magazines)
+static size_t flush_as(hak_ctx *ctx, bool magazines, void (*trim_packed)(hak_ctx *ctx))
 {
     size_t before = hk_get(&ctx->account.committed);
     bool heap = ctx->role == HK_HEAP;
     if (magazines) heap ? hk_heap_flush(ctx) : hk_magazines_flush(ctx);
     if (heap) hk_transfer_flush(ctx);
     hk_reclaim_empty(ctx);
+    trim_packed(ctx);
     return before - hk_get(&ctx->account.committed);
 }
 
-bool hk_give_up(hak_ctx *ctx)
+static size_t flush(hak_ctx *ctx, bool magazines)
 {
-    size_t done = flush(ctx, true);
+    return flush_as(ctx, magazines, hk_packed_trim);
+}
+
+static size_t flush_cheaply(hak_ctx *ctx, bool magazines)
+{
+    return flush_as(ctx, magazines, hk_packed_trim_much);
+}
+
+static size_t trim_packed(hak_ctx *ctx, bool magazines)
+{
+    (void)magazines; /* are empty by now */
+    size_t before = hk_get(&ctx->account.committed);
+    hk_packed_trim(ctx);
+    return before - hk_get(&ctx->account.committed);
+}
+
+/* part: what is done in each heap; returns bytes. */
+static bool give_up(hak_ctx *ctx, size_t (*part)(hak_ctx *ctx, bool magazines))
+{
+    size_t done = part(ctx, true);
     hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps_first(ctx->whole) : NULL;
     for (; other; other = other->heap->next) {
         if (other == ctx || !hk_heap_try(other)) continue;
         hk_remote_drain(other, false);
-        done += flush(other, hk_heap_unowned(other));
+        done += part(other, hk_heap_unowned(other));
         hk_heap_unlock(other);
     }
     return done > 0;
+}
+
+bool hk_give_up(hak_ctx *ctx)
+{
+    return give_up(ctx, flush_cheaply);
+}
+
+bool hk_give_up_packed(hak_ctx *ctx)
+{
+    return give_up(ctx, trim_packed);
 }
 
 static size_t flush_shared(hak_ctx *shared)

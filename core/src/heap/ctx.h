@@ -74,6 +74,7 @@ typedef struct hk_packed {
     uint16_t units, most;            /* at most so many are taken */
     uint8_t left;                    /* classes that left because their blocks come and go */
     bool quick;                      /* hk_packed_ready() may say yes */
+    bool trimmed;                    /* units without blocks went back when free blocks were last joined */
     uint32_t freed;                  /* bytes since free blocks were joined */
     uint32_t blocks, blocks_most;    /* of a heap: live, and most of them since units last went back */
     uint64_t some[2];                /* classes whose list is not empty */

@@ -58,8 +58,11 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */
 void hk_packed_put(hak_ctx *ctx, void *p);
-/* Gives back packed units without a live block, and joins free blocks that lie side by side. */
+/* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for each
+ * packed block, but none at all where no packed block was freed since the last time. */
 void hk_packed_trim(hak_ctx *ctx);
+/* The same, where so many bytes were freed that they pay for the steps. */
+void hk_packed_trim_much(hak_ctx *ctx);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

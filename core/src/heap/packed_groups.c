@@ -89,12 +89,17 @@ static void lists_clear(hak_ctx *ctx)
     ctx->packed.freed = 0;
 }
 
-/* Where that may pay. */
+static bool joining_pays(const hk_packed *k)
+{
+    return k->freed >= ((size_t)k->units << HK_UNIT_SHIFT) >> JOIN_SHIFT;
+}
+
 static bool join(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
-    if (k->freed < ((size_t)k->units << HK_UNIT_SHIFT) >> JOIN_SHIFT) return false;
+    if (!joining_pays(k)) return false;
     lists_clear(ctx);
+    k->trimmed = false;
     HK_EACH_GROUP(ctx, g)
     {
         join_group(ctx, g);
@@ -168,10 +173,17 @@ static void group_give(hak_ctx *ctx, hk_group g)
     hk_units_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT));
 }
 
+void hk_packed_trim_much(hak_ctx *ctx)
+{
+    if (!ctx->packed.trimmed || joining_pays(&ctx->packed)) hk_packed_trim(ctx);
+}
+
 void hk_packed_trim(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
+    if (!k->units || (k->trimmed && !k->freed)) return;
     lists_clear(ctx);
+    k->trimmed = true;
     int32_t *link = &k->last;
     for (hk_group g = hk_group_last(ctx), before; g.start; g = before) {
         before = hk_group_before(ctx, g);

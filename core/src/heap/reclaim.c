@@ -2,7 +2,6 @@
 
 #include "heap/big.h"
 #include "heap/magazine.h"
-#include "heap/packed.h"
 #include "heap/row.h"
 #include "heap/slab.h"
 
@@ -36,12 +35,12 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
     return s;
 }
 
+/* Only the current slab of a class stays when it becomes empty. */
 static void release_slabs(hak_ctx *ctx)
 {
-    for (hk_unit_id id = ctx->owned.all, next; id; id = next) {
-        hk_slab *s = hk_slab_at(ctx->space, id);
-        next = s->all_next;
-        if (s->kind >= HK_SMALL_CLASSES || s->used) continue;
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES && !hk_bins_none(ctx); sc++) {
+        hk_slab *s = hk_bin_of(ctx, sc)->slab;
+        if (!s || s->used) continue;
         hk_slab_leave(ctx, s);
         hk_units_give(ctx, s);
     }
@@ -51,7 +50,6 @@ void hk_reclaim_empty(hak_ctx *ctx)
 {
     hk_rows_end(ctx);
     release_slabs(ctx);
-    if (ctx->packed.units) hk_packed_trim(ctx);
     hk_space_take_back(ctx->space, &ctx->owned.aside);
     hk_big_purge(ctx);
 }
