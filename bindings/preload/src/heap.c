@@ -16,6 +16,10 @@ static _Thread_local bool ended __attribute__((tls_model("initial-exec")));
 static _Atomic(hak_ctx *) shared;
 static atomic_size_t threads, threads_gone;
 
+/* In a child, until its first call: what was lost with the other threads is to be begun again. */
+static bool listen_due;
+static hak_ctx *forked; /* this thread's heap */
+
 size_t hks_heap_threads(void)
 {
     return atomic_load(&threads);
@@ -38,6 +42,10 @@ static void thread_end(void)
 static void in_child(void)
 {
     atomic_store(&threads_gone, atomic_load(&threads) - (hks_thread_heap ? 1 : 0));
+    listen_due = hks_profile_in_child();
+    if (!listen_due) return;
+    forked = hks_thread_heap;
+    hks_thread_heap = NULL;
 }
 
 /* Runs with a lock of the heap held. */
@@ -91,10 +99,17 @@ hak_ctx *hks_heap_of_thread(void)
 {
     hak_ctx *ctx = hks_heap_shared();
     if (!ctx || ended) return ctx;
-    hak_ctx *heap = hak_ctx_thread(ctx);
+    hak_ctx *heap = forked ? forked : hak_ctx_thread(ctx);
     if (!heap) return ctx;
     hks_thread_heap = heap; /* first: what is below may allocate */
-    atomic_fetch_add(&threads, 1);
-    hkc_process_thread();
+    if (heap != forked) {
+        atomic_fetch_add(&threads, 1);
+        hkc_process_thread();
+    }
+    forked = NULL;
+    if (listen_due) {
+        listen_due = false;
+        hks_profile_listen();
+    }
     return heap;
 }

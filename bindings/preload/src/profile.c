@@ -3,6 +3,7 @@
 #include "callsite/names.h"
 #include "callsite/walk.h"
 #include "common/file.h"
+#include "common/live.h"
 #include "common/profile_json.h"
 #include "common/report_json.h"
 #include "heap.h"
@@ -10,6 +11,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +19,7 @@
 /* Each live block is in the table of an exact profile. */
 #define EXACT_TABLE_BYTES ((size_t)1 << 36)
 
-static hak_ctx *profiled; /* NULL = there is no profile */
+static bool profiled; /* there is a profile */
 
 /* ---- Stacks --------------------------------------------------------------------------------------- */
 
@@ -62,7 +64,7 @@ void hks_profile_begin(hak_ctx *ctx)
     options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : 0;
     options.frames = take_frames;
     options.seed = (uint64_t)getpid();
-    if (hak_profile_start(ctx, &options) == 0) profiled = ctx;
+    if (hak_profile_start(ctx, &options) == 0) profiled = true;
 }
 
 /* ---- The report ----------------------------------------------------------------------------------- */
@@ -84,47 +86,91 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
     out->module = name->module;
 }
 
-/* They stay for the next report. */
+/* What the thread of hks_profile_listen and the end of the process share; names stay for the next report. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static hkc_names names;
 
-static int put_json(hkc_json *w)
+static int put_json(void *unused, hkc_json *w)
 {
     const hkc_report_process process = {.runtime = "c"};
-    hak_profile_visit(profiled, add_names, &names);
+    hak_ctx *ctx = hks_heap_shared();
+    (void)unused;
+    pthread_mutex_lock(&writing);
+    hak_profile_visit(ctx, add_names, &names);
     hkc_names_resolve(&names);
     hkc_report_json_begin(w, &process);
-    hkc_report_json_context(w, hks_heap_name, profiled);
-    const int error = hkc_profile_json(w, profiled, name_frame, &names);
+    hkc_report_json_context(w, hks_heap_name, ctx);
+    const int error = hkc_profile_json(w, ctx, name_frame, &names);
     hkc_json_end(w);
     hkc_report_json_end(w);
+    pthread_mutex_unlock(&writing);
     return error;
 }
 
-/* %p is the number of the process. false = too long. */
-static bool expand(char *out, size_t size, const char *name, const char *suffix)
+/* %p is the number of the process; number 0 = nothing behind the name. false = too long. */
+static bool expand(char *out, size_t size, const char *name, unsigned number)
 {
     const char *p = strstr(name, "%p");
     const int before = p ? (int)(p - name) : (int)strlen(name);
-    char number[24] = "";
-    if (p) snprintf(number, sizeof number, "%ld", (long)getpid());
-    const int n =
-        snprintf(out, size, "%.*s%s%s%s", before, name, number, p ? p + 2 : "", suffix ? suffix : "");
+    char process[24] = "", behind[24] = "";
+    if (p) snprintf(process, sizeof process, "%ld", (long)getpid());
+    if (number != 0) snprintf(behind, sizeof behind, ".%u", number);
+    const int n = snprintf(out, size, "%.*s%s%s%s", before, name, process, p ? p + 2 : "", behind);
     return n >= 0 && (size_t)n < size;
 }
 
-void hks_profile_write(const char *suffix)
+/* Into the file of the settings; with a number, beside it. */
+static void write_file(unsigned number)
 {
-    if (!profiled) return;
-    static char target[HKC_FILE_NAME];
-    static hkc_file file;
-    static hkc_json w;
-    int error = expand(target, sizeof target, hks_settings_get()->profile, suffix) ? 0 : ENAMETOOLONG;
+    char target[HKC_FILE_NAME];
+    hkc_file file;
+    hkc_json w;
+    int error = expand(target, sizeof target, hks_settings_get()->profile, number) ? 0 : ENAMETOOLONG;
     if (!error) error = hkc_file_open(&file, target, 0666);
     if (!error) {
         hkc_json_open_fd(&w, file.fd);
-        const int lost = put_json(&w);
+        const int lost = put_json(NULL, &w);
         const int failed = hkc_json_close(&w);
         error = hkc_file_close(&file, failed ? failed : lost);
     }
     if (error) hks_report_failed("profile", target, error);
+}
+
+/* ---- While the program runs ----------------------------------------------------------------------- */
+
+static unsigned written; /* beside the file, by this process */
+
+static void signalled(void *unused)
+{
+    (void)unused;
+    write_file(++written);
+}
+
+void hks_profile_listen(void)
+{
+    const hks_settings *settings = hks_settings_get();
+    const hkc_live_options options = {.place = *settings->live != '\0' ? settings->live : NULL,
+                                      .signal = settings->signal,
+                                      .report = put_json,
+                                      .signalled = signalled};
+    char error[HKC_LIVE_ERROR];
+    if (!hkc_live_begin(&options, error)) hks_report_line(error);
+}
+
+bool hks_profile_in_child(void)
+{
+    const hks_settings *settings = hks_settings_get();
+    if (*settings->live == '\0' && settings->signal == 0) return false;
+    hkc_live_in_child();
+    /* Another thread may have been about to change them: their pages are lost. */
+    pthread_mutex_init(&writing, NULL);
+    names = (hkc_names){0};
+    written = 0;
+    return true;
+}
+
+void hks_profile_end(void)
+{
+    hkc_live_end();
+    if (profiled) write_file(0);
 }

@@ -4,10 +4,16 @@
 
 #include <hakmem/hakmem.h>
 
+#include <stdbool.h>
+
 /* If the settings ask for one. */
 void hks_profile_begin(hak_ctx *ctx);
-/* Now, if there is one: into the file of the settings, or beside it, with this behind its name. What fails is
- * told in a line. One thread at a time. */
-void hks_profile_write(const char *suffix);
+/* From now on a signal asks for a profile, and a socket gives one, if the settings say so. A thread is made.
+ */
+void hks_profile_listen(void);
+/* In a forked child; true = hks_profile_listen is due when a thread may be made. */
+bool hks_profile_in_child(void);
+/* The last one, into the file of the settings. What fails is told in a line. */
+void hks_profile_end(void);
 
 #endif

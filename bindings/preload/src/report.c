@@ -102,6 +102,13 @@ void hks_report_failed(const char *what, const char *file, int error)
     write_all(kept_descriptor(), &why);
 }
 
+void hks_report_line(const char *what)
+{
+    text line = {.used = 0};
+    add(&line, "hakmem: HAKMEM: %.1000s\n", what);
+    write_all(kept_descriptor(), &line);
+}
+
 void hks_report_misuse(const char *error, const void *p, const char *what)
 {
     static atomic_uint lines;

@@ -10,6 +10,8 @@ void hks_report_write(void);
 /* A line on standard error, or what that was when the program began: no WHAT in FILE, and why. Allocates
  * nothing. */
 void hks_report_failed(const char *what, const char *file, int error);
+/* A line there: what is wrong with a setting. */
+void hks_report_line(const char *what);
 /* A line on standard error, at most HKS_MISUSE_LINES of them in a process. Allocates nothing. */
 enum { HKS_MISUSE_LINES = 100 };
 void hks_report_misuse(const char *error, const void *p, const char *what);

@@ -1,5 +1,6 @@
 #include "settings.h"
 
+#include "common/live.h"
 #include "common/size.h"
 
 #include <hakmem/profile.h>
@@ -70,6 +71,18 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "profile") == 0)
         return file_name(s->profile, value) ? NULL : "the name of a file expected";
     if (strcmp(key, "rate") == 0) return rate(s, value);
+    if (strcmp(key, "live") == 0) {
+        if (strcmp(value, "on") != 0)
+            return file_name(s->live, value) ? NULL : "on or the name of a socket expected";
+        strcpy(s->live, value);
+        return NULL;
+    }
+    if (strcmp(key, "signal") == 0) {
+        const int number = hkc_live_signal(value);
+        if (number == 0) return "USR1, USR2, HUP or the number of a real-time signal expected";
+        s->signal = number;
+        return NULL;
+    }
     if (strcmp(key, "name") == 0) {
         if (value[0] == '\0' || strlen(value) >= sizeof s->name) return "1 to 63 bytes expected";
         strcpy(s->name, value);
@@ -81,8 +94,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         s->check = abort ? HKS_CHECK_ABORT : HKS_CHECK_REPORT;
         return NULL;
     }
-    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, trim=SECONDS, "
-           "name=TEXT, check=report or abort";
+    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
+           "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort";
 }
 
 static void complain(const char *item, const char *why)
@@ -120,6 +133,10 @@ const hks_settings *hks_settings_get(void)
     if (!done) {
         done = true;
         parse(&settings, secure_getenv("HAKMEM"));
+        if (settings.signal != 0 && *settings.profile == '\0') {
+            complain("signal", "there is no profile=FILE to write");
+            settings.signal = 0;
+        }
     }
     return &settings;
 }

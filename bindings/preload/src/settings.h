@@ -15,6 +15,8 @@ typedef struct hks_settings {
     char file[PATH_MAX];    /* where; "" = stderr */
     char profile[PATH_MAX]; /* file; "" = none */
     size_t mean;            /* bytes to a sample; 0 = the default */
+    int signal;             /* that asks for a profile; 0 = none */
+    char live[PATH_MAX];    /* "on", or the socket; "" = none */
     bool exact;             /* every block */
     char name[64];          /* in the report */
     hks_check check;        /* of every free */

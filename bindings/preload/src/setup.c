@@ -41,13 +41,15 @@ __attribute__((constructor(101))) static void begin(void)
             sizeof hks_heap_name - 1);
     if (!ctx) return;
     if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || settings->check || *settings->profile != '\0') hks_report_open(settings->file);
+    if (settings->report || settings->check || *settings->profile != '\0' || *settings->live != '\0')
+        hks_report_open(settings->file);
     if (settings->trim != 0) start_trimmer();
+    hks_profile_listen();
 }
 
 /* The context stays: what runs after this may still allocate and free. */
 __attribute__((destructor(101))) static void end(void)
 {
     if (hks_settings_get()->report) hks_report_write();
-    hks_profile_write(NULL);
+    hks_profile_end();
 }

@@ -18,7 +18,7 @@ static __attribute__((format(printf, 2, 3))) bool fail(char *error, const char *
 
 /* ---- The file ------------------------------------------------------------------------------------ */
 
-static bool read_all(hkr_report *r, FILE *in, char *error)
+static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
 {
     for (size_t room = 0;;) {
         if (room - r->size < 2) {
@@ -29,6 +29,7 @@ static bool read_all(hkr_report *r, FILE *in, char *error)
         }
         size_t n = fread(r->text + r->size, 1, room - r->size - 1, in);
         r->size += n;
+        if (r->size > most) return fail(error, "%s: more than %zu bytes", r->path, most);
         if (n == 0) break;
     }
     r->text[r->size] = '\0';
@@ -39,7 +40,7 @@ static bool read_file(hkr_report *r, char *error)
 {
     FILE *in = strcmp(r->path, "-") == 0 ? stdin : fopen(r->path, "rbe");
     if (!in) return fail(error, "%s: %s", r->path, strerror(errno));
-    bool ok = read_all(r, in, error);
+    bool ok = read_all(r, in, SIZE_MAX, error);
     if (in != stdin) fclose(in);
     return ok;
 }
@@ -197,15 +198,26 @@ static bool parse(hkr_report *r, char *error)
     return true;
 }
 
-hkr_report *hkr_load(const char *path, char *error)
+static hkr_report *report_new(const char *path, char *error)
 {
     hkr_report *r = calloc(1, sizeof *r);
-    if (!r) {
-        fail(error, "%s: out of memory", path);
-        return NULL;
-    }
-    r->path = path;
-    if (read_file(r, error) && parse(r, error)) return r;
+    if (r) r->path = path;
+    else fail(error, "%s: out of memory", path);
+    return r;
+}
+
+hkr_report *hkr_load(const char *path, char *error)
+{
+    hkr_report *r = report_new(path, error);
+    if (r && read_file(r, error) && parse(r, error)) return r;
+    hkr_free(r);
+    return NULL;
+}
+
+hkr_report *hkr_load_stream(FILE *in, size_t most, const char *path, char *error)
+{
+    hkr_report *r = report_new(path, error);
+    if (r && read_all(r, in, most, error) && parse(r, error)) return r;
     hkr_free(r);
     return NULL;
 }

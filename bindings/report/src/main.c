@@ -1,5 +1,6 @@
 /* The command `hakmem`. */
 #include "report.h"
+#include "top.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -20,10 +21,13 @@ static const char usage[] = "usage: hakmem COMMAND [options] FILE...\n"
                             "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
                             "  speedscope FILE...  for speedscope\n"
                             "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
+                            "  attach PID          what a process holds, refreshed; with -o, its report now\n"
+                            "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
                             "options:\n"
                             "  -o, --output FILE   instead of standard output; complete or absent\n"
                             "  -b, --by WHAT       live (the default), peak or alloc\n"
                             "  -n, --top N         rows of a table, 20 by default\n"
+                            "  -i, --interval SEC  of attach and top, 1 by default\n"
                             "  -h, --help; -V, --version\n"
                             "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
 
@@ -148,6 +152,31 @@ static int run(const struct command *command, char **files, size_t count, const 
     return status;
 }
 
+/* attach, top */
+static int run_live(char **arguments, size_t count, const char *name, double interval,
+                    const hkr_options *options)
+{
+    static const struct command snapshot = {.name = "attach"};
+    if (count != 1) return wrong(count < 1 ? "too few files for" : "too many files for", arguments[0]);
+    if (!name) return hkr_top(arguments[1], interval, options);
+    output o;
+    if (!output_open(&o, name, &snapshot)) return 1;
+    errno = 0;
+    const int failed = hkr_snapshot(arguments[1], o.out);
+    if (failed <= 0) return output_close(&o, failed == 0) ? 0 : 1;
+    if (o.out != stdout) fclose(o.out);
+    if (o.part) unlink(o.part);
+    free(o.part);
+    return failed;
+}
+
+static bool parse_interval(const char *text, double *seconds)
+{
+    char *end;
+    *seconds = strtod(text, &end);
+    return end != text && *end == '\0' && *seconds >= 0.1 && *seconds <= 3600;
+}
+
 static bool parse_by(const char *text, hkr_value *by)
 {
     static const char *const names[HKR_VALUES] = {NULL, "alloc", NULL, "live", NULL, "peak"};
@@ -161,14 +190,18 @@ static bool parse_by(const char *text, hkr_value *by)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'}, {"by", required_argument, NULL, 'b'},
-        {"top", required_argument, NULL, 'n'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {0}};
+    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
+                                          {"by", required_argument, NULL, 'b'},
+                                          {"top", required_argument, NULL, 'n'},
+                                          {"interval", required_argument, NULL, 'i'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {0}};
     hkr_options options = {.by = HKR_LIVE_BYTES, .top = 20};
     const char *output_name = NULL;
+    double interval = 1;
     char *end;
-    for (int c; (c = getopt_long(argc, argv, "o:b:n:hV", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "o:b:n:i:hV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
             output_name = optarg;
@@ -180,6 +213,10 @@ int main(int argc, char **argv)
             options.top = strtoul(optarg, &end, 10);
             if (end == optarg || *end || *optarg == '-' || options.top == 0)
                 return wrong("--top is a number from 1 on, not", optarg);
+            break;
+        case 'i':
+            if (!parse_interval(optarg, &interval))
+                return wrong("--interval is 0.1 to 3600 seconds, not", optarg);
             break;
         case 'h':
             fputs(usage, stdout);
@@ -196,6 +233,8 @@ int main(int argc, char **argv)
         return 2;
     }
     const size_t count = (size_t)(argc - optind - 1);
+    if (strcmp(argv[optind], "attach") == 0 || strcmp(argv[optind], "top") == 0)
+        return run_live(argv + optind, count, output_name, interval, &options);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         const struct command *command = &commands[i];
         if (strcmp(command->name, argv[optind]) != 0) continue;

@@ -59,6 +59,8 @@ enum { HKR_ERROR = 512, HKR_DEPTH = 1024 };
 
 /* path "-" = standard input. NULL = `error` says why, in one line; it has HKR_ERROR bytes. */
 hkr_report *hkr_load(const char *path, char *error);
+/* From a stream, of at most so many bytes; path is for messages, and stays. */
+hkr_report *hkr_load_stream(FILE *in, size_t most, const char *path, char *error);
 void hkr_free(hkr_report *report);
 
 /* A number of an object, 0 where it has none; a text, "" where it has none. object NULL is fine. */

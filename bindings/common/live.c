@@ -1,0 +1,286 @@
+#include "common/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HIGH_FD = 200, SEND_MILLISECONDS = 5000, STACK_BYTES = 256 << 10, FIRST_BYTES = 1 << 20 };
+
+static hkc_live_options options;
+static pthread_t thread;
+static atomic_bool running, wanted, over;
+static pthread_mutex_t calling =
+    PTHREAD_MUTEX_INITIALIZER; /* held while one of the options' functions runs */
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static int listening = -1;
+static struct stat identity; /* of the socket: a program may close any number and use it again */
+
+/* ---- Places --------------------------------------------------------------------------------------- */
+
+void hkc_live_path(char out[HKC_LIVE_PATH], uid_t user, pid_t process)
+{
+    snprintf(out, HKC_LIVE_PATH, "/tmp/hakmem-%lu/%ld", (unsigned long)user, (long)process);
+}
+
+/* The folder of that path, which nobody else can write to or look into. */
+static int make_folder(const char *path)
+{
+    char folder[HKC_LIVE_PATH];
+    struct stat is;
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) return errno;
+    if (lstat(folder, &is) != 0) return errno;
+    return S_ISDIR(is.st_mode) && is.st_uid == geteuid() && (is.st_mode & 077) == 0 ? 0 : EPERM;
+}
+
+static int plan(const char *place)
+{
+    const char *p = strstr(place, "%p");
+    if (strcmp(place, "on") == 0) {
+        hkc_live_path(address.sun_path, geteuid(), getpid());
+        return make_folder(address.sun_path);
+    }
+    const int before = (int)(p ? (size_t)(p - place) : strlen(place));
+    char number[24] = "";
+    if (p) snprintf(number, sizeof number, "%ld", (long)getpid());
+    const int n = snprintf(address.sun_path, sizeof address.sun_path, "%.*s%s%s", before, place, number,
+                           p ? p + 2 : "");
+    return n > 0 && (size_t)n < sizeof address.sun_path ? 0 : ENAMETOOLONG;
+}
+
+/* ---- The socket ----------------------------------------------------------------------------------- */
+
+/* What a process that is gone has left is a socket that nobody listens at. */
+static bool remove_stale(void)
+{
+    struct stat is;
+    if (lstat(address.sun_path, &is) != 0 || !S_ISSOCK(is.st_mode) || is.st_uid != geteuid()) return false;
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool stale =
+        fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
+    if (fd >= 0) close(fd);
+    return stale && unlink(address.sun_path) == 0;
+}
+
+/* The mode is there before anybody can connect: nobody can before listen. */
+static int open_socket(void)
+{
+    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0) return errno;
+    const int fd = fcntl(made, F_DUPFD_CLOEXEC, HIGH_FD); /* out of the way of low numbers */
+    if (fd >= 0) close(made);
+    listening = fd >= 0 ? fd : made;
+    const struct sockaddr *to = (struct sockaddr *)&address;
+    int failed = bind(listening, to, sizeof address);
+    if (failed && errno == EADDRINUSE && remove_stale()) failed = bind(listening, to, sizeof address);
+    if (failed) address.sun_path[0] = '\0';
+    if (!failed)
+        failed = chmod(address.sun_path, 0600) != 0 || listen(listening, 8) != 0 ||
+                 fstat(listening, &identity) != 0;
+    return failed ? errno : 0;
+}
+
+static bool is_ours(void)
+{
+    struct stat is;
+    return listening >= 0 && fstat(listening, &is) == 0 && is.st_ino == identity.st_ino &&
+           is.st_dev == identity.st_dev;
+}
+
+static void close_socket(void)
+{
+    if (is_ours()) close(listening);
+    listening = -1;
+    address.sun_path[0] = '\0';
+}
+
+/* ---- A peer --------------------------------------------------------------------------------------- */
+
+/* The whole report before the first byte is sent: while it is made, the program's threads may have to wait
+ * for what is looked at, and a peer may never read. */
+typedef struct memory {
+    char *bytes;
+    size_t used, room;
+} memory;
+
+static int put(void *to, const char *bytes, size_t n)
+{
+    memory *m = to;
+    if (m->room - m->used < n) {
+        const size_t room = m->room ? 2 * m->room : FIRST_BYTES; /* n is at most a buffer of hkc_json */
+        void *p = m->bytes ? mremap(m->bytes, m->room, room, MREMAP_MAYMOVE)
+                           : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return ENOMEM;
+        m->bytes = p;
+        m->room = room;
+    }
+    memcpy(m->bytes + m->used, bytes, n);
+    m->used += n;
+    return 0;
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void send_all(int fd, const memory *m)
+{
+    const int64_t end = milliseconds() + SEND_MILLISECONDS;
+    for (size_t done = 0; done < m->used && !atomic_load(&over);) {
+        const ssize_t n = send(fd, m->bytes + done, m->used - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) done += (size_t)n;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        struct pollfd one = {.fd = fd, .events = POLLOUT};
+        if (n == 0 || errno != EAGAIN || milliseconds() >= end || poll(&one, 1, 100) < 0) return;
+    }
+}
+
+static bool may_look(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void serve(void)
+{
+    static hkc_json w;
+    memory m = {NULL, 0, 0};
+    const int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    if (may_look(fd)) {
+        hkc_json_open(&w, put, &m);
+        pthread_mutex_lock(&calling);
+        const int error = atomic_load(&over) ? ESRCH : options.report(options.user, &w);
+        pthread_mutex_unlock(&calling);
+        if (hkc_json_close(&w) == 0 && error == 0) send_all(fd, &m);
+        if (m.bytes) munmap(m.bytes, m.room);
+    }
+    close(fd);
+}
+
+/* ---- The thread ----------------------------------------------------------------------------------- */
+
+/* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. */
+static void on_signal(int number)
+{
+    const int saved = errno;
+    atomic_store(&wanted, true);
+    if (atomic_load(&running) && !pthread_equal(pthread_self(), thread)) pthread_kill(thread, number);
+    errno = saved;
+}
+
+static void *run(void *unused)
+{
+    sigset_t waiting;
+    sigfillset(&waiting);
+    if (options.signal) sigdelset(&waiting, options.signal);
+    while (!atomic_load(&over)) {
+        if (atomic_exchange(&wanted, false)) {
+            pthread_mutex_lock(&calling);
+            if (!atomic_load(&over)) options.signalled(options.user);
+            pthread_mutex_unlock(&calling);
+        }
+        struct pollfd one = {.fd = is_ours() ? listening : -1, .events = POLLIN};
+        if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours()) serve();
+    }
+    return unused;
+}
+
+static int begin_thread(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&thread, &attr, run, NULL);
+    if (!error) pthread_detach(thread);
+    if (!error) atomic_store(&running, true);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
+{
+    int socket_error = 0;
+    options = *given;
+    atomic_store(&over, false);
+    if (options.place) {
+        socket_error = plan(options.place);
+        if (!socket_error) socket_error = open_socket();
+        if (socket_error) {
+            snprintf(error, HKC_LIVE_ERROR, "no socket at %.120s: %s",
+                     strcmp(options.place, "on") == 0 ? "/tmp/hakmem-USER" : options.place,
+                     strerror(socket_error));
+            close_socket();
+        }
+    }
+    if (listening < 0 && !options.signal) return !socket_error;
+    const int thread_error = begin_thread();
+    if (thread_error) {
+        snprintf(error, HKC_LIVE_ERROR, "no thread for the socket: %s", strerror(thread_error));
+        if (address.sun_path[0] != '\0') unlink(address.sun_path);
+        close_socket();
+    } else if (options.signal) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        sigfillset(&action.sa_mask);
+        sigaction(options.signal, &action, NULL);
+    }
+    return !socket_error && !thread_error;
+}
+
+void hkc_live_end(void)
+{
+    if (!atomic_load(&running)) return;
+    pthread_mutex_lock(&calling);
+    atomic_store(&over, true);
+    pthread_mutex_unlock(&calling);
+    if (address.sun_path[0] != '\0') unlink(address.sun_path);
+}
+
+void hkc_live_in_child(void)
+{
+    atomic_store(&running, false);
+    pthread_mutex_init(&calling, NULL); /* the thread may have held it */
+    close_socket();
+}
+
+int hkc_live_signal(const char *name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP},   {"WINCH", SIGWINCH},
+                 {"URG", SIGURG},   {"ALRM", SIGALRM}, {"PROF", SIGPROF}, {"VTALRM", SIGVTALRM}};
+    char *end;
+    const long number = strtol(name, &end, 10);
+    if (end != name && *end == '\0') {
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            if (known[i].number == number) return known[i].number;
+        return number >= SIGRTMIN && number <= SIGRTMAX ? (int)number : 0;
+    }
+    if (strncmp(name, "SIG", 3) == 0) name += 3;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].number;
+    return 0;
+}

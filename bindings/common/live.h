@@ -1,0 +1,47 @@
+/* Looking at a process while it runs: a socket of its owner's, at which who connects gets a report, and a
+ * signal that asks for one. A thread of its own does both, with all signals blocked; nothing that a peer does
+ * or leaves undone is waited for by any other thread.
+ *
+ *     hkc_live_options options = {.place = "on", .report = put_json};
+ *     char error[HKC_LIVE_ERROR];
+ *     if (!hkc_live_begin(&options, error)) complain(error);
+ *
+ * The socket belongs to the user of the process (mode 0600, in a folder of mode 0700 unless the place is a
+ * path), who connects is asked for its user (SO_PEERCRED): another one than that, and not root, gets nothing.
+ * One for each process. */
+#ifndef HKC_LIVE_H
+#define HKC_LIVE_H
+
+#include "common/json.h"
+
+#include <sys/types.h>
+
+enum { HKC_LIVE_ERROR = 256, HKC_LIVE_PATH = 108 };
+
+typedef struct hkc_live_options {
+    const char *
+        place; /* "on" = where `hakmem attach PID` looks; a path, %p in it is the process; NULL = no socket */
+    int signal; /* 0 = none */
+    /* On the thread: writes a report; 0 or errno. The writer's sink is memory and does not wait. */
+    int (*report)(void *user, hkc_json *w);
+    void (*signalled)(void *user); /* on the thread, once the signal came */
+    void *user;
+} hkc_live_options;
+
+/* Once in a process. The options are copied, the texts are not. false = error says why, in a line; what could
+ * be had is there. */
+bool hkc_live_begin(const hkc_live_options *options, char error[HKC_LIVE_ERROR]);
+/* Waits for a call of the options' functions that goes on. The socket is gone then, and nothing is called any
+ * more. */
+void hkc_live_end(void);
+/* In a forked child, where there is no such thread: what it inherits is forgotten. Safe in handlers of
+ * pthread_atfork. hkc_live_begin may follow as soon as threads may be made. */
+void hkc_live_in_child(void);
+
+/* Where the socket of a process is for "on": /tmp/hakmem-USER/PROCESS. */
+void hkc_live_path(char out[HKC_LIVE_PATH], uid_t user, pid_t process);
+
+/* USR1, SIGUSR1 or a number; 0 = no signal that a program can spare. */
+int hkc_live_signal(const char *name);
+
+#endif

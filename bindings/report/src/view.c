@@ -1,0 +1,213 @@
+#include "view.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST, BEFORE, NOW, TIMES, SITE_FRAMES = 3, LINE = 1024 };
+
+typedef struct row {
+    const char *label;
+    char *site; /* "" = a label */
+    double live[TIMES], alloc[TIMES], peak;
+} row;
+
+typedef struct rows {
+    json_t *table; /* key: place */
+    row *rows;
+    size_t count, room;
+} rows;
+
+/* ---- Lines ---------------------------------------------------------------------------------------- */
+
+typedef struct screen {
+    FILE *out;
+    const hkr_view_options *options;
+} screen;
+
+/* Cut to the columns; a character of UTF-8 takes one, which holds for names of functions and files. */
+static __attribute__((format(printf, 2, 3))) void line(const screen *s, const char *format, ...)
+{
+    char text[LINE];
+    size_t n = 0, columns = 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (; text[n] != '\0'; n++) {
+        const bool begins = ((unsigned char)text[n] & 0xC0) != 0x80;
+        if (begins && s->options->columns != 0 && columns == s->options->columns) break;
+        columns += begins;
+    }
+    fprintf(s->out, "%.*s%s", (int)n, text, s->options->end);
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------------- */
+
+static row *row_of(rows *all, const char *key, const char *label, const char *site)
+{
+    json_t *place = json_object_get(all->table, key);
+    if (place) return &all->rows[(size_t)json_integer_value(place)];
+    if (all->count == all->room) {
+        const size_t room = all->room ? 2 * all->room : 256;
+        row *larger = realloc(all->rows, room * sizeof *larger);
+        if (!larger) return NULL;
+        all->rows = larger;
+        all->room = room;
+    }
+    char *own = strdup(site);
+    if (!own || json_object_set_new_nocheck(all->table, key, json_integer((json_int_t)all->count)) != 0) {
+        free(own);
+        return NULL;
+    }
+    all->rows[all->count] = (row){.label = label, .site = own};
+    return &all->rows[all->count++];
+}
+
+/* The line of an interpreter; of machine code the innermost function and who called it. */
+static void site_of(char *text, size_t size, const hkr_context *c, const hkr_stack *s)
+{
+    const hkr_frame *site = hkr_site(c, s);
+    if (!site) {
+        snprintf(text, size, "?");
+        return;
+    }
+    hkr_frame_text(text, size, site);
+    for (size_t i = 1; site->native && i < s->depth && i < SITE_FRAMES; i++) {
+        char caller[128];
+        const size_t used = strlen(text);
+        hkr_clean(caller, sizeof caller, c->frames[s->frames[i]].function);
+        snprintf(text + used, size - used, " < %s", caller);
+    }
+}
+
+static bool add_stacks(rows *all, const hkr_context *c, int when)
+{
+    for (size_t i = 0; i < c->stack_count; i++) {
+        const hkr_stack *s = &c->stacks[i];
+        char site[600], key[900];
+        site_of(site, sizeof site, c, s);
+        snprintf(key, sizeof key, "%.120s\n%.120s\n%s", c->name, s->label, site);
+        row *r = row_of(all, key, s->label, site);
+        if (!r) return false;
+        r->live[when] += s->value[HKR_LIVE_BYTES];
+        r->alloc[when] += s->value[HKR_ALLOC_BYTES];
+        if (when == NOW) r->peak += s->value[HKR_PEAK_BYTES];
+    }
+    return true;
+}
+
+static bool add_labels(rows *all, const hkr_context *c, int when)
+{
+    for (size_t i = 0; i < json_array_size(c->labels); i++) {
+        const json_t *label = json_array_get(c->labels, i);
+        row *r = row_of(all, hkr_text(label, "name"), hkr_text(label, "name"), "");
+        if (!r) return false;
+        r->live[when] += hkr_number(label, "live_bytes");
+    }
+    return true;
+}
+
+static bool collect(rows *all, const hkr_report *r, const hkr_view_options *o, int when)
+{
+    for (size_t i = 0; i < r->context_count; i++)
+        if (!(o->labels ? add_labels : add_stacks)(all, &r->contexts[i], when)) return false;
+    return true;
+}
+
+#define COMPARE(name, of)                                                                                    \
+    static int name(const void *a, const void *b)                                                            \
+    {                                                                                                        \
+        const row *x = a, *y = b;                                                                            \
+        const double p = of(x), q = of(y);                                                                   \
+        return p < q ? 1 : p > q ? -1 : strcmp(x->site, y->site);                                            \
+    }
+#define LIVE(r) (r)->live[NOW]
+#define GROWTH(r) ((r)->live[NOW] - (r)->live[FIRST])
+#define PEAK(r) (r)->peak
+#define ALLOC(r) (r)->alloc[NOW]
+COMPARE(by_live, LIVE)
+COMPARE(by_growth, GROWTH)
+COMPARE(by_peak, PEAK)
+COMPARE(by_alloc, ALLOC)
+
+static void table(const screen *s, const rows *all, double seconds)
+{
+    const hkr_view_options *o = s->options;
+    const size_t end = o->skip + o->rows < all->count ? o->skip + o->rows : all->count;
+    line(s, "%12s %12s %12s %12s  %-14s %s", "live", "since start", "peak", "allocated/s", "label",
+         o->labels ? "" : "site");
+    for (size_t i = o->skip; i < end; i++) {
+        const row *r = &all->rows[i];
+        char live[32], growth[32], peak[32], rate[32], label[32];
+        const double grown = GROWTH(r), allocated = r->alloc[NOW] - r->alloc[BEFORE];
+        hkr_clean(label, 15, r->label);
+        line(s, "%12s %12s %12s %12s  %-14s %s", hkr_bytes(live, r->live[NOW], false),
+             grown < 1 && grown > -1 ? "" : hkr_bytes(growth, grown, true),
+             o->labels ? "" : hkr_bytes(peak, r->peak, false),
+             allocated > 0 && seconds > 0 ? hkr_bytes(rate, allocated / seconds, false) : "", label, r->site);
+    }
+}
+
+/* ---- The head ------------------------------------------------------------------------------------- */
+
+static double total(const hkr_report *r, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->context_count; i++)
+        sum += hkr_number(r->contexts[i].stats, name);
+    return sum;
+}
+
+static double seconds_between(const hkr_report *a, const hkr_report *b)
+{
+    return (hkr_number(b->process, "now_ns") - hkr_number(a->process, "now_ns")) / 1e9;
+}
+
+static void head(const screen *s, const hkr_report *first, const hkr_report *before, const hkr_report *now)
+{
+    char command[200] = "", runtime[64], live[32], grown[32], peak[32], committed[32], resident[32],
+         every[32] = "";
+    const json_t *words = json_object_get(now->process, "command");
+    for (size_t i = 0; i < json_array_size(words) && i < 6; i++) {
+        const size_t used = strlen(command);
+        char word[100];
+        const char *text = json_string_value(json_array_get(words, i));
+        hkr_clean(word, sizeof word, text ? text : "");
+        snprintf(command + used, sizeof command - used, "%s%s", i ? " " : "", word);
+    }
+    hkr_clean(runtime, sizeof runtime, hkr_text(json_object_get(now->process, "runtime"), "name"));
+    if (s->options->interval > 0) snprintf(every, sizeof every, ", every %.3g s", s->options->interval);
+    line(s, "hakmem: process %.0f, %s%s: %s", hkr_number(now->process, "pid"), runtime, every, command);
+    const double seconds = seconds_between(before, now);
+    const double cpu = hkr_number(now->process, "cpu_seconds") - hkr_number(before->process, "cpu_seconds");
+    const double change = total(now, "live_bytes") - total(first, "live_bytes");
+    line(s, "live %s (%s since start), peak %s, committed %s, resident %s, CPU %.0f %%",
+         hkr_bytes(live, total(now, "live_bytes"), false), hkr_bytes(grown, change, true),
+         hkr_bytes(peak, total(now, "peak_bytes"), false),
+         hkr_bytes(committed, total(now, "committed_bytes"), false),
+         hkr_bytes(resident, hkr_number(now->memory, "resident_bytes"), false),
+         seconds > 0 && cpu > 0 ? cpu / seconds * 100 : 0.0);
+    line(s, "%s", s->options->notice ? s->options->notice : "");
+}
+
+bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before, const hkr_report *now,
+                    const hkr_view_options *o, size_t *count)
+{
+    static int (*const orders[])(const void *, const void *) = {by_live, by_growth, by_peak, by_alloc};
+    const screen s = {out, o};
+    rows all = {.table = json_object()};
+    const bool ok = all.table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
+                    collect(&all, now, o, NOW);
+    if (ok) {
+        if (all.count > 0) qsort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
+        head(&s, first, before, now);
+        table(&s, &all, seconds_between(before, now));
+        *count = all.count;
+    }
+    for (size_t i = 0; i < all.count; i++)
+        free(all.rows[i].site);
+    free(all.rows);
+    json_decref(all.table);
+    return ok && !ferror(out);
+}
