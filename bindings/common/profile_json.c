@@ -91,11 +91,14 @@ static void lifetime(hkc_json *w, const double *count, size_t n)
     hkc_json_end(w);
 }
 
-void hkc_profile_stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, const char *label)
+/* label: its name; "" and NULL = "unlabelled". */
+static void stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, const char *label,
+                       const char *thread)
 {
     hkc_json_object(w, NULL);
     hkc_json_size(w, "id", s->id);
     hkc_json_text(w, "label", label && *label ? label : "unlabelled");
+    if (thread) hkc_json_text(w, "thread", thread);
     hkc_json_array(w, "frames");
     for (unsigned i = 0; i < s->depth; i++)
         hkc_frames_number_json(w, f, s->frames[i]);
@@ -155,6 +158,7 @@ void hkc_profile_frames_json(hkc_json *w, const hkc_frames *f, hkc_frame_fn *nam
 
 typedef struct visit {
     hkc_json *w;
+    const hkc_profile_writer *by;
     hkc_frames frames;
     hak_label_info labels[HAK_LABELS_MAX + 1];
     int label_count;
@@ -171,7 +175,10 @@ static const char *label_name(const visit *v, hak_label label)
 static bool each_stack(void *user, const hak_profile_stack *stack)
 {
     visit *v = user;
-    hkc_profile_stack_json(v->w, &v->frames, stack, label_name(v, stack->label));
+    hak_profile_stack shown = *stack;
+    const char *label = label_name(v, stack->label);
+    const char *thread = v->by->stack ? v->by->stack(v->by->user, &shown, &label) : NULL;
+    stack_json(v->w, &v->frames, &shown, label, thread);
     return !v->w->error;
 }
 
@@ -217,6 +224,12 @@ static int marks(hkc_json *w, const hak_ctx *ctx)
 
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user)
 {
+    const hkc_profile_writer by = {.name = name, .user = user};
+    return hkc_profile_json_by(w, ctx, &by);
+}
+
+int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by)
+{
     hak_profile_info info = {.size = sizeof info};
     if (hak_profile_stats(ctx, &info) != 0) return 0;
     hkc_json_object(w, "profile");
@@ -230,13 +243,14 @@ int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *
     hkc_json_size(w, "started_ns", info.started_ns);
     hkc_json_end(w);
 
-    visit v = {.w = w};
+    visit v = {.w = w, .by = by};
     v.label_count = hak_labels_stats(ctx, v.labels, HAK_LABELS_MAX + 1);
     hkc_frames_open(&v.frames);
     hkc_json_array(w, "stacks");
     hak_profile_visit(ctx, each_stack, &v);
     hkc_json_end(w);
-    hkc_profile_frames_json(w, &v.frames, name, user);
+    if (by->more) by->more(by->user, w, &v.frames);
+    hkc_profile_frames_json(w, &v.frames, by->name, by->user);
     int error = v.frames.lost ? ENOMEM : 0;
     hkc_frames_close(&v.frames);
     int marks_error = marks(w, ctx);

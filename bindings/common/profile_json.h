@@ -22,22 +22,33 @@ typedef void hkc_frame_fn(void *user, uintptr_t frame, hkc_frame *out);
  * stack without frames has its site as the only one. */
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user);
 
+typedef struct hkc_frames hkc_frames;
+
+/* The same for bindings that know more of a stack than the core does. */
+typedef struct hkc_profile_writer {
+    hkc_frame_fn *name;
+    /* What is written of a stack: its frames may be fewer, `label` another one. May not call the context. Returns
+     * the thread; NULL = not known. NULL = nothing to add. */
+    const char *(*stack)(void *user, hak_profile_stack *stack, const char **label);
+    /* Arrays whose elements have frames, between "stacks" and "frames". NULL = none. */
+    void (*more)(void *user, hkc_json *w, hkc_frames *frames);
+    void *user;
+} hkc_profile_writer;
+int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by);
+
 /* The parts of it, for bindings that have stacks of their own: frames get numbers in the order in which they
  * are met, so the array "stacks" comes before "frames". */
-typedef struct hkc_frames {
+struct hkc_frames {
     uintptr_t *keys; /* by number */
     uint32_t *slots; /* a hash table of numbers + 1 */
     size_t count, room;
     bool lost; /* no memory for one */
-} hkc_frames;
+};
 
 void hkc_frames_open(hkc_frames *frames); /* no memory is taken before the first number */
 void hkc_frames_close(hkc_frames *frames);
 /* The number of a frame as a value in an array; none without memory. */
 void hkc_frames_number_json(hkc_json *w, hkc_frames *frames, uintptr_t frame);
-/* An element of the array "stacks". label: its name; "" and NULL = "unlabelled". */
-void hkc_profile_stack_json(hkc_json *w, hkc_frames *frames, const hak_profile_stack *stack,
-                            const char *label);
 /* The array "frames". */
 void hkc_profile_frames_json(hkc_json *w, const hkc_frames *frames, hkc_frame_fn *name, void *user);
 

@@ -27,7 +27,7 @@ foreach(section native lines cold)
     file(CONFIGURE OUTPUT ${hook_${section}} CONTENT "#include \"base/cold.h\"\n\nHKP_BOUNDARY(${section})\n")
 endforeach()
 
-set(folders base heap native lines paths hook)
+set(folders base heap native lines profile paths hook)
 list(TRANSFORM folders APPEND /*.c OUTPUT_VARIABLE patterns)
 file(GLOB own_sources CONFIGURE_DEPENDS ${patterns})
 foreach(folder ${folders})

@@ -1,9 +1,14 @@
 // The inline paths do what the functions of the library do, for every kind of context.
 #include "heap.h"
+#include <hakmem/profile.h>
 
 #include <hakmem/inline.h>
 
 #include <cstring>
+
+#include <cmath>
+#include <set>
+#include <vector>
 
 using namespace test;
 
@@ -137,4 +142,44 @@ TEST_CASE("inline: a retired context allocates nothing and ends with its last bl
     CHECK(hak_alloc_inline(ctx, 40, 0) == nullptr);
     hak_free_inline(ctx, p);
     CHECK(hak_ctx_of(s.space, p) == nullptr);
+}
+
+TEST_CASE("inline: blocks at hand while a profile counts")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    auto *bins = reinterpret_cast<hak_inline_ctx *>(static_cast<hak_ctx *>(ctx))->bins;
+    hak_free(ctx, hak_alloc(ctx, 64));
+    auto at_hand = [&] {
+        bins = reinterpret_cast<hak_inline_ctx *>(static_cast<hak_ctx *>(ctx))->bins;
+        return hak_alloc_counted(ctx, bins + hak_inline_class(ctx, 64), 64, hak_inline_left_at);
+    };
+    CHECK(at_hand() == nullptr); // no profile
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mean = 4096;
+    REQUIRE(hak_profile_start(ctx, &options) == 0);
+    std::vector<void *> blocks;
+    size_t quick = 0;
+    for (int i = 0; i < 40000; i++) {
+        void *p = at_hand();
+        quick += p != nullptr;
+        blocks.push_back(p ? p : hak_alloc_cs(ctx, 64, 0, 7));
+    }
+    CHECK(quick > 20000);
+    CHECK(std::set<void *>(blocks.begin(), blocks.end()).size() == blocks.size());
+    struct Sum {
+        double bytes = 0, variance = 0;
+    } sum;
+    hak_profile_visit(
+        ctx,
+        [](void *user, const hak_profile_stack *stack) {
+            static_cast<Sum *>(user)->bytes += stack->live_bytes;
+            static_cast<Sum *>(user)->variance += stack->live_bytes_error * stack->live_bytes_error;
+            return true;
+        },
+        &sum);
+    CHECK(std::abs(sum.bytes - 40000 * 64) < 4 * std::sqrt(sum.variance));
+    CHECK(hak_profile_stop(ctx) == 0);
+    for (void *p : blocks)
+        hak_free(ctx, p);
 }

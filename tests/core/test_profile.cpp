@@ -292,6 +292,36 @@ TEST_CASE("profile: frames of the host, its stacks and depth")
         hak_free(ctx, p);
 }
 
+TEST_CASE("profile: frames alone tell stacks apart, where there are any")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_profile_options exact = exact_options();
+    size_t depth = 1;
+    exact.user = &depth;
+    exact.frames = [](void *user, hak_ctx *, hak_site, uintptr_t *out, size_t) {
+        out[0] = 7;
+        return *static_cast<size_t *>(user);
+    };
+    exact.frames_alone = true;
+    REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    std::vector<void *> blocks = {hak_alloc_cs(ctx, 100, 0, 1), hak_alloc_cs(ctx, 100, 0, 2)};
+    depth = 0;
+    blocks.push_back(hak_alloc_cs(ctx, 100, 0, 1));
+    blocks.push_back(hak_alloc_cs(ctx, 100, 0, 2));
+    std::vector<std::pair<hak_site, double>> all;
+    hak_profile_visit(
+        ctx,
+        [](void *user, const hak_profile_stack *stack) {
+            static_cast<std::vector<std::pair<hak_site, double>> *>(user)->emplace_back(stack->site, stack->live_blocks);
+            return true;
+        },
+        &all);
+    CHECK(all == std::vector<std::pair<hak_site, double>>{{0, 2}, {1, 1}, {2, 1}});
+    for (void *p : blocks)
+        hak_free(ctx, p);
+}
+
 TEST_CASE("profile: the peak, ages, lifetimes and kinds")
 {
     TestSpace s;

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-FOLDERS = ["base", "heap", "native", "lines", "paths", "hook", "module", "malloc"]  # the lowest first
+FOLDERS = ["base", "heap", "native", "lines", "profile", "paths", "hook", "module", "malloc"]  # the lowest first
 # They know of each other only what hooks with lines, which are in paths/, bring together.
 APART = {("lines", "native")}
 SOURCE = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else Path(__file__).parents[2] / "bindings/python"

@@ -1,6 +1,6 @@
 /* The folders of the binding. A file knows its own folder and those below it:
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * base/ has what the parts of the hook share: the types of domains and providers (here), the
  * interpreter found by name, JSON without stdio, a hash table, options, pages of cold code. It knows of
@@ -75,15 +75,13 @@ typedef struct hkp_provider {
     bool counts;
     /* Before its hooks are installed; defines the labels. NULL = ready, else why it cannot serve here. */
     const char *(*start)(hak_ctx *ctx);
-    const hkp_hooks *hooks;
+    const hkp_hooks *hooks, *profiled; /* profiled: for as long as a profile runs */
     /* Members of its own for the context of the JSON report. NULL = none. */
     void (*report)(struct hkc_json *w);
     /* What lives of each line, as an array of that name and in the form of stacks. NULL = it knows none. */
     void (*lines)(struct hkc_json *w, struct hkc_frames *frames, const char *key);
     /* Python is awaited (true), or has come. The GIL need not be held. NULL = does not matter. */
     void (*await)(bool awaited);
-    /* Python ends: threads that still run lose their states. With the GIL held. NULL = does not matter. */
-    void (*end)(void);
 } hkp_provider;
 
 /* The one in use; "off" before the installation. */

@@ -18,11 +18,13 @@ bool hkp_options_read(hkp_options *options)
 {
     const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
     const char *labels = getenv("HAKMEM_LABELS"), *report = getenv("HAKMEM_REPORT");
+    const char *profile = getenv("HAKMEM_PROFILE");
     char pid[24];
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     /* A program that replaces itself keeps its number. */
     const char *first = getenv("HAKMEM_PID");
     *options = (hkp_options){.labels = labels && *labels ? labels : "off"};
+    if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
     options->first = !first || strcmp(first, pid) == 0;
     if (!first) setenv("HAKMEM_PID", pid, 1);

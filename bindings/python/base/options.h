@@ -7,6 +7,7 @@
 typedef struct hkp_options {
     bool all;           /* HAKMEM_DOMAINS=all; default raw */
     const char *labels; /* HAKMEM_LABELS; default off */
+    const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
     size_t limit;       /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
     const char *report; /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
     bool first;         /* not started by another process under hakmem: HAKMEM_PID is set by this one */

@@ -18,6 +18,13 @@ def size(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def rate(text):
+    """Of --profile: as it is, if it is one."""
+    if text not in ("", "exact"):
+        size(text)
+    return text
+
+
 def program_of(args):
     """As Python takes it."""
     for option in ("c", "m"):
@@ -38,6 +45,7 @@ def run(args):
         malloc=args.malloc,
         limit=args.limit,
         labels=args.labels,
+        profile=args.profile,
         report=args.report,
     )
 
@@ -45,7 +53,12 @@ def run(args):
 def env(args):
     check_labels(args.labels, args.all)
     values = _launch.settings(
-        all_domains=args.all, malloc=args.malloc, limit=args.limit, labels=args.labels, report=args.report
+        all_domains=args.all,
+        malloc=args.malloc,
+        limit=args.limit,
+        labels=args.labels,
+        profile=args.profile,
+        report=args.report,
     )
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
@@ -105,6 +118,13 @@ def options_of_hook(parser, report):
     parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or 64K, 512M, 1.5G")
     option_of_labels(parser)
     parser.add_argument(
+        "--profile",
+        metavar="[RATE]",
+        type=rate,
+        help="stacks in the report, of a block in each so many bytes (--profile=64K; 512K), or of all blocks "
+        "(--profile=exact)",
+    )
+    parser.add_argument(
         "--report",
         metavar="FILE",
         default=report,
@@ -157,8 +177,19 @@ def call(args):
             sys.stdout.flush()
 
 
+def rates(words):
+    """The command line with `--profile=` for a --profile without a rate, which may stand before the program."""
+    words = list(words)
+    at = 1
+    while at < len(words) and words[at].startswith("--"):
+        if words[at] == "--profile":
+            words[at] = "--profile="
+        at += 2 if words[at] in ("--limit", "--labels", "--report") else 1
+    return words
+
+
 def main(arguments=None):
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(rates(sys.argv[1:] if arguments is None else arguments))
     why = _launch.unusable() if args.function in (run, env, check) else None
     if why:
         fail(why)

@@ -11,7 +11,7 @@ LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_REPORT")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_REPORT")
 # An interpreter alone needs less, whatever its start-up files import.
 ENOUGH = 64 << 20
 
@@ -29,7 +29,7 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, report=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, report=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
@@ -38,6 +38,8 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, report
         values["HAKMEM_LIMIT"] = str(limit)
     if labels is not None:
         values["HAKMEM_LABELS"] = labels
+    if profile is not None:
+        values["HAKMEM_PROFILE"] = profile or "on"
     if report is not None:
         # The program may be in another folder when it ends.
         values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)

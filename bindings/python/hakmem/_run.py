@@ -35,7 +35,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, report):
+def start(program, *, all_domains, malloc, limit, labels, profile, report):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
@@ -43,7 +43,13 @@ def start(program, *, all_domains, malloc, limit, labels, report):
     if _launch.missing(program):
         os.execve(sys.executable, command, _launch.without(os.environ))
     environment = _launch.environment(
-        warn, all_domains=all_domains, malloc=malloc, limit=limit, labels=labels, report=report or None
+        warn,
+        all_domains=all_domains,
+        malloc=malloc,
+        limit=limit,
+        labels=labels,
+        profile=profile,
+        report=report or None,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -60,12 +66,15 @@ def size(text):
 
 def parse(words):
     """The options and the program; None: this is for the whole parser, and so are errors."""
-    options = {"all_domains": False, "malloc": False, "limit": None, "labels": None, "report": "-"}
+    options = {"all_domains": False, "malloc": False, "limit": None, "labels": None, "profile": None, "report": "-"}
     words = list(words)
     while words and words[0].startswith("--"):
         name, equals, value = words.pop(0).partition("=")
         if name in ("--all", "--malloc") and not equals:
             options["all_domains" if name == "--all" else "malloc"] = True
+            continue
+        if name == "--profile" and not equals:
+            options["profile"] = ""
             continue
         if not equals:
             if not words:
@@ -76,6 +85,9 @@ def parse(words):
         if name == "--limit":
             value = size(value)
             if value is None:
+                return None
+        elif name == "--profile":
+            if value != "exact" and size(value) is None:
                 return None
         elif name == "--labels":
             if value not in _launch.LABELS:

@@ -1,6 +1,6 @@
 /* The one context of the process, and how a thread gets at it.
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * heap/ has the context, labels of domains and interpreters, counts of blocks without labels, what is
  * resident of the context, and the allocators that were there before. It alone makes or configures the
@@ -89,20 +89,35 @@ HKP_INLINE bool hkp_fits(hak_ctx *heap, const void *p, size_t size)
     return size <= HAK_INLINE_EIGHTS && hak_inline_kind(heap, p) == hak_inline_class_of_eights(size / 8);
 }
 
+HKP_INLINE hak_inline_bin *hkp_bin_of_last(hak_ctx *heap, size_t last)
+{
+    /* hak_inline_class_of_eights((last + 1) / 8), of which the compiler does not see that it has no rest */
+    size_t at = (last - 7) * (sizeof(hak_inline_bin) / 8);
+    return (void *)((char *)((hak_inline_ctx *)(void *)heap)->bins + at);
+}
+
 /* A block of the heap's magazines; NULL = there is none, or not of that size. last: 1 below a multiple of 16.
  * Most are small enough for a class that is known without a table. */
 HKP_INLINE void *hkp_at_hand(hak_ctx *heap, size_t last, hak_label label, bool labelled)
 {
     if (HKP_UNLIKELY(last >= HAK_INLINE_EIGHTS)) return NULL;
-    /* hak_inline_class_of_eights((last + 1) / 8), of which the compiler does not see that it has no rest */
-    size_t at = (last - 7) * (sizeof(hak_inline_bin) / 8);
-    hak_inline_bin *bin = (void *)((char *)((hak_inline_ctx *)(void *)heap)->bins + at);
+    hak_inline_bin *bin = hkp_bin_of_last(heap, last);
     void **top = bin->top;
     if (HKP_UNLIKELY(top <= bin->lo)) return NULL;
     void *p = top[-1];
     if (!p) __builtin_unreachable();
     bin->top = top - 1;
     if (labelled) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
+}
+
+/* The same while the heap is profiled. */
+HKP_INLINE void *hkp_at_hand_counted(hak_ctx *heap, size_t last, hak_label label, bool labelled)
+{
+    if (HKP_UNLIKELY(last >= HAK_INLINE_EIGHTS)) return NULL;
+    hak_inline_bin *bin = hkp_bin_of_last(heap, last);
+    void *p = hak_alloc_counted(heap, bin, last + 1, hak_inline_left_at);
+    if (labelled && HKP_LIKELY(p)) bin->labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
     return p;
 }
 

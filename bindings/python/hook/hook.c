@@ -11,6 +11,7 @@
 #include "hook/deliver.h"
 #include "hook/install.h"
 #include "hook/main_thread.h"
+#include "profile/profile.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -29,6 +30,14 @@ static void find_next(const char *name, void *function)
 {
     void *address = dlsym(RTLD_NEXT, name);
     memcpy(function, &address, sizeof address);
+}
+
+static void begin_profile(const char *text)
+{
+    hkp_profile_options options;
+    const char *wrong = hkp_profile_parse(text, &options);
+    if (!wrong) wrong = hkp_install_profile(&options);
+    if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE=%.40s: %s; there is no profile\n", text, wrong);
 }
 
 static void meet(void)
@@ -52,6 +61,7 @@ static void meet(void)
         fprintf(stderr, "hakmem: %s; hakmem stays out\n", status.why);
         return;
     }
+    if (options.profile) begin_profile(options.profile);
     if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
     if (options.report) hkp_report_plan(options.report, options.first);
     hkp_await(hkp_first_call);

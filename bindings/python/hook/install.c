@@ -17,6 +17,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* What was put in: HKP_DEFAULT, HKP_REPLACED or HKP_WRAPPED. */
 static hkp_state put[HKP_DOMAINS];
 static bool installed, early, all_domains;
+static bool profiled; /* which of the hooks of the provider are in use */
 static char why[sizeof((hkp_status *)0)->why];
 
 static const char *const domain_names[] = {"RAW", "MEM", "OBJ", "arenas"};
@@ -30,10 +31,15 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
     return -1;
 }
 
+static const hkp_hooks *hooks_now(void)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    return profiled ? provider->profiled : provider->hooks;
+}
+
 static const hkp_allocator *ours(int domain)
 {
-    return put[domain] == HKP_WRAPPED ? &hkp_wrappers[domain]
-                                      : &hkp_provider_current()->hooks->domains[domain];
+    return put[domain] == HKP_WRAPPED ? &hkp_wrappers[domain] : &hooks_now()->domains[domain];
 }
 
 /* CPython's own allocators have no ctx and lie in the file of PyObject_Malloc; debug hooks, tracemalloc and
@@ -72,7 +78,7 @@ static void put_domain(const hkp_python *python, int d, hkp_state state)
 
 static void put_arenas(const hkp_python *python)
 {
-    hkp_arena_allocator now, next = hkp_provider_current()->hooks->arena;
+    hkp_arena_allocator now, next = hooks_now()->arena;
     python->get_arena_allocator(&now);
     if (now.alloc == next.alloc) return;
     hkp_original_arena = now;
@@ -93,7 +99,7 @@ static int choose_provider(const char *labels, bool all)
     const char *unable = chosen->start(hkp_ctx());
     if (unable) return refuse("labels '%s': %s", labels, unable);
     hkp_provider_use(chosen);
-    hkp_process_use(chosen);
+    hkp_process_use(hooks_now());
     return 0;
 }
 
@@ -148,6 +154,51 @@ int hkp_install(bool all, hkp_mode mode, const char *labels)
     return result;
 }
 
+/* Where another allocator is on top, ours below it stay, and serve a profile slower. The hooks do not look at `ctx`,
+ * so that a thread may come with words of the old ones and of the new. */
+static void use_hooks(const hkp_python *python, bool profile)
+{
+    bool on_top[HKP_DOMAINS] = {false};
+    hkp_allocator now;
+    hkp_arena_allocator arenas;
+    for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
+        python->get_allocator(d, &now);
+        on_top[d] = put[d] == HKP_REPLACED && now.malloc == ours(d)->malloc;
+    }
+    python->get_arena_allocator(&arenas);
+    on_top[HKP_ARENA] = put[HKP_ARENA] && arenas.alloc == hooks_now()->arena.alloc;
+    profiled = profile;
+    for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
+        now = *ours(d);
+        if (on_top[d]) python->set_allocator(d, &now);
+    }
+    arenas = hooks_now()->arena;
+    if (on_top[HKP_ARENA]) python->set_arena_allocator(&arenas);
+    hkp_process_use(hooks_now());
+}
+
+static void use_profiled(bool profile)
+{
+    const hkp_python *python = hkp_python_find();
+    pthread_mutex_lock(&mutex);
+    if (python && installed && profiled != profile) use_hooks(python, profile);
+    pthread_mutex_unlock(&mutex);
+}
+
+const char *hkp_install_profile(const hkp_profile_options *options)
+{
+    const char *why_not = installed ? hkp_profile_start(options) : "hakmem is not in";
+    if (!why_not) use_profiled(true);
+    return why_not;
+}
+
+int hkp_install_profile_stop(void)
+{
+    int status = hkp_profile_stop();
+    if (status == 0) use_profiled(false);
+    return status;
+}
+
 int hakmem_python_install(bool all)
 {
     return hkp_install(all, HKP_REPLACE, hkp_provider_off.name);
@@ -196,7 +247,7 @@ void hkp_status_get(hkp_status *status, bool gil)
     if (put[HKP_ARENA]) {
         hkp_arena_allocator now;
         python->get_arena_allocator(&now);
-        bool there = now.alloc == hkp_provider_current()->hooks->arena.alloc;
+        bool there = now.alloc == hooks_now()->arena.alloc;
         status->state[HKP_ARENA] = there ? HKP_REPLACED : HKP_DISPLACED;
     }
 }

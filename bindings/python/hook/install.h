@@ -1,6 +1,6 @@
 /* Putting the hooks in, and telling whether they are still there.
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * hook/ has the life of the preloaded library in a process: installation, signals, reports, what runs
  * in the main thread. Only allocations that it wraps or that come to libc by mistake pass through it. */
@@ -8,6 +8,7 @@
 #define HKP_INSTALL_H
 
 #include "base/cpython.h"
+#include "profile/profile.h"
 
 typedef enum hkp_state {
     HKP_DEFAULT,  /* never ours */
@@ -39,7 +40,11 @@ typedef struct hkp_status {
  * initializes Python anew must: CPython 3.12 and later put their own allocators back, so between
  * Py_PreInitialize and Py_InitializeFromConfig. */
 HKP_API int hkp_install(bool all, hkp_mode mode, const char *labels);
-/* The same for programs that embed Python and find it by dlsym: replaces, without labels. */
+/* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is a Python
+ * that runs. */
+HKP_API const char *hkp_install_profile(const hkp_profile_options *options);
+HKP_API int hkp_install_profile_stop(void);
+/* The same as hkp_install for programs that embed Python and find it by dlsym: replaces, without labels. */
 HKP_API int hakmem_python_install(bool all);
 /* gil: it is held, or Python is not initialized. Then a block is allocated where another hook is on top of
  * ours, to see where it comes from; else such a domain counts as displaced. */

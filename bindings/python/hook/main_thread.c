@@ -4,6 +4,8 @@
 #include "heap/interpreters.h"
 #include "hook/deliver.h"
 #include "hook/signals.h"
+#include "profile/asker.h"
+#include "profile/profile.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -48,7 +50,7 @@ static void *at_exit(void *self, void *args)
 {
     (void)self, (void)args;
     hkp_report_write(true);
-    if (hkp_provider_current()->end) hkp_provider_current()->end();
+    hkp_profile_end();
     return none();
 }
 
@@ -85,7 +87,8 @@ int hkp_first_call(void)
 {
     hkp_interpreters_find();
     if (!api_find()) return 0;
-    if (hkp_report_due || hkp_provider_current()->end) tell("atexit", "register", &exit_def, 0);
+    hkp_asker_prepare();
+    if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
     return 0;
 }

@@ -2,13 +2,13 @@
 
 #include "base/map.h"
 #include "base/process.h"
-#include "common/profile_json.h"
 #include "common/report_json.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
 #include "heap/resident.h"
 #include "hook/install.h"
 #include "hook/text.h"
+#include "profile/json.h"
 
 #include <sys/mman.h>
 
@@ -39,25 +39,6 @@ static void status_json(hkc_json *w, bool gil)
     hkc_json_end(w);
 }
 
-static void name_frame(void *unused, uintptr_t frame, hkc_frame *out)
-{
-    hkp_site_info info;
-    (void)unused;
-    if (!HKP_SITE_IS_FRAME(frame) || !hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) return;
-    *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
-}
-
-static void stacks_json(hkc_json *w)
-{
-    const hkp_provider *provider = hkp_provider_current();
-    hkc_frames frames;
-    if (!provider->lines) return;
-    hkc_frames_open(&frames);
-    provider->lines(w, &frames, "stacks");
-    hkc_profile_frames_json(w, &frames, name_frame, NULL);
-    hkc_frames_close(&frames);
-}
-
 static void context_json(hkc_json *w, bool gil)
 {
     const hkp_provider *provider = hkp_provider_current();
@@ -67,7 +48,7 @@ static void context_json(hkc_json *w, bool gil)
     hkc_json_text(w, "name", "python");
     if (hkp_stats(&stats) == 0) hkc_report_json_stats(w, &stats);
     hkc_report_json_labels(w, labels, (size_t)hkp_labels(labels));
-    stacks_json(w);
+    hkp_profile_json(w);
     hkc_json_size(w, "resident_ours_bytes", hkp_resident_ours());
     status_json(w, gil);
     if (provider->report) provider->report(w);

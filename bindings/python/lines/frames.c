@@ -69,6 +69,22 @@ void hkp_frames_end(void)
     if (own_state) hkp_frames_ready.own_state = held_state;
 }
 
+/* Before 3.12 the state that runs may be another thread's. */
+const void *hkp_frames_thread(bool *gil)
+{
+    const hkp_python *python = hkp_python_find();
+    *gil = false;
+    if (!layout || !own_state || !python->is_initialized()) return NULL;
+    const void *running = thread_state();
+    if (running && python->version >= 0x030c) {
+        *gil = true;
+        return running;
+    }
+    const void *own = hkp_frames_ready.own_state();
+    *gil = own && own == running;
+    return own;
+}
+
 int hkp_frames_layout(void)
 {
     return (int)(layout - hkp_layouts);
@@ -262,8 +278,7 @@ static size_t put_utf8(uint32_t c, char *out)
     return more + 1;
 }
 
-/* At most size bytes, of which the last is 0. */
-static size_t put_text(const void *string, char *out, size_t size)
+size_t hkp_text_of(const void *string, char *out, size_t size)
 {
     uint32_t form, c = 0;
     memcpy(&form, (const char *)string + STR_STATE, sizeof form);
@@ -285,8 +300,8 @@ static size_t put_text(const void *string, char *out, size_t size)
 
 void hkp_place_name(const hkp_place *place, char *text, size_t size)
 {
-    size_t file = put_text(hkp_load(place->code, layout->code_file), text, size / 4 * 3);
-    put_text(hkp_load(place->code, layout->code_name), text + file, size - file);
+    size_t file = hkp_text_of(hkp_load(place->code, layout->code_file), text, size / 4 * 3);
+    hkp_text_of(hkp_load(place->code, layout->code_name), text + file, size - file);
 }
 
 int hkp_place_line(const hkp_place *place, hkp_line_walk *walk)

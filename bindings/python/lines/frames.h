@@ -17,16 +17,21 @@ typedef struct hkp_layout {
     uint16_t code_first_line, code_file, code_name, code_lines;
     uint16_t code_body;              /* the instructions; 0 = frames count them instead */
     uint16_t text_ascii, text_other; /* in a str: the characters */
+    /* Calls of the interpreter loop: in the thread state the innermost one, on the C stack, and in a call the one
+     * around it; 0 = frames of their own stand for calls. A byte of a frame says that it is the outermost of its
+     * call, or stands for it; 0 = each frame has its own call. */
+    uint16_t thread_call, call_before, frame_entry;
+    uint16_t frame_locals; /* the first local variable */
 } hkp_layout;
 
 /* As the headers of each version say (Include/internal/pycore_frame.h and others). Here, so that the hooks
  * have them as constants. */
 enum { HKP_3_10, HKP_3_11, HKP_3_12, HKP_3_13, HKP_LAYOUTS };
 static const hkp_layout hkp_layouts[HKP_LAYOUTS] = {
-    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72},
-    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72},
-    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56},
-    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56},
+    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72, 48, 8, 0, 352},
+    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72, 56, 16, 68, 72},
+    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56, 0, 0, 70, 72},
+    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56, 0, 0, 70, 72},
 };
 
 /* Layout is NULL until frames can be read. Where the state of the running thread is: at an address before
@@ -63,6 +68,9 @@ bool hkp_frames_prepare(void);
 /* Python ends: states of threads that still run go away, so that from now on frames are read with the GIL
  * only. With the GIL held. */
 void hkp_frames_end(void);
+/* The state whose frames this thread may read now: that which runs, or that of this thread, which waits for the GIL;
+ * NULL = none. gil: whether this thread holds it, as far as that can be told. */
+const void *hkp_frames_thread(bool *gil);
 /* Which of the layouts it is. */
 int hkp_frames_layout(void);
 /* What became of it: "ready", "waiting", or why frames cannot be read. */
@@ -141,6 +149,8 @@ bool hkp_place_before(const hkp_place *place);
 /* How many instructions a code object has, of 2 bytes each. */
 size_t hkp_code_units(const void *code);
 
+/* A str as UTF-8: at most size bytes, of which the last is 0; "" if the object is none. Returns how many. */
+size_t hkp_text_of(const void *string, char *out, size_t size);
 /* "file" 0 "function" 0 as UTF-8, cut where it does not fit into `size`. */
 void hkp_place_name(const hkp_place *place, char *text, size_t size);
 /* walk: for places of the same code object; zero at first. */

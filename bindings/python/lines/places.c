@@ -107,14 +107,30 @@ void hkp_places_none(bool known)
     atomic_store(&hkp_places[hkp_place_slot(HKP_NO_KEY)], known ? hkp_place_word(HKP_NO_KEY) : 0);
 }
 
+bool hkp_places_ready(void)
+{
+    if (!hkp_frames_ready.layout && hkp_frames_prepare()) hkp_places_none(true);
+    return hkp_frames_ready.layout;
+}
+
 int hkp_place_find(void)
 {
     const hkp_layout *at = hkp_frames_ready.layout;
     if (!at) {
-        if (hkp_frames_prepare()) hkp_places_none(true);
+        hkp_places_ready();
         return 0;
     }
     return find_in(at, hkp_frames_ready.thread_state());
+}
+
+int hkp_place_in(const void *frame)
+{
+    const uint64_t key = hkp_frame_key(hkp_frames_ready.layout, frame);
+    const int number = known(key);
+    hkp_place place;
+    if (number >= 0) return number;
+    if (!hkp_place_of(frame, &place) || hkp_place_before(&place)) return -1;
+    return resolve(&place, key);
 }
 
 int hkp_place_find_raw(void)

@@ -57,6 +57,12 @@ HKP_INLINE int hkp_place_raw(int layout)
 }
 int hkp_place_find_raw(void);
 
+/* The number of the place in a frame, known or not; -1 = the frame is of no Python code, or its body has not begun. */
+int hkp_place_in(const void *frame);
+
+/* Frames can be read from now on, if that can be known. With the GIL held. */
+bool hkp_places_ready(void);
+
 /* Whether it is known at once that where there is no frame to read there is no number: as long as Python is
  * awaited, and when its frames can be read at once or never. */
 void hkp_places_none(bool known);

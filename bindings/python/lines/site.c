@@ -29,6 +29,7 @@ static char *texts;
 static size_t text_size;
 static _Atomic size_t site_count;
 static code codes[CODES];
+static bool marked; /* blocks end with their marks */
 
 static void before_fork(void)
 {
@@ -167,11 +168,11 @@ static uint32_t number_of(const hkp_place *place)
     return number;
 }
 
-const char *hkp_site_start(void)
+const char *hkp_site_numbers(void)
 {
+    if (sites) return NULL;
     const char *unable = hkp_frames_start(code_dies);
     if (unable) return unable;
-    if (sites) return NULL;
     texts = hkp_pages(TEXT_BYTES);
     sites = hkp_pages(SITES_MAX * sizeof *sites);
     if (!texts || !sites) return "no memory for sites";
@@ -180,6 +181,13 @@ const char *hkp_site_start(void)
     pthread_atfork(before_fork, after_fork, in_child);
     hkp_places_start(number_of);
     return NULL;
+}
+
+const char *hkp_site_start(void)
+{
+    const char *unable = hkp_site_numbers();
+    marked = marked || !unable;
+    return unable;
 }
 
 void hkp_site_mark_end(void *p, size_t n, hkp_site_mark mark)
@@ -196,9 +204,14 @@ void hkp_site_mark_end(void *p, size_t n, hkp_site_mark mark)
 
 /* ---- Reading ------------------------------------------------------------------------------------- */
 
-size_t hkp_site_count(void)
+static size_t numbers(void)
 {
     return atomic_load_explicit(&site_count, memory_order_acquire);
+}
+
+size_t hkp_site_count(void)
+{
+    return marked ? numbers() : 0;
 }
 
 static uint32_t mark_of(const void *p, size_t size, size_t *asked)
@@ -211,7 +224,7 @@ static uint32_t mark_of(const void *p, size_t size, size_t *asked)
     if (more == HKP_SITE_FAR && size >= sizeof n + sizeof mark) memcpy(&n, end - sizeof n, sizeof n);
     *asked = n <= size ? n : size; /* a block may be on its way */
     mark &= HKP_NUMBER_MAX;
-    return mark < hkp_site_count() ? mark : 0;
+    return mark < numbers() ? mark : 0;
 }
 
 size_t hkp_site_usable(hak_ctx *heap, const void *p)
@@ -230,7 +243,7 @@ static void describe(uint32_t number, hkp_site_info *info)
 
 bool hkp_site_at(uint32_t number, hkp_site_info *info)
 {
-    if (number >= hkp_site_count()) return false;
+    if (number >= numbers()) return false;
     describe(number, info);
     return true;
 }

@@ -1,7 +1,7 @@
 /* Which line of Python code asked for a block, exactly: every block ends with the number of its line,
  * written when it is made or resized, and never looked at before a report.
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * lines/ knows frames and code objects of CPython 3.10 to 3.13, and the heap, whose blocks carry the
  * numbers. It does not know native labels, which blocks have beside their lines. */
@@ -10,7 +10,9 @@
 
 #include "lines/places.h"
 
-/* NULL = ready, else why there can be no sites here. */
+/* Lines have numbers from now on. NULL = ready, else why there can be no lines here. */
+const char *hkp_site_numbers(void);
+/* The same, and blocks have marks. Before the first of them is made. */
 const char *hkp_site_start(void);
 
 /* The number of the line; above it, in the highest byte, the lowest one of the size that was asked for, and
@@ -64,7 +66,7 @@ typedef struct hkp_site_info {
 /* The line with a number; false = there is none. live_* and asked_bytes are 0. [any thread] */
 bool hkp_site_at(uint32_t number, hkp_site_info *info);
 
-/* How many lines there are, with number 0 for blocks of no line; 0 = sites are off. [any thread] */
+/* How many lines there are, with number 0 for blocks of no line; 0 = blocks have no marks. [any thread] */
 HKP_API size_t hkp_site_count(void);
 /* What lives of each line, by number; up to `count` of them. Visits every block. [any thread] */
 HKP_API void hkp_site_stats(hkp_site_info *out, size_t count);

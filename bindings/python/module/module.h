@@ -1,6 +1,6 @@
 /* The parts of the extension module.
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * module/ is a library of its own, compiled for one version of Python with Python.h, which the hook
  * never sees. It knows what the hook exports: functions marked HKP_API. */

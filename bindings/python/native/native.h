@@ -1,6 +1,6 @@
 /* Which part of CPython, or which extension, asked for a block: by the code that called the allocator.
  *
- *     base < heap < native, lines < paths < hook < module
+ *     base < heap < native, lines < profile < paths < hook < module
  *
  * native/ knows the code of CPython's image: functions, their names, and which part each belongs to.
  * It knows labels, but neither blocks nor lines. */

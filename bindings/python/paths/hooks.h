@@ -1,4 +1,4 @@
-/* Folders: base < heap < native, lines < paths < hook < module
+/* Folders: base < heap < native, lines < profile < paths < hook < module
  *
  * paths/ has the functions that CPython calls for each block: one set for each provider of labels,
  * and for each version of CPython where that reads frames. They bring together heap, native and lines,
@@ -23,6 +23,7 @@
  *   HKP_USABLE(heap, p)             what the program may use of a block
  *   HKP_PLACED(p, n, mark)          after a block was made that is no larger than asked for
  *   HKP_MARKED(p, n, mark)          after one was made or resized for n bytes that may be larger
+ *   HKP_PROFILED                    1: hooks for as long as a profile runs, which count to the next sample
  *
  * `ctx` is never looked at: PyMem_SetAllocator copies five words without a lock, so that a racing
  * thread may come with that of another allocator. */
@@ -50,6 +51,15 @@
 #endif
 #ifndef HKP_USABLE
 #define HKP_USABLE(heap, p) hak_usable_size(heap, p)
+#endif
+#ifndef HKP_PROFILED
+#define HKP_PROFILED 0
+#define HKP_AT_HAND hkp_at_hand
+#define HKP_ASKS(domain) ((void)(domain))
+#else
+#include "profile/asker.h"
+#define HKP_AT_HAND hkp_at_hand_counted
+#define HKP_ASKS(domain) ((void)(hkp_asking = (domain)))
 #endif
 #ifndef HKP_MARK
 #define HKP_MARK(domain) ((void)(domain), 0)
@@ -109,6 +119,7 @@ HKP_INLINE void hkp_made(hak_ctx *heap, void *p, size_t n, int mark)
 /* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
 HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, uintptr_t where, const void *caller)
 {
+    HKP_ASKS(domain);
     if (domain == HKP_RAW && hkp_awaited) hkp_await_look();
     if (domain == HKP_MALLOC) hkp_malloc_in = true;
     hak_label label = hkp_domain_scoped(domain) ? hkp_scope_label() : 0;
@@ -128,6 +139,7 @@ HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, uintptr_t where
 HKP_APART void *hkp_allocate_more(hak_ctx *heap, hkp_domain domain, size_t n, hak_label label, int mark,
                                   const void *caller)
 {
+    HKP_ASKS(domain);
     hkp_time_passes();
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), label, (hak_site)caller);
@@ -139,6 +151,7 @@ HKP_APART void *hkp_allocate_more(hak_ctx *heap, hkp_domain domain, size_t n, ha
 /* The same where the block is counted. */
 HKP_APART void *hkp_allocate_counted(hak_ctx *heap, hkp_domain domain, size_t n, const void *caller)
 {
+    HKP_ASKS(domain);
     hkp_time_passes();
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), 0, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), 0, (hak_site)caller);
@@ -155,7 +168,7 @@ HKP_INLINE void *hkp_allocate(hkp_domain domain, size_t n)
     if (HKP_UNLIKELY(mark < 0)) goto slowly;
     hak_ctx *heap = hkp_mine;
     if (domain == HKP_RAW && HKP_UNLIKELY(hkp_awaited)) goto slowly;
-    void *p = hkp_at_hand(heap, HKP_LAST(n), (hak_label)label, !HKP_COUNTED);
+    void *p = HKP_AT_HAND(heap, HKP_LAST(n), (hak_label)label, !HKP_COUNTED);
     if (HKP_UNLIKELY(!p)) {
         if (HKP_UNLIKELY(heap == hkp_none)) goto slowly;
         if (hkp_domain_counted(domain))
@@ -180,6 +193,7 @@ HKP_INLINE void *hkp_allocate_zeroed(hkp_domain domain, size_t count, size_t n)
     size_t total;
     if (__builtin_mul_overflow(count, n, &total) || total > PTRDIFF_MAX) return hkp_refused(domain);
     if (domain == HKP_MALLOC) hkp_malloc_in = true;
+    HKP_ASKS(domain);
     hak_label label = hkp_domain_scoped(domain) ? hkp_scope_label() : 0;
     if (HKP_LIKELY(label == 0)) label = hkp_label(domain, HKP_WHERE());
     hak_ctx *heap = hkp_heap();
@@ -202,6 +216,7 @@ HKP_APART void *hkp_resize_slowly(hkp_domain domain, void *p, size_t n)
     hak_ctx *heap = hkp_heap();
     if ((domain == HKP_MALLOC && HKP_UNLIKELY(!heap)) || !hak_owns(heap, p))
         return hkp_original[domain].realloc(hkp_original[domain].ctx, p, n);
+    HKP_ASKS(domain);
     bool counted = hkp_is_counted(heap, domain, p);
     if (counted) hkp_count(heap, domain, p, -1);
     void *q = hak_realloc(heap, p, HKP_ROUND(n));
@@ -219,6 +234,7 @@ HKP_INLINE void *hkp_resize(hkp_domain domain, void *p, size_t n)
     hak_ctx *heap = hkp_mine;
     uint32_t kind = hak_inline_kind(heap, p);
     if (HKP_UNLIKELY(!hkp_quick(domain, kind))) return hkp_resize_slowly(domain, p, n);
+    HKP_ASKS(domain);
     void *q = hak_realloc(heap, p, HKP_ROUND(n));
     if (HKP_UNLIKELY(!q)) q = hkp_allocate_aside(heap, p, HKP_ROUND(n), 0, 0);
     if (HKP_UNLIKELY(!q)) return hkp_refused(domain);
@@ -281,6 +297,7 @@ static void *arena_alloc(void *ctx, size_t n)
 {
     (void)ctx;
     hak_ctx *heap = hkp_heap();
+    HKP_ASKS(HKP_ARENA);
     hak_label label = HKP_COUNTED ? 0 : HKP_DOMAIN_LABEL(HKP_ARENA);
     void *p = hak_alloc_cs(heap, n, label, (hak_site)__builtin_return_address(0));
     if (HKP_COUNTED && p) hkp_count(heap, HKP_ARENA, p, 1);
@@ -315,6 +332,7 @@ static void *process_aligned_alloc(size_t align, size_t n)
 {
     if (n > PTRDIFF_MAX) return hkp_refused(HKP_MALLOC);
     hkp_malloc_in = true;
+    HKP_ASKS(HKP_MALLOC);
     hak_label label = hkp_label(HKP_MALLOC, HKP_WHERE());
     hak_ctx *heap = hkp_heap();
     if (!heap) return hkp_refused(HKP_MALLOC);

@@ -15,5 +15,6 @@ static void report(hkc_json *w)
 const hkp_provider hkp_provider_native = {.name = "native",
                                           .start = hkp_native_start,
                                           .hooks = &hkp_hooks_native,
+                                          .profiled = &hkp_hooks_native_profiled,
                                           .report = report,
                                           .await = hkp_native_await};

@@ -1,14 +1,9 @@
 /* Provider "off": blocks have no label; how much each domain has is counted. Where there are several
  * interpreters, or scopes of the program, the domain in each interpreter is the label. */
 #include "base/cpython.h"
-#include "heap/labels.h"
-#include "paths/providers.h"
 
 #define HKP_HOOKS hkp_hooks_off
-#define HKP_COUNTED 1
-#define HKP_LABEL(domain, where) ((void)(domain), (void)(where), hkp_domain_label())
-#define HKP_LABEL_FIND(domain, where) ((void)(where), hkp_domain_label_find(domain))
-#include "paths/hooks.h"
+#include "paths/hooks_off.h"
 
 static const char *start(hak_ctx *ctx)
 {
@@ -19,4 +14,4 @@ static const char *start(hak_ctx *ctx)
 }
 
 const hkp_provider hkp_provider_off = {
-    .name = "off", .counts = true, .start = start, .hooks = &hkp_hooks_off};
+    .name = "off", .counts = true, .start = start, .hooks = &hkp_hooks_off, .profiled = &hkp_hooks_off_profiled};

@@ -13,10 +13,15 @@ static const char *start(hak_ctx *ctx)
 {
     static const hkp_hooks *const hooks[HKP_LAYOUTS] = {&hkp_hooks_site_3_10, &hkp_hooks_site_3_11,
                                                         &hkp_hooks_site_3_12, &hkp_hooks_site_3_13};
+    static const hkp_hooks *const profiled[HKP_LAYOUTS] = {
+        &hkp_hooks_site_3_10_profiled, &hkp_hooks_site_3_11_profiled, &hkp_hooks_site_3_12_profiled,
+        &hkp_hooks_site_3_13_profiled};
     const char *unable = hkp_native_start(ctx);
     if (!unable) unable = hkp_site_start();
-    if (!unable) hkp_provider_site.hooks = hooks[hkp_frames_layout()];
-    return unable;
+    if (unable) return unable;
+    hkp_provider_site.hooks = hooks[hkp_frames_layout()];
+    hkp_provider_site.profiled = profiled[hkp_frames_layout()];
+    return NULL;
 }
 
 static void swap(hkp_site_info *a, hkp_site_info *b)
@@ -92,5 +97,4 @@ hkp_provider hkp_provider_site = {.name = "site",
                                   .start = start,
                                   .report = report,
                                   .lines = lines,
-                                  .await = await,
-                                  .end = hkp_frames_end};
+                                  .await = await};

@@ -4,8 +4,8 @@
 
 #include "base/core.h"
 
-/* What serves it: that of the provider in use. Blocks from before there is one have no label and no line. */
+/* What serves it: the hooks in use. Blocks from before there are any have no label and no line. */
 HKP_API extern const hkp_process_allocator *hkp_process_now;
-void hkp_process_use(const hkp_provider *provider);
+void hkp_process_use(const hkp_hooks *hooks);
 
 #endif

@@ -3,6 +3,7 @@
  *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0)
  *   hak_free_inline(ctx, p)           as hak_free(ctx, p)
  *   hak_free_at_hand(ctx, p)          the same, or false if there is no room at hand: nothing was done
+ *   hak_alloc_counted(ctx, bin, ...)  while ctx is profiled: a block at hand, if no sample is due
  *
  * Where n and label are constants, an allocation folds to a few loads.
  *
@@ -31,7 +32,8 @@ HAK_API int hak_inline_layout(void);
 typedef struct hak_inline_bin {
     void **top, **lo, **hi;
     uint8_t *labels; /* labels[address >> shift]; NULL = the context has no labels */
-    uint8_t private_a[29];
+    void **slots; /* while the context is profiled: blocks in [slots, top) are at hand, for hak_alloc_counted */
+    uint8_t private_a[21];
     uint8_t shift;
     uint8_t private_b[2];
 } hak_inline_bin;
@@ -77,6 +79,25 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
         }
     }
     return hak_alloc_cs(ctx, n, label, 0);
+}
+
+/* Where a context, a local one or a thread's heap, counts the bytes to its next sample: an int64_t so many bytes
+ * behind its beginning. */
+HAK_API extern const size_t hak_inline_left_at;
+
+/* Of a context that is profiled by samples, which takes all other calls to their slow ways: a block of a bin, which
+ * has blocks of `size` bytes; without a label. NULL = nothing is at hand, a sample is due, or there is no profile:
+ * hak_alloc_cs does the rest. `left_at` is hak_inline_left_at. */
+static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t size, size_t left_at)
+{
+    int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);
+    void **top = bin->top;
+    if (__builtin_expect(bin->lo <= top || top <= bin->slots, 0)) return NULL;
+    int64_t rest = *left - (int64_t)size;
+    if (__builtin_expect(rest < 0, 0)) return NULL;
+    *left = rest;
+    bin->top = top - 1;
+    return top[-1];
 }
 
 /* The number of the bin that p is of if it lies in a slab or run of the context itself, not of another

@@ -53,10 +53,11 @@ typedef struct hak_profile_options {
     hak_frames_fn *frames; /* NULL = the call site alone tells stacks apart */
     void *user;            /* for `frames` */
     uint64_t seed;         /* of the draws: the same seed draws the same bytes */
+    bool frames_alone;     /* where the host gives frames, stacks of the same ones are one, of whatever sites */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0                             \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false                      \
     }
 
 /* What is wrong with the options, in one line; NULL = nothing. [any thread] */
@@ -89,7 +90,7 @@ typedef struct hak_profile_stack {
     size_t size;
     uint32_t id;     /* the same over visits; from 1, without gaps */
     hak_label label; /* that the allocation was given */
-    hak_site site;
+    hak_site site;   /* 0 where frames alone tell stacks apart */
     const uintptr_t *frames; /* the innermost first */
     unsigned depth;          /* 0 = the host gives no frames */
     uint64_t samples, live_samples;

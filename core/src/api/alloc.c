@@ -41,6 +41,10 @@ _Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNI
                    (int)HAK_INLINE_TABLE == (int)HK_BINS_TABLE,
                "see hakmem/inline.h");
 
+SAME_PLACE(hk_bin, slots, hak_inline_bin, slots);
+_Static_assert(sizeof ((hak_ctx *)NULL)->sampling.left == sizeof(int64_t), "see hakmem/inline.h");
+const size_t hak_inline_left_at = offsetof(hak_ctx, sampling.left);
+
 int hak_inline_layout(void)
 {
     return HAK_INLINE_LAYOUT;

@@ -101,8 +101,10 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, ha
     hak_frames_fn *fn = k->frames;
     void *user = k->user;
     size_t room = k->depth;
+    bool frames_alone = k->frames_alone;
     hk_profile_unlock(k);
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
+    if (frames_alone && depth > 0) site = 0;
     size_t size = hk_block_size(heap, p);
     label = hk_label_known(heap, label);
     hk_profile_prepare(k);

@@ -1,0 +1,54 @@
+#include "profile/json.h"
+
+#include "base/core.h"
+#include "heap/heap.h"
+#include "lines/site.h"
+#include "profile/asker.h"
+#include "profile/stack.h"
+
+static void name_frame(void *unused, uintptr_t frame, hkc_frame *out)
+{
+    hkp_site_info info;
+    (void)unused;
+    if (frame == HKP_STACK_MORE) {
+        *out = (hkc_frame){.function = "(more)"};
+    } else if (!HKP_SITE_IS_FRAME(frame)) {
+        out->native = true;
+    } else if (hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) {
+        *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
+    }
+}
+
+/* The last frame is who asked. */
+static const char *name_asker(void *unused, hak_profile_stack *stack, const char **label)
+{
+    (void)unused;
+    if (stack->depth == 0 || !hkp_asker_is(stack->frames[stack->depth - 1])) return NULL;
+    const uintptr_t asker = stack->frames[--stack->depth];
+    if (stack->depth == 0) stack->site = 0;
+    if (stack->label == 0) *label = hkp_asker_domain(asker);
+    return hkp_asker_thread(asker);
+}
+
+static void lines(void *unused, hkc_json *w, hkc_frames *frames)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    (void)unused;
+    if (provider->lines) provider->lines(w, frames, "lines");
+}
+
+void hkp_profile_json(hkc_json *w)
+{
+    static const hkc_profile_writer by = {.name = name_frame, .stack = name_asker, .more = lines};
+    const hkp_provider *provider = hkp_provider_current();
+    hak_profile_info info = {.size = sizeof info};
+    hkc_frames frames;
+    if (hkp_ctx() && hak_profile_stats(hkp_ctx(), &info) == 0) {
+        hkc_profile_json_by(w, hkp_ctx(), &by);
+    } else if (provider->lines) {
+        hkc_frames_open(&frames);
+        provider->lines(w, &frames, "stacks");
+        hkc_profile_frames_json(w, &frames, name_frame, NULL);
+        hkc_frames_close(&frames);
+    }
+}

@@ -1,0 +1,11 @@
+/* The profile in the JSON report. */
+#ifndef HKP_PROFILE_JSON_H
+#define HKP_PROFILE_JSON_H
+
+#include "common/profile_json.h"
+
+/* Members of the open context: the profile if there is one, and what the provider knows of lines. Without a profile
+ * these are the stacks. */
+void hkp_profile_json(hkc_json *w);
+
+#endif
