@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 
-from hakmem import _check, _hakmem, _launch, _remote, _report, _run
+from hakmem import _check, _hakmem, _launch, _pass, _remote, _report, _run
 from hakmem._run import check_labels, check_limit, fail, warn
 from hakmem._snapshot import Snapshot
 
@@ -166,6 +166,8 @@ def parser():
     command = add(diff, "what changed between two reports")
     command.add_argument("before", help="a file")
     command.add_argument("after", help="a file, or the number of a process")
+    for name, text in _pass.COMMANDS.items():
+        commands.add_parser(name, help=text)
     return top
 
 
@@ -189,7 +191,10 @@ def rates(words):
 
 
 def main(arguments=None):
-    args = parser().parse_args(rates(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] in _pass.COMMANDS:
+        _pass.start(given)
+    args = parser().parse_args(rates(given))
     why = _launch.unusable() if args.function in (run, env, check) else None
     if why:
         fail(why)

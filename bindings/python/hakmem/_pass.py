@@ -1,0 +1,43 @@
+"""Commands that the program hakmem has, which reads reports: `python -m hakmem top` is `hakmem top`."""
+
+import os
+
+from hakmem._run import fail
+
+COMMANDS = {
+    "attach": "what a process that listens holds, refreshed; with -o, its report now",
+    "top": "the same of a socket, or of a file that is written again",
+    "html": "a report as one page for a browser",
+    "pprof": "a report for `go tool pprof`",
+    "folded": "stacks of a report for flamegraph.pl and inferno",
+    "speedscope": "a report for speedscope",
+    "prometheus": "contexts and labels of a report in Prometheus' text format",
+}
+
+
+def is_program(path):
+    """A program of its own: pip puts this package's command there by the same name."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF" and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def find(path):
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder or os.curdir, "hakmem")
+        if is_program(candidate):
+            return candidate
+    return None
+
+
+def start(arguments):
+    """Does not return."""
+    program = find(os.environ.get("PATH", os.defpath))
+    if not program:
+        fail(f"{arguments[0]}: there is no program hakmem in PATH; it is hakmem's component 'report' (CMake)")
+    try:
+        os.execv(program, ["hakmem", *arguments])
+    except OSError as error:
+        fail(f"{program}: {error.strerror}")
