@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The sentences on cost in hakmem.h, by the instructions that callgrind counts: never by time.
+"""The sentences on cost in the headers, by the instructions that callgrind counts: never by time.
 
-test_costs.py PROGRAM, where PROGRAM is built from costs.c. Bounds are ratios between a small and a large heap, or
+test_costs.py PROGRAM HEADERS, where PROGRAM is built from costs/*.c. Bounds are ratios between a small and a large heap, or
 wide multiples of what there is to do, so that compilers and optimization may differ.
 """
 
@@ -13,7 +13,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAM = None
+PROGRAM = HEADERS = None
+CONSTANT = 1500  # what the header means by it
 PART = re.compile(r"^desc: Trigger: Client Request: (.+)/(\d+)/(\d+)\n(?:.*\n)*?summary: (\d+)", re.M)
 
 
@@ -50,6 +51,20 @@ class Costs(unittest.TestCase):
                 _, small, large = self.ends(what)
                 self.assertLess(large, 1.25 * small + 10)
 
+    def assert_says_constant(self, *whats):
+        self.assert_constant(*whats)
+        for what in whats:
+            with self.subTest(what):
+                self.assertLess(max(self.ends(what)[1:]), CONSTANT)
+
+    def assert_steps(self, what, most, least=0):
+        """Instructions for each one more of what there is."""
+        with self.subTest(what):
+            sizes, small, large = self.ends(what)
+            step = (large - small) / (sizes[1] - sizes[0])
+            self.assertLess(step, most)
+            self.assertGreater(step, least)
+
     def test_owners_of_big_blocks_are_found_in_logarithmic_time(self):
         for what in ("owns big", "ctx_of big", "usable_size big"):
             for context in ("", " shared"):
@@ -60,15 +75,21 @@ class Costs(unittest.TestCase):
                     self.assertLess(large, 1500)
 
     def test_questions_about_one_block_do_not_depend_on_the_heap(self):
-        self.assert_constant("owns small", "usable_size small", "label_of small", "good_size")
+        self.assert_says_constant("owns small", "usable_size small", "label_of small", "good_size", "block_size")
+        self.assert_says_constant("label_name", "names_of")
+
+    def test_allocation_does_not_depend_on_the_heap(self):
+        self.assert_says_constant("calloc", "space_free")
+        self.assert_constant("aligned", "realloc that moves")  # several calls in one
 
     def test_live_bytes_and_stats_do_not_depend_on_the_heap(self):
-        self.assert_constant("live_bytes", "stats", "limit", "quota_used", "tick")
+        self.assert_says_constant("live_bytes", "limit", "quota_used", "tick", "peak_reset")
+        self.assert_constant("stats")
         _, small, _ = self.ends("stats")
         self.assertLess(small, 10000)  # a look at each size class
 
     def test_labels_stats_and_visit_are_linear(self):
-        for what, most in (("labels_stats", 60), ("visit", 150)):
+        for what, most in (("labels_stats", 60), ("label_stats", 60), ("visit", 150), ("check", 80), ("trim", 20)):
             with self.subTest(what):
                 sizes, _, large = self.ends(what)
                 self.assertLess(large / sizes[1], most)
@@ -86,9 +107,31 @@ class Costs(unittest.TestCase):
         self.assertLess(large - small, 1000 * slabs)
         self.assertLess(large - small, 4 * (sizes[1] - sizes[0]))
 
-    def test_a_context_in_a_warm_space_costs_the_same_beside_many_others(self):
-        self.assert_constant("ctx_new", "ctx_destroy")
-        self.assertLess(self.ends("ctx_new")[1], 4000)
+    def test_a_context_in_a_space_with_retained_pages_costs_the_same_beside_many_others(self):
+        self.assert_says_constant("ctx_new", "ctx_destroy")
+
+    def test_spaces_and_structs_cost_the_same_whatever_there_is(self):
+        self.assert_says_constant("space_new", "space_delete", "structs")
+        self.assert_steps("options_error labels", 250)  # ten bytes of each name
+
+    def test_sums_of_shared_contexts_take_steps_for_each_thread(self):
+        for what in ("live_bytes shared", "stats shared", "peak_reset shared", "tick shared", "fork"):
+            self.assert_steps(what, 250, 5)
+        self.assert_steps("fork child", 600, 5)
+        self.assert_steps("first thread heap", 200)
+        self.assert_says_constant("thread heap", "limit shared")
+
+    def test_a_thread_ends_at_the_same_cost_whatever_its_heap_holds(self):
+        self.assert_constant("thread_done")
+
+    def test_profiles_take_steps_for_each_stack_and_sample(self):
+        self.assert_says_constant("profile_marks", "profile_stats", "profile_stop")
+        self.assert_constant("profile_start")
+        self.assert_steps("profile_mark", 60, 1)
+        for what in ("profile_visit", "profile_diff"):
+            self.assert_steps(what, 1000, 1)
+        self.assert_steps("profile_grown", 4000, 1)
+        self.assert_steps("profile_reset", 200, 1)
 
     def test_label_define_compares_with_each_name(self):
         sizes, small, large = self.ends("label_define")
@@ -99,6 +142,30 @@ class Costs(unittest.TestCase):
         sizes, small, large = self.ends("charge in groups")
         self.assertGreater(large, small)
         self.assertLess((large - small) / (sizes[1] - sizes[0]), 400)
+        self.assert_says_constant("quota_new", "quota_new_os", "quota_delete")
+
+    def test_each_function_says_its_cost_and_is_measured(self):
+        sources = "".join(path.read_text() for path in sorted(Path(__file__).with_name("costs").iterdir()))
+        said = contracts()
+        self.assertGreater(len(said), 70)
+        for name, text in said.items():
+            with self.subTest(name):
+                self.assertRegex(text, r"\bCost\b|\b[Ff]ast\b")
+                if not re.search(r"\bFast\b|Cost: as without|Cost: that of hak_\w+\.", text):
+                    self.assertRegex(sources, rf"\b{name}\(")
+
+
+def contracts():
+    """{function: the comment above it, or above the ones that it stands with}"""
+    found = {}
+    for header in ("hakmem.h", "tuning.h", "profile.h"):
+        text = Path(HEADERS, header).read_text()
+        for comment, functions in re.findall(r"/\*((?:(?!\*/).)*)\*/\n((?:HAK_API [^;]*;\n)+)", text, re.S):
+            for name in re.findall(r"\b(hak_\w+)\(", functions):
+                found[name] = " ".join(comment.replace("\n *", " ").split())
+        declared = set(re.findall(r"^HAK_API [^;(]*\b(hak_\w+)\(", text, re.M))
+        assert declared <= set(found), declared - set(found)
+    return found
 
     def test_a_refusal_costs_the_same_each_time_and_whatever_the_heap(self):
         for how in ("packed", "slabs", "shared"):
@@ -117,7 +184,7 @@ class Costs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM, HEADERS = sys.argv.pop(1), sys.argv.pop(1)
     if not shutil.which("valgrind"):
         print("valgrind is missing")
         sys.exit(77)

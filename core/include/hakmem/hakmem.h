@@ -31,8 +31,10 @@
  *              the default; a larger one is refused unless all that this library does not know of is 0. So
  *              are hak_os and, as what it gets, hak_stats. hak_block may get further members at its end;
  *              hak_label_info stays as it is.
- *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. What is said
- *              of cost is tested by instruction counts.
+ *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. "constant" is
+ *              at most 1500, whatever the heap holds, and no system call. "a step" is a few instructions.
+ *              In a shared context most slow paths take a lock. What is said of cost is tested by
+ *              instruction counts.
  *   Order      what a first program needs, options, then one topic after the other; advanced uses last.
  *   Since      0.1 for everything in this file.
  *
@@ -109,13 +111,13 @@ typedef uintptr_t hak_site;
 
 /* space NULL = one of its own (share one among many contexts: it is what makes small ones cheap).
  * options NULL = defaults. NULL = broken options, out of memory, or the quota is full.
- * Cost: about 0.1 us in a space with retained pages. */
+ * Cost: constant, about 0.1 us, in a space with retained pages; with labels that of hak_options_error. */
 HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
 /* Frees everything at once, whatever is live, and returns the pages to the space. NULL is fine. Cost: a step
  * for each slab, run and big block, none for a small block; one call of the OS table for each big block. */
 HAK_API void hak_ctx_destroy(hak_ctx *ctx);
 
-/* n = 0 gives a distinct block. Fast. */
+/* A block of n bytes; n = 0 gives a distinct block. Fast. */
 HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
 /* Zero-filled. Overflow of count * n gives NULL. Cost: that of hak_alloc, and of clearing the block; fresh
  * pages are not cleared again. */
@@ -127,25 +129,27 @@ HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
  * place; else that of an allocation, a copy and a free, but blocks above 1 MiB are moved without a copy
  * where the OS table has remap. */
 HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
-/* NULL is fine. Fast. */
+/* The block goes back to its context. NULL is fine. Fast. */
 HAK_API void hak_free(hak_ctx *ctx, void *p);
 /* hak_alloc with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
- * value is not validated on the fast path, and is booked under some label or under 0. */
+ * value is not validated on the fast path, and is booked under some label or under 0. Fast. */
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 
 /* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
- * memory). The name is copied. Cost: a comparison with each name there is; for the first label also a byte
- * cleared for each block that there is room for. */
+ * memory). The name is copied. Cost: a comparison with each name that there is. The first label also clears a
+ * byte for each block that there is room for. */
 HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 
 /* The soft limit was crossed upwards: `committed` of `limit` bytes. Runs at the start of an allocation,
- * outside any lock; may free and allocate in ctx (to run the runtime's collector, say). */
+ * outside any lock, on its thread; may free and allocate in ctx, to run the runtime's collector for instance.
+ */
 typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
-/* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: caches of ctx
- * are given up first, then allocations are NULL. One call of `fn` per crossing of the soft limit. A
- * limit below what is committed only stops growth. Cost of an allocation that is refused: a few steps for each
- * size class, whatever the heap's size; where small blocks were freed since the last one also a look at each
- * of the context's packed blocks (hak_tuning.packed_bytes). 0 = ok, -1 = soft > hard > 0, nothing changed. */
+/* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: ctx gives up its
+ * caches first, then allocations are NULL. One call of `fn` per crossing of the soft limit; fn may be NULL. A
+ * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. Cost:
+ * constant. An allocation that is refused takes a few steps for each size class, whatever the heap's size; where
+ * small blocks were freed since the last one also a look at each of the context's packed blocks
+ * (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
@@ -167,10 +171,10 @@ struct hak_stats {
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
     uint64_t os_calls;             /* calls of the OS table by the context's space so far */
 };
-/* 0 = ok; -1 = size is not set. Cost: a look at each size class, about 1 us; in a shared context for the heap
- * of each thread. */
+/* Fills in *stats. 0 = ok; -1 = size is not set. Cost: some steps for each size class, about 1 us; in a
+ * shared context for the heap of each thread, too. */
 HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
-/* The library's version, "0.1.0". */
+/* The library's version, "0.1.0". Fast. [any thread] */
 HAK_API const char *hak_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------------- */
@@ -188,11 +192,12 @@ typedef enum hak_error {
     HAK_E_CORRUPT         /* hak_ctx_check: the heap contradicts itself */
 } hak_error;
 
-/* Called on the thread of the failing call, inside it; must not call into the same context. */
+/* Called on the thread of the failing call, inside it; must not call into the same context. p: the pointer,
+ * or NULL. what: one line, valid until the call returns. */
 typedef void hak_error_fn(void *user, hak_error error, const void *p, const char *what);
 /* The same for hak_ctx_check. */
 typedef hak_error_fn hak_report_fn;
-/* A name such as "HAK_E_FOREIGN". Never NULL. */
+/* A name such as "HAK_E_FOREIGN". Never NULL. Fast. [any thread] */
 HAK_API const char *hak_error_name(hak_error error);
 
 /* ---- Options of a context ------------------------------------------------------------------------ */
@@ -259,14 +264,16 @@ struct hak_options {
         sizeof(hak_options), NULL, NULL, NULL, NULL, 0, NULL, 0, false, NULL, false, HAK_WORKLOAD_TRACED,    \
             HAK_MODE_BALANCED, NULL, NULL                                                                    \
     }
-/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
+/* The same for languages without the macro. size: sizeof *options, as the caller knows it. Cost: constant.
+ * [any thread] */
 HAK_API void hak_options_init(hak_options *options, size_t size);
 
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant; with labels a step for each
+ * byte of their names. [any thread] */
 HAK_API const char *hak_options_error(const hak_options *options);
-/* hak_options.name, never NULL. [any thread] */
+/* hak_options.name, never NULL. Fast. [any thread] */
 HAK_API const char *hak_ctx_name(const hak_ctx *ctx);
-/* hak_options.user. Of a shared context's heap for a thread, that of the context. [any thread] */
+/* hak_options.user. Of a shared context's heap for a thread, that of the context. Fast. [any thread] */
 HAK_API void *hak_ctx_user(const hak_ctx *ctx);
 /* No new blocks from now on (they are NULL); the context is destroyed with its last block, at once if
  * it has none. For runtimes that free late. NULL is fine. Cost: that of hak_ctx_flush. */
@@ -296,53 +303,60 @@ struct hak_space_options {
     {                                                                                                        \
         sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL, NULL                 \
     }
-/* The same for languages without the macro. size: sizeof *options, as the caller knows it. */
+/* The same for languages without the macro. size: sizeof *options, as the caller knows it. Cost: constant.
+ * [any thread] */
 HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
 
-/* NULL when the options are broken (see hak_space_options_error) or no address space is to be had.
- * options NULL = defaults. Cost: one reservation, about 10 us. */
+/* options NULL = defaults. NULL = the options are broken (see hak_space_options_error), or there is no
+ * address space. Cost: constant, and one call of the OS table, about 10 us; with os->commit a second one.
+ * [any thread] */
 HAK_API hak_space *hak_space_new(const hak_space_options *options);
-/* Everything of the space goes back, contexts that still live in it included. NULL is fine. */
+/* Everything of the space goes back, contexts that still live in it included. NULL is fine. No other thread
+ * may be inside a call of the space or of its contexts. Cost: one call of the OS table for each extent and
+ * each big block; a step for each context that has a quota, none for others and none for small blocks. */
 HAK_API void hak_space_delete(hak_space *space);
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_space_options_error(const hak_space_options *options);
 
 /* ---- More of allocation -------------------------------------------------------------------------- */
 
-/* align: a power of two up to 1 GiB. Free with hak_free. */
+/* A block that begins at a multiple of align, a power of two up to 1 GiB. Free with hak_free. Cost: that of
+ * hak_alloc for what n rounds up to; above an alignment of 4096, or 8 KiB, that of a run of 16 KiB units,
+ * above 16 KiB that of a mapping. */
 HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
-/* The same, zero-filled, as hak_calloc. */
+/* The same, zero-filled. Overflow of count * n gives NULL. Cost: that of hak_aligned_alloc, and of
+ * clearing the block, as hak_calloc. */
 HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n);
 /* hak_realloc with an alignment for what it returns: p may be any block, of any alignment. A shrink of a
- * block that has the alignment never fails. Up to 4096 as costly as hak_realloc, above a block that grows is
- * copied. */
+ * block that has the alignment never fails. Cost: up to 4096 that of hak_realloc; above, a block that grows
+ * is copied. */
 HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n);
 /* hak_realloc where the old size is known: `old` is what was last asked for (HAK_NONE: not known). It is only
- * compared, with HAK_DEBUG_CHECK. A shrink never fails. */
+ * compared, with HAK_DEBUG_CHECK. A shrink never fails. Cost: that of hak_realloc. */
 HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
 /* n is what was last asked for, whatever the function (HAK_NONE: not known). Only compared, with
  * HAK_DEBUG_CHECK. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 
-/* With a label and a call site, as hak_alloc_cs. */
+/* With a label and a call site, as hak_alloc_cs. Cost: as without. */
 HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
                                     hak_site site);
 HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
                                      hak_site site);
-/* The block takes this label, also when it stays in place; without _cs it keeps its own. */
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. Cost: as without. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
-/* site: the place that frees. Not recorded. */
+/* site: the place that frees. Not recorded. Fast. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
-/* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. Cost: a look at the
- * map and the bitmap; for a block with a mapping of its own that of hak_owns. */
+/* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. Cost: constant, a look
+ * at the map and the bitmap; for a block with a mapping of its own that of hak_owns. */
 HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
 /* hak_usable_size, faster: p must be NULL, a block of ctx, or foreign. For others, such as a pointer inside a
- * block, any number. */
+ * block, any number. Fast; for a block with a mapping of its own the cost of hak_owns. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
  * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
@@ -352,7 +366,8 @@ HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */
 
-/* NULL = no such label. Label 0 is "". */
+/* The name of a label, valid as long as the context is. NULL = no such label. Label 0 is "". Fast. [any
+ * thread] */
 HAK_API const char *hak_label_name(const hak_ctx *ctx, hak_label label);
 /* The label of a live block; 0 also for what is not a block of ctx. Cost: about twice hak_usable_size. */
 HAK_API hak_label hak_label_of(const hak_ctx *ctx, const void *p);
@@ -362,29 +377,31 @@ typedef struct hak_label_info {
     hak_label label;
     size_t live_bytes, live_blocks; /* block bytes, as in hak_stats */
 } hak_label_info;
-/* One label. 0 = ok, -1 = no such label. Cost: that of hak_labels_stats. */
+/* Fills in *info for one label. 0 = ok, -1 = no such label. Cost: that of hak_labels_stats. */
 HAK_API int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info);
-/* All labels, 0 included, in one pass over the heap (a step for each block: about 1 ms for 100 MB). Fills in
- * up to `count`, returns how many there are. */
+/* All labels, 0 included, in one pass over the heap. Fills in up to `count`, returns how many there are.
+ * Cost: a step for each block, about 1 ms for 100 MB. */
 HAK_API int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t count);
 
 /* ---- Groups of contexts -------------------------------------------------------------------------- */
 
-/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none. NULL = no memory. Takes
- * one page, from where its parent took its own, and from the OS if it has none. [any thread] */
+/* A limit for a group of contexts (and groups); 0 = only count. parent NULL = none; a parent must outlive it.
+ * NULL = no memory. Takes one page, from where its parent took its own, and from the OS if it has none. Cost:
+ * constant, and one call for the page; with commit in the table two. [any thread] */
 HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
 /* The same, with that page by a host's table, as groups below this one will have it. os is copied; NULL =
  * hak_quota_new. Its functions are called by the calling thread, under no lock. NULL also for a broken
- * table. */
+ * table. Cost: that of hak_quota_new. [any thread] */
 HAK_API hak_quota *hak_quota_new_os(const hak_os *os, hak_quota *parent, size_t hard);
-/* Contexts and child quotas must be gone. NULL is fine. */
+/* Contexts and child quotas must be gone. NULL is fine. Cost: constant, and one call for the page. [any
+ * thread] */
 HAK_API void hak_quota_delete(hak_quota *quota);
 /* Committed bytes of the group, now and at most so far. What a limit refuses is never in them, and takes
- * nothing from others meanwhile: a tenant over its limit is refused alone. [any thread] */
+ * nothing from others meanwhile: a tenant over its limit is refused alone. Fast. [any thread] */
 HAK_API size_t hak_quota_used(const hak_quota *quota);
 HAK_API size_t hak_quota_peak(const hak_quota *quota);
-/* A new limit; below what is used it only stops growth. [any thread] Cost of a group: each time that a
- * context takes memory from its space or gives it back, a step for each group above it; none for an
+/* A new limit; below what is used it only stops growth. Fast. [any thread] Cost of a group: each time that a
+ * context takes memory from its space or gives it back, some steps for each group above it; none for an
  * allocation. */
 HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 
@@ -394,19 +411,25 @@ HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
  * step for each block at hand, each slab and each packed block. */
 HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
 /* Flush, then everything unused back to the OS: cached big blocks, retained pages of the space, and holes of
- * 4 KiB and more between live blocks. Returns the bytes given back. Cost: a scan of the bitmaps. */
+ * 4 KiB and more between live blocks. Returns the bytes given back. Cost: that of hak_ctx_flush, a step for
+ * each block that fits the slabs and packed units there are, and one call of the OS table for each hole and
+ * each row of retained pages. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
- * go back, in bounded batches; and in a shared context what is at hand for threads that ended. now_ns: a
- * clock that never runs backwards; 0 = the OS table's clock. */
+ * go back, 16 MiB of pages at most in one call; and in a shared context what is at hand for threads that
+ * ended. now_ns: a clock that never runs backwards; 0 = the OS table's clock. Cost: a step for each big
+ * block, and for each heap of a shared context; once a period also for each size class, and the OS calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */
 
-/* From now on peak_bytes is the highest since this call. Any thread for shared contexts. */
+/* From now on peak_bytes is the highest since this call. Cost: constant; in a shared context, where any
+ * thread may call it, that of hak_ctx_flush for the calling thread's heap and those of threads that ended,
+ * and a lock for each other one. */
 HAK_API void hak_ctx_peak_reset(hak_ctx *ctx);
 /* live_bytes, off by at most what magazines hold and, while a collector sweeps, 64 blocks of each class up to
- * 1 KiB. Cost: one load; in a shared context a few for the heap of each thread. [any thread] */
+ * 1 KiB. Cost: one load; in a shared context some steps for the heap of each thread. [any
+ * thread] */
 HAK_API size_t hak_ctx_live_bytes(const hak_ctx *ctx);
 
 typedef struct hak_block {
@@ -417,11 +440,12 @@ typedef struct hak_block {
 } hak_block;
 /* Return false to stop. Must not allocate or free in ctx. */
 typedef bool hak_visit_fn(void *user, const hak_block *block);
-/* Every live block. 0 = all seen, 1 = stopped by fn. Cost: a step for each block that was ever handed out of
- * the slabs that there are. */
+/* Calls fn for every live block. 0 = all seen, 1 = stopped by fn. Cost: some steps for each block that was
+ * ever handed out of the slabs that there are. */
 HAK_API int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
 
-/* Whole-heap consistency: true = sound. Each fault goes to `report` (may be NULL). Slow. */
+/* Whether the heap is consistent: true = sound. Each fault goes to `report` (may be NULL). Cost: some steps
+ * for each block that fits the slabs and packed units there are. */
 HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user);
 
 /* ---- Shared contexts ----------------------------------------------------------------------------- */
@@ -449,15 +473,21 @@ HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user
 /* The calling thread's heap in a shared context: a context for this thread alone, with the speed of a local
  * one, whose blocks are those of the shared context. For hosts that have a thread-local variable to keep it
  * in; not valid after hak_ctx_thread_done or hak_ctx_retire. NULL = no memory. A local context gives itself.
- * Since 0.1. */
+ * Cost: constant, a few instructions once the thread has its heap; the first time that of hak_ctx_new, and a
+ * step for each of up to 16 heaps whose threads may have died. [any thread] */
 HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx);
-/* The calling thread will not use the shared context for a while: its heap goes to the next thread that
- * needs one. A thread may come back and gets a heap again. A thread that ends without this leaves its heap
- * to the next thread that runs on the same stack, and its slabs to any new one. Local contexts: no effect. */
+/* The calling thread will not use the shared context for a while: its heap, magazines and all, goes to the
+ * next thread that needs one. A thread may come back and gets a heap again. A thread that ends without this
+ * leaves its heap to the next thread that runs on the same stack, and its slabs to any new one. Local
+ * contexts: no effect. Cost: two locks, and a step for each batch of other heaps' blocks that the thread has
+ * collected; whatever its own heap holds. [any thread] */
 HAK_API void hak_ctx_thread_done(hak_ctx *ctx);
-/* To be called around fork() by the forking thread, for instance by pthread_atfork; in the child the heaps
- * of the other threads go to whoever comes next. For each shared context; for local ones where several
- * threads share the space. Contexts of one space: in any order, one after the other. */
+/* To be called around fork() by the forking thread, for instance by pthread_atfork: prepare before it, parent
+ * and child behind it, on the thread that forked. In the child the heaps of the other threads go to whoever
+ * comes next. For each shared context; for local ones where several threads share the space. Contexts of one
+ * space: in any order, one after the other. Between prepare and its counterpart no function of the context or
+ * of its space may be called by the forking thread; other threads wait. Cost: two locks, and one for the heap
+ * of each thread; prepare waits for whoever holds one. [any thread] */
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx);
@@ -465,13 +495,15 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx);
 /* ---- Advanced: whose memory it is ---------------------------------------------------------------- */
 
 /* Whether p points into memory that ctx owns. Any pointer whatever; never dereferenced. Freed big blocks
- * that are kept, and room behind live ones, belong to nobody. [any thread] Cost: one look at the map; for an
- * address between the space's big blocks about 2 log2(n) steps for n of them, under the lock of the space. */
+ * that are kept, and room behind live ones, belong to nobody. Cost: one look at the map; for an address
+ * between the space's big blocks about 2 log2(n) steps for n of them, under the lock of the space. [any
+ * thread] */
 HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
-/* hak_free for hosts that lost the context; what is not of this space is ignored. The owner's thread. */
+/* hak_free for hosts that lost the context; what is not of this space is ignored. To be called by the thread
+ * that may free in the owner. Cost: that of hak_ctx_of and of hak_free. */
 HAK_API void hak_space_free(hak_space *space, void *p);
 
 /* ---- Advanced: pages from the host --------------------------------------------------------------- */
@@ -507,7 +539,7 @@ struct hak_os {
     void (*populate)(void *user, void *p, size_t n);
 };
 /* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
- * caller was compiled. [any thread] */
+ * caller was compiled. Cost: constant. [any thread] */
 HAK_API void hak_os_init(hak_os *os, size_t size);
 static inline void hak_os_default(hak_os *os)
 {
@@ -518,7 +550,8 @@ static inline void hak_os_default(hak_os *os)
 
 /* Copies a struct that begins with a size_t, its size, of which this code knows `known` bytes: for libraries
  * on top of this one that have options of their own. What `from` lacks is 0; to->size becomes `known`. false
- * = the size is none, or there is something behind what is known; *to is then not to be used. [any thread] */
+ * = the size is none, or there is something behind what is known; *to is then not to be used. Cost: a step
+ * for each byte. [any thread] */
 HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
 
 #ifdef __cplusplus

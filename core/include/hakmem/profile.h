@@ -60,17 +60,19 @@ typedef struct hak_profile_options {
         sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false                      \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
 /* Begins a profile; options NULL = defaults. What an earlier one left is forgotten. Blocks that are live
  * already are not in it. 0 = ok; -1 = the options are broken, or a profile runs already; -2 = no memory, or over
  * the limit. Nothing changed if it is not 0. Cost: a step for each size class; one for each sample that an
  * earlier profile left. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
-/* No more samples from now on. What there is stays, and frees are still counted. 0 = ok; -1 = none runs. */
+/* No more samples from now on. What there is stays, and frees are still counted. 0 = ok; -1 = none runs.
+ * Cost: a step for each size class. */
 HAK_API int hak_profile_stop(hak_ctx *ctx);
 /* Forgets everything, marks too; a profile that runs goes on with nothing. A local context gets all memory
- * back if none runs, a shared one all but the first 32 KiB. 0 = ok; -1 = there is none. */
+ * back if none runs, a shared one all but the first 32 KiB. 0 = ok; -1 = there is none. Cost: some steps for
+ * each live sample, and clearing the table. */
 HAK_API int hak_profile_reset(hak_ctx *ctx);
 
 /* What a stack's blocks are like. SMALL_FREQUENT: up to 1 KiB on average, and one in a thousand of all blocks
@@ -110,7 +112,7 @@ typedef struct hak_profile_stack {
 /* Return false to stop. Must not call into the context. */
 typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
 /* Every stack, in the order of its first sample. 0 = all seen, 1 = stopped by fn, -1 = there is no profile.
- * Cost: a step for each stack and live sample. */
+ * Cost: up to a thousand instructions for each stack, and a step for each live sample. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
 
 typedef struct hak_profile_info {
@@ -126,7 +128,7 @@ typedef struct hak_profile_info {
     uint64_t started_ns;    /* by the clock of the space */
     unsigned marks; /* windows begun by hak_profile_mark */
 } hak_profile_info;
-/* 0 = ok; -1 = size is not set, or there is no profile. */
+/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant. */
 HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
 
 /* ---- Windows ------------------------------------------------------------------------------------- */
@@ -142,12 +144,15 @@ typedef struct hak_profile_window {
     uint64_t at_ns;   /* when it began */
     size_t live_bytes, committed_bytes; /* of the context, then */
 } hak_profile_window;
-/* The windows, from number 1 on. Fills in up to `count`, returns how many there are; -1 = no profile. */
+/* The windows, from number 1 on. Fills in up to `count`, returns how many there are; -1 = no profile. Cost: a
+ * step for each window. */
 HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count);
-/* What changed from the beginning of window `from` to that of `to`; 0 is the start of the profile, the last number
- * + 1 is now. Stacks of which something was allocated or freed meanwhile: alloc_* and live_* are differences, of
- * which live ones may be negative, and live_bytes_error is a bound; what is said of peaks, ages, lifetimes and
- * growth is 0. Else as hak_profile_visit; -1 also if there are no such windows, or to <= from. */
+/* What changed from the beginning of window `from` to that of `to`; 0 is the start of the profile, the last
+ * number
+ * + 1 is now. Stacks of which something was allocated or freed meanwhile: alloc_* and live_* are differences,
+ * of which live ones may be negative, and live_bytes_error is a bound; what is said of peaks, ages, lifetimes
+ * and growth is 0. Else as hak_profile_visit; -1 also if there are no such windows, or to <= from. Cost: that
+ * of hak_profile_visit. */
 HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
 
 /* How the live bytes of a stack grew over the last windows, 32 at most. */

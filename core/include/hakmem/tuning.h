@@ -6,8 +6,7 @@
  *
  *     hak_tuning tuning = HAK_TUNING_INIT;
  *     tuning.big_cache = 4 << 20;
- *     options.tuning = &tuning;      // copied by hak_ctx_new; the other numbers stay those of mode and
- * workload
+ *     options.tuning = &tuning;      // copied by hak_ctx_new; other numbers stay those of mode and workload
  *
  * In each field 0 means the value for the mode and HAK_NONE means none at all, where a field allows that. The
  * table of all values is in docs/guide/modes.md. What is out of range makes hak_ctx_new and hak_space_new
@@ -92,12 +91,12 @@ struct hak_tuning {
     {                                                                                                        \
         sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                             \
     }
-/* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: one memset.
+/* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: constant.
  * [any thread] Since 0.1. */
 HAK_API void hak_tuning_init(hak_tuning *tuning, size_t size);
 /* Replaces each 0 by the number that mode and workload give; tuning->size is set by the caller, and no field
  * behind it is written. For who wants to see the numbers, or to start from them. 0 = ok; -1 = the size, the
- * mode or the workload is none, nothing was changed. Fast. [any thread] Since 0.1. */
+ * mode or the workload is none, nothing was changed. Cost: constant. [any thread] Since 0.1. */
 HAK_API int hak_tuning_complete(hak_tuning *tuning, hak_mode mode, hak_workload workload);
 
 #ifdef __cplusplus

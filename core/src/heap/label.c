@@ -76,16 +76,20 @@ size_t hk_label_name_length(const char *name)
 /* Contexts come and go by the million: names that differ in length or in a few letters are not compared. */
 const char *hk_label_names_error(const char *const *names, size_t count)
 {
-    uint64_t seen[8] = {0};
+    enum { SLOTS = 512 };
+    _Static_assert(HAK_LABELS_MAX < SLOTS / 2 && HAK_LABELS_MAX <= UINT8_MAX, "half of the slots stay empty");
+    if (count == 0) return NULL;
+    uint8_t seen[SLOTS] = {0}; /* numbers of names, from 1, by hash */
     for (size_t i = 0; i < count; i++) {
         size_t n = hk_label_name_length(names[i]);
         if (n == 0) return "labels: a name is NULL, empty or over 63 bytes";
-        const unsigned char *name = (const unsigned char *)names[i];
-        uint64_t hash = (n * 37 + name[0] * 11u + name[n / 2] * 3u + name[n - 1]) % 512;
-        uint64_t bit = UINT64_C(1) << hash % 64;
-        for (size_t j = 0; seen[hash / 64] & bit && j < i; j++)
-            if (strcmp(names[j], names[i]) == 0) return "labels: two names are the same";
-        seen[hash / 64] |= bit;
+        uint32_t hash = 0;
+        for (size_t k = 0; k < n; k++)
+            hash = (hash ^ (unsigned char)names[i][k]) * 0x9E3779B1u;
+        uint32_t at = hash >> 23;
+        for (; seen[at]; at = (at + 1) % SLOTS)
+            if (strcmp(names[seen[at] - 1], names[i]) == 0) return "labels: two names are the same";
+        seen[at] = (uint8_t)(i + 1);
     }
     return NULL;
 }
