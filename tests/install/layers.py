@@ -2,7 +2,8 @@
 """layers.py nm source-folder object...
 
 The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
-below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols)."""
+below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
+folder says what lives there."""
 
 import re
 import subprocess
@@ -44,11 +45,22 @@ def upward_calls(nm, objects):
             yield file, symbol
 
 
+def folders_without_head(sources):
+    """One header of each folder begins with what lives there and what it may know."""
+    for folder in sorted(path for path in sources.iterdir() if path.is_dir()):
+        heads = [path for path in folder.glob("*.h") if path.read_text().startswith(f"/* {folder.name}/: ")]
+        if len(heads) != 1:
+            yield folder.name, len(heads)
+
+
 def main():
     nm, sources, *objects = sys.argv[1:]
     found = sorted({*upward_includes(Path(sources)), *upward_calls(nm, objects)})
     for file, what in found:
         print("layers: upward:", file, what)
+    for folder, heads in folders_without_head(Path(sources)):
+        print(f"layers: {folder}/ has {heads} headers that say what lives there")
+        found.append(folder)
     sys.exit(bool(found))
 
 

@@ -1,4 +1,6 @@
-/* What every layer shares: the unit sizes and a few helpers. Knows nothing of any layer. */
+/* base/: what all other folders share, and what knows of no space and no context. This header has the unit
+ * sizes and a few helpers; beside it are bit masks, size classes, quotas, the MPSC stack, the numbers of
+ * tuning and policies, structs of any version, and the calls of the operating system. */
 #ifndef HK_BASE_H
 #define HK_BASE_H
 

@@ -1,4 +1,9 @@
-/* The context: its struct, its accounts of committed memory, and the units that it owns. */
+/* heap/: what a context consists of: magazines, slabs, packed units, runs, big blocks, label bytes, its
+ * account, and in which order those who can give memory back are asked. It knows space/, and one thread at a
+ * time; of other heaps of a shared context only what hk_member says. Misuse is reported from here (see
+ * hk_misuse), limits and absurd sizes by api/.
+ *
+ * This header has the context's struct and the functions of its account and of the units that it owns. */
 #ifndef HK_CTX_H
 #define HK_CTX_H
 

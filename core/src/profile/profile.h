@@ -1,7 +1,8 @@
-/* A profile of a context: stacks, and samples of blocks that live. The allocation paths of api/ count bytes
- * down to the next sample and hand it over here; whoever frees in a unit that is watched asks here whether
- * the block is one. A shared context has one profile, and its heaps count on their own: several Poisson
- * processes of one rate are one. See docs/internals/profile.md. */
+/* profile/: stacks, and samples of blocks that live. It knows heap/, whose blocks it looks at, and no
+ * allocation path of heap/ knows it. The allocation paths of api/ count bytes down to the next sample and
+ * hand it over here; whoever frees in a unit that is watched asks here whether the block is one. A shared
+ * context has one profile, and its heaps count on their own: several Poisson processes of one rate are one.
+ * See docs/internals/profile.md. */
 #ifndef HK_PROFILE_H
 #define HK_PROFILE_H
 

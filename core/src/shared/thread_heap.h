@@ -1,6 +1,9 @@
-/* Shared contexts. The context that all threads use holds no blocks itself: every class of it is closed, so
- * that the fast paths fall through to the slow ones, which find the calling thread's *heap*. A heap is a
- * context of its own, with the same code as a local one, and these rules:
+/* shared/: contexts that all threads use. It knows heap/, of which each thread has one, and what locks are
+ * held when; heap/ reaches other heaps by hk_member only.
+ *
+ * The context that all threads use holds no blocks itself: every class of it is closed, so that the fast
+ * paths fall through to the slow ones, which find the calling thread's *heap*. A heap is a context of its
+ * own, with the same code as a local one, and these rules:
  *
  *   magazines, remote caches   its thread only, without a lock
  *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
@@ -11,7 +14,8 @@
  * magazine is stored to before its end moves.
  *
  * Threads are told apart by the thread register, which two live threads never share; what a dead thread
- * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space; numbers. */
+ * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space;
+ * numbers. */
 #ifndef HK_THREAD_HEAP_H
 #define HK_THREAD_HEAP_H
 

@@ -1,7 +1,9 @@
-/* Address space and page supply. A space reserves extents; an extent is cut into chunks of 2 MiB and units
- * of 16 KiB, and carries arrays with an entry per unit: map (who owns it and as what), slab records,
- * bitmaps, label bytes. Thread-safe: one lock, taken when a context takes or gives units, never on the
- * fast paths.
+/* space/: address space, the supply of units, and when pages go back to the OS. It knows base/ and the OS
+ * table; of contexts it knows the ids that own units, and nothing of what these hold.
+ *
+ * A space reserves extents; an extent is cut into chunks of 2 MiB and units of 16 KiB, and carries arrays
+ * with an entry per unit: map (who owns it and as what), slab records, bitmaps, label bytes. Thread-safe: one
+ * lock, taken when a context takes or gives units, never on the fast paths.
  *
  * Invariants: a free unit's map entry is 0; a unit is dirty from its first use until it is decommitted;
  * bits of the free mask beyond the extent's last unit are never set. */
