@@ -1,6 +1,6 @@
-# Headers, libraries, the CMake package, the pkg-config file and the documents. Bindings install their own files.
-# Components: runtime (the shared library), development, lua (module and launchers), preload, report (the command
-# hakmem), documents.
+# Headers, libraries, the CMake package, the pkg-config files and the documents. Bindings install their own files.
+# Components: runtime (the shared library), development, lua (module and launchers), python (the hook and the
+# package), preload, report (the command hakmem), documents.
 
 include(CMakePackageConfigHelpers)
 
@@ -15,8 +15,10 @@ install(EXPORT hakmemTargets NAMESPACE hakmem:: DESTINATION ${package_dir} COMPO
 if(NOT HAKMEM_WASM_DIR)
     set(HAKMEM_WASM_DIR not-installed)
 endif()
+set(HAKMEM_PYTHON_DIR ${CMAKE_INSTALL_LIBDIR}/hakmem/python)
 configure_package_config_file(cmake/hakmemConfig.cmake.in ${PROJECT_BINARY_DIR}/hakmemConfig.cmake
-    INSTALL_DESTINATION ${package_dir} PATH_VARS HAKMEM_WASM_DIR)
+    INSTALL_DESTINATION ${package_dir}
+    PATH_VARS HAKMEM_WASM_DIR HAKMEM_PYTHON_DIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hakmemConfigVersion.cmake
     COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hakmemConfig.cmake ${PROJECT_BINARY_DIR}/hakmemConfigVersion.cmake
@@ -33,8 +35,21 @@ endif()
 foreach(dir INCLUDEDIR LIBDIR)
     cmake_path(APPEND pc_${dir} "\${prefix}" "${CMAKE_INSTALL_${dir}}")
 endforeach()
-configure_file(cmake/hakmem.pc.in ${PROJECT_BINARY_DIR}/hakmem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+function(hakmem_pkgconfig pc_name pc_description pc_libs pc_requires)
+    set(file ${PROJECT_BINARY_DIR}/${pc_name}.pc)
+    configure_file(cmake/hakmem.pc.in ${file} @ONLY)
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endfunction()
+hakmem_pkgconfig(hakmem "${PROJECT_DESCRIPTION}" -lhakmem "")
+# The bindings are static libraries, and take the core as one, which -lhakmem would not.
+foreach(runtime IN LISTS HAKMEM_LUA_RUNTIMES)
+    string(REGEX REPLACE "^5" "lua5." name ${runtime})
+    hakmem_pkgconfig(hakmem-${name} "hakmem for hosts of Lua" "-lhakmem_lua_${runtime} -l:libhakmem.a"
+        ${LUA_${runtime}_MODULE_NAME})
+endforeach()
+if(TARGET hakmem_wasm)
+    hakmem_pkgconfig(hakmem-wasm "hakmem for hosts of WebAssembly" "-lhakmem_wasm -l:libhakmem.a -pthread" "")
+endif()
 
 # A project around this one has given CMAKE_INSTALL_DOCDIR its own name. Links between the documents stay right.
 set(documents ${CMAKE_INSTALL_DOCDIR})
@@ -52,3 +67,7 @@ foreach(file README.md CHANGELOG.md LICENSE docs)
         install(FILES ${file} DESTINATION ${documents} COMPONENT documents)
     endif()
 endforeach()
+
+if(PROJECT_IS_TOP_LEVEL)
+    include(${CMAKE_CURRENT_LIST_DIR}/Debian.cmake)
+endif()

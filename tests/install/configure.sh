@@ -77,7 +77,7 @@ case $case in
         by_pkg_config "$scratch/far/lib/pkgconfig"
         [[ $(pkg-config --variable=includedir hakmem) == "$scratch/prefix/include" ]] || fail "includedir"
         "$CMAKE" -S "$here/find_package" -B consumer -DCMAKE_C_COMPILER="$CC" -DWANTED_VERSION="$VERSION" \
-            -DEXAMPLES="$EXAMPLES" -Dhakmem_ROOT="$scratch/far" >/dev/null
+            -DEXAMPLES="$EXAMPLES" -Dhakmem_ROOT="$scratch/far" -DPARTS= >/dev/null
         "$CMAKE" --build consumer >/dev/null
         ;;
     source_untouched)
@@ -130,7 +130,7 @@ case $case in
         by_pkg_config "$scratch/root/moved/lib/pkgconfig"
         ;;
     components)
-        for component in runtime development lua preload report documents; do
+        for component in runtime development lua python preload report documents; do
             "$CMAKE" --install "$TREE" --prefix "$scratch/$component" --component "$component" >/dev/null
         done
         runtime=$(cd "$scratch/runtime" && find . -type f)
@@ -143,7 +143,7 @@ case $case in
         # Together they are the whole.
         "$CMAKE" --install "$TREE" --prefix "$scratch/whole" >/dev/null
         mkdir "$scratch/sum"
-        for component in runtime development lua preload report documents; do
+        for component in runtime development lua python preload report documents; do
             [[ ! -d $scratch/$component ]] || cp -a "$scratch/$component/." "$scratch/sum"
         done
         diff <(cd "$scratch/whole" && find . | sort) <(cd "$scratch/sum" && find . | sort) ||

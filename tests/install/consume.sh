@@ -41,7 +41,7 @@ needs_program() {
 
 find_package() { # arguments for cmake
     "$CMAKE" -S "$here/find_package" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
-        -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "$@"
+        -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-DPARTS=${PARTS// /;}" -DPYTHON="$PYTHON" "$@"
     "$CMAKE" --build build
     build/embed
 }
@@ -207,6 +207,23 @@ C
         needs_lua lua5.4 "$prefix/lib/lua/5.4/hakmem.so"
         needs_program lua5.4
         module lua5.4 5.4
+        ;;
+    rock_*)
+        runtime=${case#rock_}
+        needs_program luarocks
+        needs_program "$runtime"
+        pkg-config --exists "$runtime" || skip "no headers of $runtime"
+        version=${runtime#lua}
+        [[ $runtime != luajit ]] || version=5.1
+        # LuaRocks finds the headers of PUC Lua by itself.
+        incdir=()
+        [[ $runtime != luajit ]] || incdir=("LUA_INCDIR=$(pkg-config --variable=includedir luajit)")
+        (cd "$SOURCE" && luarocks --lua-version "$version" --tree "$scratch/tree" make hakmem-0.1.0-1.rockspec \
+            "${incdir[@]}" >"$scratch/log" 2>&1) || { cat log; fail "luarocks make"; }
+        mkdir -p lib
+        mv tree/lib/lua lib/lua
+        prefix=$scratch
+        module "$runtime" "$version"
         ;;
     lua_host_*)
         runtime=${case#lua_host_}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """strangers.py PAGE WAY FOLDER: follows the lines of a page, and nothing else, in an emptied FOLDER.
 
-```LANGUAGE WAY FILE   is written to FILE
-```sh WAY              is run; the blocks of a way are one script, in the order of the page
-```output WAY          is the end of what the script prints
+```LANGUAGE WAY... FILE   is written to FILE, whose name has a dot
+```sh WAY...              is run; the blocks of a way are one script, in the order of the page
+```output WAY...          is what the script prints
 
 The environment has PREFIX, where hakmem is installed, and HAKMEM_SOURCE, the folder of its sources. Exit status 77: skipped.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 BLOCK = re.compile(r"^```(\w+)[ \t]+([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 # The program that a way begins with, where a machine may be without it.
-NEEDED = {"rust": "cargo", "luarocks": "luarocks", "pip": "pip"}
+NEEDED = {"rust": "cargo", "luarocks": "luarocks", "deb": "dpkg-shlibdeps"}
 
 
 def main():
@@ -31,11 +31,12 @@ def main():
     script, output = "set -euo pipefail\n", ""
     for language, words, text in BLOCK.findall(page.read_text()):
         words = words.split()
-        if words[0] != way:
+        file = words.pop() if re.search(r"[./]", words[-1]) else None
+        if way not in words:
             continue
-        if len(words) == 2:
-            # Written where the script is by then.
-            script += f"mkdir -p {folder / Path(words[1]).parent}\ncat >{folder / words[1]} <<'--END--'\n{text}--END--\n"
+        if file:
+            # Where the script is by then there may be a folder that it needs to be empty.
+            script += f"mkdir -p {folder / Path(file).parent}\ncat >{folder / file} <<'--END--'\n{text}--END--\n"
         elif language == "output":
             output += text
         else:
@@ -48,8 +49,8 @@ def main():
     environment = {name: value for name, value in os.environ.items() if name not in unwanted}
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
-    if done.returncode or not done.stdout.endswith(output):
-        print(f"{way}: exit status {done.returncode}; the page says that the end is\n{output}")
+    if done.returncode or done.stdout != output:
+        print(f"{way}: exit status {done.returncode}; the page says that it prints\n{output}")
         return 1
     return 0
 

@@ -80,6 +80,9 @@ extern "C" {
 #define HAK_VERSION_MAJOR 0
 #define HAK_VERSION_MINOR 1
 #define HAK_VERSION_PATCH 0
+/* Numbers what the structs and constants of the headers mean: another number, and a program and a library that
+ * do not fit together. What only grows at its end keeps the number. See hak_header_error. */
+#define HAK_LAYOUT 1
 
 #if defined(__GNUC__)
 #define HAK_API __attribute__((visibility("default")))
@@ -553,6 +556,17 @@ static inline void hak_os_default(hak_os *os)
  * = the size is none, or there is something behind what is known; *to is then not to be used. Cost: a step
  * for each byte. [any thread] */
 HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
+/* Whether a program with that HAK_LAYOUT may use this library: NULL = yes, else what is wrong, in one line. In
+ * C and C++ the functions that make contexts and spaces ask by themselves: they return NULL, and
+ * hak_options_error and hak_space_options_error the line. Other languages ask once. Fast. [any thread] */
+HAK_API const char *hak_header_error(int layout);
+#define hak_options_error(options)                                                                           \
+    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_options_error(options))
+#define hak_space_options_error(options)                                                                     \
+    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_space_options_error(options))
+#define hak_ctx_new(space, options)                                                                          \
+    (hak_header_error(HAK_LAYOUT) ? (hak_ctx *)0 : hak_ctx_new(space, options))
+#define hak_space_new(options) (hak_header_error(HAK_LAYOUT) ? (hak_space *)0 : hak_space_new(options))
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@ void *hak_ctx_user(const hak_ctx *ctx)
     return ctx->host.user;
 }
 
-hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
+hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
 {
     hak_options o;
     hak_tuning t, merged;
@@ -34,7 +34,7 @@ hak_ctx *hak_ctx_new(hak_space *space, const hak_options *given)
         small.mode = o.mode;
         small.tuning = said ? hk_tuning_said(&merged, base, said) : NULL;
         small.policy = o.policy;
-        space = own = hak_space_new(&small);
+        space = own = (hak_space_new)(&small);
         if (!space) return NULL;
     }
     if (labelled) hk_space_labels_begin(space);

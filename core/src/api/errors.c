@@ -31,10 +31,17 @@ const char *hak_error_name(hak_error error)
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
+#define VERSION TEXT(HAK_VERSION_MAJOR) "." TEXT(HAK_VERSION_MINOR) "." TEXT(HAK_VERSION_PATCH)
+
+const char *hak_header_error(int layout)
+{
+    if (layout == HAK_LAYOUT) return NULL;
+    return "the program was compiled with the header of another hakmem than this library, which is " VERSION;
+}
 
 const char *hak_version(void)
 {
-    return TEXT(HAK_VERSION_MAJOR) "." TEXT(HAK_VERSION_MINOR) "." TEXT(HAK_VERSION_PATCH);
+    return VERSION;
 }
 
 void *hk_fail(hak_ctx *ctx)

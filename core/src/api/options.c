@@ -25,7 +25,7 @@ const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const
     return hk_label_names_error(o->labels, o->label_count);
 }
 
-const char *hak_options_error(const hak_options *given)
+const char *(hak_options_error)(const hak_options *given)
 {
     hak_options o;
     hak_tuning t;

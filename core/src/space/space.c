@@ -85,7 +85,7 @@ static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
     return NULL;
 }
 
-const char *hak_space_options_error(const hak_space_options *given)
+const char *(hak_space_options_error)(const hak_space_options *given)
 {
     hak_space_options o;
     hak_os os;
@@ -94,7 +94,7 @@ const char *hak_space_options_error(const hak_space_options *given)
     return read_options(&o, &os, &t, &said, given);
 }
 
-hak_space *hak_space_new(const hak_space_options *given)
+hak_space *(hak_space_new)(const hak_space_options *given)
 {
     hak_space_options options;
     hak_tuning tuning;

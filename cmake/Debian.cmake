@@ -1,0 +1,37 @@
+# cpack -G DEB: a package for each component.
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "the authors of hakmem <hakmem@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
+# What a package needs of others is read from its libraries, those of this build included.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+
+set(CPACK_COMPONENTS_ALL runtime development documents)
+set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS runtime)
+foreach(pair lua=hakmem_lua_module_54 python=hakmem_python preload=hakmem_preload report=hakmem_command)
+    string(REPLACE "=" ";" pair ${pair})
+    list(GET pair 0 component)
+    list(GET pair 1 target)
+    if(TARGET ${target})
+        list(APPEND CPACK_COMPONENTS_ALL ${component})
+    endif()
+endforeach()
+foreach(pair runtime=libhakmem${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} development=libhakmem-dev
+        documents=hakmem-doc lua=hakmem-lua python=hakmem-python preload=hakmem-preload report=hakmem-report)
+    string(REPLACE "=" ";" pair ${pair})
+    list(GET pair 0 component)
+    list(GET pair 1 name)
+    string(TOUPPER ${component} component)
+    set(CPACK_DEBIAN_${component}_PACKAGE_NAME ${name})
+endforeach()
+# Only a static library and headers, and text.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_ARCHITECTURE all)
+include(CPack)
