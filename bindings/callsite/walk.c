@@ -66,19 +66,38 @@ static bool climb(hkc_cfi_frame *frame, uint64_t rule, pages *known)
     return true;
 }
 
-size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
-                      uintptr_t *frames, size_t room)
+void hkc_walk_each(hkc_walk *walk, const hkc_cfi_registers *from, hkc_walk_fn *fn, void *user)
 {
     hkc_cfi_frame frame = {from->pc, from->sp, from->saved[HKC_CFI_RBP]};
     pages known = {1, 0};
-    size_t n = 0;
-    while (n < room) {
-        const uint64_t rule = rule_of(walk, frame.pc);
-        if (rule == 0) break;
-        if (frame.pc - low >= high - low) frames[n++] = frame.pc;
-        if (!(rule & LEADS_UP) || !climb(&frame, rule, &known)) break;
+    for (bool more = true; more;) {
+        const uintptr_t pc = frame.pc;
+        const uint64_t rule = rule_of(walk, pc);
+        if (rule == 0) return;
+        more = rule & LEADS_UP && climb(&frame, rule, &known);
+        if (!fn(user, pc, more ? frame.sp : 0)) return;
     }
-    return n;
+}
+
+typedef struct list {
+    uintptr_t low, high, *frames;
+    size_t count, room;
+} list;
+
+static bool note(void *user, uintptr_t pc, uintptr_t end)
+{
+    list *l = user;
+    (void)end;
+    if (pc - l->low >= l->high - l->low) l->frames[l->count++] = pc;
+    return l->count < l->room;
+}
+
+size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
+                      uintptr_t *frames, size_t room)
+{
+    list l = {low, high, frames, 0, room};
+    if (room > 0) hkc_walk_each(walk, from, note, &l);
+    return l.count;
 }
 
 #endif

@@ -11,6 +11,28 @@
 #include <stdatomic.h>
 #include <string.h>
 
+enum { STEM_MAX = 40 };
+
+/* Libraries that allocate for their callers: strdup, operator new, dlopen. What they keep for themselves is
+ * theirs where their frames cannot be passed. */
+bool hkp_native_for_others(const hkc_image *image)
+{
+    static const char *const names[] = {"libc", "libstdc++", "ld-linux-x86-64", "libhakmem_pymalloc"};
+    char name[STEM_MAX];
+    hkc_image_stem(image, name, sizeof name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+hkc_image hkp_native_core(void)
+{
+    const hkp_python *python = hkp_python_find();
+    hkc_image image = {0};
+    if (python && !hkc_image_at((uintptr_t)python->object_malloc, &image)) image = (hkc_image){0};
+    return image;
+}
+
 #ifdef HKC_CFI_WALK
 
 hkc_site_word hkp_sites[HKP_SITE_SLOTS + HKC_SITE_PROBES];
@@ -22,7 +44,7 @@ void hkp_native_scoped(void)
     __atomic_store_n(&hkp_sites_at_hand, none, __ATOMIC_RELEASE);
 }
 
-enum { FRAMES_MAX = 12, STEM_MAX = 40 };
+enum { FRAMES_MAX = 12 };
 
 /* The image with CPython in it. */
 static hkc_image core;
@@ -31,18 +53,6 @@ static atomic_bool awaited;
 static hkp_parts parts;
 static hkc_symbols_source source;
 static hak_label labels[HKP_SUBSYSTEM_COUNT];
-
-/* Libraries that allocate for their callers: strdup, operator new, dlopen. What they keep for themselves is
- * theirs where their frames cannot be passed. */
-static bool allocates_for_others(const hkc_image *image)
-{
-    static const char *const names[] = {"libc", "libstdc++", "ld-linux-x86-64", "libhakmem_pymalloc"};
-    char name[STEM_MAX];
-    hkc_image_stem(image, name, sizeof name);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
 
 /* A library other than CPython's, by name. The program may be a mere launcher of a libpython. */
 static hak_label label_of_image(const hkc_image *image)
@@ -63,7 +73,7 @@ static answer judge(uintptr_t pc, hak_label *label)
         answer is = LABEL;
         if (hkc_image_at(pc, &image)) {
             *label = label_of_image(&image);
-            if (allocates_for_others(&image)) is = NAMELESS;
+            if (hkp_native_for_others(&image)) is = NAMELESS;
         }
         if (is == LABEL && !awaited) hkp_cold_leave();
         return is;
@@ -137,7 +147,8 @@ hak_label hkp_native_find(uintptr_t sp)
 const char *hkp_native_start(hak_ctx *ctx)
 {
     const hkp_python *python = hkp_python_find();
-    if (!python || !hkc_image_at((uintptr_t)python->object_malloc, &core)) return "no CPython in this process";
+    core = hkp_native_core();
+    if (!python || core.high == 0) return "no CPython in this process";
     if (!hkp_labels_begin()) return "no memory for labels";
     for (int i = 0; i < HKP_SUBSYSTEM_COUNT; i++) {
         labels[i] = hak_label_define(ctx, hkp_subsystem_name((hkp_subsystem)i));

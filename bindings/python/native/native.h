@@ -9,6 +9,7 @@
 
 #include "base/core.h"
 #include "cfi.h"
+#include "image.h"
 #include "site_cache.h"
 #include "symbols.h"
 
@@ -17,6 +18,11 @@ const char *hkp_native_start(hak_ctx *ctx);
 
 /* Where the names come from, to say how good they are. */
 hkc_symbols_source hkp_native_source(void);
+
+/* A library that allocates for others: strdup, operator new, dlopen. */
+bool hkp_native_for_others(const hkc_image *image);
+/* The image with CPython in it; zero = not known. */
+hkc_image hkp_native_core(void);
 
 /* The program has scopes from now on. */
 void hkp_native_scoped(void);

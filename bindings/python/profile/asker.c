@@ -99,7 +99,7 @@ static uint32_t thread_number(const hkp_stack *stack, const hkp_stack_frame *fra
     if (mine != 0) return mine - 1;
     bool known = true;
     if (syscall(SYS_gettid) == getpid()) strcpy(name, "MainThread");
-    else if (!python_name(stack, frames, name)) known = prctl(PR_GET_NAME, name) == 0 && stack->gil && api.name;
+    else if (!python_name(stack, frames, name)) known = prctl(PR_GET_NAME, name) == 0 && stack->gil && stack->outer && api.name;
     const uint32_t number = number_of(name);
     if (known) mine = number + 1;
     return number;

@@ -3,17 +3,39 @@
 #include "base/core.h"
 #include "heap/heap.h"
 #include "lines/site.h"
+#include "names.h"
 #include "profile/asker.h"
 #include "profile/stack.h"
 
-static void name_frame(void *unused, uintptr_t frame, hkc_frame *out)
+static bool is_code(uintptr_t frame)
+{
+    return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && frame != HKP_STACK_MORE;
+}
+
+static bool note_code(void *user, const hak_profile_stack *stack)
+{
+    for (unsigned i = 0; i < stack->depth; i++)
+        if (is_code(stack->frames[i]) && !hkc_names_add(user, stack->frames[i])) return false;
+    return true;
+}
+
+static void name_code(const hkc_names *names, uintptr_t frame, hkc_frame *out)
+{
+    const hkc_name *name = hkc_names_find(names, frame);
+    out->native = true;
+    if (!name) return;
+    out->function = name->function;
+    out->file = name->file;
+    out->module = name->module;
+}
+
+static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     hkp_site_info info;
-    (void)unused;
     if (frame == HKP_STACK_MORE) {
         *out = (hkc_frame){.function = "(more)"};
-    } else if (!HKP_SITE_IS_FRAME(frame)) {
-        out->native = true;
+    } else if (is_code(frame)) {
+        name_code(user, frame, out);
     } else if (hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) {
         *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
     }
@@ -39,16 +61,20 @@ static void lines(void *unused, hkc_json *w, hkc_frames *frames)
 
 void hkp_profile_json(hkc_json *w)
 {
-    static const hkc_profile_writer by = {.name = name_frame, .stack = name_asker, .more = lines};
+    hkc_names names = {0};
+    const hkc_profile_writer by = {.name = name_frame, .stack = name_asker, .more = lines, .user = &names};
     const hkp_provider *provider = hkp_provider_current();
     hak_profile_info info = {.size = sizeof info};
     hkc_frames frames;
     if (hkp_ctx() && hak_profile_stats(hkp_ctx(), &info) == 0) {
+        hak_profile_visit(hkp_ctx(), note_code, &names);
+        hkc_names_resolve(&names);
         hkc_profile_json_by(w, hkp_ctx(), &by);
+        hkc_names_close(&names);
     } else if (provider->lines) {
         hkc_frames_open(&frames);
         provider->lines(w, &frames, "stacks");
-        hkc_profile_frames_json(w, &frames, name_frame, NULL);
+        hkc_profile_frames_json(w, &frames, name_frame, &names);
         hkc_frames_close(&frames);
     }
 }
