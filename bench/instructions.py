@@ -34,6 +34,8 @@ FIGURES = {
     "free shared run": ("hak_free", "shared-run", BATCH),
     "alloc profiled small": ("hak_alloc", "profiled-small", BATCH),
     "free profiled small": ("hak_free", "profiled-small", BATCH),
+    "alloc guarded small": ("hak_alloc", "guarded-small", BATCH),
+    "free guarded small": ("hak_free", "guarded-small", BATCH),
     "block size small": ("hak_block_size", "size-small", BATCH),
     "alloc swept": ("hak_alloc", "sweep", BATCH),
     "free sweep": ("hak_free_sized", "sweep", BATCH),

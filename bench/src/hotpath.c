@@ -98,7 +98,7 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
-    enum { SLABS, SHARED, PACKED, PROFILED } heap;
+    enum { SLABS, SHARED, PACKED, PROFILED, GUARDED } heap;
 } works[] = {
     {"pairs-small", pairs, SMALL, SLABS},
     {"pairs-run", pairs, RUN, SLABS},
@@ -110,6 +110,7 @@ static const struct {
     {"shared-small", pairs, SMALL, SHARED},
     {"shared-run", pairs, RUN, SHARED},
     {"profiled-small", pairs, SMALL, PROFILED},
+    {"guarded-small", pairs, SMALL, GUARDED},
     {"size-small", size, SMALL, SLABS},
     {"sweep", sweep, SMALL, SLABS},
     {"mix", mix, 0, SLABS},
@@ -121,8 +122,11 @@ static int work(size_t w, size_t rounds)
 {
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = works[w].heap == SHARED;
+    options.debug = works[w].heap == GUARDED ? HAK_DEBUG_GUARD : 0;
     hak_tuning tuning = HAK_TUNING_INIT;
-    if (works[w].heap == SLABS || works[w].heap == PROFILED) tuning.packed_bytes = HAK_NONE;
+    /* So that none is drawn: what that costs is system calls. */
+    if (works[w].heap == GUARDED) tuning.guard_every = (size_t)1 << 30;
+    if (works[w].heap != SHARED && works[w].heap != PACKED) tuning.packed_bytes = HAK_NONE;
     options.tuning = &tuning;
     ctx = hak_ctx_new(NULL, &options);
     label = ctx ? hak_label_define(ctx, "golden") : 0;

@@ -72,7 +72,7 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     }
     SECTION("debug")
     {
-        options.debug = GENERATE(8u, 0x80000000u);
+        options.debug = GENERATE(16u, 0x80000000u);
     }
     SECTION("first_offset")
     {
@@ -144,7 +144,7 @@ TEST_CASE("context options: what is accepted")
     }
     SECTION("debug")
     {
-        options.debug = GENERATE(1u, 2u, 3u, 4u, 7u);
+        options.debug = GENERATE(1u, 2u, 3u, 4u, 7u, 8u, 15u);
     }
     SECTION("first_offset")
     {

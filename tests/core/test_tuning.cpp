@@ -34,6 +34,8 @@ const Said SAID[] = {
     {&hak_tuning::huge_from, {64 * MiB, NONE, 8 * MiB, NONE}, {64 * MiB, NONE, 8 * MiB, NONE}},
     {&hak_tuning::retained_yields, {NONE, NONE, NONE, 1}, {NONE, NONE, NONE, 1}},
     {&hak_tuning::expected_bytes, {NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE}},
+    {&hak_tuning::guard_every, {5000, 5000, 5000, 5000}, {5000, 5000, 5000, 5000}},
+    {&hak_tuning::guard_slots, {64, 64, 64, 64}, {64, 64, 64, 64}},
 };
 
 hak_tuning numbers(hak_mode mode, hak_workload workload)

@@ -60,6 +60,7 @@ const hak_os *FakeOs::table()
         self(u)->counts.huge++;
         self(u)->find(addr(p), n, "huge outside a reservation", &base);
     };
+    table_.protect = [](void *u, void *p, size_t n, bool access) { return self(u)->protect(p, n, access); };
     /* Threads come without a lock. What is not committed must not be touched. */
     table_.populate = [](void *u, void *p, size_t n) {
         __atomic_fetch_add(&self(u)->counts.populate, 1, __ATOMIC_RELAXED);
@@ -209,6 +210,16 @@ void FakeOs::decommit(void *p, size_t n)
     if (madvise(p, n, MADV_DONTNEED) != 0 || mprotect(p, n, PROT_NONE) != 0)
         broken("madvise or mprotect of decommit failed", p, n);
     committed_ -= PAGE * set_pages(range, base, addr(p), n, false);
+}
+
+int FakeOs::protect(void *p, size_t n, bool access)
+{
+    counts.protect++;
+    uintptr_t base;
+    if (!find(addr(p), n, "protect outside a reservation", &base)) return -1;
+    if (access && refused()) return -1;
+    if (access && !usable(p, n)) broken("access to what is not committed", p, n);
+    return mprotect(p, n, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void FakeOs::release(void *p, size_t n)

@@ -22,14 +22,15 @@ constexpr size_t MiB = 1024 * KiB;
 constexpr size_t GiB = 1024 * MiB;
 
 struct OsCounts {
-    uint64_t reserve = 0, commit = 0, decommit = 0, release = 0, remap = 0, huge = 0, populate = 0, clock = 0;
+    uint64_t reserve = 0, commit = 0, decommit = 0, release = 0, remap = 0, huge = 0, populate = 0, clock = 0,
+             protect = 0;
     uint64_t calls() const
     {
-        return reserve + commit + decommit + release + remap + huge + populate + clock;
+        return reserve + commit + decommit + release + remap + huge + populate + clock + protect;
     }
     uint64_t requests() const
     {
-        return reserve + commit + remap;
+        return reserve + commit + remap + protect;
     }
 };
 
@@ -97,6 +98,7 @@ class FakeOs
 
     void *reserve(size_t n, size_t align, uintptr_t below);
     int commit(void *p, size_t n);
+    int protect(void *p, size_t n, bool access);
     void decommit(void *p, size_t n);
     void release(void *p, size_t n);
     void *remap(void *p, size_t old_n, size_t n, uintptr_t below);

@@ -105,7 +105,9 @@ void Shadow::open(Heap &h)
     const size_t debug = below(8);
     h.checked = debug < 2;
     options.debug = debug == 0 ? HAK_DEBUG_CHECK : debug == 1 ? HAK_DEBUG_POISON : 0;
+    if (below(4) == 0) options.debug |= HAK_DEBUG_GUARD;
     hak_tuning tuning = HAK_TUNING_INIT;
+    tuning.guard_every = 1 + below(40);
     options.mode = (hak_mode)below(4);
     options.workload = (hak_workload)below(3);
     options.tuning = below(4) ? &tuning : nullptr;

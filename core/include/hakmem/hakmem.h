@@ -192,7 +192,8 @@ typedef enum hak_error {
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
     HAK_E_USE_AFTER_FREE, /* HAK_DEBUG_POISON: a free block was written to */
-    HAK_E_CORRUPT         /* hak_ctx_check: the heap contradicts itself */
+    HAK_E_CORRUPT,        /* hak_ctx_check: the heap contradicts itself */
+    HAK_E_BOUNDS          /* HAK_DEBUG_GUARD: a block was written to before its beginning or behind its end */
 } hak_error;
 
 /* Called on the thread of the failing call, inside it; must not call into the same context. p: the pointer,
@@ -237,7 +238,10 @@ enum {
     HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (about 3x slower);
                             what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of blocks */
     HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
-    HAK_DEBUG_ABORT = 4   /* abort() after on_error */
+    HAK_DEBUG_ABORT = 4,  /* abort() after on_error */
+    HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
+                             are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
+                             pages: it has a buffer only, or an OS table without protect */
 };
 
 struct hak_options {
@@ -364,7 +368,7 @@ HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
  * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
  * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
- * large ones that were kept. Fast. [any thread] */
+ * large ones that were kept. Less have those that HAK_DEBUG_GUARD drew: just n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */
@@ -512,7 +516,7 @@ HAK_API void hak_space_free(hak_space *space, void *p);
 /* ---- Advanced: pages from the host --------------------------------------------------------------- */
 
 /* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
- * `user`, and must not call into hakmem. Those that concern pages, reserve to huge, are called one at a time,
+ * `user`, and must not call into hakmem. Those that concern pages, reserve to huge and protect, are called one at a time,
  * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
  * and again after decommit + commit. */
 struct hak_os {
@@ -540,6 +544,9 @@ struct hak_os {
     /* Hint, by any thread: all of these fresh pages are about to be written to; one call can take less than
      * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
     void (*populate)(void *user, void *p, size_t n);
+    /* Whether pages of a reservation may be touched, for HAK_DEBUG_GUARD; 0 = ok. What could not be touched and now
+     * may is committed. May be NULL: no context has guard pages then. */
+    int (*protect)(void *user, void *p, size_t n, bool access);
 };
 /* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
  * caller was compiled. Cost: constant. [any thread] */

@@ -86,10 +86,17 @@ struct hak_tuning {
      * None in each mode. Row: none of the core; Lua programs whose heap
      * grows to hundreds of MB. */
     size_t expected_bytes;
+    /* Contexts with HAK_DEBUG_GUARD: one block of up to 32 KiB in so many, on average, lies before a guard page.
+     * 1 to 2^30. 5000 in each mode. Row: none; docs/guide/misuse.md. */
+    size_t guard_every;
+    /* A space: so many such blocks at once, of all contexts; each takes 36 KiB of address space, pages only while it
+     * is live, and 0.5 KiB of a table. 1 to 65536; given, the OS table must have protect. 64 in each mode. Row:
+     * none. */
+    size_t guard_slots;
 };
 #define HAK_TUNING_INIT                                                                                      \
     {                                                                                                        \
-        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                             \
+        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
     }
 /* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: constant.
  * [any thread] Since 0.1. */

@@ -3,6 +3,7 @@
 
 #include "api/check.h"
 #include "api/errors.h"
+#include "api/guard.h"
 #include "api/profile.h"
 #include "heap/block.h"
 #include "heap/label.h"
@@ -39,6 +40,10 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
         size_t rounded = align <= 8 ? n : hk_align_up(n ? n : 1, 16);
         void *p = hak_alloc_cs(ctx, rounded, label, site);
         return rounded == n ? p : hk_check_new(ctx, p, n);
+    }
+    if (HK_UNLIKELY(ctx->checked & HK_GUARDED)) {
+        void *p = hk_guard_aligned(ctx, align, n, label, site);
+        if (p) return p;
     }
     if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, n, label, site, zero);
     return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label, site), n);

@@ -9,6 +9,7 @@
 #include "api/check.h"
 #include "api/context.h"
 #include "api/errors.h"
+#include "api/guard.h"
 #include "api/limits.h"
 #include "api/profile.h"
 #include "api/trim.h"
@@ -123,8 +124,9 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
 /* Samples of a profile are in units of another kind: the blocks of this one are freed as without it. */
 static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
-    bool same = kind < HK_SMALL_CLASSES && !ctx->role && !(ctx->checked & HK_CHECKED);
-    if (same) hk_magazine_overflow(ctx, bin, p);
+    bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
+    if (same && !ctx->role) hk_magazine_overflow(ctx, bin, p);
+    else if (same && !(ctx->checked & HK_OBSERVED)) hk_heap_overflow(ctx, bin, p);
     else hk_free_slow(ctx, p, n, kind);
 }
 
@@ -203,7 +205,7 @@ void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
 
 void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 {
-    (void)site;
+    if (HK_UNLIKELY(ctx->checked & HK_GUARDED) && p) hk_guard_freed_by(ctx, p, site);
     hak_free(ctx, p);
 }
 
@@ -213,14 +215,13 @@ void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
     if (ctx->checked & HK_CHECKED) return hk_check_alloc(ctx, bin, label);
-    bool shut = bin->lo == HK_SHUT;
-    void *p = NULL;
+    void **shut = hk_bin_is_shut(bin) ? bin->lo : NULL, *p = NULL;
     if (shut) bin->lo = bin->slots;
     if (bin->top != bin->lo || hk_slab_refill(ctx, bin, hk_refill_of(bin))) {
         p = *--bin->top;
         if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
     }
-    if (shut) hk_bin_shut(bin);
+    if (shut) hk_bin_shut(bin, shut);
     return p;
 }
 
@@ -302,13 +303,25 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
+/* Most find a block at hand here, too, if blocks are counted for guard pages. */
+static HK_NOINLINE void *alloc_uncounted(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
+{
+    if (ctx->checked & HK_GUARDED) {
+        hk_bin *bin = hk_bin_of(ctx, sc);
+        void *p = --hk_drawing_of(ctx)->left == 0 ? hk_guard_new(ctx, 0, n, label, site) : NULL;
+        if (HK_UNLIKELY(p != NULL)) return p;
+        if (HK_LIKELY(ctx->checked == HK_GUARDED && bin->top != bin->slots)) return hk_magazine_pop(bin, label);
+    }
+    return alloc_checked(ctx, sc, n, label, site);
+}
+
 /* While it is profiled most find a block at hand, and no sample is due. */
 static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     int64_t left = ctx->sampling.left - hk_classes[sc].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_checked(ctx, sc, n, label, site);
+        return alloc_uncounted(ctx, sc, n, label, site);
     ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
 }
@@ -408,6 +421,7 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
 static HK_NOINLINE void free_checked(hak_ctx *ctx, void *p, size_t n)
 {
     if (ctx->checked & HK_OBSERVED) hk_profile_freed(ctx, p);
+    if (ctx->checked & HK_GUARDED) hk_guard_freed_by(ctx, p, 0);
     hk_block_free(ctx, p, n);
     if (ctx->retired) hk_retire_check(ctx);
 }

@@ -3,6 +3,7 @@
 #include "api/errors.h"
 #include "heap/asked.h"
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/block.h"
 #include "heap/label.h"
 #include "heap/packed.h"
@@ -163,6 +164,11 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
     for (const hk_big *b = ctx->big.live; b; b = b->next) {
         t.blocks++;
         t.bytes += b->size;
+    }
+    HK_EACH_GUARDED(ctx, drawn)
+    {
+        t.blocks++;
+        t.bytes += drawn->size;
     }
     for (unsigned kind = 0; kind < HK_BINS; kind++)
         check_bin(&f, kind);

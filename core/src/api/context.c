@@ -4,6 +4,7 @@
 #include "api/options.h"
 #include "base/policy.h"
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"
 
@@ -42,7 +43,8 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
         hk_policy_merge(&merged, base, said, o.policy, o.workload);
         o.tuning = &merged;
     }
-    hak_ctx *ctx = hk_ctx_new(space, &o, o.shared ? sizeof(hk_heaps) : 0);
+    bool can = !(o.debug & HAK_DEBUG_GUARD) || hk_guard_make(space);
+    hak_ctx *ctx = !can ? NULL : hk_ctx_new(space, &o, o.shared ? sizeof(hk_heaps) : 0);
     if (!ctx) {
         if (labelled) hk_space_labels_end(space);
         hak_space_delete(own);
@@ -66,6 +68,7 @@ void hak_ctx_destroy(hak_ctx *ctx)
     hak_space *space = ctx->space;
     if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);
+    if (ctx->checked & HK_GUARDED) hk_guard_end(ctx);
     hk_account_end(ctx);
     if (!ctx->own_space) {
         hk_ctx_end(ctx);
@@ -82,6 +85,7 @@ void hak_space_delete(hak_space *space)
         hk_account_end(space->charged);
     hk_big_unmap_all(space);
     hak_policy_unref(space->policy);
+    hk_guard_release(atomic_load(&space->guard), &space->os);
     hak_os os = space->os;
     hk_extent first = space->extent;
     for (uint32_t i = space->extents - 1; i > 0; i--) {

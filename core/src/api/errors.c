@@ -25,6 +25,8 @@ const char *hak_error_name(hak_error error)
         return "HAK_E_USE_AFTER_FREE";
     case HAK_E_CORRUPT:
         return "HAK_E_CORRUPT";
+    case HAK_E_BOUNDS:
+        return "HAK_E_BOUNDS";
     }
     return "unknown error";
 }

@@ -1,5 +1,6 @@
 /* Names of labels, and what lives under each. */
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/label.h"
 #include "heap/packed.h"
@@ -90,11 +91,7 @@ hak_label hak_label_define(hak_ctx *ctx, const char *name)
 
 const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 {
-    ctx = hk_whole(ctx);
-    if (label == 0) return "";
-    if (label > ctx->labels.count) return NULL;
-    return label <= ctx->labels.given_count ? ctx->labels.given[label - 1]
-                                            : ctx->labels.defined[label - 1 - ctx->labels.given_count];
+    return hk_label_name(ctx, label);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
@@ -182,6 +179,10 @@ static void sum_others(const hak_ctx *ctx, sums *t)
     hk_packed_visit(ctx, count_block, t);
     for (const hk_big *b = ctx->big.live; b; b = b->next)
         count(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
+    HK_EACH_GUARDED(ctx, drawn)
+    {
+        count(t, __atomic_load_n(&drawn->label, __ATOMIC_RELAXED), drawn->size, 1);
+    }
     for (unsigned kind = 0; kind < HK_BINS; kind++)
         discount_magazine(t, kind);
 }

@@ -35,7 +35,7 @@ const char *hak_profile_options_error(const hak_profile_options *given)
 static void shut_all(hak_ctx *heap)
 {
     for (unsigned kind = 0; kind < HK_BINS; kind++)
-        if (hk_bin_of(heap, kind)->slots) hk_bin_shut(hk_bin_of(heap, kind));
+        if (hk_bin_of(heap, kind)->slots) hk_bin_shut(hk_bin_of(heap, kind), HK_SHUT);
 }
 
 static void open_all(hak_ctx *heap)
@@ -65,7 +65,7 @@ void hk_profile_enter(hak_ctx *heap)
     } else {
         open_all(heap);
     }
-    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && heap->packed.units;
+    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) && heap->packed.units;
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ int hak_profile_reset(hak_ctx *ctx)
         return 0;
     }
     atomic_store(&ctx->sampling.profile, NULL);
-    ctx->checked &= HK_CHECKED;
+    ctx->checked &= HK_CHECKED | HK_GUARDED;
     ctx->debug &= (uint8_t)~HK_DEBUG_PROFILE;
     hk_profile_end(k);
     return 0;

@@ -6,6 +6,7 @@
 #include "api/profile.h"
 #include "heap/big.h"
 #include "heap/block.h"
+#include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/label.h"
 #include "heap/packed.h"
@@ -96,6 +97,7 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     hk_extent *e;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
+    if (HK_UNLIKELY(hk_guard_in(ctx->space, p) != NULL)) return NULL;
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
     if (n <= HK_RUN_MAX && hk_whole(ctx)->checked & HK_CHECKED) return NULL;
     return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);

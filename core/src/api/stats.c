@@ -1,5 +1,6 @@
 /* What a context tells about itself: pointers, sums, every block. */
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -210,6 +211,11 @@ static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
     }
     for (const hk_big *b = ctx->big.live; b; b = b->next) {
         hak_block block = {b->p, b->size, hk_label_known(ctx, b->label), b->site};
+        if (!fn(user, &block)) return 1;
+    }
+    HK_EACH_GUARDED(ctx, drawn)
+    {
+        hak_block block = {drawn->p, drawn->size, hk_label_known(ctx, drawn->label), drawn->allocated.site};
         if (!fn(user, &block)) return 1;
     }
     return 0;

@@ -5,7 +5,7 @@
 #define MIB(n) ((size_t)(n) << 20)
 #define MS(n) ((uint64_t)(n)*1000000u)
 
-enum { WORKLOADS = HAK_WORKLOAD_MALLOC + 1 };
+enum { WORKLOADS = HAK_WORKLOAD_MALLOC + 1, GUARD_EVERY = 5000, GUARD_SLOTS = 64 };
 _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof(uint64_t) == sizeof(size_t),
                "a tuning is an array of words");
 
@@ -14,7 +14,7 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
 #define ROW(magazine, most, packed, big, ahead, populate, retained, percent, ns, huge, yields)               \
     {                                                                                                        \
         sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, retained, percent, ns, huge,    \
-            yields, NONE                                                                                     \
+            yields, NONE, GUARD_EVERY, GUARD_SLOTS                                                           \
     }
 #define BALANCED(magazine, most)                                                                             \
     ROW(magazine, most, MIB(2), MIB(16), 16, 16, MIB(32), 50, MS(1000), MIB(64), NONE)
@@ -38,6 +38,7 @@ static const hak_tuning presets[HK_MODES][WORKLOADS] = {
 static const char names[HK_TUNING_FIELDS][HK_TUNING_NAME] = {
     "size",          "magazine",   "magazine_most", "packed_bytes", "first_offset", "big_cache",   "units_ahead",
     "populate_from", "retained_bytes", "retained_percent",  "purge_ns",      "huge_from",    "retained_yields", "expected_bytes",
+    "guard_every",   "guard_slots",
 };
 
 const char *hk_tuning_name(unsigned i)
@@ -115,6 +116,8 @@ const char *hk_tuning_wrong(const hak_tuning *t)
     if (!within(t->populate_from, 1, 254)) return "tuning.populate_from: 1 to 254, or HAK_NONE";
     if (!within(t->retained_percent, 1, 1000)) return "tuning.retained_percent: 1 to 1000, or HAK_NONE";
     if (!within(t->retained_yields, 1, 1)) return "tuning.retained_yields: 1, or HAK_NONE";
+    if (t->guard_every > (size_t)1 << 30) return "tuning.guard_every: 1 to 2^30";
+    if (t->guard_slots > HK_GUARD_SLOTS_MOST) return "tuning.guard_slots: 1 to 65536";
     return NULL;
 }
 

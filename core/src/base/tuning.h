@@ -7,7 +7,7 @@
 #include "hakmem/tuning.h"
 
 /* Most that packed_bytes may be. */
-enum { HK_PACKED_MOST = 16 << 20 };
+enum { HK_PACKED_MOST = 16 << 20, HK_GUARD_SLOTS_MOST = 65536 };
 
 enum {
     HK_MODES = HAK_MODE_RESEARCH + 1,

@@ -1,6 +1,7 @@
 #include "heap/asked.h"
 
 #include "heap/big.h"
+#include "heap/guard.h"
 
 typedef _Atomic(void *) slot;
 
@@ -51,7 +52,9 @@ bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make)
 {
     const hk_extent *e = hk_extent_of(ctx->space, p);
     if (!e) {
-        hk_big_at(ctx->space, p)->asked = n;
+        hk_guard_slot *drawn = hk_guard_in(ctx->space, p);
+        if (drawn) drawn->asked = n;
+        else hk_big_at(ctx->space, p)->asked = n;
         return true;
     }
     leaf *l = leaf_of(hk_whole(ctx), unit_at(e, p), make);
@@ -65,6 +68,8 @@ size_t hk_asked(const hak_ctx *ctx, const void *p)
 {
     const hk_extent *e = hk_extent_of(ctx->space, p);
     if (!e) {
+        const hk_guard_slot *drawn = hk_guard_in(ctx->space, p);
+        if (drawn) return drawn->asked;
         const hk_big *b = hk_big_at(ctx->space, p);
         return b ? b->asked : HAK_NONE;
     }

@@ -2,6 +2,7 @@
 
 #include "heap/asked.h"
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/run.h"
@@ -18,8 +19,10 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
         kind = entry & 255;
         if (HK_UNLIKELY(kind == HK_KIND_WATCHED) && owner) kind = hk_kind_watched(entry >> 8, *e, p);
     } else {
-        const hk_big *b = hk_big_at((*ctx)->space, p);
-        if (b) owner = b->ctx;
+        const hk_guard_slot *drawn = hk_guard_in((*ctx)->space, p);
+        const hk_big *b = drawn ? NULL : hk_big_at((*ctx)->space, p);
+        if (drawn) owner = atomic_load_explicit(&drawn->ctx, memory_order_relaxed);
+        else if (b) owner = b->ctx;
     }
     if (!owner || __atomic_load_n(&owner->role, __ATOMIC_ACQUIRE) != HK_HEAP ||
         hk_whole(owner) != hk_whole(*ctx))
@@ -28,10 +31,18 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
     return kind;
 }
 
+/* Whose live block p is in, which is in no extent. */
+static const hak_ctx *outside_owner(const hak_space *space, const void *p)
+{
+    const hk_guard_slot *drawn = hk_guard_in(space, p);
+    return drawn ? atomic_load_explicit(&drawn->ctx, memory_order_relaxed)
+                 : hk_big_owner((hak_space *)(uintptr_t)space, p);
+}
+
 const hak_ctx *hk_block_owner(const hak_space *space, const void *p)
 {
     const hk_extent *e = hk_extent_of(space, p);
-    if (!e) return hk_big_owner((hak_space *)(uintptr_t)space, p);
+    if (!e) return outside_owner(space, p);
     uint32_t id = hk_extent_entry(e, p) >> 8;
     return id ? (const hak_ctx *)(const void *)hk_unit_address(space, id) : NULL;
 }
@@ -40,7 +51,7 @@ bool hk_owns(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     if (!hk_whole(ctx)->heaps)
-        return hk_kind_at(ctx, p, &e) < 256 || (!e && hk_big_owner(ctx->space, p) == ctx);
+        return hk_kind_at(ctx, p, &e) < 256 || (!e && outside_owner(ctx->space, p) == ctx);
     const hak_ctx *owner = hk_block_owner(ctx->space, p);
     return owner && hk_whole(owner) == hk_whole(ctx);
 }
@@ -62,6 +73,8 @@ HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p)
     }
     if (kind == HK_KIND_PACKED) return hk_packed_size(ctx, p);
     if (kind == HK_KIND_META || !p) return 0;
+    const hk_guard_slot *drawn = hk_guard_find(ctx, p);
+    if (HK_UNLIKELY(drawn != NULL)) return drawn->size;
     const hk_big *b = hk_big_find(ctx, p);
     return b && !b->cached ? b->size : 0;
 }
@@ -71,7 +84,9 @@ hak_label hk_label_of_block(const hak_ctx *ctx, const void *p)
     hk_extent *e;
     uint32_t kind = hk_find(&ctx, p, &e);
     uint8_t label;
+    const hk_guard_slot *drawn;
     if (hk_has_labels(kind)) label = ctx->labels.on ? *hk_label_byte(e, kind, p) : 0;
+    else if ((drawn = hk_guard_find(ctx, p))) label = drawn->label;
     else label = hk_big_find(ctx, p)->label;
     return hk_label_known(ctx, label);
 }
@@ -84,7 +99,9 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
         /* Sums of labels may look, from other threads. */
         __atomic_store_n(hk_label_byte(e, kind, p), hk_label_clamp(label), __ATOMIC_RELAXED);
     } else {
-        hk_big *b = hk_big_find(ctx, p);
+        hk_guard_slot *drawn = hk_guard_find(ctx, p);
+        hk_big *b = drawn ? NULL : hk_big_find(ctx, p);
+        if (drawn) hk_guard_relabel(ctx, drawn, label);
         if (b) __atomic_store_n(&b->label, hk_label_clamp(label), __ATOMIC_RELAXED);
     }
 }
@@ -104,6 +121,14 @@ static bool was_block(const hak_ctx *ctx, const void *p)
     return e && hk_extent_entry(e, p) == 0 && hk_asked(ctx, p) != HAK_NONE;
 }
 
+/* The same of a drawn block. */
+static bool was_drawn(const hak_ctx *ctx, const void *p)
+{
+    const hk_guard_slot *slot = hk_guard_slot_at(ctx->space, p);
+    const hak_ctx *owner = slot ? atomic_load_explicit(&slot->ctx, memory_order_relaxed) : NULL;
+    return owner && hk_whole(owner) == hk_whole(ctx) && slot->p == p && !hk_guard_in(ctx->space, p);
+}
+
 void hk_misuse(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
@@ -112,7 +137,7 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
     const hk_big *b = hk_big_find(ctx, p);
     bool freed = kind < HK_SMALL_CLASSES  ? hk_slab_index(ctx, e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
-                                          : (b && b->cached) || was_block(ctx, p);
+                                          : (b && b->cached) || was_block(ctx, p) || was_drawn(ctx, p);
     if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
     else if (hk_owns(ctx, p)) hk_error(ctx, HAK_E_POINTER, p, "not the start of a block");
     else hk_error(ctx, HAK_E_FOREIGN, p, "not a block of this context");
@@ -136,8 +161,10 @@ void hk_check_free(hak_ctx *ctx, void *p, size_t n)
 
 static void free_big(hak_ctx *ctx, void *p)
 {
-    hk_big *b = hk_big_find(ctx, p);
-    if (b && !b->cached) hk_big_free(ctx, b);
+    hk_guard_slot *drawn = hk_guard_find(ctx, p);
+    hk_big *b = drawn ? NULL : hk_big_find(ctx, p);
+    if (drawn) hk_guard_free(ctx, drawn);
+    else if (b && !b->cached) hk_big_free(ctx, b);
     else hk_misuse(ctx, p);
 }
 

@@ -1,6 +1,7 @@
 /* A context begins, in its first unit, and ends. */
 #include "heap/ctx.h"
 
+#include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/packed.h"
 #include "heap/row.h"
@@ -58,6 +59,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     hk_extent *e = hk_extent_of_id(space, id);
     hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
     size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
+    if (o->debug & HAK_DEBUG_GUARD) head += HK_DRAWING_SIZE;
     if (!zero) memset(ctx, 0, head);
     ctx->head = (uint16_t)head;
     ctx->whole = ctx;
@@ -73,6 +75,10 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     set_options(ctx, o);
     hk_set(&ctx->account.committed, first);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK ? HK_CHECKED : 0;
+    if (ctx->debug & HAK_DEBUG_GUARD) {
+        ctx->checked |= HK_GUARDED;
+        hk_guard_begin(ctx);
+    }
     ctx->packed.most = (uint16_t)units;
     hk_set(&ctx->account.metadata,
            first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES : HK_UNIT));

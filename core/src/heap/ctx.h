@@ -7,6 +7,8 @@
 #ifndef HK_CTX_H
 #define HK_CTX_H
 
+#include "hakmem/profile.h"
+
 #include "base/base.h"
 #include "base/classes.h"
 #include "base/quota.h"
@@ -33,27 +35,35 @@ enum { HK_EMPTIED = 128 };
 /* `lo` of a magazine that is shut to allocations, above any top: all of a context that is profiled are. Their
  * blocks begin at `slots`. */
 #define HK_SHUT ((void **)UINTPTR_MAX)
+/* The same, for good: all of a context with HAK_DEBUG_GUARD are. */
+#define HK_SHUT_EVER ((void **)(UINTPTR_MAX - 7))
+
+HK_INLINE bool hk_bin_is_shut(const hk_bin *bin)
+{
+    return (uintptr_t)bin->lo >= (uintptr_t)HK_SHUT_EVER;
+}
 
 /* Where the blocks at hand begin. */
 HK_INLINE void **hk_bin_low(const hk_bin *bin)
 {
-    return HK_LIKELY(bin->lo != HK_SHUT) ? bin->lo : bin->slots;
+    return HK_LIKELY(!hk_bin_is_shut(bin)) ? bin->lo : bin->slots;
 }
 
-HK_INLINE void hk_bin_shut(hk_bin *bin)
+HK_INLINE void hk_bin_shut(hk_bin *bin, void **how)
 {
-    if (bin->lo != HK_SHUT && bin->lo != bin->slots) {
+    if (hk_bin_is_shut(bin)) return;
+    if (bin->lo != bin->slots) {
         size_t n = (size_t)(bin->top - bin->lo);
         memmove(bin->slots, bin->lo, n * sizeof(void *));
         bin->top = bin->slots + n;
     }
-    bin->lo = HK_SHUT;
+    bin->lo = how;
 }
 
 /* They begin at the slots from now on. */
 HK_INLINE void hk_bin_lowest(hk_bin *bin)
 {
-    if (HK_LIKELY(bin->lo != HK_SHUT)) bin->lo = bin->slots;
+    if (HK_LIKELY(!hk_bin_is_shut(bin))) bin->lo = bin->slots;
 }
 
 /* Bytes in front of a context's bins with its table of classes: hk_class_table, or that of
@@ -93,8 +103,9 @@ enum { HK_POPULATE_NEVER = 255 };
 
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* What a context's calls are to pass. CHECKED: debug or retired, frees take the slow path. PROFILED: magazines
- * are shut, for a profile counts allocations. OBSERVED: it may have samples among the blocks. */
-enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4 };
+ * are shut, for a profile counts allocations. OBSERVED: it may have samples among the blocks. GUARDED: debug, too:
+ * allocations are counted for drawn blocks, see guard.h. */
+enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8 };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
 enum { HK_DEBUG_PROFILE = 128 };
 typedef struct hk_profile hk_profile;
@@ -194,6 +205,14 @@ typedef struct hk_advice {
     bool hinted;      /* there are labels or sites with hints */
 } hk_advice;
 
+/* With HAK_DEBUG_GUARD: see guard.h. */
+typedef struct hk_drawing {
+    uint32_t left, every; /* allocations to the next drawn block; on average */
+    uint64_t random;
+    hak_frames_fn *frames; /* of a heap that of the whole */
+    void *user;
+} hk_drawing;
+
 struct hak_ctx {
     /* Seldom read: a cache line. The context begins a page, as many blocks do: stores to those would hold up
      * loads of this line, for processors tell the two apart by the offset in the page first. */
@@ -236,6 +255,14 @@ struct hak_ctx {
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
 _Static_assert(offsetof(struct hak_ctx, heaps) == 128, "the fast paths' fields are a cache line");
+
+/* Of a context with HK_GUARDED: the last of what is behind it. */
+enum { HK_DRAWING_SIZE = 64 };
+_Static_assert(sizeof(hk_drawing) <= HK_DRAWING_SIZE, "it has a cache line");
+HK_INLINE hk_drawing *hk_drawing_of(const hak_ctx *ctx)
+{
+    return (hk_drawing *)((uintptr_t)ctx + ctx->head - HK_DRAWING_SIZE);
+}
 
 /* Whether the bins are the constant ones. */
 HK_INLINE bool hk_bins_none(const hak_ctx *ctx)

@@ -65,6 +65,15 @@ void hk_labels_use(hak_ctx *ctx)
     }
 }
 
+const char *hk_label_name(const hak_ctx *ctx, hak_label label)
+{
+    ctx = hk_whole(ctx);
+    if (label == 0) return "";
+    if (label > ctx->labels.count) return NULL;
+    return label <= ctx->labels.given_count ? ctx->labels.given[label - 1]
+                                            : ctx->labels.defined[label - 1 - ctx->labels.given_count];
+}
+
 enum { NAME_MOST = 63 };
 
 size_t hk_label_name_length(const char *name)

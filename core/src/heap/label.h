@@ -34,6 +34,8 @@ bool hk_labels_charge(hak_ctx *ctx);
 void hk_labels_uncharge(hak_ctx *ctx);
 /* From now on blocks have labels. */
 void hk_labels_use(hak_ctx *ctx);
+/* The name of a label; NULL = there is no such label. */
+const char *hk_label_name(const hak_ctx *ctx, hak_label label);
 /* Of a name of 1 to 63 bytes; 0 = it is none. */
 size_t hk_label_name_length(const char *name);
 /* What is wrong with names given to a context; NULL = nothing. */

@@ -25,7 +25,9 @@ HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, un
                                unsigned shift, uint8_t *labels)
 {
     bin->slots = bin->top = slots;
-    bin->lo = ctx->checked & HK_PROFILED ? HK_SHUT : slots;
+    bin->lo = slots;
+    if (HK_UNLIKELY(ctx->checked & (HK_PROFILED | HK_GUARDED)))
+        bin->lo = ctx->checked & HK_GUARDED ? HK_SHUT_EVER : HK_SHUT;
     bin->hi = slots + cap;
     bin->kind = (uint8_t)kind;
     bin->cap = (uint8_t)cap;

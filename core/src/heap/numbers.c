@@ -9,17 +9,25 @@
 void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t)
 {
     /* A check sees each call. */
-    ctx->magazines.cap = (uint8_t)(ctx->debug & ~HK_DEBUG_PROFILE ? 0 : hk_or_none(t->magazine));
+    ctx->magazines.cap = (uint8_t)(ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) ? 0 : hk_or_none(t->magazine));
     ctx->magazines.most = (uint32_t)hk_or_none(t->magazine_most);
     ctx->big.cache = hk_or_none(t->big_cache);
     ctx->owned.aside.most = (uint8_t)hk_or_none(t->units_ahead);
     ctx->populate_from = (uint8_t)hk_min(t->populate_from, HK_POPULATE_NEVER);
     ctx->advice.expected = hk_or_none(t->expected_bytes);
+    if (ctx->debug & HAK_DEBUG_GUARD) hk_drawing_of(ctx)->every = (uint32_t)t->guard_every;
 }
 
 static size_t none_or(size_t n)
 {
     return n ? n : HAK_NONE;
+}
+
+/* A context without guard pages keeps no such number. */
+static size_t guard_every(const hak_ctx *ctx)
+{
+    return ctx->debug & HAK_DEBUG_GUARD ? hk_drawing_of(ctx)->every
+                                        : hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->guard_every;
 }
 
 void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
@@ -34,6 +42,7 @@ void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
         .units_ahead = none_or(ctx->owned.aside.most),
         .populate_from = ctx->populate_from == HK_POPULATE_NEVER ? HAK_NONE : ctx->populate_from,
         .expected_bytes = none_or(ctx->advice.expected),
+        .guard_every = guard_every(ctx),
     };
     hk_space_numbers(ctx->space, t);
 }

@@ -120,7 +120,7 @@ static void group_open(hak_ctx *ctx, hk_group g)
 
 void hk_packed_init(hak_ctx *ctx)
 {
-    ctx->packed.quick = ctx->role == HK_LOCAL;
+    ctx->packed.quick = ctx->role == HK_LOCAL && !(ctx->checked & HK_GUARDED);
     group_open(ctx, hk_group_of(ctx, ctx));
 }
 

@@ -60,7 +60,7 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug & ~HK_DEBUG_PROFILE || !ctx->magazines.churn) return;
+    if (size > SIZE_MOST || ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) || !ctx->magazines.churn) return;
     uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;

@@ -1,6 +1,7 @@
 #include "shared/remote.h"
 
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/run.h"
@@ -371,7 +372,10 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     }
     hk_profile_freed(ctx, p);
     hak_ctx *owner = hk_owner(ctx, p);
-    if (owner == ctx || ctx->checked & HK_CHECKED) hk_free_direct(ctx->whole, ctx, p, n);
+    /* What is drawn is not kept waiting: from the free on nobody may touch it. */
+    bool drawn = hk_guard_in(ctx->space, p);
+    if (drawn) hk_guard_freed_by(ctx, p, 0);
+    if (owner == ctx || drawn || ctx->checked & HK_CHECKED) hk_free_direct(ctx->whole, ctx, p, n);
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));
 }
 

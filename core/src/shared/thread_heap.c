@@ -1,6 +1,7 @@
 #include "shared/thread_heap.h"
 
 #include "heap/big.h"
+#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -345,6 +346,7 @@ void hk_shared_destroy(hak_ctx *shared)
     for (hak_ctx *heap = hk_heaps_first(shared), *next; heap; heap = next) {
         next = of(heap)->next;
         hk_big_destroy(heap);
+        if (heap->checked & HK_GUARDED) hk_guard_end(heap);
         hk_account_end(heap);
         if (!shared->own_space) hk_ctx_end(heap);
     }

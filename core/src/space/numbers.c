@@ -9,6 +9,7 @@ static void set(hak_space *s, const hak_tuning *t)
     s->retained_bytes = hk_or_none(t->retained_bytes);
     s->retained_percent = hk_or_none(t->retained_percent);
     s->retained_yields = t->retained_yields == 1;
+    s->guard_slots = t->guard_slots;
     hk_set(&s->purge_ns, t->purge_ns);
     hk_set(&s->huge_from, t->huge_from);
 }
@@ -38,6 +39,7 @@ void hk_space_numbers(hak_space *s, hak_tuning *t)
     hk_lock_take(&s->lock);
     t->retained_bytes = none_or(s->retained_bytes);
     t->retained_percent = none_or(s->retained_percent);
+    t->guard_slots = s->guard_slots;
     t->purge_ns = hk_get(&s->purge_ns);
     t->huge_from = hk_get(&s->huge_from);
     t->retained_yields = s->retained_yields ? 1 : HAK_NONE;

@@ -48,6 +48,17 @@ void hk_call_huge(hak_space *s, void *p, size_t n)
     s->os.huge(s->os.user, p, n);
 }
 
+void hk_call_decommit(hak_space *s, void *p, size_t n)
+{
+    hk_purge(s, p, n, 0);
+}
+
+int hk_call_protect(hak_space *s, void *p, size_t n, bool access)
+{
+    hk_add(&s->os_calls, 1);
+    return s->os.protect(s->os.user, p, n, access);
+}
+
 void hk_space_huge(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);

@@ -10,6 +10,9 @@ void hk_call_release(hak_space *s, void *p, size_t n);
 /* Whole pages around these n bytes. 0 = ok. */
 int hk_call_commit(hak_space *s, void *p, size_t n);
 void hk_call_huge(hak_space *s, void *p, size_t n);
+void hk_call_decommit(hak_space *s, void *p, size_t n);
+/* Whether the pages may be touched; 0 = ok. The table has protect. */
+int hk_call_protect(hak_space *s, void *p, size_t n, bool access);
 /* More may be resident than ever. */
 void hk_note_resident(hak_space *s);
 

@@ -72,7 +72,9 @@ static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
     const char *error = o->os ? hk_os_read(os, o->os) : NULL;
     if (error) return error;
     o->tuning = hk_tuning_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, said, &error);
+    bool guards = *said >> offsetof(hak_tuning, guard_slots) / sizeof(size_t) & 1;
     if (!o->tuning) return error;
+    if (guards && !os->protect) return "tuning.guard_slots: the table hak_os has no protect";
     if (o->max_address && o->max_address < (uintptr_t)1 << 24) return "max_address: 0, or at least 2^24";
     if (o->reserve && (o->reserve < (size_t)4 << 20 || o->reserve > most))
         return "reserve: 0, or 4 MiB to 1 TiB";

@@ -75,6 +75,7 @@ typedef struct hk_aside {
 } hk_aside;
 
 typedef struct hk_big hk_big;
+typedef struct hk_guard hk_guard;
 
 struct hak_space {
     hk_extent extent;         /* the first; first member for the sake of hk_slab_at */
@@ -110,6 +111,8 @@ struct hak_space {
     uint32_t said;                /* a bit for each that was given */
     hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
+    _Atomic(hk_guard *) guard;    /* see heap/guard.h; NULL = no context has HAK_DEBUG_GUARD yet */
+    size_t guard_slots;
 };
 
 /* Bytes of a slab to a bit of `released`. */

@@ -57,6 +57,7 @@ pub const HAK_WORKLOAD_MALLOC: hak_workload = 2;
 pub const HAK_DEBUG_CHECK: c_uint = 1;
 pub const HAK_DEBUG_POISON: c_uint = 2;
 pub const HAK_DEBUG_ABORT: c_uint = 4;
+pub const HAK_DEBUG_GUARD: c_uint = 8;
 
 pub type hak_pressure_fn =
     Option<unsafe extern "C" fn(ctx: *mut hak_ctx, user: *mut c_void, committed: usize, limit: usize)>;

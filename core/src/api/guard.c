@@ -1,0 +1,171 @@
+/* HAK_DEBUG_GUARD: which blocks are drawn, and what is told of them. */
+#include "api/guard.h"
+
+#include "api/check.h"
+#include "api/limits.h"
+#include "api/profile.h"
+#include "heap/block.h"
+#include "heap/label.h"
+#include "shared/thread_heap.h"
+
+/* ---- Allocation ----------------------------------------------------------------------------------- */
+
+void *hk_guard_new(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
+{
+    hk_drawing_of(ctx)->left = hk_guard_draw(ctx);
+    if (n > HK_GUARD_MOST || align > HK_PAGE) return NULL;
+    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
+    if (ctx->retired) return NULL;
+    hak_guard_event event;
+    hk_guard_event_now(ctx, site, &event);
+    size_t least = ctx->max_align || (n && n % 16 == 0) ? 16 : 8;
+    hk_enter(ctx);
+    void *p = hk_guard_alloc(ctx, hk_max(align, least), n, label, &event);
+    hk_leave(ctx);
+    p = hk_check_new(ctx, p, n);
+    if (!p) return NULL;
+    if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_NEW, hk_max(n, 1));
+    if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
+    return hk_profile_new_block(ctx, p, hk_max(n, 1), label, site);
+}
+
+void *hk_guard_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
+{
+    if (ctx->role == HK_SHARED) ctx = hk_heap_here(ctx);
+    return ctx && --hk_drawing_of(ctx)->left == 0 ? hk_guard_new(ctx, align, n, label, site) : NULL;
+}
+
+void hak_guard_frames(hak_ctx *ctx, hak_frames_fn *fn, void *user)
+{
+    ctx = hk_whole(ctx);
+    if (!(ctx->checked & HK_GUARDED)) return;
+    hk_drawing_of(ctx)->frames = fn;
+    hk_drawing_of(ctx)->user = user;
+}
+
+/* ---- Reports -------------------------------------------------------------------------------------- */
+
+/* How far `at` is from the bytes of the block; 0 = in them. */
+static size_t distance(const hk_guard_slot *slot, uintptr_t at)
+{
+    uintptr_t start = (uintptr_t)slot->p, end = start + slot->size;
+    return at < start ? start - at : at >= end ? at - end + 1 : 0;
+}
+
+/* The slot nearest to `at` that has, or had, a block. */
+static const hk_guard_slot *nearest(const hk_guard *g, uintptr_t at)
+{
+    const hk_guard_slot *found = NULL;
+    size_t i = (at - (uintptr_t)g->base) / (HK_GUARD_MOST + HK_PAGE);
+    for (size_t k = i ? i - 1 : 0; k <= i + 1 && k < g->count; k++) {
+        const hk_guard_slot *slot = &g->slots[k];
+        if (slot->p && (!found || distance(slot, at) < distance(found, at))) found = slot;
+    }
+    return found;
+}
+
+bool hak_space_guard_explain(const hak_space *space, const void *at, hak_guard_report *out)
+{
+    const hk_guard *g = atomic_load_explicit(&space->guard, memory_order_acquire);
+    if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return false;
+    if (!g || (uintptr_t)at - (uintptr_t)g->base >= g->bytes) return false;
+    const hk_guard_slot *slot = nearest(g, (uintptr_t)at);
+    if (!slot) return false;
+    hak_guard_report r = {.size = out->size, .at = at, .p = slot->p, .bytes = slot->size};
+    r.freed = !atomic_load_explicit(&slot->live, memory_order_acquire);
+    r.error = r.freed ? HAK_E_USE_AFTER_FREE : distance(slot, (uintptr_t)at) ? HAK_E_BOUNDS : HAK_OK;
+    r.offset = (ptrdiff_t)((uintptr_t)at - (uintptr_t)slot->p);
+    r.label = slot->label_name[0] ? slot->label : 0;
+    memcpy(r.label_name, slot->label_name, sizeof r.label_name);
+    r.allocated = slot->allocated;
+    r.released = slot->released;
+    size_t size = out->size;
+    if (size > sizeof r) memset((char *)out + sizeof r, 0, size - sizeof r);
+    memcpy(out, &r, hk_min(size, sizeof r));
+    return true;
+}
+
+bool hak_guard_explain(const hak_ctx *ctx, const void *at, hak_guard_report *report)
+{
+    return hak_space_guard_explain(ctx->space, at, report);
+}
+
+/* ---- Text, without stdio: for signal handlers ----------------------------------------------------- */
+
+typedef struct text {
+    char *out;
+    size_t at, room;
+} text;
+
+static void put(text *t, const char *s)
+{
+    for (; *s && t->at + 1 < t->room; s++)
+        t->out[t->at++] = *s;
+}
+
+static void put_number(text *t, uintptr_t n, unsigned base)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    digits[--at] = 0;
+    do {
+        digits[--at] = "0123456789abcdef"[n % base];
+        n /= base;
+    } while (n);
+    if (base == 16) put(t, "0x");
+    put(t, digits + at);
+}
+
+static void put_event(text *t, const char *what, const hak_guard_event *e)
+{
+    put(t, what);
+    if (e->thread) {
+        put(t, " by thread ");
+        put_number(t, e->thread, 10);
+    }
+    put(t, ":");
+    if (e->site) {
+        put(t, " site ");
+        put_number(t, e->site, 16);
+    }
+    for (unsigned i = 0; i < e->depth && i < HAK_GUARD_DEPTH; i++) {
+        put(t, i ? " " : " frames ");
+        put_number(t, e->frames[i], 16);
+    }
+    if (!e->site && !e->depth) put(t, " call site unknown");
+    put(t, "\n");
+}
+
+static void put_where(text *t, const hak_guard_report *r)
+{
+    bool before = r->offset < 0, behind = !before && (size_t)r->offset >= r->bytes;
+    size_t n = before ? (size_t)-r->offset : behind ? (size_t)r->offset - r->bytes : (size_t)r->offset;
+    put_number(t, n, 10);
+    put(t, before ? " bytes before" : behind ? " bytes behind the end of" : " bytes into");
+}
+
+size_t hak_guard_text(const hak_guard_report *r, char *out, size_t room)
+{
+    text t = {out, 0, room};
+    put(&t, "hakmem: ");
+    put(&t, r->error == HAK_OK ? "access" : r->error == HAK_E_BOUNDS ? "access out of bounds" : "use after free");
+    put(&t, " at ");
+    put_number(&t, (uintptr_t)r->at, 16);
+    put(&t, ", ");
+    put_where(&t, r);
+    put(&t, " a block of ");
+    put_number(&t, r->bytes, 10);
+    put(&t, " bytes at ");
+    put_number(&t, (uintptr_t)r->p, 16);
+    if (r->label_name[0]) {
+        put(&t, ", label ");
+        put(&t, r->label_name);
+    }
+    put(&t, "\n");
+    put_event(&t, "  allocated", &r->allocated);
+    if (r->freed && (r->released.thread || r->released.site || r->released.depth))
+        put_event(&t, "  freed", &r->released);
+    else if (r->freed) put(&t, "  freed with its context\n");
+    if (room) out[t.at] = 0;
+    return t.at;
+}

@@ -1,0 +1,687 @@
+// HAK_DEBUG_GUARD: drawn blocks before guard pages. What touches them where it must not is a fault, told apart in a
+// forked child whose handler asks hak_guard_explain; everything else about them is as of any block.
+#include "shared.h"
+
+#include <hakmem/guard.h>
+
+#include <csignal>
+#include <set>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace test;
+
+namespace
+{
+
+// Every block is drawn, while there are slots.
+void every(Options &options)
+{
+    options.debug |= HAK_DEBUG_GUARD;
+    options.guard_every = 1;
+}
+
+struct Guarded {
+    TestSpace space;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    hak_ctx *ctx;
+    explicit Guarded(const std::function<void(Options &)> &change = {},
+                     const std::function<void(SpaceOptions &)> &pages = {})
+        : space(pages)
+    {
+        options.labels = LABELS;
+        options.label_count = 3;
+        every(options);
+        if (change) change(options);
+        ctx = hak_ctx_new(space.space, &options);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Guarded()
+    {
+        hak_ctx_destroy(ctx);
+    }
+    operator hak_ctx *() const
+    {
+        return ctx;
+    }
+};
+
+bool drawn(const hak_ctx *ctx, const void *p)
+{
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    return hak_guard_explain(ctx, p, &r) && r.p == p && !r.freed;
+}
+
+// Alignment of a block of n bytes that ends at the end of a page.
+bool at_end(const void *p, size_t n, size_t align)
+{
+    uintptr_t end = (addr(p) + std::max<size_t>(n, 1) + align - 1) & ~(uintptr_t)(align - 1);
+    return end % PAGE == 0;
+}
+
+const hak_ctx *handler_ctx;
+int handler_pipe;
+
+void on_fault(int, siginfo_t *info, void *)
+{
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    bool known = hak_guard_explain(handler_ctx, info->si_addr, &r);
+    char text[1024];
+    size_t n = hak_guard_text(&r, text, sizeof text);
+    if (!known || write(handler_pipe, &r, sizeof r) != (ssize_t)sizeof r ||
+        write(handler_pipe, text, n) != (ssize_t)n)
+        _exit(3);
+    _exit(0);
+}
+
+struct Fault {
+    hak_guard_report report = HAK_GUARD_REPORT_INIT;
+    std::string text;
+    bool none = false; // `touch` came to its end
+};
+
+// What a child tells of the fault that `touch` makes.
+template <class Touch>
+Fault fault_of(const hak_ctx *ctx, Touch touch)
+{
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        handler_ctx = ctx;
+        handler_pipe = ends[1];
+        struct sigaction action = {};
+        action.sa_sigaction = on_fault;
+        action.sa_flags = SA_SIGINFO;
+        sigaction(SIGSEGV, &action, nullptr);
+        sigaction(SIGBUS, &action, nullptr);
+        touch();
+        _exit(2);
+    }
+    close(ends[1]);
+    Fault f;
+    std::string all;
+    char piece[4096];
+    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;)
+        all.append(piece, (size_t)n);
+    close(ends[0]);
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFEXITED(status));
+    f.none = WEXITSTATUS(status) == 2;
+    REQUIRE((f.none || WEXITSTATUS(status) == 0));
+    if (f.none) return f;
+    REQUIRE(all.size() > sizeof f.report);
+    std::memcpy(&f.report, all.data(), sizeof f.report);
+    f.text = all.substr(sizeof f.report);
+    return f;
+}
+
+volatile char sink;
+
+void touch(const void *p, ptrdiff_t offset)
+{
+    sink = static_cast<const volatile char *>(p)[offset];
+}
+
+size_t frames_of(void *user, hak_ctx *, hak_site site, uintptr_t *frames, size_t room)
+{
+    REQUIRE(room == HAK_GUARD_DEPTH);
+    size_t n = *static_cast<size_t *>(user);
+    for (size_t i = 0; i < std::min(n, room); i++)
+        frames[i] = 0x1000 + site + i;
+    return n;
+}
+
+} // namespace
+
+TEST_CASE("a drawn block ends before a page that is no one's, and has what was asked for")
+{
+    bool shared = GENERATE(false, true), max_align = GENERATE(false, true);
+    CAPTURE(shared, max_align);
+    Guarded c([&](Options &o) {
+        o.shared = shared;
+        o.max_align = max_align;
+    });
+    size_t live = 0;
+    std::vector<void *> blocks;
+    for (size_t n : {0, 1, 7, 8, 9, 16, 24, 40, 1000, 1024, 1025, 4095, 4096, 4097, 20000, 32767, 32768}) {
+        char *p = static_cast<char *>(hak_alloc(c, n));
+        CAPTURE(n, (void *)p);
+        REQUIRE(drawn(c, p));
+        size_t size = std::max<size_t>(n, 1), align = max_align || (n && n % 16 == 0) ? 16 : 8;
+        CHECK(addr(p) % align == 0);
+        CHECK(at_end(p, n, align));
+        CHECK(hak_usable_size(c, p) == size);
+        CHECK(hak_block_size(c, p) == size);
+        CHECK(hak_owns(c, p));
+        CHECK(hak_owns(c, p + size - 1));
+        CHECK_FALSE(hak_owns(c, p + size));
+        CHECK(hak_ctx_of(c.space.space, p) == c.ctx);
+        fill(p, size, 1);
+        char *end = (char *)((addr(p) + size + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+        CHECK(c.space.os.usable(p, size));
+        CHECK_FALSE(c.space.os.usable(end, 1));
+        live += size;
+        blocks.push_back(p);
+        CHECK(stats_of(c).live_bytes == live);
+        CHECK(stats_of(c).live_blocks == blocks.size());
+        require_sound(c);
+    }
+    for (void *p : blocks)
+        hak_free(c, p);
+    CHECK(stats_of(c).live_bytes == 0);
+    CHECK(c.errors.take() == "");
+    require_sound(c);
+}
+
+TEST_CASE("an access past a drawn block is a fault, and its place, label and call site are told")
+{
+    bool shared = GENERATE(false, true);
+    Guarded c([&](Options &o) { o.shared = shared; });
+    char *p = static_cast<char *>(hak_alloc_cs(c, 48, 2, 0xABC0));
+    REQUIRE(drawn(c, p));
+    CHECK(fault_of(c, [&] { touch(p, 47); }).none);
+    Fault f = fault_of(c, [&] { touch(p, 48); });
+    CHECK(f.report.error == HAK_E_BOUNDS);
+    CHECK(f.report.p == p);
+    CHECK(f.report.bytes == 48);
+    CHECK(f.report.offset == 48);
+    CHECK_FALSE(f.report.freed);
+    CHECK(f.report.label == 2);
+    CHECK(std::string(f.report.label_name) == "green");
+    CHECK(f.report.allocated.site == 0xABC0);
+    CHECK(f.text.find("access out of bounds") != std::string::npos);
+    CHECK(f.text.find("0 bytes behind the end of a block of 48 bytes") != std::string::npos);
+    CHECK(f.text.find("label green") != std::string::npos);
+    CHECK(f.text.find("site 0xabc0") != std::string::npos);
+    // Far behind, in the guard page still; and before the page that it begins in.
+    CHECK(fault_of(c, [&] { touch(p, 48 + 4000); }).report.p == p);
+    f = fault_of(c, [&] { touch(p, -(ptrdiff_t)PAGE); });
+    CHECK(f.report.p == p);
+    CHECK(f.report.offset == -(ptrdiff_t)PAGE);
+    CHECK(f.text.find("4096 bytes before a block") != std::string::npos);
+}
+
+TEST_CASE("a freed drawn block cannot be touched, and who freed it is told")
+{
+    bool shared = GENERATE(false, true);
+    Guarded c([&](Options &o) { o.shared = shared; });
+    size_t depth = 3;
+    hak_guard_frames(c, frames_of, &depth);
+    char *p = static_cast<char *>(hak_alloc_cs(c, 5000, 1, 0x10));
+    size_t before = committed_of(c);
+    hak_free_cs(c, p, 0x20);
+    CHECK(committed_of(c) == before - 2 * PAGE);
+    CHECK_FALSE(c.space.os.usable(p, 1));
+    CHECK(hak_usable_size(c, p) == 0);
+    CHECK_FALSE(hak_owns(c, p));
+    for (ptrdiff_t offset : {0, 2500, 4999}) {
+        Fault f = fault_of(c, [&] { touch(p, offset); });
+        CHECK(f.report.error == HAK_E_USE_AFTER_FREE);
+        CHECK(f.report.offset == offset);
+        CHECK(f.report.freed);
+        CHECK(f.report.allocated.site == 0x10);
+        CHECK(f.report.released.site == 0x20);
+        REQUIRE(f.report.released.depth == 3);
+        CHECK(f.report.allocated.frames[2] == 0x1012);
+        CHECK(f.report.released.frames[0] == 0x1020);
+        CHECK(f.text.find("use after free") != std::string::npos);
+        CHECK(f.text.find("freed") != std::string::npos);
+        CHECK(f.text.find("frames 0x1020 0x1021 0x1022\n") != std::string::npos);
+    }
+    // A frame more than there is room for.
+    depth = HAK_GUARD_DEPTH + 1;
+    p = static_cast<char *>(hak_alloc(c, 10));
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    REQUIRE(hak_guard_explain(c, p, &r));
+    CHECK(r.error == HAK_OK);
+    CHECK(r.allocated.depth == HAK_GUARD_DEPTH);
+    hak_guard_frames(c, nullptr, nullptr);
+    p = static_cast<char *>(hak_alloc(c, 10));
+    REQUIRE(hak_guard_explain(c, p, &r));
+    CHECK(r.allocated.depth == 0);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("what was written beside a drawn block, within its page, is found at its end")
+{
+    bool by_realloc = GENERATE(false, true);
+    Guarded c;
+    for (ptrdiff_t at : {-64, -1, 41, 47}) {
+        CAPTURE(at, by_realloc);
+        char *p = static_cast<char *>(hak_alloc(c, 41));
+        p[at] = 0;
+        if (by_realloc) p = static_cast<char *>(hak_realloc(c, p, 100));
+        else hak_free(c, p);
+        REQUIRE(c.errors.list.size() == 1);
+        CHECK((c.errors.list[0].what.find("before") != std::string::npos) == (at < 0));
+        CHECK(c.errors.take() == "HAK_E_BOUNDS");
+        if (by_realloc) hak_free(c, p);
+    }
+    char *p = static_cast<char *>(hak_alloc(c, 41));
+    p[0] = p[40] = 0;
+    hak_free(c, p);
+    CHECK(c.errors.take() == "");
+    require_sound(c);
+}
+
+TEST_CASE("misuse of a drawn block is reported at once")
+{
+    bool shared = GENERATE(false, true);
+    Guarded c([&](Options &o) { o.shared = shared; });
+    char *p = static_cast<char *>(hak_alloc(c, 100));
+    hak_free(c, p + 8);
+    CHECK(c.errors.take() == "HAK_E_POINTER");
+    hak_free(c, p);
+    CHECK(c.errors.take() == "");
+    hak_free(c, p);
+    CHECK(c.errors.take() == "HAK_E_DOUBLE_FREE");
+    CHECK(hak_realloc(c, p, 10) == nullptr);
+    CHECK(c.errors.take() == "HAK_E_DOUBLE_FREE");
+    hak_free(c, p + 4096);
+    CHECK(c.errors.take() == "HAK_E_FOREIGN");
+    require_sound(c);
+}
+
+TEST_CASE("a drawn block is reallocated, with its contents and label")
+{
+    bool shared = GENERATE(false, true), debug = GENERATE(false, true);
+    CAPTURE(shared, debug);
+    Guarded c([&](Options &o) {
+        o.shared = shared;
+        if (debug) o.debug |= HAK_DEBUG_POISON;
+    });
+    void *p = hak_alloc_cs(c, 100, 3, 0);
+    fill(p, 100, 5);
+    size_t size = 100;
+    for (size_t n : {101, 5000, 40000, 3000000, 32000, 31999, 50, 0, 1}) {
+        CAPTURE(n);
+        void *q = hak_realloc_sized(c, p, size, n);
+        REQUIRE(q != nullptr);
+        CHECK(filled(q, std::min({size, n, (size_t)100}), 5));
+        CHECK(hak_label_of(c, q) == 3);
+        CHECK(hak_usable_size(c, q) >= n);
+        if (n > size && n <= 32 * KiB) CHECK(drawn(c, q));
+        p = q;
+        size = n;
+        require_sound(c);
+        if (n >= 100) fill(q, 100, 5);
+    }
+    void *q = hak_realloc_cs(c, p, 1, 1, 0);
+    CHECK(hak_label_of(c, q) == 1);
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    REQUIRE(hak_guard_explain(c, q, &r));
+    CHECK(std::string(r.label_name) == "red");
+    hak_free_sized(c, q, 1);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("drawn blocks: alignment, zeros, sized frees, and what checks know")
+{
+    bool shared = GENERATE(false, true), debug = GENERATE(false, true);
+    CAPTURE(shared, debug);
+    Guarded c([&](Options &o) {
+        o.shared = shared;
+        if (debug) o.debug |= HAK_DEBUG_CHECK;
+    });
+    for (size_t align = 1; align <= 4096; align *= 2) {
+        for (size_t n : {1, 100, 4096, 5000}) {
+            char *p = static_cast<char *>(hak_aligned_calloc(c, align, 1, n));
+            CAPTURE(align, n, (void *)p);
+            REQUIRE(p != nullptr);
+            CHECK(addr(p) % align == 0);
+            CHECK(all_bytes(p, n, 0));
+            CHECK(hak_usable_size(c, p) >= n);
+            // Up to 16 the size is rounded up, for the classes.
+            if (align > 16) CHECK((drawn(c, p) && at_end(p, n, align)));
+            p = static_cast<char *>(hak_aligned_realloc(c, p, align, n + 1));
+            CHECK(addr(p) % align == 0);
+            hak_free_sized(c, p, n + 1);
+        }
+    }
+    CHECK(c.errors.take() == "");
+    // Past what a slot takes.
+    for (size_t align : {(size_t)8192, (size_t)64 * KiB})
+        CHECK_FALSE(drawn(c, hak_aligned_alloc(c, align, 100)));
+    CHECK_FALSE(drawn(c, hak_alloc(c, 32769)));
+    char *p = static_cast<char *>(hak_calloc(c, 100, 10));
+    CHECK((drawn(c, p) && all_bytes(p, 1000, 0)));
+    hak_free_sized(c, p, 999);
+    CHECK(c.errors.take() == (debug ? "HAK_E_SIZE" : ""));
+    require_sound(c);
+}
+
+TEST_CASE("one block in guard_every is drawn, of each size class alike, and of no others")
+{
+    size_t every = GENERATE(1, 2, 10, 100);
+    bool shared = GENERATE(false, true), cycle = GENERATE(false, true);
+    CAPTURE(every, shared, cycle);
+    Guarded c([&](Options &o) {
+        o.guard_every = every;
+        o.shared = shared;
+    });
+    const size_t rounds = 400 * every;
+    for (size_t size : {16, 200, 2000}) {
+        size_t found = 0;
+        std::vector<void *> live;
+        for (size_t i = 0; i < rounds; i++) {
+            void *p = hak_alloc(c, size);
+            bool is = drawn(c, p);
+            found += is;
+            if (is || cycle) hak_free(c, p);
+            else live.push_back(p);
+        }
+        CAPTURE(size, found);
+        CHECK(found >= 400 * 8 / 10);
+        CHECK(found <= 400 * 12 / 10);
+        for (void *p : live)
+            hak_free(c, p);
+    }
+    require_sound(c);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("without HAK_DEBUG_GUARD nothing is drawn and the space has no pool")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.guard_every = 1;
+    TestCtx ctx(s.space, &options);
+    for (int i = 0; i < 1000; i++) {
+        void *p = hak_alloc(ctx, 40);
+        CHECK_FALSE(drawn(ctx, p));
+        if (i % 2) hak_free(ctx, p);
+    }
+    CHECK(s.os.counts.protect == 0);
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    CHECK_FALSE(hak_guard_explain(ctx, &r, &r));
+    CHECK_FALSE(hak_guard_explain(ctx, nullptr, &r));
+}
+
+TEST_CASE("guard_slots: so many blocks at once; a freed one is taken again as late as possible")
+{
+    size_t slots = GENERATE(1, 3, 64);
+    Guarded c({}, [&](SpaceOptions &o) { o.guard_slots = slots == 64 ? 0 : slots; });
+    std::vector<void *> p;
+    for (size_t i = 0; i < slots; i++) {
+        p.push_back(hak_alloc(c, 100));
+        REQUIRE(drawn(c, p.back()));
+    }
+    void *past = hak_alloc(c, 100);
+    CHECK_FALSE(drawn(c, past));
+    for (void *block : p)
+        hak_free(c, block);
+    // In the order of their frees.
+    for (void *block : p)
+        CHECK(hak_alloc(c, 100) == block);
+    CHECK_FALSE(drawn(c, hak_alloc(c, 100)));
+    require_sound(c);
+}
+
+TEST_CASE("a table without protect and a space of a buffer alone have no guard pages")
+{
+    Options options = ctx_options();
+    every(options);
+    FakeOs os;
+    hak_os table = *os.table();
+    SpaceOptions pages = space_options(os);
+    SECTION("without protect")
+    {
+        table.protect = nullptr;
+        pages.os = &table;
+        pages.guard_slots = 10;
+        REQUIRE(hak_space_options_error(&pages) != nullptr);
+        CHECK(std::string(hak_space_options_error(&pages)).find("protect") != std::string::npos);
+        CHECK(hak_space_new(&pages) == nullptr);
+        pages.guard_slots = 0;
+    }
+    SECTION("of an older header")
+    {
+        table.size = offsetof(hak_os, protect);
+        pages.os = &table;
+    }
+    std::vector<char> buffer(4 * MiB);
+    SECTION("a buffer alone")
+    {
+        pages.buffer = buffer.data();
+        pages.buffer_size = buffer.size();
+        pages.buffer_only = true;
+    }
+    REQUIRE(hak_space_options_error(&pages) == nullptr);
+    hak_space *space = hak_space_new(&pages);
+    REQUIRE(space != nullptr);
+    CHECK(hak_ctx_new(space, &options) == nullptr);
+    options.debug = 0;
+    CHECK(hak_ctx_new(space, &options) != nullptr);
+    hak_space_delete(space);
+    CHECK(os.close() == "");
+}
+
+TEST_CASE("guard_every and guard_slots have ranges")
+{
+    Options options = ctx_options();
+    for (size_t n : {(size_t)1 << 30, (size_t)1}) {
+        options.guard_every = n;
+        CHECK(hak_options_error(&options) == nullptr);
+    }
+    for (size_t n : {((size_t)1 << 30) + 1, (size_t)HAK_NONE}) {
+        options.guard_every = n;
+        REQUIRE(hak_options_error(&options) != nullptr);
+        CHECK(std::string(hak_options_error(&options)).find("guard_every") != std::string::npos);
+    }
+    SpaceOptions pages(HAK_SPACE_OPTIONS_INIT);
+    pages.guard_slots = 65536;
+    CHECK(hak_space_options_error(&pages) == nullptr);
+    pages.guard_slots = HAK_NONE;
+    REQUIRE(hak_space_options_error(&pages) != nullptr);
+    CHECK(std::string(hak_space_options_error(&pages)).find("guard_slots") != std::string::npos);
+}
+
+TEST_CASE("any request of pages for drawn blocks may fail: the block is another one, and nothing is lost")
+{
+    bool shared = GENERATE(false, true);
+    for (uint64_t nth = 1; nth < 40; nth++) {
+        TestSpace s;
+        Options options = ctx_options();
+        every(options);
+        options.shared = shared;
+        s.os.fail_nth(nth);
+        hak_ctx *ctx = hak_ctx_new(s.space, &options);
+        if (!ctx) continue;
+        for (int i = 0; i < 20; i++) {
+            void *p = hak_alloc(ctx, 100 + (size_t)i);
+            if (p) fill(p, 100, 1);
+            if (p && i % 3 == 0) hak_free(ctx, p);
+        }
+        require_sound(ctx);
+        hak_ctx_destroy(ctx);
+    }
+}
+
+TEST_CASE("drawn blocks count for the hard limit, which is never passed")
+{
+    bool shared = GENERATE(false, true);
+    Guarded c([&](Options &o) { o.shared = shared; });
+    REQUIRE(hak_alloc(c, 1) != nullptr);
+    const size_t hard = committed_of(c) + 10 * PAGE;
+    REQUIRE(hak_limit(c, 0, hard, nullptr, nullptr) == 0);
+    size_t n = 0;
+    for (; n < 100000; n++) {
+        void *p = hak_alloc(c, 100);
+        if (!p) break;
+        REQUIRE(committed_of(c) <= hard);
+    }
+    CHECK(n >= 10);
+    CHECK(n < 100000);
+    require_sound(c);
+}
+
+TEST_CASE("a quota gets back what drawn blocks took, when their context is destroyed")
+{
+    hak_quota *quota = hak_quota_new(nullptr, 0);
+    {
+        Guarded c([&](Options &o) { o.quota = quota; });
+        for (int i = 0; i < 10; i++)
+            REQUIRE(drawn(c, hak_alloc(c, 100)));
+        CHECK(hak_quota_used(quota) == committed_of(c));
+        CHECK(hak_quota_used(quota) >= 10 * PAGE);
+    }
+    CHECK(hak_quota_used(quota) == 0);
+    hak_quota_delete(quota);
+}
+
+TEST_CASE("blocks of a context that was destroyed cannot be touched, and are told by another one of the space")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    every(options);
+    options.labels = LABELS;
+    options.label_count = 3;
+    bool shared = GENERATE(false, true);
+    options.shared = shared;
+    TestCtx other(s.space);
+    hak_ctx *ctx = hak_ctx_new(s.space, &options);
+    char *p = static_cast<char *>(hak_alloc_cs(ctx, 100, 3, 0));
+    REQUIRE(drawn(ctx, p));
+    hak_ctx_destroy(ctx);
+    CHECK(hak_ctx_of(s.space, p) == nullptr);
+    Fault f = fault_of(other, [&] { touch(p, 5); });
+    CHECK(f.report.error == HAK_E_USE_AFTER_FREE);
+    CHECK(std::string(f.report.label_name) == "blue");
+    CHECK(f.text.find("freed with its context") != std::string::npos);
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    CHECK(hak_space_guard_explain(s.space, p, &r));
+    // The place is somebody else's; the old context's address may be, too.
+    ctx = hak_ctx_new(s.space, &options);
+    hak_free(ctx, p);
+    void *all[64];
+    for (void *&q : all)
+        q = hak_alloc(ctx, 100);
+    require_sound(ctx);
+    CHECK(drawn(ctx, all[63]));
+    hak_ctx_retire(ctx);
+    for (void *q : all)
+        hak_free(ctx, q);
+}
+
+TEST_CASE("a space of its own, profiles, trims and the end of a thread go with drawn blocks")
+{
+    Options options = ctx_options();
+    every(options);
+    options.guard_every = 3;
+    options.shared = GENERATE(false, true);
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
+    exact.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    std::vector<void *> p;
+    size_t seen = 0;
+    for (int i = 0; i < 150; i++) {
+        p.push_back(hak_alloc(ctx, 50));
+        seen += drawn(ctx, p.back());
+    }
+    CHECK(seen > 20);
+    double live = 0;
+    hak_profile_visit(
+        ctx,
+        [](void *user, const hak_profile_stack *stack) {
+            *static_cast<double *>(user) += stack->live_bytes;
+            return true;
+        },
+        &live);
+    CHECK(live == (double)stats_of(ctx).live_bytes);
+    REQUIRE(hak_profile_stop(ctx) == 0);
+    for (int i = 0; i < 150; i++) {
+        void *q = hak_alloc(ctx, 50);
+        seen += drawn(ctx, q);
+        hak_free(ctx, q);
+    }
+    CHECK(seen > 60);
+    hak_ctx_trim(ctx);
+    hak_ctx_thread_done(ctx);
+    require_sound(ctx);
+    for (void *q : p)
+        hak_free(ctx, q);
+    CHECK(stats_of(ctx).live_bytes == 0);
+    hak_ctx_destroy(ctx);
+}
+
+TEST_CASE("drawn blocks freed by other threads are gone at once")
+{
+    Guarded c([](Options &o) { o.shared = true; });
+    for (int round = 0; round < 20; round++) {
+        char *p = static_cast<char *>(hak_alloc_cs(c, 100, 1, 0x77));
+        REQUIRE(drawn(c, p));
+        std::thread([&] { hak_free_cs(c, p, 0x88); }).join();
+        CHECK_FALSE(c.space.os.usable(p, 1));
+        hak_guard_report r = HAK_GUARD_REPORT_INIT;
+        REQUIRE(hak_guard_explain(c, p, &r));
+        CHECK(r.freed);
+        CHECK(r.released.site == 0x88);
+    }
+    require_sound(c);
+}
+
+TEST_CASE("threads draw from one pool")
+{
+    Guarded c([](Options &o) {
+        o.shared = true;
+        o.guard_every = 2;
+    });
+    std::atomic<size_t> seen{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; t++)
+        threads.emplace_back([&, t] {
+            Random random(t);
+            std::vector<Block> live;
+            for (unsigned i = 0; i < 2000 * EFFORT; i++) {
+                if (live.size() > 20 || (live.size() && random.below(2))) {
+                    size_t at = random.below(live.size());
+                    if (!filled(live[at].p, live[at].n, live[at].id)) abort();
+                    hak_free(c, live[at].p);
+                    live[at] = live.back();
+                    live.pop_back();
+                } else {
+                    size_t n = 1 + random.below(2000);
+                    void *p = hak_alloc_cs(c, n, (hak_label)(i % 4), 0);
+                    fill(p, n, i);
+                    seen += drawn(c, p);
+                    live.push_back({p, n, i});
+                }
+            }
+            for (Block &b : live)
+                hak_free(c, b.p);
+            hak_ctx_thread_done(c);
+        });
+    for (std::thread &t : threads)
+        t.join();
+    CHECK(seen > 100);
+    require_sound(c);
+    CHECK(stats_of(c).live_bytes == 0);
+    CHECK(c.errors.take() == "");
+}
+
+TEST_CASE("the text of a report fits the room that there is")
+{
+    Guarded c;
+    char *p = static_cast<char *>(hak_alloc_cs(c, 10, 1, 5));
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    REQUIRE(hak_guard_explain(c, p + 3, &r));
+    char whole[1024];
+    size_t n = hak_guard_text(&r, whole, sizeof whole);
+    CHECK(std::string(whole).find("access at 0x") != std::string::npos);
+    CHECK(std::string(whole).find(", 3 bytes into a block of 10 bytes") != std::string::npos);
+    REQUIRE(n == std::strlen(whole));
+    for (size_t room = 1; room <= n; room++) {
+        char part[1024];
+        std::memset(part, 'x', sizeof part);
+        REQUIRE(hak_guard_text(&r, part, room) == room - 1);
+        REQUIRE(part[room] == 'x');
+        REQUIRE(std::string(part) == std::string(whole, room - 1));
+    }
+    r.size = 7;
+    CHECK_FALSE(hak_guard_explain(c, p, &r));
+}
