@@ -48,6 +48,14 @@ static int misuse(const char *kind)
     } else if (strncmp(kind, "many", 4) == 0) {
         for (int i = 0; i < 1000; i++)
             free((char *)block + 16);
+    } else if (strcmp(kind, "behind") == 0) {
+        ((volatile char *)block)[112] = 1;
+    } else if (strcmp(kind, "beside") == 0) {
+        ((volatile char *)block)[100] = 1;
+        free(block);
+    } else if (strcmp(kind, "after") == 0) {
+        free(block);
+        ((volatile char *)block)[50] = 1;
     } else if (strncmp(kind, "none", 4) != 0) {
         return 2;
     }

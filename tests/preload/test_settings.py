@@ -59,6 +59,9 @@ class Settings(Case):
             ("name=" + "x" * 64, "1 to 63 bytes expected"),
             ("check=", "report or abort expected"),
             ("check=yes", "report or abort expected"),
+            ("guard=", "a number expected"),
+            ("guard=0", "a number expected"),
+            ("guard=1073741825", "a number expected"),
             ("color=blue", "there are limit=SIZE"),
             ("=", "there are limit=SIZE"),
             ("report=" + "x" * 5000, "too long"),
@@ -200,6 +203,34 @@ class Settings(Case):
         program = "import json, threading; print(len(json.dumps(list(range(50000)))))"
         done = self.python("check=abort", program)
         self.assertEqual((done.stdout, done.stderr), ("338890\n", ""))
+
+    def test_guard_tells_what_touches_drawn_blocks(self):
+        for kind, what in (
+            ("behind", "access out of bounds at 0x[0-9a-f]+, 12 bytes behind the end of"),
+            ("after", "use after free at 0x[0-9a-f]+, 50 bytes into"),
+        ):
+            with self.subTest(kind=kind):
+                self.assertEqual(self.misuse("", kind).returncode, 0)
+                ended = self.misuse("guard=1", kind)
+                self.assertEqual((ended.stdout, ended.returncode), ("", -signal.SIGSEGV))
+                freed = r"  freed by thread \d+: frames( 0x[0-9a-f]+)+\n" if kind == "after" else ""
+                self.assertRegex(
+                    ended.stderr,
+                    f"^hakmem: {what} a block of 100 bytes at 0x[0-9a-f]+\n"
+                    rf"  allocated by thread \d+: frames( 0x[0-9a-f]+)+\n{freed}$",
+                )
+        told = self.misuse("guard=1", "beside")
+        self.assertRegex(told.stderr, r"^hakmem: process \d+: HAK_E_BOUNDS: 0x[0-9a-f]+: [^\n]+behind[^\n]+\n$")
+        self.assertEqual((told.stdout, told.returncode), ("went on\n", 0))
+
+    def test_guard_leaves_sound_programs_and_other_faults_alone(self):
+        program = "import json, threading; print(len(json.dumps(list(range(50000)))))"
+        for every in (1, 7, 1000):
+            done = self.python(f"guard={every},report=stderr", program)
+            self.assertEqual(done.stdout, "338890\n")
+            self.assertEqual(len(reports(done.stderr)), 1)
+        done = self.python("guard=1", "import ctypes; ctypes.string_at(16)")
+        self.assertEqual((done.stderr, done.returncode), ("", -signal.SIGSEGV))
 
     def test_a_report_beside_check(self):
         done = self.misuse("check=report,report=here.txt", "double")

@@ -3,6 +3,7 @@
 #include "common/os.h"
 #include "common/process.h"
 #include "profile.h"
+#include "guard.h"
 #include "report.h"
 #include "settings.h"
 
@@ -57,9 +58,9 @@ static void misused(void *user, hak_error error, const void *p, const char *what
 
 static void set_checks(hak_options *options, hks_check check)
 {
+    if (check != HKS_CHECK_OFF || options->debug) options->on_error = misused;
     if (check == HKS_CHECK_OFF) return;
-    options->on_error = misused;
-    options->debug = HAK_DEBUG_CHECK | (check == HKS_CHECK_ABORT ? HAK_DEBUG_ABORT : 0u);
+    options->debug |= HAK_DEBUG_CHECK | (check == HKS_CHECK_ABORT ? HAK_DEBUG_ABORT : 0u);
 }
 
 static hak_ctx *make(void)
@@ -76,6 +77,8 @@ static hak_ctx *make(void)
     options.workload =
         HAK_WORKLOAD_MALLOC; /* a queue frees in the order of addresses, too, and is no sweep */
     options.name = hks_heap_name;
+    hak_tuning tuning;
+    hks_guard_options(&options, &tuning);
     set_checks(&options, hks_settings_get()->check);
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;
@@ -85,6 +88,7 @@ static hak_ctx *make(void)
     }
     /* The first handlers of the process: prepare runs after all others, which may allocate. */
     hkc_process_begin(made, thread_end, in_child);
+    hks_guard_begin(made);
     hks_profile_begin(made);
     return made;
 }

@@ -29,7 +29,7 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
 /* Runs inside of malloc. Of the shim's own frames none is wanted. */
-static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room)
+size_t hks_profile_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room)
 {
     static hkc_walk walk;
     hkc_cfi_registers here;
@@ -43,7 +43,7 @@ static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *fr
 #else
 
 /* One stack for all: there is no way up from here. */
-static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room)
+size_t hks_profile_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room)
 {
     (void)user;
     (void)ctx;
@@ -62,7 +62,7 @@ void hks_profile_begin(hak_ctx *ctx)
     options.mode = settings->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED;
     options.mean = settings->mean;
     options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : 0;
-    options.frames = take_frames;
+    options.frames = hks_profile_frames;
     options.seed = (uint64_t)getpid();
     if (hak_profile_start(ctx, &options) == 0) profiled = true;
 }

@@ -2,10 +2,12 @@
 #ifndef HKS_PRELOAD_PROFILE_H
 #define HKS_PRELOAD_PROFILE_H
 
-#include <hakmem/hakmem.h>
+#include <hakmem/profile.h>
 
 #include <stdbool.h>
 
+/* A hak_frames_fn: the stack of the caller of malloc or free. */
+size_t hks_profile_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 /* If the settings ask for one. */
 void hks_profile_begin(hak_ctx *ctx);
 /* From now on a signal asks for a profile, and a socket gives one, if the settings say so. A thread is made.

@@ -109,6 +109,13 @@ void hks_report_line(const char *what)
     write_all(kept_descriptor(), &line);
 }
 
+void hks_report_text(const char *bytes, size_t n)
+{
+    text t = {.used = 0};
+    put(&t, bytes, n);
+    write_all(kept_descriptor(), &t);
+}
+
 void hks_report_misuse(const char *error, const void *p, const char *what)
 {
     static atomic_uint lines;

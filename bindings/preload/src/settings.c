@@ -10,17 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60 };
+enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60, GUARD_MOST = 1 << 30 };
 
-/* Digits; 1 to TRIM_MOST. */
-static bool seconds(const char *text, unsigned *out)
+/* Digits; 1 to most. 0 = it is something else. */
+static size_t number(const char *text, size_t most)
 {
-    unsigned value = 0;
-    for (; *text >= '0' && *text <= '9' && value <= TRIM_MOST; text++)
-        value = value * 10 + (unsigned)(*text - '0');
-    if (*text != '\0' || value == 0 || value > TRIM_MOST) return false;
-    *out = value;
-    return true;
+    size_t value = 0;
+    for (; *text >= '0' && *text <= '9' && value <= most; text++)
+        value = value * 10 + (size_t)(*text - '0');
+    return *text == '\0' && value <= most ? value : 0;
 }
 
 /* The file by a name that still holds when the program has changed its directory. */
@@ -65,7 +63,12 @@ static const char *rate(hks_settings *s, const char *value)
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
     if (strcmp(key, "limit") == 0) return hkc_size_parse(value, &s->limit);
-    if (strcmp(key, "trim") == 0) return seconds(value, &s->trim) ? NULL : "seconds expected, 1 to 86400";
+    if (strcmp(key, "trim") == 0) {
+        const size_t seconds = number(value, TRIM_MOST);
+        if (seconds == 0) return "seconds expected, 1 to 86400";
+        s->trim = (unsigned)seconds;
+        return NULL;
+    }
     if (strcmp(key, "report") == 0)
         return report_to(s, value) ? NULL : "stderr or the name of a file expected";
     if (strcmp(key, "profile") == 0)
@@ -78,9 +81,9 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         return NULL;
     }
     if (strcmp(key, "signal") == 0) {
-        const int number = hkc_live_signal(value);
-        if (number == 0) return "USR1, USR2, HUP or the number of a real-time signal expected";
-        s->signal = number;
+        const int found = hkc_live_signal(value);
+        if (found == 0) return "USR1, USR2, HUP or the number of a real-time signal expected";
+        s->signal = found;
         return NULL;
     }
     if (strcmp(key, "name") == 0) {
@@ -94,8 +97,15 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         s->check = abort ? HKS_CHECK_ABORT : HKS_CHECK_REPORT;
         return NULL;
     }
+    if (strcmp(key, "guard") == 0) {
+        const size_t every = number(value, GUARD_MOST);
+        if (every == 0) return "a number expected, 1 to 1073741824: one block in so many";
+        s->guard = every;
+        return NULL;
+    }
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
-           "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort";
+           "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort, "
+           "guard=NUMBER";
 }
 
 static void complain(const char *item, const char *why)

@@ -20,6 +20,7 @@ typedef struct hks_settings {
     bool exact;             /* every block */
     char name[64];          /* in the report */
     hks_check check;        /* of every free */
+    size_t guard;           /* one block in so many is before a guard page; 0 = none */
 } hks_settings;
 
 /* Read by the first call, which the first allocation of the process makes. What is wrong is left out and told

@@ -1,4 +1,5 @@
 /* What happens at the start and at the end of the program. */
+#include "guard.h"
 #include "heap.h"
 #include "profile.h"
 #include "report.h"
@@ -41,9 +42,10 @@ __attribute__((constructor(101))) static void begin(void)
             sizeof hks_heap_name - 1);
     if (!ctx) return;
     if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || settings->check || *settings->profile != '\0' || *settings->live != '\0')
+    if (settings->report || settings->check || settings->guard != 0 || *settings->profile != '\0' || *settings->live != '\0')
         hks_report_open(settings->file);
     if (settings->trim != 0) start_trimmer();
+    hks_guard_listen();
     hks_profile_listen();
 }
 

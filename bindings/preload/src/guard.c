@@ -1,0 +1,49 @@
+#include "guard.h"
+
+#include "heap.h"
+#include "profile.h"
+#include "report.h"
+#include "settings.h"
+
+#include <hakmem/guard.h>
+
+#include <signal.h>
+#include <string.h>
+
+void hks_guard_options(hak_options *options, hak_tuning *tuning)
+{
+    size_t every = hks_settings_get()->guard;
+    if (every == 0) return;
+    *tuning = (hak_tuning)HAK_TUNING_INIT;
+    tuning->guard_every = every;
+    options->debug |= HAK_DEBUG_GUARD;
+    options->tuning = tuning;
+}
+
+void hks_guard_begin(hak_ctx *ctx)
+{
+    if (hks_settings_get()->guard != 0) hak_guard_frames(ctx, hks_profile_frames, NULL);
+}
+
+/* The fault comes again when this returns, and ends the process as it would have without. */
+static void fault(int number, siginfo_t *info, void *unused)
+{
+    hak_guard_report report = HAK_GUARD_REPORT_INIT;
+    char text[2048];
+    (void)unused;
+    signal(number, SIG_DFL);
+    if (hak_guard_explain(hks_heap_shared(), info->si_addr, &report) && report.error != HAK_OK)
+        hks_report_text(text, hak_guard_text(&report, text, sizeof text));
+}
+
+void hks_guard_listen(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS};
+    for (size_t i = 0; hks_settings_get()->guard != 0 && i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before, action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+        action.sa_sigaction = fault;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(signals[i], &action, NULL);
+    }
+}
