@@ -3,8 +3,12 @@
 report; and what hakmem costs, by the instructions that callgrind counts.
 
 test_program.py outputs PROGRAM FILE [REFERENCE...]   REFERENCE: a command that prints the same for FILE
+test_program.py suite PROGRAM LEAST FILE...           the machine's own tests: the same with each, and at least so
+                                                      many succeed
 test_program.py costs PROGRAM FILE OWN LABELS         most percent of hakmem beside its own allocator, and of labels
                                                       beside hakmem without
+
+NAME_own, beside PROGRAM if that is NAME_hak, is a program for the machine as it is, for `-a own`.
 """
 
 import re
@@ -26,8 +30,13 @@ def check(ok, what):
         sys.exit(f"failed: {what}")
 
 
+def start(program, kind, file):
+    own = Path(program.removesuffix("_hak") + "_own")
+    return [own if kind == "own" and own.exists() else program, "-l", "-a", kind, file]
+
+
 def outputs(program, file, *reference):
-    results = {kind: run(program, "-l", "-a", kind, file) for kind in KINDS}
+    results = {kind: run(*start(program, kind, file)) for kind in KINDS}
     own = results["own"]
     check(own.returncode == 0 and len(own.stdout) > 20, f"the program runs: {own.stderr.decode()}")
     for kind, result in results.items():
@@ -48,11 +57,21 @@ def outputs(program, file, *reference):
     check(run(program, "/nowhere").returncode == 2, "a file that is not there")
 
 
+def suite(program, least, *files):
+    good = 0
+    for file in files:
+        own, ours = (run(*start(program, kind, file)) for kind in ("own", "labels"))
+        check((own.returncode, own.stdout) == (ours.returncode, ours.stdout), f"{file}: {own} {ours}")
+        good += own.returncode == 0
+    print(f"{good} of {len(files)} tests succeed, with each")
+    check(good >= int(least), f"{least} tests succeed")
+
+
 def instructions(program, file, kind):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
-        command = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", program, "-a", kind, file]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
+        command = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *start(program, kind, file)]
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
         return int(re.search(r"^totals: (\d+)", out.read_text(), re.M)[1])
 
 
@@ -68,4 +87,4 @@ def costs(program, file, most_own, most_labels):
 
 
 if __name__ == "__main__":
-    {"outputs": outputs, "costs": costs}[sys.argv[1]](*sys.argv[2:])
+    {"outputs": outputs, "suite": suite, "costs": costs}[sys.argv[1]](*sys.argv[2:])

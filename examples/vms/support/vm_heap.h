@@ -1,0 +1,26 @@
+/* The heap of a machine that takes all its memory through one function: labels by call site, and a limit whose
+ * last part is for the error itself. A machine that is told "no" makes an object of the error, which needs
+ * memory as well. */
+#ifndef VMS_VM_HEAP_H
+#define VMS_VM_HEAP_H
+
+#include <hakmem/hakmem.h>
+
+typedef struct vm_heap {
+    hak_ctx *ctx;
+    struct sites *places; /* NULL = no labels */
+    size_t limit, reserve;
+    void (*near)(void *user);
+    void *user;
+} vm_heap;
+
+/* Everything at once; NULL is fine. */
+void vm_heap_drop(vm_heap *heap);
+/* 0 = none. near: called at the start of an allocation that crosses three quarters of the limit; a collector may
+ * be asked to run. May be NULL. */
+void vm_heap_limit(vm_heap *heap, size_t limit, void (*near)(void *user), void *user);
+/* An allocation was refused: what was reserved is there for the error now, and until the heap has fallen below
+ * three quarters of the limit and crosses them again. NULL. */
+void *vm_heap_refused(vm_heap *heap);
+
+#endif
