@@ -5,10 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import unittest
 
 from hakmem import _launch
-from support import FREE_THREADED, ProgramCase, needs_objects, preloaded
+from support import FREE_THREADED, ProgramCase, needs_objects, plain_environment, preloaded
 
 # Each function keeps what its name says, from a stack of its own.
 PLANTED = """
@@ -341,6 +342,147 @@ time.sleep(0.2)
 """
         self.profile(text, "--all", rate="4K")
         self.assertGreaterEqual(self.sums(self.loaded("live.json"))[("<module>", "held")], 9 << 20)
+
+
+class Api(ProfileCase):
+    def run_api(self, text, **options):
+        return self.run_code("import hakmem, json\nfrom hakmem import profile\n" + textwrap.dedent(text), **options)
+
+    LATE = plain_environment()
+
+    def test_start_stop_reset(self):
+        for env in (self.LATE, None):  # installed late, and from the beginning
+            found = self.run_api(
+                """
+                hakmem.install("all")
+                seen = [profile.running()]
+                def made(): return [bytearray(1000) for _ in range(1000)]
+                before = made()
+                profile.start("exact")
+                x = made()
+                seen.append(profile.running())
+                def live():
+                    return round(sum(s.live for s in profile.snapshot().stacks() if any("made" in f.function for f in s.frames)))
+                seen.append(1000000 <= live() < 1300000)
+                profile.stop()
+                y = made()
+                seen += [profile.running(), live() < 1300000]
+                del x
+                seen.append(live() < 10000)
+                profile.start("exact")
+                x = made()
+                seen.append(live() > 1000000)
+                profile.reset()
+                seen += [live() == 0, profile.running()]
+                x = made()
+                seen.append(live() > 1000000)
+                profile.stop()
+                with profile.over():
+                    x = made()
+                seen += [live() > 1000000, profile.running()]
+                print(json.dumps(seen))
+                """,
+                env=env,
+            )
+            self.assertEqual(found, [False, True, True, False, True, True, True, True, True, True, True, False])
+
+    def test_options(self):
+        found = self.run_api("""
+            def f(n): return f(n - 1) if n else bytearray(3 << 20)
+            seen = []
+            profile.start(mean="1 MiB", depth=7, table="1M", seed=5)
+            x = f(20)
+            r = profile.snapshot().report["contexts"][0]["profile"]
+            deep = profile.snapshot().stacks("peak")[0]
+            seen += [r["mean_bytes"], r["mode"], sum(f.function == "f" for f in deep.frames), deep.frames[-1].function]
+            print(json.dumps(seen))
+        """)
+        self.assertEqual(found, [1 << 20, "sampled", 7, "(more)"])
+
+    def test_refused(self):
+        found = self.run_api("""
+            def why(f, *args, **more):
+                try: f(*args, **more)
+                except (RuntimeError, ValueError) as error: return str(error)
+            seen = [why(profile.stop), why(profile.mark), why(profile.reset), why(profile.snapshot)]
+            seen += [why(profile.start, "some"), why(profile.start, depth=101), why(profile.start, mean="x"), why(profile.start, mean=5), why(profile.start, mean=-5)]
+            seen += [why(hakmem.take_snapshot().stacks), why(hakmem.take_snapshot().verdicts)]
+            profile.start()
+            seen += [why(profile.start), why(profile.snapshot().stacks, "size")]
+            print(json.dumps(seen))
+        """)
+        none = "there is no profile"
+        self.assertEqual(found[:4], [none] * 4)
+        for text, words in zip(found[4:], ["exact", "depth", "'x'", "mean", "-5", none, none, "runs already", "peak"]):
+            self.assertIn(words, text)
+        done = self.run_code("import hakmem\ntry: hakmem.profile.start()\nexcept RuntimeError as e: print('\"%s\"' % e)", env=self.LATE)
+        self.assertEqual(done, "hakmem is not in")
+
+    def test_windows_and_verdicts(self):
+        text = """
+            kept, cache = [], {}
+            def leaks(): kept.append(bytearray(3000))
+            def caches(i): cache[i % 10] = bytearray(3000)
+            def request(i):
+                LEAK
+                caches(i)
+                return [bytearray(500) for _ in range(50)]
+            profile.start("exact")
+            numbers = []
+            for w in range(12):
+                for i in range(30): request(i)
+                numbers.append(profile.mark(f"window {w}"))
+            found = profile.snapshot()
+            leaks = [[v.kind, v.stack.line.function.rpartition(".")[2], v.bytes_a_window > 80000] for v in found.verdicts() if v.kind == "leak"]
+            marks = [m["name"] for m in found.report["contexts"][0]["marks"]]
+            print(json.dumps([numbers, leaks, marks]))
+        """
+        numbers, leaks, marks = self.run_api(text.replace("LEAK", "leaks()"))
+        self.assertEqual(numbers, list(range(1, 13)))
+        self.assertEqual(marks, [f"window {w}" for w in range(12)])
+        if not FREE_THREADED:
+            self.assertIn(["leak", "leaks", True], leaks)
+            self.assertEqual({leak[1] for leak in leaks}, {"leaks"})  # also the list that keeps them
+        self.assertEqual(self.run_api(text.replace("LEAK", "pass"))[1], [])
+
+    @unittest.skipIf(FREE_THREADED, "no lines in a free-threaded build")
+    def test_snapshots_by_line(self):
+        found = self.run_api("""
+            def made(): return [bytearray(1000) for _ in range(3000)]
+            profile.start("exact")
+            before = hakmem.take_snapshot()
+            x = made()
+            now = hakmem.take_snapshot()
+            d = now.compare_to(before, "lineno")[0]
+            now.dump("s.json")
+            again = hakmem.Snapshot.load("s.json")
+            print(json.dumps([d.key, d.size_diff, [str(f) for f in again.stacks()[0].frames][-1], again.statistics("function")[0].key]))
+        """)
+        self.assertRegex(found[0], r"program.py:4$")
+        self.assertGreater(found[1], 3_000_000)
+        self.assertRegex(found[2], r"^<module> \(.*program.py:7\)$")
+
+    def test_while_others_allocate(self):
+        found = self.run_api("""
+            import threading
+            on = True
+            def work():
+                while on: [bytes(i) for i in range(500)]
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for t in threads: t.start()
+            for i in range(30):
+                profile.start("exact" if i % 3 == 0 else "sampled", mean=4096)
+                x = [str(i) for i in range(2000)]
+                profile.mark("m")
+                profile.snapshot().stacks()
+                profile.reset() if i % 2 else None
+                profile.stop()
+            on = False
+            for t in threads: t.join()
+            s = hakmem.take_snapshot().parts
+            print(json.dumps(sum(l["live_bytes"] for l in s["labels"].values()) - s["stats"]["live_bytes"]))
+        """)
+        self.assertEqual(found, 0)
 
 
 HAKMEM = os.environ.get("HAKMEM_COMMAND", "")

@@ -162,6 +162,7 @@ class Report(ProgramCase):
             with_context(context | {"stacks": [{"frames": []}]}),
             with_context(context | {"stacks": [line], "frames": []}),
             with_context(context | {"stacks": [line], "frames": [{"function": "f", "line": "x"}]}),
+            with_context(context | {"profile": {}, "stacks": [{"frames": []}], "frames": []}),
         ]
         for text in broken:
             (self.folder / "broken.json").write_text(text)

@@ -1,5 +1,6 @@
 """What the package offers; loaded when a program first asks for any of it, see __init__.py."""
 
+from hakmem import profile
 from hakmem._api import (
     Site,
     census,
@@ -16,13 +17,15 @@ from hakmem._api import (
 )
 from hakmem._hakmem import VERSION as __version__
 from hakmem._label import label
-from hakmem._snapshot import Snapshot, Statistic, StatisticDiff, take_snapshot
+from hakmem._snapshot import Snapshot, Stack, Statistic, StatisticDiff, Verdict, take_snapshot
 
 __all__ = [
     "Site",
     "Snapshot",
+    "Stack",
     "Statistic",
     "StatisticDiff",
+    "Verdict",
     "__version__",
     "census",
     "get_traced_memory",
@@ -30,6 +33,7 @@ __all__ = [
     "label",
     "labels",
     "limit",
+    "profile",
     "reset_peak",
     "resident",
     "site_of",

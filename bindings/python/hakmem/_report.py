@@ -34,6 +34,15 @@ CONTEXT = {
 }
 SITES = [{"frames": [int], "asked_bytes": int, **AMOUNTS}]
 FRAMES = [{"function": str}]
+NUMBER = (int, float)
+STACKS = [
+    {
+        "id": int,
+        "label": str,
+        "frames": [int],
+        **dict.fromkeys(("live_bytes", "live_bytes_error", "live_blocks", "peak_bytes", "alloc_bytes"), NUMBER),
+    }
+]
 PLACE = {"file": str, "line": int}
 
 
@@ -78,8 +87,11 @@ def is_whole(report):
     if not has_shape(context, CONTEXT) or not has_shape(lines or [], SITES):
         return False
     frames = context.get("frames", [])
+    stacks = context.get("stacks") if "profile" in context else []
     return (
-        has_shape(frames, FRAMES)
+        has_shape(stacks, STACKS)
+        and all(n < len(frames) for s in stacks for n in s["frames"])
+        and has_shape(frames, FRAMES)
         and all(has_shape({"file": "", "line": 0} | frame, PLACE) for frame in frames)
         and all(n < len(frames) for s in lines or [] for n in s["frames"])
     )
@@ -90,6 +102,18 @@ def site_of(line, frames):
     frame = frames[line["frames"][0]] if line["frames"] else {}
     place = {"file": frame.get("file", ""), "function": frame.get("function", ""), "line": frame.get("line", 0)}
     return place | {name: line[name] for name in AMOUNTS_OF_SITE}
+
+
+def estimate_of(stack, frames):
+    """The innermost line of a stack of a profile, with what it says is live."""
+    own = (frames[n] for n in stack["frames"] if frames[n].get("kind") != "native")
+    frame = next(own, {})
+    return {
+        "file": frame.get("file", ""),
+        "function": frame.get("function", ""),
+        "line": frame.get("line", 0),
+        **{name: round(stack[name]) for name in AMOUNTS},
+    }
 
 
 def parts(report):
@@ -109,6 +133,8 @@ def parts(report):
         "labels": {label["name"]: {name: label[name] for name in AMOUNTS} for label in context["labels"]},
     }
     lines = lines_of(context)
+    if lines is None and "profile" in context:
+        found["estimates"] = [estimate_of(stack, context["frames"]) for stack in context["stacks"]]
     if lines is not None:
         found["sites"] = [site_of(line, context["frames"]) for line in lines]
     return found

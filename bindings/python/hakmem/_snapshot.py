@@ -36,6 +36,51 @@ class StatisticDiff(NamedTuple):
         )
 
 
+class Frame(NamedTuple):
+    """Of a stack: a line of Python, or a function of an extension, which has no line here."""
+
+    function: str
+    filename: str
+    lineno: int
+    module: str
+    native: bool
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.module if self.native else f'{self.filename}:{self.lineno}'})"
+
+
+class Stack(NamedTuple):
+    """All blocks of one stack of a profile, of one label and thread. In a sampled one amounts are estimates, and
+    `error` is the standard error of `live`."""
+
+    frames: tuple[Frame, ...]  # the innermost first
+    label: str
+    thread: str
+    live: float
+    error: float
+    peak: float
+    allocated: float
+    blocks: float  # that are live
+
+    @property
+    def line(self) -> Frame | None:
+        """The innermost one of Python."""
+        return next((frame for frame in self.frames if not frame.native), None)
+
+
+class Verdict(NamedTuple):
+    """A stack that grew over the windows of a profile."""
+
+    kind: str  # "leak" or "growth"
+    evidence: str
+    bytes_a_window: float
+    low: float
+    high: float
+    freed_share: float
+    windows: int
+    stack: Stack | None
+
+
 class Snapshot:
     """What was live at one moment."""
 
@@ -58,6 +103,59 @@ class Snapshot:
     def stats(self) -> dict[str, int]:
         return self.parts["stats"]
 
+    @property
+    def _context(self) -> dict:
+        return self.report["contexts"][0]
+
+    def _stacks(self) -> dict[int, Stack]:
+        context = self._context
+        if "profile" not in context:
+            raise ValueError("there is no profile in this snapshot")
+        frames = [
+            Frame(
+                f["function"], f.get("file", ""), f.get("line", 0), f.get("module", ""), f.get("kind") == "native"
+            )
+            for f in context["frames"]
+        ]
+        return {
+            s["id"]: Stack(
+                tuple(frames[n] for n in s["frames"]),
+                s["label"],
+                s.get("thread", ""),
+                s["live_bytes"],
+                s["live_bytes_error"],
+                s["peak_bytes"],
+                s["alloc_bytes"],
+                s["live_blocks"],
+            )
+            for s in context["stacks"]
+        }
+
+    def stacks(self, by: str = "live") -> list[Stack]:
+        """Of the profile, those with most first: by "live", "peak" or "allocated" bytes. ValueError: there is no
+        profile."""
+        if by not in ("live", "peak", "allocated"):
+            raise ValueError('by is "live", "peak" or "allocated"')
+        return sorted(self._stacks().values(), key=lambda s: -getattr(s, by))
+
+    def verdicts(self) -> list[Verdict]:
+        """What grew over the windows of the profile, see hakmem.profile.mark; leaks first."""
+        stacks = self._stacks()
+        found = [
+            Verdict(
+                v["kind"],
+                v["evidence"],
+                v["bytes_a_window"],
+                v["low"],
+                v["high"],
+                v["freed_share"],
+                v["windows"],
+                stacks.get(v["stack"]),
+            )
+            for v in self._context.get("verdicts", ())
+        ]
+        return sorted(found, key=lambda v: (v.kind != "leak", -v.bytes_a_window))
+
     def _groups(self, key_type: str) -> dict[str, tuple[int, int]]:
         groups = _where.groups(self.parts, key_type)
         if groups is None:
@@ -65,7 +163,8 @@ class Snapshot:
         return groups
 
     def statistics(self, key_type: str = "label") -> list[Statistic]:
-        """The largest first: by "label", or where sites are on by "lineno", "filename" or "function"."""
+        """The largest first: by "label", or where sites are on by "lineno", "filename" or "function"; by these also
+        where there is a profile, as it estimates them, by the innermost Python function."""
         found = [Statistic(key, *amounts) for key, amounts in self._groups(key_type).items()]
         return sorted(found, key=lambda s: (-s.size, s.key))
 

@@ -18,10 +18,10 @@ def groups(parts, key_type):
     asked for them; None if these parts of a report have no such thing."""
     if key_type == "label":
         return {name: (label["live_bytes"], label["live_blocks"]) for name, label in parts["labels"].items()}
-    if key_type not in ("lineno", "filename", "function") or "sites" not in parts:
+    if key_type not in ("lineno", "filename", "function") or not ("sites" in parts or "estimates" in parts):
         return None
     sums = collections.defaultdict(lambda: [0, 0])
-    for site in parts["sites"]:
+    for site in parts.get("sites") or parts["estimates"]:
         amounts = sums[site_key(site, key_type)]
         amounts[0] += site["live_bytes"]
         amounts[1] += site["live_blocks"]

@@ -222,6 +222,7 @@ static PyMethodDef methods[] = {
 static int add_parts(PyObject *module)
 {
     return PyModule_AddFunctions(module, hkp_scope_methods) < 0 ||
+                   PyModule_AddFunctions(module, hkp_profile_methods) < 0 ||
                    PyModule_AddStringConstant(module, "VERSION", hkp_version()) < 0
                ? -1
                : PyModule_AddStringConstant(module, "MARKER", HKP_MARKER);

@@ -9,7 +9,7 @@
 
 #include <Python.h>
 
-extern PyMethodDef hkp_scope_methods[];
+extern PyMethodDef hkp_scope_methods[], hkp_profile_methods[];
 
 /* text.c */
 PyObject *hkp_module_resident(PyObject *module, PyObject *unused);

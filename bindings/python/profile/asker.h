@@ -9,7 +9,7 @@
 extern _Thread_local uint8_t hkp_asking __attribute__((tls_model("initial-exec")));
 
 /* Names of Python's threads can be read from now on. With the GIL held, and not inside of an allocation. */
-void hkp_asker_prepare(void);
+HKP_API void hkp_asker_prepare(void);
 /* The frame: no address of code, and no line. stack: that of this thread, with its frames. */
 uintptr_t hkp_asker_now(const hkp_stack *stack, const hkp_stack_frame *frames);
 bool hkp_asker_is(uintptr_t frame);

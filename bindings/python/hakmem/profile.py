@@ -1,0 +1,89 @@
+"""Profiles of memory by stacks of Python lines: hakmem.profile.start(), ..., hakmem.profile.snapshot().stacks().
+
+What is live and who allocated it, in windows that mark() begins; what grows over them. How stacks are taken, and
+what they cost, is in docs/guide/python-profile.md."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+from collections.abc import Iterator
+
+from hakmem import _hakmem
+from hakmem._snapshot import Snapshot, Stack, Verdict, take_snapshot
+
+__all__ = ["Snapshot", "Stack", "Verdict", "mark", "over", "reset", "running", "snapshot", "start", "stop"]
+
+_registered = False
+
+
+def _bytes(value: int | str | None) -> int:
+    if value is None:
+        return 0
+    size = _hakmem.parse_size(value.replace(" ", "")) if isinstance(value, str) else value
+    if size < 0:
+        raise ValueError(f"{value!r} is no size")
+    return size
+
+
+def start(
+    mode: str = "sampled",
+    *,
+    mean: int | str | None = None,
+    depth: int = 0,
+    table: int | str | None = None,
+    seed: int = 0,
+) -> None:
+    """Begins a profile; what an earlier one left is forgotten, and blocks that are live already are not in it.
+
+    mode: "sampled", or "exact", every block. mean: bytes to a sample on average (512 KiB). depth: most Python
+    functions of a stack (64, at most 100). table: most that it takes (2 MiB, exact 1 GiB). seed: the same seed
+    draws the same bytes. RuntimeError: a profile runs, or hakmem is not installed."""
+    global _registered
+    if mode not in ("sampled", "exact"):
+        raise ValueError('mode is "sampled" or "exact"')
+    if not 0 <= depth <= 100:
+        raise ValueError("depth is at most 100")
+    _hakmem.profile_start(mode == "exact", _bytes(mean), depth, _bytes(table), seed)
+    if not _registered:
+        _registered = True
+        # Threads that still run when Python is gone have no frames to read.
+        atexit.register(_hakmem.profile_end)
+
+
+def stop() -> None:
+    """No more samples; what there is stays, and frees are still counted. RuntimeError: none runs."""
+    _hakmem.profile_stop()
+
+
+def reset() -> None:
+    """Forgets everything, marks too; a profile that runs goes on. RuntimeError: there is none."""
+    _hakmem.profile_reset()
+
+
+def running() -> bool:
+    """Whether a profile runs."""
+    return bool(_hakmem.profile_running())
+
+
+def mark(name: str = "") -> int:
+    """Begins a window; its number, from 1. After 5 of about the same work each, snapshot().verdicts() tells what
+    grew. RuntimeError: there is no profile. MemoryError: no room in its table."""
+    return _hakmem.profile_mark(name)
+
+
+def snapshot() -> Snapshot:
+    """What is there now: hakmem.take_snapshot(). RuntimeError: there is no profile."""
+    if _hakmem.profile_running() is None:
+        raise RuntimeError("there is no profile")
+    return take_snapshot()
+
+
+@contextlib.contextmanager
+def over(mode: str = "exact", **options: int | str) -> Iterator[None]:
+    """A profile of a block of code: `with hakmem.profile.over(): ...`, then snapshot()."""
+    start(mode, **options)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        stop()
