@@ -173,6 +173,8 @@ struct hak_stats {
     size_t soft_limit, hard_limit; /* 0 = none */
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
     uint64_t os_calls;             /* calls of the OS table by the context's space so far */
+    uint64_t fresh_bytes; /* taken by contexts of the space so far and not resident: page faults when touched */
+    uint64_t purged_bytes; /* given back to the OS by the space so far */
 };
 /* Fills in *stats. 0 = ok; -1 = size is not set. Cost: some steps for each size class, about 1 us; in a
  * shared context for the heap of each thread, too. */

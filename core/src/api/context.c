@@ -1,6 +1,7 @@
 /* Life of contexts, and the end of spaces. */
 #include "api/context.h"
 
+#include "api/learner.h"
 #include "api/options.h"
 #include "base/policy.h"
 #include "heap/big.h"
@@ -65,6 +66,7 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
 void hak_ctx_destroy(hak_ctx *ctx)
 {
     if (!ctx) return;
+    if (ctx->advice.learner) hk_learner_forget(ctx);
     hak_space *space = ctx->space;
     if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);

@@ -119,6 +119,8 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     s.hard_limit = hk_get(&ctx->account.hard);
     s.failures = t.failures;
     s.os_calls = hk_get(&ctx->space->os_calls);
+    s.fresh_bytes = (hk_get(&ctx->space->clean_units) << HK_UNIT_SHIFT) + hk_get(&ctx->space->clean_mapped);
+    s.purged_bytes = hk_get(&ctx->space->purged_bytes);
     size_t size = out->size;
     if (size > sizeof s) memset((char *)out + sizeof s, 0, size - sizeof s);
     memcpy(out, &s, hk_min(size, sizeof s));

@@ -198,6 +198,7 @@ typedef struct hk_guide hk_guide;
 
 /* What its policy says beside numbers of the other parts; see guide.h. */
 typedef struct hk_advice {
+    struct hak_learner *learner; /* NULL = none */
     hk_guide *guide;  /* of a shared context under its lock; NULL = no policy, no named site */
     size_t expected;  /* bytes that it will commit; 0 = unknown */
     uint32_t said;    /* a bit for each number of hak_options.tuning that was given */

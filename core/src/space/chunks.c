@@ -64,7 +64,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned dirty)
     hk_set(&s->retained_units, retained);
     if (retained < s->retained_low) s->retained_low = (uint32_t)retained;
     hk_add(&s->used_units, n);
-    s->cleaned += n - dirty;
+    hk_add(&s->clean_units, n - dirty);
     if (s->retained_yields) yield_retained(s, n - dirty);
     if (n != dirty) hk_note_resident(s);
 }

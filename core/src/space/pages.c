@@ -76,8 +76,12 @@ static void count_mapped(hak_space *s, size_t n, size_t less)
 {
     hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
     hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
-    if (less > n) hk_add(&s->purged_bytes, less - n);
-    else hk_purge_bytes(s, n - less);
+    if (less > n) {
+        hk_add(&s->purged_bytes, less - n);
+    } else {
+        hk_add(&s->clean_mapped, n - less);
+        hk_purge_bytes(s, n - less);
+    }
     hk_note_resident(s);
 }
 

@@ -149,7 +149,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     if (over && s->due == 0) {
         if (s->purged_last)
             s->patience =
-                (uint8_t)(s->cleaned ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+                (uint8_t)(hk_get(&s->clean_units) != s->clean_before ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
         s->quiet = (uint8_t)(s->retained_low ? s->quiet + 1 : 0);
         s->purged_last = s->quiet > s->patience;
         if (s->purged_last) {
@@ -160,7 +160,7 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     if (s->due) s->due = (uint32_t)hk_purge_batch(s, s->due);
     if (first || over) {
         s->tick_ns = now_ns;
-        s->cleaned = 0;
+        s->clean_before = hk_get(&s->clean_units);
         s->retained_low = (uint32_t)hk_get(&s->retained_units);
     }
     hk_lock_drop(&s->lock);

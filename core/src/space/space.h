@@ -93,13 +93,14 @@ struct hak_space {
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
     hk_counter purged_bytes;   /* given back to the OS so far */
+    hk_counter clean_units, clean_mapped; /* taken so far that were not resident; bytes outside of extents */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
     size_t used_high;          /* most that it was without retained units, where these yield */
     size_t limit_purged,
         limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
     uint32_t retained_low;   /* least retained_units in this period of ticks */
-    uint32_t cleaned;        /* X */
+    size_t clean_before;     /* clean_units when this period of ticks began */
     uint32_t due;            /* units that ticks have still to purge */
     uint8_t patience, quiet; /* periods that units must be unused for; that they were so far */
     bool purged_last;        /* the last period ended with a purge */

@@ -119,6 +119,8 @@ pub struct hak_stats {
     pub hard_limit: usize,
     pub failures: u64,
     pub os_calls: u64,
+    pub fresh_bytes: u64,
+    pub purged_bytes: u64,
 }
 
 #[repr(C)]

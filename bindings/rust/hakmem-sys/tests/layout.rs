@@ -29,7 +29,7 @@ fn structs_are_those_of_the_header() {
             tuning policy;
         hak_space_options: size os max_address reserve buffer buffer_size buffer_only mode tuning policy;
         hak_stats: size live_bytes live_blocks peak_bytes committed_bytes metadata_bytes cached_bytes released_bytes
-            reserved_bytes retained_bytes big_bytes big_blocks soft_limit hard_limit failures os_calls;
+            reserved_bytes retained_bytes big_bytes big_blocks soft_limit hard_limit failures os_calls fresh_bytes purged_bytes;
         hak_label_info: name label live_bytes live_blocks;
         hak_block: p size label site;
     };

@@ -1,0 +1,343 @@
+/* Learners: what they see of their contexts, and how these are told. What they decide is in learn/. */
+#include "api/learner.h"
+
+#include "base/os.h"
+#include "base/policy.h"
+#include "heap/big.h"
+#include "learn/learn.h"
+#include "shared/thread_heap.h"
+
+/* What was last seen of a context, in its own tick. */
+typedef struct member {
+    hak_ctx *ctx; /* NULL = free */
+    hak_policy *base;
+    size_t committed, retained, huge_from;
+    uint64_t fresh, os_calls;               /* of its space, so far */
+    uint64_t window_fresh, window_os_calls; /* when the window began */
+    float sizes[HK_SIZES];
+    uint32_t told; /* which of the learner's numbers it has */
+    bool new;
+} member;
+
+struct hak_learner {
+    hk_lock lock;
+    hak_os os;
+    size_t bytes;
+    _Atomic uint64_t progress;
+    uint64_t window_progress, window_ns;
+    bool begun;      /* a window has begun; so has what is learned, with the first context */
+    uint32_t number; /* of the numbers to tell */
+    size_t retained_first, expected_first, retained, expected; /* at first, and now */
+    size_t peak;
+    hk_learn learn;
+    member members[HAK_LEARNER_CONTEXTS];
+};
+
+static const char *read_options(hak_learner_options *o, const hak_learner_options *given)
+{
+    static const hak_learner_options defaults = HAK_LEARNER_OPTIONS_INIT;
+    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+        return "hak_learner_options.size is not set, or more is set than is known";
+    if (!o->window_ns) o->window_ns = UINT64_C(1000000000);
+    if (!o->cool_ns) o->cool_ns = UINT64_C(180000000000);
+    if (!o->retained_most) o->retained_most = (size_t)256 << 20;
+    if (o->price == 0) o->price = 0.00005;
+    if (o->retained_most < (size_t)1 << 20) return "retained_most: 1 MiB on";
+    if (!(o->price > 0 && o->price <= 1)) return "price: above 0, at most 1";
+    return NULL;
+}
+
+const char *hak_learner_options_error(const hak_learner_options *given)
+{
+    hak_learner_options o;
+    return read_options(&o, given);
+}
+
+hak_learner *hak_learner_new(const hak_os *given, const hak_learner_options *options)
+{
+    hak_learner_options o;
+    hak_os os;
+    if (read_options(&o, options)) return NULL;
+    if (given && hk_os_read(&os, given)) return NULL;
+    if (!given) hak_os_init(&os, sizeof os);
+    size_t bytes = hk_align_up(sizeof(hak_learner), HK_PAGE);
+    hak_learner *l = os.reserve(os.user, bytes, HK_PAGE, 0);
+    if (l && os.commit && os.commit(os.user, l, bytes) != 0) {
+        os.release(os.user, l, bytes);
+        l = NULL;
+    }
+    if (!l) return NULL;
+    l->os = os;
+    l->bytes = bytes;
+    l->learn.o = o;
+    return l;
+}
+
+static void leave(member *m)
+{
+    m->ctx->advice.learner = NULL;
+    hak_policy_unref(m->base);
+    *m = (member){0};
+}
+
+void hak_learner_delete(hak_learner *l)
+{
+    if (!l) return;
+    for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
+        if (l->members[i].ctx) leave(&l->members[i]);
+    hak_os os = l->os; /* which is in the pages */
+    os.release(os.user, l, l->bytes);
+}
+
+static member *find(hak_learner *l, const hak_ctx *ctx)
+{
+    for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
+        if (l->members[i].ctx == ctx) return &l->members[i];
+    return NULL;
+}
+
+int hak_learner_add(hak_learner *l, hak_ctx *ctx)
+{
+    ctx = hk_whole(ctx);
+    if (ctx->advice.learner) return -1;
+    hak_tuning t = HAK_TUNING_INIT;
+    hak_ctx_tuning(ctx, &t);
+    hk_lock_take(&l->lock);
+    member *m = find(l, NULL);
+    if (m) {
+        *m = (member){.ctx = ctx, .base = hak_ctx_policy(ctx), .new = true, .told = l->number};
+        ctx->advice.learner = l;
+        if (!l->begun) {
+            hak_learner_options o = l->learn.o;
+            hk_learn_init(&l->learn, &o, t.retained_bytes, t.expected_bytes);
+            l->retained_first = l->retained = hk_learn_retained(&l->learn);
+            l->expected_first = l->expected = t.expected_bytes;
+        } else if (l->number) {
+            m->told = l->number - 1;
+        }
+        l->begun = true;
+    }
+    hk_lock_drop(&l->lock);
+    return m ? 0 : -1;
+}
+
+void hk_learner_forget(hak_ctx *ctx)
+{
+    hak_learner *l = ctx->advice.learner;
+    hk_lock_take(&l->lock);
+    leave(find(l, ctx));
+    hk_lock_drop(&l->lock);
+}
+
+void hak_learner_progress(hak_learner *l, uint64_t n)
+{
+    atomic_fetch_add_explicit(&l->progress, n, memory_order_relaxed);
+}
+
+/* ---- What is seen --------------------------------------------------------------------------------- */
+
+static void count(float *sizes, size_t size, size_t bytes)
+{
+    unsigned at = hk_log2(size);
+    sizes[at < HK_SIZES ? at : HK_SIZES - 1] += (float)bytes;
+}
+
+static void count_slab(hak_ctx *heap, hk_slab *s, void *user)
+{
+    (void)heap;
+    if (s->kind >= HK_BINS) return;
+    size_t size = hk_kind_size(s->kind);
+    count(user, size, s->kind < HK_SMALL_CLASSES ? s->used * size : size);
+}
+
+static void count_heap(hak_ctx *heap, float *sizes)
+{
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++)
+        if (heap->packed.live[sc]) count(sizes, hk_classes[sc].size, heap->packed.live[sc] * (size_t)16);
+    for (const hk_big *b = heap->big.live; b; b = b->next)
+        count(sizes, b->size, b->size);
+}
+
+/* Shares of its live bytes, by size of block. */
+static void see_sizes(hak_ctx *ctx, float *sizes)
+{
+    memset(sizes, 0, HK_SIZES * sizeof *sizes);
+    if (ctx->heaps) {
+        hk_lock_take(&ctx->heaps->walk);
+        for (hak_ctx *heap = hk_heaps_first(ctx); heap; heap = heap->heap->next) {
+            hk_heap_walk(heap, count_slab, sizes);
+            hk_heap_lock(heap);
+            count_heap(heap, sizes);
+            hk_heap_unlock(heap);
+        }
+        hk_lock_drop(&ctx->heaps->walk);
+    } else {
+        HK_EACH_OWNED(ctx, s)
+        {
+            count_slab(ctx, s, sizes);
+        }
+        count_heap(ctx, sizes);
+    }
+}
+
+static void see(hak_learner *l, member *m)
+{
+    hak_stats s = {.size = sizeof s};
+    hak_tuning t = HAK_TUNING_INIT;
+    hak_ctx_stats(m->ctx, &s);
+    hak_ctx_tuning(m->ctx, &t);
+    m->committed = s.committed_bytes;
+    m->retained = s.retained_bytes;
+    m->huge_from = t.huge_from;
+    m->fresh = s.fresh_bytes;
+    m->os_calls = s.os_calls;
+    l->peak = hk_max(l->peak, hk_max(s.committed_bytes, s.peak_bytes));
+    if (m->new) {
+        m->window_fresh = m->fresh;
+        m->window_os_calls = m->os_calls;
+        m->new = false;
+    }
+}
+
+/* What contexts of one space share counts once. */
+static bool counted_before(const hak_learner *l, const member *m)
+{
+    for (const member *other = l->members; other < m; other++)
+        if (other->ctx && other->ctx->space == m->ctx->space) return true;
+    return false;
+}
+
+/* The window of all contexts that ends now; the next one begins. */
+static hk_window end_window(hak_learner *l, uint64_t now_ns)
+{
+    uint64_t progress = atomic_load_explicit(&l->progress, memory_order_relaxed);
+    hk_window w = {.at_ns = now_ns, .ns = now_ns - l->window_ns, .progress = progress - l->window_progress,
+                   .huge_from = HAK_NONE};
+    double all = 0;
+    for (member *m = l->members; m < l->members + HAK_LEARNER_CONTEXTS; m++) {
+        if (!m->ctx) continue;
+        w.committed = hk_max(w.committed, m->committed);
+        w.huge_from = hk_min(w.huge_from, m->huge_from);
+        for (unsigned i = 0; i < HK_SIZES; i++)
+            w.sizes[i] += m->sizes[i];
+        if (!counted_before(l, m)) {
+            w.retained += m->retained;
+            w.fresh += m->fresh - m->window_fresh;
+            w.os_calls += m->os_calls - m->window_os_calls;
+        }
+        m->window_fresh = m->fresh;
+        m->window_os_calls = m->os_calls;
+    }
+    for (unsigned i = 0; i < HK_SIZES; i++)
+        all += (double)w.sizes[i];
+    for (unsigned i = 0; all > 0 && i < HK_SIZES; i++)
+        w.sizes[i] = (float)((double)w.sizes[i] / all);
+    l->window_progress = progress;
+    l->window_ns = now_ns;
+    return w;
+}
+
+/* ---- What is told --------------------------------------------------------------------------------- */
+
+/* The policy of the base, which may be NULL, and these numbers, of which 0 is left as it is. */
+static hak_policy *compose(const hak_learner *l, const hak_policy *base, size_t retained, size_t expected)
+{
+    hak_hint hints[HAK_HINTS_MOST];
+    hak_policy_options o = HAK_POLICY_OPTIONS_INIT;
+    hak_tuning t = HAK_TUNING_INIT;
+    if (base) {
+        hak_policy_tuning(base, &t);
+        o.name = hak_policy_name(base);
+        o.mode = hak_policy_mode(base);
+        o.hints = hints;
+        o.hint_count = hak_policy_hints(base, hints, HAK_HINTS_MOST);
+    }
+    if (retained) t.retained_bytes = retained;
+    if (expected) t.expected_bytes = expected;
+    o.tuning = &t;
+    return hak_policy_new(&l->os, &o);
+}
+
+/* Of retained_bytes and expected_bytes, as a tuning has them; 0 = as it was. */
+static size_t changed(size_t now, size_t first)
+{
+    return now == first ? 0 : now ? now : HAK_NONE;
+}
+
+static void tell(hak_learner *l, member *m)
+{
+    if (m->told == l->number || l->learn.o.dry) return;
+    hak_policy *policy =
+        compose(l, m->base, changed(l->retained, l->retained_first), changed(l->expected, l->expected_first));
+    if (!policy) return; /* at the next tick, perhaps */
+    if (hak_ctx_policy_set(m->ctx, policy) == 0) {
+        hak_space_policy_set(m->ctx->space, policy);
+        m->told = l->number;
+    }
+    hak_policy_unref(policy);
+}
+
+void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
+{
+    hak_learner *l = ctx->advice.learner;
+    hk_lock_take(&l->lock);
+    member *m = find(l, ctx);
+    see(l, m);
+    if (l->window_ns == 0 || now_ns < l->window_ns) {
+        end_window(l, now_ns); /* the first one begins, or the clock went back */
+    } else if (now_ns - l->window_ns >= l->learn.o.window_ns) {
+        see_sizes(ctx, m->sizes);
+        hk_window w = end_window(l, now_ns);
+        hk_learn_window(&l->learn, &w);
+        size_t retained = hk_learn_retained(&l->learn);
+        if (retained != l->retained || l->learn.expected != l->expected) l->number++;
+        l->retained = retained;
+        l->expected = l->learn.expected;
+    }
+    tell(l, m);
+    hk_lock_drop(&l->lock);
+}
+
+/* ---- What is known -------------------------------------------------------------------------------- */
+
+hak_policy *hak_learner_policy(hak_learner *l)
+{
+    const size_t MiB = (size_t)1 << 20;
+    hak_policy *base = NULL;
+    size_t huge_from = HAK_NONE;
+    hk_lock_take(&l->lock);
+    for (member *m = l->members + HAK_LEARNER_CONTEXTS; m-- > l->members;) {
+        if (!m->ctx) continue;
+        base = m->base;
+        huge_from = m->new ? HAK_NONE : m->huge_from;
+    }
+    /* A heap that came to less is not expected again. */
+    size_t expected = l->peak >= huge_from ? hk_align_up(l->peak, MiB) : base && base->tuning.expected_bytes ? HAK_NONE : 0;
+    size_t retained = l->begun ? changed(hk_learn_kept(&l->learn), l->retained_first) : 0;
+    hak_policy *policy = compose(l, base, retained, expected);
+    hk_lock_drop(&l->lock);
+    return policy;
+}
+
+int hak_learner_stats(hak_learner *l, hak_learner_info *out)
+{
+    size_t size = out->size;
+    if (size < sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    hk_lock_take(&l->lock);
+    const hk_learn *k = &l->learn;
+    hak_learner_info info = {
+        .size = size,
+        .phase = k->phase,
+        .windows = k->windows,
+        .retained_bytes = hk_learn_kept(k),
+        .expected_bytes = l->expected,
+        .peak_bytes = l->peak,
+        .cost = k->bandit.arm[k->bandit.base].mean,
+    };
+    for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
+        info.contexts += l->members[i].ctx != NULL;
+    hk_lock_drop(&l->lock);
+    if (size > sizeof info) memset((char *)out + sizeof info, 0, size - sizeof info);
+    memcpy(out, &info, hk_min(size, sizeof info));
+    return 0;
+}
