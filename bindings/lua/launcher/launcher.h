@@ -47,6 +47,7 @@ typedef struct hkl_options {
     size_t limit;           /* 0 = none */
     hak_mode mode;
     hak_policy *policy; /* NULL = none */
+    const char *learn_file; /* NULL = none */
 } hkl_options;
 
 /* false: a --hak- option is wrong, one line about it is in `message`. The arrays of a successful call last as
@@ -59,6 +60,13 @@ void hkl_print_usage(const hkl_options *options);
 extern const char *hkl_program;
 /* One line on stderr. */
 void hkl_message(const char *text);
+
+/* --hak-learn begins with what the file says, if it is there. false = `message` says what is wrong. */
+bool hkl_learn_plan(hkl_options *options, char *message, size_t size);
+/* The context is learned from. false = no memory. */
+bool hkl_learn_start(const hkl_options *options, hak_ctx *ctx);
+/* Writes what was learned, if anything is. false = it could not be written, and that was said. */
+bool hkl_learn_finish(const hkl_options *options, hak_ctx *ctx);
 
 /* Where a report goes: a file that appears when it is whole, or a stream. */
 typedef struct hkl_output {

@@ -15,6 +15,7 @@
 static lua_State *reported; /* the state that is to be reported when the process exits; NULL = none */
 static hkl_output report_output, profile_output;
 static bool wants_report, wants_profile;
+static const hkl_options *the_options;
 
 /* false = it could not be written, and that was said. */
 static bool write_one(lua_State *L, hkl_output *output, int (*write)(lua_State *, FILE *), const char *what)
@@ -35,6 +36,7 @@ static bool report(void)
     fflush(stdout);
     if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "cannot write the profile");
     if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "cannot write the report");
+    ok &= hkl_learn_finish(the_options, hak_lua_context(L));
     return ok;
 }
 
@@ -147,11 +149,15 @@ int main(int argc, char **argv)
 
     hak_options options = HAK_OPTIONS_INIT;
     options.name = o.script < o.argc && !o.from_stdin ? o.argv[o.script] : PROGRAM;
+    if (!hkl_learn_plan(&o, message, sizeof message)) return fail(message, NULL);
     options.mode = o.mode;
     options.policy = o.policy;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
-    if (wants_report || wants_profile) {
+    the_options = &o;
+    bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
+    if (learns && !hkl_learn_start(&o, hak_lua_context(L))) return fail("no memory to learn", NULL);
+    if (wants_report || wants_profile || learns) {
         reported = L;
         if (atexit(report_at_exit) != 0) return fail("cannot register the report", NULL);
     }

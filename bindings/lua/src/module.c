@@ -3,6 +3,7 @@
 #include "adopt.h"
 #include "common/size.h"
 #include "hakmem/lua.h"
+#include "hakmem/learn.h"
 #include "label.h"
 #include "module_check.h"
 #include "snapshot.h"
@@ -151,6 +152,19 @@ static int module_trim(lua_State *L)
     return 1;
 }
 
+/* tick([n]): n units of the program's work are done; the allocator may look after itself. */
+static int module_tick(lua_State *L)
+{
+    hkl_check_context(L);
+    hak_ctx *ctx = hak_lua_context(L);
+    lua_Integer n = luaL_optinteger(L, 1, 0);
+    luaL_argcheck(L, n >= 0, 1, "not below 0 expected");
+    hak_learner *learner = hak_ctx_learner(ctx);
+    if (learner) hak_learner_progress(learner, (uint64_t)n);
+    hak_ctx_tick(ctx, 0);
+    return 0;
+}
+
 /* The label of that name; `other` for names that come when all labels are taken, or no memory is there. */
 static hak_label label_of(const hkl_state *st, const char *name)
 {
@@ -207,7 +221,7 @@ int luaopen_hakmem(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"stats", module_stats}, {"labels", module_labels}, {"limit", module_limit},
-        {"trim", module_trim},   {"label", module_label},   {"report", module_report},
+        {"trim", module_trim},   {"label", module_label},   {"report", module_report}, {"tick", module_tick},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
     if (!hak_lua_context(L)) {

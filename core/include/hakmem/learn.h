@@ -26,7 +26,9 @@
  *         sizes are distributed otherwise than when it froze (an L1 distance of 0.3 at least, of 2).
  *
  * Threads: a learner may have contexts of several threads. Each is looked at and told by its own hak_ctx_tick. Those of
- * one learner should do the same work, in one space or each in its own. Since 0.1. */
+ * one learner should do the same work, in one space or each in its own. Since 0.1.
+ *
+ * COST  Each tick about 0.1 us more, and about 3 us eight times a window; at its end a step for each slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H
 
@@ -94,6 +96,8 @@ HAK_API void hak_learner_delete(hak_learner *learner);
 /* The context is learned from and told, on top of the policy that it has now, until it is destroyed. By its thread.
  * 0 = ok; -1 = it has a learner, or this one has HAK_LEARNER_CONTEXTS. */
 HAK_API int hak_learner_add(hak_learner *learner, hak_ctx *ctx);
+/* The learner of the context; NULL = none. By its thread. */
+HAK_API hak_learner *hak_ctx_learner(const hak_ctx *ctx);
 /* The host has done n units of its work, such as requests. [any thread] Cost: one atomic addition. */
 HAK_API void hak_learner_progress(hak_learner *learner, uint64_t n);
 /* What it has learned so far, on top of the policy of the first context: a policy with a reference for the caller.

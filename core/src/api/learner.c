@@ -7,6 +7,8 @@
 #include "learn/learn.h"
 #include "shared/thread_heap.h"
 
+enum { LOOKS = 8 /* at each context in a window */ };
+
 /* What was last seen of a context, in its own tick. */
 typedef struct member {
     hak_ctx *ctx; /* NULL = free */
@@ -15,6 +17,7 @@ typedef struct member {
     uint64_t fresh, os_calls;               /* of its space, so far */
     uint64_t window_fresh, window_os_calls; /* when the window began */
     float sizes[HK_SIZES];
+    uint64_t seen_ns;
     uint32_t told; /* which of the learner's numbers it has */
     bool new;
 } member;
@@ -127,6 +130,11 @@ void hk_learner_forget(hak_ctx *ctx)
     hk_lock_take(&l->lock);
     leave(find(l, ctx));
     hk_lock_drop(&l->lock);
+}
+
+hak_learner *hak_ctx_learner(const hak_ctx *ctx)
+{
+    return hk_whole(ctx)->advice.learner;
 }
 
 void hak_learner_progress(hak_learner *l, uint64_t n)
@@ -282,7 +290,11 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
     hak_learner *l = ctx->advice.learner;
     hk_lock_take(&l->lock);
     member *m = find(l, ctx);
-    see(l, m);
+    bool over = now_ns < m->seen_ns || now_ns - l->window_ns >= l->learn.o.window_ns;
+    if (m->new || over || now_ns - m->seen_ns >= l->learn.o.window_ns / LOOKS) {
+        see(l, m);
+        m->seen_ns = now_ns;
+    }
     if (l->window_ns == 0 || now_ns < l->window_ns) {
         end_window(l, now_ns); /* the first one begins, or the clock went back */
     } else if (now_ns - l->window_ns >= l->learn.o.window_ns) {
