@@ -5,6 +5,7 @@ What they have beside the interpreter: options, reports, limits, the module. tes
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import unittest
@@ -115,6 +116,57 @@ class Options(Case):
             self.one_line("--hak-mode=quick"),
             f"{PROGRAM}: --hak-mode: the mode 'quick' is none of balanced, minimal, fast, lean, learning, research",
         )
+
+    def faults(self, *args):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        done = self.run_hak(*args)
+        self.assertEqual((done.stderr, done.returncode), ("", 0))
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+
+    def read(self, name):
+        with open(os.path.join(self.dir, name)) as f:
+            return f.read()
+
+    def test_what_one_start_learns_serves_the_next(self):
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/lua/learn.lua")
+        first = self.faults("--hak-learn=p", program, "500000")
+        self.assertRegex(self.read("p"), r"(?m)^hakmem-policy 1\nexpected_bytes \d+M\n\Z")
+        second = self.faults("--hak-learn=p", program, "500000")
+        self.assertRegex(self.read("p"), r"(?m)^expected_bytes \d+M\n\Z")
+        try:
+            with open("/sys/kernel/mm/transparent_hugepage/enabled") as f:
+                huge = "[never]" not in f.read()
+        except OSError:
+            huge = False
+        if huge:
+            self.assertLess(second, first * 0.7)
+        # A small heap is not expected to be large again.
+        self.faults("--hak-learn=p", program, "1000")
+        self.assertRegex(self.read("p"), r"(?m)^expected_bytes none\n\Z")
+
+    def test_learning_writes_its_file_however_the_program_ends(self):
+        self.write("bad.lua", "error('x')")
+        for args in (["-e", "os.exit(0)"], ["-e", "require 'hakmem'.tick(3)"], ["bad.lua"]):
+            if os.path.exists(os.path.join(self.dir, "p")):
+                os.remove(os.path.join(self.dir, "p"))
+            self.run_hak("--hak-learn=p", *args)
+            self.assertEqual(self.read("p"), "hakmem-policy 1\n")
+
+    def test_research_tells_each_window(self):
+        wait = "local h = require 'hakmem' local t = os.time() while os.time() < t + 3 do h.tick() end"
+        self.assertRegex(self.run_hak("--hak-mode=research", "-e", wait).stderr, r"# window 1, .* MiB committed")
+        self.assertEqual(self.run_hak("--hak-mode=learning", "-e", wait).stderr, "")
+        self.run_hak("--hak-mode=research", "--hak-learn=p", "-e", wait)
+        self.assertRegex(self.read("p"), r"\A# window 1, .* MiB committed.*\n(#.*\n)*hakmem-policy 1\n\Z")
+
+    def test_a_file_to_learn_into_that_is_none(self):
+        self.write("p", "hakmem-policy 1\nx\n")
+        for option, what in (
+            ("--hak-learn=", "--hak-learn=: the name of a file expected"),
+            ("--hak-learn=p", "--hak-learn: p:2: 'x' is unknown"),
+            ("--hak-learn=no/such", "--hak-learn: no/such: No such file or directory"),
+        ):
+            self.assertEqual(self.one_line(option, "-e", "print(1)"), f"{PROGRAM}: {what}")
 
     def test_options_are_not_shown_to_the_program(self):
         self.write(

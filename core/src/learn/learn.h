@@ -1,5 +1,6 @@
-/* What a learner knows and decides, without contexts: windows go in, numbers come out. Whoever drives it is in
- * api/learner.c. */
+/* learn/: what learners know and decide. It knows no contexts and nothing of the folders below but base/: windows go
+ * in, numbers come out, and api/learner.c, which drives it, sees to the rest. No allocation path calls it. See
+ * docs/guide/learning.md. */
 #ifndef HK_LEARN_H
 #define HK_LEARN_H
 
