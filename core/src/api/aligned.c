@@ -124,7 +124,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         return q;
     }
     if (!fits) return NULL;
-    hk_set(&ctx->account.failures, failures); /* the caller sees no NULL */
+    hk_set(&ctx->account.failures, failures); /* no call failed */
     return hk_stay(ctx, hk_check_new(ctx, p, n), label);
 }
 

@@ -158,7 +158,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         void **top = bin->top;
         if (HK_LIKELY(top < bin->hi)) {
             *top = p;
-            /* For who forks between the two: see shared/thread_heap.h. */
+            /* A child that was forked between the two: see shared/thread_heap.h. */
             atomic_signal_fence(memory_order_release);
             bin->top = top + 1;
             return;

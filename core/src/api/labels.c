@@ -14,7 +14,7 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
     return hak_usable_size(ctx, p) != 0 ? hk_label_of_block(ctx, p) : 0;
 }
 
-/* All heaps at once: slabs go over from one to another. */
+/* All heaps at once: slabs move between them. */
 static bool heaps_labels_on(hak_ctx *shared)
 {
     hak_ctx *heap, *first = hk_heaps_first(shared), *failed = NULL;
@@ -202,7 +202,7 @@ static void sum_shared(hak_ctx *shared, sums *t)
     }
     hk_lock_drop(&shared->heaps->walk);
     for (unsigned i = 0; i < 256; i++) {
-        /* Blocks that were on their way while this looked. */
+        /* Blocks that were under way while this counted. */
         if ((ptrdiff_t)t->bytes[i] < 0 || (ptrdiff_t)t->blocks[i] < 0) t->bytes[i] = t->blocks[i] = 0;
     }
 }

@@ -1,4 +1,4 @@
-/* Limits of a context, and who is told that the soft one is crossed. */
+/* Limits of a context, and the callback of the soft one. */
 #include "api/limits.h"
 
 #include "shared/thread_heap.h"

@@ -31,7 +31,7 @@ const char *hak_profile_options_error(const hak_profile_options *given)
 
 /* ---- Which paths calls take ------------------------------------------------------------------------ */
 
-/* Bins that have no slots are without blocks: every allocation takes the slow path anyway. */
+/* Bins without slots have no blocks: every allocation takes the slow path anyway. */
 static void shut_all(hak_ctx *heap)
 {
     for (unsigned kind = 0; kind < HK_BINS; kind++)

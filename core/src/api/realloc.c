@@ -72,15 +72,15 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     }
     to->top--;
     *from->top = p;
-    /* For who forks between the two: see shared/thread_heap.h. */
+    /* A child that was forked between the two: see shared/thread_heap.h. */
     atomic_signal_fence(memory_order_release);
     from->top++;
     return q;
 }
 
-/* What to ask for when a block of `size` bytes grows to n. A step that is small for the block will be
- * followed by others: room for them saves copies. Up to the next power of two at most, which is where
- * buffers with a limit end. */
+/* What to ask for when a block of `size` bytes grows to n. A step that is small relative to the block will be
+ * followed by others, so it is over-allocated, up to the next power of two at most, where buffers with a
+ * limit end. */
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room)
 {
     if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX) return hk_min(n + n * room / 100, HK_SMALL_MAX);
@@ -108,7 +108,7 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     if (stays(ctx, p, size, n)) return p;
     if (HK_LIKELY(!ctx->role)) return resize_here(ctx, p, size, n);
     if (size <= HK_SMALL_MAX) return NULL;
-    /* A block of another heap is copied where that one is at work. */
+    /* A block of another heap is copied if that heap is busy. */
     hak_ctx *owner = hk_owner(ctx, p);
     if (owner == ctx) hk_heap_lock(ctx);
     else if (!hk_heap_try(owner)) return NULL;
@@ -117,8 +117,8 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     return q;
 }
 
-/* A run that was left is seldom asked for again in this size: past its magazine, its units are for whatever
- * comes, and for what lies before it to grow into. */
+/* A run that was left is seldom asked for again in this size: beyond its magazine its units are free for
+ * anything, and for the block before it to grow into. */
 static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
 {
     bool done = false;
@@ -158,8 +158,8 @@ static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     return q;
 }
 
-/* A block that moves to pages which are still to be touched gives up its own on the way. Returns how much of
- * it is left to be copied. */
+/* A block that moves to untouched pages releases its own on the way. Returns how much is left to be copied.
+ */
 static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
 {
     enum { PIECE = 128 << 10 };
@@ -237,7 +237,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         hak_free(ctx, q);
         q = NULL;
     }
-    /* One at most, and none where the caller sees no NULL. */
+    /* Count at most one failure per failed call. */
     if (HK_UNLIKELY(hk_get(&ctx->account.failures) != failures))
         hk_set(&ctx->account.failures, failures + (!q && n > size));
     if (!q) {

@@ -101,7 +101,7 @@ static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_sla
         unsigned first = (unsigned)(at / grain), last = (unsigned)((at + size - 1) / grain);
         for (unsigned part = first; part <= last; part++)
             used |= 1u << part;
-        /* On to the last block that begins in this part: those before it tell nothing new. */
+        /* Skips to the last block that begins in this part: the ones before it tell nothing new. */
         unsigned skip = (unsigned)(((last + 1) * grain - 1 - offset) / size);
         if (skip > i + 1) i = skip - 1;
     }
@@ -147,7 +147,7 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->purged_bytes) - before;
 }
 
-/* What a thread that ended left at hand would be resident until the next one comes. */
+/* Without this, blocks at hand of a thread that ended stay resident until the next thread comes. */
 static bool flush_left(hak_ctx *ctx)
 {
     if (ctx->role != HK_HEAP || !hk_heap_unowned(ctx)) return false;
@@ -155,7 +155,7 @@ static bool flush_left(hak_ctx *ctx)
     return ctx->heap->flushed = true;
 }
 
-/* Larger blocks wait in magazines for one period at most; all do where nobody is at work. */
+/* Larger blocks wait in magazines for one period at most; in a heap that nobody uses all blocks do. */
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->magazines.flush_ns;

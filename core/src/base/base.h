@@ -31,8 +31,8 @@
 #define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
-/* A function that reads what another thread writes at the same time: single words, checked where it
- * matters, of which an old or a new value does. */
+/* Deliberate race: the function reads single words that another thread may be writing; a stale word is
+ * acceptable, and is checked where it matters. */
 #if defined(__SANITIZE_THREAD__)
 #define HK_RACY __attribute__((noinline, no_sanitize_thread))
 #elif defined(__has_feature)

@@ -31,8 +31,8 @@ typedef struct hk_class {
     uint8_t bits;     /* log2 of a slab's bitmap in HK_BITMAP_LEAST */
 } hk_class;
 
-/* What a block of s bytes may have beyond the class of what it is used for. Growth by small steps leaves as
- * much room ahead, from 1 KiB on. */
+/* How much larger than the class of its use a block of s bytes may be. From 1 KiB on, growth by small steps
+ * over-allocates by as much. */
 #define HK_ROOM(s) ((s) <= 1024 ? (s) / 8 : (s) / 4)
 
 HK_HIDDEN extern const hk_class hk_classes[HK_SMALL_CLASSES];

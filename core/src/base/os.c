@@ -117,7 +117,7 @@ static uint64_t os_clock(void *user)
 static uint64_t os_thread_id(void *user)
 {
     (void)user;
-    return (uint64_t)syscall(SYS_gettid); /* not all C libraries have a function, nor for the next */
+    return (uint64_t)syscall(SYS_gettid); /* not every C library has a function for this, or for the next */
 }
 
 static bool os_thread_alive(void *user, uint64_t id)
@@ -158,10 +158,11 @@ const char *hk_os_read(hak_os *to, const hak_os *from)
     return NULL;
 }
 
-/* A thread that yields leaves the processor to its equals only: the holder of the lock may have a lower priority
- * and the same processor. Therefore it sleeps in the end. No futex, for who drops a lock would have to learn by a
- * second atomic instruction that somebody waits, each time; and a child after fork has no waiters to look after.
- * By syscall: the functions of libc are points at which a thread can be cancelled, with other locks held. */
+/* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
+ * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
+ * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
+ * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
+ * cancelled, with other locks held. */
 void hk_lock_wait(hk_lock *lock)
 {
     enum { SPINS = 64, YIELDS = 64, SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };

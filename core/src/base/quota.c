@@ -72,9 +72,9 @@ static size_t show(hak_quota *q, size_t n)
     return atomic_fetch_add(&q->used, n);
 }
 
-/* From the leaf up: a group that refuses keeps nothing from those beside and above it. It is shown when all
- * have agreed. What cannot be had is refused before anything is taken, or else groups below the one that
- * refuses would have less room for others meanwhile. */
+/* From the leaf up, so that a group that refuses takes nothing from those beside and above it. The bytes are
+ * shown when all have agreed. A request that cannot succeed is refused before anything is taken; otherwise
+ * groups below the one that refuses would have less room for others meanwhile. */
 bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
 {
     *before = 0;
@@ -97,7 +97,7 @@ void hk_quota_refund(hak_quota *q, size_t n)
     give_back(q, NULL, n);
 }
 
-/* A peak is noted when it is over: what is refused after it was charged is in none. */
+/* A peak is noted when it is over: bytes that are charged and then refused are in no peak. */
 void hk_quota_uncharge(hak_quota *q, size_t n)
 {
     for (hak_quota *at = q; at; at = at->parent) {

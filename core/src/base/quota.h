@@ -16,7 +16,7 @@ struct hak_quota {
  * group had used until then. */
 bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
 void hk_quota_uncharge(hak_quota *q, size_t n);
-/* Of what came to nothing: it was in no peak. */
+/* Uncharges without recording a peak, after a failed commit. */
 void hk_quota_refund(hak_quota *q, size_t n);
 /* The lowest limit of `least`, the group and its parents; 0 = none. */
 size_t hk_quota_least(const hak_quota *q, size_t least);

@@ -11,7 +11,7 @@ bool hak_sized_copy(void *to, size_t known, const void *from)
 {
     size_t size;
     memcpy(&size, from, sizeof size);
-    /* Members of 8 bytes make structs of a multiple: an end within one is no end. */
+    /* Structs end at a multiple of 8 bytes, as their members do: an end within 8 bytes is a broken size. */
     if (size < sizeof size || size % sizeof size || (size > known && size - known > HK_STRUCT_TAIL_MOST))
         return false;
     for (size_t i = known; i < size; i++)

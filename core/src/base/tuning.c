@@ -10,7 +10,7 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
                "a tuning is an array of words");
 
 /* A program that counts references frees in bursts and takes the same sizes again at once: deep magazines for
- * small blocks. Its buffers of other sizes come once, or seldom. first_offset is 0 by default. */
+ * small blocks. Its buffers of other sizes come rarely. first_offset is 0 by default. */
 #define ROW(magazine, most, packed, big, ahead, populate, retained, percent, ns, huge, yields)               \
     {                                                                                                        \
         sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, retained, percent, ns, huge,    \

@@ -11,7 +11,7 @@ bool hk_charge(hak_ctx *ctx, size_t n)
     hk_set(&ctx->account.committed, now + n);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) {
         soft = hk_get(&ctx->whole->account.soft);
-        /* Whichever thread comes first tells it: this one may not come again. */
+        /* The first thread that comes by reports it: this one may not allocate again. */
         if (soft && before < soft && before + n >= soft) atomic_store(ctx->member->crossed, true);
     } else if (soft && now < soft && now + n >= soft) {
         ctx->account.pressure = true;

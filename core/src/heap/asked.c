@@ -17,7 +17,7 @@ typedef struct leaf {
     };
 } leaf;
 
-/* What is at the slot. With `make`, of n bytes of zeros where there was nothing. */
+/* The node or leaf at the slot. `make`: an absent one is made, of n bytes of zeros. */
 static void *at_slot(hak_ctx *whole, slot *at, size_t n, bool make)
 {
     void *p = atomic_load_explicit(at, memory_order_acquire);

@@ -7,8 +7,8 @@
 
 #include "heap/ctx.h"
 
-/* For a live block of ctx. false = no memory, which cannot be where the block had a size before; or a part of
- * the tree is to be made, for which `make` is to be set and the shared context locked. */
+/* Notes the size for a live block of ctx. false = no memory, which cannot happen where a block had a size
+ * before; or a part of the tree is missing: then `make` must be set and the shared context locked. */
 bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make);
 /* HAK_NONE = ctx never had a block at p, or a big one that is gone. [any thread] */
 size_t hk_asked(const hak_ctx *ctx, const void *p);

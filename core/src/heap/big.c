@@ -40,7 +40,7 @@ static void take(hak_ctx *ctx, hk_big *b)
     hk_sub(&ctx->big.cached_bytes, b->size);
 }
 
-/* The block that this site gave back, else the tightest fit that wastes at most an eighth. */
+/* The block that this call site freed, else the tightest fit that wastes at most an eighth. */
 static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site site)
 {
     hk_big *best = NULL;
@@ -55,10 +55,10 @@ static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site sit
     return best;
 }
 
-enum { COPIED_MOST = 512 << 10 }; /* a run that grows beyond is not copied again */
+enum { COPIED_MOST = 512 << 10 }; /* a run that grows further is not copied again */
 
-/* The tightest fit that is live to an eighth at least, or one that grew to its size: what has begun to grow
- * where another did may well grow as far. */
+/* The tightest fit of which at least an eighth is in use, or one that grew to its size: a block that grows in
+ * the place of another one may well grow as far. */
 static hk_big *cached_to_grow(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;
@@ -105,7 +105,7 @@ static size_t wish_most(const hak_ctx *ctx)
 
 enum { MISSED_GRAIN = 64 << 10 };
 
-/* A block of `size` bytes is wanted; one that was up to `more` bytes larger would have done. */
+/* A block of `size` bytes is wanted; a freed one that was up to `more` bytes larger would have served. */
 static void note_asked(hak_ctx *ctx, size_t size, size_t more)
 {
     for (unsigned i = 0; i < HK_BIG_MISSED; i++) {
@@ -117,7 +117,7 @@ static void note_asked(hak_ctx *ctx, size_t size, size_t more)
     }
 }
 
-/* It is remembered that a block was given up, in case it is asked for again. */
+/* Remembers the size of a block that was given up, in case it is asked for again. */
 static void note_missed(hak_ctx *ctx, size_t size)
 {
     size_t grains = hk_align_up(size, MISSED_GRAIN) / MISSED_GRAIN;
@@ -152,7 +152,7 @@ static void give_up_noted(hak_ctx *ctx, hk_big *b)
     give_up(ctx, b);
 }
 
-/* The cache is wanted no more as large as it was. */
+/* The cache need not be as large as it was. */
 static void wish_less(hak_ctx *ctx, size_t n, size_t least)
 {
     if (ctx->big.wish > least) ctx->big.wish -= hk_min(ctx->big.wish - least, n);
@@ -236,7 +236,7 @@ static hk_big *nearest(const hak_ctx *ctx, size_t size)
     return best;
 }
 
-/* Of a cached block that is out of the cache and smaller. */
+/* For a cached block that was taken from the cache and is too small. */
 static bool lengthen_cached(hak_ctx *ctx, hk_big *b, size_t size)
 {
     size_t more = size - b->size;
@@ -359,7 +359,7 @@ void hk_big_shrink(hak_ctx *ctx)
         give_up(ctx, oldest_cached(ctx));
 }
 
-/* It is noted when it is first seen. */
+/* Notes the time when it first sees the block unused. */
 static bool unused_long(const hak_ctx *ctx, hk_big *b, uint64_t now_ns)
 {
     if (b->unused_since == 0 || b->unused_since > now_ns) b->unused_since = now_ns;
@@ -381,7 +381,7 @@ void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
 static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
 {
     discount(ctx, b);
-    if (b->p != p) b->p = p; /* one that stays is in the tree, which other threads read */
+    if (b->p != p) b->p = p; /* a block that stays is in the tree, which other threads read */
     b->grew |= size > b->size;
     set_size(ctx, b, size, room);
     account(ctx, b);
@@ -414,7 +414,7 @@ static char *remap(hak_ctx *ctx, hk_big *b, size_t size)
 static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
 {
     size_t old = b->size, room = b->room, more = size - hk_big_mapped(b);
-    /* Room would be given up if the charge were refused at first. */
+    /* A refused charge would first give up the room. */
     if (room && !take_room(ctx, b, old + room)) return NULL;
     char *p = NULL;
     note_asked(ctx, size, 0);

@@ -29,32 +29,32 @@ HK_INLINE size_t hk_big_mapped(const hk_big *b)
     return b->size + b->room;
 }
 
-/* In the space's tree from now on; no more. */
+/* Adds the block to the space's tree; removes it. */
 void hk_big_enter(hak_space *space, hk_big *big);
 void hk_big_leave(hak_space *space, hk_big *big);
 /* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
 hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
 /* The same of any context of the space. [any thread] */
 hk_big *hk_big_at(hak_space *space, const void *p);
-/* Whose live block p is in. NULL = none of the space. [any thread] */
+/* The context whose live block p lies in. NULL = no block of the space. [any thread] */
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
-/* A place for a block of a slab or run that grows to n: in a freed one, of which the rest is room; or else,
- * for sizes that are copied no more, in a mapping of its own. NULL = none. */
+/* A place for a block of a slab or run that grows to n: in a freed big block, whose rest becomes room; or,
+ * for sizes that are not worth copying again, in a mapping of its own. NULL = none. */
 void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 /* Whether a freed one would do. */
 bool hk_big_fits(const hak_ctx *ctx, size_t n);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
-/* The heap grows by n bytes: what it keeps unused goes first, but for what is known to be asked for again,
- * and of that what is above big_cache when the space is about to be, or is, larger than ever (peak). */
+/* The heap grows by n bytes: the cache shrinks first. Blocks of sizes that are known to be asked for again
+ * stay, but above big_cache only while the space is not about to be larger than ever (peak). */
 void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
 /* Unmaps all cached blocks and gives up the room of others; returns bytes. */
 size_t hk_big_purge(hak_ctx *ctx);
 /* The cache gives up what a smaller big_cache does not allow. */
 void hk_big_shrink(hak_ctx *ctx);
-/* The same with what was unused for longer than the space's purge_ns. */
+/* The same for what was unused for longer than the space's purge_ns. */
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
-/* Everything, for the end of the context or of the space. */
+/* Unmaps all big blocks, live ones too, when the context or the space ends. */
 void hk_big_destroy(hak_ctx *ctx);
 void hk_big_unmap_all(hak_space *space);
 

@@ -86,7 +86,7 @@ void hk_big_leave(hak_space *s, hk_big *b)
     hk_lock_drop(&s->lock);
 }
 
-/* Most pointers that are asked for are of others, and far away. */
+/* Most pointers that callers ask about belong to others, and lie far away. */
 static bool may_be_big(const hak_space *s, const void *p)
 {
     return (uintptr_t)p >= hk_get(&s->big_low) && (uintptr_t)p < hk_get(&s->big_high);

@@ -31,7 +31,7 @@ uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e)
     return kind;
 }
 
-/* Whose live block p is in, which is in no extent. */
+/* The heap whose live block p lies in; p is in no extent. */
 static const hak_ctx *outside_owner(const hak_space *space, const void *p)
 {
     const hk_guard_slot *drawn = hk_guard_in(space, p);
@@ -96,7 +96,7 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
     hk_extent *e;
     uint32_t kind = hk_find(&ctx, p, &e);
     if (hk_has_labels(kind)) {
-        /* Sums of labels may look, from other threads. */
+        /* Other threads may be reading it, for sums of labels. */
         __atomic_store_n(hk_label_byte(e, kind, p), hk_label_clamp(label), __ATOMIC_RELAXED);
     } else {
         hk_guard_slot *drawn = hk_guard_find(ctx, p);

@@ -1,5 +1,5 @@
-/* Blocks whatever their kind: which heap has the memory at an address, and what to do with the block there.
- * The kinds are slabs, runs, packed units and big blocks; who wants to know which it is asks here. */
+/* Blocks of any kind: which heap owns the memory at an address, and what to do with the block there. The
+ * kinds are slabs, runs, packed units and big blocks; this is the one place that tells them apart. */
 #ifndef HK_BLOCK_H
 #define HK_BLOCK_H
 
@@ -8,7 +8,8 @@
 /* What HAK_DEBUG_POISON fills new and free blocks with. */
 enum { HK_POISON_NEW = 0xCD, HK_POISON_FREE = 0xDD };
 
-/* hk_kind_at in all of a shared context: *ctx becomes the heap that owns p, of one look at the map. */
+/* hk_kind_at for a shared context as a whole: *ctx becomes the heap that owns p, both from one look at the
+ * map. */
 uint32_t hk_find_shared(const hak_ctx **ctx, const void *p, hk_extent **e);
 HK_INLINE uint32_t hk_find(const hak_ctx **ctx, const void *p, hk_extent **e)
 {
@@ -19,7 +20,7 @@ HK_INLINE uint32_t hk_find(const hak_ctx **ctx, const void *p, hk_extent **e)
     return kind;
 }
 
-/* The heap that owns the memory at p, where ctx is shared and p is its; else ctx. */
+/* If ctx is shared and owns the memory at p, the heap that does; else ctx. */
 HK_INLINE hak_ctx *hk_owner(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
@@ -27,7 +28,7 @@ HK_INLINE hak_ctx *hk_owner(const hak_ctx *ctx, const void *p)
     return (hak_ctx *)(uintptr_t)ctx;
 }
 
-/* The context, a heap perhaps, that has the memory at p. NULL = none of the space. */
+/* The context or heap that owns the memory at p. NULL = none of the space. */
 const hak_ctx *hk_block_owner(const hak_space *space, const void *p);
 /* Whether p is in memory of the context, of any of its heaps. */
 bool hk_owns(const hak_ctx *ctx, const void *p);
@@ -39,10 +40,11 @@ hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
 /* Gives it another label, wherever it is. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
 
-/* Frees a block of a context that may be used as it is: local, or a heap whose lock is held. n: the size
- * told, or HAK_NONE. */
+/* Frees a block of a context that the caller may use as it is: a local one, or a heap whose lock is held. n:
+ * the size told, or HAK_NONE. */
 void hk_block_free(hak_ctx *ctx, void *p, size_t n);
-/* The same past magazines, which another thread may be at. false = its slab has gone over to another heap. */
+/* The same without magazines, which another thread may be using. false = the slab has moved to another heap.
+ */
 bool hk_block_put_back(hak_ctx *ctx, void *p);
 
 /* Compares the size told for a live block with what was last asked for (HAK_NONE = none told). */

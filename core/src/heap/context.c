@@ -26,8 +26,8 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->max_align = o->max_align;
 }
 
-/* How many packed units a context may have; 0 = none. A shared context has no blocks, and a check sees each
- * call. */
+/* How many packed units a context may have; 0 = none. A shared context has no blocks itself, and under
+ * HAK_DEBUG_CHECK every call must be seen. */
 static size_t packed_units(const hak_options *o)
 {
     size_t bytes = o->tuning->packed_bytes;

@@ -87,7 +87,7 @@ typedef struct hk_packed {
     uint64_t *starts, *frees;
     int32_t last;                    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
-    uint8_t left;                    /* classes that left because their blocks come and go */
+    uint8_t left;                    /* classes that left packed units because their blocks come and go */
     bool quick;                      /* hk_packed_ready() may say yes */
     bool trimmed;                    /* units without blocks went back when free blocks were last joined */
     uint32_t freed;                  /* bytes since free blocks were joined */
@@ -102,9 +102,9 @@ typedef struct hk_packed {
 enum { HK_POPULATE_NEVER = 255 };
 
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
-/* What a context's calls are to pass. CHECKED: debug or retired, frees take the slow path. PROFILED: magazines
- * are shut, for a profile counts allocations. OBSERVED: it may have samples among the blocks. GUARDED: debug, too:
- * allocations are counted for drawn blocks, see guard.h. */
+/* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
+ * magazines are shut, because a profile counts allocations. OBSERVED: there may be samples among the blocks.
+ * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. */
 enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8 };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
 enum { HK_DEBUG_PROFILE = 128 };
@@ -119,7 +119,7 @@ typedef struct hk_member {
     hk_slab *(*steal)(hak_ctx *heap, unsigned sc);
     /* Before the heap grows by fresh pages: blocks that wait to be used again go back to their slabs. */
     void (*recall)(hak_ctx *heap);
-    atomic_bool *crossed; /* the soft limit, by all heaps together */
+    atomic_bool *crossed; /* all heaps together crossed the soft limit */
     hk_unit_id walk;      /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
 } hk_member;
 
@@ -145,14 +145,14 @@ typedef struct hk_owned {
     hk_aside aside;
 } hk_owned;
 
-/* Bytes that the context is charged, its limits, and what was told of them. */
+/* Bytes that the context is charged, and its limits. */
 typedef struct hk_account {
     hak_quota *quota;
     hk_counter committed, metadata, peak, released;
     hk_counter soft, hard;
     hk_counter failures;
     hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
-    bool pressure;        /* a crossing of the soft limit that nobody told */
+    bool pressure;        /* the soft limit was crossed, and the callback does not know yet */
     bool shrank;          /* units went back */
 } hk_account;
 
@@ -182,7 +182,7 @@ typedef struct hk_bigs {
     hk_counter bytes, blocks, cached_bytes;
     size_t room;                    /* charged room of live ones */
     size_t cache, wish;             /* limit of the cache; what misses say it should be */
-    size_t grown;                   /* bytes that the heap grew by and the cache did not yield yet */
+    size_t grown;                   /* bytes by which the heap grew without the cache having shrunk */
     uint16_t missed[HK_BIG_MISSED]; /* sizes given up lately, in steps of 64 KiB */
     uint8_t missed_at;
 } hk_bigs;
@@ -191,7 +191,7 @@ typedef struct hk_bigs {
 typedef struct hk_sampling {
     _Atomic(hk_profile *) profile; /* of a heap: see its shared context */
     int64_t left;                  /* bytes to the next sample of this heap */
-    uint32_t run;                  /* which start of the profile that is drawn for */
+    uint32_t run;                  /* the start of the profile for which `left` was drawn */
 } hk_sampling;
 
 typedef struct hk_guide hk_guide;
@@ -215,8 +215,9 @@ typedef struct hk_drawing {
 } hk_drawing;
 
 struct hak_ctx {
-    /* Seldom read: a cache line. The context begins a page, as many blocks do: stores to those would hold up
-     * loads of this line, for processors tell the two apart by the offset in the page first. */
+    /* Seldom read: a cache line. The context begins a page, as many blocks do, and a processor that compares
+     * a load with earlier stores looks at the offset in the page first: stores to such blocks would hold up
+     * loads of this line. */
     hk_host host;
     hk_meta meta;
 
@@ -313,15 +314,14 @@ HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
 /* The kind of a watched unit of the context `owner`. */
 uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
-/* Frees of blocks in the unit at p take the slow path, or no more. No effect outside of extents,
- * and in units that ctx, which may be shared, does not own. */
+/* Makes frees of blocks in the unit at p take the slow path, or no longer. No effect outside of extents, and
+ * in units that ctx, which may be shared, does not own. */
 void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 
 /* Reports misuse. */
 HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);
-/* Reports what is wrong with p, which is not the start of a live block of ctx. Told from here, since much of
- * it is found in the middle of emptying a magazine, and a verdict that a free hands up would cost each free.
- */
+/* Reports what is wrong with p, which is not the start of a live block of ctx. Called in the middle of
+ * emptying a magazine, where much of it is found: to hand a verdict up would cost every free. */
 HK_COLD void hk_misuse(const hak_ctx *ctx, const void *p);
 /* Accounts of live blocks, those in magazines included. */
 HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
@@ -339,26 +339,27 @@ HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
     hk_sub(&ctx->live_blocks, blocks);
 }
 
-/* Contexts with a quota are listed in their space, so that its end can settle their accounts. end takes what
- * is charged out of the quota. */
+/* Contexts with a quota are listed in their space, so that the end of the space can settle their accounts.
+ * hk_account_end takes what is charged out of the quota. */
 void hk_account_begin(hak_ctx *ctx);
 void hk_account_end(hak_ctx *ctx);
-/* Accounts of committed bytes: limit, quota, pressure. for who asks others first see reclaim.h. */
+/* Charges committed bytes against limit and quota, and notes pressure. Callers that ask others for memory
+ * first: see reclaim.h. */
 bool hk_charge(hak_ctx *ctx, size_t n);
 void hk_uncharge(hak_ctx *ctx, size_t n);
-/* The pages were not to be had. */
+/* Undoes a charge after a failed commit. */
 void hk_refund(hak_ctx *ctx, size_t n);
-/* What units of this kind are charged, with all that is beside them. */
+/* Charges units of this kind, with their metadata. */
 bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units);
-/* Units that are charged already; NULL = failed, and no longer charged. */
+/* Takes units that are charged already; NULL = failed, and no longer charged. */
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
 /* Whether its new memory should be huge pages. */
 HK_INLINE bool hk_wants_huge(const hak_ctx *ctx)
 {
     return hk_space_wants_huge(ctx->space, hk_max(hk_get(&ctx->account.committed), ctx->advice.expected));
 }
-/* Units for the context, charged, recorded (id, kind, units) and in its list. What can give memory back is
- * asked before: see reclaim.h. NULL = failed. */
+/* Takes units for the context: charged, recorded (id, kind, units) and in its list. Callers ask for memory
+ * before: see reclaim.h. NULL = failed. */
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
 HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
 {
@@ -367,7 +368,7 @@ HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
 /* Clears the bitmap of a slab that goes back. */
 void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
-/* Units of slabs and runs go over to another heap of the same shared context, both locks held. */
+/* Units of a slab or run move to another heap of the same shared context; both locks are held. */
 void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);
 /* Gives back units at the end of a run. */
 void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
@@ -375,8 +376,8 @@ bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);
 /* Label bytes that a slab or run of this kind and length needs when the context is labelled. */
 size_t hk_label_bytes(unsigned kind, size_t units);
 
-/* A context of the space by options that are whole and right, not in the list of accounts, with room for
- * `more` bytes of zeros at hk_behind(). */
+/* Makes a context of the space from complete, valid options, with room for `more` bytes of zeros at
+ * hk_behind(). It is not in the list of accounts yet. */
 hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more);
 /* Gives back all that it owns; its big blocks are gone, and its account is settled. */
 void hk_ctx_end(hak_ctx *ctx);

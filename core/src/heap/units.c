@@ -27,7 +27,7 @@ void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch)
     const hk_extent *e = hk_extent_of(ctx->space, p);
     if (!e) return;
     uint32_t *entry = &e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT], was = hk_read(entry), is;
-    /* It may go over to another heap meanwhile. */
+    /* It may move to another heap meanwhile. */
     do {
         if (((was & HK_KIND_MASK) == HK_KIND_WATCHED) == watch || !was) return;
         if (!ctx->role && was >> 8 != ctx->owned.id) return;
@@ -46,7 +46,7 @@ HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
     return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labels.on ? hk_label_bytes(kind, units) : 0);
 }
 
-/* Metadata of the context's own are whole units. */
+/* The context's own metadata take whole units. */
 HK_INLINE size_t own_metadata(unsigned kind, size_t units)
 {
     return kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
@@ -76,14 +76,14 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-/* A part of its units, a larger one where other heaps want the lock too. */
+/* A share of its units, larger where other heaps want the lock too. */
 static size_t part_of_units(const hak_ctx *ctx)
 {
     unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
     return hk_get(&ctx->account.committed) >> (HK_UNIT_SHIFT + part_shift);
 }
 
-/* A context that grows takes single units by the handful, but where their label bytes say which. 0 = none. */
+/* A growing context takes single units in one go, unless label bytes decide which ones it takes. 0 = none. */
 static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
     hk_aside *r = &ctx->owned.aside;
@@ -142,7 +142,7 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
     hak_space *space = ctx->space;
     hk_unit_id id = units == 1 && want == HK_WANT_DIRTY ? take_aside(ctx, ctx->key | kind, zero) : 0;
     if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
-    /* What is set aside and resident may be part of a row that is wanted. */
+    /* Units that are set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
     if (!id)
         id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
@@ -162,7 +162,7 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
     return s;
 }
 
-/* A unit that is watched may cease to be, meanwhile. */
+/* The owner may cease to watch the unit meanwhile. */
 static void change_owner(uint32_t *entry, uint32_t key)
 {
     uint32_t was = hk_read(entry);

@@ -126,9 +126,10 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 /* Of a local context: gives all memory back. */
 void hk_profile_end(hk_profile *k);
-/* Room for one more stack and sample, if it is to be had. No lock is held. */
+/* Makes room for one more stack and sample if it can. No lock may be held. */
 void hk_profile_prepare(hk_profile *k);
-/* Room of n bytes. NULL = none. No lock is held before; the profile's is after, whatever comes. */
+/* Room of n bytes; NULL = none. No lock may be held before; the profile's lock is held afterwards, in either
+ * case. */
 void *hk_profile_room(hk_profile *k, size_t n);
 /* The stack of these frames, made where it is new; NULL = no room. */
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,

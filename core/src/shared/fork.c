@@ -1,6 +1,6 @@
 /* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
- * everything that is under a lock as a thread left it. What is without a lock bears a fork between any two of
- * its stores: see thread_heap.h. */
+ * everything that is under a lock in order. What is without a lock bears a fork between any two of its
+ * stores: see thread_heap.h. */
 #include "profile/profile.h"
 #include "shared/thread_heap.h"
 
@@ -56,7 +56,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     hk_lock_drop(&shared->heaps->walk);
 }
 
-/* The other threads are gone: their heaps are for whoever comes next. */
+/* The other threads do not exist in the child: their heaps go to whoever comes next. */
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);

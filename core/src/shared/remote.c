@@ -62,8 +62,8 @@ static void count_out(hk_batch *b)
     hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
-/* A batch goes to the queue of its owner. now: it is worth a try to take it home here, where nobody is at
- * work; so it is where the queue is deep. From the calling thread's heap, or one that is nobody's. */
+/* Sends a batch to the queue of its owner. now: if the owner is idle, this thread tries to take the batch
+ * home itself; so it does if the queue is deep. From the calling thread's heap, or one without thread. */
 static void send_batch(hak_ctx *to, hk_batch *b, bool now)
 {
     hk_heap *h = to->heap;
@@ -219,7 +219,7 @@ HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
 }
 _Static_assert(HK_REMOTE_MIXED == 1 << (32 - 29), "box_of takes three bits");
 
-/* Without two of 90 classes of one owner in one place. */
+/* So that no two of 90 classes of one owner share a place. */
 HK_INLINE unsigned class_index(uint32_t entry)
 {
     return (entry * 0x9E3779B1u) >> 25;
@@ -298,9 +298,9 @@ HK_INLINE void send_if_full(hak_ctx *heap, struct hk_remote_mixed *box)
     if (++heap->heap->mixed_sent == AGAIN) close_classes(heap);
 }
 
-/* Into the batch of whatever goes to this owner. If another one has its place, that goes off: a few blocks
- * are worth a try to take them home at once, for where threads are many such batches would cost more than the
- * blocks. */
+/* Into the mixed batch for this owner. If another owner has its place, that batch is sent: as it has few
+ * blocks, this thread tries to take it home at once, because with many threads such batches would cost more
+ * than the blocks. */
 static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
 {
     struct hk_remote_mixed *box = box_of(heap, owner->owned.id);
@@ -358,7 +358,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         unsigned kind = entry & 255;
         struct hk_remote_mixed *box = box_of(ctx, id);
-        /* Without a look at the owner, whose lines its thread writes to. */
+        /* Does not read the owner, whose cache lines its thread writes to. */
         if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch && !class_due(ctx, entry))) {
             batch_add(box->batch, p, hk_classes[kind].size);
             send_if_full(ctx, box);
@@ -385,7 +385,7 @@ void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     hk_remote_class *classes = ctx->heap->remote;
     if (HK_LIKELY(classes)) {
-        uint32_t entry = kind ^ ctx->key; /* outside of the window none that a remote cache has */
+        uint32_t entry = kind ^ ctx->key; /* outside of the window: no remote cache has such blocks */
         if (HK_LIKELY(class_takes(ctx, &classes[class_index(entry)], entry, p))) return;
     }
     free_elsewhere(ctx, p, n);

@@ -1,6 +1,6 @@
-/* Where slabs have their bitmaps. A chunk has room for HK_UNIT_BITS a unit, of which a slab takes what its
- * class needs, the lowest that is free: a power of two, aligned to itself. A unit has one bitmap at most, so
- * that there is always room for the one of a unit just taken. All under the space's lock. */
+/* Where slabs have their bitmaps. A chunk has HK_UNIT_BITS bits for each unit. A slab takes as many as its
+ * class needs, at the lowest free place: a power of two, aligned to itself. A unit has one bitmap at most, so
+ * that there is always room for that of a unit just taken. All under the space's lock. */
 #ifndef HK_BITMAP_H
 #define HK_BITMAP_H
 

@@ -43,8 +43,8 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* With the lock held, after fresh units were taken: above what was in use before they take the place of
- * retained ones, below it they would be retained ones if these had been kept. */
+/* With the lock held, after fresh units were taken. At a new peak they take the place of retained units;
+ * below it they are the price of units that were purged too early, and the limit learns from that. */
 static void yield_retained(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
@@ -266,7 +266,7 @@ void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes)
     hk_lock_drop(&s->lock);
 }
 
-/* What goes back to the OS goes when all is given: whole chunks, so that no huge page is split. */
+/* Pages go back to the OS when all units are given: whole chunks, so that no huge page is split. */
 void hk_space_give_all(hak_space *s, hk_unit_id all)
 {
     enum { BATCH = 256 }; /* others wait for the lock meanwhile */
@@ -295,7 +295,7 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool clean, 
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
         if (!(w[0] | w[1])) continue;
-        /* Those that are of no use for a row first. */
+        /* First those that cannot be part of a row. */
         hk_mask single = hk_mask_single(w);
         hk_mask m = hk_mask_lowest(single.w[0] | single.w[1] ? single.w : w, want);
         for (unsigned i = 0; i < 2; i++) {
@@ -316,7 +316,7 @@ void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *
 {
     hk_lock_take(&s->lock);
     bool done = hk_get(&s->retained_units) > 0 && set_aside_in(s, near, want, false, r);
-    /* What has to be committed is committed when it is used. */
+    /* Units that need a commit get it when they are used. */
     if (!done && !(s->os.commit && near->owned)) set_aside_in(s, near, want, true, r);
     hk_lock_drop(&s->lock);
 }

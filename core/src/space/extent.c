@@ -13,7 +13,7 @@ static size_t label_area(size_t units, size_t align, unsigned area)
                        align >= HK_CHUNK ? HK_PAGE : 1);
 }
 
-/* What a first allocation touches, head and units, lies close together: the fewer page tables. */
+/* The head and the first units lie close together, so that the first allocation touches few page tables. */
 hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
 {
     hk_layout l;

@@ -1,4 +1,4 @@
-/* Calls of the OS table, counted. With the lock of the space held, but for those declared in space.h, which
+/* Counted calls of the OS table. With the lock of the space held, except those declared in space.h, which
  * take it. */
 #ifndef HK_PAGES_H
 #define HK_PAGES_H

@@ -121,7 +121,8 @@ static size_t limit(const hak_space *s)
 {
     size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
     size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
-    /* Where retained units yield, half of them is kept at first, and what was wanted again. */
+    /* With retained_yields half of the limit is kept at first, and as much more as was purged and wanted
+     * again. */
     return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep;
 }
 
@@ -138,9 +139,9 @@ void hk_purge_to_limit(hak_space *s)
         s->limit_purged += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
-/* Low-water marks: a unit that nobody wanted in a whole period of purge_ns goes back. What was given back
- * and then wanted again after all was given back too soon: a unit must be unused for twice as many periods
- * from then on, so that a steady load soon makes no call of the OS. */
+/* Low-water marks: a unit that nobody wanted in a whole period of purge_ns is purged. If purged units are
+ * wanted again, units must be unused for twice as many periods from then on, so that a steady load soon makes
+ * no call of the OS. */
 void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
     enum { PATIENCE_MOST = 64 };
@@ -207,7 +208,7 @@ static void close_chunks(hak_space *s, hk_extent *e)
     e->chunks_used = (uint32_t)keep;
     size_t from = keep * HK_CHUNK_UNITS;
     give_records(s, hk_extent_slab(e, end - 1), hk_extent_slab(e, from) + 1);
-    /* In the chunk before, too, where nothing has to be committed again. */
+    /* Also in the chunk before, if nothing has to be committed again. */
     hk_chunk *last = hk_extent_chunk(e, keep - 1);
     give_records(
         s, e->bits + (keep - 1) * HK_CHUNK_WORDS + (s->os.commit ? HK_CHUNK_WORDS : hk_bitmaps_end(last)),

@@ -7,14 +7,14 @@
 
 /* Purges n bytes at p, of which `purged_before` were counted as purged already, or never were resident. */
 void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before);
-/* Retained units of n bytes, or what there is. */
+/* Purges retained units of n bytes, or what there is. */
 void hk_purge_bytes(hak_space *s, size_t n);
-/* A batch of n retained units, so that others need not wait long for the lock. Only the last one splits a
- * chunk that is retained as a whole. Returns how many of the n are left. */
+/* Purges a batch of n retained units, so that others need not wait long for the lock. Only the last batch
+ * splits a chunk that is retained as a whole. Returns how many of the n are left. */
 size_t hk_purge_batch(hak_space *s, size_t n);
 /* Units above the limit of retained bytes. */
 size_t hk_purge_due(const hak_space *s);
-/* Gives them back, and as many more that the next ones do not call for it again. */
+/* Purges those, and some more, so that the next units do not call for it again. */
 void hk_purge_to_limit(hak_space *s);
 
 #endif

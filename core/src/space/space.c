@@ -36,7 +36,7 @@ hk_extent *hk_extent_add(hak_space *s)
         return NULL;
     }
     hk_extent_init(e, p, n, units, &l, HK_CHUNK);
-    /* Whole, once: any pointer may be looked up. */
+    /* All at once: any pointer may be looked up. */
     if (hk_call_commit(s, e->map, units * sizeof *e->map) != 0) {
         hk_call_release(s, p, n);
         return NULL;

@@ -29,7 +29,7 @@ typedef struct hk_slab {
     uint32_t bits;
     uint16_t used;    /* blocks not in the bitmap: live ones and those in magazines */
     uint16_t trigger; /* value of `used` at which a free has work to do; see slab.h */
-    uint16_t fresh;   /* blocks from here on were never handed out; their bits mean nothing */
+    uint16_t fresh;   /* blocks from here on were never handed out; their bits have no meaning */
     uint8_t cursor;   /* bitmap word that the next refill looks at */
     uint8_t kind;
     uint16_t released; /* what trim gave back, a bit for each hk_slab_grain() bytes */
@@ -44,7 +44,7 @@ typedef struct hk_chunk {
     uint8_t longest;    /* at most so many free units in a row */
     bool huge;          /* advised to be huge pages: units that nobody used may be resident */
     atomic_bool labels; /* label bytes committed, and in use perhaps */
-    uint8_t label_areas; /* so many of its label areas are committed: the rest was refused */
+    uint8_t label_areas; /* how many of its label areas are committed: the others were refused */
     /* A bit for each HK_BITMAP_LEAST of its room for bitmaps that a slab has: see bitmap.h. */
     uint64_t bitmaps[HK_BITMAP_MASKS];
 } hk_chunk;
@@ -96,7 +96,7 @@ struct hak_space {
     hk_counter clean_units, clean_mapped; /* taken so far that were not resident; bytes outside of extents */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
-    size_t used_high;          /* most that it was without retained units, where these yield */
+    size_t used_high;          /* highest use without retained units, where these yield */
     size_t limit_purged,
         limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
     uint32_t retained_low;   /* least retained_units in this period of ticks */
@@ -209,15 +209,15 @@ HK_INLINE uint64_t *hk_slab_bits(const hk_extent *e, const hk_slab *slab)
     return e->bits + slab->bits;
 }
 
-/* Bytes that are resident, or will be when those who took them use them. */
+/* Bytes that are resident, or will be once their owners use them. */
 HK_INLINE size_t hk_space_resident(const hak_space *s)
 {
     return ((hk_get(&s->used_units) + hk_get(&s->retained_units)) << HK_UNIT_SHIFT) +
            hk_get(&s->mapped_bytes);
 }
 
-/* Whether n more bytes would be a new peak. What is kept for later should not add to it: takers give up what
- * they can first, and the space purges retained units for fresh ones. */
+/* Whether n more bytes would be a new peak. Memory that is kept for later should not raise it: who takes
+ * units gives up its caches first, and the space purges retained units for fresh ones. */
 HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
 {
     return hk_space_resident(s) + n > hk_get(&s->high);
@@ -257,7 +257,7 @@ HK_INLINE bool hk_aside_empty(const hk_aside *r)
 
 /* Fills an empty one with up to `want` units, dirty ones first; leaves it empty where there are none. */
 void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *r);
-/* Such a unit becomes one of this kind: its record says where its bitmap is. */
+/* Uses such a unit for this kind: its record says where its bitmap is. */
 void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
 void hk_space_take_back(hak_space *s, hk_aside *r);
 /* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
