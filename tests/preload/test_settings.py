@@ -36,6 +36,27 @@ class Settings(Case):
     def python(self, settings, program):
         return self.start([PYTHON, "-c", program], settings)
 
+    def cached(self, settings):
+        program = "for i in range(4): b = bytearray(3 << 20); del b"
+        done = self.python(settings + ",report=stderr", program)
+        (report,) = reports(done.stderr)
+        return report["cached"] + report["retained"]
+
+    def test_a_mode_and_a_policy_act(self):
+        nothing = self.path("nothing", "hakmem-policy 1\nbig_cache none\nretained_bytes none\nretained_percent none\n")
+        fast = self.path("fast", "hakmem-policy 1\nmode fast\n")
+        self.assertGreater(self.cached(""), 3 << 20)
+        self.assertLess(self.cached("mode=minimal"), 1 << 20)
+        self.assertLess(self.cached(f"policy={nothing}"), 3 << 20)
+        self.assertLess(self.cached(f"mode=fast,policy={nothing}"), 3 << 20)
+        self.assertGreater(self.cached(f"mode=minimal,policy={fast}"), 3 << 20)
+
+    def test_a_policy_that_is_none_is_told_with_its_line(self):
+        broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
+        done = self.python(f"policy={broken}", "print(1)")
+        self.assertEqual(done.stdout, "1\n")
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or HAK_NONE; left out", done.stderr)
+
     def test_no_settings(self):
         done = self.python("", "print(1)")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("1\n", "", 0))
@@ -60,6 +81,10 @@ class Settings(Case):
             ("check=", "report or abort expected"),
             ("check=yes", "report or abort expected"),
             ("guard=", "a number expected"),
+            ("mode=", "the mode '' is none of balanced, minimal"),
+            ("mode=quick", "the mode 'quick' is none of balanced, minimal"),
+            ("policy=", "No such file or directory"),
+            ("policy=/no/such", "/no/such: No such file or directory"),
             ("guard=0", "a number expected"),
             ("guard=1073741825", "a number expected"),
             ("color=blue", "there are limit=SIZE"),

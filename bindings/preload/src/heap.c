@@ -67,11 +67,16 @@ static hak_ctx *make(void)
 {
     hak_os os;
     hkc_os(&os);
+    const hks_settings *settings = hks_settings_get();
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
     space_options.os = &os;
+    space_options.mode = settings->mode;
+    space_options.policy = settings->policy;
     hak_space *space = hak_space_new(&space_options);
     if (!space) return NULL;
     hak_options options = HAK_OPTIONS_INIT;
+    options.mode = settings->mode;
+    options.policy = settings->policy;
     options.shared = true;
     options.max_align = true;
     options.workload =
@@ -79,7 +84,7 @@ static hak_ctx *make(void)
     options.name = hks_heap_name;
     hak_tuning tuning;
     hks_guard_options(&options, &tuning);
-    set_checks(&options, hks_settings_get()->check);
+    set_checks(&options, settings->check);
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;
     if (!made || !atomic_compare_exchange_strong(&shared, &first, made)) {

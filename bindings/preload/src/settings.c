@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "common/live.h"
+#include "common/policy.h"
 #include "common/size.h"
 
 #include <hakmem/profile.h>
@@ -59,6 +60,26 @@ static const char *rate(hks_settings *s, const char *value)
     return NULL;
 }
 
+/* NULL = taken. */
+static const char *mode(hks_settings *s, const char *value)
+{
+    static char why[160];
+    const int found = hkc_mode_parse(value, why, sizeof why);
+    if (found < 0) return why;
+    s->mode = (hak_mode)found;
+    return NULL;
+}
+
+static const char *policy(hks_settings *s, const char *value)
+{
+    static char why[160];
+    hak_policy *found = hkc_policy_load(value, why, sizeof why);
+    if (!found) return why;
+    hak_policy_unref(s->policy);
+    s->policy = found;
+    return NULL;
+}
+
 /* NULL = taken; else what was expected. */
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
@@ -74,6 +95,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "profile") == 0)
         return file_name(s->profile, value) ? NULL : "the name of a file expected";
     if (strcmp(key, "rate") == 0) return rate(s, value);
+    if (strcmp(key, "mode") == 0) return mode(s, value);
+    if (strcmp(key, "policy") == 0) return policy(s, value);
     if (strcmp(key, "live") == 0) {
         if (strcmp(value, "on") != 0)
             return file_name(s->live, value) ? NULL : "on or the name of a socket expected";
@@ -105,12 +128,12 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     }
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
            "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort, "
-           "guard=NUMBER";
+           "guard=NUMBER, mode=NAME, policy=FILE";
 }
 
 static void complain(const char *item, const char *why)
 {
-    char line[256]; /* for the longest there is */
+    char line[320]; /* for the longest there is */
     int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
     (void)!write(STDERR_FILENO, line, (size_t)n);
 }

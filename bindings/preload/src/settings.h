@@ -2,6 +2,8 @@
 #ifndef HKS_PRELOAD_SETTINGS_H
 #define HKS_PRELOAD_SETTINGS_H
 
+#include <hakmem/policy.h>
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +22,8 @@ typedef struct hks_settings {
     bool exact;             /* every block */
     char name[64];          /* in the report */
     hks_check check;        /* of every free */
+    hak_mode mode;          /* memory against speed */
+    hak_policy *policy;     /* NULL = none */
     size_t guard;           /* one block in so many is before a guard page; 0 = none */
 } hks_settings;
 
