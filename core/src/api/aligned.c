@@ -1,4 +1,4 @@
-/* Blocks of a given alignment, and what sizes come to. */
+/* Blocks of a given alignment, and the sizes that requests round to. */
 #include "api/alloc.h"
 
 #include "api/check.h"
@@ -31,7 +31,8 @@ static bool align_wrong(hak_ctx *ctx, size_t align)
     return true;
 }
 
-/* *zero tells whether the block reads as zero. What was asked for is noted once: large blocks have it. */
+/* *zero tells whether the block reads as zero. The size asked for is noted once: large blocks have it
+ * already. */
 static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     *zero = false;

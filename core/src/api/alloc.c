@@ -56,20 +56,19 @@ size_t hak_inline_size(uint32_t kind)
     return hk_kind_size(kind);
 }
 
-/* In a shared context: on with the heap of this thread, which is to be made. */
+/* Of a shared context: makes the heap of this thread and allocates there. */
 static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label label, hak_site site)
 {
     hak_ctx *heap = hk_heap_here(shared);
     return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(shared);
 }
 
-/* The bin is a shared context's: on with that of the thread's heap. */
+/* The bin is a shared context's: goes on with that of the thread's heap. */
 HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_site site, hk_bin *bin)
 {
     hak_ctx *heap = shared;
     if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(shared, n, label, site);
-    __asm__(""
-            : "+r"(bin)); /* or else its offset takes a register on the path of those that are not shared */
+    __asm__("" : "+r"(bin)); /* otherwise its offset would take a register on the path of local contexts */
     bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)shared->bins));
     return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
 }
@@ -130,7 +129,7 @@ static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bi
     else hk_free_slow(ctx, p, n, kind);
 }
 
-/* What no magazine takes and no row. */
+/* Frees a block that neither a magazine nor a row takes. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
     uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
@@ -262,7 +261,7 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
-/* When nobody has memory to give: a free block of a wider class. */
+/* When no memory is left to give back: a free block of a wider class. */
 static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     if (hk_bins_none(ctx)) return NULL;
@@ -270,8 +269,8 @@ static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
 }
 
-/* There was no memory. What costs little comes first: near a limit many allocations come here and are served
- * from what is left of packed units, which are searched for empty ones, all of them, before NULL only. */
+/* There was no memory. Cheap ways come first: near a limit many allocations come here and are served from the
+ * rest of packed units. Only before NULL all of them are searched for empty units. */
 static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, label) : NULL;

@@ -115,7 +115,7 @@ void hak_ctx_retire(hak_ctx *ctx)
     ctx->retired = true;
     ctx->checked |= HK_CHECKED;
     ctx->packed.quick = false;
-    /* Closed magazines send every call to the slow paths, which know. */
+    /* Closed magazines send every call to the slow paths, which know that the context is retired. */
     if (!hk_bins_none(ctx)) {
         for (unsigned kind = 0; kind < HK_BINS; kind++) {
             hk_bin *bin = &ctx->bins[kind];

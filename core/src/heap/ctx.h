@@ -381,7 +381,7 @@ size_t hk_label_bytes(unsigned kind, size_t units);
 hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more);
 /* Gives back all that it owns; its big blocks are gone, and its account is settled. */
 void hk_ctx_end(hak_ctx *ctx);
-/* What follows the context in its unit. */
+/* The bytes behind the context in its unit. */
 HK_INLINE void *hk_behind(hak_ctx *ctx)
 {
     return (char *)ctx + hk_align_up(sizeof *ctx, 64);
@@ -389,7 +389,7 @@ HK_INLINE void *hk_behind(hak_ctx *ctx)
 
 /* The context's own data: never freed one by one. NULL = failed. */
 void *hk_meta_alloc(hak_ctx *ctx, size_t n);
-/* Before there are any: the context has wide classes. */
+/* Gives the context wide classes; before it has bins. */
 void hk_bins_widen(hak_ctx *ctx);
 /* The bins, made on first need. false = no memory. */
 bool hk_bins_make(hak_ctx *ctx);

@@ -3,7 +3,7 @@
 #include "heap/packed.h"
 #include "heap/reclaim.h"
 
-/* What label bytes of the slabs and runs that exist will be charged. */
+/* What the label bytes of existing slabs and runs will be charged. */
 static size_t missing(hak_ctx *ctx)
 {
     size_t bytes =
@@ -15,7 +15,7 @@ static size_t missing(hak_ctx *ctx)
     return bytes;
 }
 
-/* Label bytes of what exists already are stale: whoever owned the units before wrote them. */
+/* Label bytes of existing slabs and runs are stale: a former owner of the units wrote them. */
 static bool clear_units(hak_ctx *ctx, hk_unit_id id, unsigned kind, size_t units)
 {
     if (hk_space_labels(ctx->space, id, kind, units) != 0) return false;
@@ -82,7 +82,7 @@ size_t hk_label_name_length(const char *name)
     return end ? (size_t)(end - name) : 0;
 }
 
-/* Contexts come and go by the million: names that differ in length or in a few letters are not compared. */
+/* Contexts come and go by the million: a name is compared with those of the same hash only. */
 const char *hk_label_names_error(const char *const *names, size_t count)
 {
     enum { SLOTS = 512 };

@@ -1,6 +1,6 @@
-/* Labels: a byte for each block, off the blocks. Slabs and runs: areas of the extent, a byte for each
- * 2^shift bytes of address space, one area a shift. Packed units: a byte for each 16 bytes, so. Big blocks:
- * in their record. Stored on allocation, left alone on free, summed on demand. */
+/* Labels: a byte for each block, apart from the blocks. Slabs and runs: in areas of the extent, a byte for
+ * each 2^shift bytes of address space, one area for each shift. Packed units: a byte for each 16 bytes,
+ * likewise. Big blocks: in their record. Stored on allocation, left alone on free, summed on demand. */
 #ifndef HK_LABEL_H
 #define HK_LABEL_H
 
@@ -22,14 +22,14 @@ HK_INLINE void hk_label_set(const hk_extent *e, unsigned kind, const void *p, ha
     *hk_label_byte(e, kind, p) = hk_label_clamp(label);
 }
 
-/* A label byte that nobody defined counts as 0. */
+/* A label byte whose label is not defined counts as 0. */
 HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
 {
     return (hak_label)(label <= hk_whole(ctx)->labels.count ? label : 0);
 }
 
-/* Label bytes for all that the context has, cleared; before hk_labels_use(). false = over the limit, or
- * refused by the OS: nothing changed. */
+/* Charges and clears label bytes for all units of the context; before hk_labels_use(). false = over the
+ * limit, or refused by the OS: nothing changed. */
 bool hk_labels_charge(hak_ctx *ctx);
 void hk_labels_uncharge(hak_ctx *ctx);
 /* From now on blocks have labels. */

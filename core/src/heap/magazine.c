@@ -28,9 +28,9 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 }
 
 /* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread
- * they grow at once: what passes a magazine by takes its lock, and a class of larger blocks that breathes
- * keeps to the pages that it touched, where slabs that come and go between classes touch all of theirs. Ticks
- * empty those. */
+ * they grow at once, because a free that passes a magazine by takes a lock, and because a class of larger
+ * blocks that breathes then keeps to the pages that it has touched, where slabs that move between classes
+ * touch all of theirs. Ticks empty those magazines. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
     enum { SWINGS = 24 };
@@ -61,8 +61,8 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     bin->hi = slots + bin->cap;
 }
 
-/* A garbage collector's sweep frees in address order, up or down. What it frees must not be handed out
- * in that order again: the heap would be walked against its layout ever after. */
+/* A garbage collector's sweep frees in address order, up or down. Its blocks should come out of bitmaps, in
+ * address order, and not last in, first out: the program would walk the heap against its layout ever after. */
 static bool is_sweep(void **from, void **to)
 {
     unsigned up = 0, down = 0;

@@ -42,21 +42,22 @@ HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
     return n ? n : 1;
 }
 
-/* The magazine had no room for p: flush, or step aside for a sweep, and free p. */
+/* The magazine has no room for p: flushes it, or closes it for a sweep, and frees p. */
 HK_NOINLINE void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
-/* For packed blocks of the class, whose bin has none yet. false = no memory, or the context keeps none. */
+/* Opens a magazine for packed blocks of the class, whose bin has none yet. false = no memory, or the context
+ * keeps none. */
 bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc);
-/* The magazine is full and stays open: room for one more. */
+/* Makes room for one more in a full magazine that stays open. */
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
-/* The magazine is full: more room, if it swings between empty and full. */
+/* Enlarges a full magazine if it swings between empty and full. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
-/* Blocks [0, n) of the bin's magazine back to their slabs. */
+/* Returns blocks [0, n) of the bin's magazine to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
-/* All magazines of a context; those of this kind and larger ones. */
+/* Empties all magazines of a context; those of this kind and larger ones. */
 void hk_magazines_flush(hak_ctx *ctx);
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
-/* Before n bytes of fresh pages are used: what is in magazines of a local context goes back, runs for
- * whatever is larger than a unit, blocks above 1 KiB near the peak. */
+/* Before a local context uses n bytes of fresh pages: its magazines of runs are emptied for anything larger
+ * than a unit, those of blocks above 1 KiB near the peak. */
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n);
 HK_INLINE void hk_magazines_yield(hak_ctx *ctx, size_t n)
 {

@@ -6,8 +6,8 @@ void hk_bins_widen(hak_ctx *ctx)
     if (!ctx->max_align) ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_wide.bins;
 }
 
-/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that one.
- * What is behind the bins shares no page with those of blocks above 2 KiB. */
+/* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that page
+ * only. What lies behind the bins shares no page with bins of blocks above 2 KiB. */
 enum {
     BINS_AT = HK_PAGE / 2,
     TABLE_AT = BINS_AT - HK_BINS_TABLE,
@@ -24,7 +24,7 @@ static bool meta_room(const hak_ctx *ctx, size_t n)
 void *hk_meta_alloc(hak_ctx *ctx, size_t n)
 {
     n = hk_align_up(n, 16);
-    /* Other threads read a shared context's bins, which are to stay where they are, without a lock. */
+    /* Other threads read the bins of a shared context without a lock: they must stay where they are. */
     if (!meta_room(ctx, n) && ctx->role != HK_SHARED && !hk_bins_make(ctx)) return NULL;
     if (!meta_room(ctx, n) && ctx->meta.end == (char *)ctx->bins - HK_BINS_TABLE) {
         char *unit = (char *)ctx->bins - BINS_AT;

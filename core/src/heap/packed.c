@@ -46,13 +46,14 @@ static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned sc, hak_label label)
     return p;
 }
 
-/* Bytes to leave out for a block of that size to be aligned: where it is a multiple of 16, to 16. */
+/* Bytes to leave out so that a block of that size is aligned: to 16 if the size is a multiple of 16. */
 HK_INLINE size_t skip_of(const char *at, size_t size)
 {
     return (uintptr_t)at & ~size & 8;
 }
 
-/* From the region, which has room for it. Where the block is aligned up, 8 bytes before it stay free. */
+/* Cuts a block from the region, which has room for it. If the block is aligned up, 8 bytes before it stay
+ * free. */
 HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_label label)
 {
     hk_packed *k = &ctx->packed;
@@ -94,8 +95,8 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
     return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
 }
 
-/* A thread that outgrew its packed units should not keep them: when a quarter of their blocks is left, and at
- * the last one, what is empty goes back. */
+/* A thread that outgrew its packed units should not keep them: empty ones go back when a quarter of their
+ * blocks is left, and with the last block. */
 static void *count_new(hak_ctx *ctx, void *p)
 {
     if (HK_LIKELY(ctx->role != HK_HEAP) || !p) return p;
@@ -255,7 +256,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
         }
         size_t next = hk_group_next(ctx, g, at);
         if (!hk_group_is_free(g, at)) {
-            /* The thread that holds a block may give it another label meanwhile. */
+            /* The thread that holds a block may be giving it another label. */
             unsigned label = ctx->labels.on ? __atomic_load_n(label_byte(ctx, p), __ATOMIC_RELAXED) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;

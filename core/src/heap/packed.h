@@ -50,18 +50,18 @@ HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc)
            k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 32u;
 }
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
-/* NULL = the class is to have slabs, or no room: open the class. */
+/* NULL = the class should have slabs, or there is no room: open the class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
-/* The same for whatever class, when there is no other memory. NULL = none. */
+/* The same for any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
-/* Into the magazine of its class, if that has one, else to the lists. */
+/* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */
 void hk_packed_put(hak_ctx *ctx, void *p);
 /* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for each
  * packed block, but none at all where no packed block was freed since the last time. */
 void hk_packed_trim(hak_ctx *ctx);
-/* The same, where so many bytes were freed that they pay for the steps. */
+/* The same if enough bytes were freed to pay for the steps. */
 void hk_packed_trim_much(hak_ctx *ctx);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);

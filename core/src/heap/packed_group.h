@@ -78,7 +78,7 @@ HK_INLINE void hk_bit_clear(uint64_t *bits, size_t i)
     bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
 }
 
-/* Other threads may ask of a block that they hold. */
+/* Other threads may be asking about a block that they hold. */
 HK_RACY static inline bool hk_bit_is_set(const uint64_t *bits, size_t i)
 {
     return bits[i / 64] >> (i % 64) & 1;
@@ -116,8 +116,9 @@ HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
     return g.size;
 }
 
-/* The same, where the region may begin behind the block: its start is not marked. Also for a live block of
- * another thread's heap: whoever reads the region's start first sees the marks of what was cut before. */
+/* The same if the region may begin behind the block: its start is not marked. Also for a live block of
+ * another thread's heap: a thread that reads the region's start first sees the marks of all blocks cut
+ * before. */
 static inline size_t hk_group_next(const hak_ctx *ctx, hk_group g, size_t offset)
 {
     size_t region = (size_t)(__atomic_load_n(&ctx->packed.at, __ATOMIC_ACQUIRE) - g.start);

@@ -11,7 +11,7 @@ bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
     return hk_big_purge(ctx) > 0 && hk_charge(ctx, n);
 }
 
-/* Whether the space has not so many units that are resident. */
+/* Whether the space has fewer resident units. */
 static bool fresh_needed(const hak_ctx *ctx, size_t units)
 {
     return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->retained_units) < units;

@@ -15,8 +15,8 @@
 
 /* hk_charge(), once more without cached big blocks if it is refused. */
 bool hk_reclaim_charge(hak_ctx *ctx, size_t n);
-/* Empty slabs, units set aside, cached big blocks. After magazines were emptied. Takes a step for each class, not
- * for each slab. */
+/* Gives back empty slabs, units set aside and cached big blocks, after magazines were emptied. Takes a step
+ * for each class, not for each slab. */
 void hk_reclaim_empty(hak_ctx *ctx);
 
 #endif

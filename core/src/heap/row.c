@@ -60,7 +60,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
         count(ctx, bin, row);
         row->blocks = 0;
     }
-    /* Its slab may have been empty but for the counting. */
+    /* Its slab may have been empty, but not counted yet. */
     if (HK_UNLIKELY(hk_kind_in_window(ctx, p) != kind)) {
         hk_misuse(ctx, p);
         return;
@@ -92,7 +92,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
 
 void hk_rows_settle(const hak_ctx *ctx)
 {
-    /* What is counted is as it was: no more than the moment of counting changes. */
+    /* The counts come out the same: only the moment of counting changes. */
     hak_ctx *mine = (hak_ctx *)(uintptr_t)ctx;
     EACH_ROW(mine, bin)
     hk_row_settle(mine, bin);

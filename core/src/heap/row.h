@@ -46,9 +46,9 @@ HK_INLINE bool hk_row_free(hk_row *row, const void *p)
 
 /* Slots for so many blocks of the kind, behind a row. NULL = no memory. */
 void **hk_row_slots(hak_ctx *ctx, unsigned kind, unsigned n);
-/* The magazine is closed and p is in no row: its own becomes the row, and it is freed. */
+/* The magazine is closed and p is in no row: the row of p becomes the bin's, and p is freed. */
 void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p);
-/* Counts what was freed in the row. The slab may go back, and the row with it; the magazine may open. */
+/* Counts the frees of the row. The slab may go back, and the row with it; the magazine may open. */
 void hk_row_settle_now(hak_ctx *ctx, hk_bin *bin);
 HK_INLINE void hk_row_settle(hak_ctx *ctx, hk_bin *bin)
 {
@@ -64,7 +64,8 @@ HK_INLINE void hk_row_end(hak_ctx *ctx, hk_bin *bin)
 /* All rows of a context. */
 void hk_rows_settle(const hak_ctx *ctx);
 void hk_rows_end(hak_ctx *ctx);
-/* The context ends, and bitmaps are wiped where the counts say that bits are set: none in a word of a row. */
+/* The context ends. Bitmaps are wiped where the counts say that bits are set; the counts know nothing of the
+ * word of a row. */
 void hk_rows_wipe(hak_ctx *ctx);
 /* The slab leaves its bin. Its row is settled. */
 HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab *s)

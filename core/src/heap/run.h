@@ -8,11 +8,11 @@
 void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero);
 /* Runs kept at hand by the class of this kind, if any. */
 unsigned hk_run_magazine(const hak_ctx *ctx, unsigned kind);
-/* A run whose magazine, if any, is full. */
+/* Frees a run whose magazine, if any, is full. */
 void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
-/* A run out of a magazine: its units back to the space. */
+/* Returns the units of a run that was in a magazine to the space. */
 void hk_run_give(hak_ctx *ctx, void *p);
-/* In place, longer or shorter. false = cannot; nothing changed. */
+/* Resizes a run in place. false = cannot; nothing changed. */
 bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n);
 
 #endif

@@ -53,9 +53,9 @@ static void slab_use(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
     bin->slab = s;
 }
 
-/* The first slab of a class hands out blocks from somewhere in its first page on: first blocks of many
- * classes would fall into the same cache sets. The blocks before are free, for later. Only where blocks
- * come and go: it costs a page. */
+/* The first slab of a class hands out blocks from somewhere in its first page on: otherwise the first blocks
+ * of many classes would fall into the same cache sets. The blocks before are free, for later. It costs a
+ * page, so only where blocks come and go. */
 static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
@@ -68,15 +68,15 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
     s->cursor = (uint8_t)((skip + 63) / 64);
 }
 
-/* What a slab of a class holds in vain should be small beside the heap: units of freed blocks are resident
- * whether they are used or not. */
+/* Keep unused slab space small relative to the heap: units of freed blocks are resident whether they are used
+ * or not. */
 static size_t units_of(const hak_ctx *ctx, const hk_class *c)
 {
     enum { PART_SHIFT = 6 };
     return hk_get(&ctx->account.committed) >> (HK_UNIT_SHIFT + PART_SHIFT) >= c->units ? c->units : c->few;
 }
 
-/* A larger block that was never handed out is none: its pages are still to be touched. */
+/* A larger block that was never handed out does not count as free: its pages are untouched. */
 bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin)
 {
     if (bin->top != hk_bin_low(bin) || bin->first) return true;
@@ -104,8 +104,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         return true;
     }
     bool zero;
-    /* Most classes never fill their first slab: from units that were in use it would be resident as a whole.
-     * A young context takes what others left, though. */
+    /* Most classes never fill their first slab: made of used units it would be resident as a whole. A young
+     * context takes used units all the same. */
     bool once = bin->heat == 0 && ctx->account.shrank && !hk_slab_returns(ctx, bin->kind);
     hk_want want = once ? HK_WANT_CLEAN : HK_WANT_DIRTY;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
@@ -113,7 +113,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     s->fresh = 0;
     slab_use(ctx, bin, s);
     if (bin->heat == 0) colour(ctx, bin, s);
-    /* A class that has so many will fill one more, unless it rather borrows. */
+    /* A class that has so many slabs will fill one more, unless it prefers to borrow. */
     bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
     /* Heat: slabs, less those that went back. */
     if (bin->heat < hk_min(ctx->populate_from, HK_POPULATE_NEVER - 1)) bin->heat++;
@@ -171,7 +171,7 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         k++;
     }
     unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
-    /* What a heap's class of larger blocks has at hand keeps it from borrowing. */
+    /* Blocks at hand of a class of larger blocks keep it from borrowing. */
     if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && want) want = at == to;
     if (want && fresh < most) {
         unsigned n = want < most - fresh ? want : most - fresh;

@@ -20,22 +20,22 @@ bool hk_class_open(hak_ctx *ctx, unsigned sc);
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want);
 /* Whether the class has free blocks in its magazine or slabs. */
 bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin);
-/* The next wider class with free blocks, whatever it costs, for when there is no other memory;
- * HK_SMALL_CLASSES = none. */
+/* The next wider class with free blocks, however wide, for when there is no other memory; HK_SMALL_CLASSES =
+ * none. */
 unsigned hk_class_wider(hak_ctx *ctx, unsigned sc);
-/* A block back to its bitmap, with all checks. */
+/* Returns a block to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns
  * these and they have room, else to their bitmaps. Other blocks are moved to the front; returns how many. */
 unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own);
-/* A slab that was another heap's, with its units: into the list where it belongs. */
+/* Takes over a slab of another heap, with its units: puts it into the list where it belongs. */
 void hk_slab_take_over(hak_ctx *ctx, hk_slab *slab);
 /* A slab leaves its bin. */
 void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
 /* Blocks of a class, most of which lie in the slab of the one before, back to their bitmaps; returns how many
  * were none. Live blocks are not counted. */
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end);
-/* `used` came down to the trigger: the slab has free blocks again, or nothing but these. */
+/* `used` has fallen to the trigger: the slab has free blocks again, or nothing else. */
 HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);

@@ -12,7 +12,8 @@ enum {
     AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
 };
 
-/* The magazines of `from` may hold blocks of what it gives, which is seen to when its thread comes back. */
+/* The magazines of `from` may hold blocks of the slabs that it loses; its thread forwards them when it comes
+ * back. */
 static void note_stolen(hak_ctx *from)
 {
     hk_heap *h = from->heap;
@@ -114,7 +115,8 @@ void hk_borrow_anew(hak_ctx *heap)
     memset(heap->heap->borrowed + HK_KIB_CLASSES, 0, HK_SMALL_CLASSES - HK_KIB_CLASSES);
 }
 
-/* A free block goes on to the heap that has its slab: through the block itself, without further memory. */
+/* Forwards a free block to the heap that has its slab: linked through the block itself, without further
+ * memory. */
 static void push_stray(hak_ctx *owner, void *p)
 {
     hk_mpsc_push(&owner->heap->strays, p);
@@ -177,7 +179,7 @@ void hk_heap_strays(hak_ctx *heap)
     }
 }
 
-/* Whether its thread, if there is one, does not come by: others have brought home its blocks for a while. */
+/* Whether its thread, if it has one, is away: others have brought home its blocks for a while. */
 static bool away(const hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
@@ -188,7 +190,7 @@ static bool away(const hak_ctx *heap)
     return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
 }
 
-/* Whether it has more free memory than a heap at work needs: after its thread or others freed much. */
+/* Whether it has more free memory than a busy heap needs: after its thread or others freed much. */
 static bool surplus(const hak_ctx *heap)
 {
     size_t live = hk_get(&heap->live_bytes);
@@ -211,7 +213,7 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned sc)
     bool gone = away(from);
     /* First: it may empty slabs, which are gone then. */
     if (gone) hk_transfer_flush(from);
-    /* What is in the transfer cache is handed out from there, so it must not be of slabs that go. */
+    /* Blocks in the transfer cache are handed out from there: they must not be of slabs that move. */
     if (gone || (surplus(from) && !hk_transfer_has(from, sc))) s = take_slab(from, sc, gone);
     if (s) {
         note_stolen(from);

@@ -17,7 +17,7 @@ static hk_heap *of(const hak_ctx *heap)
     return heap->heap;
 }
 
-/* Whether anything is to be taken home. */
+/* Whether there is anything to take home. */
 HK_INLINE bool awaited(const hk_heap *h)
 {
     return (uintptr_t)atomic_load_explicit(&h->queue, memory_order_relaxed) |
@@ -252,8 +252,8 @@ static hak_ctx *heap_new(hak_ctx *shared)
     return heap;
 }
 
-/* A heap that is nobody's: that of a thread with the same register, which had this one's stack and often its
- * work; else the newest. With the lock of the shared context held. */
+/* A heap without thread: the one whose last thread had the same register, and so this one's stack and often
+ * its work; else the newest. With the lock of the shared context held. */
 static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
 {
     enum { LOOKS = 64 };
@@ -294,7 +294,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     observe(heap);
     hk_heap_numbers(heap);
     bool owned = own(shared, heap, thread);
-    /* Where there is no room for it in the table it stays in the list, for a thread that finds some. */
+    /* If the table has no room for it, it stays in the list, for a thread for which there is room. */
     of(heap)->next = hk_heaps_first(shared);
     atomic_store_explicit(&heaps->newest, heap, memory_order_release);
     hk_lock_drop(&heaps->lock);
@@ -381,7 +381,7 @@ void hk_shared_settle(hak_ctx *shared)
         hk_heap_flush(heap);
         hk_heap_unlock(heap);
     }
-    /* What they sent each other, and from there to those who have the slabs by now. */
+    /* Blocks that heaps sent to each other, and from there to the heaps that have the slabs by now. */
     hk_shared_gather(shared);
     for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = of(heap)->next) {
         hk_heap_lock(heap);

@@ -43,9 +43,9 @@ struct hk_heap {
     hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;    /* freed elsewhere, of this heap, and come home */
     size_t away;                       /* bytes that others brought home since its thread was here */
-    uint64_t away_ns; /* when somebody first wanted to know whether it comes back; 0 = nobody */
+    uint64_t away_ns; /* when another heap first asked whether its thread comes back; 0 = none did */
     uint8_t patience; /* how often slabs were taken from it and its thread came back */
-    bool lost_slabs;  /* slabs of it went over to another heap */
+    bool lost_slabs;  /* slabs of it moved to another heap */
     bool stolen_from;      /* its magazines may hold blocks of such slabs */
     bool flushed;     /* by a tick, since its thread ended */
     uint32_t tunings; /* which change of the shared context's numbers it took over last */
@@ -60,8 +60,8 @@ struct hk_heap {
     hk_batch *spare;
     _Atomic(struct hk_transfer *) transfer; /* see transfer.h; NULL until batches of one class come */
     uint8_t borrowed[HK_SMALL_CLASSES];     /* blocks of wider classes since the class last had free ones */
-    hak_ctx *asked; /* for its transfer cache or a slab, the last time when this one grew */
-    char apart[64]; /* what other threads write is not on the lines above */
+    hak_ctx *asked; /* the heap that was last asked for its transfer cache or a slab, when this one grew */
+    char apart[64]; /* fields that other threads write are on other cache lines than those above */
     hk_mpsc queue;
     hk_mpsc empties; /* batches of this heap that come back empty */
     hk_mpsc strays;  /* blocks out of magazines of heaps that had them before */
@@ -87,7 +87,7 @@ struct hk_heaps {
     hk_lock lock;    /* table, list, labels, pressure */
     hk_lock walk;    /* one walk over all heaps at a time */
     atomic_bool retired;
-    atomic_bool pressure;      /* a crossing of the soft limit that nobody has told */
+    atomic_bool pressure;      /* the soft limit was crossed, and the callback does not know yet */
     hak_quota account;         /* committed bytes of all heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `tuning` */
@@ -125,7 +125,7 @@ void hk_shared_make(hak_ctx *ctx, const hak_options *options);
 void hk_shared_destroy(hak_ctx *shared);
 void hk_shared_retire(hak_ctx *shared);
 
-/* They are behind their context, so that a thread's heap is found without a load of where. */
+/* They lie behind their context, so that finding a thread's heap needs no load of their address. */
 HK_INLINE hk_heaps *hk_heaps_behind(hak_ctx *shared)
 {
     return hk_behind(shared);
@@ -170,7 +170,8 @@ HK_NOINLINE void hk_heap_enter(hak_ctx *heap);
 HK_NOINLINE void hk_heap_unlock(hak_ctx *heap);
 bool hk_heap_try(hak_ctx *heap);
 
-/* Around what a heap's own thread does beside its magazines. Free for a local context but for a test. */
+/* Around everything that a heap's own thread does beside its magazines. For a local context it costs one
+ * test. */
 HK_INLINE void hk_enter(hak_ctx *ctx)
 {
     if (HK_UNLIKELY(ctx->role)) hk_heap_enter(ctx);
@@ -181,7 +182,7 @@ HK_INLINE void hk_leave(hak_ctx *ctx)
     if (HK_UNLIKELY(ctx->role)) hk_heap_unlock(ctx);
 }
 
-/* Whether a crossing of the soft limit is to be told. */
+/* Whether the callback is to be told that the soft limit was crossed. */
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
     if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->whole->heaps->pressure, memory_order_relaxed);
@@ -194,7 +195,7 @@ HK_INLINE hak_ctx *hk_heaps_first(const hak_ctx *shared)
     return atomic_load_explicit(&shared->heaps->newest, memory_order_acquire);
 }
 
-/* The next one that the heap, which is about to grow, asks for what it could use instead. */
+/* The next heap that this one, about to grow, asks for unused memory. */
 HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
@@ -204,34 +205,36 @@ HK_INLINE hak_ctx *hk_heap_after(hak_ctx *heap)
 
 /* The calling thread's heap if it has one. */
 hak_ctx *hk_heap_find(hak_ctx *shared);
-/* Whether it is nobody's, so that its magazines may be touched. With its lock held. */
+/* Whether the heap has no thread, so that its magazines may be touched. With its lock held. */
 HK_INLINE bool hk_heap_unowned(const hak_ctx *heap)
 {
     return hk_thread_of(heap) == 0;
 }
 
-/* It is nobody's from now on. With the shared context's lock held, and the heap's. */
+/* The heap has no thread from now on. With the shared context's lock held, and the heap's. */
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap);
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
-/* A block of a kind out of a stolen_from heap's magazines, on to the heap that has its slab. */
+/* Forwards a block of a kind, out of a stolen_from heap's magazines, to the heap that has its slab. */
 void hk_heap_return(hak_ctx *heap, unsigned kind, void *p);
-/* Blocks in a stolen_from heap's magazines whose slabs went over follow them. Before magazines are emptied. */
+/* Forwards the blocks in a stolen_from heap's magazines whose slabs have moved. Before magazines are emptied.
+ */
 void hk_heap_sift(hak_ctx *heap);
 /* Empties the magazines. By its thread, or for a heap that is nobody's. */
 void hk_heap_flush(hak_ctx *heap);
-/* The same for one that came home to a heap that has not its slab any more. */
+/* The same for a block that came home to a heap that no longer has its slab. */
 void hk_heap_forward(hak_ctx *heap, void *p);
-/* What others returned to the heap, whose lock is held. */
+/* Takes in the blocks that other heaps forwarded to this one, whose lock is held. */
 void hk_heap_strays(hak_ctx *heap);
-/* A slab of the class, with free blocks, of a heap whose thread is away: of that whose blocks this one's
- * thread frees, or of one of the next few. NULL = none. */
+/* A slab of the class with free blocks from a heap whose thread is away: from the heap whose blocks this
+ * thread frees, or one of the next few. NULL = none. */
 hk_slab *hk_heap_steal(hak_ctx *heap, unsigned sc);
-/* Takes over slabs and runs of threads that died without a word. The heap is new. */
+/* Takes over slabs and runs of threads that died without hak_ctx_thread_done. The heap is new. */
 void hk_heap_reclaim(hak_ctx *heap);
 
-/* Where the heap of a thread takes a block of the class: there while it has free ones. Before it would take
- * units for a class, or fresh blocks of more than 1 KiB, it uses up what classes a little wider have free. */
+/* The class from which a thread's heap takes a block of class sc: sc itself while it has free ones. Before
+ * the heap takes units for a class, or fresh blocks of more than 1 KiB, it uses up free blocks of slightly
+ * wider classes. */
 unsigned hk_borrow_class(hak_ctx *heap, unsigned sc);
 /* Classes of blocks above 1 KiB may borrow as often as at first. */
 void hk_borrow_anew(hak_ctx *heap);
@@ -247,13 +250,14 @@ void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from);
 uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out);
 /* The heap takes over what changed. By its thread. */
 void hk_heap_numbers(hak_ctx *heap);
-/* The shared context has a profile from now on; its lock is held. Threads see to it when they come by. */
+/* The shared context has a profile from now on; its lock is held. Each thread takes part from its next slow
+ * path. */
 void hk_shared_observe(hak_ctx *shared);
-/* Takes home what is in queues; what goes on from there is in the strays of its heap. */
+/* Takes home the blocks in queues; those that are forwarded are then in the strays of their heap. */
 void hk_shared_gather(hak_ctx *shared);
 /* Brings home everything that is under way and in magazines. No other thread is inside a call. */
 void hk_shared_settle(hak_ctx *shared);
-/* The peak begins anew. Blocks at hand would count in it: those that may be touched go home first. */
+/* The peak begins anew. Blocks at hand would count in it: those that this thread may touch go home first. */
 void hk_shared_peak_reset(hak_ctx *shared);
 /* Whether there is no live block, after hk_shared_settle. */
 bool hk_shared_empty(const hak_ctx *shared);

@@ -22,7 +22,7 @@ static hk_transfer *transfer_of(hak_ctx *heap)
     return t;
 }
 
-/* Some may be of slabs that went over to another heap since they were sent. */
+/* Some may be of slabs that have moved to another heap since they were sent. */
 static bool all_here(const hak_ctx *heap, const hk_batch *b)
 {
     for (unsigned i = 0, n = hk_batch_count(b); i < n; i++)
@@ -30,8 +30,9 @@ static bool all_here(const hak_ctx *heap, const hk_batch *b)
     return true;
 }
 
-/* All together at most seven eighths of what is out of bitmaps, and FREE_BYTES. Blocks of slabs that went
- * over to another heap cannot be handed out from here, and a heap without magazines takes none. */
+/* All classes together keep at most seven eighths of the blocks outside bitmaps, and FREE_BYTES. Blocks of
+ * slabs that moved to another heap cannot be handed out from here, and a heap without magazines takes none.
+ */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b)
 {
     if (b->kind >= HK_TRANSFER_CLASSES || heap->heap->stolen_from || !heap->magazines.cap ||
