@@ -1,5 +1,5 @@
 /* The current tenant of each thread, and blocks in the tenants' contexts. */
-#include "tenant.h"
+#include "profile.h"
 
 #include <string.h>
 
@@ -79,7 +79,10 @@ void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n)
     if (!p) return hak_wasm_alloc(host, n);
     hak_wasm_tenant *tenant = owner(host, p);
     if (!tenant) return NULL;
-    void *q = hak_realloc(lock(tenant), p, n);
+    hak_ctx *ctx = lock(tenant);
+    hkw_profile *profile = atomic_load_explicit(&tenant->profile, memory_order_relaxed);
+    if (profile) profile->site = HAK_CALLSITE();
+    void *q = hak_realloc(ctx, p, n);
     tenant->failures += !q;
     unlock(tenant);
     return q;

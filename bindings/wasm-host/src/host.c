@@ -1,5 +1,5 @@
 /* Hosts: options, the root tenant, lent time. */
-#include "tenant.h"
+#include "profile.h"
 
 #include <hakmem/tuning.h>
 
@@ -67,6 +67,7 @@ void hak_wasm_host_delete(hak_wasm_host *host)
 {
     if (!host) return;
     hkw_spares_drop(host, UINT64_MAX);
+    hkw_slots_each(&host->slots, hkw_profile_forget, NULL);
     hkw_slots_destroy(&host->slots);
     hak_space_delete(host->space); /* settles the quotas: before tenants */
     while (host->retired) {

@@ -1,6 +1,6 @@
 /* Linear memories: what a slot is while somebody has it. */
 #include "image.h"
-#include "tenant.h"
+#include "profile.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void set_size(hkw_slot *slot, size_t bytes)
 }
 
 /* A slot for the current tenant, charged and sized. */
-static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image)
+static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image, hak_site site)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
     if (bytes > host->slots.slot_bytes || !charge(tenant, bytes)) return NULL;
@@ -53,6 +53,7 @@ static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *
     atomic_fetch_add_explicit(&tenant->own_memories, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->tenant, tenant, memory_order_relaxed);
+    hkw_profile_grown(tenant, slot, bytes, site);
     return slot;
 }
 
@@ -60,6 +61,7 @@ void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
 {
     hak_wasm_tenant *tenant = atomic_load_explicit(&slot->tenant, memory_order_relaxed);
     size_t bytes = size_of(slot);
+    hkw_profile_shrunk(tenant, slot, bytes);
     atomic_store_explicit(&slot->tenant, NULL, memory_order_relaxed);
     hkw_slot_give(&host->slots, slot);
     uncharge(tenant, bytes);
@@ -69,7 +71,7 @@ void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
 
 void *hak_wasm_memory_new(hak_wasm_host *host, size_t bytes)
 {
-    hkw_slot *slot = begin(host, bytes, NULL);
+    hkw_slot *slot = begin(host, bytes, NULL, HAK_CALLSITE());
     return slot ? slot->base : NULL;
 }
 
@@ -82,7 +84,7 @@ int hak_wasm_memory_free(hak_wasm_host *host, void *memory)
 }
 
 /* The size becomes `bytes`; what is cut off is zero then. */
-static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes)
+static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site site)
 {
     hkw_slots *slots = &host->slots;
     hak_wasm_tenant *tenant = atomic_load_explicit(&slot->tenant, memory_order_relaxed);
@@ -94,11 +96,13 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes)
             uncharge(tenant, bytes - size);
             return -1;
         }
+        hkw_profile_grown(tenant, slot, bytes - size, site);
     } else if (bytes < size) {
         size_t edge = page_up(bytes) < size ? page_up(bytes) : size;
         memset(slot->base + bytes, 0, edge - bytes);
         hkw_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
         if (hkw_slot_open(slots, slot, bytes) != 0) return -1;
+        hkw_profile_shrunk(tenant, slot, size - bytes);
         uncharge(tenant, size - bytes);
     }
     set_size(slot, bytes);
@@ -108,7 +112,7 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes)
 int hak_wasm_memory_grow(hak_wasm_host *host, void *memory, size_t bytes)
 {
     hkw_slot *slot = live_at(host, memory);
-    return slot && bytes >= size_of(slot) ? resize(host, slot, bytes) : -1;
+    return slot && bytes >= size_of(slot) ? resize(host, slot, bytes, HAK_CALLSITE()) : -1;
 }
 
 size_t hak_wasm_memory_size(const hak_wasm_host *host, const void *memory)
@@ -141,22 +145,22 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
     if (!slot || image->host != host) return -1;
     size_t size = size_of(slot);
     if (slot->image == image) {
-        if (size != image->size && resize(host, slot, image->size) != 0) return -1;
+        if (size != image->size && resize(host, slot, image->size, HAK_CALLSITE()) != 0) return -1;
         if (image->size) hkw_pages_restore(&host->slots.pages, slot->base, image->view, image->size);
         return 0;
     }
-    if (size < image->size && resize(host, slot, image->size) != 0) return -1;
+    if (size < image->size && resize(host, slot, image->size, HAK_CALLSITE()) != 0) return -1;
     if (hkw_image_attach(image, slot) != 0) {
-        if (size < image->size) resize(host, slot, size);
+        if (size < image->size) resize(host, slot, size, HAK_CALLSITE());
         return -1;
     }
-    return size > image->size ? resize(host, slot, image->size) : 0;
+    return size > image->size ? resize(host, slot, image->size, HAK_CALLSITE()) : 0;
 }
 
 void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image)
 {
     if (image->host != host) return NULL;
-    hkw_slot *slot = begin(host, image->size, image);
+    hkw_slot *slot = begin(host, image->size, image, HAK_CALLSITE());
     if (slot && slot->image != image && hkw_image_attach(image, slot) != 0) {
         hkw_memory_end(host, slot);
         return NULL;

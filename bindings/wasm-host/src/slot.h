@@ -6,6 +6,8 @@
 
 enum { HKW_SHARDS = 16, HKW_EXTENTS = 4096 };
 
+typedef struct hkw_growth hkw_growth;
+
 typedef enum hkw_state { HKW_COLD, HKW_WARM, HKW_LIVE } hkw_state;
 
 typedef struct hkw_slot {
@@ -17,6 +19,7 @@ typedef struct hkw_slot {
     size_t resident;                 /* while warm */
     hak_wasm_tenant *_Atomic tenant; /* while live */
     hak_wasm_image *image;           /* attached to; a reference */
+    hkw_growth *growth;              /* of those that a profile has seen */
     struct hkw_slot *prev, *next;
     uint64_t epoch; /* of the host when it became warm */
     uint8_t shard;  /* while warm */

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[HAK_WASM_LABELS] = {"other", "load",   "instance", "stack",
-                                                   "wasi",  "linear", "native"};
+const char *const hkw_label_names[HAK_WASM_LABELS] = {"other", "load",   "instance", "stack",
+                                                      "wasi",  "linear", "native"};
 
 const char *hak_wasm_label_name(hak_wasm_label label)
 {
-    return (unsigned)label < HAK_WASM_LABELS ? names[label] : NULL;
+    return (unsigned)label < HAK_WASM_LABELS ? hkw_label_names[label] : NULL;
 }
 
 const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant)
@@ -52,7 +52,7 @@ static hak_ctx *new_context(hak_wasm_tenant *tenant)
     options.name = tenant->name;
     options.user = tenant;
     options.quota = quota_of(tenant);
-    options.labels = names + 1;
+    options.labels = hkw_label_names + 1;
     options.label_count = HAK_WASM_LABELS - 1;
     return hak_ctx_new(tenant->host->space, &options);
 }
@@ -60,7 +60,8 @@ static hak_ctx *new_context(hak_wasm_tenant *tenant)
 /* A context that others had, and that is empty, is replaced before a limit holds for it. Under the lock. */
 static void renew(hak_wasm_tenant *tenant)
 {
-    hak_ctx *fresh = tenant->closes && is_empty(tenant) ? new_context(tenant) : NULL;
+    hak_ctx *fresh =
+        tenant->closes && !atomic_load(&tenant->profile) && is_empty(tenant) ? new_context(tenant) : NULL;
     if (!fresh) return;
     hak_ctx_destroy(tenant->ctx);
     tenant->ctx = fresh;
@@ -87,6 +88,7 @@ void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limit
 void hkw_tenant_release(hak_wasm_tenant *tenant)
 {
     hak_quota_delete(tenant->quota);
+    hkw_profile_delete(atomic_load(&tenant->profile));
     pthread_mutex_destroy(&tenant->lock);
     free(tenant);
 }
@@ -204,7 +206,9 @@ void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
             hak_wasm_dismiss(tenant);
     }
     pthread_mutex_lock(&tenant->lock);
-    if (how == HAK_WASM_RETIRE && seems_empty(tenant) && atomic_load(&tenant->refs) == 1) {
+    /* What one tenant's profile knows, the next one is not to see. */
+    if (how == HAK_WASM_RETIRE && !atomic_load(&tenant->profile) && seems_empty(tenant) &&
+        atomic_load(&tenant->refs) == 1) {
         pthread_mutex_unlock(&tenant->lock); /* it is the caller's alone */
         if (hkw_spare_give(tenant)) return;
         pthread_mutex_lock(&tenant->lock);

@@ -4,6 +4,9 @@
 
 #include "slot.h"
 
+typedef struct hkw_profile hkw_profile;
+void hkw_profile_delete(hkw_profile *profile);
+
 /* A counter with a limit; those of the parents count too. */
 typedef struct hkw_account {
     _Atomic size_t used, peak, limit;
@@ -29,8 +32,9 @@ struct hak_wasm_tenant {
     bool closed;           /* under lock, like the rest */
     size_t blocks;         /* live, or fewer: frees that the context drops are counted too */
     uint64_t failures;
-    hak_ctx *ctx;         /* NULL = gone */
-    pthread_mutex_t lock; /* contexts are for one thread at a time */
+    hak_ctx *ctx;                 /* NULL = gone */
+    hkw_profile *_Atomic profile; /* NULL = there was never one */
+    pthread_mutex_t lock;         /* contexts are for one thread at a time */
 };
 
 typedef struct hkw_spares {
@@ -50,6 +54,8 @@ struct hak_wasm_host {
     hak_wasm_tenant *retired; /* tenants with survivors, under lock */
     hkw_spares spare[HKW_SHARDS];
 };
+
+extern const char *const hkw_label_names[HAK_WASM_LABELS];
 
 /* The tenant that allocations of this thread are for. */
 hak_wasm_tenant *hkw_tenant_current(hak_wasm_host *host);

@@ -2,6 +2,7 @@
 #ifndef HAKMEM_WASM_WAMR_GUEST_H
 #define HAKMEM_WASM_WAMR_GUEST_H
 
+#include <hakmem/wasm_profile.h>
 #include <hakmem/wasm_wamr.h>
 
 struct hak_wasm_wamr {
@@ -37,6 +38,9 @@ bool hkw_wamr_copyable(wasm_module_t module);
 size_t hkw_wamr_state_size(wasm_module_inst_t instance);
 void hkw_wamr_state_save(wasm_module_inst_t instance, void *state);
 void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state);
+
+/* The functions that run, for profiles; user: the guest. */
+size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room);
 
 /* File descriptors: bytes of the table, and the table. */
 size_t hkw_wamr_files_size(wasm_module_inst_t instance);

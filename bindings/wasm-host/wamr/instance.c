@@ -107,7 +107,9 @@ bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *name, uint32_t argc, u
         return false;
     }
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_WASI);
+    hak_wasm_guest outer = hak_wasm_guest_run((hak_wasm_guest){guest->tenant, hkw_wamr_stack, guest});
     bool ok = wasm_runtime_call_wasm(guest->env, function, argc, argv);
+    hak_wasm_guest_run(outer);
     hak_wasm_leave(before);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include "wasm_runtime.h"
 
 #include "posix.h"
+#include "wasm_interp.h"
 #include "wasm_runtime_common.h"
 
 #include "guest.h"
@@ -167,4 +168,37 @@ bool hkw_wamr_files_equal(wasm_module_inst_t instance, const void *saved, size_t
             return false;
     }
     return true;
+}
+
+/* ---- The functions that run ----------------------------------------------------------------------- */
+
+/* Names of exports, or of the module's name section where WAMR keeps it. */
+static const char *name_of(const WASMModule *module, const WASMFunctionInstance *function, uint32 index)
+{
+    if (function->is_import_func) return function->u.func_import->field_name;
+#if WASM_ENABLE_CUSTOM_NAME_SECTION
+    if (function->u.func->field_name) return function->u.func->field_name;
+#endif
+    for (uint32 i = 0; i < module->export_count; i++)
+        if (module->exports[i].kind == EXPORT_KIND_FUNC && module->exports[i].index == index)
+            return module->exports[i].name;
+    return NULL;
+}
+
+size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room)
+{
+    const hak_wasm_wamr *guest = user;
+    const WASMModuleInstance *inst = inside(guest->instance);
+    size_t n = 0;
+    if (inst->module_type != Wasm_Module_Bytecode)
+        return 0; /* compiled ahead: its frames are of another kind */
+    for (const WASMInterpFrame *f = guest->env->cur_frame; f && n < room; f = f->prev_frame) {
+        const WASMFunctionInstance *function = f->function;
+        if (!function) continue; /* between the host and the guest */
+        const uint32 index = (uint32)(function - inst->e->functions);
+        frames[n++] =
+            (hak_wasm_frame){name_of(inst->module, function, index),
+                             function->is_import_func ? function->u.func_import->module_name : NULL, index};
+    }
+    return n;
 }

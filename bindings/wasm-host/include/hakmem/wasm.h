@@ -21,6 +21,7 @@
  *       hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
  *       hak_wasm_host_delete(host);
  *
+ *   What the memory of a tenant is for: hakmem/wasm_profile.h.
  *   Adapters for runtimes: hakmem/wasm_wamr.h, hakmem/wasm_wasmtime.h, hakmem/wasm_wasm2c.h.
  *
  * CONVENTIONS, for every function below unless it says otherwise

@@ -1,0 +1,64 @@
+/* hakmem for WebAssembly hosts: what a tenant's memory is for, by function of the guest.
+ *
+ *       hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+ *       hak_wasm_profile_start(tenant, &options);
+ *       ... hak_wasm_wamr_call(guest, "handle", 1, argv) ...
+ *       hak_wasm_report_json(tenant, file);              // then: hakmem report FILE
+ *
+ * Two profiles are kept for a tenant: of its linear memories, each growth exact, by the functions of the
+ * guest that were running; and of the blocks in its heap, sampled or exact, by the same functions while a
+ * guest of this tenant runs on the thread, else by the host's own stack of machine code (x86-64). A guest's
+ * own malloc within its linear memory is not seen.
+ *
+ * A tenant's profile holds nothing of others: names of functions are copied into it, a guest that runs for
+ * another tenant is none of its frames, and a context that had a profile is not handed to the next tenant.
+ *
+ * CONVENTIONS are those of hakmem/wasm.h. Cost: off, a load and a test for each memory that is made, grown or
+ * freed, and a store for each call of a guest; else see hakmem/profile.h. Since 0.1. */
+#ifndef HAKMEM_WASM_PROFILE_H
+#define HAKMEM_WASM_PROFILE_H
+
+#include <hakmem/profile.h>
+#include <hakmem/wasm.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Begins both profiles, or begins anew. Of `options`, `frames` and `user` are not heeded; depth at most 32;
+ * NULL = defaults. Memories and blocks that are live already are not in it. 0 = ok; -1 = broken options, or a
+ * profile runs; -2 = no memory, or over the tenant's limit. */
+HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_options *options);
+/* No more samples; what there is stays until the tenant is closed, and what is freed is still counted.
+ * 0 = ok; -1 = none runs. */
+HAK_API int hak_wasm_profile_stop(hak_wasm_tenant *tenant);
+/* The report, "hakmem-report/1", of this tenant alone: its context, and one of its linear memories. Written
+ * to memory first, so that nobody waits for `out`. 0 = ok; else errno. */
+HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
+
+/* ---- For adapters -------------------------------------------------------------------------------- */
+
+typedef struct hak_wasm_frame {
+    const char *function; /* NULL = the module does not say; copied */
+    const char *module;   /* of an import: that it is imported from; NULL = the guest's own */
+    uint32_t index;       /* of the function */
+} hak_wasm_frame;
+/* The functions of the guest that run on this thread now, the innermost first, at most `room`. Runs inside of
+ * allocations: must not call into the host. */
+typedef size_t hak_wasm_stack_fn(void *user, hak_wasm_frame *frames, size_t room);
+
+typedef struct hak_wasm_guest {
+    hak_wasm_tenant *tenant; /* for which it runs; NULL = none runs */
+    hak_wasm_stack_fn *stack;
+    void *user;
+} hak_wasm_guest;
+/* Makes a guest the one that runs on this thread and returns what was, to be given back to this function when
+ * it has returned. Nests. */
+HAK_API hak_wasm_guest hak_wasm_guest_run(hak_wasm_guest guest);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,109 @@
+/* The report of a tenant as JSON. */
+#include "profile.h"
+
+#include "callsite/names.h"
+#include "common/profile_json.h"
+#include "common/report_json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct namer {
+    hkw_frames *frames; /* NULL = none */
+    hkc_names names;
+    char function[32];
+} namer;
+
+static int put(void *to, const char *bytes, size_t n)
+{
+    return fwrite(bytes, 1, n, to) == n ? 0 : ENOMEM;
+}
+
+static bool add_names(void *user, const hak_profile_stack *stack)
+{
+    for (unsigned i = 0; i < stack->depth; i++)
+        if ((stack->frames[i] & HKW_FRAME_BIT) == 0 && !hkc_names_add(user, stack->frames[i])) return false;
+    return true;
+}
+
+static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
+{
+    namer *n = user;
+    hak_wasm_frame guest;
+    const hkc_name *name = hkc_names_find(&n->names, frame);
+    out->native = true;
+    if (name) {
+        out->function = name->function;
+        out->file = name->file;
+        out->module = name->module;
+    } else if (n->frames && hkw_frames_at(n->frames, frame, &guest)) {
+        if (!guest.function) snprintf(n->function, sizeof n->function, "func[%u]", guest.index);
+        else if (*guest.function == '\0') snprintf(n->function, sizeof n->function, "(no room for its name)");
+        out->function = guest.function && *guest.function != '\0' ? guest.function : n->function;
+        out->module = guest.module ? guest.module : "guest";
+        out->native = guest.module; /* an import is the host's */
+    }
+}
+
+/* Committed are the pages that the guests may touch, not those of the context that counts them. */
+static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
+{
+    char name[80];
+    hak_stats s = {.size = sizeof s};
+    hak_ctx_stats(p->linear, &s);
+    snprintf(name, sizeof name, "%s%slinear", p->tenant->name, *p->tenant->name != '\0' ? " " : "");
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "name", name);
+    hkc_json_object(w, "stats");
+    hkc_json_size(w, "live_bytes", s.live_bytes);
+    hkc_json_size(w, "live_blocks", s.live_blocks);
+    hkc_json_size(w, "peak_bytes", s.peak_bytes);
+    hkc_json_size(w, "committed_bytes", s.live_bytes);
+    hkc_json_end(w);
+    hak_profile_visit(p->linear, add_names, &n->names);
+    hkc_names_resolve(&n->names);
+    hkc_profile_json(w, p->linear, name_frame, n);
+    hkc_json_end(w);
+}
+
+static int put_tenant(hkc_json *w, hak_wasm_tenant *tenant)
+{
+    const hkc_report_process process = {.runtime = "wasm"};
+    hkw_profile *p = atomic_load(&tenant->profile);
+    namer n = {.frames = p ? p->frames : NULL};
+    hkc_report_json_begin(w, &process);
+    pthread_mutex_lock(&tenant->lock);
+    hak_profile_visit(tenant->ctx, add_names, &n.names);
+    hkc_names_resolve(&n.names);
+    hkc_report_json_context(w, tenant->name, tenant->ctx);
+    int error = hkc_profile_json(w, tenant->ctx, name_frame, &n);
+    hkc_json_end(w);
+    pthread_mutex_unlock(&tenant->lock);
+    if (p) {
+        pthread_mutex_lock(&p->lock);
+        put_linear(w, p, &n);
+        pthread_mutex_unlock(&p->lock);
+    }
+    hkc_report_json_end(w);
+    hkc_names_close(&n.names);
+    return error;
+}
+
+int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    hkc_json w;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return ENOMEM;
+    hkc_json_open(&w, put, memory);
+    int error = put_tenant(&w, tenant);
+    const int failed = hkc_json_close(&w);
+    if (fclose(memory) != 0 && !error) error = ENOMEM;
+    if (!error) error = failed;
+    errno = EIO;
+    if (!error && (fwrite(text, 1, size, out) != size || fflush(out) != 0)) error = errno;
+    free(text);
+    return error;
+}
