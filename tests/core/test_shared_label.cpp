@@ -221,3 +221,19 @@ TEST_CASE("shared: labels that are refused by the limit leave everything as it w
         }));
     }
 }
+
+TEST_CASE("small blocks of a large alignment that another thread freed are in no label's sum")
+{
+    Shared ctx;
+    void *kept = hak_aligned_alloc_cs(ctx, 32 * KiB, 100, 2, 0);
+    void *p = hak_aligned_alloc_cs(ctx, 32 * KiB, 100, 1, 0);
+    REQUIRE((kept && p));
+    CHECK(label_totals(ctx) == Totals{2 * PAGE, 2});
+    Crew crew(1, [&](size_t) { hak_free(ctx, p); });
+    REQUIRE(crew.join() == "");
+    CHECK(stats_of(ctx).live_bytes == PAGE);
+    hak_label_info info;
+    REQUIRE(hak_label_stats(ctx, 1, &info) == 0);
+    CHECK(info.live_blocks == 0);
+    CHECK(label_totals(ctx) == Totals{PAGE, 1});
+}

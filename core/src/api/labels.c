@@ -145,6 +145,12 @@ HK_RACY static void discount(void *user, void *p)
     if (hk_has_labels(kind)) {
         size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
         if (owner->labels.on) label = *hk_label_byte(e, kind, p);
+    } else {
+        /* One that is no larger than others is kept waiting as they are: of a large alignment. */
+        const hk_big *b = hk_big_find(owner, p);
+        if (!b || b->cached) return;
+        size = b->size;
+        label = b->label;
     }
     if (size == 0 || label > 255) return;
     t->bytes[label] -= size;
