@@ -54,6 +54,7 @@ void vm_heap_limit(vm_heap *heap, size_t limit, void (*near)(void *user), void *
 
 void *vm_heap_refused(vm_heap *heap)
 {
+    if (heap->escape) longjmp(*heap->escape, 1);
     if (heap->limit) set_limit(heap, heap->limit);
     return NULL;
 }

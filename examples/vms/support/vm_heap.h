@@ -5,6 +5,7 @@
 #define VMS_VM_HEAP_H
 
 #include <hakmem/hakmem.h>
+#include <setjmp.h>
 
 typedef struct vm_heap {
     hak_ctx *ctx;
@@ -12,6 +13,8 @@ typedef struct vm_heap {
     size_t limit, reserve;
     void (*near)(void *user);
     void *user;
+    jmp_buf *escape; /* where a refused allocation goes instead of returning, while a machine cannot be told "no":
+                        the heap is good for vm_heap_drop alone then. NULL = it returns NULL */
 } vm_heap;
 
 /* Everything at once; NULL is fine. */

@@ -1,0 +1,161 @@
+// mruby on hakmem: examples/vms/mruby.
+#include "vm_test.h"
+
+extern "C" {
+#include "mruby_heap.h"
+
+#include <mruby/compile.h>
+#include <mruby/error.h>
+#include <mruby/string.h>
+}
+
+using namespace test;
+
+namespace
+{
+
+struct Machine {
+    vm_heap *own;
+    hak_ctx *heap;
+    mrb_state *mrb = nullptr;
+
+    explicit Machine(hak_space *space, size_t limit = 0, bool labels = true)
+        : own(mruby_heap_new(space, labels)), heap(own ? own->ctx : nullptr)
+    {
+        if (own) mruby_limit(own, limit);
+        if (own) mrb = mruby_new(own);
+    }
+    Machine(const Machine &) = delete;
+    Machine &operator=(const Machine &) = delete;
+    ~Machine()
+    {
+        vm_heap_drop(own); // dropped, not freed
+    }
+    // A string that the program gives, or the class of its error; the machine may be lost.
+    bool lost = false;
+    std::string run(const std::string &source)
+    {
+        RProc *program = mruby_compile(own, mrb, source.c_str(), source.size(), &lost);
+        if (!program) return lost ? "lost" : "syntax error";
+        mrb_value value = mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
+        std::string result = mrb->exc ? mrb_obj_classname(mrb, mrb_obj_value(mrb->exc))
+                             : mrb_string_p(value) ? std::string(RSTRING_PTR(value), (size_t)RSTRING_LEN(value))
+                                                   : "no string";
+        mrb->exc = nullptr;
+        return result;
+    }
+};
+
+const char WORK[] = "l = (0...300).map { |i| [i, \"text #{i}\", { i => \"x\" * 30 }, -> { i }] }\n"
+                    "l.sort! { |a, b| b[0] <=> a[0] }\n"
+                    "(l[3][0] + l.map { |e| e[3].call + e[1].size + e[2][e[0]].size }.inject(:+)).to_s";
+const char WORK_GIVES[] = "56436";
+
+Ran work(Machine &m)
+{
+    if (!m.mrb) return Ran::None;
+    std::string result = m.run(WORK);
+    if (result == WORK_GIVES) return Ran::Good;
+    CHECK(result == (m.lost ? "lost" : "NoMemoryError"));
+    return Ran::Refused;
+}
+
+} // namespace
+
+TEST_CASE("mruby: programs run, and labels tell what their memory is for")
+{
+    TestSpace t;
+    Machine m(t.space);
+    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run("def (") == "syntax error");
+    mrb_full_gc(m.mrb);
+    size_t strings = label_named(m.heap, "string").live_blocks, arrays = label_named(m.heap, "array").live_blocks;
+    CHECK(m.run("$s = (0...1000).map { |i| 'a longer text, behind the object ' * 3 + i.to_s }; '1'") == "1");
+    CHECK(label_named(m.heap, "string").live_blocks >= strings + 1000);
+    CHECK(m.run("$a = (0...1000).map { |i| [i] * 20 }; '2'") == "2");
+    CHECK(label_named(m.heap, "array").live_blocks >= arrays + 1000);
+    size_t variables = label_named(m.heap, "variable").live_blocks;
+    CHECK(m.run("class C; def initialize; @a = 1; end; end; $o = (0...1000).map { C.new }; '3'") == "3");
+    CHECK(label_named(m.heap, "variable").live_blocks >= variables + 1000);
+    CHECK(label_named(m.heap, "object").live_bytes > 100000);
+    CHECK(label_named(m.heap, "method").live_blocks > 50);
+    hak_label_info other;
+    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
+    CHECK(other.live_bytes < stats_of(m.heap).live_bytes / 50);
+    CHECK(m.run("$s = $a = $o = nil; '4'") == "4");
+    mrb_full_gc(m.mrb);
+    CHECK(label_named(m.heap, "string").live_blocks < strings + 100);
+    CHECK(label_named(m.heap, "array").live_blocks < arrays + 100);
+    require_sound(m.heap);
+}
+
+TEST_CASE("mruby: without labels all is in one row")
+{
+    TestSpace t;
+    Machine m(t.space, 0, false);
+    CHECK(m.run(WORK) == WORK_GIVES);
+    hak_label_info other;
+    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
+    CHECK(other.live_blocks == stats_of(m.heap).live_blocks);
+}
+
+TEST_CASE("mruby: mruby frees all that it took")
+{
+    TestSpace t;
+    Machine m(t.space);
+    CHECK(m.run(WORK) == WORK_GIVES);
+    mrb_close(m.mrb);
+    CHECK(stats_of(m.heap).live_blocks == 1); // vm_heap
+}
+
+TEST_CASE("mruby: the limit is an error that a program can catch, and the machine goes on")
+{
+    TestSpace t;
+    const size_t limit = 4 * MiB;
+    Machine m(t.space, limit), other(t.space);
+    REQUIRE(m.mrb);
+    for (int round = 0; round < 3; round++) {
+        CHECK(m.run("$l = []; loop { $l << 'x' * 100 + $l.size.to_s }") == "NoMemoryError");
+        CHECK(committed_of(m.heap) <= limit);
+        CHECK(stats_of(m.heap).peak_bytes > limit * 7 / 10);
+        CHECK(m.run("$l = nil; '1'") == "1");
+        CHECK(m.run("begin; 'x' * 100_000_000; rescue NoMemoryError => e; e.message; end") == "Out of memory");
+        CHECK(m.run(WORK) == WORK_GIVES);
+        require_sound(m.heap);
+    }
+    CHECK(other.run("('x' * 10_000_000).size.to_s") == "10000000");
+}
+
+TEST_CASE("mruby: with little memory a program runs or is told")
+{
+    sweep_limits(8 * KiB, 2000 * KiB, [](hak_space *space, size_t limit) {
+        Machine m(space, limit);
+        Ran ran = work(m);
+        if (m.mrb) CHECK(committed_of(m.heap) <= limit);
+        require_sound(m.heap);
+        return ran;
+    });
+}
+
+TEST_CASE("mruby: any page may be refused")
+{
+    refuse_each_page([](hak_space *space) {
+        Machine m(space);
+        Ran ran = work(m);
+        if (ran == Ran::Refused && !m.lost) CHECK(work(m) == Ran::Good);
+        if (m.heap) require_sound(m.heap);
+        return ran;
+    });
+}
+
+TEST_CASE("mruby: many machines in one space, dropped without freeing")
+{
+    TestSpace t;
+    Machine first(t.space);
+    CHECK(first.run("$kept = 'kept'") == "kept");
+    for (int i = 0; i < 20; i++) {
+        Machine m(t.space);
+        CHECK(m.run(WORK) == WORK_GIVES);
+    }
+    CHECK(first.run("$kept") == "kept");
+}
