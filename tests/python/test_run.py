@@ -40,6 +40,33 @@ class Run(ProgramCase):
         done = self.python("-O", "-W", "error", "-m", "hakmem", "run", "--report", "", self.script(text))
         self.assertEqual(done.stdout, "1 ['error']\n")
 
+    def faults(self, *options):
+        """Page faults of a program that takes and gives back 30 MB at a time."""
+        text = """
+            import resource
+            for i in range(8):
+                b = bytearray(30 << 20)
+                del b
+            print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+        """
+        return int(self.run_script(text, "--all", "--report", "", *options).stdout)
+
+    def test_a_mode_and_a_policy_act(self):
+        policy = self.folder / "policy"
+        policy.write_text("hakmem-policy 1\nbig_cache none\nhuge_from none\n")
+        minimal, fast = self.faults("--mode", "minimal"), self.faults("--mode=fast")
+        self.assertGreater(minimal, 2 * fast)
+        self.assertGreater(self.faults("--mode", "fast", "--policy", str(policy)), 2 * fast)
+
+    def test_a_policy_that_is_none_is_told_with_its_line(self):
+        (self.folder / "p").write_text("hakmem-policy 1\nmagazines 3\n")
+        done = self.run_script("print(1)", "--report", "", "--policy", "p", check=False)
+        self.assertEqual(done.stdout, "1\n")
+        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_POLICY: .*/p:2: 'magazines' is unknown; hakmem stays out$")
+        done = self.hakmem("run", "--mode", "quick", "-c", "print(1)", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("invalid choice: 'quick'", done.stderr)
+
     def test_an_uncaught_exception(self):
         text = "def f(): raise ValueError('no')\nf()"
         alone = self.python(self.script(text), check=False)

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 
+#include "common/policy.h"
 #include "common/size.h"
 
 #include <stdio.h>
@@ -14,6 +15,17 @@ static bool bad(const char *name, const char *value)
     return false;
 }
 
+static bool read_mode(hkp_options *options)
+{
+    const char *mode = getenv("HAKMEM_MODE"), *policy = getenv("HAKMEM_POLICY");
+    char why[400];
+    if (mode && *mode && (options->mode = hkc_mode_parse(mode, why, sizeof why)) < 0) return bad("HAKMEM_MODE", mode);
+    if (!policy || !*policy) return true;
+    options->policy = hkc_policy_load(policy, why, sizeof why);
+    if (!options->policy) fprintf(stderr, "hakmem: HAKMEM_POLICY: %s; hakmem stays out\n", why);
+    return options->policy;
+}
+
 bool hkp_options_read(hkp_options *options)
 {
     const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
@@ -23,7 +35,7 @@ bool hkp_options_read(hkp_options *options)
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     /* A program that replaces itself keeps its number. */
     const char *first = getenv("HAKMEM_PID");
-    *options = (hkp_options){.labels = labels && *labels ? labels : "off"};
+    *options = (hkp_options){.labels = labels && *labels ? labels : "off", .mode = -1};
     if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
     options->first = !first || strcmp(first, pid) == 0;
@@ -33,5 +45,5 @@ bool hkp_options_read(hkp_options *options)
         if (!options->all && strcmp(domains, "raw") != 0) return bad("HAKMEM_DOMAINS", domains);
     }
     if (limit && *limit && hkc_size_parse(limit, &options->limit)) return bad("HAKMEM_LIMIT", limit);
-    return true;
+    return read_mode(options);
 }

@@ -47,6 +47,8 @@ def run(args):
         labels=args.labels,
         profile=args.profile,
         report=args.report,
+        mode=args.mode,
+        policy=args.policy,
     )
 
 
@@ -59,6 +61,8 @@ def env(args):
         labels=args.labels,
         profile=args.profile,
         report=args.report,
+        mode=args.mode,
+        policy=args.policy,
     )
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
@@ -117,6 +121,8 @@ def options_of_hook(parser, report):
     parser.add_argument("--malloc", action="store_true", help="also what C code takes from malloc")
     parser.add_argument("--limit", metavar="SIZE", type=size, help="hard limit: bytes, or 64K, 512M, 1.5G")
     option_of_labels(parser)
+    parser.add_argument("--mode", choices=_launch.MODES, help="memory against speed (lean)")
+    parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument(
         "--profile",
         metavar="[RATE]",
@@ -186,7 +192,7 @@ def rates(words):
     while at < len(words) and words[at].startswith("--"):
         if words[at] == "--profile":
             words[at] = "--profile="
-        at += 2 if words[at] in ("--limit", "--labels", "--report") else 1
+        at += 2 if words[at] in ("--limit", "--labels", "--report", "--mode", "--policy") else 1
     return words
 
 

@@ -7,11 +7,12 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 HOOK = os.path.join(FOLDER, "libhakmem_pyhook.so")
 # In front of libc's malloc; what comes to it goes to the hook.
 MALLOC = os.path.join(FOLDER, "libhakmem_pymalloc.so")
+MODES = ("balanced", "minimal", "fast", "lean")
 LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_REPORT")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY")
 # An interpreter alone needs less, whatever its start-up files import.
 ENOUGH = 64 << 20
 
@@ -29,7 +30,7 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, report=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, report=None, mode=None, policy=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
@@ -40,6 +41,10 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profil
         values["HAKMEM_LABELS"] = labels
     if profile is not None:
         values["HAKMEM_PROFILE"] = profile or "on"
+    if mode is not None:
+        values["HAKMEM_MODE"] = mode
+    if policy is not None:
+        values["HAKMEM_POLICY"] = os.path.abspath(policy)
     if report is not None:
         # The program may be in another folder when it ends.
         values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)

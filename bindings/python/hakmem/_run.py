@@ -35,7 +35,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, report):
+def start(program, *, all_domains, malloc, limit, labels, profile, report, mode=None, policy=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
@@ -50,6 +50,8 @@ def start(program, *, all_domains, malloc, limit, labels, profile, report):
         labels=labels,
         profile=profile,
         report=report or None,
+        mode=mode,
+        policy=policy,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -92,7 +94,10 @@ def parse(words):
         elif name == "--labels":
             if value not in _launch.LABELS:
                 return None
-        elif name != "--report":
+        elif name == "--mode":
+            if value not in _launch.MODES:
+                return None
+        elif name not in ("--report", "--policy"):
             return None
         options[name[2:]] = value
     if not words or (words[0].startswith("-") and words[0] not in ("-", "-c", "-m")):

@@ -55,6 +55,14 @@ static void thread_end(void)
 }
 
 static bool small_blocks;
+static int wanted_mode = -1;
+static const hak_policy *wanted_policy;
+
+void hkp_ctx_wish(int mode, const hak_policy *policy)
+{
+    wanted_mode = mode;
+    wanted_policy = policy;
+}
 
 static void create(void)
 {
@@ -62,7 +70,8 @@ static void create(void)
     options.name = "python";
     options.shared = true;
     options.workload = HAK_WORKLOAD_COUNTED;
-    options.mode = HAK_MODE_LEAN;
+    options.mode = wanted_mode < 0 ? HAK_MODE_LEAN : (hak_mode)wanted_mode;
+    options.policy = wanted_policy;
     hak_tuning tuning = HAK_TUNING_INIT;
     tuning.packed_bytes = HAK_NONE;
     /* The head of an object that the collector tracks is 16 bytes: the object begins a cache line. */
@@ -72,11 +81,12 @@ static void create(void)
     pages.os = hkp_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
-    tuning.retained_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
-    tuning.huge_from = 64 << 20;
-    pages.mode = HAK_MODE_LEAN;
+    if (wanted_mode < 0) tuning.retained_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
+    if (wanted_mode < 0) tuning.huge_from = 64 << 20;
+    pages.mode = options.mode;
+    pages.policy = wanted_policy;
     /* A table of 2 MiB and what labels add to it. */
-    tuning.big_cache = (2 << 20) + 4096;
+    if (wanted_mode < 0) tuning.big_cache = (2 << 20) + 4096;
     pages.tuning = options.tuning = &tuning;
     hak_space *space = hak_space_new(&pages);
     hak_ctx *ctx = space ? hak_ctx_new(space, &options) : NULL;

@@ -18,7 +18,9 @@
 /* The context of the process, made on first use; NULL = no memory. Inside the hook only; the module, which
  * does not see the core, has the functions below it. [any thread] */
 hak_ctx *hkp_ctx(void);
-/* The same, where it is made for all domains, or for RAW and arenas. [one thread at a time] */
+/* Before the context is made: its mode, -1 = lean; its policy, NULL = none. */
+void hkp_ctx_wish(int mode, const hak_policy *policy);
+/* The same as hkp_ctx, where it is made for all domains, or for RAW and arenas. [one thread at a time] */
 hak_ctx *hkp_ctx_for(bool all);
 
 /* The functions of hakmem.h of the same name, for that context. [any thread] */

@@ -55,6 +55,7 @@ static void meet(void)
     hkp_options options;
     if (python->is_initialized() || !hkp_options_read(&options)) return;
     hkp_process_begin();
+    hkp_ctx_wish(options.mode, options.policy);
     if (hkp_install(options.all, HKP_REPLACE, options.labels) != 0) {
         hkp_status status;
         hkp_status_get(&status, false);
