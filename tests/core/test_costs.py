@@ -133,6 +133,25 @@ class Costs(unittest.TestCase):
         self.assert_steps("profile_grown", 4000, 1)
         self.assert_steps("profile_reset", 200, 1)
 
+    def test_policies_take_steps_for_each_hint(self):
+        self.assert_says_constant("policy reading", "policy of ctx", "policy of space")
+        for what, most in (
+            ("policy_options_error", 400),
+            ("policy_hints", 40),
+            ("policy_print", 2000),
+            ("policy_set", 400),
+            ("site_define", 30),
+        ):
+            self.assert_steps(what, most, 1)
+        for what in ("policy_new", "policy_parse", "policy_diff"):
+            sizes, _, large = self.ends(what)
+            self.assertLess(large, 40 * sizes[1] ** 2)
+
+    def test_learners_and_reports_of_guard_pages_do_not_depend_on_how_many_there_are(self):
+        self.assert_says_constant("learner_new", "learner asked", "guard_explain", "guard_frames")
+        self.assert_constant("guard_text", "learner_policy")
+        self.assert_steps("learner_delete", 100, 1)
+
     def test_label_define_compares_with_each_name(self):
         sizes, small, large = self.ends("label_define")
         self.assertGreater(large, small)
@@ -158,8 +177,8 @@ class Costs(unittest.TestCase):
 def contracts():
     """{function: the comment above it, or above the ones that it stands with}"""
     found = {}
-    for header in ("hakmem.h", "tuning.h", "profile.h"):
-        text = Path(HEADERS, header).read_text()
+    for header in sorted(Path(HEADERS).glob("*.h")):
+        text = header.read_text()
         for comment, functions in re.findall(r"/\*((?:(?!\*/).)*)\*/\n((?:HAK_API [^;]*;\n)+)", text, re.S):
             for name in re.findall(r"\b(hak_\w+)\(", functions):
                 found[name] = " ".join(comment.replace("\n *", " ").split())

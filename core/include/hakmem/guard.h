@@ -69,16 +69,19 @@ typedef struct hak_guard_report {
 
 /* Fills in the report for any address whatever, of any context of ctx's space, also of one that is gone.
  * false = no drawn block is, or was last, at the address or next to it. Takes no lock, allocates nothing and
- * never dereferences `at`: a signal handler may call it. [any thread] Cost: three looks at a table. Since 0.1. */
+ * never dereferences `at`: a signal handler may call it. [any thread] Cost: constant, three looks at a table.
+ * Since 0.1. */
 HAK_API bool hak_guard_explain(const hak_ctx *ctx, const void *at, hak_guard_report *report);
-/* The same where the context is gone. */
+/* The same where the context is gone. Cost: that of hak_guard_explain. */
 HAK_API bool hak_space_guard_explain(const hak_space *space, const void *at, hak_guard_report *report);
 /* The report as lines of text, with addresses in hexadecimal: at most room - 1 bytes and a zero. Returns the
- * bytes without the zero. Writes to `out` alone: a signal handler may call it. [any thread] Since 0.1. */
+ * bytes without the zero. Writes to `out` alone: a signal handler may call it. [any thread] Cost: some
+ * steps for each byte. Since 0.1. */
 HAK_API size_t hak_guard_text(const hak_guard_report *report, char *out, size_t room);
 /* Who tells the frames of the allocations and frees of drawn blocks from now on; NULL = nobody. `fn` runs on
  * the thread of the call, with no lock held; room is HAK_GUARD_DEPTH, `ctx` as given here, `site` that of the
- * call. No other thread may be inside a call of the context. Without HAK_DEBUG_GUARD: no effect. Since 0.1. */
+ * call. No other thread may be inside a call of the context. Without HAK_DEBUG_GUARD: no effect. Cost:
+ * constant. Since 0.1. */
 HAK_API void hak_guard_frames(hak_ctx *ctx, hak_frames_fn *fn, void *user);
 
 #ifdef __cplusplus

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define HAK_INLINE_LAYOUT 3
-/* The layout that the library was built with. [any thread] */
+/* The layout that the library was built with. Fast. [any thread] */
 HAK_API int hak_inline_layout(void);
 
 /* A size class of a context. Blocks in [lo, top) are at hand; there is room up to hi. */
@@ -110,7 +110,7 @@ static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
                                                 : UINT32_MAX;
 }
 
-/* Bytes of a block of that kind, below HAK_INLINE_BINS. [any thread] */
+/* Bytes of a block of that kind, below HAK_INLINE_BINS. Fast. [any thread] */
 HAK_API size_t hak_inline_size(uint32_t kind);
 
 /* hak_free_at_hand for a block of that kind, below HAK_INLINE_BINS. */

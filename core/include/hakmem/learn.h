@@ -86,22 +86,23 @@ typedef struct hak_learner_options {
 
 enum { HAK_LEARNER_CONTEXTS = 64 };
 
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_learner_options_error(const hak_learner_options *options);
-/* os: where its pages come from; copied; NULL = the operating system. NULL = the options or the table are broken, or no
- * memory. [any thread] */
+/* os: where its pages come from; copied; NULL = the operating system. NULL = the options or the table are
+ * broken, or no memory. Cost: constant, and one call for the pages; with os->commit two. [any thread] */
 HAK_API hak_learner *hak_learner_new(const hak_os *os, const hak_learner_options *options);
-/* Its contexts keep the policy that they have. None of them may be inside a call. NULL is fine. */
+/* Its contexts keep the policy that they have. None of them may be inside a call. NULL is fine. Cost: a step
+ * for each context, and one call for the pages. */
 HAK_API void hak_learner_delete(hak_learner *learner);
-/* The context is learned from and told, on top of the policy that it has now, until it is destroyed. By its thread.
- * 0 = ok; -1 = it has a learner, or this one has HAK_LEARNER_CONTEXTS. */
+/* The context is learned from and told, on top of the policy that it has now, until it is destroyed. By its
+ * thread. 0 = ok; -1 = it has a learner, or this one has HAK_LEARNER_CONTEXTS. Cost: constant. */
 HAK_API int hak_learner_add(hak_learner *learner, hak_ctx *ctx);
-/* The learner of the context; NULL = none. By its thread. */
+/* The learner of the context; NULL = none. By its thread. Fast. */
 HAK_API hak_learner *hak_ctx_learner(const hak_ctx *ctx);
 /* The host has done n units of its work, such as requests. [any thread] Cost: one atomic addition. */
 HAK_API void hak_learner_progress(hak_learner *learner, uint64_t n);
-/* What it has learned so far, on top of the policy of the first context: a policy with a reference for the caller.
- * NULL = no memory. [any thread] */
+/* What it has learned so far, on top of the policy of the first context: a policy with a reference for the
+ * caller. NULL = no memory. Cost: that of hak_policy_new. [any thread] */
 HAK_API hak_policy *hak_learner_policy(hak_learner *learner);
 
 typedef struct hak_learner_info {
@@ -114,7 +115,7 @@ typedef struct hak_learner_info {
     size_t peak_bytes;     /* most that a context of it has committed */
     double cost;           /* on average without trials */
 } hak_learner_info;
-/* 0 = ok; -1 = size is not set. [any thread] */
+/* Fills in *info. 0 = ok; -1 = size is not set. Cost: constant. [any thread] */
 HAK_API int hak_learner_stats(hak_learner *learner, hak_learner_info *info);
 
 #ifdef __cplusplus

@@ -66,29 +66,36 @@ typedef struct hak_policy_options {
         sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0                                \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant, and a step for each byte of
+ * the hints' names. [any thread] */
 HAK_API const char *hak_policy_options_error(const hak_policy_options *options);
 /* A policy with one reference. os: where its pages come from, and go in the end; copied; NULL = the operating
- * system. NULL = the options or the table are broken, or no memory. Cost: a page at least. [any thread] */
+ * system. NULL = the options or the table are broken, or no memory. Cost: a comparison for each
+ * two hints, and one call for the pages; with os->commit two. [any thread] */
 HAK_API hak_policy *hak_policy_new(const hak_os *os, const hak_policy_options *options);
-/* The policy of a mode, which is built in: references of it are not counted. NULL = no such mode. [any thread] */
+/* The policy of a mode, which is built in: references of it are not counted. NULL = no such mode. Fast.
+ * [any thread] */
 HAK_API const hak_policy *hak_policy_of_mode(hak_mode mode);
-/* The mode of this name ("balanced"...); -1 = none. hak_mode_name: NULL = no such mode. [any thread] */
+/* The mode of this name ("balanced"...); -1 = none. hak_mode_name: NULL = no such mode. Cost: constant. [any
+ * thread] */
 HAK_API int hak_mode_by_name(const char *name);
 HAK_API const char *hak_mode_name(hak_mode mode);
-/* One reference more, or less: with the last one its pages go back. NULL is fine. [any thread] */
+/* One reference more, or less: with the last one its pages go back. NULL is fine. Fast; the last one takes a
+ * call for the pages. [any thread] */
 HAK_API hak_policy *hak_policy_ref(const hak_policy *policy);
 HAK_API void hak_policy_unref(const hak_policy *policy);
 
 /* ---- Reading ------------------------------------------------------------------------------------- */
 
-/* Never NULL; valid as long as the policy is. [any thread] */
+/* Never NULL; valid as long as the policy is. Fast. [any thread] */
 HAK_API const char *hak_policy_name(const hak_policy *policy);
-/* A hak_mode, or HAK_POLICY_MODE_NONE. [any thread] */
+/* A hak_mode, or HAK_POLICY_MODE_NONE. Fast. [any thread] */
 HAK_API int hak_policy_mode(const hak_policy *policy);
-/* The numbers that it gives, 0 for others; tuning->size is set by the caller. 0 = ok, -1 = the size is none. */
+/* The numbers that it gives, 0 for others; tuning->size is set by the caller. 0 = ok, -1 = the size is none.
+ * Cost: constant. [any thread] */
 HAK_API int hak_policy_tuning(const hak_policy *policy, hak_tuning *tuning);
-/* How many hints it has; fills in up to `count`. Names are valid as long as the policy is. [any thread] */
+/* How many hints it has; fills in up to `count`. Names are valid as long as the policy is. Cost: a step
+ * for each. [any thread] */
 HAK_API size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
@@ -97,15 +104,18 @@ typedef struct hak_policy_error {
     unsigned line;  /* from 1; 0 = no memory */
     char text[120]; /* what is wrong there */
 } hak_policy_error;
-/* The policy that the text of n bytes describes. NULL = *error (may be NULL) says why: another version, unknown or
- * repeated words, values out of range. os as for hak_policy_new. [any thread] */
+/* The policy that the text of n bytes describes. NULL = *error (may be NULL) says why: another version,
+ * unknown or repeated words, values out of range. os as for hak_policy_new. Cost: some steps for each byte,
+ * and that of hak_policy_new. [any thread] */
 HAK_API hak_policy *hak_policy_parse(const hak_os *os, const char *text, size_t n, hak_policy_error *error);
-/* The text of a policy, of `room` bytes at most, its end included; returns the bytes that all of it has without
- * the end. hak_policy_parse of it is an equal policy. out may be NULL if room is 0. [any thread] */
+/* The text of a policy, of `room` bytes at most, its end included; returns the bytes that all of it has
+ * without the end. hak_policy_parse of it is an equal policy. out may be NULL if room is 0. Cost: some steps
+ * for each byte. [any thread] */
 HAK_API size_t hak_policy_print(const hak_policy *policy, char *out, size_t room);
-/* What differs, one call for each: the words of the statement without its value, and the values; NULL = not given
- * there. Returns how many. fn may be NULL. [any thread] */
+/* A statement's words without its value, and the values; NULL = not given there. */
 typedef void hak_policy_diff_fn(void *user, const char *what, const char *from, const char *to);
+/* What differs, one call of fn for each statement. Returns how many. fn may be NULL. Cost: a comparison for
+ * each hint of the one with each of the other. [any thread] */
 HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn, void *user);
 
 /* ---- Policies of contexts and spaces ------------------------------------------------------------- */
@@ -115,13 +125,14 @@ HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak
  * are not heeded. Magazines and caches shrink at once; a shared context's other threads follow at their next slow
  * path. 0 = ok; -1 = no memory, nothing changed. Cost: a step for each size class and hint; what caches give up. */
 HAK_API int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy);
-/* With a reference for the caller; NULL = none. Contexts that end with their space keep theirs: destroy those first. */
+/* With a reference for the caller; NULL = none. Contexts that end with their space keep theirs: destroy those
+ * first. Cost: constant. */
 HAK_API hak_policy *hak_ctx_policy(const hak_ctx *ctx);
 /* The numbers that the context goes by now, those of its space included; tuning->size is set by the caller.
- * 0 = ok, -1 = the size is none. */
+ * 0 = ok, -1 = the size is none. Cost: constant. */
 HAK_API int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *tuning);
-/* The same for the numbers of a space. What is idle above a smaller limit goes back with the next free of a unit, or
- * tick. [any thread] */
+/* The same for the numbers of a space. Pages above a smaller limit go back with the next free of a unit, or
+ * tick. Cost: constant. [any thread] */
 HAK_API void hak_space_policy_set(hak_space *space, const hak_policy *policy);
 HAK_API hak_policy *hak_space_policy(hak_space *space);
 

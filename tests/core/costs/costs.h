@@ -41,5 +41,8 @@ void measure_groups(size_t n);
 void measure_full(size_t limit, bool packed, bool shared);
 void measure_threads(size_t n, size_t own);
 void measure_profile(size_t n);
+void measure_policy(size_t n);
+void measure_learner(size_t n);
+void measure_guard(size_t n);
 
 #endif

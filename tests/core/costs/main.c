@@ -71,5 +71,11 @@ int main(void)
     measure_threads(2, 4096);
     measure_profile(64);
     measure_profile(2048);
+    measure_policy(8);
+    measure_policy(512);
+    measure_learner(2);
+    measure_learner(32);
+    measure_guard(8);
+    measure_guard(64);
     return 0;
 }
