@@ -124,9 +124,9 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
 static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
     bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
-    if (same && !ctx->role) hk_magazine_overflow(ctx, bin, p);
-    else if (same && !(ctx->checked & HK_OBSERVED)) hk_heap_overflow(ctx, bin, p);
-    else hk_free_slow(ctx, p, n, kind);
+    if (HK_UNLIKELY(!same)) hk_free_slow(ctx, p, n, kind);
+    else if (ctx->role) hk_heap_overflow(ctx, bin, p);
+    else hk_magazine_overflow(ctx, bin, p);
 }
 
 /* Frees a block that neither a magazine nor a row takes. */

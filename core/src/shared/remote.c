@@ -344,6 +344,22 @@ void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p)
     hk_heap_unlock(heap);
 }
 
+/* A block of a unit of the heap's own that is watched, and no sample any more: to its magazine, as without a profile.
+ * The unit may go over to another heap meanwhile, as always. */
+static bool free_watched(hak_ctx *heap, void *p)
+{
+    uint32_t kind = hk_kind_watched(heap->owned.id, heap->extent, p);
+    if (kind >= HK_SMALL_CLASSES) return false;
+    hk_bin *bin = hk_bin_of(heap, kind);
+    void **top = bin->top;
+    if (top >= bin->hi) return false;
+    *top = p;
+    /* For who forks between the two: see shared/thread_heap.h. */
+    atomic_signal_fence(memory_order_release);
+    bin->top = top + 1;
+    return true;
+}
+
 static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p) return;
@@ -351,7 +367,10 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
     if (id == ctx->owned.id && !(ctx->checked & HK_CHECKED)) {
-        if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) hk_profile_freed(ctx, p);
+        if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) {
+            hk_profile_freed(ctx, p);
+            if (free_watched(ctx, p)) return;
+        }
         if (free_own(ctx, p, n, &e->map[unit])) return;
     }
     if (HK_LIKELY(id && id != ctx->owned.id && id - e->first < e->units && !(ctx->checked & HK_CHECKED))) {
