@@ -2,6 +2,7 @@
 
 #include "base/mask.h"
 #include "space/bitmap.h"
+#include "space/purge.h"
 
 #include <stdlib.h>
 
@@ -89,4 +90,53 @@ size_t inner_bitmaps_end(const inner_chunk *c)
 unsigned inner_small_classes(void)
 {
     return HK_SMALL_CLASSES;
+}
+
+/* Units of nobody's context: any owner does. */
+uint32_t inner_units_take(hak_space *space, size_t units)
+{
+    bool zero;
+    return hk_space_take(space, NULL, units, 1u << 8 | HK_KIND_META, HK_WANT_DIRTY, false, &zero);
+}
+
+void inner_units_give(hak_space *space, uint32_t id, size_t units)
+{
+    hk_space_give(space, id, units);
+}
+
+const char *inner_unit_address(const hak_space *space, uint32_t id)
+{
+    return hk_unit_address(space, id);
+}
+
+size_t inner_retained(const hak_space *space)
+{
+    return hk_get(&space->retained_units);
+}
+
+size_t inner_purge_due(const hak_space *space)
+{
+    return hk_purge_due(space);
+}
+
+void inner_purge_bytes(hak_space *space, size_t n)
+{
+    hk_lock_take(&space->lock);
+    hk_purge_bytes(space, n);
+    hk_lock_drop(&space->lock);
+}
+
+size_t inner_purge_batch(hak_space *space, size_t n)
+{
+    hk_lock_take(&space->lock);
+    size_t left = hk_purge_batch(space, n);
+    hk_lock_drop(&space->lock);
+    return left;
+}
+
+void inner_purge_to_limit(hak_space *space)
+{
+    hk_lock_take(&space->lock);
+    hk_purge_to_limit(space);
+    hk_lock_drop(&space->lock);
 }

@@ -27,6 +27,17 @@ bool inner_bitmap_taken(const inner_chunk *chunk, unsigned kind, uint32_t at);
 size_t inner_bitmaps_end(const inner_chunk *chunk);
 unsigned inner_small_classes(void);
 
+// space/purge.h: units of a space, without a context.
+typedef struct hak_space hak_space;
+uint32_t inner_units_take(hak_space *space, size_t units);
+void inner_units_give(hak_space *space, uint32_t id, size_t units);
+const char *inner_unit_address(const hak_space *space, uint32_t id);
+size_t inner_retained(const hak_space *space);
+size_t inner_purge_due(const hak_space *space);
+void inner_purge_bytes(hak_space *space, size_t n);
+size_t inner_purge_batch(hak_space *space, size_t n);
+void inner_purge_to_limit(hak_space *space);
+
 #ifdef __cplusplus
 }
 #endif
