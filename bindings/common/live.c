@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "common/live.h"
 
 #include <errno.h>

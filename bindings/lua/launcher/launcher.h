@@ -42,6 +42,7 @@ typedef struct hkl_options {
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     bool profile_exact;
+    const char *live; /* where the socket is; NULL = none */
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */
     size_t limit;           /* 0 = none */

@@ -33,6 +33,7 @@ static bool report(void)
     bool ok = true;
     reported = NULL;
     if (!L) return true;
+    hak_lua_live_stop(L);
     fflush(stdout);
     if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "cannot write the profile");
     if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "cannot write the report");
@@ -114,11 +115,18 @@ static void start_profile(lua_State *L, const hkl_options *o)
     if (hak_lua_profile_start(L, &options) != 0) luaL_error(L, "no memory for the profile");
 }
 
+static void start_live(lua_State *L, const hkl_options *o)
+{
+    char why[256];
+    if (hak_lua_live_start(L, o->live, why, sizeof why) != 0) luaL_error(L, "--hak-live: %s", why);
+}
+
 static int protected_main(lua_State *L)
 {
     const hkl_options *o = lua_touserdata(L, 1);
     open_libraries(L, o);
     if (wants_profile) start_profile(L, o);
+    if (o->live) start_live(L, o);
     if (o->limit != 0) set_limit(L, o);
     lua_settop(L, 2); /* as the interpreters have it: a program sees in how deep it can call */
     lua_pushboolean(L, hkl_run_program(L, o));
@@ -157,7 +165,7 @@ int main(int argc, char **argv)
     the_options = &o;
     bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
     if (learns && !hkl_learn_start(&o, hak_lua_context(L))) return fail("no memory to learn", NULL);
-    if (wants_report || wants_profile || learns) {
+    if (wants_report || wants_profile || o.live || learns) {
         reported = L;
         if (atexit(report_at_exit) != 0) return fail("cannot register the report", NULL);
     }

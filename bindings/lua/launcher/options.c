@@ -30,8 +30,9 @@
 #define WITH_TEXT "el"
 #define USAGE "[options] [script [args]]"
 #endif
-#define HAK_OPTIONS "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] " \
-                    "--hak-mode=name --hak-policy=file --hak-learn=file"
+#define HAK_OPTIONS                                                                                          \
+    "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
+    "--hak-live=on|socket --hak-mode=name --hak-policy=file --hak-learn=file"
 
 void hkl_print_usage(const hkl_options *o)
 {
@@ -67,6 +68,7 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-labels=on|off    book memory by part of the interpreter\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
           "                         sample (512K), or exact\n"
+          "  --hak-live=on|socket   hakmem attach shows the program while it runs\n"
           "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal,\n"
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
@@ -146,6 +148,9 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
             return fail(message, size, "%s: on or off expected", arg);
     } else if ((value = value_of(arg, "--hak-profile"))) {
         return parse_profile(o, value, message, size);
+    } else if ((value = value_of(arg, "--hak-live"))) {
+        if (*value == '\0') return fail(message, size, "%s: on or the name of a socket expected", arg);
+        o->live = value;
     } else if ((value = value_of(arg, "--hak-learn"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->learn_file = value;

@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "hakmem/lua.h"
 #include "label.h"
+#include "profile/live.h"
 #include "profile/profile.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ lua_Alloc hkl_alloc_for(const hkl_state *st)
 bool hkl_alloc_has_state(lua_Alloc f)
 {
     return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited ||
-           hkl_profile_is_alloc(f);
+           hkl_profile_is_alloc(f) || hkl_live_is_alloc(f);
 }
 
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize)

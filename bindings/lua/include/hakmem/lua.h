@@ -120,6 +120,14 @@ HAK_API int hak_lua_profile_frame(lua_State *L, uintptr_t number, hak_lua_frame 
  * docs/internals/report-format.md). Allocates nothing in the context. -1 also when writing fails. */
 HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
 
+/* From now on `hakmem attach PID` shows the state while it runs: a thread serves a socket of the owner's, "on" = the
+ * place where the command looks, else its path with %p for the process. The state's own thread writes the report,
+ * the next time that it asks for memory or frees some; a state that does neither for 2 seconds does not answer.
+ * One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none until somebody looks. */
+HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
+/* Before the state is closed; by its thread. Nothing where it is not looked at. */
+HAK_API void hak_lua_live_stop(lua_State *L);
+
 /* A full collection, then hak_ctx_trim. Returns the bytes given back to the operating system. Raises
  * the errors of __gc metamethods where lua_gc does (not on 5.4). 0 also when L is not under hakmem. */
 HAK_API size_t hak_lua_trim(lua_State *L);

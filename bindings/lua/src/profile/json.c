@@ -3,6 +3,7 @@
 #include "common/report_json.h"
 #include "hakmem/lua.h"
 #include "profile/frames.h"
+#include "profile/live.h"
 #include "profile/profile.h"
 #include "profile/thread.h"
 
@@ -62,22 +63,28 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
     out->line = f->line;
 }
 
-int hak_lua_report_json(lua_State *L, FILE *out)
+int hkl_report_json(lua_State *L, hkc_json *w)
 {
     hak_ctx *ctx = hak_lua_context(L);
-    if (!ctx) return -1;
+    if (!ctx) return ENOENT;
     const hkl_state *st = hkl_state_of(L);
     namer n = {.frames = st && st->profile ? st->profile->frames : NULL};
     const bool luajit = hkl_thread_learn() && hkl_thread_layout_now.luajit;
     hkc_report_process process = {.runtime = luajit ? "luajit" : "lua",
                                   .version = luajit ? "2.1" : &LUA_RELEASE[4]};
+    hkc_report_json_begin(w, &process);
+    hkc_report_json_context(w, NULL, ctx);
+    hkc_profile_json(w, ctx, name_frame, &n);
+    hkc_json_end(w);
+    hkc_report_json_end(w);
+    return 0;
+}
+
+int hak_lua_report_json(lua_State *L, FILE *out)
+{
     hkc_json w;
     hkc_json_open(&w, put, out);
-    hkc_report_json_begin(&w, &process);
-    hkc_report_json_context(&w, NULL, ctx);
-    hkc_profile_json(&w, ctx, name_frame, &n);
-    hkc_json_end(&w);
-    hkc_report_json_end(&w);
+    if (hkl_report_json(L, &w) != 0) return -1;
     int error = hkc_json_close(&w);
     if (fputc('\n', out) == EOF) error = EIO;
     return error == 0 && fflush(out) == 0 && !ferror(out) ? 0 : -1;
