@@ -401,6 +401,33 @@ TEST_CASE("learn: contexts come and go, and a learner may go first")
     hak_learner_delete(nullptr);
 }
 
+TEST_CASE("learn: contexts that end with their space leave their learner")
+{
+    hak_learner *learner = hak_learner_new(nullptr, nullptr);
+    hak_learner_info info = {};
+    info.size = sizeof info;
+    {
+        TestSpace s;
+        hak_options options = HAK_OPTIONS_INIT;
+        for (int i = 0; i < 4; i++) {
+            options.shared = i % 2;
+            hak_ctx *ctx = hak_ctx_new(s.space, &options);
+            REQUIRE(hak_learner_add(learner, ctx) == 0);
+        }
+        TestCtx full(s.space);
+        REQUIRE(hak_limit(full, 0, committed_of(full), nullptr, nullptr) == 0);
+        CHECK(hak_learner_add(learner, full) == -1);
+        hak_ctx *own = hak_ctx_new(nullptr, nullptr);
+        REQUIRE(hak_learner_add(learner, own) == 0);
+        hak_ctx_destroy(own);
+        REQUIRE(hak_learner_stats(learner, &info) == 0);
+        CHECK(info.contexts == 4);
+    }
+    REQUIRE(hak_learner_stats(learner, &info) == 0);
+    CHECK(info.contexts == 0);
+    hak_learner_delete(learner);
+}
+
 TEST_CASE("learn: threads with contexts of their own that die while they are learned from")
 {
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;

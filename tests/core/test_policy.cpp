@@ -314,6 +314,26 @@ TEST_CASE("policy: its pages go back with the last reference, whoever has it")
     CHECK(os.close() == "");
 }
 
+TEST_CASE("policy: contexts that end with their space give theirs back")
+{
+    FakeOs os;
+    {
+        TestSpace s;
+        Policy p("magazine 8\n", os.table());
+        hak_options options = HAK_OPTIONS_INIT;
+        options.policy = p;
+        hak_ctx *ctx[4];
+        for (hak_ctx *&c : ctx) {
+            REQUIRE((c = hak_ctx_new(s.space, &options)) != nullptr);
+            options.shared = !options.shared;
+        }
+        REQUIRE(hak_ctx_policy_set(ctx[1], nullptr) == 0);
+        hak_ctx_destroy(ctx[2]);
+    }
+    CHECK(os.reserved() == 0);
+    CHECK(os.close() == "");
+}
+
 TEST_CASE("policy: no memory for it changes nothing")
 {
     FakeOs os;

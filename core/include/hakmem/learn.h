@@ -95,7 +95,7 @@ HAK_API hak_learner *hak_learner_new(const hak_os *os, const hak_learner_options
  * for each context, and one call for the pages. */
 HAK_API void hak_learner_delete(hak_learner *learner);
 /* The context is learned from and told, on top of the policy that it has now, until it is destroyed. By its
- * thread. 0 = ok; -1 = it has a learner, or this one has HAK_LEARNER_CONTEXTS. Cost: constant. */
+ * thread. 0 = ok; -1 = it has a learner, this one has HAK_LEARNER_CONTEXTS, or no memory. Cost: constant. */
 HAK_API int hak_learner_add(hak_learner *learner, hak_ctx *ctx);
 /* The learner of the context; NULL = none. By its thread. Fast. */
 HAK_API hak_learner *hak_ctx_learner(const hak_ctx *ctx);

@@ -125,8 +125,7 @@ HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak
  * are not heeded. Magazines and caches shrink at once; a shared context's other threads follow at their next slow
  * path. 0 = ok; -1 = no memory, nothing changed. Cost: a step for each size class and hint; what caches give up. */
 HAK_API int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy);
-/* With a reference for the caller; NULL = none. Contexts that end with their space keep theirs: destroy those
- * first. Cost: constant. */
+/* With a reference for the caller; NULL = none. Cost: constant. */
 HAK_API hak_policy *hak_ctx_policy(const hak_ctx *ctx);
 /* The numbers that the context goes by now, those of its space included; tuning->size is set by the caller.
  * 0 = ok, -1 = the size is none. Cost: constant. */

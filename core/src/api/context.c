@@ -76,7 +76,6 @@ void hak_ctx_destroy(hak_ctx *ctx)
         hk_ctx_end(ctx);
         return;
     }
-    hk_guide_end(ctx);
     hak_space_delete(space);
 }
 
@@ -86,6 +85,10 @@ void hak_space_delete(hak_space *space)
     while (space->charged)
         hk_account_end(space->charged);
     hk_big_unmap_all(space);
+    for (const hk_guide *g = space->guides; g; g = g->next) {
+        if (g->ctx->advice.learner) hk_learner_forget(g->ctx);
+        hak_policy_unref(g->policy);
+    }
     hak_policy_unref(space->policy);
     hk_guard_release(atomic_load(&space->guard), &space->os);
     hak_os os = space->os;

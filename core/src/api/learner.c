@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "base/policy.h"
 #include "heap/big.h"
+#include "heap/guide.h"
 #include "learn/learn.h"
 #include "shared/thread_heap.h"
 
@@ -103,6 +104,11 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
 {
     ctx = hk_whole(ctx);
     if (ctx->advice.learner) return -1;
+    /* By which the end of its space finds it. */
+    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
+    bool made = hk_guide_make(ctx);
+    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
+    if (!made) return -1;
     hak_tuning t = HAK_TUNING_INIT;
     hak_ctx_tuning(ctx, &t);
     hk_lock_take(&l->lock);

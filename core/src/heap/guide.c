@@ -9,6 +9,13 @@ hk_guide *hk_guide_make(hak_ctx *ctx)
     if (!g) return NULL;
     memset(g, 0, sizeof *g);
     hk_numbers_get(ctx, &g->base);
+    g->ctx = ctx;
+    hak_space *s = ctx->space;
+    hk_lock_take(&s->lock);
+    g->next = s->guides;
+    if (g->next) g->next->prev = g;
+    s->guides = g;
+    hk_lock_drop(&s->lock);
     return ctx->advice.guide = g;
 }
 
@@ -105,5 +112,13 @@ unsigned hk_guide_room(const hk_guide *g, hak_label label, hak_site site)
 
 void hk_guide_end(const hak_ctx *ctx)
 {
-    if (ctx->advice.guide) hak_policy_unref(ctx->advice.guide->policy);
+    hk_guide *g = ctx->advice.guide;
+    hak_space *s = ctx->space;
+    if (!g) return;
+    hk_lock_take(&s->lock);
+    if (g->next) g->next->prev = g->prev;
+    if (g->prev) g->prev->next = g->next;
+    else s->guides = g->next;
+    hk_lock_drop(&s->lock);
+    hak_policy_unref(g->policy);
 }

@@ -16,6 +16,8 @@ typedef struct hk_named_site {
 /* Of a local or shared context; of a shared one under its lock. Made with the first policy or named site, and gone
  * with the context. */
 struct hk_guide {
+    hak_ctx *ctx;
+    hk_guide *next, *prev;    /* in its space, whose end may come first */
     const hak_policy *policy; /* referenced; NULL = none */
     hak_tuning base;          /* the context's numbers without a policy */
     uint8_t room[256];        /* by label: percent */

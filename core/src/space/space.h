@@ -108,6 +108,7 @@ struct hak_space {
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
     const hak_policy *policy;     /* under the lock; NULL = none */
+    struct hk_guide *guides;      /* list of those of its contexts; under the lock */
     hak_tuning base;              /* the space's numbers without a policy */
     uint32_t said;                /* a bit for each that was given */
     hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
