@@ -1,6 +1,8 @@
 // Tenants: accounts, limits and their parents, scopes, closing.
 #include "wasm_test.h"
 
+#include <hakmem/policy.h>
+
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -401,6 +403,26 @@ TEST_CASE("closed in bulk, everything is gone at once", "[tenant]")
     CHECK(info_of(root).heap_committed == before);
     hak_wasm_tenant_close(root, HAK_WASM_BULK); // not to be closed
     CHECK(info_of(root).heap_committed == before);
+}
+
+TEST_CASE("a policy of the host is that of its tenants", "[tenant]")
+{
+    auto kept = [](const char *text) {
+        HostOptions options;
+        hak_policy *policy = text ? hak_policy_parse(nullptr, text, std::strlen(text), nullptr) : nullptr;
+        CHECK((policy != nullptr) == (text != nullptr));
+        options.policy = policy;
+        Host host(&options);
+        hak_policy_unref(policy);
+        hak_wasm_tenant *root = hak_wasm_host_tenant(host);
+        const size_t before = info_of(root).heap_committed;
+        for (int i = 0; i < 4; i++)
+            hak_wasm_free(host, hak_wasm_alloc(host, 3000 * KIB));
+        return info_of(root).heap_committed - before;
+    };
+    CHECK(kept(nullptr) >= 3000 * KIB);
+    CHECK(kept("hakmem-policy 1\nbig_cache none\n") < 1000 * KIB);
+    CHECK(kept("hakmem-policy 1\nmode minimal\n") < 1000 * KIB);
 }
 
 TEST_CASE("a tenant in the context of one before is as new", "[tenant]")

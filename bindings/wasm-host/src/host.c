@@ -1,7 +1,7 @@
 /* Hosts: options, the root tenant, lent time. */
 #include "profile.h"
 
-#include <hakmem/tuning.h>
+#include <hakmem/policy.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +48,7 @@ hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *given)
     hak_tuning tuning = HAK_TUNING_INIT;
     tuning.purge_ns = host->decay_ns;
     space.tuning = &tuning;
+    space.policy = host->policy = hak_policy_ref(o->policy);
     host->space = hak_space_new(&space);
     if (host->space) {
         hak_wasm_tenant_options root = HAK_WASM_TENANT_OPTIONS_INIT;
@@ -77,6 +78,7 @@ void hak_wasm_host_delete(hak_wasm_host *host)
     }
     if (host->root) hkw_tenant_release(host->root);
     hkw_spares_destroy(host);
+    hak_policy_unref(host->policy);
     pthread_mutex_destroy(&host->lock);
     free(host);
 }

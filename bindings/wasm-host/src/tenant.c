@@ -54,6 +54,7 @@ static hak_ctx *new_context(hak_wasm_tenant *tenant)
     options.quota = quota_of(tenant);
     options.labels = hkw_label_names + 1;
     options.label_count = HAK_WASM_LABELS - 1;
+    options.policy = tenant->host->policy;
     return hak_ctx_new(tenant->host->space, &options);
 }
 

@@ -47,6 +47,7 @@ struct hak_wasm_host {
     hkw_slots slots;
     hak_space *space;
     hak_wasm_tenant *root;
+    hak_policy *policy; /* NULL = none */
     uint64_t decay_ns;
     _Atomic uint64_t decay_at;
     _Atomic size_t image_bytes;
