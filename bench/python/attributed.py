@@ -1,7 +1,8 @@
 """attributed.py: how much of the anonymous memory of small programs with C extensions is attributed to a line.
 
 Run it with a Python that has hakmem, numpy, pandas, lxml and Pillow; what is not installed is left out. Anonymous
-memory is RssAnon of the kernel when the program has built its data, which it keeps until the report."""
+memory is RssAnon of the kernel when the program has built its data, which it keeps until the report. --beside: the
+same by profiles, tracemalloc and memray."""
 
 import os
 import subprocess
@@ -44,6 +45,7 @@ groups = frame.groupby("name").agg({"value": ["mean", "sum"]})
 joined = frame.merge(frame.drop_duplicates("key"), on="key")
 """,
     "json": """
+import json
 data = json.loads(json.dumps([{"id": i, "tags": ["a", str(i)], "f": i / 3} for i in range(150000)]))
 """,
 }
@@ -68,7 +70,68 @@ def measure(program, folder, *options):
     return anonymous / (1 << 20), 100 * ours / anonymous, 100 * lines / anonymous, 100 * lines / live
 
 
+TRACED = """
+import tracemalloc
+traced, own = tracemalloc.get_traced_memory()[0], tracemalloc.get_tracemalloc_memory()
+with open("/proc/self/status") as status:
+    print(traced, *(int(line.split()[1]) * 1024 - own for line in status if line.startswith("RssAnon")))
+"""
+RECORDS = """
+import sys, memray
+reader = memray.FileReader(sys.argv[1])
+print(sum(r.size for r in reader.get_leaked_allocation_records(merge_threads=True) if r.stack_trace(max_stacks=1)))
+"""
+
+
+def output(*command):
+    done = subprocess.run([sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def profiled(program, folder, rate):
+    """What blocks with a Python function in their stack are of the anonymous memory, and of all live blocks, as a
+    profile estimates them."""
+    file = os.path.join(folder, "r.json")
+    options = ("--all", "--malloc", f"--profile={rate}", "--report", file)
+    (anonymous,) = output("-m", "hakmem", "run", *options, "-c", program + END)
+    stacks = hakmem.Snapshot.load(file).stacks()
+    lines = sum(s.live for s in stacks if s.line)
+    return 100 * lines / (anonymous << 10), 100 * lines / sum(s.live for s in stacks)
+
+
+def by_tracemalloc(program):
+    traced, anonymous = output("-X", "tracemalloc", "-c", program + TRACED)
+    return 100 * traced / anonymous
+
+
+def by_memray(program, folder):
+    script, file = os.path.join(folder, "p.py"), os.path.join(folder, "memray.bin")
+    with open(script, "w") as out:
+        # memray lets the names of the script go before it ends
+        out.write(program + "import builtins\nbuiltins.kept = list(globals().values())\n" + END)
+    (anonymous,) = output("-m", "memray", "run", "-q", "-f", "--trace-python-allocators", "-o", file, script)
+    return 100 * output("-c", RECORDS, file)[0] / (anonymous << 10)
+
+
+def beside():
+    """Profiles, tracemalloc and memray, in per cent of the anonymous memory that the program has under each."""
+    print("| program | sampled, 512 KiB | of live bytes | sampled, 64 KiB | tracemalloc | memray |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, program in PROGRAMS.items():
+            try:
+                parts = [*profiled(program, folder, "512K"), profiled(program, folder, "64K")[0]]
+                parts += [by_tracemalloc(program), by_memray(program, folder)]
+            except subprocess.CalledProcessError:
+                print(f"{name}: left out, its libraries are not here", file=sys.stderr)
+                continue
+            print(f"| {name} |", *(f"{part:.1f} % |" for part in parts))
+
+
 def main():
+    if sys.argv[1:] == ["--beside"]:
+        beside()
+        return
     print("| program | anonymous, MiB | hakmem's | live with a line | of live bytes |", end="")
     print(" without: hakmem's | live with a line |")
     print("|---|---|---|---|---|---|---|")

@@ -561,6 +561,12 @@ class Options(ProfileCase):
         done = self.python("-c", "print(5)", env=preloaded(all_domains=True, profile="5"))
         self.assertRegex(done.stderr, r"HAKMEM_PROFILE=5: mean: 1 KiB to 1 TiB")
 
+    def test_stacks_are_not_in_the_text(self):
+        for more in ([], ["--report", "-"]):
+            done = self.hakmem("run", "--profile", *more, self.script("print(5)"), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, "hakmem: --profile needs --report FILE: stacks are not in the text\n")
+
     @needs_objects
     def test_a_limit_holds(self):
         text = """

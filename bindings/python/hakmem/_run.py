@@ -38,6 +38,8 @@ def check_limit(limit, flags, environment):
 def start(program, *, all_domains, malloc, limit, labels, profile, report, mode=None, policy=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
+    if profile is not None and report == "-":
+        fail("--profile needs --report FILE: stacks are not in the text")
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
     command = [sys.executable, *flags, *program]
     if _launch.missing(program):
