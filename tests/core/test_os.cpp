@@ -155,6 +155,22 @@ TEST_CASE("default remap keeps the contents")
     os.release(os.user, r, MiB);
 }
 
+TEST_CASE("default remap: what a shrink leaves of a larger page is 0 when the block grows again")
+{
+    hak_os os = default_os();
+    const size_t n = 256 * KiB;
+    char *p = static_cast<char *>(os.reserve(os.user, n, PAGE, 0));
+    REQUIRE(p != nullptr);
+    fill(p, n, 2);
+    p = static_cast<char *>(os.remap(os.user, p, n, 5 * PAGE, 0));
+    REQUIRE(p != nullptr);
+    CHECK(filled(p, 5 * PAGE, 2));
+    p = static_cast<char *>(os.remap(os.user, p, 5 * PAGE, 20 * PAGE, 0));
+    REQUIRE(p != nullptr);
+    CHECK(all_bytes(p + 5 * PAGE, 15 * PAGE, 0));
+    os.release(os.user, p, 20 * PAGE);
+}
+
 TEST_CASE("default populate makes pages resident, and is silent where it cannot")
 {
     hak_os os = default_os();

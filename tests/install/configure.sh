@@ -165,6 +165,24 @@ case $case in
             "$scratch/prefix/lib/libhakmem.a" -o smoke
         ./smoke || fail "$? failures"
         ;;
+    aarch64)
+        needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+        needs_program qemu-aarch64-static qemu-user-static
+        cat >toolchain.cmake <<'CMAKE'
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+CMAKE
+        # Tests in C are enough.
+        unset CXX
+        CXX=$scratch/no-such-compiler CC=aarch64-linux-gnu-gcc configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_WERROR=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        tests=(test_smoke test_layout)
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_shared "${tests[@]}" >/dev/null
+        for test in "${tests[@]}"; do
+            qemu-aarch64-static -L /usr/aarch64-linux-gnu "$scratch/build/tests/$test" || fail "$test"
+        done
+        ;;
     *)
         fail "no such case"
         ;;

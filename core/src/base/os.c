@@ -46,7 +46,9 @@ static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
 {
     (void)user;
     if (align <= HK_PAGE) return map_below(n, below);
-    if (n > SIZE_MAX - align) return NULL;
+    if (n > SIZE_MAX / 2 - align) return NULL;
+    /* Where pages are larger the end of n may be within one, which munmap refuses. */
+    n = hk_align_up(n, (size_t)getpagesize());
     char *p = map_below(n + align, below);
     if (!p) return NULL;
     char *start = (char *)hk_align_up((uintptr_t)p, align);
@@ -82,7 +84,11 @@ static void *os_remap(void *user, void *p, size_t old_n, size_t n, uintptr_t bel
 {
     (void)user;
     void *q = below && (uintptr_t)p + n > below ? MAP_FAILED : mremap(p, old_n, n, 0);
-    if (q != MAP_FAILED) return q;
+    if (q != MAP_FAILED) {
+        /* The rest of a larger page stays, and is 0 should the block grow again. */
+        if (n < old_n) memset((char *)q + n, 0, hk_min(hk_align_up(n, (size_t)getpagesize()), old_n) - n);
+        return q;
+    }
     if (!below || below >= HK_POINTERS_BELOW) {
         q = mremap(p, old_n, n, MREMAP_MAYMOVE);
         if (q == MAP_FAILED) return NULL;
