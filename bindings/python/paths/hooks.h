@@ -59,7 +59,7 @@
 #else
 #include "profile/asker.h"
 #define HKP_AT_HAND hkp_at_hand_counted
-#define HKP_ASKS(domain) ((void)(hkp_asking = (domain)))
+#define HKP_ASKS(domain) ((void)(hkp_asking = (uint8_t)(domain)))
 #endif
 #ifndef HKP_MARK
 #define HKP_MARK(domain) ((void)(domain), 0)
