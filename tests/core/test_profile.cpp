@@ -403,6 +403,48 @@ TEST_CASE("profile: a context that is destroyed or retired meanwhile")
     second.release_all();
 }
 
+TEST_CASE("profile: blocks set aside for the next allocations are not live")
+{
+    TestSpace s;
+    Options options = variant(1);
+    TestCtx ctx(s.space, &options);
+    hak_label label = hak_label_define(ctx, "label");
+    hak_profile_options sampled = HAK_PROFILE_OPTIONS_INIT;
+    REQUIRE(hak_profile_start(ctx, &sampled) == 0);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 200; i++) {
+        size_t n = 8 + i % 50 * 16;
+        blocks.push_back(hak_alloc_cs(ctx, n, label, 1));
+        REQUIRE(hak_good_size(ctx, n) == hak_usable_size(ctx, blocks.back()));
+        hak_label_info info;
+        REQUIRE(stats_of(ctx).live_blocks == blocks.size());
+        REQUIRE(hak_label_stats(ctx, label, &info) == 0);
+        REQUIRE(info.live_blocks == blocks.size());
+        REQUIRE(visit_totals(ctx).blocks == blocks.size());
+        if (i % 3 == 0) {
+            hak_free(ctx, blocks.back());
+            blocks.pop_back();
+        }
+    }
+    require_sound(ctx);
+    SECTION("labels that come later are stored in them")
+    {
+        TestCtx late(s.space, &options);
+        REQUIRE(hak_profile_start(late, &sampled) == 0);
+        hak_alloc(late, 64);
+        hak_label mine = hak_label_define(late, "mine");
+        hak_alloc_cs(late, 64, mine, 1);
+        hak_label_info info;
+        REQUIRE(hak_label_stats(late, mine, &info) == 0);
+        CHECK(info.live_blocks == 1);
+    }
+    SECTION("the end gives them back")
+    {
+        REQUIRE(hak_profile_stop(ctx) == 0);
+        require_sound(ctx);
+    }
+}
+
 TEST_CASE("profile: blocks freed in units where samples were are fast again")
 {
     TestSpace s;

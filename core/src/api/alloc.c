@@ -83,7 +83,7 @@ static HK_NOINLINE void *alloc_by_shared_cs(hak_ctx *shared, size_t n, hak_label
 void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
+        hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
@@ -93,7 +93,7 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 void *hak_alloc(hak_ctx *ctx, size_t n)
 {
     if (HK_LIKELY(n <= 1024)) {
-        hk_bin *bin = hk_bin_of(ctx, hk_class_in(ctx, n));
+        hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, 0);
         if (HK_UNLIKELY(ctx->role == HK_SHARED)) return alloc_by_shared(ctx, n, 0, 0, bin);
     }
@@ -314,15 +314,24 @@ static HK_NOINLINE void *alloc_uncounted(hak_ctx *ctx, unsigned sc, size_t n, ha
     return alloc_checked(ctx, sc, n, label, site);
 }
 
+static void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
+
 /* While it is profiled most find a block at hand, and no sample is due. */
 static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
+    if (sc >= HK_BINS) return alloc_batched(ctx, sc - HK_BINS, n, label, site);
     hk_bin *bin = hk_bin_of(ctx, sc);
     int64_t left = ctx->sampling.left - hk_classes[sc].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
         return alloc_uncounted(ctx, sc, n, label, site);
     ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
+}
+
+static HK_NOINLINE void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
+{
+    void *p = hk_profile_batch(ctx, sc, label);
+    return HK_LIKELY(p) ? p : alloc_observed(ctx, sc, n, label, site);
 }
 
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
@@ -333,7 +342,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
     if (HK_LIKELY(n <= 1024)) {
-        unsigned sc = hk_class_in(ctx, n);
+        unsigned sc = hk_bin_in(ctx, n);
         if (hk_packed_ready(ctx, sc)) return hk_packed_cut(ctx, sc, label);
         if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
         return alloc_class(ctx, sc, label);

@@ -2,6 +2,7 @@
 
 #include "api/errors.h"
 #include "heap/asked.h"
+#include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/block.h"
@@ -145,6 +146,7 @@ static bool entry_right(const hak_ctx *ctx, const hk_slab *s, uint32_t entry)
 static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
     hk_rows_settle(ctx);
+    hk_batches_return(ctx);
     findings f = {ctx, report, user, 0};
     totals t = {0, 0};
     HK_EACH_OWNED(ctx, s)

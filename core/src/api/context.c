@@ -4,6 +4,7 @@
 #include "api/learner.h"
 #include "api/options.h"
 #include "base/policy.h"
+#include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/guide.h"
@@ -114,6 +115,7 @@ void hak_ctx_retire(hak_ctx *ctx)
         if (hk_shared_empty(ctx)) hak_ctx_destroy(ctx);
         return;
     }
+    hk_batches_end(ctx);
     hak_ctx_flush(ctx);
     ctx->retired = true;
     ctx->checked |= HK_CHECKED;

@@ -1,4 +1,5 @@
 /* Names of labels, and what lives under each. */
+#include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/guide.h"
@@ -221,6 +222,7 @@ static void sum(const hak_ctx *ctx, sums *t)
         sum_shared((hak_ctx *)(uintptr_t)ctx, t);
     } else {
         hk_rows_settle(ctx);
+        hk_batches_return(ctx);
         HK_EACH_OWNED(ctx, s)
         {
             count_owned((hak_ctx *)(uintptr_t)ctx, s, t);

@@ -1,6 +1,7 @@
 /* Profiles: begin, end, read. What counts is in profile/, where it is called from in alloc.c and realloc.c. */
 #include "api/profile.h"
 
+#include "heap/batch.h"
 #include "heap/magazine.h"
 #include "heap/row.h"
 #include "shared/thread_heap.h"
@@ -62,10 +63,33 @@ void hk_profile_enter(hak_ctx *heap)
         /* Frees of a row pass by whoever observes. */
         hk_rows_end(heap);
         shut_all(heap);
+        /* Without memory for them each allocation is counted. */
+        bool plain = heap->role == HK_LOCAL && !(heap->checked & (HK_CHECKED | HK_GUARDED));
+        if (plain && !k->exact) (void)hk_batches_begin(heap);
     } else {
+        hk_batches_end(heap);
         open_all(heap);
     }
     heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) && heap->packed.units;
+}
+
+static uint32_t draw_blocks(hak_ctx *heap, unsigned sc)
+{
+    hk_profile *k = hk_profile_of(heap);
+    hk_profile_lock(k);
+    int64_t bytes = hk_profile_draw(k);
+    hk_profile_unlock(k);
+    return (uint32_t)hk_min((uint64_t)bytes / hk_classes[sc].size, HK_BATCH_UNDRAWN - 1);
+}
+
+void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label)
+{
+    uint32_t *left = &hk_batches_of(heap)->left[sc];
+    if (*left == HK_BATCH_UNDRAWN) *left = draw_blocks(heap, sc);
+    if (*left) return hk_pressed(heap) ? NULL : hk_batch_alloc(heap, sc, label);
+    *left = draw_blocks(heap, sc);
+    heap->sampling.left = 0;
+    return NULL;
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */

@@ -8,6 +8,9 @@
  * when it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
+/* A block of a batch, which no sample is among; NULL = one is due, or there is no batch. */
+void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
+
 /* p is a new block, or NULL, for which `eligible` bytes come off what is left to the next sample. */
 static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t eligible, hak_label label,
                                          hak_site site)

@@ -52,8 +52,8 @@ static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
 /* A block of a slab. NULL = there is no block at hand or no room for p, or p is none. */
 HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int label)
 {
-    if (n - 1 >= 1024 || ctx->checked | ctx->advice.hinted) return NULL;
-    hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_class_in(ctx, n));
+    if (n - 1 >= 1024 || (ctx->checked & HK_CHECKED) | ctx->advice.hinted) return NULL;
+    hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_bin_in(ctx, n));
     if (from->top >= from->hi || to->top <= to->lo) return NULL;
     hk_slab *s;
     int i = hk_slab_index(ctx, ctx->extent, kind, p, &s);

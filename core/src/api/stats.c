@@ -1,4 +1,5 @@
 /* What a context tells about itself: pointers, sums, every block. */
+#include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/label.h"
@@ -203,6 +204,7 @@ static bool visit_packed(void *user, const hak_block *block)
 
 static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
 {
+    hk_batches_return(ctx);
     visitor v = {ctx, fn, user};
     if (!hk_packed_visit(ctx, visit_packed, &v)) return 1;
     HK_EACH_OWNED(ctx, s)

@@ -106,6 +106,8 @@ enum { HK_LOCAL, HK_SHARED, HK_HEAP };
  * magazines are shut, because a profile counts allocations. OBSERVED: there may be samples among the blocks.
  * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. */
 enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8 };
+/* Of hk_sampling.batches: see batch.h. */
+enum { HK_BATCHES_NONE, HK_BATCHES_MADE, HK_BATCHES_USED };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
 enum { HK_DEBUG_PROFILE = 128 };
 typedef struct hk_profile hk_profile;
@@ -192,6 +194,7 @@ typedef struct hk_sampling {
     _Atomic(hk_profile *) profile; /* of a heap: see its shared context */
     int64_t left;                  /* bytes to the next sample of this heap */
     uint32_t run;                  /* the start of the profile for which `left` was drawn */
+    uint8_t batches;               /* HK_BATCHES_NONE... */
 } hk_sampling;
 
 typedef struct hk_guide hk_guide;
@@ -292,10 +295,16 @@ HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)
     return ctx->whole;
 }
 
-/* Class of a size up to 1024. */
-HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
+/* The number of the bin where a size up to 1024 is allocated: its class, or HK_BINS above, see batch.h. */
+HK_INLINE unsigned hk_bin_in(const hak_ctx *ctx, size_t n)
 {
     return ((const uint8_t *)ctx->bins - HK_BINS_TABLE)[(n + 7) >> 3];
+}
+
+HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
+{
+    unsigned bin = hk_bin_in(ctx, n);
+    return HK_LIKELY(bin < HK_BINS) ? bin : bin - HK_BINS;
 }
 
 HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)

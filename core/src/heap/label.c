@@ -1,5 +1,6 @@
 #include "heap/label.h"
 
+#include "heap/batch.h"
 #include "heap/packed.h"
 #include "heap/reclaim.h"
 
@@ -63,6 +64,7 @@ void hk_labels_use(hak_ctx *ctx)
         /* Its thread may be on the fast path. */
         if (bin->slots) __atomic_store_n(&bin->labels, ctx->extent->labels[area], __ATOMIC_RELEASE);
     }
+    hk_batches_label(ctx);
 }
 
 const char *hk_label_name(const hak_ctx *ctx, hak_label label)

@@ -1,5 +1,6 @@
 #include "heap/magazine.h"
 
+#include "heap/batch.h"
 #include "heap/packed.h"
 #include "heap/row.h"
 #include "heap/run.h"
@@ -157,6 +158,7 @@ void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
 void hk_magazines_flush(hak_ctx *ctx)
 {
     hk_rows_end(ctx);
+    hk_batches_return(ctx);
     hk_magazines_flush_from(ctx, 0);
 }
 
@@ -180,4 +182,5 @@ void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
         *bytes += n * hk_kind_size(kind);
         *blocks += n;
     }
+    if (ctx->sampling.batches == HK_BATCHES_USED) hk_batches_sum(ctx, bytes, blocks);
 }

@@ -1,0 +1,44 @@
+/* Batches: blocks set aside for the next allocations of a class, while a profile samples a local context. The
+ * table of classes leads allocations of up to 1 KiB to a bin of its own for each class, behind those of the kinds.
+ * Frees push on the bin of the kind, as ever. So a bin of its own only drains, and what it was given is what was
+ * allocated when it is empty: the trials of so many blocks are made when it is filled, none when one is popped.
+ *
+ * A block of n bytes is a sample with the chance 1 - exp(-n / mean), as by bytes that are counted down
+ * (profile/draw.c). So the number of blocks of a class up to its next sample has a geometric distribution, and is
+ * drawn for each class. */
+#ifndef HK_BATCH_H
+#define HK_BATCH_H
+
+#include "heap/slab.h"
+
+enum { HK_BATCH_MOST = 16 };
+
+/* While the table leads there; also after the end, without an effect. */
+typedef struct hk_batches {
+    uint8_t table[HK_BINS_TABLE];
+    hk_bin bins[HK_BINS];
+    hk_bin next[HK_KIB_CLASSES];   /* [slots, top): the batch */
+    uint32_t left[HK_KIB_CLASSES]; /* blocks that are to come before the next sample; HK_BATCH_UNDRAWN */
+} hk_batches;
+#define HK_BATCH_UNDRAWN UINT32_MAX
+_Static_assert(HK_BINS + HK_KIB_CLASSES <= 255, "a number in the table is a byte");
+
+HK_INLINE hk_batches *hk_batches_of(const hak_ctx *ctx)
+{
+    return (hk_batches *)(void *)((char *)ctx->bins - HK_BINS_TABLE);
+}
+
+/* Allocations go to batches from now on; nothing is drawn. false = no memory: they go on as they are. */
+bool hk_batches_begin(hak_ctx *ctx);
+/* Allocations go to the bins of the kinds. */
+void hk_batches_end(hak_ctx *ctx);
+/* What is set aside goes back to its slabs. */
+void hk_batches_return(const hak_ctx *ctx);
+/* Adds what is set aside. */
+void hk_batches_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
+/* Labels of blocks begin to be stored. */
+void hk_batches_label(hak_ctx *ctx);
+/* Fills the batch of the class and takes a block of it. NULL = a sample is due, or the class has none at hand. */
+void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
+
+#endif
