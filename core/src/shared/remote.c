@@ -62,8 +62,9 @@ static void count_out(hk_batch *b)
     hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
-/* Sends a batch to the queue of its owner. now: if the owner is idle, this thread tries to take the batch
- * home itself; so it does if the queue is deep. From the calling thread's heap, or one without thread. */
+/* Sends a batch to the queue of its owner. now, or if the queue is deep: this thread tries to take the batch
+ * home itself, which works while nobody holds the owner's lock. From the calling thread's heap, or one
+ * without thread. */
 static void send_batch(hak_ctx *to, hk_batch *b, bool now)
 {
     hk_heap *h = to->heap;
