@@ -63,6 +63,7 @@ void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
     hkl_profile_delete(st->profile);
     if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
     else hak_free_sized(ctx, ptr, osize);
+    if (!owns_ctx) hkl_reserve_free(st);
     if (owns_ctx) hak_ctx_destroy(ctx);
     else hak_free_sized(ctx, st, sizeof *st);
 }

@@ -2,6 +2,8 @@
  * is made to run in time, from inside the allocator: there, lua_gc may do nothing but set variables. */
 #include "alloc.h"
 #include "hakmem/lua.h"
+#include "label.h"
+#include "profile/trace.h"
 #include "state.h"
 
 #define SOFT_PERCENT 70
@@ -18,12 +20,47 @@ static int64_t look_distance(const hkl_state *st)
     return d < LOOK_LEAST ? LOOK_LEAST : (int64_t)d;
 }
 
-/* Free blocks in slabs can serve the next allocation, or not, if they are of other sizes: half counts. */
-static bool is_short(const hkl_state *st)
+#if LUA_VERSION_NUM == 501
+
+/* LuaJIT and 5.1 do not collect when they are refused: the garbage is still there when pcall returns, and even
+ * the call of collectgarbage() may need a larger stack. So a part of the limit is kept back for what handles the
+ * error. */
+static size_t reserve_for(size_t hard)
 {
-    hak_stats s = {.size = sizeof s};
-    hak_ctx_stats(st->ctx, &s);
-    return s.committed_bytes - s.cached_bytes / 2 >= st->soft;
+    enum { UNIT = 16 << 10, PART = 32, MOST = 64 << 10 };
+    size_t n = hard / PART;
+    return n < MOST ? n / UNIT * UNIT : MOST;
+}
+
+/* Only where twice as much is free beside it: what was given up a moment ago is for the program. */
+static void keep_reserve(hkl_state *st, size_t committed)
+{
+    if (st->reserve || st->reserve_size == 0) return;
+    if (committed >= st->hard || st->hard - committed < 3 * st->reserve_size) return;
+    const hak_label own = st->labels ? hkl_labels_registry(st->labels) : 0;
+    st->reserve = hak_alloc_cs(st->ctx, st->reserve_size, own, 0);
+}
+
+#else
+
+static size_t reserve_for(size_t hard)
+{
+    (void)hard;
+    return 0;
+}
+
+static void keep_reserve(hkl_state *st, size_t committed)
+{
+    (void)st;
+    (void)committed;
+}
+
+#endif
+
+/* Free blocks in slabs can serve the next allocation, or not, if they are of other sizes: half counts. */
+static bool is_short(const hkl_state *st, const hak_stats *s)
+{
+    return s->committed_bytes - s->cached_bytes / 2 >= st->soft;
 }
 
 static void hurry(hkl_state *st)
@@ -52,7 +89,10 @@ void hkl_check_pressure(hkl_state *st)
         return;
     }
     st->until_check = look_distance(st);
-    if (is_short(st)) hurry(st);
+    hak_stats s = {.size = sizeof s};
+    hak_ctx_stats(st->ctx, &s);
+    keep_reserve(st, s.committed_bytes);
+    if (is_short(st, &s)) hurry(st);
     else relax(st);
 }
 
@@ -62,15 +102,18 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     if (!ctx || (hard != 0 && soft > hard)) return -1;
 #if LUA_VERSION_NUM == 501
     if (soft == 0) soft = hard / 100 * SOFT_PERCENT;
+    if (soft != 0) hkl_trace_learn();
 #endif
     hkl_state *st = soft != 0 ? hkl_state_attach(L) : hkl_state_of(L);
     if (soft != 0 && !st) return -1;
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st) {
         relax(st);
+        hkl_reserve_free(st);
         st->soft = soft;
         st->hard = hard;
-        st->until_check = soft != 0 ? look_distance(st) : INT64_MAX;
+        st->reserve_size = reserve_for(hard);
+        st->until_check = soft != 0 ? 0 : INT64_MAX;
         lua_setallocf(L, hkl_alloc_for(st), st);
     }
     return 0;

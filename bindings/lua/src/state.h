@@ -27,6 +27,8 @@ typedef struct hkl_state {
     bool hurried;    /* the collector runs at the speed of hkl_check_pressure */
     int stepmul;     /* the program's own, while hurried */
     size_t soft, hard;
+    void *reserve; /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
+    size_t reserve_size;
     bool warn_on, warn_continues; /* 5.4: the state of the warning function */
 } hkl_state;
 
@@ -42,6 +44,12 @@ static inline void *hkl_refused(hkl_state *st)
     return NULL;
 }
 #endif
+/* Gives up the reserve, if there is one. */
+static inline void hkl_reserve_free(hkl_state *st)
+{
+    if (st->reserve) hak_free_sized(st->ctx, st->reserve, st->reserve_size);
+    st->reserve = NULL;
+}
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize);
 void *hkl_migrate(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
 

@@ -56,6 +56,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
  * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
  * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
+ * They also keep a reserve of up to 64 KiB for who catches the error, and flush LuaJIT's compiled code after it,
+ * by a hook where the program has none.
  * A limit below what is committed (hak_ctx_stats) is taken: it only stops growth. On LuaJIT its error
  * overwrites no local of a caller, with a limit of any size, in the main thread (docs/guide/lua.md).
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */

@@ -55,7 +55,6 @@ const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc)
 typedef struct scratch {
     hkl_walk rules; /* met so far: without sites, which are not learnt yet */
     hkl_learner learner;
-    hkl_trace_lesson lesson;
     lua_State *main;
     const hkl_thread_layout *layout;
     bool wrong; /* a thread did not look as the layout says */
@@ -91,7 +90,6 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
         return NULL;
     }
     (void)osize;
-    hkl_trace_see(&s->lesson);
     if (s->learner.running) {
         hkc_cfi_registers at;
         hkc_cfi_here(&at);
@@ -131,7 +129,6 @@ static int run(lua_State *L)
     lua_pushcfunction(L, hkl_learn_run);
     lua_pushlightuserdata(L, &s->learner);
     lua_call(L, 1, 0);
-    if (s->layout->luajit) hkl_trace_learn(L, &s->lesson);
     return 0;
 }
 
@@ -148,6 +145,7 @@ static void learn(void)
     lua_close(L);
     hkl_thread_layout_now = *s.layout;
     hkl_pc_learnt();
+    if (s.layout->luajit) hkl_trace_learn();
     learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
 }
 

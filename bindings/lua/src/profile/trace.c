@@ -1,14 +1,27 @@
 #include "profile/trace.h"
 
 #include <lauxlib.h>
+#include <lualib.h>
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 hkl_trace_layout hkl_trace_layout_now;
 
 #if LUA_VERSION_NUM == 501
 
-enum { GLOBAL_AT = 16, BASE_AT = 32, TOP_AT = 40, FRAME_BYTES = 16, SLOT_BYTES = 8, LOOPS = 3, TURNS = 60 };
+enum { GLOBAL_AT = 16, BASE_AT = 32, TOP_AT = 40, FRAME_BYTES = 16, SLOT_BYTES = 8 };
+enum { LOOPS = 3, TURNS = 60, WORDS = 256 };
+
+typedef struct lesson {
+    const char *global; /* NULL = nothing to see now */
+    uintptr_t base;     /* where the trace's frame will be */
+    uint16_t jit_base_at;
+    bool compiled;
+    uint16_t on[WORDS], off[WORDS]; /* how often a word was `base` */
+    int32_t number[WORDS * 2];      /* last value on a trace; -1 = it cannot be it */
+} lesson;
 
 static uintptr_t word_at(const char *at, size_t offset)
 {
@@ -24,16 +37,16 @@ static int32_t number_at(const char *at, size_t offset)
     return number;
 }
 
-void hkl_trace_see(hkl_trace_lesson *s)
+static void see(lesson *s)
 {
     if (!s->global) return;
     const bool on = s->jit_base_at != 0 && word_at(s->global, s->jit_base_at) == s->base;
-    for (int i = 0; i < HKL_LESSON_WORDS; i++) {
+    for (int i = 0; i < WORDS; i++) {
         const bool is = word_at(s->global, (size_t)i * sizeof(uintptr_t)) == s->base;
         uint16_t *count = s->compiled ? &s->on[i] : &s->off[i];
         if (is && *count < UINT16_MAX) (*count)++;
     }
-    for (int i = 0; s->jit_base_at != 0 && i < HKL_LESSON_WORDS * 2; i++) {
+    for (int i = 0; s->jit_base_at != 0 && i < WORDS * 2; i++) {
         const int32_t now = number_at(s->global, (size_t)i * sizeof now), before = s->number[i];
         if (on && before >= 0 && now > 0 && (before == 0 || before == now)) s->number[i] = now;
         else if (on || now >= 0) s->number[i] = -1;
@@ -41,7 +54,7 @@ void hkl_trace_see(hkl_trace_lesson *s)
 }
 
 /* Calls a new function with a loop that allocates, TURNS times. */
-static void run_loop(lua_State *L, hkl_trace_lesson *s)
+static void run_loop(lua_State *L, lesson *s)
 {
     static const char loop[] = "local keep = {0} return function(n) for i = 1, n do keep[1] = {i} end end";
     if (luaL_loadstring(L, loop) != 0) lua_error(L);
@@ -54,7 +67,7 @@ static void run_loop(lua_State *L, hkl_trace_lesson *s)
     s->global = NULL;
 }
 
-static void switch_compiler(lua_State *L, hkl_trace_lesson *s, bool on)
+static void switch_compiler(lua_State *L, lesson *s, bool on)
 {
     if (luaL_loadstring(L, on ? "jit.on() jit.flush() jit.opt.start('hotloop=2')" : "jit.off()") != 0)
         lua_error(L);
@@ -63,10 +76,10 @@ static void switch_compiler(lua_State *L, hkl_trace_lesson *s, bool on)
 }
 
 /* The one word that was the frame on traces and never else; 0 = none, or more. */
-static uint16_t find_jit_base(const hkl_trace_lesson *s)
+static uint16_t find_jit_base(const lesson *s)
 {
     uint16_t found = 0;
-    for (int i = 1; i < HKL_LESSON_WORDS; i++) {
+    for (int i = 1; i < WORDS; i++) {
         if (s->on[i] < LOOPS * TURNS / 2 || s->off[i] != 0) continue;
         if (found != 0) return 0;
         found = (uint16_t)(i * (int)sizeof(uintptr_t));
@@ -75,20 +88,20 @@ static uint16_t find_jit_base(const hkl_trace_lesson *s)
 }
 
 /* The one number that was below 0 off traces, and another one in each loop. */
-static uint16_t find_number(lua_State *L, hkl_trace_lesson *s)
+static uint16_t find_number(lua_State *L, lesson *s)
 {
-    uint8_t loops[HKL_LESSON_WORDS * 2] = {0};
-    int32_t last[HKL_LESSON_WORDS * 2] = {0};
+    uint8_t loops[WORDS * 2] = {0};
+    int32_t last[WORDS * 2] = {0};
     for (int loop = 0; loop < LOOPS; loop++) {
         memset(s->number, 0, sizeof s->number);
         run_loop(L, s);
-        for (int i = 0; i < HKL_LESSON_WORDS * 2; i++) {
+        for (int i = 0; i < WORDS * 2; i++) {
             if (s->number[i] > last[i]) loops[i]++;
             last[i] = s->number[i];
         }
     }
     uint16_t found = 0;
-    for (int i = 1; i < HKL_LESSON_WORDS * 2; i++) {
+    for (int i = 1; i < WORDS * 2; i++) {
         if (loops[i] != LOOPS) continue;
         if (found != 0) return 0;
         found = (uint16_t)(i * (int)sizeof(int32_t));
@@ -96,10 +109,38 @@ static uint16_t find_number(lua_State *L, hkl_trace_lesson *s)
     return found;
 }
 
-void hkl_trace_learn(lua_State *L, hkl_trace_lesson *s)
+/* The word at `at` is this thread while a function of it runs: asked in the main thread, and in a coroutine. */
+static int is_running(lua_State *L)
+{
+    const char *global = (const char *)word_at((const char *)L, GLOBAL_AT);
+    lua_pushboolean(L, word_at(global, (size_t)lua_tointeger(L, 1)) == (uintptr_t)L);
+    return 1;
+}
+
+/* Before the frame of the trace; 0 = it is not. */
+static uint16_t find_thread(lua_State *L, uint16_t jit_base_at)
+{
+    static const char asked[] = "local ask, at = ... return ask(at) and coroutine.wrap(ask)(at)";
+    const uint16_t at = (uint16_t)(jit_base_at - sizeof(uintptr_t));
+    if (luaL_loadstring(L, asked) != 0) lua_error(L);
+    lua_pushcfunction(L, is_running);
+    lua_pushinteger(L, at);
+    lua_call(L, 2, 1);
+    const bool is = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return is ? at : 0;
+}
+
+static int teach(lua_State *L)
 {
     const char *thread = (const char *)L;
-    if ((word_at(thread, TOP_AT) - word_at(thread, BASE_AT)) / SLOT_BYTES != (uintptr_t)lua_gettop(L)) return;
+    lesson *s = lua_touserdata(L, 1);
+    luaL_openlibs(L);
+    lua_gc(L, LUA_GCSTOP, 0);
+    lua_getglobal(L, "jit");
+    if (!lua_istable(L, -1)) return 0; /* 5.1 */
+    lua_settop(L, 1);
+    if ((word_at(thread, TOP_AT) - word_at(thread, BASE_AT)) / SLOT_BYTES != (uintptr_t)lua_gettop(L)) return 0;
     switch_compiler(L, s, false);
     for (int i = 0; i < LOOPS; i++)
         run_loop(L, s);
@@ -108,20 +149,45 @@ void hkl_trace_learn(lua_State *L, hkl_trace_lesson *s)
         run_loop(L, s);
     s->jit_base_at = find_jit_base(s);
     const uint16_t number = s->jit_base_at != 0 ? find_number(L, s) : 0;
-    if (number != 0) hkl_trace_layout_now = (hkl_trace_layout){BASE_AT, s->jit_base_at, number};
+    const uint16_t running = number != 0 ? find_thread(L, s->jit_base_at) : 0;
+    if (running != 0) hkl_trace_layout_now = (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT};
+    return 0;
+}
+
+/* Blocks are of malloc, which on this platform gives what the runtimes can use. */
+static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    (void)osize;
+    if (nsize != 0) {
+        see(ud);
+        return realloc(ptr, nsize);
+    }
+    free(ptr);
+    return NULL;
+}
+
+static void learn(void)
+{
+    static lesson s; /* large, and used once */
+    lua_State *L = lua_newstate(scratch_alloc, &s);
+    if (!L) return;
+    lua_pushcfunction(L, teach);
+    lua_pushlightuserdata(L, &s);
+    lua_pcall(L, 1, 0, 0);
+    s.global = NULL;
+    lua_close(L);
+}
+
+void hkl_trace_learn(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, learn);
 }
 
 #else
 
-void hkl_trace_see(hkl_trace_lesson *s)
+void hkl_trace_learn(void)
 {
-    (void)s;
-}
-
-void hkl_trace_learn(lua_State *L, hkl_trace_lesson *s)
-{
-    (void)L;
-    (void)s;
 }
 
 #endif

@@ -13,25 +13,16 @@ typedef struct hkl_trace_layout {
     uint16_t base_at;     /* of the thread: its stack pointer */
     uint16_t jit_base_at; /* the frame of the trace that runs; NULL = none runs */
     uint16_t number_at;   /* int32: the number of that trace */
+    uint16_t thread_at;   /* the thread that runs */
+    uint16_t global_at;   /* of the thread: what all threads share */
 } hkl_trace_layout;
 
-/* Of this process, after hkl_thread_learn; all 0 = no compiler, or not learnt: then nothing is known to be on
+/* Of this process, after hkl_trace_learn; all 0 = no compiler, or not learnt: then nothing is known to be on
  * a trace. */
 extern hkl_trace_layout hkl_trace_layout_now;
 
-/* The lesson, for a scratch state of LuaJIT; `see` is to be called by its lua_Alloc. Raises errors. */
-typedef struct hkl_trace_lesson {
-    const char *global; /* NULL = nothing to see now */
-    uintptr_t base;     /* where the trace's frame will be */
-    uint16_t jit_base_at;
-    bool compiled;
-    enum { HKL_LESSON_WORDS = 256 } words;
-    uint16_t on[HKL_LESSON_WORDS], off[HKL_LESSON_WORDS]; /* how often a word was `base` */
-    int32_t number[HKL_LESSON_WORDS * 2];                 /* last value on a trace; -1 = it cannot be it */
-} hkl_trace_lesson;
-
-void hkl_trace_see(hkl_trace_lesson *lesson);
-void hkl_trace_learn(lua_State *L, hkl_trace_lesson *lesson);
+/* Once in a process, from a scratch state; later calls return at once. */
+void hkl_trace_learn(void);
 
 /* The number of the trace that runs, and the frame in which it began; 0 = none. */
 static inline int32_t hkl_trace_running(const void *global, uintptr_t *base)
@@ -41,6 +32,18 @@ static inline int32_t hkl_trace_running(const void *global, uintptr_t *base)
     *base = *(const uintptr_t *)(const void *)((const char *)global + layout->jit_base_at);
     if (*base == 0) return 0;
     return *(const int32_t *)(const void *)((const char *)global + layout->number_at);
+}
+
+/* On a trace: the thread's stack pointer becomes the frame in which the trace began, so that an error is raised
+ * from there. Later LuaJITs do so themselves. false = no trace runs. */
+static inline bool hkl_trace_to_base(const lua_State *L)
+{
+    uintptr_t base;
+    const void *global = *(const void *const *)(const void *)((const char *)L + hkl_trace_layout_now.global_at);
+    if (hkl_trace_running(global, &base) <= 0) return false;
+    char *thread = *(char *const *)(const void *)((const char *)global + hkl_trace_layout_now.thread_at);
+    *(uintptr_t *)(void *)(thread + hkl_trace_layout_now.base_at) = base;
+    return true;
 }
 
 #endif
