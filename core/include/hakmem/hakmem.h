@@ -569,13 +569,12 @@ HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
  * C and C++ the functions that make contexts and spaces ask by themselves: they return NULL, and
  * hak_options_error and hak_space_options_error the line. Other languages ask once. Fast. [any thread] */
 HAK_API const char *hak_header_error(int layout);
-#define hak_options_error(options)                                                                           \
-    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_options_error(options))
-#define hak_space_options_error(options)                                                                     \
-    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_space_options_error(options))
-#define hak_ctx_new(space, options)                                                                          \
-    (hak_header_error(HAK_LAYOUT) ? (hak_ctx *)0 : hak_ctx_new(space, options))
-#define hak_space_new(options) (hak_header_error(HAK_LAYOUT) ? (hak_space *)0 : hak_space_new(options))
+#define hak_options_error(...)                                                                               \
+    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_options_error(__VA_ARGS__))
+#define hak_space_options_error(...)                                                                         \
+    (hak_header_error(HAK_LAYOUT) ? hak_header_error(HAK_LAYOUT) : hak_space_options_error(__VA_ARGS__))
+#define hak_ctx_new(...) (hak_header_error(HAK_LAYOUT) ? NULL : hak_ctx_new(__VA_ARGS__))
+#define hak_space_new(...) (hak_header_error(HAK_LAYOUT) ? NULL : hak_space_new(__VA_ARGS__))
 
 #ifdef __cplusplus
 }
