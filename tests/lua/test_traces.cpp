@@ -80,7 +80,7 @@ TEST_CASE("compiled loops that fill the memory raise an error that is caught")
             const size_t limit = stats_of(L).committed_bytes + more;
             REQUIRE(hak_lua_limit(L, 0, limit) == 0);
             const std::string result = three_times(L, loop.code);
-            // LuaJIT chooses its traces by addresses, too: now and then one still has hold of the memory.
+            // Now and then the memory stays held after an error, and what comes next fails with the same one.
             if (result != "not enough memory") CHECK(result == "refused, and 2000");
             runs++;
             caught += result == "refused, and 2000";
