@@ -157,6 +157,7 @@ TEST_CASE("inline: blocks at hand while a profile counts")
     CHECK(at_hand() == nullptr); // no profile
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mean = 4096;
+    options.one_by_one = true;
     REQUIRE(hak_profile_start(ctx, &options) == 0);
     std::vector<void *> blocks;
     size_t quick = 0;

@@ -204,6 +204,27 @@ TEST_CASE("packed units that became empty since the last refusal are found, join
     CHECK(stats_of(ctx).live_bytes == 0);
 }
 
+TEST_CASE("near the limit a class takes no slab for a few blocks")
+{
+    TestSpace s;
+    const size_t hard = 256 * KiB;
+    // As many of 16 bytes as packed units take of a class; then others, up to where memory is scarce, or not.
+    auto growth_by_one = [&](size_t fill) {
+        TestCtx ctx(s.space);
+        REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
+        for (size_t i = 0; i < 48 * KiB / 16; i++)
+            REQUIRE(hak_alloc(ctx, 16));
+        for (size_t i = 0; committed_of(ctx) < fill; i++)
+            REQUIRE(hak_alloc(ctx, 40 + i % 20 * 16));
+        size_t before = committed_of(ctx);
+        REQUIRE(hak_alloc(ctx, 16));
+        require_sound(ctx);
+        return committed_of(ctx) - before;
+    };
+    CHECK(growth_by_one(hard / 2) >= 16 * KiB);
+    CHECK(growth_by_one(hard - hard / 5) == 0);
+}
+
 TEST_CASE("a limit below what is committed only stops growth")
 {
     TestSpace s;

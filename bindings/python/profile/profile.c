@@ -47,6 +47,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .frames = take,
         .seed = o->seed,
         .frames_alone = true,
+        .one_by_one = true,
     };
     const char *wrong = hak_profile_options_error(&core);
     if (wrong) return wrong;

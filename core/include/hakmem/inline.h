@@ -52,7 +52,7 @@ typedef struct hak_inline_ctx {
 
 enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14, HAK_INLINE_TABLE = 192 };
 
-/* Number of the bin of blocks of n bytes, up to HAK_INLINE_MOST: from a table in front of the bins, for heaps
+/* Number of the bin where blocks of n bytes are allocated, up to HAK_INLINE_MOST: from a table in front of the bins, for heaps
  * of a shared context have fewer classes. */
 static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
 {
@@ -85,9 +85,9 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
  * behind its beginning. */
 HAK_API extern const size_t hak_inline_left_at;
 
-/* Of a context that is profiled by samples, which takes all other calls to their slow ways: a block of a bin, which
- * has blocks of `size` bytes; without a label. NULL = nothing is at hand, a sample is due, or there is no profile:
- * hak_alloc_cs does the rest. `left_at` is hak_inline_left_at. */
+/* Of a context that is profiled by samples with hak_profile_options.one_by_one: a block of a bin, which has blocks of
+ * `size` bytes; without a label. NULL = nothing is at hand, a sample is due, or there is no such profile: hak_alloc_cs
+ * does the rest. `left_at` is hak_inline_left_at. */
 static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t size, size_t left_at)
 {
     int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);

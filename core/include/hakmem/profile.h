@@ -54,10 +54,12 @@ typedef struct hak_profile_options {
     void *user;            /* for `frames` */
     uint64_t seed;         /* of the draws: the same seed draws the same bytes */
     bool frames_alone;     /* where the host gives frames, stacks of the same ones are one, of whatever sites */
+    bool one_by_one;       /* allocations of a local context are counted one by one, not by the batch: for hosts
+                              that call hak_alloc_counted (hakmem/inline.h) */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false                      \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false               \
     }
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */

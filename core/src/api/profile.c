@@ -65,7 +65,8 @@ void hk_profile_enter(hak_ctx *heap)
         shut_all(heap);
         /* Without memory for them each allocation is counted. */
         bool plain = heap->role == HK_LOCAL && !(heap->checked & (HK_CHECKED | HK_GUARDED));
-        if (plain && !k->exact) (void)hk_batches_begin(heap);
+        if (plain && !k->exact && !k->one_by_one) (void)hk_batches_begin(heap);
+        else hk_batches_end(heap);
     } else {
         hk_batches_end(heap);
         open_all(heap);

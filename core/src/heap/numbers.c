@@ -82,8 +82,10 @@ static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
     if (cap > bin->cap && cap > hk_row_of(bin)->room) {
         void **slots = hk_row_slots(ctx, kind, cap);
         if (!slots) return;
-        bin->slots = bin->top = slots;
+        bin->slots = slots;
     }
+    /* Empty, but not at its beginning, if it was empty before. */
+    bin->top = bin->slots;
     hk_bin_lowest(bin);
     bin->cap = (uint8_t)cap;
     bin->closed = 0;

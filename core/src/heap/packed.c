@@ -142,6 +142,12 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     return k->heat[sc] < hot ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
+bool hk_packed_scarce(const hak_ctx *ctx)
+{
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return hard && hk_get(&ctx->account.committed) > hard - hard / 4;
+}
+
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     sc = packed_class(sc);

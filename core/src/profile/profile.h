@@ -75,7 +75,7 @@ struct hk_profile {
     const hk_counter *live; /* live bytes of the context */
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
-    bool exact, frames_alone;
+    bool exact, frames_alone, one_by_one;
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
     size_t mean, table_bytes, bytes;

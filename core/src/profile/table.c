@@ -51,6 +51,7 @@ static void set_options(hk_profile *k, const hak_profile_options *o)
     k->table_bytes = o->table_bytes;
     k->frames = o->frames;
     k->frames_alone = o->frames_alone;
+    k->one_by_one = o->one_by_one;
     k->user = o->user;
     k->random = o->seed;
     k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);

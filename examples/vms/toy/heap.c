@@ -8,7 +8,7 @@ static const char *const LABELS[KINDS] = {"string", "pair", "closure", "env", "c
 /* A heap that a collection leaves nearly full would be collected again after a few objects, and so on. */
 static bool room_left(const toy *vm)
 {
-    return !vm->hard || hak_ctx_live_bytes(vm->heap) < vm->hard - vm->hard / 16;
+    return !vm->limit || hak_ctx_live_bytes(vm->heap) < vm->limit - vm->limit / 16;
 }
 
 /* The site is the line of the program: hak_ctx_visit shows it for big blocks. */
@@ -176,17 +176,20 @@ static void set_limits(toy *vm)
     hak_ctx_stats(vm->heap, &stats);
     size_t soft = 2 * stats.live_bytes;
     if (soft < stats.committed_bytes + 32768) soft = stats.committed_bytes + 32768;
-    if (vm->hard && soft > vm->hard) soft = 0; /* the limit itself is next */
-    hak_limit(vm->heap, soft, vm->hard, pressed, vm);
+    if (vm->limit && soft > vm->limit) soft = 0; /* the limit itself is next */
+    hak_limit(vm->heap, soft, vm->limit, pressed, vm);
 }
 
-/* The last part of the limit is for the code of what is to run: else a program that has filled the heap could
- * not be told to drop what it has. */
+/* A block is kept for the code of what is to run: else a program that has filled the heap could not be told to
+ * drop what it has. Near the limit there may be less for it than it should be. */
 void toy_reserve(toy *vm, bool usable)
 {
-    size_t reserve = vm->limit / 8 < 32768 ? vm->limit / 8 : 32768;
-    vm->hard = usable ? vm->limit : vm->limit - reserve;
-    if (vm->limit) set_limits(vm);
+    hak_free(vm->heap, vm->reserve);
+    vm->reserve = NULL;
+    vm->reserved = usable || !vm->limit ? 0 : vm->limit / 8 < 32768 ? vm->limit / 8 : 32768;
+    while (vm->reserved > 64 && !(vm->reserve = hak_alloc(vm->heap, vm->reserved)))
+        vm->reserved /= 2;
+    if (!vm->reserve) vm->reserved = 0;
 }
 
 void toy_collect(toy *vm)
@@ -223,7 +226,7 @@ toy *toy_new(hak_space *space, size_t limit, FILE *out)
     }
     vm->heap = heap;
     vm->out = out;
-    vm->hard = vm->limit = limit;
+    vm->limit = limit;
     vm->gray = vm->first_grays;
     vm->grays_room = GRAYS;
     set_limits(vm);

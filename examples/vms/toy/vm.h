@@ -83,7 +83,8 @@ enum { FRAMES = 400, STACK = 1600, GRAYS = 64 };
 struct toy {
     hak_ctx *heap;
     FILE *out;
-    size_t limit, hard; /* hard: what the heap may have now */
+    size_t limit, reserved;
+    void *reserve; /* kept back for code, of so many bytes */
     jmp_buf failed;
     char message[160];
     uint32_t line; /* of the program: of what is compiled or run */
@@ -144,7 +145,7 @@ void *toy_take(toy *vm, size_t n, hak_label label);
 void *toy_resize(toy *vm, void *p, size_t n, hak_label label);
 void *toy_object(toy *vm, uint8_t kind, size_t n, uint32_t count);
 string *toy_string(toy *vm, size_t length);
-/* Whether the last part of the limit may be used. */
+/* Whether what is kept back may be used. */
 void toy_reserve(toy *vm, bool usable);
 
 /* The code of the next expression of *source, on top of the stack; false = there is none. */
