@@ -46,14 +46,16 @@ void hk_shared_observe(hak_ctx *shared)
 static HK_NOINLINE void come_back(hak_ctx *heap)
 {
     observe(heap);
-    hk_heap_numbers(heap);
     of(heap)->away = of(heap)->away_ns = 0;
     /* It was taken for dead. */
     if (!of(heap)->thread_id) hk_heap_renew(heap);
-    if (!of(heap)->stolen_from) return;
-    hk_heap_sift(heap);
-    of(heap)->stolen_from = false;
-    if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
+    if (of(heap)->stolen_from) {
+        hk_heap_sift(heap);
+        of(heap)->stolen_from = false;
+        if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
+    }
+    /* May flush magazines, which are sifted by now. */
+    hk_heap_numbers(heap);
 }
 
 HK_INLINE void lock(hak_ctx *heap, bool own)
