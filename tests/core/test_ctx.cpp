@@ -660,3 +660,38 @@ TEST_CASE("peak and failures")
     CHECK(hak_alloc(ctx, (size_t)1 << 50) == nullptr);
     CHECK(stats_of(ctx).failures == 1);
 }
+
+TEST_CASE("without retained pages nothing that a context wrote is read by the next one")
+{
+    // 0: nothing is retained; 1: it is, and trimmed between the two; 2: it is, which shows that the test sees it.
+    int how = GENERATE(0, 1, 2);
+    bool shared = GENERATE(false, true), labelled = GENERATE(false, true);
+    CAPTURE(how, shared, labelled);
+    TestSpace s([&](SpaceOptions &options) {
+        if (how == 0) options.retained_bytes = options.retained_percent = HAK_NONE;
+    });
+    TestCtx other(s.space);
+    Options options = ctx_options();
+    const char *const names[] = {"one"};
+    options.shared = shared;
+    options.labels = names;
+    options.label_count = labelled;
+    uint64_t secret[8];
+    std::memset(secret, 0x5E, sizeof secret);
+    size_t found = 0;
+    for (int tenant = 0; tenant < 2; tenant++) {
+        hak_ctx *ctx = hak_ctx_new(s.space, &options);
+        for (size_t n : {64, 100, 500, 2000, 10000, 40000, 300000, 3000000})
+            for (size_t i = 0; i < 8 + 200000 / n; i++) {
+                char *p = static_cast<char *>(hak_alloc(ctx, n));
+                REQUIRE(p != nullptr);
+                for (size_t at = 0; tenant == 1 && at + sizeof secret <= n; at += sizeof secret)
+                    found += std::memcmp(p + at, secret, sizeof secret) == 0;
+                if (tenant == 0) std::memset(p, 0x5E, n);
+            }
+        hak_ctx_destroy(ctx);
+        if (how == 1) hak_ctx_trim(other);
+    }
+    if (how == 2) CHECK(found > 0);
+    else CHECK(found == 0);
+}

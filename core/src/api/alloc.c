@@ -448,9 +448,3 @@ void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
     else if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
     else free_local(ctx, p, n);
 }
-
-void hak_space_free(hak_space *space, void *p)
-{
-    hak_ctx *ctx = hak_ctx_of(space, p);
-    if (ctx) hak_free(ctx, p);
-}

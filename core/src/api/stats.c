@@ -32,6 +32,12 @@ hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
     return owner ? hk_whole(owner) : NULL;
 }
 
+void hak_space_free(hak_space *space, void *p)
+{
+    hak_ctx *ctx = hak_ctx_of(space, p);
+    if (ctx) hak_free(ctx, p);
+}
+
 /* Sums over the heaps of a shared context, beside their threads: exact when all are at rest. */
 typedef struct sums {
     size_t live_bytes, live_blocks, spare_bytes, spare_blocks, metadata, released, big_bytes, big_blocks;
