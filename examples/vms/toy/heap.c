@@ -186,10 +186,9 @@ void toy_reserve(toy *vm, bool usable)
 {
     hak_free(vm->heap, vm->reserve);
     vm->reserve = NULL;
-    vm->reserved = usable || !vm->limit ? 0 : vm->limit / 8 < 32768 ? vm->limit / 8 : 32768;
-    while (vm->reserved > 64 && !(vm->reserve = hak_alloc(vm->heap, vm->reserved)))
-        vm->reserved /= 2;
-    if (!vm->reserve) vm->reserved = 0;
+    size_t n = usable ? 0 : vm->limit / 8 < 32768 ? vm->limit / 8 : 32768;
+    for (; n >= 64 && !vm->reserve; n /= 2)
+        vm->reserve = hak_alloc(vm->heap, n);
 }
 
 void toy_collect(toy *vm)

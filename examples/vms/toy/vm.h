@@ -83,8 +83,8 @@ enum { FRAMES = 400, STACK = 1600, GRAYS = 64 };
 struct toy {
     hak_ctx *heap;
     FILE *out;
-    size_t limit, reserved;
-    void *reserve; /* kept back for code, of so many bytes */
+    size_t limit;  /* 0 = none */
+    void *reserve; /* kept back for code */
     jmp_buf failed;
     char message[160];
     uint32_t line; /* of the program: of what is compiled or run */
