@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 from outside import FolderCase, environment
@@ -50,6 +51,15 @@ class Live(FolderCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr
 
+    def waits(self, p):
+        """Until the program sleeps: what it has still to do after its answer could serve a request."""
+        for _ in range(2000):
+            with open(f"/proc/{p.pid}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] == "S":
+                    return
+            time.sleep(0.005)
+        self.fail("the program does not wait")
+
     def place(self, p):
         return f"/tmp/hakmem-{os.geteuid()}/{p.pid}"
 
@@ -91,6 +101,7 @@ class Live(FolderCase):
     def test_one_that_waits_does_not_answer_and_is_not_held_up(self):
         p = self.start("--hak-live=on")
         self.say(p, "keep")
+        self.waits(p)
         self.assertIn("the process gave no report", self.attach(p.pid, status=1))
         self.assertEqual(self.say(p, "word"), "word\n")
         self.assertEqual(self.say(p, "keep"), "40000\n")
