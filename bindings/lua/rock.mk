@@ -1,4 +1,4 @@
-# The module hakmem.so alone, for LuaRocks: hakmem-0.1.0-1.rockspec gives the variables.
+# The module hakmem.so alone, for LuaRocks: the rockspec beside it gives the variables. Run in the root of the tree.
 sources = $(wildcard core/src/*/*.c bindings/lua/src/*.c bindings/lua/src/*/*.c) \
     $(addprefix bindings/,$(shell cat bindings/lua/borrowed.txt))
 folder = build/rock-$(notdir $(LUA_INCDIR))

@@ -218,8 +218,9 @@ C
         # LuaRocks finds the headers of PUC Lua by itself.
         incdir=()
         [[ $runtime != luajit ]] || incdir=("LUA_INCDIR=$(pkg-config --variable=includedir luajit)")
-        (cd "$SOURCE" && luarocks --lua-version "$version" --tree "$scratch/tree" make hakmem-0.1.0-1.rockspec \
-            "${incdir[@]}" >"$scratch/log" 2>&1) || { cat log; fail "luarocks make"; }
+        (cd "$SOURCE" && luarocks --lua-version "$version" --tree "$scratch/tree" \
+            make bindings/lua/hakmem-0.1.0-1.rockspec "${incdir[@]}" >"$scratch/log" 2>&1) ||
+            { cat log; fail "luarocks make"; }
         mkdir -p lib
         mv tree/lib/lua lib/lua
         prefix=$scratch
