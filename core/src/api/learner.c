@@ -62,14 +62,9 @@ hak_learner *hak_learner_new(const hak_os *given, const hak_learner_options *opt
     hak_learner_options o;
     hak_os os;
     if (read_options(&o, options)) return NULL;
-    if (given && hk_os_read(&os, given)) return NULL;
-    if (!given) hak_os_init(&os, sizeof os);
+    if (hk_os_read(&os, given)) return NULL;
     size_t bytes = hk_align_up(sizeof(hak_learner), HK_PAGE);
-    hak_learner *l = os.reserve(os.user, bytes, HK_PAGE, 0);
-    if (l && os.commit && os.commit(os.user, l, bytes) != 0) {
-        os.release(os.user, l, bytes);
-        l = NULL;
-    }
+    hak_learner *l = hk_os_pages(&os, bytes);
     if (!l) return NULL;
     l->os = os;
     l->bytes = bytes;

@@ -158,9 +158,18 @@ HAK_API void hak_os_init(hak_os *os, size_t size)
 
 const char *hk_os_read(hak_os *to, const hak_os *from)
 {
+    if (!from) return hak_os_init(to, sizeof *to), NULL;
     if (!hak_sized_copy(to, sizeof *to, from)) return "hak_os.size is not set, or more is set than is known";
     if (!to->reserve || !to->decommit || !to->release || !to->clock)
         return "hak_os needs reserve, decommit, release and clock";
+    return NULL;
+}
+
+void *hk_os_pages(const hak_os *os, size_t bytes)
+{
+    void *p = os->reserve(os->user, bytes, HK_PAGE, 0);
+    if (!p || !os->commit || os->commit(os->user, p, bytes) == 0) return p;
+    os->release(os->user, p, bytes);
     return NULL;
 }
 

@@ -118,17 +118,12 @@ hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *option
     hak_tuning t;
     hak_os os;
     if (read_options(&o, &t, options)) return NULL;
-    if (given && hk_os_read(&os, given)) return NULL;
-    if (!given) hak_os_init(&os, sizeof os);
+    if (hk_os_read(&os, given)) return NULL;
     size_t bytes = sizeof(hak_policy) + o.hint_count * sizeof(hk_hint);
     for (size_t i = 0; i < o.hint_count; i++)
         bytes += strlen(o.hints[i].site ? o.hints[i].site : o.hints[i].label) + 1;
     bytes = hk_align_up(bytes, HK_PAGE);
-    hak_policy *policy = os.reserve(os.user, bytes, HK_PAGE, 0);
-    if (policy && os.commit && os.commit(os.user, policy, bytes) != 0) {
-        os.release(os.user, policy, bytes);
-        policy = NULL;
-    }
+    hak_policy *policy = hk_os_pages(&os, bytes);
     if (!policy) return NULL;
     atomic_store(&policy->refs, 1);
     policy->mode = o.mode;

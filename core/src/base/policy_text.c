@@ -154,26 +154,21 @@ hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, ha
 {
     hak_os os;
     parser p = {.o = HAK_POLICY_OPTIONS_INIT, .tuning = HAK_TUNING_INIT, .error = error};
-    if (given && hk_os_read(&os, given)) return fail(&p, "the table of the OS is broken"), NULL;
-    if (!given) hak_os_init(&os, sizeof os);
+    if (hk_os_read(&os, given)) return fail(&p, "the table of the OS is broken"), NULL;
     if (n > TEXT_MOST) return p.line = 1, fail(&p, "longer than 1 MiB"), NULL;
     size_t hints = hk_min(count_lines(text, n), HAK_HINTS_MOST) * sizeof(hak_hint);
     size_t bytes = hk_align_up(hints + n + 1, HK_PAGE);
-    char *pages = os.reserve(os.user, bytes, HK_PAGE, 0);
+    char *pages = hk_os_pages(&os, bytes);
     if (!pages) return fail(&p, "no memory"), NULL;
     hak_policy *policy = NULL;
-    if (os.commit && os.commit(os.user, pages, bytes) != 0) {
-        fail(&p, "no memory");
-    } else {
-        p.hints = (hak_hint *)(void *)pages;
-        memcpy(pages + hints, text, n);
-        if (parse(&p, pages + hints, n)) {
-            p.o.tuning = &p.tuning;
-            p.o.hints = p.hints;
-            policy = hak_policy_new(given, &p.o);
-            p.line = 0;
-            if (!policy) fail(&p, "no memory");
-        }
+    p.hints = (hak_hint *)(void *)pages;
+    memcpy(pages + hints, text, n);
+    if (parse(&p, pages + hints, n)) {
+        p.o.tuning = &p.tuning;
+        p.o.hints = p.hints;
+        policy = hak_policy_new(given, &p.o);
+        p.line = 0;
+        if (!policy) fail(&p, "no memory");
     }
     os.release(os.user, pages, bytes);
     return policy;

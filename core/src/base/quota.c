@@ -3,14 +3,8 @@
 hak_quota *hak_quota_new_os(const hak_os *given, hak_quota *parent, size_t hard)
 {
     hak_os os;
-    if (given && hk_os_read(&os, given)) return NULL;
-    if (!given && parent) os = parent->os;
-    if (!given && !parent) hak_os_init(&os, sizeof os);
-    hak_quota *q = os.reserve(os.user, HK_PAGE, HK_PAGE, 0);
-    if (q && os.commit && os.commit(os.user, q, HK_PAGE) != 0) {
-        os.release(os.user, q, HK_PAGE);
-        q = NULL;
-    }
+    if (hk_os_read(&os, !given && parent ? &parent->os : given)) return NULL;
+    hak_quota *q = hk_os_pages(&os, HK_PAGE);
     if (!q) return NULL;
     q->parent = parent;
     q->os = os;

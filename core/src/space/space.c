@@ -68,8 +68,7 @@ static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
     const size_t least = (size_t)128 << 10, most = (size_t)1 << 40;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_space_options.size is not set, or more is set than is known";
-    hak_os_init(os, sizeof *os);
-    const char *error = o->os ? hk_os_read(os, o->os) : NULL;
+    const char *error = hk_os_read(os, o->os);
     if (error) return error;
     o->tuning = hk_tuning_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, said, &error);
     bool guards = *said >> offsetof(hak_tuning, guard_slots) / sizeof(size_t) & 1;
