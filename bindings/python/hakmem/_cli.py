@@ -38,32 +38,19 @@ def program_of(args):
     return args.program
 
 
+def hook_of(args):
+    """What options_of_hook() takes, as the hook's settings."""
+    names = ("malloc", "limit", "labels", "profile", "report", "mode", "policy")
+    return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
+
+
 def run(args):
-    _run.start(
-        program_of(args),
-        all_domains=args.all,
-        malloc=args.malloc,
-        limit=args.limit,
-        labels=args.labels,
-        profile=args.profile,
-        report=args.report,
-        mode=args.mode,
-        policy=args.policy,
-    )
+    _run.start(program_of(args), **hook_of(args))
 
 
 def env(args):
     check_labels(args.labels, args.all)
-    values = _launch.settings(
-        all_domains=args.all,
-        malloc=args.malloc,
-        limit=args.limit,
-        labels=args.labels,
-        profile=args.profile,
-        report=args.report,
-        mode=args.mode,
-        policy=args.policy,
-    )
+    values = _launch.settings(**hook_of(args))
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
         print(f"export {name}={shlex.quote(value)}")

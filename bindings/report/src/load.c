@@ -1,20 +1,8 @@
 #include "report.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-static __attribute__((format(printf, 2, 3))) bool fail(char *error, const char *format, ...)
-{
-    char text[HKR_ERROR];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hkr_clean(error, HKR_ERROR, text);
-    return false;
-}
 
 /* ---- The file ------------------------------------------------------------------------------------ */
 
@@ -24,22 +12,22 @@ static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
         if (room - r->size < 2) {
             room = room ? 2 * room : 1 << 16;
             char *larger = realloc(r->text, room);
-            if (!larger) return fail(error, "%s: out of memory", r->path);
+            if (!larger) return hkr_fail(error, "%s: out of memory", r->path);
             r->text = larger;
         }
         size_t n = fread(r->text + r->size, 1, room - r->size - 1, in);
         r->size += n;
-        if (r->size > most) return fail(error, "%s: more than %zu bytes", r->path, most);
+        if (r->size > most) return hkr_fail(error, "%s: more than %zu bytes", r->path, most);
         if (n == 0) break;
     }
     r->text[r->size] = '\0';
-    return ferror(in) ? fail(error, "%s: %s", r->path, strerror(errno)) : true;
+    return ferror(in) ? hkr_fail(error, "%s: %s", r->path, strerror(errno)) : true;
 }
 
 static bool read_file(hkr_report *r, char *error)
 {
     FILE *in = strcmp(r->path, "-") == 0 ? stdin : fopen(r->path, "rbe");
-    if (!in) return fail(error, "%s: %s", r->path, strerror(errno));
+    if (!in) return hkr_fail(error, "%s: %s", r->path, strerror(errno));
     bool ok = read_all(r, in, SIZE_MAX, error);
     if (in != stdin) fclose(in);
     return ok;
@@ -177,22 +165,22 @@ static bool parse(hkr_report *r, char *error)
     json_error_t why;
     /* As real numbers: sizes may be above INT64_MAX. */
     r->root = json_loadb(r->text, r->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
-    if (!r->root) return fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
+    if (!r->root) return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
     const json_t *schema = json_object_get(r->root, "schema"), *contexts;
-    if (!schema) return fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
+    if (!schema) return hkr_fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
     if (!json_is_string(schema) || strcmp(json_string_value(schema), "hakmem-report/1") != 0)
-        return fail(error, "%s: not \"hakmem-report/1\" but of another version", r->path);
+        return hkr_fail(error, "%s: not \"hakmem-report/1\" but of another version", r->path);
     if (!member(r->root, "process", JSON_OBJECT, &r->process) ||
         !member(r->root, "memory", JSON_OBJECT, &r->memory) ||
         !member(r->root, "contexts", JSON_ARRAY, &contexts) || !contexts || !r->process)
-        return fail(error, "%s: a broken report: process, memory or contexts", r->path);
+        return hkr_fail(error, "%s: a broken report: process, memory or contexts", r->path);
     r->contexts = calloc(json_array_size(contexts) + 1, sizeof *r->contexts);
-    if (!r->contexts) return fail(error, "%s: out of memory", r->path);
+    if (!r->contexts) return hkr_fail(error, "%s: out of memory", r->path);
     for (; r->context_count < json_array_size(contexts); r->context_count++) {
         const char *wrong =
             context_of(r, &r->contexts[r->context_count], json_array_get(contexts, r->context_count));
         if (wrong)
-            return fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
+            return hkr_fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
                         r->context_count + 1);
     }
     return true;
@@ -202,7 +190,7 @@ static hkr_report *report_new(const char *path, char *error)
 {
     hkr_report *r = calloc(1, sizeof *r);
     if (r) r->path = path;
-    else fail(error, "%s: out of memory", path);
+    else hkr_fail(error, "%s: out of memory", path);
     return r;
 }
 

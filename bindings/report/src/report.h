@@ -70,6 +70,8 @@ const char *hkr_text(const json_t *object, const char *key);
 /* "parse (a.lua:12)", "malloc [libc.so.6]". Bytes that a terminal could take for commands become '?'. */
 void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);
 void hkr_clean(char *text, size_t size, const char *from);
+/* false. Writes one line without such bytes to `error`, which has HKR_ERROR bytes. */
+bool hkr_fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The frame for a line of a table: the innermost of an interpreter, else the innermost; NULL = no frames. */
 const hkr_frame *hkr_site(const hkr_context *context, const hkr_stack *stack);
 /* "1.50 MiB"; with a sign for differences. Returns text. */

@@ -3,7 +3,6 @@
 #include "common/live.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,17 +13,6 @@
 
 /* A report of a million stacks is below that. */
 enum { REPORT_MOST = 1 << 30 };
-
-static __attribute__((format(printf, 2, 3))) bool fail(char *error, const char *format, ...)
-{
-    char text[HKR_ERROR];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hkr_clean(error, HKR_ERROR, text);
-    return false;
-}
 
 static bool is_socket(const char *path)
 {
@@ -38,7 +26,7 @@ static bool find_process(hkr_source *s, pid_t process, char *error)
     char proc[64], path[HKC_LIVE_PATH];
     struct stat is;
     snprintf(proc, sizeof proc, "/proc/%ld", (long)process);
-    if (stat(proc, &is) != 0) return fail(error, "there is no process %ld", (long)process);
+    if (stat(proc, &is) != 0) return hkr_fail(error, "there is no process %ld", (long)process);
     const uid_t users[] = {is.st_uid, geteuid(), 0};
     for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
         hkc_live_path(path, users[i], process);
@@ -47,7 +35,7 @@ static bool find_process(hkr_source *s, pid_t process, char *error)
         snprintf(s->path, sizeof s->path, "%s", path);
         return true;
     }
-    return fail(error,
+    return hkr_fail(error,
                 "process %ld does not listen: it was not started with live=on, or belongs to somebody else",
                 (long)process);
 }
@@ -59,8 +47,8 @@ bool hkr_source_find(hkr_source *s, const char *what, char *error)
     struct stat is;
     if (end != what && *end == '\0' && process > 0 && process <= INT32_MAX && stat(what, &is) != 0)
         return find_process(s, (pid_t)process, error);
-    if (strlen(what) >= sizeof s->path) return fail(error, "%.100s: %s", what, strerror(ENAMETOOLONG));
-    if (stat(what, &is) != 0) return fail(error, "%.400s: %s", what, strerror(errno));
+    if (strlen(what) >= sizeof s->path) return hkr_fail(error, "%.100s: %s", what, strerror(ENAMETOOLONG));
+    if (stat(what, &is) != 0) return hkr_fail(error, "%.400s: %s", what, strerror(errno));
     *s = (hkr_source){.is_socket = is_socket(what)};
     strcpy(s->path, what);
     return true;
@@ -81,7 +69,7 @@ static FILE *dial(const hkr_source *s, char *error)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval patience = {.tv_sec = HKR_SOURCE_SECONDS};
     if (strlen(s->path) >= sizeof address.sun_path) {
-        fail(error, "%.400s: %s", s->path, strerror(ENAMETOOLONG));
+        hkr_fail(error, "%.400s: %s", s->path, strerror(ENAMETOOLONG));
         return NULL;
     }
     strcpy(address.sun_path, s->path);
@@ -90,9 +78,9 @@ static FILE *dial(const hkr_source *s, char *error)
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
-        fail(error, "%.400s: %s", s->path,
+        hkr_fail(error, "%.400s: %s", s->path,
              errno == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(errno));
-    else if (!is_trusted(s, fd)) fail(error, "%.400s: another process has taken this place", s->path);
+    else if (!is_trusted(s, fd)) hkr_fail(error, "%.400s: another process has taken this place", s->path);
     else in = fdopen(fd, "r");
     if (!in && fd >= 0) close(fd);
     return in;
@@ -109,9 +97,9 @@ hkr_report *hkr_source_load(const hkr_source *s, char *error)
         ungetc(first, in);
         r = hkr_load_stream(in, REPORT_MOST, s->path, error);
     } else if (ferror(in)) {
-        fail(error, "%.400s: no answer in %d seconds", s->path, HKR_SOURCE_SECONDS);
+        hkr_fail(error, "%.400s: no answer in %d seconds", s->path, HKR_SOURCE_SECONDS);
     } else {
-        fail(error, "%.400s: the process gave no report", s->path);
+        hkr_fail(error, "%.400s: the process gave no report", s->path);
     }
     fclose(in);
     return r;

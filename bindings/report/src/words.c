@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 void hkr_clean(char *text, size_t size, const char *from)
@@ -18,6 +19,17 @@ void hkr_clean(char *text, size_t size, const char *from)
         while (n > 0 && ((unsigned char)from[n] & 0xC0) == 0x80)
             n--;
     text[n] = '\0';
+}
+
+bool hkr_fail(char *error, const char *format, ...)
+{
+    char text[HKR_ERROR];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hkr_clean(error, HKR_ERROR, text);
+    return false;
 }
 
 void hkr_frame_text(char *text, size_t size, const hkr_frame *f)
