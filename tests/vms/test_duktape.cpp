@@ -35,25 +35,26 @@ struct Machine {
         duk_pop(duk);
         return result;
     }
+    bool there() const
+    {
+        return duk;
+    }
+    bool refused(const std::string &result) const
+    {
+        return result == "Error: alloc failed" || result == "Error: error in error handling";
+    }
+    bool lost() const
+    {
+        return false;
+    }
+    static constexpr char WORK[] = "var l = []; for (var i = 0; i < 300; i++) (function (i) {\n"
+                                   "    l.push({n: i, t: 'x' + i, f: function () { return i; }});\n"
+                                   "})(i);\n"
+                                   "l.sort(function (a, b) { return b.n - a.n; });\n"
+                                   "var c = {}; c.c = c;\n"
+                                   "JSON.stringify(l).length + l[3].f() + l[5].t.length";
+    static constexpr char GIVES[] = "6381";
 };
-
-const char WORK[] = "var l = []; for (var i = 0; i < 300; i++) (function (i) {\n"
-                    "    l.push({n: i, t: 'x' + i, f: function () { return i; }});\n"
-                    "})(i);\n"
-                    "l.sort(function (a, b) { return b.n - a.n; });\n"
-                    "var c = {}; c.c = c;\n"
-                    "JSON.stringify(l).length + l[3].f() + l[5].t.length";
-const char WORK_GIVES[] = "6381";
-
-Ran work(Machine &m)
-{
-    if (!m.duk) return Ran::None;
-    std::string result = m.run(WORK);
-    if (result == WORK_GIVES) return Ran::Good;
-    CAPTURE(result);
-    CHECK((result == "Error: alloc failed" || result == "Error: error in error handling"));
-    return Ran::Refused;
-}
 
 } // namespace
 
@@ -61,7 +62,7 @@ TEST_CASE("duktape: programs run, and labels tell what their memory is for")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     duk_gc(m.duk, 0);
     size_t objects = label_named(m.heap, "object").live_blocks, strings = label_named(m.heap, "string").live_blocks;
     CHECK(m.run("var o = []; for (var i = 0; i < 1000; i++) o.push({a: i}); 1") == "1");
@@ -84,19 +85,14 @@ TEST_CASE("duktape: programs run, and labels tell what their memory is for")
 
 TEST_CASE("duktape: without labels all is in one row")
 {
-    TestSpace t;
-    Machine m(t.space, 0, false);
-    CHECK(m.run(WORK) == WORK_GIVES);
-    hak_label_info other;
-    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
-    CHECK(other.live_blocks == stats_of(m.heap).live_blocks);
+    test_without_labels<Machine>();
 }
 
 TEST_CASE("duktape: Duktape frees all that it took")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     duk_destroy_heap(m.duk);
     CHECK(stats_of(m.heap).live_blocks == 1); // vm_heap
 }
@@ -114,7 +110,7 @@ TEST_CASE("duktape: the limit is an error that a program can catch, and the mach
         CHECK(m.run("l = null; 1") == "1");
         duk_gc(m.duk, 0);
         CHECK(m.run("try { new Uint8Array(100e6); } catch (e) { e.message }") == "alloc failed");
-        CHECK(m.run(WORK) == WORK_GIVES);
+        CHECK(m.run(Machine::WORK) == Machine::GIVES);
         require_sound(m.heap);
     }
     CHECK(other.run("new Uint8Array(1e7).length") == "10000000");
@@ -122,34 +118,15 @@ TEST_CASE("duktape: the limit is an error that a program can catch, and the mach
 
 TEST_CASE("duktape: with little memory a program runs or is told")
 {
-    sweep_limits(8 * KiB, 1000 * KiB, [](hak_space *space, size_t limit) {
-        Machine m(space, limit);
-        Ran ran = work(m);
-        if (m.duk) CHECK(committed_of(m.heap) <= limit);
-        require_sound(m.heap);
-        return ran;
-    });
+    test_little_memory<Machine>(8 * KiB, 1000 * KiB, 52 * KiB);
 }
 
 TEST_CASE("duktape: any page may be refused")
 {
-    refuse_each_page([](hak_space *space) {
-        Machine m(space);
-        Ran ran = work(m);
-        if (ran == Ran::Refused) CHECK(work(m) == Ran::Good);
-        if (m.heap) require_sound(m.heap);
-        return ran;
-    });
+    test_refused_pages<Machine>();
 }
 
 TEST_CASE("duktape: many machines in one space, dropped without freeing")
 {
-    TestSpace t;
-    Machine first(t.space);
-    CHECK(first.run("var kept = 'kept'; kept") == "kept");
-    for (int i = 0; i < 20; i++) {
-        Machine m(t.space);
-        CHECK(m.run(WORK) == WORK_GIVES);
-    }
-    CHECK(first.run("kept") == "kept");
+    test_many_machines<Machine>("var kept = 'kept'; kept", "kept", "kept", 20);
 }

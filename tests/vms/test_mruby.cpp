@@ -32,11 +32,10 @@ struct Machine {
         vm_heap_drop(own); // dropped, not freed
     }
     // A string that the program gives, or the class of its error; the machine may be lost.
-    bool lost = false;
     std::string run(const std::string &source)
     {
-        RProc *program = mruby_compile(own, mrb, source.c_str(), source.size(), &lost);
-        if (!program) return lost ? "lost" : "syntax error";
+        RProc *program = mruby_compile(own, mrb, source.c_str(), source.size(), &gone);
+        if (!program) return gone ? "lost" : "syntax error";
         mrb_value value = mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
         std::string result = mrb->exc ? mrb_obj_classname(mrb, mrb_obj_value(mrb->exc))
                              : mrb_string_p(value) ? std::string(RSTRING_PTR(value), (size_t)RSTRING_LEN(value))
@@ -44,21 +43,27 @@ struct Machine {
         mrb->exc = nullptr;
         return result;
     }
+    bool there() const
+    {
+        return mrb;
+    }
+    bool refused(const std::string &result) const
+    {
+        return result == (gone ? "lost" : "NoMemoryError");
+    }
+    bool lost() const
+    {
+        return gone;
+    }
+    static constexpr char WORK[] =
+        "l = (0...300).map { |i| [i, \"text #{i}\", { i => \"x\" * 30 }, -> { i }] }\n"
+        "l.sort! { |a, b| b[0] <=> a[0] }\n"
+        "(l[3][0] + l.map { |e| e[3].call + e[1].size + e[2][e[0]].size }.inject(:+)).to_s";
+    static constexpr char GIVES[] = "56436";
+
+private:
+    bool gone = false;
 };
-
-const char WORK[] = "l = (0...300).map { |i| [i, \"text #{i}\", { i => \"x\" * 30 }, -> { i }] }\n"
-                    "l.sort! { |a, b| b[0] <=> a[0] }\n"
-                    "(l[3][0] + l.map { |e| e[3].call + e[1].size + e[2][e[0]].size }.inject(:+)).to_s";
-const char WORK_GIVES[] = "56436";
-
-Ran work(Machine &m)
-{
-    if (!m.mrb) return Ran::None;
-    std::string result = m.run(WORK);
-    if (result == WORK_GIVES) return Ran::Good;
-    CHECK(result == (m.lost ? "lost" : "NoMemoryError"));
-    return Ran::Refused;
-}
 
 } // namespace
 
@@ -66,7 +71,7 @@ TEST_CASE("mruby: programs run, and labels tell what their memory is for")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     CHECK(m.run("def (") == "syntax error");
     mrb_full_gc(m.mrb);
     size_t strings = label_named(m.heap, "string").live_blocks, arrays = label_named(m.heap, "array").live_blocks;
@@ -91,19 +96,14 @@ TEST_CASE("mruby: programs run, and labels tell what their memory is for")
 
 TEST_CASE("mruby: without labels all is in one row")
 {
-    TestSpace t;
-    Machine m(t.space, 0, false);
-    CHECK(m.run(WORK) == WORK_GIVES);
-    hak_label_info other;
-    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
-    CHECK(other.live_blocks == stats_of(m.heap).live_blocks);
+    test_without_labels<Machine>();
 }
 
 TEST_CASE("mruby: mruby frees all that it took")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     mrb_close(m.mrb);
     CHECK(stats_of(m.heap).live_blocks == 1); // vm_heap
 }
@@ -120,7 +120,7 @@ TEST_CASE("mruby: the limit is an error that a program can catch, and the machin
         CHECK(stats_of(m.heap).peak_bytes > limit * 7 / 10);
         CHECK(m.run("$l = nil; '1'") == "1");
         CHECK(m.run("begin; 'x' * 100_000_000; rescue NoMemoryError => e; e.message; end") == "Out of memory");
-        CHECK(m.run(WORK) == WORK_GIVES);
+        CHECK(m.run(Machine::WORK) == Machine::GIVES);
         require_sound(m.heap);
     }
     CHECK(other.run("('x' * 10_000_000).size.to_s") == "10000000");
@@ -128,34 +128,15 @@ TEST_CASE("mruby: the limit is an error that a program can catch, and the machin
 
 TEST_CASE("mruby: with little memory a program runs or is told")
 {
-    sweep_limits(8 * KiB, 2000 * KiB, [](hak_space *space, size_t limit) {
-        Machine m(space, limit);
-        Ran ran = work(m);
-        if (m.mrb) CHECK(committed_of(m.heap) <= limit);
-        require_sound(m.heap);
-        return ran;
-    });
+    test_little_memory<Machine>(8 * KiB, 2000 * KiB, 52 * KiB);
 }
 
 TEST_CASE("mruby: any page may be refused")
 {
-    refuse_each_page([](hak_space *space) {
-        Machine m(space);
-        Ran ran = work(m);
-        if (ran == Ran::Refused && !m.lost) CHECK(work(m) == Ran::Good);
-        if (m.heap) require_sound(m.heap);
-        return ran;
-    });
+    test_refused_pages<Machine>();
 }
 
 TEST_CASE("mruby: many machines in one space, dropped without freeing")
 {
-    TestSpace t;
-    Machine first(t.space);
-    CHECK(first.run("$kept = 'kept'") == "kept");
-    for (int i = 0; i < 20; i++) {
-        Machine m(t.space);
-        CHECK(m.run(WORK) == WORK_GIVES);
-    }
-    CHECK(first.run("$kept") == "kept");
+    test_many_machines<Machine>("$kept = 'kept'", "$kept", "kept", 20);
 }

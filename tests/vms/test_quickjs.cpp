@@ -42,33 +42,27 @@ struct Machine {
         JS_FreeValue(context, value);
         return result;
     }
+    bool there() const
+    {
+        return context;
+    }
+    // A text too short for an error of its own is null.
+    bool refused(const std::string &result) const
+    {
+        return result.find("out of memory") != std::string::npos || result == "null" ||
+               result == "no memory for the text";
+    }
+    bool lost() const
+    {
+        return false;
+    }
+    static constexpr char WORK[] =
+        "var l = []; for (var i = 0; i < 300; i++) l.push({n: i, t: 'x' + i, f: () => i});\n"
+        "var m = new Map(l.map(o => [o.t, o])), c = {}; c.c = c;\n"
+        "JSON.stringify(l).length + l.sort((a, b) => b.n - a.n)[3].n + m.get('x7').n +\n"
+        "/a(.)/.exec('ax')[1].length";
+    static constexpr char GIVES[] = "6385";
 };
-
-const char WORK[] = "var l = []; for (var i = 0; i < 300; i++) l.push({n: i, t: 'x' + i, f: () => i});\n"
-                    "var m = new Map(l.map(o => [o.t, o])), c = {}; c.c = c;\n"
-                    "JSON.stringify(l).length + l.sort((a, b) => b.n - a.n)[3].n + m.get('x7').n + /a(.)/.exec('ax')[1].length";
-
-// An empty heap has this, before there is a limit.
-const size_t FIRST = 52 * KiB;
-
-const char WORK_GIVES[] = "6385";
-
-// What JavaScript says of lack of memory; a text too short for an error of its own is null.
-bool is_refusal(const std::string &result)
-{
-    return result.find("out of memory") != std::string::npos || result == "null" ||
-           result == "no memory for the text";
-}
-
-Ran work(Machine &m)
-{
-    if (!m.context) return Ran::None;
-    std::string result = m.run(WORK);
-    if (result == WORK_GIVES) return Ran::Good;
-    CAPTURE(result);
-    CHECK(is_refusal(result));
-    return Ran::Refused;
-}
 
 } // namespace
 
@@ -76,7 +70,7 @@ TEST_CASE("quickjs: programs run, and labels tell what their memory is for")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     hak_label_info before = label_named(m.heap, "object"), strings = label_named(m.heap, "string");
     size_t functions = label_named(m.heap, "function").live_blocks;
     CHECK(m.run("var objects = []; for (let i = 0; i < 1000; i++) objects.push({a: i}); 1") == "1");
@@ -100,19 +94,14 @@ TEST_CASE("quickjs: programs run, and labels tell what their memory is for")
 
 TEST_CASE("quickjs: without labels all is in one row")
 {
-    TestSpace t;
-    Machine m(t.space, 0, false);
-    CHECK(m.run(WORK) == WORK_GIVES);
-    hak_label_info other;
-    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
-    CHECK(other.live_blocks == stats_of(m.heap).live_blocks);
+    test_without_labels<Machine>();
 }
 
 TEST_CASE("quickjs: QuickJS frees all that it took")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(WORK) == WORK_GIVES);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     JS_FreeContext(m.context);
     JS_FreeRuntime(m.runtime);
     CHECK(stats_of(m.heap).live_blocks == 1); // vm_heap
@@ -130,7 +119,7 @@ TEST_CASE("quickjs: the limit is an error that a program can catch, and the mach
         CHECK(stats_of(m.heap).peak_bytes > limit * 8 / 10);
         CHECK(m.run("l = null; 1") == "1");
         CHECK(m.run("try { 'x'.repeat(100e6) } catch (e) { e.message }") == "out of memory");
-        CHECK(m.run(WORK) == WORK_GIVES);
+        CHECK(m.run(Machine::WORK) == Machine::GIVES);
         require_sound(m.heap);
     }
     CHECK(other.run("'x'.repeat(1e7).length") == "10000000");
@@ -147,34 +136,15 @@ TEST_CASE("quickjs: near the limit the collector runs, cycles are no leak")
 
 TEST_CASE("quickjs: with little memory a program runs or is told")
 {
-    sweep_limits(8 * KiB, 2400 * KiB, [](hak_space *space, size_t limit) {
-        Machine m(space, limit);
-        Ran ran = work(m);
-        CHECK(committed_of(m.heap) <= std::max(limit, FIRST));
-        require_sound(m.heap);
-        return ran;
-    });
+    test_little_memory<Machine>(8 * KiB, 2400 * KiB, 52 * KiB);
 }
 
 TEST_CASE("quickjs: any page may be refused")
 {
-    refuse_each_page([](hak_space *space) {
-        Machine m(space);
-        Ran ran = work(m);
-        if (ran == Ran::Refused) CHECK(work(m) == Ran::Good);
-        if (m.heap) require_sound(m.heap);
-        return ran;
-    });
+    test_refused_pages<Machine>();
 }
 
 TEST_CASE("quickjs: many machines in one space, dropped without freeing")
 {
-    TestSpace t;
-    Machine first(t.space);
-    CHECK(first.run("var kept = 'kept'; 1") == "1");
-    for (int i = 0; i < 50; i++) {
-        Machine m(t.space);
-        CHECK(m.run(WORK) == WORK_GIVES);
-    }
-    CHECK(first.run("kept") == "kept");
+    test_many_machines<Machine>("var kept = 'kept'; kept", "kept", "kept", 50);
 }

@@ -13,14 +13,22 @@ using namespace test;
 namespace
 {
 
+// Functions of lists.
+#define LISTS                                                                                 \
+    "(define count (lambda (l n) (if (pair? l) (count (cdr l) (+ n 1)) n)))\n"                \
+    "(define make (lambda (n l) (if (= n 0) l (make (- n 1) (cons (cons n (text n)) l)))))\n" \
+    "(define sum (lambda (l n) (if (pair? l) (sum (cdr l) (+ n (car (car l)))) n)))\n"
+
 // A machine whose output is text.
 struct Machine {
     char *text = nullptr;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     toy *vm;
+    hak_ctx *heap;
 
-    explicit Machine(hak_space *space, size_t limit = 0) : vm(toy_new(space, limit, out))
+    explicit Machine(hak_space *space, size_t limit = 0)
+        : vm(toy_new(space, limit, out)), heap(vm ? toy_heap(vm) : nullptr)
     {
     }
     Machine(const Machine &) = delete;
@@ -39,26 +47,33 @@ struct Machine {
         fflush(out);
         return std::string(text, length) + (error ? error : "");
     }
+    bool there() const
+    {
+        return vm;
+    }
+    bool refused(const std::string &result) const
+    {
+        return result.find("out of memory") != std::string::npos;
+    }
+    bool lost() const
+    {
+        return false;
+    }
+    // Closures, strings, lists and enough garbage for some collections.
+    static constexpr char WORK[] =
+        LISTS "(define counter (lambda () (let ((n 0)) (lambda () (set! n (+ n 1))))))\n"
+              "(define a (counter)) (define b (counter)) (a) (a) (b)\n"
+              "(define kept (make 300 nil))\n"
+              "(define churn (lambda (n) (if (= n 0) 0 (begin (make 20 nil) (churn (- n 1))))))\n"
+              "(churn 300)\n"
+              "(print (count kept 0) \" \" (sum kept 0) \" \" (cdr (car kept)) \" \" (+ (a) (* 10 (b))))\n";
+    static constexpr char GIVES[] = "300 45150 1 23\n";
 };
 
 hak_label_info label(const toy *vm, const char *name)
 {
     return label_named(toy_heap(vm), name);
 }
-
-const char LISTS[] = "(define count (lambda (l n) (if (pair? l) (count (cdr l) (+ n 1)) n)))\n"
-                     "(define make (lambda (n l) (if (= n 0) l (make (- n 1) (cons (cons n (text n)) l)))))\n"
-                     "(define sum (lambda (l n) (if (pair? l) (sum (cdr l) (+ n (car (car l)))) n)))\n";
-
-// Closures, strings, lists and enough garbage for some collections.
-const char WORK[] =
-    "(define counter (lambda () (let ((n 0)) (lambda () (set! n (+ n 1))))))\n"
-    "(define a (counter)) (define b (counter)) (a) (a) (b)\n"
-    "(define kept (make 300 nil))\n"
-    "(define churn (lambda (n) (if (= n 0) 0 (begin (make 20 nil) (churn (- n 1))))))\n"
-    "(churn 300)\n"
-    "(print (count kept 0) \" \" (sum kept 0) \" \" (cdr (car kept)) \" \" (+ (a) (* 10 (b))))\n";
-const char WORK_PRINTS[] = "300 45150 1 23\n";
 
 } // namespace
 
@@ -84,7 +99,7 @@ TEST_CASE("toy: programs print what they should")
     for (auto &c : cases) {
         CAPTURE(c[0]);
         CHECK(m.run(c[0]) == c[1]);
-        require_sound(toy_heap(m.vm));
+        require_sound(m.heap);
     }
 }
 
@@ -116,7 +131,7 @@ TEST_CASE("toy: an error has its line, and the machine goes on")
         CAPTURE(c[0]);
         CHECK(m.run(c[0]) == c[1]);
         CHECK(m.run("(print (+ 1 1))") == "2\n");
-        require_sound(toy_heap(m.vm));
+        require_sound(m.heap);
     }
     CHECK(m.run(std::string(5000, '(')) == "line 1: nested too deeply");
     std::string names;
@@ -151,17 +166,17 @@ TEST_CASE("toy: each kind of object has its label, and the collector frees what 
     CHECK(label(m.vm, "bytecode").live_blocks == bytecodes);
     CHECK(label(m.vm, "closure").live_blocks == 0);
     CHECK(m.run("(print (< (memory) 500))") == "#t\n");
-    require_sound(toy_heap(m.vm));
+    require_sound(m.heap);
 }
 
 TEST_CASE("toy: garbage is collected as the heap grows, and the heap stays small")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(std::string(LISTS) + WORK) == WORK_PRINTS);
+    CHECK(m.run(Machine::WORK) == Machine::GIVES);
     // 6000 lists of 20 pairs and strings: 1.3 MB in all.
     CHECK(toy_collections(m.vm) >= 5);
-    CHECK(stats_of(toy_heap(m.vm)).committed_bytes < 300 * KiB);
+    CHECK(stats_of(m.heap).committed_bytes < 300 * KiB);
 }
 
 TEST_CASE("toy: a big string shows the line that made it")
@@ -171,7 +186,7 @@ TEST_CASE("toy: a big string shows the line that made it")
     CHECK(m.run("(define small (repeat \"x\" 10))\n\n(define big (repeat \"x\" 3000000))") == "");
     hak_site line = 0;
     hak_ctx_visit(
-        toy_heap(m.vm),
+        m.heap,
         [](void *user, const hak_block *block) {
             if (block->size > 3000000) *static_cast<hak_site *>(user) = block->site;
             return true;
@@ -185,18 +200,18 @@ TEST_CASE("toy: the limit is an error of the program, and the machine goes on")
     TestSpace t;
     const size_t limit = 256 * KiB;
     Machine m(t.space, limit);
-    CHECK(m.run(std::string(LISTS) +
+    CHECK(m.run(LISTS
                 "(define l nil)\n(define grow (lambda () (begin (set! l (cons 1 l)) (grow))))") == "");
     for (int round = 0; round < 2; round++) {
         CHECK_THAT(m.run("(print \"on\")\n(grow)"),
                    Catch::Contains("on\nline 5: out of memory: no 24 bytes for"));
-        hak_stats stats = stats_of(toy_heap(m.vm));
+        hak_stats stats = stats_of(m.heap);
         CHECK(stats.committed_bytes <= limit);
         CHECK(stats.live_bytes > limit * 6 / 10);
-        require_sound(toy_heap(m.vm));
+        require_sound(m.heap);
         CHECK(m.run("(print (count l 0))") != "");
         CHECK(m.run("(define l nil)(define kept nil)(collect)(print (< (memory) 3000))") == "#t\n");
-        CHECK(m.run(WORK) == WORK_PRINTS);
+        CHECK(m.run(Machine::WORK) == Machine::GIVES);
     }
     CHECK(m.run("(repeat \"x\" 600000)") == "line 1: out of memory: no 600008 bytes for string");
     CHECK(m.run("(print 1)") == "1\n");
@@ -204,58 +219,40 @@ TEST_CASE("toy: the limit is an error of the program, and the machine goes on")
 
 TEST_CASE("toy: with little memory a program runs or says that it has none")
 {
-    sweep_limits(4 * KiB, 160 * KiB, [](hak_space *space, size_t limit) {
-        Machine m(space, limit);
-        if (!m.vm) return Ran::None;
-        std::string result = m.run(std::string(LISTS) + WORK);
-        if (result != WORK_PRINTS) CHECK_THAT(result, Catch::Contains("out of memory"));
-        CHECK(committed_of(toy_heap(m.vm)) <= limit);
-        require_sound(toy_heap(m.vm));
-        return result == WORK_PRINTS ? Ran::Good : Ran::Refused;
-    });
+    test_little_memory<Machine>(4 * KiB, 160 * KiB, 0);
 }
 
 TEST_CASE("toy: any page may be refused")
 {
-    refuse_each_page([](hak_space *space) {
-        Machine m(space);
-        if (!m.vm) return Ran::None;
-        std::string result = m.run(std::string(LISTS) + WORK);
-        if (result != WORK_PRINTS) {
-            CHECK_THAT(result, Catch::Contains("out of memory"));
-            CHECK(m.run(std::string(LISTS) + WORK) == WORK_PRINTS);
-        }
-        require_sound(toy_heap(m.vm));
-        return result == WORK_PRINTS ? Ran::Good : Ran::Refused;
-    });
+    test_refused_pages<Machine>();
 }
 
 TEST_CASE("toy: the collector needs no memory of its own")
 {
     TestSpace t;
     Machine m(t.space);
-    CHECK(m.run(std::string(LISTS) + "(define l (make 3000 nil))") == "");
+    CHECK(m.run(LISTS "(define l (make 3000 nil))") == "");
     // The list has far more waiting objects than fit into the machine: the heap is walked again instead.
-    hak_stats stats = stats_of(toy_heap(m.vm));
-    hak_limit(toy_heap(m.vm), 0, stats.committed_bytes, nullptr, nullptr);
-    while (hak_alloc(toy_heap(m.vm), 4000) || hak_alloc(toy_heap(m.vm), 512) || hak_alloc(toy_heap(m.vm), 16))
+    hak_stats stats = stats_of(m.heap);
+    hak_limit(m.heap, 0, stats.committed_bytes, nullptr, nullptr);
+    while (hak_alloc(m.heap, 4000) || hak_alloc(m.heap, 512) || hak_alloc(m.heap, 16))
         ;
     toy_collect(m.vm);
-    hak_limit(toy_heap(m.vm), 0, 0, nullptr, nullptr);
+    hak_limit(m.heap, 0, 0, nullptr, nullptr);
     CHECK(m.run("(print (count l 0) \" \" (sum l 0))") == "3000 4501500\n");
     toy_collect(m.vm); // the string of the line above
     CHECK(label(m.vm, "string").live_blocks == 3000);
-    require_sound(toy_heap(m.vm));
+    require_sound(m.heap);
 }
 
 TEST_CASE("toy: many machines in one space, dropped without freeing")
 {
     TestSpace t;
     Machine first(t.space);
-    CHECK(first.run(std::string(LISTS) + "(define l (make 100 nil))") == "");
+    CHECK(first.run(LISTS "(define l (make 100 nil))") == "");
     for (int i = 0; i < 200; i++) {
         Machine m(t.space);
-        CHECK(m.run(std::string(LISTS) + "(define l (make 500 nil)) (print (count l 0))") == "500\n");
+        CHECK(m.run(LISTS "(define l (make 500 nil)) (print (count l 0))") == "500\n");
     }
     CHECK(first.run("(print (sum l 0))") == "5050\n");
 }

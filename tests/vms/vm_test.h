@@ -3,6 +3,9 @@
 
 #include "heap.h"
 
+#include <algorithm>
+#include <string>
+
 namespace test
 {
 
@@ -52,6 +55,72 @@ inline hak_label_info label_named(const hak_ctx *ctx, const char *name)
         if (!strcmp(all[i].name, name)) return all[i];
     FAIL("no label " << name);
     return {};
+}
+
+// ---- What holds for every machine -------------------------------------------------------------------------
+//
+// A machine M(space, limit = 0, labels = true) has `heap`, the context or NULL; there(), whether it may run
+// programs; run(source), what the program gives, or its error; WORK, a program, and GIVES, what that gives;
+// refused(result), whether that is what a program is told where there is no memory; lost(), whether it can only
+// be dropped now.
+
+template <class M> Ran work(M &m)
+{
+    if (!m.there()) return Ran::None;
+    const std::string result = m.run(M::WORK);
+    if (result == M::GIVES) return Ran::Good;
+    CAPTURE(result);
+    CHECK(m.refused(result));
+    return Ran::Refused;
+}
+
+template <class M> void test_without_labels()
+{
+    TestSpace t;
+    M m(t.space, 0, false);
+    CHECK(m.run(M::WORK) == M::GIVES);
+    hak_label_info other;
+    CHECK(hak_label_stats(m.heap, 0, &other) == 0);
+    CHECK(other.live_blocks == stats_of(m.heap).live_blocks);
+}
+
+// Limits up to last; first: what a heap may have before it has a limit.
+template <class M> void test_little_memory(size_t step, size_t last, size_t first)
+{
+    sweep_limits(step, last, [first](hak_space *space, size_t limit) {
+        M m(space, limit);
+        const Ran ran = work(m);
+        if (m.there()) CHECK(committed_of(m.heap) <= limit);
+        if (m.heap) {
+            CHECK(committed_of(m.heap) <= std::max(limit, first));
+            require_sound(m.heap);
+        }
+        return ran;
+    });
+}
+
+template <class M> void test_refused_pages()
+{
+    refuse_each_page([](hak_space *space) {
+        M m(space);
+        const Ran ran = work(m);
+        if (ran == Ran::Refused && !m.lost()) CHECK(work(m) == Ran::Good);
+        if (m.heap) require_sound(m.heap);
+        return ran;
+    });
+}
+
+// keep: a program that keeps something, and gives it; ask: one that gives it again.
+template <class M> void test_many_machines(const char *keep, const char *ask, const char *kept, int count)
+{
+    TestSpace t;
+    M first(t.space);
+    CHECK(first.run(keep) == kept);
+    for (int i = 0; i < count; i++) {
+        M m(t.space);
+        CHECK(m.run(M::WORK) == M::GIVES);
+    }
+    CHECK(first.run(ask) == kept);
 }
 
 } // namespace test
