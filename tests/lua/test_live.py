@@ -5,10 +5,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import unittest
 
 from outside import FolderCase, environment
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until_it_reads  # noqa: E402
 
 LAUNCHER = sys.argv.pop(1)
 COMMAND = sys.argv.pop(1)
@@ -51,15 +53,6 @@ class Live(FolderCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr
 
-    def waits(self, p):
-        """Until the program sleeps: what it has still to do after its answer could serve a request."""
-        for _ in range(2000):
-            with open(f"/proc/{p.pid}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] == "S":
-                    return
-            time.sleep(0.005)
-        self.fail("the program does not wait")
-
     def place(self, p):
         return f"/tmp/hakmem-{os.geteuid()}/{p.pid}"
 
@@ -84,7 +77,7 @@ class Live(FolderCase):
                 self.assertTrue(any(f.get("file") == "a.lua" for f in context["frames"]))
                 self.assertEqual(sum(l["live_bytes"] for l in context["labels"]), context["stats"]["live_bytes"])
                 os.unlink(os.path.join(self.dir, "stop"))
-                _, err = p.communicate(timeout=30)
+                _, err = p.communicate(timeout=60)
                 self.assertEqual((err, p.returncode), ("", 0))
                 self.assertFalse(os.path.exists(self.place(p)))
                 self.assertTrue(os.path.exists(os.path.join(self.dir, "p.json")))
@@ -96,12 +89,12 @@ class Live(FolderCase):
             self.assertGreater(context["stats"]["live_bytes"], 20000)
             self.assertNotIn("profile", context)
             os.unlink(os.path.join(self.dir, "stop"))
-            p.communicate(timeout=30)
+            p.communicate(timeout=60)
 
     def test_one_that_waits_does_not_answer_and_is_not_held_up(self):
         p = self.start("--hak-live=on")
         self.say(p, "keep")
-        self.waits(p)
+        until_it_reads(p)  # what it has still to do after its answer could serve a request
         self.assertIn("the process gave no report", self.attach(p.pid, status=1))
         self.assertEqual(self.say(p, "word"), "word\n")
         self.assertEqual(self.say(p, "keep"), "40000\n")
@@ -112,7 +105,7 @@ class Live(FolderCase):
         peer = socket.socket(socket.AF_UNIX)
         peer.connect(self.place(p))
         self.tell(p, "exit")
-        _, err = p.communicate(timeout=10)
+        _, err = p.communicate(timeout=60)
         self.assertEqual((err, p.returncode), ("", 0))
         peer.close()
 
@@ -123,7 +116,7 @@ class Live(FolderCase):
         done = subprocess.run([COMMAND, "top", f"here-{p.pid}"], capture_output=True, text=True, cwd=self.dir, timeout=60)
         self.assertIn(f"process {p.pid},", done.stdout)
         self.write("stop", "")
-        p.communicate(timeout=30)
+        p.communicate(timeout=60)
         self.assertFalse(os.path.exists(path))
 
     def test_what_cannot_be_is_told(self):

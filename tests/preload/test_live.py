@@ -6,23 +6,18 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 
 from shim import HELPERS, PYTHON, SHIM, Case, main
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until, until_it_reads  # noqa: E402
 
 COMMAND = os.environ["HAKMEM_COMMAND"]
 STACKS = os.path.join(HELPERS, "preload_stacks")
 # Allocates for ever, and says how far it is.
 BUSY = "import sys\nkept = []\nfor i in range(1 << 30):\n    kept.append(bytearray(1000))\n    if i % 20000 == 0: kept.clear(); print(i, flush=True)"
-
-
-def until(condition, what="nothing came"):
-    for _ in range(200):
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(what)
 
 
 class Live(Case):
@@ -37,7 +32,7 @@ class Live(Case):
         return p
 
     def finish(self, p):
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=60)
         self.assertEqual((out, err, p.returncode), ("done\n", "", 0))
 
     def hakmem(self, *arguments, status=0):
@@ -91,7 +86,7 @@ class Live(Case):
             "except PermissionError: print('refused')\n"
             "except ConnectionResetError: print(0)\n"
         )
-        return subprocess.run([PYTHON, "-c", program, path], capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run([PYTHON, "-c", program, path], capture_output=True, text=True, timeout=60).stdout
 
     def test_another_user_gets_nothing(self):
         if os.geteuid() != 0:
@@ -137,7 +132,7 @@ class Live(Case):
         path = self.path("socket")
         first = self.run_program(f"live={path}")
         second = self.run_program(f"live={path}")
-        _, told = second.communicate(timeout=30)
+        _, told = second.communicate(timeout=60)
         self.assertRegex(told, rf"^hakmem: HAKMEM: no socket at {path}: Address already in use\n$")
         self.assertIn(f"process {first.pid},", self.hakmem("top", path).stdout)
         first.kill()
@@ -149,7 +144,7 @@ class Live(Case):
         with open(path, "w") as file:
             file.write("a file")
         fourth = self.run_program(f"live={path}")
-        self.assertIn("Address already in use", fourth.communicate(timeout=30)[1])
+        self.assertIn("Address already in use", fourth.communicate(timeout=60)[1])
         with open(path) as file:
             self.assertEqual(file.read(), "a file")
 
@@ -185,7 +180,7 @@ class Live(Case):
             until(lambda: os.path.exists(self.path(f"p.json.{n}")))
             p.stdin.write("x")
             p.stdin.flush()
-            time.sleep(0.3)
+            until_it_reads(p)
         self.finish(p)
         grown = self.hakmem("diff", self.path("p.json.1"), self.path("p.json.2")).stdout
         self.assertRegex(grown, r"\+(2\.[5-9]|3\.[0-4])\d MiB .* keep")
@@ -197,6 +192,7 @@ class Live(Case):
             os.kill(p.pid, signal.SIGUSR1)
             time.sleep(0.002)
         self.assertTrue(p.stdout.readline().strip().isdigit())
+        until(lambda: os.path.exists(self.path("p.json.1")))
         p.kill()
         p.communicate()
         with open(self.path("p.json.1")) as file:

@@ -250,11 +250,14 @@ class Interpreters(ProgramCase):
         for i in range(5):
             kept = [str(i) for i in range(10000)]
         [t.join() for t in threads]
-        time.sleep(0.3)  # threads free their last blocks after join() returns
-        report = hakmem.take_snapshot().parts
-        sums = [sum(x["live_bytes"] for x in report["labels"].values()) - report["stats"]["live_bytes"]]
-        if "sites" in report:
-            sums.append(sum(x["live_bytes"] for x in report["sites"]) - report["stats"]["live_bytes"])
+        for i in range(200):  # threads free their last blocks after join() returns
+            time.sleep(0.3)
+            report = hakmem.take_snapshot().parts
+            sums = [sum(x["live_bytes"] for x in report["labels"].values()) - report["stats"]["live_bytes"]]
+            if "sites" in report:
+                sums.append(sum(x["live_bytes"] for x in report["sites"]) - report["stats"]["live_bytes"])
+            if not any(sums):
+                break
         print(json.dumps([first, then, sums]))
     """
 
