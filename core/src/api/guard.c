@@ -67,11 +67,11 @@ static const hk_guard_slot *nearest(const hk_guard *g, uintptr_t at)
 bool hak_space_guard_explain(const hak_space *space, const void *at, hak_guard_report *out)
 {
     const hk_guard *g = atomic_load_explicit(&space->guard, memory_order_acquire);
-    if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return false;
+    if (!hk_sized_fits(out->size, sizeof *out)) return false;
     if (!g || (uintptr_t)at - (uintptr_t)g->base >= g->bytes) return false;
     const hk_guard_slot *slot = nearest(g, (uintptr_t)at);
     if (!slot) return false;
-    hak_guard_report r = {.size = out->size, .at = at, .p = slot->p, .bytes = slot->size};
+    hak_guard_report r = {.at = at, .p = slot->p, .bytes = slot->size};
     r.freed = !atomic_load_explicit(&slot->live, memory_order_acquire);
     r.error = r.freed ? HAK_E_USE_AFTER_FREE : distance(slot, (uintptr_t)at) ? HAK_E_BOUNDS : HAK_OK;
     r.offset = (ptrdiff_t)((uintptr_t)at - (uintptr_t)slot->p);
@@ -79,9 +79,7 @@ bool hak_space_guard_explain(const hak_space *space, const void *at, hak_guard_r
     memcpy(r.label_name, slot->label_name, sizeof r.label_name);
     r.allocated = slot->allocated;
     r.released = slot->released;
-    size_t size = out->size;
-    if (size > sizeof r) memset((char *)out + sizeof r, 0, size - sizeof r);
-    memcpy(out, &r, hk_min(size, sizeof r));
+    hk_sized_write(out, &r, sizeof r);
     return true;
 }
 

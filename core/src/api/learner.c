@@ -334,12 +334,10 @@ hak_policy *hak_learner_policy(hak_learner *l)
 
 int hak_learner_stats(hak_learner *l, hak_learner_info *out)
 {
-    size_t size = out->size;
-    if (size < sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    if (!hk_sized_fits(out->size, sizeof *out)) return -1;
     hk_lock_take(&l->lock);
     const hk_learn *k = &l->learn;
     hak_learner_info info = {
-        .size = size,
         .phase = k->phase,
         .windows = k->windows,
         .retained_bytes = hk_learn_kept(k),
@@ -350,7 +348,6 @@ int hak_learner_stats(hak_learner *l, hak_learner_info *out)
     for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
         info.contexts += l->members[i].ctx != NULL;
     hk_lock_drop(&l->lock);
-    if (size > sizeof info) memset((char *)out + sizeof info, 0, size - sizeof info);
-    memcpy(out, &info, hk_min(size, sizeof info));
+    hk_sized_write(out, &info, sizeof info);
     return 0;
 }

@@ -56,15 +56,12 @@ hak_policy *hak_ctx_policy(const hak_ctx *ctx)
 int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *out)
 {
     hak_ctx *whole = hk_whole(ctx);
-    size_t size = out->size;
-    if (size < sizeof size || size % sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    if (!hk_tuning_fits(out)) return -1;
     hak_tuning t;
     lock(whole);
     hk_numbers_get(whole, &t);
     unlock(whole);
-    memset(out, 0, size);
-    memcpy(out, &t, hk_min(size, sizeof t));
-    memcpy(out, &size, sizeof size);
+    hk_sized_write(out, &t, sizeof t);
     return 0;
 }
 

@@ -266,10 +266,9 @@ int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user)
 int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
 {
     hk_profile *k = hk_profile_of(ctx);
-    if (!k || out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    if (!k || !hk_sized_fits(out->size, sizeof *out)) return -1;
     hk_profile_lock(k);
     hak_profile_info info = {
-        .size = out->size,
         .mode = k->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
         .running = atomic_load(&k->running),
         .mean = k->mean,
@@ -282,8 +281,6 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
         .marks = k->marks ? k->marks->number : 0,
     };
     hk_profile_unlock(k);
-    size_t size = out->size;
-    if (size > sizeof info) memset((char *)out + sizeof info, 0, size - sizeof info);
-    memcpy(out, &info, hk_min(size, sizeof info));
+    hk_sized_write(out, &info, sizeof info);
     return 0;
 }

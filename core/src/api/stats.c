@@ -104,12 +104,12 @@ size_t hak_ctx_live_bytes(const hak_ctx *ctx)
 
 int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
 {
-    if (out->size < sizeof out->size || out->size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
+    if (!hk_sized_fits(out->size, sizeof *out)) return -1;
     ctx = hk_whole(ctx);
     hk_rows_settle(ctx);
     hk_heaps *heaps = ctx->heaps;
     sums t = sum(ctx);
-    hak_stats s = {.size = out->size};
+    hak_stats s = {0};
     s.live_bytes = t.live_bytes;
     s.live_blocks = t.live_blocks;
     s.peak_bytes = hk_max(heaps ? atomic_load(&heaps->peak) : hk_get(&ctx->account.peak),
@@ -128,9 +128,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     s.os_calls = hk_get(&ctx->space->os_calls);
     s.fresh_bytes = (hk_get(&ctx->space->clean_units) << HK_UNIT_SHIFT) + hk_get(&ctx->space->clean_mapped);
     s.purged_bytes = hk_get(&ctx->space->purged_bytes);
-    size_t size = out->size;
-    if (size > sizeof s) memset((char *)out + sizeof s, 0, size - sizeof s);
-    memcpy(out, &s, hk_min(size, sizeof s));
+    hk_sized_write(out, &s, sizeof s);
     return 0;
 }
 

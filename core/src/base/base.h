@@ -93,6 +93,14 @@ HK_INLINE void hk_write(uint32_t *word, uint32_t v)
 
 /* A struct that begins with its size, all else 0. */
 void hk_sized_init(void *to, size_t size);
+/* Whether a caller's struct of this size can be written to, where the library knows `known` bytes of it. */
+HK_INLINE bool hk_sized_fits(size_t size, size_t known)
+{
+    return size >= sizeof size && size <= known + HK_STRUCT_TAIL_MOST;
+}
+/* Copies what the library knows of a struct into the caller's, which keeps its size: a smaller one gets fewer
+ * members, a larger one zeros at its end. */
+void hk_sized_write(void *to, const void *from, size_t known);
 
 /* Counters that other threads may read: plain moves, no locked instruction. */
 typedef _Atomic size_t hk_counter;

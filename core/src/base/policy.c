@@ -174,11 +174,8 @@ int hak_policy_mode(const hak_policy *policy)
 
 int hak_policy_tuning(const hak_policy *policy, hak_tuning *out)
 {
-    size_t size = out->size;
-    if (size < sizeof size || size % sizeof size || size > sizeof *out + HK_STRUCT_TAIL_MOST) return -1;
-    memset(out, 0, size);
-    memcpy(out, &policy->tuning, hk_min(size, sizeof *out));
-    memcpy(out, &size, sizeof size);
+    if (!hk_tuning_fits(out)) return -1;
+    hk_sized_write(out, &policy->tuning, sizeof *out);
     return 0;
 }
 

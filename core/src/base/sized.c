@@ -7,6 +7,15 @@ void hk_sized_init(void *to, size_t size)
     memcpy(to, &size, sizeof size);
 }
 
+void hk_sized_write(void *to, const void *from, size_t known)
+{
+    size_t size;
+    memcpy(&size, to, sizeof size);
+    if (size > known) memset((char *)to + known, 0, size - known);
+    memcpy(to, from, hk_min(size, known));
+    memcpy(to, &size, sizeof size);
+}
+
 bool hak_sized_copy(void *to, size_t known, const void *from)
 {
     size_t size;

@@ -86,9 +86,7 @@ static bool known(hak_mode mode, hak_workload workload)
 
 int hak_tuning_complete(hak_tuning *t, hak_mode mode, hak_workload workload)
 {
-    if (!known(mode, workload) || t->size < sizeof t->size || t->size % sizeof t->size ||
-        t->size > sizeof *t + HK_STRUCT_TAIL_MOST)
-        return -1;
+    if (!known(mode, workload) || !hk_tuning_fits(t)) return -1;
     complete(t, &presets[mode][workload], hk_min(t->size, sizeof *t) / sizeof(size_t));
     return 0;
 }

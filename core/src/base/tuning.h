@@ -30,6 +30,12 @@ const char *hk_tuning_name(unsigned i);
 size_t hk_tuning_get(const hak_tuning *t, unsigned i);
 void hk_tuning_set(hak_tuning *t, unsigned i, size_t v);
 
+/* Whether a caller's struct can be written to. */
+HK_INLINE bool hk_tuning_fits(const hak_tuning *t)
+{
+    return hk_sized_fits(t->size, sizeof *t) && t->size % sizeof t->size == 0;
+}
+
 /* HAK_NONE is 0 bytes. */
 HK_INLINE size_t hk_or_none(size_t n)
 {
