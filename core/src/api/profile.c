@@ -193,6 +193,29 @@ static void count_ages(hk_profile *k, uint64_t now)
         }
 }
 
+const hk_stack *hk_profile_oldest(hk_profile *k)
+{
+    hk_profile_lock(k);
+    const hk_stack *s = k->oldest;
+    hk_profile_unlock(k);
+    return s;
+}
+
+hak_profile_stack hk_profile_told(const hk_stack *s)
+{
+    return (hak_profile_stack){
+        .size = sizeof(hak_profile_stack),
+        .id = s->id,
+        .label = s->label,
+        .site = s->site,
+        .frames = s->frames,
+        .depth = s->depth,
+        .samples = s->samples,
+        .live_samples = s->live_samples,
+        .largest_bytes = s->largest,
+    };
+}
+
 static hak_profile_class class_of(const hak_profile_stack *s, double all_blocks)
 {
     if (s->samples < 2) return HAK_PROFILE_UNKNOWN;
@@ -204,28 +227,18 @@ static hak_profile_class class_of(const hak_profile_stack *s, double all_blocks)
 static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, hak_profile_stack *out)
 {
     bool at_peak = s->peak_seen != k->peak_seq;
-    *out = (hak_profile_stack){
-        .size = sizeof *out,
-        .id = s->id,
-        .label = s->label,
-        .site = s->site,
-        .frames = s->frames,
-        .depth = s->depth,
-        .samples = s->samples,
-        .live_samples = s->live_samples,
-        .alloc_blocks = s->alloc_blocks,
-        .alloc_bytes = s->alloc_bytes,
-        .live_blocks = s->live_blocks,
-        .live_bytes = s->live_bytes,
-        .peak_blocks = at_peak ? s->live_blocks : s->peak_blocks,
-        .peak_bytes = at_peak ? s->live_bytes : s->peak_bytes,
-        .alloc_bytes_error = hk_profile_root(s->alloc_var),
-        .live_bytes_error = hk_profile_root(s->live_var),
-        .peak_bytes_error = hk_profile_root(at_peak ? s->live_var : s->peak_var),
-        .largest_bytes = s->largest,
-        .grown_blocks = s->grown_blocks,
-        .grown_bytes = s->grown_bytes,
-    };
+    *out = hk_profile_told(s);
+    out->alloc_blocks = s->alloc_blocks;
+    out->alloc_bytes = s->alloc_bytes;
+    out->live_blocks = s->live_blocks;
+    out->live_bytes = s->live_bytes;
+    out->peak_blocks = at_peak ? s->live_blocks : s->peak_blocks;
+    out->peak_bytes = at_peak ? s->live_bytes : s->peak_bytes;
+    out->alloc_bytes_error = hk_profile_root(s->alloc_var);
+    out->live_bytes_error = hk_profile_root(s->live_var);
+    out->peak_bytes_error = hk_profile_root(at_peak ? s->live_var : s->peak_var);
+    out->grown_blocks = s->grown_blocks;
+    out->grown_bytes = s->grown_bytes;
     if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;
     if (s->live_samples) out->age_ns = s->age_sum / s->live_blocks;
     double dead = 0, long_dead = 0;

@@ -11,6 +11,11 @@ void hk_profile_enter(hak_ctx *heap);
 /* A block of a batch, which no sample is among; NULL = one is due, or there is no batch. */
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
 
+/* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`. */
+const hk_stack *hk_profile_oldest(hk_profile *k);
+/* Which stack it is and how many samples it has, all else 0. */
+hak_profile_stack hk_profile_told(const hk_stack *s);
+
 /* p is a new block, or NULL, for which `eligible` bytes come off what is left to the next sample. */
 static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t eligible, hak_label label,
                                          hak_site site)

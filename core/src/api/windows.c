@@ -38,41 +38,23 @@ int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count)
 static bool difference(const hk_profile *k, const hk_stack *s, unsigned from, unsigned to, hak_profile_stack *out)
 {
     hk_mark_value a = hk_profile_value(k, s, from), b = hk_profile_value(k, s, to);
-    *out = (hak_profile_stack){
-        .size = sizeof *out,
-        .id = s->id,
-        .label = s->label,
-        .site = s->site,
-        .frames = s->frames,
-        .depth = s->depth,
-        .samples = s->samples,
-        .live_samples = s->live_samples,
-        .alloc_blocks = b.alloc_blocks - a.alloc_blocks,
-        .alloc_bytes = b.alloc_bytes - a.alloc_bytes,
-        .live_blocks = b.live_blocks - a.live_blocks,
-        .live_bytes = b.live_bytes - a.live_bytes,
-        .alloc_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var),
-        .live_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var + b.freed_var - a.freed_var),
-        .largest_bytes = s->largest,
-    };
+    *out = hk_profile_told(s);
+    out->alloc_blocks = b.alloc_blocks - a.alloc_blocks;
+    out->alloc_bytes = b.alloc_bytes - a.alloc_bytes;
+    out->live_blocks = b.live_blocks - a.live_blocks;
+    out->live_bytes = b.live_bytes - a.live_bytes;
+    out->alloc_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var);
+    out->live_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var + b.freed_var - a.freed_var);
     if (out->alloc_blocks > 0) out->mean_bytes = out->alloc_bytes / out->alloc_blocks;
     return b.alloc_bytes > a.alloc_bytes || b.live_blocks < a.live_blocks || b.live_bytes < a.live_bytes ||
            b.live_bytes > a.live_bytes;
-}
-
-static const hk_stack *oldest(hk_profile *k)
-{
-    hk_profile_lock(k);
-    const hk_stack *s = k->oldest;
-    hk_profile_unlock(k);
-    return s;
 }
 
 int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k || to <= from || to > windows_of(k) + 1) return -1;
-    for (const hk_stack *s = oldest(k); s;) {
+    for (const hk_stack *s = hk_profile_oldest(k); s;) {
         hak_profile_stack stack;
         hk_profile_lock(k);
         bool changed = difference(k, s, from, to, &stack);
@@ -87,7 +69,7 @@ int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k) return -1;
-    for (const hk_stack *s = oldest(k); s;) {
+    for (const hk_stack *s = hk_profile_oldest(k); s;) {
         hak_profile_growth growth;
         hk_profile_lock(k);
         bool grew = hk_profile_growth(k, s, &growth);
