@@ -114,9 +114,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     }
     bool fits = n <= size && (uintptr_t)p % align == 0;
     if (fits && stays(ctx, align, size, n)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
-                      : ctx->labels.on       ? hk_label_of_block(ctx, p)
-                                             : 0;
+    hak_label given = hk_label_after(ctx, p, label);
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
         memcpy(q, p, hk_min(size, n));

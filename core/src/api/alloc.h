@@ -26,6 +26,13 @@ HK_INLINE bool hk_total(hak_ctx *ctx, size_t count, size_t n, size_t *total)
 
 enum { HK_KEEP_LABEL = -1 }; /* in place of a label: that of the block */
 
+/* The label that a block which is reallocated has afterwards. p: where it is; live. */
+HK_INLINE hak_label hk_label_after(const hak_ctx *ctx, const void *p, int label)
+{
+    if (label != HK_KEEP_LABEL) return (hak_label)label;
+    return ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
+}
+
 /* A block that is reallocated stays where it is. */
 HK_INLINE void *hk_stay(const hak_ctx *ctx, void *p, int label)
 {

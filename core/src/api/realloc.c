@@ -177,9 +177,7 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
 static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, int label, hak_site site)
 {
     if (!hk_profile_of(ctx)) return;
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
-                      : ctx->labels.on       ? hk_label_of_block(ctx, q)
-                                             : 0;
+    hak_label given = hk_label_after(ctx, q, label);
     hk_profile_resized(ctx, p, q, size, hak_usable_size(ctx, q), given, site);
 }
 
@@ -187,7 +185,7 @@ static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, i
 static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int label, hak_site site)
 {
     hak_ctx *whole = hk_whole(ctx);
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label : ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
+    hak_label given = hk_label_after(ctx, p, label);
     if (whole->heaps) hk_lock_take(&whole->heaps->lock);
     unsigned room = hk_guide_hints(whole->advice.guide) ? hk_guide_room(whole->advice.guide, given, site) : 0;
     if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
@@ -224,9 +222,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
         return hk_stay(ctx, hk_check_new(ctx, q, n), label);
     }
-    hak_label given = label != HK_KEEP_LABEL ? (hak_label)label
-                      : ctx->labels.on       ? hk_label_of_block(ctx, p)
-                                             : 0;
+    hak_label given = hk_label_after(ctx, p, label);
     size_t want = with_room(ctx, size, n, room), failures = hk_get(&ctx->account.failures),
            high = hk_get(&ctx->space->high);
     if (apart) q = regrow(ctx, n, given, site);
