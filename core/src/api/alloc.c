@@ -243,7 +243,6 @@ static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
     if (!hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc)) {
         void *p = hk_packed_alloc(ctx, sc, label);
         if (p) return p;
-        if (hk_packed_scarce(ctx) && (p = hk_packed_last(ctx, sc, label))) return p;
     }
     if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
     return alloc_in_slab(ctx, sc, label);

@@ -133,26 +133,29 @@ static bool fits(const hak_ctx *ctx, unsigned sc)
     return sc < HK_PACKED_CLASSES || ctx->role == HK_LOCAL;
 }
 
-void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
-{
-    sc = packed_class(sc);
-    const hk_packed *k = &ctx->packed;
-    if (k->units == 0 || !fits(ctx, sc) || k->live[sc] >= hk_packed_full(sc)) return NULL;
-    unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
-    return k->heat[sc] < hot ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
-}
-
-bool hk_packed_scarce(const hak_ctx *ctx)
-{
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return hard && hk_get(&ctx->account.committed) > hard - hard / 4;
-}
-
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     sc = packed_class(sc);
     bool able = ctx->packed.units && fits(ctx, sc) && ctx->packed.live[sc] < UINT16_MAX / 2;
     return able ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
+}
+
+/* Near its limit a context takes no slab for a class that packed units can serve as well. */
+static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    bool scarce = hard && hk_get(&ctx->account.committed) > hard - hard / 4;
+    return scarce ? hk_packed_last(ctx, sc, label) : NULL;
+}
+
+void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    sc = packed_class(sc);
+    const hk_packed *k = &ctx->packed;
+    if (k->units == 0 || !fits(ctx, sc)) return NULL;
+    unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
+    if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot) return alloc_scarce(ctx, sc, label);
+    return count_new(ctx, alloc(ctx, sc, label));
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */

@@ -50,10 +50,9 @@ HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc)
            k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 32u;
 }
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
-/* NULL = the class should have slabs, or there is no room: open the class. */
+/* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs blocks
+ * of any class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
-/* Whether a context is so near its limit that a class without slabs should not take one for a few blocks. */
-bool hk_packed_scarce(const hak_ctx *ctx);
 /* The same for any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
