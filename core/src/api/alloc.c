@@ -302,15 +302,13 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
-/* Most find a block at hand here, too, if blocks are counted for guard pages. */
-static HK_NOINLINE void *alloc_uncounted(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
+/* While blocks are drawn for guard pages most find one at hand, too. */
+static HK_NOINLINE void *alloc_guarded(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
-    if (ctx->checked & HK_GUARDED) {
-        hk_bin *bin = hk_bin_of(ctx, sc);
-        void *p = --hk_drawing_of(ctx)->left == 0 ? hk_guard_new(ctx, 0, n, label, site) : NULL;
-        if (HK_UNLIKELY(p != NULL)) return p;
-        if (HK_LIKELY(ctx->checked == HK_GUARDED && bin->top != bin->slots)) return hk_magazine_pop(bin, label);
-    }
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    void *p = HK_UNLIKELY(--hk_drawing_of(ctx)->left == 0) ? hk_guard_new(ctx, 0, n, label, site) : NULL;
+    if (HK_UNLIKELY(p != NULL)) return p;
+    if (HK_LIKELY(ctx->checked == HK_GUARDED && bin->top != bin->slots)) return hk_magazine_pop(bin, label);
     return alloc_checked(ctx, sc, n, label, site);
 }
 
@@ -320,10 +318,11 @@ static void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label,
 static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     if (sc >= HK_BINS) return alloc_batched(ctx, sc - HK_BINS, n, label, site);
+    if (ctx->checked & HK_GUARDED) return alloc_guarded(ctx, sc, n, label, site);
     hk_bin *bin = hk_bin_of(ctx, sc);
     int64_t left = ctx->sampling.left - hk_classes[sc].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_uncounted(ctx, sc, n, label, site);
+        return alloc_checked(ctx, sc, n, label, site);
     ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
 }
