@@ -565,7 +565,7 @@ class Options(ProfileCase):
         for more in ([], ["--report", "-"]):
             done = self.hakmem("run", "--profile", *more, self.script("print(5)"), check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(done.stderr, "hakmem: --profile needs --report FILE: stacks are not in the text\n")
+            self.assertEqual(done.stderr, "hakmem: --profile needs --report FILE or --live: stacks are not in the text\n")
 
     @needs_objects
     def test_a_limit_holds(self):

@@ -30,7 +30,7 @@ bool hkp_options_read(hkp_options *options)
 {
     const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
     const char *labels = getenv("HAKMEM_LABELS"), *report = getenv("HAKMEM_REPORT");
-    const char *profile = getenv("HAKMEM_PROFILE");
+    const char *profile = getenv("HAKMEM_PROFILE"), *live = getenv("HAKMEM_LIVE");
     char pid[24];
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     /* A program that replaces itself keeps its number. */
@@ -38,6 +38,7 @@ bool hkp_options_read(hkp_options *options)
     *options = (hkp_options){.labels = labels && *labels ? labels : "off", .mode = -1};
     if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
+    if (live && *live) options->live = live;
     options->first = !first || strcmp(first, pid) == 0;
     if (!first) setenv("HAKMEM_PID", pid, 1);
     if (domains && *domains) {

@@ -14,6 +14,7 @@ typedef struct hkp_options {
     int mode;           /* HAKMEM_MODE, a hak_mode; -1 = none */
     hak_policy *policy; /* of the file HAKMEM_POLICY; NULL = none */
     const char *report; /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
+    const char *live;   /* HAKMEM_LIVE: on, or a socket; NULL = none */
     bool first;         /* not started by another process under hakmem: HAKMEM_PID is set by this one */
 } hkp_options;
 

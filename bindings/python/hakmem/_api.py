@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
@@ -97,6 +98,16 @@ def get_traced_memory() -> tuple[int, int]:
 def reset_peak() -> None:
     """From now on the peak is the highest since this call."""
     _hakmem.reset_peak()
+
+
+def live(place: str = "on") -> None:
+    """From now on `hakmem attach` and `hakmem top` show this process, to its owner and to root: by its number, or
+    at the socket `place`. Children of fork that go on as a Python have a socket of their own, unless `place` is a
+    path without %p. RuntimeError: why there is none, or that there is one already."""
+    wrong = _hakmem.live(place if place == "on" else os.path.abspath(place))
+    if wrong:
+        raise RuntimeError(wrong)
+    os.register_at_fork(after_in_child=_hakmem.live_in_child)
 
 
 def trim() -> int:

@@ -40,7 +40,7 @@ def program_of(args):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "report", "mode", "policy")
+    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -118,6 +118,12 @@ def options_of_hook(parser, report):
         "(--profile=exact)",
     )
     parser.add_argument(
+        "--live",
+        metavar="[SOCKET]",
+        help="`hakmem attach PID` and `hakmem top PID` show the program while it runs (--live=SOCKET: at a path, "
+        "%%p is the process's number)",
+    )
+    parser.add_argument(
         "--report",
         metavar="FILE",
         default=report,
@@ -173,12 +179,13 @@ def call(args):
 
 
 def rates(words):
-    """The command line with `--profile=` for a --profile without a rate, which may stand before the program."""
+    """The command line with `--profile=` for a --profile without a rate, which may stand before the program; and
+    --live the same."""
     words = list(words)
     at = 1
     while at < len(words) and words[at].startswith("--"):
-        if words[at] == "--profile":
-            words[at] = "--profile="
+        if words[at] in ("--profile", "--live"):
+            words[at] += "="
         at += 2 if words[at] in ("--limit", "--labels", "--report", "--mode", "--policy") else 1
     return words
 

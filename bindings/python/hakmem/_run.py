@@ -35,11 +35,11 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, report, mode=None, policy=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
-    if profile is not None and report == "-":
-        fail("--profile needs --report FILE: stacks are not in the text")
+    if profile is not None and live is None and report == "-":
+        fail("--profile needs --report FILE or --live: stacks are not in the text")
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
     command = [sys.executable, *flags, *program]
     if _launch.missing(program):
@@ -51,6 +51,7 @@ def start(program, *, all_domains, malloc, limit, labels, profile, report, mode=
         limit=limit,
         labels=labels,
         profile=profile,
+        live=live,
         report=report or None,
         mode=mode,
         policy=policy,
@@ -70,15 +71,15 @@ def size(text):
 
 def parse(words):
     """The options and the program; None: this is for the whole parser, and so are errors."""
-    options = {"all_domains": False, "malloc": False, "limit": None, "labels": None, "profile": None, "report": "-"}
+    options = {"all_domains": False, "malloc": False, "limit": None, "labels": None, "profile": None, "live": None, "report": "-"}
     words = list(words)
     while words and words[0].startswith("--"):
         name, equals, value = words.pop(0).partition("=")
         if name in ("--all", "--malloc") and not equals:
             options["all_domains" if name == "--all" else "malloc"] = True
             continue
-        if name == "--profile" and not equals:
-            options["profile"] = ""
+        if name in ("--profile", "--live") and not equals:
+            options[name[2:]] = ""
             continue
         if not equals:
             if not words:
@@ -99,7 +100,7 @@ def parse(words):
         elif name == "--mode":
             if value not in _launch.MODES:
                 return None
-        elif name not in ("--report", "--policy"):
+        elif name not in ("--live", "--report", "--policy"):
             return None
         options[name[2:]] = value
     if not words or (words[0].startswith("-") and words[0] not in ("-", "-c", "-m")):

@@ -10,6 +10,7 @@
 #include "heap/heap.h"
 #include "hook/deliver.h"
 #include "hook/install.h"
+#include "hook/live.h"
 #include "hook/main_thread.h"
 #include "profile/profile.h"
 
@@ -65,6 +66,7 @@ static void meet(void)
     if (options.profile) begin_profile(options.profile);
     if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
     if (options.report) hkp_report_plan(options.report, options.first);
+    if (options.live) hkp_live_plan(options.live, options.first);
     hkp_await(hkp_first_call);
     hkp_sections_part();
 }
@@ -110,12 +112,14 @@ __attribute__((destructor)) static void at_exit(void)
 {
     note_limit();
     note_stranger();
+    hkp_live_end();
     if (hkp_report_due) hkp_report_finish();
 }
 
 /* os._exit, which is how the children of multiprocessing end. */
 HKP_API __attribute__((noreturn)) void _exit(int status)
 {
+    hkp_live_end();
     if (hkp_report_due) hkp_report_finish();
     if (next_exit) next_exit(status);
     for (;;)

@@ -3,6 +3,7 @@
 #include "heap/heap.h"
 #include "heap/interpreters.h"
 #include "hook/deliver.h"
+#include "hook/live.h"
 #include "hook/signals.h"
 #include "profile/asker.h"
 #include "profile/profile.h"
@@ -24,6 +25,9 @@ static struct {
     void *(*import)(const char *name);
     void *(*call_method)(void *object, const char *name, const char *format, ...);
     void *(*new_function)(method_def *def, void *self, void *module);
+    void *(*attribute)(void *object, const char *name);
+    void *(*build)(const char *format, ...);
+    void *(*call)(void *object, void *args, void *keywords);
     void (*incref)(void *);
     void (*decref)(void *);
     void (*clear_error)(void);
@@ -35,7 +39,9 @@ static bool api_find(void)
     api.none = hkp_symbol("_Py_NoneStruct");
     return hkp_function("PyImport_ImportModule", &api.import) &&
            hkp_function("PyObject_CallMethod", &api.call_method) &&
-           hkp_function("PyCFunction_NewEx", &api.new_function) && hkp_function("Py_IncRef", &api.incref) &&
+           hkp_function("PyCFunction_NewEx", &api.new_function) &&
+           hkp_function("PyObject_GetAttrString", &api.attribute) && hkp_function("Py_BuildValue", &api.build) &&
+           hkp_function("PyObject_Call", &api.call) && hkp_function("Py_IncRef", &api.incref) &&
            hkp_function("Py_DecRef", &api.decref) && hkp_function("PyErr_Clear", &api.clear_error) &&
            api.none;
 }
@@ -61,8 +67,23 @@ static void *on_trim(void *self, void *args)
     return none();
 }
 
+static void *in_child(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_live_in_child();
+    return none();
+}
+
 static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
 static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
+static method_def child_def = {"hakmem_live", in_child, VARARGS, NULL};
+
+static void drop(void *const *objects, size_t count)
+{
+    api.clear_error();
+    for (size_t i = 0; i < count; i++)
+        if (objects[i]) api.decref(objects[i]);
+}
 
 /* module.name(before..., function) */
 static void tell(const char *module, const char *name, method_def *def, int number)
@@ -71,10 +92,19 @@ static void tell(const char *module, const char *name, method_def *def, int numb
     void *fn = m ? api.new_function(def, NULL, NULL) : NULL;
     void *result = NULL;
     if (fn) result = number ? api.call_method(m, name, "iO", number, fn) : api.call_method(m, name, "O", fn);
-    api.clear_error();
-    void *const objects[] = {result, fn, m};
-    for (int i = 0; i < 3; i++)
-        if (objects[i]) api.decref(objects[i]);
+    drop((void *const[]){result, fn, m}, 3);
+}
+
+/* posix.register_at_fork(after_in_child=function) */
+static void tell_fork(void)
+{
+    void *m = api.import("posix");
+    void *register_at_fork = m ? api.attribute(m, "register_at_fork") : NULL;
+    void *fn = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
+    void *args = fn ? api.build("()") : NULL;
+    void *keywords = args ? api.build("{s:O}", "after_in_child", fn) : NULL;
+    void *result = keywords ? api.call(register_at_fork, args, keywords) : NULL;
+    drop((void *const[]){result, keywords, args, fn, register_at_fork, m}, 6);
 }
 
 static void tell_trim(int number)
@@ -90,6 +120,7 @@ int hkp_first_call(void)
     hkp_asker_prepare();
     if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
+    if (hkp_live_first_call()) tell_fork();
     return 0;
 }
 

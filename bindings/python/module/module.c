@@ -9,6 +9,7 @@
 #include "heap/labels.h"
 #include "heap/resident.h"
 #include "hook/install.h"
+#include "hook/live.h"
 #include "hook/main_thread.h"
 #include "hook/report.h"
 #include "hook/signals.h"
@@ -175,6 +176,26 @@ static PyObject *define(PyObject *self, PyObject *args)
     return NULL;
 }
 
+/* ---- While it runs ------------------------------------------------------------------------------- */
+
+/* None = there is a socket; else why not, as a text. */
+static PyObject *live(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *place;
+    if (!PyArg_ParseTuple(args, "s", &place)) return NULL;
+    const char *wrong = hkp_live_start(place);
+    if (!wrong) Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(wrong);
+}
+
+static PyObject *live_in_child(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_live_in_child();
+    Py_RETURN_NONE;
+}
+
 /* ---- The command line ---------------------------------------------------------------------------- */
 
 static PyObject *parse_size(PyObject *self, PyObject *args)
@@ -211,6 +232,8 @@ static PyMethodDef methods[] = {
     {"reset_peak", reset_peak, METH_NOARGS, NULL},
     {"limit", limit, METH_VARARGS, NULL},
     {"define", define, METH_VARARGS, NULL},
+    {"live", live, METH_VARARGS, NULL},
+    {"live_in_child", live_in_child, METH_NOARGS, NULL},
     {"parse_size", parse_size, METH_VARARGS, NULL},
     {"request", request, METH_VARARGS, NULL},
     {"sites", hkp_module_sites, METH_NOARGS, NULL},

@@ -1,0 +1,19 @@
+/* `hakmem attach PID` on a Python process: common/live.h with the report of report.h. */
+#ifndef HKP_LIVE_H
+#define HKP_LIVE_H
+
+#include "base/core.h"
+
+/* place: as in common/live.h. Once Python runs, hkp_live_first_call makes the socket. Of a path without %p, only
+ * a `first` process has one, see hkp_report_plan. */
+void hkp_live_plan(const char *place, bool first);
+/* With the GIL held, in the main thread. What fails is told in a line. True = there is a socket. */
+bool hkp_live_first_call(void);
+/* The same at once, for a program that asks itself. NULL = there is a socket, else why not. */
+HKP_API const char *hkp_live_start(const char *place);
+/* In a forked child that goes on as a Python, with the GIL held. */
+HKP_API void hkp_live_in_child(void);
+/* The process ends: nobody is answered any more, and the socket goes. */
+void hkp_live_end(void);
+
+#endif
