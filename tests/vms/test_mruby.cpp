@@ -31,12 +31,12 @@ struct Machine {
     {
         vm_heap_drop(own); // dropped, not freed
     }
-    // A string that the program gives, or the class of its error; the machine may be lost.
+    // A string that the program gives, or the class of its error.
     std::string run(const std::string &source)
     {
-        RProc *program = mruby_compile(own, mrb, source.c_str(), source.size(), &gone);
-        if (!program) return gone ? "lost" : "syntax error";
-        mrb_value value = mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
+        RProc *program = mruby_compile(mrb, source.c_str(), source.size());
+        if (!program && !mrb->exc) return "syntax error";
+        mrb_value value = !program ? mrb_nil_value() : mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
         std::string result = mrb->exc ? mrb_obj_classname(mrb, mrb_obj_value(mrb->exc))
                              : mrb_string_p(value) ? std::string(RSTRING_PTR(value), (size_t)RSTRING_LEN(value))
                                                    : "no string";
@@ -49,20 +49,17 @@ struct Machine {
     }
     bool refused(const std::string &result) const
     {
-        return result == (gone ? "lost" : "NoMemoryError");
+        return result == "NoMemoryError";
     }
     bool lost() const
     {
-        return gone;
+        return false;
     }
     static constexpr char WORK[] =
         "l = (0...300).map { |i| [i, \"text #{i}\", { i => \"x\" * 30 }, -> { i }] }\n"
         "l.sort! { |a, b| b[0] <=> a[0] }\n"
         "(l[3][0] + l.map { |e| e[3].call + e[1].size + e[2][e[0]].size }.inject(:+)).to_s";
     static constexpr char GIVES[] = "56436";
-
-private:
-    bool gone = false;
 };
 
 } // namespace
@@ -139,4 +136,28 @@ TEST_CASE("mruby: any page may be refused")
 TEST_CASE("mruby: many machines in one space, dropped without freeing")
 {
     test_many_machines<Machine>("$kept = 'kept'", "$kept", "kept", 20);
+}
+
+// A program that compiles most of itself when it runs.
+struct Evaluating : Machine {
+    using Machine::Machine;
+    static constexpr char WORK[] =
+        "eval \"l = (0...60).map { |i| [i, 'text ' + i.to_s, { i => 'x' * 30 }, -> { i }] }\\n\" +\n"
+        "     \"def f(a, b = 1, *c, d: 2, &e); begin; a.foo; rescue => x; -> { x }; end; end\\n\" * 20 +\n"
+        "     \"l.map { |a| a[3].call + a[1].size }.inject(:+).to_s\"";
+    static constexpr char GIVES[] = "2180";
+};
+
+TEST_CASE("mruby: eval with little memory runs or is told, and the machine goes on")
+{
+    test_little_memory<Evaluating>(4 * KiB, 1400 * KiB, 52 * KiB);
+    test_refused_pages<Evaluating>();
+    TestSpace t;
+    Evaluating m(t.space, 2 * MiB);
+    CHECK(m.run("$l = []; begin; loop { $l << 'x' * 1000 }; rescue NoMemoryError; end; '1'") == "1");
+    CHECK(m.run("begin; eval('[1, 2];' * 300); rescue NoMemoryError; 'none'; end") == "none");
+    CHECK(m.run("$l = nil; '2'") == "2");
+    CHECK(m.run(m.WORK) == m.GIVES);
+    CHECK(m.run("begin; eval 'def ('; rescue SyntaxError; 'wrong'; end") == "wrong");
+    require_sound(m.heap);
 }

@@ -33,19 +33,22 @@ static const sites_rule RULES[] = {
 };
 static sites places;
 
+/* DUK_HEAP_ALLOC_FAIL_MARKANDSWEEP_LIMIT, and once before. */
+enum { TRIES = 10 + 1 };
+
 static const vm_kind KIND = {"Duktape", NAMES, LABELS, RULES, &places, HAK_WORKLOAD_COUNTED, 0};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
 static void *take(void *heap, duk_size_t n)
 {
-    return n ? vm_take(heap, n, SITES_SP()) : NULL;
+    return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
 }
 
 static void *resize(void *heap, void *p, duk_size_t n)
 {
-    if (!p) return n ? vm_take(heap, n, SITES_SP()) : NULL;
-    if (n) return vm_resize(heap, p, n);
+    if (!p) return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
+    if (n) return vm_taken(heap, vm_resize(heap, p, n), n);
     vm_give(heap, p);
     return NULL;
 }
@@ -71,6 +74,7 @@ duk_context *duktape_new(vm_heap *heap)
     heap->escape = &escape;
     duk_context *duk = duk_create_heap(take, resize, give, heap, NULL);
     heap->escape = NULL;
+    heap->tries = TRIES;
     return duk;
 }
 

@@ -6,17 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int run(vm_heap *heap, mrb_state *mrb, const command *c)
+static int run(mrb_state *mrb, const command *c)
 {
-    bool lost = false;
-    struct RProc *program = NULL;
-    if (mrb && heap) program = mruby_compile(heap, mrb, c->text, c->length, &lost);
-    if (!mrb || lost || (heap && !program)) {
-        fprintf(stderr, "%s: %s\n", c->file, mrb && !lost ? "syntax error" : "out of memory before it began");
+    struct RProc *program = mrb ? mruby_compile(mrb, c->text, c->length) : NULL;
+    if (!program) {
+        fprintf(stderr, "%s: %s\n", c->file, mrb && !mrb->exc ? "syntax error" : "out of memory before it began");
         return 1;
     }
-    if (heap) mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
-    else mrb_load_nstring(mrb, c->text, c->length);
+    mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
     if (mrb->exc) mrb_print_error(mrb);
     fflush(stdout);
     return mrb->exc ? 1 : 0;
@@ -30,7 +27,7 @@ int main(int argc, char **argv)
     if (!c.own && !heap) return 1;
     if (heap) mruby_limit(heap, c.limit);
     mrb_state *mrb = c.own ? mrb_open() : mruby_new(heap);
-    int result = run(heap, mrb, &c);
+    int result = run(mrb, &c);
     command_report(&c, heap ? heap->ctx : NULL);
     if (c.own && mrb) mrb_close(mrb);
     vm_heap_drop(heap); /* the interpreter goes with it */

@@ -3,8 +3,6 @@
 
 #include "vm_take.h"
 
-#include <mruby/compile.h>
-
 /* ---- What the memory is for ---------------------------------------------------------------------------- */
 
 enum { OBJECT = 1, STRING, ARRAY, HASH, VARIABLE, METHOD, SYMBOL, STACK, CODE, STATE, LABELS = STATE };
@@ -53,6 +51,9 @@ static const sites_rule RULES[] = {
 };
 static sites places;
 
+/* mrb_realloc_simple asks, collects, and asks again. */
+enum { TRIES = 2 };
+
 static const vm_kind KIND = {"mruby", NAMES, LABELS, RULES, &places, HAK_WORKLOAD_TRACED, 0};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
@@ -60,8 +61,8 @@ static const vm_kind KIND = {"mruby", NAMES, LABELS, RULES, &places, HAK_WORKLOA
 static void *allocate(mrb_state *mrb, void *p, size_t n, void *heap)
 {
     (void)mrb;
-    if (!p) return n ? vm_take(heap, n, SITES_SP()) : NULL;
-    if (n) return vm_resize(heap, p, n);
+    if (!p) return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
+    if (n) return vm_taken(heap, vm_resize(heap, p, n), n);
     vm_give(heap, p);
     return NULL;
 }
@@ -73,6 +74,11 @@ vm_heap *mruby_heap_new(hak_space *space, bool labels)
     return vm_heap_new(space, &KIND, labels);
 }
 
+vm_heap *mruby_heap_of(const mrb_state *mrb)
+{
+    return mrb->allocf == allocate ? mrb->allocf_ud : NULL;
+}
+
 /* mruby ends the process when it finds no memory while it begins. Nothing of it has to be undone: all is in the
  * heap. */
 mrb_state *mruby_new(vm_heap *heap)
@@ -82,21 +88,8 @@ mrb_state *mruby_new(vm_heap *heap)
     heap->escape = &escape;
     mrb_state *mrb = mrb_open_allocf(allocate, heap);
     heap->escape = NULL;
+    heap->tries = TRIES;
     return mrb;
-}
-
-/* The compiler of mruby 3.1 writes to where its memory should be when there is none. */
-struct RProc *mruby_compile(vm_heap *heap, mrb_state *mrb, const char *text, size_t length, bool *lost)
-{
-    jmp_buf escape;
-    *lost = setjmp(escape);
-    if (*lost) return NULL;
-    heap->escape = &escape;
-    struct mrb_parser_state *parser = mrb_parse_nstring(mrb, text, length, NULL);
-    struct RProc *program = parser && parser->nerr == 0 ? mrb_generate_code(mrb, parser) : NULL;
-    if (parser) mrb_parser_free(parser);
-    heap->escape = NULL;
-    return program;
 }
 
 void mruby_limit(vm_heap *heap, size_t limit)

@@ -19,6 +19,7 @@ vm_heap *vm_heap_new(hak_space *space, const vm_kind *kind, bool labels)
         return NULL;
     }
     heap->ctx = ctx;
+    heap->tries = 1;
     if (labels && sites_open(kind->places, kind->rules)) heap->places = kind->places;
     return heap;
 }
@@ -52,8 +53,14 @@ void vm_heap_limit(vm_heap *heap, size_t limit, void (*near)(void *user), void *
     set_limit(heap, limit - heap->reserve);
 }
 
-void *vm_heap_refused(vm_heap *heap)
+void *vm_heap_refused(vm_heap *heap, size_t n)
 {
+    if (heap->tries > 1) {
+        if (!heap->wanted) heap->wanted = n, heap->refused = 0;
+        if (heap->wanted != n || ++heap->refused < heap->tries) return NULL;
+        heap->wanted = 0;
+    }
+    heap->given_up++;
     if (heap->escape) longjmp(*heap->escape, 1);
     if (heap->limit) set_limit(heap, heap->limit);
     return NULL;

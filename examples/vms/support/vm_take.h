@@ -26,21 +26,28 @@ static inline void *vm_take(vm_heap *heap, size_t n, uintptr_t sp)
 {
     hak_label label = heap->places ? sites_label(heap->places, sp) : 0;
     void *p = hak_alloc_cs(heap->ctx, n, label, 0);
-    return p ? p : vm_heap_refused(heap);
+    return p ? p : vm_heap_refused(heap, n);
 }
 
 static inline void *vm_take_zeroed(vm_heap *heap, size_t count, size_t n, uintptr_t sp)
 {
     hak_label label = heap->places ? sites_label(heap->places, sp) : 0;
     void *p = hak_calloc_cs(heap->ctx, count, n, label, 0);
-    return p ? p : vm_heap_refused(heap);
+    return p ? p : vm_heap_refused(heap, n);
 }
 
 /* p is a block; it keeps its label. */
 static inline void *vm_resize(vm_heap *heap, void *p, size_t n)
 {
     void *q = hak_realloc(heap->ctx, p, n);
-    return q ? q : vm_heap_refused(heap);
+    return q ? q : vm_heap_refused(heap, n);
+}
+
+/* p, of n bytes or NULL, is what a machine gets that tries more than once. */
+static inline void *vm_taken(vm_heap *heap, void *p, size_t n)
+{
+    if (p && heap->wanted == n) heap->wanted = 0;
+    return p;
 }
 
 static inline void vm_give(vm_heap *heap, void *p)
