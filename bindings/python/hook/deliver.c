@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/process.h"
 #include "common/file.h"
+#include "heap/heap.h"
 #include "hook/report.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static pid_t owner;       /* the process that plans; a vfork child is another th
 static bool written;
 bool hkp_report_due;
 static int shown = -1; /* the file to show on stderr */
-static char *stack;    /* of copies of the process */
+static char *stack, *beside_stack; /* of copies of the process */
 
 static void in_child(void)
 {
@@ -179,6 +180,8 @@ void hkp_report_finish(void)
 
 typedef struct order {
     const char *file;
+    int fd;      /* instead of a file; -1 = none */
+    bool locked; /* the heap's locks are held */
     int milliseconds, signal;
     pid_t process, parent;
     uint64_t cpu;
@@ -202,6 +205,8 @@ static int report_copy(void *of)
     const order *o = of;
     only_alarm(o->milliseconds);
     hkp_process_copied(o->process, o->parent, o->cpu);
+    if (o->locked) hak_ctx_fork_child(hkp_ctx());
+    if (o->fd >= 0) return write_json(o->fd, false) != 0;
     if (o->file) {
         int error = write_file(o->file, 0600, false);
         if (error) say("hakmem: no report in %s: %s\n", o->file, strerror(error));
@@ -224,13 +229,13 @@ static int signal_copy(void *of)
     return 0;
 }
 
-static pid_t copy(int (*fn)(void *order), order *o)
+static pid_t copy(int (*fn)(void *order), order *o, char **on)
 {
     o->process = getpid();
     o->parent = getppid();
     o->cpu = hkp_process_cpu();
-    if (!stack) stack = hkp_pages(STACK);
-    return stack ? clone(fn, stack + STACK, 0, o) : -1;
+    if (!*on) *on = hkp_pages(STACK);
+    return *on ? clone(fn, *on + STACK, 0, o) : -1;
 }
 
 /* Of a copy that was cut off. */
@@ -243,9 +248,9 @@ static void remove_part(const char *name, pid_t of)
 int hkp_report_apart(const char *name, int milliseconds)
 {
     if (!name && (!target[0] || owner != getpid() || (written && shown < 0))) return 0;
-    order o = {.file = name, .milliseconds = milliseconds};
+    order o = {.file = name, .fd = -1, .milliseconds = milliseconds};
     int status = 0;
-    pid_t child = copy(report_copy, &o);
+    pid_t child = copy(report_copy, &o, &stack);
     if (child < 0) {
         say("hakmem: no report: %s\n", strerror(errno));
         return 1;
@@ -268,5 +273,18 @@ void hkp_report_again(int signal)
 {
     enum { MOMENT = 2 };
     order o = {.milliseconds = MOMENT, .signal = signal};
-    copy(signal_copy, &o);
+    copy(signal_copy, &o, &stack);
+}
+
+int hkp_report_beside(int fd, int milliseconds)
+{
+    order o = {.fd = fd, .locked = true, .milliseconds = milliseconds};
+    int status = 0;
+    hak_ctx_fork_prepare(hkp_ctx());
+    const pid_t child = copy(report_copy, &o, &beside_stack);
+    hak_ctx_fork_parent(hkp_ctx());
+    if (child < 0) return errno;
+    while (waitpid(child, &status, __WALL) < 0)
+        if (errno != EINTR) return errno;
+    return WIFSIGNALED(status) ? ETIMEDOUT : WEXITSTATUS(status) != 0 ? EIO : 0;
 }

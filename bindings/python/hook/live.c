@@ -2,35 +2,55 @@
 #include "hook/live.h"
 
 #include "common/live.h"
-#include "hook/report.h"
+#include "hook/deliver.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static char place[HKC_LIVE_PATH]; /* "" = none */
 static bool planned;
 static pid_t owner; /* has a socket; a child of vfork is another process that shares this memory */
-static char error[HKC_LIVE_ERROR];
+static char why[HKC_LIVE_ERROR];
 
-/* On a thread that Python does not know. The thread of the process's end may be waited for, so nothing here asks for
- * the GIL. */
+/* The file goes to the viewer as it is. */
+static int pass(int fd, hkc_json *w)
+{
+    char bytes[HKC_JSON_BUFFER];
+    int error = 0;
+    off_t at = 0;
+    for (ssize_t n; !error && (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n)
+        error = w->put(w->to, bytes, (size_t)n);
+    return at == 0 && !error ? EIO : error;
+}
+
+/* On a thread that Python does not know, beside threads that allocate, end and begin a profile: of a copy of the
+ * process all of that stands still. It may meet a lock of the loader that another thread held, and is made again. */
 static int report(void *unused, hkc_json *w)
 {
+    static const int patience[] = {250, 1000, 6000}; /* milliseconds; a viewer waits for 10 seconds */
+    const int fd = memfd_create("hakmem-live", MFD_CLOEXEC);
+    int error = fd < 0 ? errno : ETIMEDOUT;
     (void)unused;
-    hkp_report_json(w, false);
-    return 0;
+    for (size_t i = 0; error == ETIMEDOUT && i < sizeof patience / sizeof *patience; i++) {
+        error = ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0 ? errno : 0;
+        if (!error) error = hkp_report_beside(fd, patience[i]);
+    }
+    if (!error) error = pass(fd, w);
+    if (fd >= 0) close(fd);
+    return error;
 }
 
 static const char *begin(void)
 {
     const hkc_live_options options = {.place = place, .report = report};
     owner = getpid();
-    if (hkc_live_begin(&options, error)) return NULL;
+    if (hkc_live_begin(&options, why)) return NULL;
     owner = 0;
-    return error;
+    return why;
 }
 
 /* The thread is gone, and the socket is the parent's. */
