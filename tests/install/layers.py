@@ -3,7 +3,7 @@
 
 The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
 below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
-folder says what lives there."""
+folder says what lives there. The host's error callback is called in one place, in the highest folder."""
 
 import re
 import subprocess
@@ -45,6 +45,13 @@ def upward_calls(nm, objects):
             yield file, symbol
 
 
+def callers_of_the_host(sources):
+    """Layers below find what is wrong, and the highest one reports it."""
+    for path in sorted(sources.glob("*/*.[ch]")):
+        if path.parent.name != FOLDERS[-1] and re.search(r"on_error\s*\(", path.read_text()):
+            yield f"{path.parent.name}/{path.name}"
+
+
 def folders_without_head(sources):
     """One header of each folder begins with what lives there and what it may know."""
     for folder in sorted(path for path in sources.iterdir() if path.is_dir()):
@@ -58,6 +65,9 @@ def main():
     found = sorted({*upward_includes(Path(sources)), *upward_calls(nm, objects)})
     for file, what in found:
         print("layers: upward:", file, what)
+    for file in callers_of_the_host(Path(sources)):
+        print("layers: reports an error:", file)
+        found.append(file)
     for folder, heads in folders_without_head(Path(sources)):
         print(f"layers: {folder}/ has {heads} headers that say what lives there")
         found.append(folder)

@@ -1,6 +1,7 @@
 /* Life of contexts, and the end of spaces. */
 #include "api/context.h"
 
+#include "api/errors.h"
 #include "api/learner.h"
 #include "api/options.h"
 #include "base/policy.h"
@@ -53,6 +54,7 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
         return NULL;
     }
     ctx->own_space = own;
+    ctx->judge = hk_report_wrong;
     if (o.shared) hk_shared_make(ctx, &o);
     hk_account_begin(ctx);
     ctx->advice.said = said;

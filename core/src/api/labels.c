@@ -1,4 +1,6 @@
 /* Names of labels, and what lives under each. */
+#include "api/errors.h"
+
 #include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"

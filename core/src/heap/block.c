@@ -106,47 +106,16 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
     }
 }
 
-/* ---- Misuse -------------------------------------------------------------------------------------- */
+/* ---- Verdicts ------------------------------------------------------------------------------------ */
 
-void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what)
+void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p)
 {
-    if (ctx->host.on_error) ctx->host.on_error(ctx->host.error_user, error, p, what);
-    if (ctx->debug & HAK_DEBUG_ABORT) hk_os_abort();
-}
-
-/* Whether the memory at p is nobody's and was a block of ctx, which knows this with HAK_DEBUG_CHECK. */
-static bool was_block(const hak_ctx *ctx, const void *p)
-{
-    const hk_extent *e = hk_extent_of(ctx->space, p);
-    return e && hk_extent_entry(e, p) == 0 && hk_asked(ctx, p) != HAK_NONE;
-}
-
-/* The same of a drawn block. */
-static bool was_drawn(const hak_ctx *ctx, const void *p)
-{
-    const hk_guard_slot *slot = hk_guard_slot_at(ctx->space, p);
-    const hak_ctx *owner = slot ? atomic_load_explicit(&slot->ctx, memory_order_relaxed) : NULL;
-    return owner && hk_whole(owner) == hk_whole(ctx) && slot->p == p && !hk_guard_in(ctx->space, p);
-}
-
-void hk_misuse(const hak_ctx *ctx, const void *p)
-{
-    hk_extent *e;
-    hk_slab *s;
-    uint32_t kind = hk_find(&ctx, p, &e);
-    const hk_big *b = hk_big_find(ctx, p);
-    bool freed = kind < HK_SMALL_CLASSES  ? hk_slab_index(ctx, e, kind, p, &s) >= 0
-                 : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
-                                          : (b && b->cached) || was_block(ctx, p) || was_drawn(ctx, p);
-    if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
-    else if (hk_owns(ctx, p)) hk_error(ctx, HAK_E_POINTER, p, "not the start of a block");
-    else hk_error(ctx, HAK_E_FOREIGN, p, "not a block of this context");
+    ctx->whole->judge(ctx, what, p);
 }
 
 void hk_check_size(const hak_ctx *ctx, const void *p, size_t told)
 {
-    if (told != HAK_NONE && told != hk_asked(ctx, p))
-        hk_error(ctx, HAK_E_SIZE, p, "the size told is not what was last asked for");
+    if (told != HAK_NONE && told != hk_asked(ctx, p)) hk_found_wrong(ctx, HK_WRONG_SIZE, p);
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------- */
@@ -154,7 +123,7 @@ void hk_check_size(const hak_ctx *ctx, const void *p, size_t told)
 void hk_check_free(hak_ctx *ctx, void *p, size_t n)
 {
     size_t size = hk_block_size(ctx, p);
-    if (size == 0) return; /* the free itself reports what is wrong */
+    if (size == 0) return; /* the free itself finds what is wrong */
     hk_check_size(ctx, p, n);
     if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
 }
@@ -165,7 +134,7 @@ static void free_big(hak_ctx *ctx, void *p)
     hk_big *b = drawn ? NULL : hk_big_find(ctx, p);
     if (drawn) hk_guard_free(ctx, drawn);
     else if (b && !b->cached) hk_big_free(ctx, b);
-    else hk_misuse(ctx, p);
+    else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 void hk_block_free(hak_ctx *ctx, void *p, size_t n)

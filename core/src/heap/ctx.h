@@ -1,7 +1,7 @@
 /* heap/: what a context consists of: magazines, slabs, packed units, runs, big blocks, label bytes, its
  * account, and in which order those who can give memory back are asked. It knows space/, and one thread at a
- * time; of other heaps of a shared context only what hk_member says. Misuse is reported from here (see
- * hk_misuse), limits and absurd sizes by api/.
+ * time; of other heaps of a shared context only what hk_member says. What is wrong with a block is found here
+ * and reported by api/: see hk_wrong.
  *
  * This header has the context's struct and the functions of its account and of the units that it owns. */
 #ifndef HK_CTX_H
@@ -124,6 +124,16 @@ typedef struct hk_member {
     atomic_bool *crossed; /* all heaps together crossed the soft limit */
     hk_unit_id walk;      /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
 } hk_member;
+
+/* What may be found wrong with a block while it is freed or resized. */
+typedef enum hk_wrong {
+    HK_WRONG_BLOCK,  /* no live block starts there */
+    HK_WRONG_SIZE,   /* the size told is not what was last asked for */
+    HK_WRONG_BEFORE, /* a drawn block: what lies before it was written to */
+    HK_WRONG_BEHIND  /* ... or what lies behind it */
+} hk_wrong;
+/* Whom the layers below api/ hand their verdicts to. */
+typedef void hk_judge(const hak_ctx *ctx, hk_wrong what, const void *p);
 
 /* What the host gave, for its callbacks and reports. */
 typedef struct hk_host {
@@ -257,6 +267,7 @@ struct hak_ctx {
     hk_sampling sampling;
     hk_advice advice;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
+    hk_judge *judge;       /* of a heap: that of its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
 _Static_assert(offsetof(struct hak_ctx, heaps) == 128, "the fast paths' fields are a cache line");
@@ -327,11 +338,9 @@ uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
  * in units that ctx, which may be shared, does not own. */
 void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 
-/* Reports misuse. */
-HK_COLD void hk_error(const hak_ctx *ctx, hak_error error, const void *p, const char *what);
-/* Reports what is wrong with p, which is not the start of a live block of ctx. Called in the middle of
- * emptying a magazine, where much of it is found: to hand a verdict up would cost every free. */
-HK_COLD void hk_misuse(const hak_ctx *ctx, const void *p);
+/* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in the
+ * middle of emptying a magazine, and to hand results up would cost every free. See docs/internals/allocation.md. */
+HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
 /* Accounts of live blocks, those in magazines included. */
 HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 {

@@ -239,9 +239,9 @@ void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot)
 {
     const char *end = place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST, *after = slot->p + slot->size;
     if (!filled(after, (size_t)(end - after)))
-        hk_error(ctx, HAK_E_BOUNDS, slot->p, "guard: written to behind the end of the block");
+        hk_found_wrong(ctx, HK_WRONG_BEHIND, slot->p);
     if (!filled(slot->p - before_of(slot), before_of(slot)))
-        hk_error(ctx, HAK_E_BOUNDS, slot->p, "guard: written to before the block");
+        hk_found_wrong(ctx, HK_WRONG_BEFORE, slot->p);
 }
 
 /* What is left when its pages are gone. */

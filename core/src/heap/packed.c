@@ -198,7 +198,7 @@ void hk_packed_put(hak_ctx *ctx, void *p)
     hk_group g = hk_group_of(ctx, p);
     size_t size = size_in(ctx, g, p);
     if (size) put(ctx, g, p, size);
-    else hk_misuse(ctx, p);
+    else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 /* Frees of slabs are faster, but each class of its own pages wastes some. Where there is a limit, only a
@@ -242,7 +242,7 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     hk_group g = hk_group_of(ctx, p);
     size_t size = size_in(ctx, g, p);
     if (HK_UNLIKELY(size == 0)) {
-        hk_misuse(ctx, p);
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     unsigned sc = hk_class_of(size);

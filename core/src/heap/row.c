@@ -62,7 +62,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
     }
     /* Its slab may have been empty, but not counted yet. */
     if (HK_UNLIKELY(hk_kind_in_window(ctx, p) != kind)) {
-        hk_misuse(ctx, p);
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     hk_place at = hk_place_of(ctx, ctx->extent, kind, p);
@@ -73,7 +73,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
     }
     uint64_t *word = at.bits + i / 64, bit = UINT64_C(1) << (i % 64), w = *word;
     if (HK_UNLIKELY(w & bit)) {
-        hk_misuse(ctx, p);
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     *word = w | bit;

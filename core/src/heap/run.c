@@ -62,7 +62,7 @@ static void give(hak_ctx *ctx, hk_extent *e, void *p)
 {
     hk_slab *s = slab_of(e, p);
     if (s->head || s->used == 0 || hk_slab_start(e, s) != p) {
-        hk_misuse(ctx, p);
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
@@ -74,7 +74,7 @@ void hk_run_give(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
     if (hk_kind_at(ctx, p, &e) < HK_BINS) give(ctx, e, p);
-    else hk_misuse(ctx, p);
+    else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)

@@ -229,7 +229,7 @@ HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
 HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
 {
     if (hk_slab_take_back(at, kind, p)) return hk_slab_count_down(ctx, at.slab, kind), 1;
-    hk_misuse(ctx, p);
+    hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
     return 0;
 }
 
@@ -296,7 +296,7 @@ size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
         }
         uint32_t i = hk_slab_number(kind, (uint32_t)offset);
         if (HK_UNLIKELY(offset >= used_bytes || i == UINT32_MAX || !hk_slab_set_bit(at.bits, i))) {
-            hk_misuse(ctx, *block);
+            hk_found_wrong(ctx, HK_WRONG_BLOCK, *block);
             wrong++;
         } else hk_slab_count_down(ctx, at.slab, kind);
     }

@@ -129,7 +129,7 @@ HK_INLINE void hk_slab_put_back(hak_ctx *ctx, hk_extent *e, unsigned kind, void 
 {
     hk_place at = hk_place_of(ctx, e, kind, p);
     if (HK_UNLIKELY(!hk_slab_take_back(at, kind, p))) {
-        hk_misuse(ctx, p);
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     hk_count_out(ctx, hk_classes[kind].size, 1);

@@ -175,7 +175,7 @@ void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n)
     for (;;) {
         hak_ctx *owner = hk_owner(shared, p);
         if (owner->role != HK_HEAP) {
-            hk_misuse(shared, p);
+            hk_found_wrong(shared, HK_WRONG_BLOCK, p);
             return;
         }
         if (owner == mine) hk_heap_enter(owner);

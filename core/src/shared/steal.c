@@ -159,7 +159,7 @@ void hk_heap_forward(hak_ctx *heap, void *p)
     hk_extent *e;
     uint32_t kind = hk_find(&owner, p, &e);
     if (kind >= HK_BINS) {
-        hk_misuse(heap, p);
+        hk_found_wrong(heap, HK_WRONG_BLOCK, p);
         return;
     }
     hk_sub(&heap->heap->in_bytes, hk_kind_size(kind));
