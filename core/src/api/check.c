@@ -41,10 +41,9 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
 static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
 {
     if (hk_asked_set(ctx, p, n, false)) return true;
-    hk_heaps *heaps = hk_whole(ctx)->heaps;
-    if (heaps) hk_lock_take(&heaps->lock);
+    hk_whole_lock(hk_whole(ctx));
     bool done = hk_asked_set(ctx, p, n, true);
-    if (heaps) hk_lock_drop(&heaps->lock);
+    hk_whole_unlock(hk_whole(ctx));
     return done;
 }
 

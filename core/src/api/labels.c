@@ -86,9 +86,9 @@ hak_label hak_label_define(hak_ctx *ctx, const char *name)
         hk_error(ctx, HAK_E_LABEL, name, "label: a name of 1 to 63 bytes");
         return 0;
     }
-    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
+    hk_whole_lock(ctx);
     hak_label label = define(ctx, name, n);
-    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
+    hk_whole_unlock(ctx);
     return label;
 }
 

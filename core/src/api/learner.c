@@ -100,9 +100,9 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
     ctx = hk_whole(ctx);
     if (ctx->advice.learner) return -1;
     /* By which the end of its space finds it. */
-    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
+    hk_whole_lock(ctx);
     bool made = hk_guide_make(ctx);
-    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
+    hk_whole_unlock(ctx);
     if (!made) return -1;
     hak_tuning t = HAK_TUNING_INIT;
     hak_ctx_tuning(ctx, &t);

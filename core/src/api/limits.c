@@ -9,10 +9,10 @@ void hk_pressure(hak_ctx *ctx)
     hk_heaps *heaps = whole->heaps;
     ctx->account.pressure = false;
     if (heaps && !atomic_exchange(&heaps->pressure, false)) return;
-    if (heaps) hk_lock_take(&heaps->lock);
+    hk_whole_lock(whole);
     hak_pressure_fn *fn = whole->host.on_pressure;
     void *user = whole->host.pressure_user;
-    if (heaps) hk_lock_drop(&heaps->lock);
+    hk_whole_unlock(whole);
     if (fn)
         fn(whole, user, heaps ? atomic_load(&heaps->account.used) : hk_get(&ctx->account.committed),
            hk_get(&whole->account.soft));
@@ -22,7 +22,7 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
 {
     ctx = hk_whole(ctx);
     if (hard && soft > hard) return -1;
-    if (ctx->heaps) hk_lock_take(&ctx->heaps->lock);
+    hk_whole_lock(ctx);
     hk_set(&ctx->account.soft, soft);
     hk_set(&ctx->account.hard, hard);
     if (ctx->heaps) atomic_store(&ctx->heaps->account.hard, hard);
@@ -30,6 +30,6 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
     ctx->host.pressure_user = user;
     ctx->account.pressure = false;
     if (ctx->heaps) atomic_store(&ctx->heaps->pressure, false);
-    if (ctx->heaps) hk_lock_drop(&ctx->heaps->lock);
+    hk_whole_unlock(ctx);
     return 0;
 }

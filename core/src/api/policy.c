@@ -3,16 +3,6 @@
 #include "heap/guide.h"
 #include "shared/thread_heap.h"
 
-static void lock(hak_ctx *whole)
-{
-    if (whole->heaps) hk_lock_take(&whole->heaps->lock);
-}
-
-static void unlock(hak_ctx *whole)
-{
-    if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
-}
-
 /* Where the numbers of a context come from: `policy`, and else its options. */
 static void change(hak_ctx *whole, const hak_policy *policy)
 {
@@ -30,14 +20,14 @@ int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy)
 {
     hak_ctx *whole = hk_whole(ctx);
     hak_policy_ref(policy);
-    lock(whole);
+    hk_whole_lock(whole);
     bool made = hk_guide_make(whole);
     const hak_policy *before = policy;
     if (made) {
         before = hk_guide_take(whole, policy);
         change(whole, policy);
     }
-    unlock(whole);
+    hk_whole_unlock(whole);
     hak_policy_unref(before);
     if (!made) return -1;
     if (whole->own_space) hak_space_policy_set(whole->space, policy);
@@ -47,9 +37,9 @@ int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy)
 hak_policy *hak_ctx_policy(const hak_ctx *ctx)
 {
     hak_ctx *whole = hk_whole(ctx);
-    lock(whole);
+    hk_whole_lock(whole);
     hak_policy *policy = whole->advice.guide ? hak_policy_ref(whole->advice.guide->policy) : NULL;
-    unlock(whole);
+    hk_whole_unlock(whole);
     return policy;
 }
 
@@ -58,9 +48,9 @@ int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *out)
     hak_ctx *whole = hk_whole(ctx);
     if (!hk_tuning_fits(out)) return -1;
     hak_tuning t;
-    lock(whole);
+    hk_whole_lock(whole);
     hk_numbers_get(whole, &t);
-    unlock(whole);
+    hk_whole_unlock(whole);
     hk_sized_write(out, &t, sizeof t);
     return 0;
 }
@@ -69,8 +59,8 @@ int hak_site_define(hak_ctx *ctx, hak_site site, const char *name)
 {
     hak_ctx *whole = hk_whole(ctx);
     if (!site || !name || !hk_name_good(name, HAK_HINT_NAME_MOST)) return -1;
-    lock(whole);
+    hk_whole_lock(whole);
     int rc = hk_guide_site(whole, site, hk_name_hash(name));
-    unlock(whole);
+    hk_whole_unlock(whole);
     return rc;
 }

@@ -186,9 +186,9 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
 {
     hak_ctx *whole = hk_whole(ctx);
     hak_label given = hk_label_after(ctx, p, label);
-    if (whole->heaps) hk_lock_take(&whole->heaps->lock);
+    hk_whole_lock(whole);
     unsigned room = hk_guide_hints(whole->advice.guide) ? hk_guide_room(whole->advice.guide, given, site) : 0;
-    if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
+    hk_whole_unlock(whole);
     return room;
 }
 

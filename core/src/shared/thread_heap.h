@@ -182,6 +182,17 @@ HK_INLINE void hk_leave(hak_ctx *ctx)
     if (HK_UNLIKELY(ctx->role)) hk_heap_unlock(ctx);
 }
 
+/* The lock of what all threads share of a context; a local one has none. */
+HK_INLINE void hk_whole_lock(const hak_ctx *whole)
+{
+    if (whole->heaps) hk_lock_take(&whole->heaps->lock);
+}
+
+HK_INLINE void hk_whole_unlock(const hak_ctx *whole)
+{
+    if (whole->heaps) hk_lock_drop(&whole->heaps->lock);
+}
+
 /* Whether the callback is to be told that the soft limit was crossed. */
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
