@@ -26,7 +26,6 @@ typedef struct member {
 struct hak_learner {
     hk_lock lock;
     hak_os os;
-    size_t bytes;
     _Atomic uint64_t progress;
     uint64_t window_progress, window_ns;
     bool begun;      /* a window has begun; so has what is learned, with the first context */
@@ -63,11 +62,9 @@ hak_learner *hak_learner_new(const hak_os *given, const hak_learner_options *opt
     hak_os os;
     if (read_options(&o, options)) return NULL;
     if (hk_os_read(&os, given)) return NULL;
-    size_t bytes = hk_align_up(sizeof(hak_learner), HK_PAGE);
-    hak_learner *l = hk_os_pages(&os, bytes);
+    hak_learner *l = hk_os_take(&os, sizeof *l);
     if (!l) return NULL;
     l->os = os;
-    l->bytes = bytes;
     l->learn.o = o;
     return l;
 }
@@ -85,7 +82,7 @@ void hak_learner_delete(hak_learner *l)
     for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
         if (l->members[i].ctx) leave(&l->members[i]);
     hak_os os = l->os; /* which is in the pages */
-    os.release(os.user, l, l->bytes);
+    hk_os_give(&os, l, sizeof *l);
 }
 
 static member *find(hak_learner *l, const hak_ctx *ctx)

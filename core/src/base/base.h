@@ -24,6 +24,10 @@
 #define HK_SIZE_MOST ((size_t)PTRDIFF_MAX - HK_ALIGN_MAX)
 #define HK_POINTERS_BELOW ((uintptr_t)1 << 47) /* what LuaJIT can hold */
 
+/* Unused bytes wherever metadata lie beside blocks, or may come to lie there: a block that is overflowed by so many
+ * bytes in either direction changes none. */
+enum { HK_BESIDE = 64 };
+
 #define HK_STRUCT_TAIL_MOST ((size_t)4096) /* what a struct's size says behind what is known: more is no size */
 
 #define HK_LIKELY(x) __builtin_expect(!!(x), 1)

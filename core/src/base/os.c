@@ -165,12 +165,25 @@ const char *hk_os_read(hak_os *to, const hak_os *from)
     return NULL;
 }
 
-void *hk_os_pages(const hak_os *os, size_t bytes)
+static size_t pages_for(size_t n)
 {
-    void *p = os->reserve(os->user, bytes, HK_PAGE, 0);
-    if (!p || !os->commit || os->commit(os->user, p, bytes) == 0) return p;
-    os->release(os->user, p, bytes);
-    return NULL;
+    return hk_align_up(n + 2 * HK_BESIDE, HK_PAGE);
+}
+
+void *hk_os_take(const hak_os *os, size_t n)
+{
+    size_t bytes = pages_for(n);
+    char *p = os->reserve(os->user, bytes, HK_PAGE, 0);
+    if (p && os->commit && os->commit(os->user, p, bytes) != 0) {
+        os->release(os->user, p, bytes);
+        return NULL;
+    }
+    return p ? p + HK_BESIDE : NULL;
+}
+
+void hk_os_give(const hak_os *os, void *p, size_t n)
+{
+    os->release(os->user, (char *)p - HK_BESIDE, pages_for(n));
 }
 
 /* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may

@@ -122,8 +122,7 @@ hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *option
     size_t bytes = sizeof(hak_policy) + o.hint_count * sizeof(hk_hint);
     for (size_t i = 0; i < o.hint_count; i++)
         bytes += strlen(o.hints[i].site ? o.hints[i].site : o.hints[i].label) + 1;
-    bytes = hk_align_up(bytes, HK_PAGE);
-    hak_policy *policy = hk_os_pages(&os, bytes);
+    hak_policy *policy = hk_os_take(&os, bytes);
     if (!policy) return NULL;
     atomic_store(&policy->refs, 1);
     policy->mode = o.mode;
@@ -157,7 +156,7 @@ void hak_policy_unref(const hak_policy *policy)
     if (!policy || policy->built_in) return;
     if (atomic_fetch_sub_explicit(&counted(policy)->refs, 1, memory_order_acq_rel) != 1) return;
     hak_os os = policy->os; /* which is in the pages */
-    os.release(os.user, counted(policy), policy->bytes);
+    hk_os_give(&os, counted(policy), policy->bytes);
 }
 
 /* ---- Reading -------------------------------------------------------------------------------------- */

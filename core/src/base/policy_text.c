@@ -157,8 +157,7 @@ hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, ha
     if (hk_os_read(&os, given)) return fail(&p, "the table of the OS is broken"), NULL;
     if (n > TEXT_MOST) return p.line = 1, fail(&p, "longer than 1 MiB"), NULL;
     size_t hints = hk_min(count_lines(text, n), HAK_HINTS_MOST) * sizeof(hak_hint);
-    size_t bytes = hk_align_up(hints + n + 1, HK_PAGE);
-    char *pages = hk_os_pages(&os, bytes);
+    char *pages = hk_os_take(&os, hints + n + 1);
     if (!pages) return fail(&p, "no memory"), NULL;
     hak_policy *policy = NULL;
     p.hints = (hak_hint *)(void *)pages;
@@ -170,7 +169,7 @@ hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, ha
         p.line = 0;
         if (!policy) fail(&p, "no memory");
     }
-    os.release(os.user, pages, bytes);
+    hk_os_give(&os, pages, hints + n + 1);
     return policy;
 }
 

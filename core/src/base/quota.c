@@ -4,7 +4,7 @@ hak_quota *hak_quota_new_os(const hak_os *given, hak_quota *parent, size_t hard)
 {
     hak_os os;
     if (hk_os_read(&os, !given && parent ? &parent->os : given)) return NULL;
-    hak_quota *q = hk_os_pages(&os, HK_PAGE);
+    hak_quota *q = hk_os_take(&os, sizeof *q);
     if (!q) return NULL;
     q->parent = parent;
     q->os = os;
@@ -21,7 +21,7 @@ void hak_quota_delete(hak_quota *q)
 {
     if (!q) return;
     hak_os os = q->os; /* which is in the page */
-    os.release(os.user, q, HK_PAGE);
+    hk_os_give(&os, q, sizeof *q);
 }
 
 size_t hak_quota_used(const hak_quota *q)

@@ -8,13 +8,12 @@
 /* In a unit of its own: the bins move there, and stay. */
 static bool make(hak_ctx *ctx)
 {
-    enum { NOT_FIRST = 64 /* bytes: see hak_ctx */ };
-    _Static_assert(sizeof(hk_batches) + NOT_FIRST <= HK_UNIT, "batches fit into a unit");
+    _Static_assert(sizeof(hk_batches) + 2 * HK_BESIDE <= HK_UNIT, "batches fit into a unit");
     if (!hk_bins_make(ctx)) return false;
     bool zero;
-    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+    hk_slab *s = hk_meta_units(ctx, sizeof(hk_batches), &zero);
     if (!s) return false;
-    hk_batches *b = (hk_batches *)(void *)((char *)hk_slab_address(ctx->space, s) + NOT_FIRST);
+    hk_batches *b = hk_meta_start(ctx, s);
     memcpy(b, hk_batches_of(ctx), offsetof(hk_batches, next));
     memset(b->next, 0, sizeof b->next);
     ctx->bins = b->bins;
@@ -89,6 +88,15 @@ static bool open(hak_ctx *ctx, hk_bin *next, unsigned sc)
     return true;
 }
 
+/* Blocks outside of the window come one by one, and their label bytes are those of another extent. */
+static HK_NOINLINE void *outside(hak_ctx *ctx, hk_batches *b, hk_bin *bin, hak_label label)
+{
+    void *p = *--bin->top;
+    b->left[bin->kind]--;
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
+    return p;
+}
+
 void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_batches *b = hk_batches_of(ctx);
@@ -99,8 +107,8 @@ void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
         bin->lo = bin->slots;
         bool filled = hk_slab_refill(ctx, bin, hk_refill_of(bin));
         hk_bin_shut(bin, HK_SHUT);
-        /* Those outside of the window are for the caller, one by one. */
-        if (!filled || !hk_in_window(ctx, bin->slots[0])) return NULL;
+        if (!filled) return NULL;
+        if (HK_UNLIKELY(!hk_in_window(ctx, bin->slots[0]))) return outside(ctx, b, bin, label);
     }
     size_t n = hk_min(hk_min((size_t)(bin->top - bin->slots), HK_BATCH_MOST), b->left[sc]);
     bin->top -= n;

@@ -6,7 +6,7 @@
 #include "heap/packed.h"
 #include "heap/row.h"
 
-_Static_assert(sizeof(hak_ctx) <= 1536, "20 blocks and their context fit two pages");
+_Static_assert(sizeof(hak_ctx) <= 1600, "20 blocks and their context fit two pages");
 
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
@@ -81,13 +81,13 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     }
     ctx->packed.most = (uint16_t)units;
     hk_set(&ctx->account.metadata,
-           first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES : HK_UNIT));
+           first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);
     } else {
         ctx->meta.at = (char *)ctx + ctx->head;
-        ctx->meta.end = (char *)ctx + HK_UNIT;
+        ctx->meta.end = (char *)ctx + HK_UNIT - HK_BESIDE;
     }
     return ctx;
 }

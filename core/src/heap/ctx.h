@@ -228,11 +228,10 @@ typedef struct hk_drawing {
 } hk_drawing;
 
 struct hak_ctx {
-    /* Seldom read: a cache line. The context begins a page, as many blocks do, and a processor that compares
-     * a load with earlier stores looks at the offset in the page first: stores to such blocks would hold up
-     * loads of this line. */
-    hk_host host;
-    hk_meta meta;
+    /* A block of another context may lie before it. And the context begins a page, as many blocks do: a processor
+     * that compares a load with earlier stores looks at the offset in the page first, so that stores to such blocks
+     * would hold up loads of this line. */
+    char beside[HK_BESIDE];
 
     /* What the fast paths read, a cache line; see hakmem/inline.h, too. */
     uintptr_t base; /* of the extent whose blocks go through magazines */
@@ -245,6 +244,8 @@ struct hak_ctx {
     _Atomic uintptr_t thread;           /* of a heap: register of its thread; 0 = nobody's, or no heap */
     hk_counter live_bytes, live_blocks; /* blocks in magazines included */
 
+    hk_host host;
+    hk_meta meta;
     union {
         hk_heaps *heaps; /* of a shared context; NULL for a local context */
         hk_heap *heap; /* of a heap */
@@ -270,7 +271,7 @@ struct hak_ctx {
     hk_judge *judge;       /* of a heap: that of its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
-_Static_assert(offsetof(struct hak_ctx, heaps) == 128, "the fast paths' fields are a cache line");
+_Static_assert(offsetof(struct hak_ctx, host) == 128, "the fast paths' fields are a cache line");
 
 /* Of a context with HK_GUARDED: the last of what is behind it. */
 enum { HK_DRAWING_SIZE = 64 };
@@ -407,6 +408,22 @@ HK_INLINE void *hk_behind(hak_ctx *ctx)
 
 /* The context's own data: never freed one by one. NULL = failed. */
 void *hk_meta_alloc(hak_ctx *ctx, size_t n);
+/* The same in units of its own: n bytes of them, for hk_units_give. NULL = failed, or more than a chunk. */
+hk_slab *hk_meta_units(hak_ctx *ctx, size_t n, bool *zero);
+/* Units that n bytes take, with what is beside them. */
+HK_INLINE size_t hk_meta_units_for(size_t n)
+{
+    return (n + 2 * HK_BESIDE + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+}
+/* Where its bytes are, and how many there is room for. */
+HK_INLINE void *hk_meta_start(const hak_ctx *ctx, const hk_slab *s)
+{
+    return hk_slab_address(ctx->space, s) + HK_BESIDE;
+}
+HK_INLINE size_t hk_meta_bytes(const hk_slab *s)
+{
+    return ((size_t)s->units << HK_UNIT_SHIFT) - 2 * HK_BESIDE;
+}
 /* Gives the context wide classes; before it has bins. */
 void hk_bins_widen(hak_ctx *ctx);
 /* The bins, made on first need. false = no memory. */

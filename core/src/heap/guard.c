@@ -19,7 +19,7 @@ static char *place_of(const hk_guard *g, const hk_guard_slot *slot)
 static hk_guard *pool_new(hak_space *s)
 {
     size_t bytes = HK_PAGE + s->guard_slots * (HK_GUARD_MOST + HK_PAGE);
-    size_t table = hk_align_up(sizeof(hk_guard) + s->guard_slots * sizeof(hk_guard_slot), HK_PAGE);
+    size_t table = hk_align_up(sizeof(hk_guard) + s->guard_slots * sizeof(hk_guard_slot) + HK_BESIDE, HK_PAGE);
     char *base = hk_call_reserve(s, bytes, HK_PAGE);
     hk_guard *g = base ? hk_call_reserve(s, table, HK_PAGE) : NULL;
     if (g && (hk_call_protect(s, base, bytes, false) != 0 || hk_call_commit(s, g, table) != 0)) {

@@ -26,6 +26,7 @@ typedef struct hk_guard_slot {
 } hk_guard_slot;
 
 struct hk_guard {
+    char beside[HK_BESIDE];
     char *base; /* a page that nobody touches, then for each slot HK_GUARD_MOST bytes and such a page */
     size_t bytes, count, table_bytes;
     size_t used;          /* slots from here on had no block yet */

@@ -72,12 +72,11 @@ static hk_named_site *find(hk_named_site *sites, uint32_t room, hak_site site)
 static bool sites_grow(hak_ctx *ctx, hk_guide *g)
 {
     uint32_t room = g->site_room ? g->site_room * 2 : SITES_FIRST;
-    size_t bytes = room * sizeof *g->sites, units = bytes < HK_UNIT ? 0 : bytes >> HK_UNIT_SHIFT;
-    bool zero;
-    if (units > HK_CHUNK_UNITS) return false;
-    hk_slab *s = units ? hk_units_take(ctx, units, HK_KIND_META, &zero) : NULL;
-    hk_named_site *sites = s        ? (void *)hk_slab_address(ctx->space, s)
-                           : !units ? hk_meta_alloc(ctx, bytes)
+    size_t bytes = room * sizeof *g->sites;
+    bool zero, alone = bytes >= HK_UNIT;
+    hk_slab *s = alone ? hk_meta_units(ctx, bytes, &zero) : NULL;
+    hk_named_site *sites = s        ? hk_meta_start(ctx, s)
+                           : !alone ? hk_meta_alloc(ctx, bytes)
                                     : NULL;
     if (!sites) return false;
     memset(sites, 0, bytes);

@@ -11,10 +11,15 @@ void hk_bins_widen(hak_ctx *ctx)
 enum {
     BINS_AT = HK_PAGE / 2,
     TABLE_AT = BINS_AT - HK_BINS_TABLE,
-    NOT_FIRST = 64, /* bytes: see hak_ctx */
     BEHIND_BINS = (BINS_AT + sizeof(hk_bin) * HK_BINS + HK_PAGE - 1) & ~(HK_PAGE - 1)
 };
 _Static_assert((size_t)BEHIND_BINS < HK_UNIT, "bins fit into a unit");
+
+hk_slab *hk_meta_units(hak_ctx *ctx, size_t n, bool *zero)
+{
+    size_t units = hk_meta_units_for(n);
+    return units <= HK_CHUNK_UNITS ? hk_units_take(ctx, units, HK_KIND_META, zero) : NULL;
+}
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
 {
@@ -28,16 +33,15 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
     if (!meta_room(ctx, n) && ctx->role != HK_SHARED && !hk_bins_make(ctx)) return NULL;
     if (!meta_room(ctx, n) && ctx->meta.end == (char *)ctx->bins - HK_BINS_TABLE) {
         char *unit = (char *)ctx->bins - BINS_AT;
-        ctx->meta.at = unit + BEHIND_BINS + NOT_FIRST;
-        ctx->meta.end = unit + HK_UNIT;
+        ctx->meta.at = unit + BEHIND_BINS + HK_BESIDE;
+        ctx->meta.end = unit + HK_UNIT - HK_BESIDE;
     }
     if (!meta_room(ctx, n)) {
         bool zero;
-        hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+        hk_slab *s = hk_meta_units(ctx, n, &zero);
         if (!s) return NULL;
-        char *unit = hk_slab_address(ctx->space, s);
-        ctx->meta.at = unit + NOT_FIRST;
-        ctx->meta.end = unit + HK_UNIT;
+        ctx->meta.at = hk_meta_start(ctx, s);
+        ctx->meta.end = ctx->meta.at + hk_meta_bytes(s);
     }
     void *p = ctx->meta.at;
     ctx->meta.at += n;
@@ -54,8 +58,8 @@ bool hk_bins_make(hak_ctx *ctx)
     memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
-    if (!meta_room(ctx, TABLE_AT - NOT_FIRST)) {
-        ctx->meta.at = unit + NOT_FIRST;
+    if (!meta_room(ctx, TABLE_AT - HK_BESIDE)) {
+        ctx->meta.at = unit + HK_BESIDE;
         ctx->meta.end = unit + TABLE_AT;
     }
     return true;

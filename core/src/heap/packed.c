@@ -35,15 +35,17 @@ HK_INLINE void set_label(const hak_ctx *ctx, const void *p, hak_label label)
 /* A free block of the class's list. */
 static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    char *p = hk_packed_decode(ctx, ctx->packed.free[sc]);
-    if (hk_classes[sc].size % 16 == 0 && (uintptr_t)p % 16) return NULL;
-    hk_packed_pop(ctx, sc);
-    hk_group g = hk_group_of(ctx, p);
-    hk_bit_clear(hk_group_frees(g), (size_t)(p - g.start) >> 4);
-    set_label(ctx, p, label);
-    size_t size = hk_group_size_at(ctx, g, p);
-    count_in(ctx, hk_class_of(size), size);
-    return p;
+    hk_free_block b;
+    if (HK_UNLIKELY(!hk_packed_first(ctx, sc, &b))) {
+        hk_packed_broken(ctx, sc);
+        return NULL;
+    }
+    if (hk_classes[sc].size % 16 == 0 && (uintptr_t)b.p % 16) return NULL;
+    hk_packed_pop(ctx, sc, b.p);
+    hk_bit_clear(hk_group_frees(b.group), (size_t)(b.p - b.group.start) >> 4);
+    set_label(ctx, b.p, label);
+    count_in(ctx, b.size == hk_classes[sc].size ? sc : hk_class_of(b.size), b.size);
+    return b.p;
 }
 
 /* Bytes to leave out so that a block of that size is aligned: to 16 if the size is a multiple of 16. */
@@ -74,12 +76,15 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
  * takes it. NULL = the region is too small. */
-static void *cut_last(hak_ctx *ctx, size_t size, hak_label label)
+static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    size_t room = (size_t)(ctx->packed.end - ctx->packed.at), skip = skip_of(ctx->packed.at, size);
+    size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at), skip = skip_of(ctx->packed.at, size);
     if (size + skip > room) return NULL;
-    if (room - skip - size < 16) size = room - skip;
-    return cut(ctx, hk_class_of(size), size, skip, label);
+    if (room - skip - size < 16) {
+        size = room - skip;
+        sc = hk_class_of(size);
+    }
+    return cut(ctx, sc, size, skip, label);
 }
 
 /* Blocks are 16 bytes at least: class 0 has none. */
@@ -121,7 +126,7 @@ static void *alloc(hak_ctx *ctx, unsigned sc, hak_label label)
         if (again) return again;
     }
     do {
-        void *p = cut_last(ctx, size, label);
+        void *p = cut_last(ctx, sc, label);
         if (p) return p;
     } while (hk_packed_region_next(ctx, size));
     return NULL;

@@ -12,23 +12,34 @@ enum { HK_GRANULE_SHIFT = 3 };
 /* Units in a row, with tables of all of them in front, in the first group behind the context. */
 typedef struct hk_group {
     char *start;
-    size_t size, head; /* bytes; those in front of the tables */
+    size_t size, head; /* bytes; those in front of the tables: the context, or HK_BESIDE */
 } hk_group;
+
+HK_INLINE hk_group hk_group_in(const hk_extent *e, size_t unit)
+{
+    const hk_slab *s = hk_extent_slab(e, unit);
+    unsigned head = s->head;
+    return (hk_group){(char *)(e->base + ((unit - head) << HK_UNIT_SHIFT)), (size_t)s[head].units << HK_UNIT_SHIFT,
+                      HK_BESIDE};
+}
+
+/* The context's first one. */
+HK_INLINE hk_group hk_group_own(const hak_ctx *ctx)
+{
+    return (hk_group){(char *)(uintptr_t)ctx, HK_UNIT, ctx->head};
+}
 
 static inline hk_group hk_group_of(const hak_ctx *ctx, const void *p)
 {
-    char *own = (char *)(uintptr_t)ctx;
-    if ((size_t)((const char *)p - own) < HK_UNIT) return (hk_group){own, HK_UNIT, ctx->head};
+    if ((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) return hk_group_own(ctx);
     const hk_extent *e = HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
-    const hk_slab *s = hk_extent_slab(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
-    s += s->head;
-    return (hk_group){hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT, 0};
+    return hk_group_in(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
 /* Where blocks are. */
 HK_INLINE size_t hk_group_first(hk_group g)
 {
-    return g.head + sizeof(hk_packed_head) + g.size / 128 * 3;
+    return g.head + sizeof(hk_packed_head) + g.size / 128 * 3 + HK_BESIDE;
 }
 
 static inline hk_packed_head *hk_group_head(hk_group g)
@@ -94,10 +105,17 @@ static inline bool hk_group_is_start(hk_group g, size_t offset)
     return offset % 8 == 0 && hk_bit_is_set(hk_group_starts(g), offset >> 3);
 }
 
-HK_INLINE void hk_group_mark_free(hk_group g, size_t offset)
+/* Offset of the first start in this word and those behind it. */
+HK_RACY static inline size_t hk_group_start_from(hk_group g, size_t word)
 {
-    hk_bit_set(hk_group_starts(g), offset >> 3);
-    hk_bit_set(hk_group_frees(g), offset >> 4);
+    const uint64_t *starts = hk_group_starts(g);
+    size_t words = g.size / 512, i = word;
+    /* Large blocks have many words without a start. */
+    for (; i + 4 <= words && !(starts[i] | starts[i + 1] | starts[i + 2] | starts[i + 3]); i += 4) {
+    }
+    for (; i < words; i++)
+        if (starts[i]) return (i * 64 + (unsigned)__builtin_ctzll(starts[i])) << 3;
+    return g.size;
 }
 
 /* Offset of the first start behind the one at `offset`, the region apart. */
@@ -108,12 +126,7 @@ HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
     if (i >= words) return g.size;
     uint64_t w = starts[i] >> (at % 64);
     if (w) return (at + (unsigned)__builtin_ctzll(w)) << 3;
-    /* Large blocks have many words without a start. */
-    for (i++; i + 4 <= words && !(starts[i] | starts[i + 1] | starts[i + 2] | starts[i + 3]); i += 4) {
-    }
-    for (; i < words; i++)
-        if (starts[i]) return (i * 64 + (unsigned)__builtin_ctzll(starts[i])) << 3;
-    return g.size;
+    return hk_group_start_from(g, i + 1);
 }
 
 /* The same if the region may begin behind the block: its start is not marked. Also for a live block of
@@ -134,7 +147,8 @@ static inline size_t hk_group_size_at(const hak_ctx *ctx, hk_group g, const char
 
 /* ---- Free blocks ---------------------------------------------------------------------------------- */
 
-/* Lists link through the first bytes of a block. Granules from the context: 16 GiB to either side. */
+/* Lists link through the first bytes of a block. Granules from the context: 16 GiB to either side. Who writes to a free
+ * block changes its link: one that is followed is compared with the bits, which lie elsewhere and are what counts. */
 static inline char *hk_packed_decode(const hak_ctx *ctx, uint32_t code)
 {
     return (char *)(uintptr_t)ctx + ((ptrdiff_t)(int32_t)code * (1 << HK_GRANULE_SHIFT));
@@ -156,14 +170,49 @@ static inline void hk_packed_push(hak_ctx *ctx, char *p, size_t size)
     k->some[sc / 64] |= UINT64_C(1) << (sc % 64);
 }
 
-static inline char *hk_packed_pop(hak_ctx *ctx, unsigned sc)
+typedef struct hk_free_block {
+    char *p;
+    size_t size;
+    hk_group group;
+} hk_free_block;
+
+/* The group of packed units of ctx that p is in; false = it is in none. Any pointer whatever. */
+HK_INLINE bool hk_group_find(const hak_ctx *ctx, const void *p, hk_group *g)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    hk_extent *e = ctx->extent;
+    if (HK_UNLIKELY(unit >= ctx->units || (ctx->map[unit] ^ ctx->key) != HK_KIND_PACKED)) {
+        if (hk_kind_at(ctx, p, &e) != HK_KIND_PACKED) return false;
+        unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
+    }
+    *g = HK_UNLIKELY((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) ? hk_group_own(ctx) : hk_group_in(e, unit);
+    return true;
+}
+
+/* The first of the class's list, which is not empty; it stays there. false = the list is broken. */
+HK_INLINE bool hk_packed_first(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
+{
+    b->p = hk_packed_decode(ctx, ctx->packed.free[sc]);
+    if (HK_UNLIKELY(!hk_group_find(ctx, b->p, &b->group))) return false;
+    size_t offset = (size_t)(b->p - b->group.start), i = offset >> 3;
+    const uint64_t *starts = hk_group_starts(b->group);
+    uint64_t w = starts[i / 64] >> (i % 64), after = w >> 1;
+    size_t next = HK_LIKELY(after != 0) ? offset + 8 + ((size_t)__builtin_ctzll(after) << 3)
+                                        : hk_group_start_from(b->group, i / 64 + 1);
+    size_t region = (size_t)(ctx->packed.at - b->group.start);
+    b->size = (offset < region && region < next ? region : next) - offset;
+    return w & 1 && hk_group_is_free(b->group, offset) && b->size >= hk_classes[sc].size;
+}
+
+static inline void hk_packed_pop(hak_ctx *ctx, unsigned sc, const char *p)
 {
     hk_packed *k = &ctx->packed;
-    char *p = hk_packed_decode(ctx, k->free[sc]);
     memcpy(&k->free[sc], p, sizeof k->free[0]);
     if (!k->free[sc]) k->some[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
-    return p;
 }
+
+/* Reports that somebody wrote to a free block of the list, and lists all free blocks anew, by the bits. */
+HK_COLD void hk_packed_broken(hak_ctx *ctx, unsigned sc);
 
 /* A region for a block of `size` bytes, which may have to be aligned: a free block, or a new group. false = no
  * memory, or the context has its units. */

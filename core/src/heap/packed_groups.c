@@ -21,13 +21,25 @@ static unsigned listed_from(const hak_ctx *ctx, unsigned sc)
     return w ? 64u + (unsigned)__builtin_ctzll(w) : HK_SMALL_CLASSES;
 }
 
+/* Where a group and its tables are. */
+typedef struct tables {
+    char *group;
+    uint64_t *starts, *frees;
+} tables;
+
+static tables tables_of(hk_group g)
+{
+    return (tables){g.start, hk_group_starts(g), hk_group_frees(g)};
+}
+
 /* What is free from here on, as blocks that fit lists. Fewer than 16 bytes are too small for one. */
-static void add_free(hak_ctx *ctx, hk_group g, char *p, size_t size)
+HK_INLINE void add_free(hak_ctx *ctx, tables t, char *p, size_t size)
 {
     for (size_t n; size >= 16; p += n, size -= n) {
         n = hk_min(size, HK_SMALL_MAX);
         if (size - n == 8) n -= 16;
-        hk_group_mark_free(g, (size_t)(p - g.start));
+        hk_bit_set(t.starts, (size_t)(p - t.group) >> 3);
+        hk_bit_set(t.frees, (size_t)(p - t.group) >> 4);
         hk_packed_push(ctx, p, n);
     }
 }
@@ -46,24 +58,9 @@ static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
 static void region_close(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
-    if (k->at < k->end) add_free(ctx, hk_group_of(ctx, k->at), k->at, (size_t)(k->end - k->at));
+    if (k->at < k->end) add_free(ctx, (tables){k->group, k->starts, k->frees}, k->at, (size_t)(k->end - k->at));
     __atomic_store_n(&k->at, NULL, __ATOMIC_RELEASE);
     k->end = NULL;
-}
-
-/* The smallest free block of at least so many bytes becomes the region. */
-static bool region_again(hak_ctx *ctx, size_t least)
-{
-    unsigned sc = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
-    if (sc >= HK_SMALL_CLASSES) return false;
-    char *p = hk_packed_pop(ctx, sc);
-    hk_group g = hk_group_of(ctx, p);
-    size_t offset = (size_t)(p - g.start), room = hk_group_size_at(ctx, g, p);
-    region_close(ctx);
-    hk_bit_clear(hk_group_starts(g), offset >> 3);
-    hk_bit_clear(hk_group_frees(g), offset >> 4);
-    region_set(ctx, g, p, p + room);
-    return true;
 }
 
 /* Free blocks side by side become one, and all of them are listed. No region is open. */
@@ -72,12 +69,16 @@ static void join_group(hak_ctx *ctx, hk_group g)
     for (size_t at = hk_group_first(g), to; at < g.size; at = to) {
         to = hk_group_next_marked(g, at);
         if (!hk_group_is_free(g, at)) continue;
+        if ((to == g.size || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
+            if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
+            continue;
+        }
         while (to < g.size && hk_group_is_free(g, to)) {
             hk_bit_clear(hk_group_starts(g), to >> 3);
             hk_bit_clear(hk_group_frees(g), to >> 4);
             to = hk_group_next_marked(g, to);
         }
-        add_free(ctx, g, g.start + at, to - at);
+        add_free(ctx, tables_of(g), g.start + at, to - at);
     }
 }
 
@@ -94,16 +95,46 @@ static bool joining_pays(const hk_packed *k)
     return k->freed >= ((size_t)k->units << HK_UNIT_SHIFT) >> JOIN_SHIFT;
 }
 
-static bool join(hak_ctx *ctx)
+static void join_all(hak_ctx *ctx)
 {
-    hk_packed *k = &ctx->packed;
-    if (!joining_pays(k)) return false;
     lists_clear(ctx);
-    k->trimmed = false;
+    ctx->packed.trimmed = false;
     HK_EACH_GROUP(ctx, g)
     {
         join_group(ctx, g);
     }
+}
+
+static bool join(hak_ctx *ctx)
+{
+    if (!joining_pays(&ctx->packed)) return false;
+    join_all(ctx);
+    return true;
+}
+
+void hk_packed_broken(hak_ctx *ctx, unsigned sc)
+{
+    hk_error(ctx, HAK_E_USE_AFTER_FREE, hk_packed_decode(ctx, ctx->packed.free[sc]),
+             "allocate: a free block was written to; its link leads here");
+    join_all(ctx);
+}
+
+/* The smallest free block of at least so many bytes becomes the region. */
+static bool region_again(hak_ctx *ctx, size_t least)
+{
+    unsigned sc = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
+    if (sc >= HK_SMALL_CLASSES) return false;
+    hk_free_block b;
+    if (HK_UNLIKELY(!hk_packed_first(ctx, sc, &b))) {
+        hk_packed_broken(ctx, sc);
+        return region_again(ctx, least); /* all lists are right now */
+    }
+    hk_packed_pop(ctx, sc, b.p);
+    size_t offset = (size_t)(b.p - b.group.start);
+    region_close(ctx);
+    hk_bit_clear(hk_group_starts(b.group), offset >> 3);
+    hk_bit_clear(hk_group_frees(b.group), offset >> 4);
+    region_set(ctx, b.group, b.p, b.p + b.size);
     return true;
 }
 
@@ -144,7 +175,7 @@ static bool group_new(hak_ctx *ctx, size_t units)
 static size_t units_for(size_t size)
 {
     enum { ROOM = HK_UNIT - HK_PACKED_TABLES };
-    return (size + 8 + sizeof(hk_packed_head) + ROOM - 1) / ROOM;
+    return (size + 8 + sizeof(hk_packed_head) + 2 * HK_BESIDE + ROOM - 1) / ROOM;
 }
 
 /* Groups are larger where there are many: less is lost at their ends. */

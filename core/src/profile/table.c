@@ -2,9 +2,15 @@
  * counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
 #include "profile/profile.h"
 
-enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_UNITS_MOST = 128 };
+enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_MOST = 1 << 17 };
 
 /* ---- Units ---------------------------------------------------------------------------------------- */
+
+/* Of so many units. */
+static size_t room_in(size_t units)
+{
+    return (units << HK_UNIT_SHIFT) - 2 * HK_BESIDE;
+}
 
 /* Within the bytes that the profile may have. */
 static hk_slab *take(hk_profile *k, size_t units)
@@ -12,7 +18,7 @@ static hk_slab *take(hk_profile *k, size_t units)
     bool zero;
     size_t bytes = units << HK_UNIT_SHIFT;
     if (bytes > k->table_bytes || k->bytes > k->table_bytes - bytes) return NULL;
-    hk_slab *s = hk_units_take(k->ctx, units, HK_KIND_META, &zero);
+    hk_slab *s = hk_meta_units(k->ctx, room_in(units), &zero);
     if (s) k->bytes += bytes;
     return s;
 }
@@ -35,7 +41,7 @@ static void *bump(hk_profile *k, size_t n)
 static void begin(hk_profile *k)
 {
     k->at = (char *)k + hk_align_up(sizeof *k, 16);
-    k->end = (char *)k + FIRST_UNITS * HK_UNIT;
+    k->end = (char *)k + room_in(FIRST_UNITS);
     hk_buckets *both[] = {&k->stacks, &k->samples};
     for (unsigned i = 0; i < 2; i++) {
         *both[i] = (hk_buckets){bump(k, FIRST_BUCKETS * sizeof(void *)), FIRST_BUCKETS, NULL};
@@ -60,9 +66,9 @@ static void set_options(hk_profile *k, const hak_profile_options *o)
 hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory, const hk_counter *live)
 {
     bool zero;
-    hk_slab *s = hk_units_take(ctx, FIRST_UNITS, HK_KIND_META, &zero);
+    hk_slab *s = hk_meta_units(ctx, room_in(FIRST_UNITS), &zero);
     if (!s) return NULL;
-    hk_profile *k = (hk_profile *)(void *)hk_slab_address(ctx->space, s);
+    hk_profile *k = hk_meta_start(ctx, s);
     memset(k, 0, sizeof *k);
     k->group.slab = s;
     k->bytes = FIRST_UNITS * HK_UNIT;
@@ -138,7 +144,7 @@ static bool has_room(const hk_profile *k)
 
 static bool crowded(const hk_buckets *b, size_t entries)
 {
-    return entries > 2 * b->count && b->count < BUCKETS_UNITS_MOST * HK_UNIT / sizeof(void *);
+    return entries > 2 * b->count && b->count < BUCKETS_MOST;
 }
 
 static void add_group(hk_profile *k, size_t units)
@@ -148,11 +154,11 @@ static void add_group(hk_profile *k, size_t units)
     if (k->bytes <= k->table_bytes) s = take(k, hk_max(units, hk_min(MORE_UNITS, left)));
     if (!s) s = take(k, units);
     if (!s) return;
-    hk_profile_group *g = (hk_profile_group *)(void *)hk_slab_address(k->ctx->space, s);
+    hk_profile_group *g = hk_meta_start(k->ctx, s);
     *g = (hk_profile_group){k->groups, s};
     k->groups = g;
     k->at = (char *)g + hk_align_up(sizeof *g, 16);
-    k->end = (char *)g + ((size_t)s->units << HK_UNIT_SHIFT);
+    k->end = (char *)g + hk_meta_bytes(s);
 }
 
 static size_t spread(uint64_t x, const hk_buckets *b)
@@ -170,11 +176,11 @@ static size_t sample_bucket(const hk_profile *k, uintptr_t p)
 /* Twice is enough; four times are fewer moves. false = no memory. */
 static bool widen(hk_profile *k, hk_buckets *b)
 {
-    size_t count = hk_min(b->count * 4, BUCKETS_UNITS_MOST * HK_UNIT / sizeof(void *));
-    hk_slab *s = take(k, (count * sizeof(void *) + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    size_t count = hk_min(b->count * 4, BUCKETS_MOST);
+    hk_slab *s = take(k, hk_meta_units_for(count * sizeof(void *)));
     if (!s) return false;
     hk_buckets old = *b;
-    *b = (hk_buckets){(void **)(void *)hk_slab_address(k->ctx->space, s), count, s};
+    *b = (hk_buckets){hk_meta_start(k->ctx, s), count, s};
     memset(b->at, 0, count * sizeof(void *));
     for (size_t i = 0; i < old.count; i++) {
         if (b == &k->stacks) {
@@ -215,7 +221,7 @@ void hk_profile_prepare(hk_profile *k)
 
 void *hk_profile_room(hk_profile *k, size_t n)
 {
-    size_t units = (n + sizeof(hk_profile_group) + 16 + HK_UNIT - 1) >> HK_UNIT_SHIFT;
+    size_t units = hk_meta_units_for(n + sizeof(hk_profile_group) + 16);
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
     if ((size_t)(k->end - k->at) < n + 16 && units <= HK_CHUNK_UNITS) add_group(k, units);

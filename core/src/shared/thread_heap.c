@@ -128,12 +128,10 @@ static void slots_clear(hk_slot *slot, size_t count, hak_ctx *shared)
 static hk_table *table_new(hak_ctx *shared, unsigned bits)
 {
     size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
-    size_t bytes = sizeof(hk_table) + size * sizeof(hk_slot), units = (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
-    if (units > HK_CHUNK_UNITS) return NULL;
     bool zero;
-    hk_slab *s = hk_units_take(shared, units, HK_KIND_META, &zero);
+    hk_slab *s = hk_meta_units(shared, sizeof(hk_table) + size * sizeof(hk_slot), &zero);
     if (!s) return NULL;
-    hk_table *t = (hk_table *)(void *)hk_slab_address(shared->space, s);
+    hk_table *t = hk_meta_start(shared, s);
     t->shift = 64 - bits;
     t->size = size;
     slots_clear(t->slots, size, shared);

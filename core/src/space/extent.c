@@ -19,6 +19,8 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     hk_layout l;
     size_t chunks = (units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS, end = 0;
     size_t slab_bytes = units * sizeof(hk_slab), chunk_bytes = chunks * sizeof(hk_chunk);
+    /* A big block may end where the extent begins; units of a buffer may be before those of label bytes. */
+    end = align >= HK_CHUNK ? HK_PAGE : HK_BESIDE;
     l.labels = end;
     for (unsigned a = 0; a < HK_AREAS; a++)
         end += label_area(units, align, a);
@@ -34,7 +36,7 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     if (first && !alone) end = hk_align_up(end, HK_PAGE);
     l.more = end;
     if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
-    l.units = end;
+    l.units = end + HK_BESIDE;
     return l;
 }
 
@@ -64,7 +66,7 @@ void hk_extent_init(hk_extent *e, char *p, size_t n, size_t units, const hk_layo
     e->chunks = (hk_chunk *)(void *)(p + l->chunks);
     e->label_first = (uint32_t)(units - l->label_units);
     char *labels =
-        l->label_units ? (char *)e->base + ((size_t)e->label_first << HK_UNIT_SHIFT) : p + l->labels;
+        l->label_units ? (char *)e->base + ((size_t)e->label_first << HK_UNIT_SHIFT) + l->labels : p + l->labels;
     for (unsigned a = 0; a < HK_AREAS; a++) {
         /* Biased through integers: the pointer itself lies outside any object until it is indexed. */
         e->labels[a] = (uint8_t *)((uintptr_t)labels - (e->base >> hk_area_shift[a]));
