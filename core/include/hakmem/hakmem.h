@@ -56,6 +56,9 @@
  *    - A told size is not looked at: a wrong one does no harm.
  *   In a shared context, what is freed may also wait on its way to the heap that it came from.
  *
+ *   An overflow of a block by up to 64 bytes, in either direction, and a write to a free block, change no metadata: at
+ *   worst other blocks' contents. See docs/guide/misuse.md.
+ *
  *   Never detected: a second free of a block that was handed out again meanwhile. It frees the new block.
  *
  *   A second free is HAK_E_DOUBLE_FREE while the memory is a block's of that size. If it is anything else of
@@ -193,7 +196,8 @@ typedef enum hak_error {
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
-    HAK_E_USE_AFTER_FREE, /* HAK_DEBUG_POISON: a free block was written to */
+    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON, and in packed blocks where their
+                             list goes through it */
     HAK_E_CORRUPT,        /* hak_ctx_check: the heap contradicts itself */
     HAK_E_BOUNDS          /* HAK_DEBUG_GUARD: a block was written to before its beginning or behind its end */
 } hak_error;
