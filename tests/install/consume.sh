@@ -103,7 +103,7 @@ wasm_host() { # argument of the program, arguments for cmake; 1 = does not compi
         -DWANTED_VERSION="$VERSION" "${@:2}" >configure.log 2>&1 || { cat configure.log; fail "cmake fails"; }
     "$CMAKE" --build build >build.log 2>&1 || return 1
     # shellcheck disable=SC2086
-    [[ $(build/host $1) == "4711 0 -1" ]] || fail "the host prints $(build/host $1)"
+    [[ $(build/host $1) == "${expected:-4711 0 -1}" ]] || fail "the host prints $(build/host $1)"
 }
 
 case $case in
@@ -188,6 +188,8 @@ C
         $CC -fsyntax-only "${flags[@]}" version.c
         ! $CC -fsyntax-only "${flags[@]}" -DOTHER=49 version.c 2>errors || fail "wasmtime 49 is taken"
         grep -q 'is for wasmtime 50' errors || { cat errors; fail "no clear message"; }
+        expected="4711 0 4711" wasm_host "$GUESTS/zero.wasm" -DRUNTIME=wasmtime "-DINCLUDES=${WASMTIME//:/;}" \
+            "-DLIBRARY=$WASMTIME_LIBRARY" || { cat build.log; fail "does not compile"; }
         ;;
     hakluajit)
         needs_lua luajit "$prefix/bin/hakluajit"
