@@ -130,7 +130,8 @@ typedef enum hk_wrong {
     HK_WRONG_BLOCK,  /* no live block starts there */
     HK_WRONG_SIZE,   /* the size told is not what was last asked for */
     HK_WRONG_BEFORE, /* a drawn block: what lies before it was written to */
-    HK_WRONG_BEHIND  /* ... or what lies behind it */
+    HK_WRONG_BEHIND, /* ... or what lies behind it */
+    HK_WRONG_LINK    /* a free packed block was written to: its link leads here */
 } hk_wrong;
 /* Whom the layers below api/ hand their verdicts to. */
 typedef void hk_judge(const hak_ctx *ctx, hk_wrong what, const void *p);

@@ -114,8 +114,7 @@ static bool join(hak_ctx *ctx)
 
 void hk_packed_broken(hak_ctx *ctx, unsigned sc)
 {
-    hk_error(ctx, HAK_E_USE_AFTER_FREE, hk_packed_decode(ctx, ctx->packed.free[sc]),
-             "allocate: a free block was written to; its link leads here");
+    hk_found_wrong(ctx, HK_WRONG_LINK, hk_packed_decode(ctx, ctx->packed.free[sc]));
     join_all(ctx);
 }
 
