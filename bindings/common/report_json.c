@@ -1,5 +1,7 @@
 #include "common/report_json.h"
 
+#include <hakmem/learn.h>
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,6 +137,42 @@ void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t co
     hkc_json_end(w);
 }
 
+static const char *const phases[] = {"learning", "frozen", "canary"};
+static const char *const decisions[] = {"window", "try", "keep", "undo", "freeze", "thaw", "forecast", "met", "missed"};
+
+static void decision_json(hkc_json *w, const hak_decision *d)
+{
+    hkc_json_object(w, NULL);
+    hkc_json_size(w, "window", d->window);
+    hkc_json_size(w, "at_ns", d->at_ns);
+    hkc_json_text(w, "kind", decisions[d->kind]);
+    hkc_json_text(w, "phase", phases[d->phase]);
+    if (d->number) {
+        hkc_json_text(w, "number", d->number);
+        if (d->from != HAK_NONE) hkc_json_size(w, "from", d->from);
+        if (d->to != HAK_NONE) hkc_json_size(w, "to", d->to);
+    }
+    hkc_json_number(w, "expected", d->expected);
+    hkc_json_number(w, "observed", d->observed);
+    hkc_json_text(w, "text", d->text);
+    hkc_json_end(w);
+}
+
+/* What the context's learner saw and decided. */
+static void learned(hkc_json *w, hak_learner *learner)
+{
+    hak_window window = {.size = sizeof window};
+    hak_decision decision = {.size = sizeof decision};
+    hkc_json_array(w, "timeline");
+    for (size_t i = 0; hak_learner_window(learner, i, &window) == 0; i++)
+        hkc_report_json_point(w, window.at_ns, window.live_bytes, window.committed_bytes, 0);
+    hkc_json_end(w);
+    hkc_json_array(w, "decisions");
+    for (size_t i = 0; hak_learner_decision(learner, i, &decision) == 0; i++)
+        decision_json(w, &decision);
+    hkc_json_end(w);
+}
+
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx)
 {
     hak_stats stats = {.size = sizeof stats};
@@ -144,6 +182,8 @@ void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx)
     if (hak_ctx_stats(ctx, &stats) == 0) hkc_report_json_stats(w, &stats);
     const int n = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
     hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
+    hak_learner *learner = hak_ctx_learner(ctx);
+    if (learner) learned(w, learner);
 }
 
 void hkc_report_json_point(hkc_json *w, uint64_t at_ns, size_t live, size_t committed, size_t resident)

@@ -4,7 +4,9 @@
 #include <hakmem/learn.h>
 
 #include <atomic>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace test;
 
@@ -348,6 +350,105 @@ TEST_CASE("learn: the same windows give the same decisions")
     }
     CHECK(!first.empty());
 }
+
+TEST_CASE("learn: its last decisions and windows of all the time can be read")
+{
+    Learned l;
+    hak_window w = {};
+    hak_decision d = {};
+    CHECK(hak_learner_window(l.learner, 0, &w) == -1);
+    w.size = sizeof w;
+    d.size = sizeof d;
+    CHECK(hak_learner_window(l.learner, 0, &w) == -1);
+    CHECK(hak_learner_decision(l.learner, 0, &d) == -1);
+    void *p = hak_alloc(l.ctx, 3 * MiB);
+    for (int i = 0; i < 40; i++)
+        l.waves(100);
+    size_t n = 0;
+    for (; hak_learner_decision(l.learner, n, &d) == 0; n++) {
+        REQUIRE(n < l.log.list.size());
+        CHECK(d.window == l.log.list[n].window);
+        CHECK(d.kind == l.log.list[n].kind);
+        CHECK(std::string(d.text) == l.log.list[n].text);
+    }
+    CHECK(n == l.log.list.size());
+    for (n = 0; hak_learner_window(l.learner, n, &w) == 0; n++) {
+        CHECK(w.window == n + 1);
+        CHECK(w.at_ns == 1 + (n + 2) * SECOND);
+        CHECK(w.live_bytes >= 3 * MiB);
+        CHECK(w.committed_bytes >= w.live_bytes);
+        CHECK(w.cost >= 1);
+    }
+    CHECK(n == 40);
+    CHECK(w.retained_bytes > 90 * MiB);
+    // More windows than are kept: they thin out, and more decisions: the last ones stay.
+    for (int i = 0; i < 4 * HAK_LEARNER_WINDOWS; i++)
+        l.waves(i / 8 % 2 ? 1 : 40, 1);
+    uint64_t before = 0, step = 0;
+    for (n = 0; hak_learner_window(l.learner, n, &w) == 0; n++) {
+        if (n) CHECK((step == 0 || w.window - before == step));
+        if (n) step = w.window - before;
+        before = w.window;
+    }
+    CHECK(n > HAK_LEARNER_WINDOWS / 2 - 1);
+    CHECK(n <= HAK_LEARNER_WINDOWS);
+    CHECK(before + step > l.info().windows);
+    for (n = 0; hak_learner_decision(l.learner, n, &d) == 0;)
+        n++;
+    REQUIRE(n > 0);
+    CHECK(n <= HAK_LEARNER_DECISIONS);
+    REQUIRE(hak_learner_decision(l.learner, n - 1, &d) == 0);
+    CHECK(std::string(d.text) == l.log.list.back().text);
+    // An older caller's struct gets what it knows; a size that is none, nothing.
+    size_t known = offsetof(hak_window, cost);
+    hak_window old = {};
+    old.size = known;
+    old.cost = -1;
+    REQUIRE(hak_learner_window(l.learner, 0, &old) == 0);
+    CHECK(old.window > 0);
+    CHECK(old.cost == -1);
+    d.size = 4;
+    CHECK(hak_learner_decision(l.learner, 0, &d) == -1);
+    hak_free(l.ctx, p);
+}
+
+#ifndef __SANITIZE_THREAD__ // the sanitizer's own runtime does not survive it
+TEST_CASE("learn: a fork while another thread ticks finds the learner whole")
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = true;
+    hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
+    o.window_ns = 1;
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    hak_learner *learner = hak_learner_new(nullptr, &o);
+    REQUIRE((ctx && learner && hak_learner_add(learner, ctx) == 0));
+    std::atomic<bool> done{false};
+    std::atomic<uint64_t> now{1};
+    std::thread ticker([&] {
+        while (!done)
+            hak_ctx_tick(ctx, now += 10);
+    });
+    while (now < 1000)
+        std::this_thread::yield();
+    for (int i = 0; i < 30; i++) {
+        hak_ctx_fork_prepare(ctx);
+        pid_t child = fork();
+        if (child == 0) {
+            hak_ctx_fork_child(ctx);
+            hak_ctx_tick(ctx, now += 10);
+            _exit(0);
+        }
+        hak_ctx_fork_parent(ctx);
+        int status = 1;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+    }
+    done = true;
+    ticker.join();
+    hak_ctx_destroy(ctx);
+    hak_learner_delete(learner);
+}
+#endif
 
 TEST_CASE("learn: clocks that stand still, jump or run backwards do no harm")
 {

@@ -3,6 +3,7 @@
 What they have beside the interpreter: options, reports, limits, the module. test_stock.py has the rest.
 """
 
+import json
 import os
 import re
 import resource
@@ -156,8 +157,11 @@ class Options(Case):
         wait = "local h = require 'hakmem' local t = os.time() while os.time() < t + 3 do h.tick() end"
         self.assertRegex(self.run_hak("--hak-mode=research", "-e", wait).stderr, r"# window 1, .* MiB committed")
         self.assertEqual(self.run_hak("--hak-mode=learning", "-e", wait).stderr, "")
-        self.run_hak("--hak-mode=research", "--hak-learn=p", "-e", wait)
+        self.run_hak("--hak-mode=research", "--hak-learn=p", "--hak-profile=r", "-e", wait)
         self.assertRegex(self.read("p"), r"\A# window 1, .* MiB committed.*\n(#.*\n)*hakmem-policy 1\n\Z")
+        context = json.loads(self.read("r"))["contexts"][0]
+        self.assertGreaterEqual(len(context["timeline"]), 1)
+        self.assertEqual(context["decisions"], [])
 
     def test_a_file_to_learn_into_that_is_none(self):
         self.write("p", "hakmem-policy 1\nx\n")

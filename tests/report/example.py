@@ -71,6 +71,21 @@ def report():
                     }
                     for i in range(1, 9)
                 ],
+                "decisions": [
+                    {
+                        "window": window,
+                        "at_ns": window * 1_000_000_000,
+                        "kind": kind,
+                        "phase": phase,
+                        "number": "retained_bytes",
+                        "from": 32 << 20,
+                        "to": 64 << 20,
+                        "expected": 1.02,
+                        "observed": 1.01,
+                        "text": f"{kind}s retained_bytes <at> 64 MiB",
+                    }
+                    for window, kind, phase in ((4, "try", "learning"), (6, "keep", "learning"), (8, "freeze", "frozen"))
+                ],
                 "verdicts": [{"kind": "leak", "stack": 1, "evidence": "grew in 9 of 9 windows"}],
             },
             {

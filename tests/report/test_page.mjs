@@ -73,6 +73,18 @@ try {
         await page.fill("#filter", "parse");
         await page.waitForFunction(() => document.querySelectorAll("#stacks tbody tr").length === 1);
         assert.equal(await total(page), 4_000_000);
+        assert.deepEqual(await page.$$eval("#decisions li", (all) => all.map((d) => [d.className, d.textContent])), [
+            ["try", "3.0 s: trys retained_bytes <at> 64 MiB"], ["keep", "5.0 s: keeps retained_bytes <at> 64 MiB"],
+            ["freeze", "7.0 s: freezes retained_bytes <at> 64 MiB"]]);
+        const drawn = await page.evaluate(() => {
+            const said = [];
+            const proto = CanvasRenderingContext2D.prototype, old = proto.fillText;
+            proto.fillText = function (text, ...rest) { said.push(text); return old.call(this, text, ...rest); };
+            timeline();
+            return new Promise((done) => setTimeout(() => { proto.fillText = old; done(said); }));
+        });
+        for (const name of ["request 17", "keep", "freeze"]) assert.ok(drawn.includes(name), `${name} of ${drawn}`);
+        assert.ok(!drawn.includes("try"));
         assert.equal(await page.$$eval("#plot canvas", (all) => all.length), 1);
         assert.equal(await page.$$eval("script:not([id])", (all) => all.length), 4);
         assert.ok((await wide(page)) <= 0, "wider than the screen");

@@ -31,7 +31,7 @@ class Schema(unittest.TestCase):
         self.assertEqual(report["schema"], "hakmem-report/1")
         self.assertEqual(report["process"]["command"], [os.environ["REPORT_WRITE"]])
         self.assertGreater(report["memory"]["resident_bytes"], 0)
-        first, second = report["contexts"]
+        first, second, _ = report["contexts"]
         self.assertEqual(first["name"], 'first "one"\ufffd')
         self.assertEqual({label["name"] for label in first["labels"]}, {"unlabelled", "string", "table"})
         self.assertEqual(first["stats"]["live_blocks"], 260)
@@ -54,6 +54,16 @@ class Schema(unittest.TestCase):
             inner, outer = (frames[f] for f in stack["frames"])
             self.assertEqual(outer, named | {"kind": "interpreter"})
             self.assertIn(inner["function"], ("allocate", "0x9"))
+
+    def test_windows_and_decisions_of_a_learner(self):
+        context = written()["contexts"][2]
+        self.assertEqual([p["at_ns"] for p in context["timeline"]], [i * 10**9 for i in range(2, 13)])
+        tried = context["decisions"][0]
+        self.assertEqual((tried["kind"], tried["phase"], tried["number"]), ("try", "learning", "retained_bytes"))
+        self.assertEqual((tried["from"], tried["to"]), (32 << 20, 16 << 20))
+        self.assertGreater(tried["expected"], 1)
+        self.assertIn("tries retained_bytes at 16 MiB", tried["text"])
+        self.assertEqual(context["decisions"][1]["kind"], "undo")
 
     def test_marks_and_verdicts(self):
         context = written()["contexts"][0]

@@ -3,6 +3,8 @@
 #include "common/profile_json.h"
 #include "common/report_json.h"
 
+#include <hakmem/learn.h>
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -26,6 +28,22 @@ static void name(void *user, uintptr_t frame, hkc_frame *out)
     out->module = "report_write";
 }
 
+/* A context whose heap rose and fell in so many windows of a clock moved by hand. */
+static hak_ctx *learned(hak_learner *learner)
+{
+    hak_ctx *ctx = hak_ctx_new(NULL, &(hak_options){.size = sizeof(hak_options), .name = "learned"});
+    if (!ctx || !learner || hak_learner_add(learner, ctx) != 0) return NULL;
+    for (uint64_t second = 1; second <= 12; second++) {
+        void *blocks[24];
+        hak_ctx_tick(ctx, second * 1000000000);
+        for (int i = 0; i < 24; i++)
+            if (!(blocks[i] = hak_alloc(ctx, second << 17))) return NULL;
+        for (int i = 0; i < 24; i++)
+            hak_free(ctx, blocks[i]);
+    }
+    return ctx;
+}
+
 int main(void)
 {
     const char *const names[] = {"string", "table"};
@@ -34,7 +52,9 @@ int main(void)
                                                     .labels = names,
                                                     .label_count = 2});
     hak_ctx *empty = hak_ctx_new(NULL, NULL);
-    if (!ctx || !empty) return 1;
+    hak_learner *learner = hak_learner_new(NULL, NULL);
+    hak_ctx *wave = learned(learner);
+    if (!ctx || !empty || !wave) return 1;
     const hak_profile_options profile = {
         .size = sizeof profile, .mode = HAK_PROFILE_EXACT, .table_bytes = 1 << 20, .frames = frames};
     if (hak_profile_start(ctx, &profile) != 0) return 1;
@@ -64,8 +84,12 @@ int main(void)
     if (hkc_profile_json(&w, empty, name, NULL) != 0) return 1;
     hkc_json_text(&w, "own", "a member of the writer's");
     hkc_json_end(&w);
+    hkc_report_json_context(&w, NULL, wave);
+    hkc_json_end(&w);
     hkc_report_json_end(&w);
     int error = hkc_json_close(&w);
+    hak_ctx_destroy(wave);
+    hak_learner_delete(learner);
     hak_ctx_destroy(empty);
     hak_ctx_destroy(ctx);
     return error != 0;

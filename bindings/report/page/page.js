@@ -223,6 +223,15 @@ function show() {
 
 /* ---- Timeline ---- */
 
+/* What a learner decided, as lines across the plot and as a list below it. */
+function decided(context, first) {
+    const list = context.decisions || [];
+    $("decisions").replaceChildren();
+    for (const d of list)
+        element($("decisions"), "li", `${((d.at_ns - first) / 1e9).toFixed(1)} s: ${d.text}`, d.kind);
+    return list.filter((d) => d.kind !== "try" && d.kind !== "undo").map((d) => ({ name: d.kind, at_ns: d.at_ns }));
+}
+
 function timeline() {
     const context = report.contexts.find((c) => (c.timeline || []).length > 1);
     $("time").hidden = !context;
@@ -233,8 +242,9 @@ function timeline() {
     const [soft, line] = [style.getPropertyValue("--soft"), style.getPropertyValue("--line")];
     const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const series = [["live", "#2f6fdb"], ["committed", "#e08a1e"], ["resident", "#2a9d5c"]];
+    const marks = [...(context.marks || []), ...decided(context, first)];
     const drawMarks = (u) => {
-        for (const mark of context.marks || []) {
+        for (const mark of marks) {
             const x = u.valToPos((mark.at_ns - first) / 1e9, "x", true);
             if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
             u.ctx.save();

@@ -65,6 +65,15 @@ typedef struct hak_decision {
     double expected, observed;
     char text[200]; /* all this in a sentence */
 } hak_decision;
+/* A window that is over. */
+typedef struct hak_window {
+    size_t size;
+    uint64_t window; /* its number */
+    uint64_t at_ns;  /* its end */
+    size_t live_bytes, committed_bytes; /* of the largest context */
+    size_t retained_bytes;              /* of all spaces */
+    double cost;
+} hak_window;
 /* Called within hak_ctx_tick, on its thread, under the lock of the learner: must not call into it, nor into contexts. */
 typedef void hak_decision_fn(void *user, const hak_decision *decision);
 
@@ -84,7 +93,11 @@ typedef struct hak_learner_options {
         sizeof(hak_learner_options), 0, 0, 0, 0, false, false, NULL, NULL                                    \
     }
 
-enum { HAK_LEARNER_CONTEXTS = 64 };
+enum {
+    HAK_LEARNER_CONTEXTS = 64,
+    HAK_LEARNER_DECISIONS = 128, /* the last ones, which are kept to be read; windows are no decisions here */
+    HAK_LEARNER_WINDOWS = 512    /* that are kept: when there are more, each second one of those that there are goes */
+};
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_learner_options_error(const hak_learner_options *options);
@@ -115,6 +128,10 @@ typedef struct hak_learner_info {
     size_t peak_bytes;     /* most that a context of it has committed */
     double cost;           /* on average without trials */
 } hak_learner_info;
+/* The i-th decision that is kept, and the i-th window, from the oldest one on; out->size is set by the caller. 0 = ok; -1 =
+ * there are no more, or the size is none. Cost: constant. [any thread] */
+HAK_API int hak_learner_decision(hak_learner *learner, size_t i, hak_decision *out);
+HAK_API int hak_learner_window(hak_learner *learner, size_t i, hak_window *out);
 /* Fills in *info. 0 = ok; -1 = size is not set. Cost: constant. [any thread] */
 HAK_API int hak_learner_stats(hak_learner *learner, hak_learner_info *info);
 

@@ -14,7 +14,7 @@ enum { LOOKS = 8 /* at each context in a window */ };
 typedef struct member {
     hak_ctx *ctx; /* NULL = free */
     hak_policy *base;
-    size_t committed, retained, huge_from;
+    size_t live, committed, retained, huge_from;
     uint64_t fresh, os_calls;               /* of its space, so far */
     uint64_t window_fresh, window_os_calls; /* when the window began */
     float sizes[HK_SIZES];
@@ -24,7 +24,7 @@ typedef struct member {
 } member;
 
 struct hak_learner {
-    hk_lock lock;
+    hk_lock lock; /* first: shared/fork.c takes it */
     hak_os os;
     _Atomic uint64_t progress;
     uint64_t window_progress, window_ns;
@@ -35,6 +35,8 @@ struct hak_learner {
     hk_learn learn;
     member members[HAK_LEARNER_CONTEXTS];
 };
+
+_Static_assert(offsetof(hak_learner, lock) == 0, "the lock is where fork.c looks for it");
 
 static const char *read_options(hak_learner_options *o, const hak_learner_options *given)
 {
@@ -192,6 +194,7 @@ static void see(hak_learner *l, member *m)
     hak_tuning t = HAK_TUNING_INIT;
     hak_ctx_stats(m->ctx, &s);
     hak_ctx_tuning(m->ctx, &t);
+    m->live = s.live_bytes;
     m->committed = s.committed_bytes;
     m->retained = s.retained_bytes;
     m->huge_from = t.huge_from;
@@ -222,6 +225,7 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
     double all = 0;
     for (member *m = l->members; m < l->members + HAK_LEARNER_CONTEXTS; m++) {
         if (!m->ctx) continue;
+        w.live = hk_max(w.live, m->live);
         w.committed = hk_max(w.committed, m->committed);
         w.huge_from = hk_min(w.huge_from, m->huge_from);
         for (unsigned i = 0; i < HK_SIZES; i++)
@@ -347,4 +351,34 @@ int hak_learner_stats(hak_learner *l, hak_learner_info *out)
     hk_lock_drop(&l->lock);
     hk_sized_write(out, &info, sizeof info);
     return 0;
+}
+
+static int give(hak_learner *l, const void *found, size_t known, void *out, size_t size)
+{
+    if (found) {
+        memset(out, 0, size);
+        memcpy(out, found, hk_min(size, known));
+        memcpy(out, &size, sizeof size);
+    }
+    hk_lock_drop(&l->lock);
+    return found ? 0 : -1;
+}
+
+static bool sized(size_t size, size_t known)
+{
+    return size >= sizeof size && size <= known + HK_STRUCT_TAIL_MOST;
+}
+
+int hak_learner_decision(hak_learner *l, size_t i, hak_decision *out)
+{
+    if (!sized(out->size, sizeof *out)) return -1;
+    hk_lock_take(&l->lock);
+    return give(l, hk_learn_decision(&l->learn, i), sizeof *out, out, out->size);
+}
+
+int hak_learner_window(hak_learner *l, size_t i, hak_window *out)
+{
+    if (!sized(out->size, sizeof *out)) return -1;
+    hk_lock_take(&l->lock);
+    return give(l, hk_learn_window_at(&l->learn, i), sizeof *out, out, out->size);
 }

@@ -33,7 +33,10 @@ size_t hk_learn_kept(const hk_learn *l)
 void hk_learn_init(hk_learn *l, const hak_learner_options *o, size_t retained, size_t expected)
 {
     unsigned arms = arm_of(o->retained_most) + 1, base = arm_of(retained == HAK_NONE ? 0 : retained);
-    *l = (hk_learn){.o = *o, .phase = HAK_PHASE_LEARNING, .expected = expected};
+    memset(l, 0, sizeof *l);
+    l->o = *o;
+    l->phase = HAK_PHASE_LEARNING;
+    l->expected = expected;
     hk_bandit_init(&l->bandit, arms, base < arms ? base : arms - 1, o->cool_ns / o->window_ns);
     l->arm = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after another number */
 }
@@ -43,7 +46,6 @@ void hk_learn_init(hk_learn *l, const hak_learner_options *o, size_t retained, s
 static void tell(hk_learn *l, hak_decision d, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void tell(hk_learn *l, hak_decision d, const char *format, ...)
 {
-    if (!l->o.log) return;
     d.size = sizeof d;
     d.window = l->windows;
     d.at_ns = l->at_ns;
@@ -52,7 +54,37 @@ static void tell(hk_learn *l, hak_decision d, const char *format, ...)
     va_start(args, format);
     vsnprintf(d.text, sizeof d.text, format, args);
     va_end(args);
-    l->o.log(l->o.user, &d);
+    if (d.kind != HAK_DECISION_WINDOW) l->log.decisions[l->log.decided++ % HAK_LEARNER_DECISIONS] = d;
+    if (l->o.log) l->o.log(l->o.user, &d);
+}
+
+/* Windows of all the time, at a distance that doubles. */
+static void keep_window(hk_learn *l, const hk_window *w, double cost)
+{
+    hk_learn_log *log = &l->log;
+    if (log->every == 0) log->every = 1;
+    if (l->windows % log->every != 0) return;
+    if (log->windows_kept == HAK_LEARNER_WINDOWS) {
+        log->every *= 2;
+        log->windows_kept = 0;
+        for (unsigned i = 0; i < HAK_LEARNER_WINDOWS; i++)
+            if (log->windows[i].window % log->every == 0) log->windows[log->windows_kept++] = log->windows[i];
+        if (l->windows % log->every != 0) return;
+    }
+    log->windows[log->windows_kept++] = (hak_window){
+        .size = sizeof(hak_window), .window = l->windows, .at_ns = w->at_ns, .live_bytes = w->live,
+        .committed_bytes = w->committed, .retained_bytes = w->retained, .cost = cost};
+}
+
+const hak_decision *hk_learn_decision(const hk_learn *l, size_t i)
+{
+    uint64_t n = l->log.decided, kept = n < HAK_LEARNER_DECISIONS ? n : HAK_LEARNER_DECISIONS;
+    return i < kept ? &l->log.decisions[(n - kept + i) % HAK_LEARNER_DECISIONS] : NULL;
+}
+
+const hak_window *hk_learn_window_at(const hk_learn *l, size_t i)
+{
+    return i < l->log.windows_kept ? &l->log.windows[i] : NULL;
 }
 
 static double mib(size_t bytes)
@@ -196,6 +228,7 @@ void hk_learn_window(hk_learn *l, const hk_window *w)
     l->at_ns = w->at_ns;
     bool measuring = w->progress && l->measured < FIRST_WINDOWS;
     double cost = cost_of(l, w);
+    keep_window(l, w, cost);
     if (l->o.windows)
         tell(l, (hak_decision){.kind = HAK_DECISION_WINDOW, .observed = cost},
              "window of %.2f s: %.0f MiB committed, %.0f retained, %.0f fresh, %llu calls; memory costs %.2f %%",

@@ -29,9 +29,16 @@ static void space_done(hak_space *s)
     hk_lock_drop(&s->lock);
 }
 
+/* A learner's lock is its first member. Its ticks take locks of contexts and spaces: it comes first. */
+static hk_lock *lock_of_learner(hak_ctx *shared)
+{
+    return (hk_lock *)shared->advice.learner;
+}
+
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
+    if (shared->advice.learner) hk_lock_take(lock_of_learner(shared));
     uintptr_t thread = hk_thread_register();
     unsigned held = space_pause(shared->space, thread);
     if (shared->heaps) {
@@ -48,12 +55,14 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
     space_done(shared->space);
-    if (!shared->heaps) return;
-    if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
-    for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
-        hk_lock_drop(&heap->heap->lock);
-    hk_lock_drop(&shared->heaps->lock);
-    hk_lock_drop(&shared->heaps->walk);
+    if (shared->heaps) {
+        if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
+        for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
+            hk_lock_drop(&heap->heap->lock);
+        hk_lock_drop(&shared->heaps->lock);
+        hk_lock_drop(&shared->heaps->walk);
+    }
+    if (shared->advice.learner) hk_lock_drop(lock_of_learner(shared));
 }
 
 /* The other threads do not exist in the child: their heaps go to whoever comes next. */
