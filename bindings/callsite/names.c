@@ -202,21 +202,29 @@ static void spread_starts(const search *s)
     }
 }
 
-static const char *module_of(hkc_names *n, const hkc_image *image)
+/* What names of one image have in common. */
+static hkc_name common_of(hkc_names *n, const hkc_image *image)
 {
-    char path[TEXT_MOST] = "";
+    char path[TEXT_MOST] = "", id[2 * 64 + 1];
+    hkc_name common = {0};
     if (image->path[0] == '\0') {
         const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
         path[size > 0 ? size : 0] = '\0';
     }
-    const char *whole = image->path[0] != '\0' ? image->path : path, *slash = strrchr(whole, '/');
-    return keep(n, slash ? slash + 1 : whole);
+    common.path = keep(n, image->path[0] != '\0' ? image->path : path);
+    const char *slash = common.path ? strrchr(common.path, '/') : NULL;
+    common.module = slash ? slash + 1 : common.path;
+    if (!image->build_id || image->build_id_size > sizeof id / 2) return common;
+    for (size_t i = 0; i < image->build_id_size; i++)
+        snprintf(id + 2 * i, 3, "%02x", image->build_id[i]);
+    common.build_id = keep(n, id);
+    return common;
 }
 
 static void look_up(hkc_names *n, const hkc_image *image, hkc_name *names, size_t count)
 {
     search s = {n, names, count};
-    const char *module = NULL;
+    hkc_name common = {0};
     size_t news = 0;
     for (size_t i = 0; i < count; i++)
         news += !names[i].looked_up;
@@ -226,15 +234,18 @@ static void look_up(hkc_names *n, const hkc_image *image, hkc_name *names, size_
     hkc_symbols_read(image, "/usr/lib/debug", see_name, &s);
     for (size_t i = 0; i < count; i++) {
         if (names[i].looked_up) {
-            module = names[i].module;
+            common = names[i];
             continue;
         }
         char offset[64];
-        if (!module) module = module_of(n, image);
-        names[i].module = module;
+        if (!common.module) common = common_of(n, image);
+        names[i].module = common.module;
+        names[i].path = common.path;
+        names[i].build_id = common.build_id;
+        names[i].address = names[i].pc - image->bias;
         names[i].looked_up = true;
         if (names[i].function) continue;
-        snprintf(offset, sizeof offset, "0x%lx", (unsigned long)(names[i].pc - image->bias));
+        snprintf(offset, sizeof offset, "0x%lx", (unsigned long)names[i].address);
         names[i].function = keep(n, offset);
     }
 }

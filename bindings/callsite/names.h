@@ -12,6 +12,8 @@ typedef struct hkc_name {
     uintptr_t pc, start;         /* start of its symbol; 0 = not known */
     const char *function, *file; /* NULL = not known */
     const char *module;          /* name of the image's file; NULL = in no image */
+    const char *path, *build_id; /* of that file: the whole name, and in hexadecimal; NULL = not known */
+    uintptr_t address;           /* of pc in the file */
     bool looked_up;
 } hkc_name;
 

@@ -126,8 +126,24 @@ static void stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, c
     hkc_json_end(w);
 }
 
+enum { IMAGES = 256 };
+
+/* Its place in the array of images; -1 = there is no room, or it is not known. */
+static int image_of(const char *paths[IMAGES], const char *ids[IMAGES], const hkc_frame *frame)
+{
+    int i = 0;
+    if (!frame->path || !frame->build_id) return -1;
+    while (i < IMAGES && paths[i] && (paths[i] != frame->path || ids[i] != frame->build_id))
+        i++;
+    if (i == IMAGES) return -1;
+    paths[i] = frame->path;
+    ids[i] = frame->build_id;
+    return i;
+}
+
 void hkc_profile_frames_json(hkc_json *w, const hkc_frames *f, hkc_frame_fn *name, void *user)
 {
+    const char *paths[IMAGES] = {NULL}, *ids[IMAGES];
     hkc_json_array(w, "frames");
     for (size_t i = 0; i < f->count; i++) {
         hkc_frame frame = {0};
@@ -149,6 +165,20 @@ void hkc_profile_frames_json(hkc_json *w, const hkc_frames *f, hkc_frame_fn *nam
         if (frame.line > 0) hkc_json_integer(w, "line", frame.line);
         if (frame.module) hkc_json_text(w, "module", frame.module);
         hkc_json_text(w, "kind", frame.native ? "native" : "interpreter");
+        const int image = image_of(paths, ids, &frame);
+        if (image >= 0) {
+            hkc_json_integer(w, "image", image);
+            hkc_json_size(w, "address", frame.address);
+        }
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+    if (!paths[0]) return;
+    hkc_json_array(w, "images");
+    for (int i = 0; i < IMAGES && paths[i]; i++) {
+        hkc_json_object(w, NULL);
+        hkc_json_text(w, "path", paths[i]);
+        hkc_json_text(w, "build_id", ids[i]);
         hkc_json_end(w);
     }
     hkc_json_end(w);

@@ -12,6 +12,10 @@ typedef struct hkc_frame {
     const char *module;          /* library, package or guest; NULL = not known */
     int line;                    /* 0 = not known */
     bool native;                 /* machine code; else of an interpreter */
+    /* Of machine code, for readers that look further: the file that it is from, its build id, and the return address in
+     * that file. NULL = not known. A file has one text, so that it is told once. */
+    const char *path, *build_id;
+    uintptr_t address;
 } hkc_frame;
 
 /* What is known of a frame; *out is zero before. */
@@ -49,7 +53,7 @@ void hkc_frames_open(hkc_frames *frames); /* no memory is taken before the first
 void hkc_frames_close(hkc_frames *frames);
 /* The number of a frame as a value in an array; none without memory. */
 void hkc_frames_number_json(hkc_json *w, hkc_frames *frames, uintptr_t frame);
-/* The array "frames". */
+/* The array "frames", and "images" of the files that machine code is from, which are 256 at most. */
 void hkc_profile_frames_json(hkc_json *w, const hkc_frames *frames, hkc_frame_fn *name, void *user);
 
 #endif

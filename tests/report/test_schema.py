@@ -54,6 +54,9 @@ class Schema(unittest.TestCase):
             inner, outer = (frames[f] for f in stack["frames"])
             self.assertEqual(outer, named | {"kind": "interpreter"})
             self.assertIn(inner["function"], ("allocate", "0x9"))
+            self.assertEqual(inner.get("address"), inner.get("line"))
+        self.assertEqual(context["images"], [{"path": "/bin/report_write", "build_id": "00ff"}])
+        self.assertEqual([f.get("image") for f in frames].count(0), 2)
 
     def test_windows_and_decisions_of_a_learner(self):
         context = written()["contexts"][2]
@@ -89,6 +92,8 @@ class Schema(unittest.TestCase):
             (("contexts", 1, "stacks", 0, "frames"), ["f"]),
             (("contexts", 1, "stacks", 0, "live_bytes"), "many"),
             (("contexts", 1, "frames", 0, "kind"), "other"),
+            (("contexts", 0, "images", 0, "build_id"), "0x17"),
+            (("contexts", 0, "images", 0), {"path": "a"}),
             (("contexts", 1, "frames"), None),
         ):
             bad = copy.deepcopy(good)

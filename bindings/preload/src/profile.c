@@ -1,6 +1,6 @@
 #include "profile.h"
 
-#include "callsite/names.h"
+#include "callsite/frame.h"
 #include "callsite/walk.h"
 #include "common/file.h"
 #include "common/live.h"
@@ -78,12 +78,7 @@ static bool add_names(void *user, const hak_profile_stack *stack)
 
 static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
-    const hkc_name *name = hkc_names_find(user, frame);
-    out->native = true;
-    if (!name) return;
-    out->function = name->function;
-    out->file = name->file;
-    out->module = name->module;
+    hkc_frame_of(user, frame, out);
 }
 
 /* What the thread of hks_profile_listen and the end of the process share; names stay for the next report. */

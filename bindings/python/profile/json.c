@@ -3,7 +3,7 @@
 #include "base/core.h"
 #include "heap/heap.h"
 #include "lines/site.h"
-#include "names.h"
+#include "frame.h"
 #include "profile/asker.h"
 #include "profile/stack.h"
 
@@ -19,23 +19,13 @@ static bool note_code(void *user, const hak_profile_stack *stack)
     return true;
 }
 
-static void name_code(const hkc_names *names, uintptr_t frame, hkc_frame *out)
-{
-    const hkc_name *name = hkc_names_find(names, frame);
-    out->native = true;
-    if (!name) return;
-    out->function = name->function;
-    out->file = name->file;
-    out->module = name->module;
-}
-
 static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     hkp_site_info info;
     if (frame == HKP_STACK_MORE) {
         *out = (hkc_frame){.function = "(more)"};
     } else if (is_code(frame)) {
-        name_code(user, frame, out);
+        hkc_frame_of(user, frame, out);
     } else if (hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) {
         *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
     }

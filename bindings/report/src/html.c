@@ -1,5 +1,5 @@
 /* One page that needs nothing else: scripts and styles from the build, the reports as they are in their
- * files. */
+ * files, or with the names and lines that were found for them. */
 #include "report.h"
 
 #include <string.h>
@@ -14,15 +14,23 @@ __asm__(".pushsection .rodata\n"
 extern const char hkr_page_head[], hkr_page_head_end[], hkr_page_foot[], hkr_page_foot_end[];
 
 /* In JSON, '<' is only in texts; as it stands it could end the element that holds the data. */
-static void put_json(FILE *out, const hkr_report *r)
+static int put_text(const char *text, size_t size, void *to)
 {
-    for (const char *at = r->text, *end = at + r->size; at < end;) {
+    FILE *out = to;
+    for (const char *at = text, *end = at + size; at < end;) {
         const char *less = memchr(at, '<', (size_t)(end - at));
         const size_t n = (size_t)((less ? less : end) - at);
         fwrite(at, 1, n, out);
         if (less) fputs("\\u003c", out);
         at += n + (less != NULL);
     }
+    return ferror(out) ? -1 : 0;
+}
+
+static void put_json(FILE *out, const hkr_report *r)
+{
+    if (r->changed) json_dump_callback(r->root, put_text, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    else put_text(r->text, r->size, out);
 }
 
 bool hkr_write_html(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)

@@ -1,3 +1,4 @@
+#include "machine.h"
 #include "report.h"
 
 #include <errno.h>
@@ -146,10 +147,11 @@ static bool name_of(hkr_report *r, hkr_context *c, const char *name)
 }
 
 /* The name of the part that is wrong; NULL = none. */
-static const char *context_of(hkr_report *r, hkr_context *c, const json_t *from)
+static const char *context_of(hkr_report *r, hkr_context *c, json_t *from)
 {
     const json_t *stacks, *frames;
     if (!json_is_object(from)) return "a context";
+    r->changed |= hkr_machine(from);
     if (!name_of(r, c, hkr_text(from, "name"))) return "a name";
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";

@@ -48,6 +48,7 @@ typedef struct hkr_report {
     char *text; /* of the file */
     size_t size;
     json_t *root;
+    bool changed; /* the root, from what the text says: names and lines of machine code were found */
     hkr_context *contexts;
     size_t context_count;
     const json_t *process, *memory;

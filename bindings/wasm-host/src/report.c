@@ -1,7 +1,7 @@
 /* The report of a tenant as JSON. */
 #include "profile.h"
 
-#include "callsite/names.h"
+#include "callsite/frame.h"
 #include "common/profile_json.h"
 #include "common/report_json.h"
 
@@ -31,13 +31,8 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     namer *n = user;
     hak_wasm_frame guest;
-    const hkc_name *name = hkc_names_find(&n->names, frame);
-    out->native = true;
-    if (name) {
-        out->function = name->function;
-        out->file = name->file;
-        out->module = name->module;
-    } else if (n->frames && hkw_frames_at(n->frames, frame, &guest)) {
+    hkc_frame_of(&n->names, frame, out);
+    if (!out->function && n->frames && hkw_frames_at(n->frames, frame, &guest)) {
         if (!guest.function) snprintf(n->function, sizeof n->function, "func[%u]", guest.index);
         else if (*guest.function == '\0') snprintf(n->function, sizeof n->function, "(no room for its name)");
         out->function = guest.function && *guest.function != '\0' ? guest.function : n->function;
