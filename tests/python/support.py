@@ -80,6 +80,15 @@ class ProgramCase(unittest.TestCase):
         return [hakmem.Snapshot.load(str(p)).parts for p in sorted(self.folder.glob(pattern))]
 
 
+def empty_package(folder):
+    """python -m empty WORD...: becomes another Python, and does nothing else."""
+    (folder / "empty").mkdir()
+    (folder / "empty" / "__init__.py").write_text("")
+    (folder / "empty" / "__main__.py").write_text(
+        "import os, sys; os.execve(sys.executable, [sys.executable, '-c', 'pass'], os.environ)"
+    )
+
+
 def needs_module(name):
     try:
         __import__(name)

@@ -1,12 +1,13 @@
-"""What labels cost, in instructions for an allocation: counted, not timed."""
+"""What labels cost for an allocation, and `run` and reports at the start, in instructions: counted, not timed."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 import unittest
 
-from support import ProgramCase, needs_objects, preloaded
+from support import ProgramCase, empty_package, needs_objects, plain_environment, preloaded
 
 OBJECTS = 4000
 BLOCKS = 2 * OBJECTS  # the object and the number of the loop
@@ -49,6 +50,44 @@ class Cost(ProgramCase):
         self.assertLess(native - off, 19)
         self.assertGreater(site - native, 15, "sites are on")
         self.assertLess(site - native, 25)
+
+
+class Start(ProgramCase):
+    def instructions(self, *command, env=None):
+        out = f"{self.folder}/out"
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable, "-S", *command],
+            env=(env or plain_environment()) | {"PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            cwd=self.folder,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+    @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
+    def test_instructions(self):
+        """A processor does 1000 million and more in a second."""
+        empty_package(self.folder)
+        drive = self.script(
+            """
+            import os, runpy, sys
+            os.execve = lambda *_: sys.exit()       # of which valgrind would not tell
+            sys.argv = sys.argv[1:]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+            """
+        )
+        path = os.environ.get("PYTHONPATH", "")
+        env = plain_environment(PYTHONPATH=f"{self.folder}:{path}:{':'.join(p for p in sys.path if p)}")
+        started = self.instructions(drive, "hakmem", "run", "--all", "-c", "pass", env=env)
+        started -= self.instructions(drive, "empty", env=env)
+        reported = self.instructions("-c", "pass", env=preloaded(all_domains=True, report="-"))
+        reported -= self.instructions("-c", "pass", env=preloaded(all_domains=True))
+        print(f"million instructions: start {started / 1e6:.1f}, report {reported / 1e6:.1f}")
+        self.assertLess(started, 20_000_000)
+        self.assertGreater(reported, 100_000, "there was one")
+        self.assertLess(reported, 10_000_000)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -13,18 +12,10 @@ import termios
 import time
 import unittest
 
-from support import ProgramCase, plain_environment, preloaded
+from support import ProgramCase, empty_package, preloaded
 
 
 class Start(ProgramCase):
-    def empty_package(self):
-        """python -m empty WORD...: becomes another Python, and does nothing else."""
-        (self.folder / "empty").mkdir()
-        (self.folder / "empty" / "__init__.py").write_text("")
-        (self.folder / "empty" / "__main__.py").write_text(
-            "import os, sys; os.execve(sys.executable, [sys.executable, '-c', 'pass'], os.environ)"
-        )
-
     def imported(self, *command):
         """By the first of two interpreters."""
         done = self.python("-X", "importtime", *command)
@@ -32,7 +23,7 @@ class Start(ProgramCase):
         return {line.rpartition("|")[2].strip() for line in first.splitlines() if line.count("|") == 2}
 
     def test_modules_that_are_imported_before_the_program(self):
-        self.empty_package()
+        empty_package(self.folder)
         plain = self.imported("-m", "empty")
         self.assertIn("runpy", plain)
         for options in (["--report", ""], ["--all", "--limit=512M", "--labels", "site", "--report=r-%p.json"]):
@@ -40,42 +31,6 @@ class Start(ProgramCase):
                 with self.subTest(options=options, program=program):
                     more = self.imported("-m", "hakmem", "run", *options, *program) - plain
                     self.assertEqual(more, {"hakmem", "hakmem._launch", "hakmem._run"})
-
-    def instructions(self, *command, env=None):
-        out = f"{self.folder}/out"
-        done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable, "-S", *command],
-            env=(env or plain_environment()) | {"PYTHONHASHSEED": "0"},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            cwd=self.folder,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return int(re.search(r"Collected : (\d+)", done.stderr)[1])
-
-    @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
-    def test_instructions(self):
-        """A processor does 1000 million and more in a second."""
-        self.empty_package()
-        drive = self.script(
-            """
-            import os, runpy, sys
-            os.execve = lambda *_: sys.exit()       # of which valgrind would not tell
-            sys.argv = sys.argv[1:]
-            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-            """
-        )
-        path = os.environ.get("PYTHONPATH", "")
-        env = plain_environment(PYTHONPATH=f"{self.folder}:{path}:{':'.join(p for p in sys.path if p)}")
-        started = self.instructions(drive, "hakmem", "run", "--all", "-c", "pass", env=env)
-        started -= self.instructions(drive, "empty", env=env)
-        reported = self.instructions("-c", "pass", env=preloaded(all_domains=True, report="-"))
-        reported -= self.instructions("-c", "pass", env=preloaded(all_domains=True))
-        print(f"million instructions: start {started / 1e6:.1f}, report {reported / 1e6:.1f}")
-        self.assertLess(started, 20_000_000)
-        self.assertGreater(reported, 100_000, "there was one")
-        self.assertLess(reported, 10_000_000)
 
 
 class Figures(ProgramCase):
