@@ -46,8 +46,8 @@ void end(void)
 int main(void)
 {
     for (int way = 0; way < 3; way++) {
-        measure_full((size_t)1 << 20, way == 0, way == 2);
         measure_full((size_t)4 << 20, way == 0, way == 2);
+        measure_full((size_t)16 << 20, way == 0, way == 2);
     }
     measure_owners(32);
     measure_owners(2048);

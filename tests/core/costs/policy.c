@@ -138,6 +138,9 @@ static void learner_asked(size_t i)
     hak_learner_info info = {.size = sizeof info};
     hak_learner_progress(learner, i);
     must(hak_learner_stats(learner, &info) == 0);
+    hak_decision decision = {.size = sizeof decision};
+    hak_window window = {.size = sizeof window};
+    sink += (size_t)(hak_learner_decision(learner, i, &decision) + hak_learner_window(learner, i, &window));
 }
 
 static void learner_policy(size_t i)
