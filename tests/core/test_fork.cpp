@@ -1,6 +1,8 @@
 // Forks of a process whose threads share a context.
 #include "shared.h"
 
+#include <hakmem/profile.h>
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,13 +62,8 @@ int fork_tree(hak_ctx *ctx, unsigned rounds, unsigned depth)
     return 0;
 }
 
-} // namespace
-
-TEST_CASE("fork: beside running threads, 300 times, nested")
+void fork_beside_threads(hak_ctx *ctx, unsigned rounds, unsigned depth)
 {
-    Options options = shared_options();
-    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
-    REQUIRE(ctx != nullptr);
     std::atomic<bool> stop{false};
     std::atomic<void *> exchange{nullptr};
     Crew crew(3, [&](size_t t) {
@@ -77,11 +74,34 @@ TEST_CASE("fork: beside running threads, 300 times, nested")
             if (random.below(50) == 0) hak_ctx_trim(ctx);
         }
     });
-    CHECK(fork_tree(ctx, 100, 3) == 0);
+    CHECK(fork_tree(ctx, rounds, depth) == 0);
     stop = true;
     REQUIRE(crew.join() == "");
     hak_free(ctx, exchange);
     require_empty(ctx);
+}
+
+} // namespace
+
+TEST_CASE("fork: beside running threads, 300 times, nested")
+{
+    Options options = shared_options();
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    fork_beside_threads(ctx, 100, 3);
+    hak_ctx_destroy(ctx);
+}
+
+TEST_CASE("fork: beside threads that a profile samples")
+{
+    Options options = shared_options();
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    hak_profile_options sampled = HAK_PROFILE_OPTIONS_INIT;
+    sampled.mean = 16 * KiB;
+    REQUIRE(hak_profile_start(ctx, &sampled) == 0);
+    fork_beside_threads(ctx, 30, 2);
+    CHECK(hak_profile_stop(ctx) == 0);
     hak_ctx_destroy(ctx);
 }
 #endif

@@ -180,4 +180,33 @@ struct Program {
     }
 };
 
+// Estimates beside the truth, in their own standard errors: of many the mean of squares is 1.
+struct Deviations {
+    double alloc_sum = 0, live_sum = 0, alloc_bias = 0;
+    size_t n = 0, alloc_beyond = 0, live_beyond = 0;
+
+    void add(const hak_profile_stack &stack, const Truth &t)
+    {
+        double a = (stack.alloc_bytes - t.alloc_bytes) / stack.alloc_bytes_error;
+        double l = stack.live_samples ? (stack.live_bytes - t.live_bytes) / stack.live_bytes_error : 0;
+        alloc_sum += a * a;
+        alloc_bias += a;
+        live_sum += l * l;
+        alloc_beyond += std::fabs(a) > 3;
+        live_beyond += std::fabs(l) > 3;
+        n++;
+    }
+
+    // 0.3 % would be beyond 3 if the errors were known; with few live samples they are estimates themselves. Where
+    // threads draw in an order of their own each run is another experiment, and the bounds are twice as wide.
+    void require_fair(double wide = 1) const
+    {
+        CHECK(alloc_sum / (double)n == Approx(1).margin(0.3 * wide));
+        CHECK(live_sum / (double)n == Approx(1).margin(0.3 * wide));
+        CHECK(std::fabs(alloc_bias) / std::sqrt((double)n) < 3 * wide);
+        CHECK((double)alloc_beyond <= wide * wide * (double)n / 80);
+        CHECK((double)live_beyond <= wide * wide * (double)n / 40);
+    }
+};
+
 } // namespace test

@@ -160,9 +160,9 @@ HK_RACY static void discount(void *user, void *p)
     t->blocks[label]--;
 }
 
-HK_RACY static void discount_magazine(sums *t, unsigned kind)
+HK_RACY static void discount_magazine(sums *t, unsigned i)
 {
-    const hk_bin *bin = &t->ctx->bins[kind];
+    const hk_bin *bin = &t->ctx->bins[i];
     void **at = hk_bin_low(bin), **top = bin->top;
     /* Another thread's magazine, seen between two stores. */
     if (HK_UNLIKELY(top - at > UINT8_MAX)) return;
@@ -192,8 +192,8 @@ static void sum_others(const hak_ctx *ctx, sums *t)
     {
         count(t, __atomic_load_n(&drawn->label, __ATOMIC_RELAXED), drawn->size, 1);
     }
-    for (unsigned kind = 0; kind < HK_BINS; kind++)
-        discount_magazine(t, kind);
+    for (unsigned i = 0, all = hk_bins_all(ctx); i < all; i++)
+        discount_magazine(t, i);
 }
 
 static void sum_shared(hak_ctx *shared, sums *t)

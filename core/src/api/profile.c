@@ -3,8 +3,10 @@
 
 #include "heap/batch.h"
 #include "heap/magazine.h"
+#include "heap/packed.h"
 #include "heap/row.h"
 #include "shared/thread_heap.h"
+#include "shared/transfer.h"
 
 /* ---- Options -------------------------------------------------------------------------------------- */
 
@@ -47,6 +49,16 @@ static void open_all(hak_ctx *heap)
     }
 }
 
+/* Without memory for batches each allocation is counted. Entering a heap sifts what is set aside. */
+static void batch(hak_ctx *heap, bool use)
+{
+    if (!use && heap->sampling.batches != HK_BATCHES_USED) return;
+    hk_enter(heap);
+    if (use) (void)hk_batches_begin(heap);
+    else hk_batches_end(heap);
+    hk_leave(heap);
+}
+
 void hk_profile_enter(hak_ctx *heap)
 {
     hk_profile *k = hk_profile_of(heap);
@@ -63,12 +75,9 @@ void hk_profile_enter(hak_ctx *heap)
         /* Frees of a row pass by whoever observes. */
         hk_rows_end(heap);
         shut_all(heap);
-        /* Without memory for them each allocation is counted. */
-        bool plain = heap->role == HK_LOCAL && !(heap->checked & (HK_CHECKED | HK_GUARDED));
-        if (plain && !k->exact && !k->one_by_one) (void)hk_batches_begin(heap);
-        else hk_batches_end(heap);
+        batch(heap, !(heap->checked & (HK_CHECKED | HK_GUARDED)) && !k->exact && !k->one_by_one);
     } else {
-        hk_batches_end(heap);
+        batch(heap, false);
         open_all(heap);
     }
     heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) && heap->packed.units;
@@ -83,14 +92,40 @@ static uint32_t draw_blocks(hak_ctx *heap, unsigned sc)
     return (uint32_t)hk_min((uint64_t)bytes / hk_classes[sc].size, HK_BATCH_UNDRAWN - 1);
 }
 
+/* Whether the heap is to take part in what the profile is at by now, which hk_profile_enter() does. */
+static bool behind(const hak_ctx *heap)
+{
+    const hk_profile *k = hk_profile_of(heap);
+    return !atomic_load_explicit(&k->running, memory_order_relaxed) ||
+           heap->sampling.run != atomic_load_explicit(&k->runs, memory_order_relaxed);
+}
+
+/* Blocks come to hand first, as without a profile; or the class has to borrow, which is not done here. */
+static HK_NOINLINE void *batch_from_slabs(hak_ctx *heap, unsigned sc, hak_label label)
+{
+    hk_bin *bin = hk_bin_of(heap, sc);
+    if (!bin->slots || hk_packed_keeps(heap, sc)) return NULL;
+    hk_enter(heap);
+    if (heap->role) hk_transfer_refill(heap, sc);
+    void *p = !heap->role || hk_class_has_free(heap, bin) ? hk_batch_alloc(heap, sc, label) : NULL;
+    hk_leave(heap);
+    return p;
+}
+
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label)
 {
+    hk_bin *next = &hk_batches_of(heap)->next[sc];
+    if (next->top > next->lo) return hk_magazine_pop(next, label);
     uint32_t *left = &hk_batches_of(heap)->left[sc];
-    if (*left == HK_BATCH_UNDRAWN) *left = draw_blocks(heap, sc);
-    if (*left) return hk_pressed(heap) ? NULL : hk_batch_alloc(heap, sc, label);
-    *left = draw_blocks(heap, sc);
-    heap->sampling.left = 0;
-    return NULL;
+    if (HK_UNLIKELY(*left == HK_BATCH_UNDRAWN)) *left = draw_blocks(heap, sc);
+    if (HK_UNLIKELY(*left == 0)) {
+        *left = draw_blocks(heap, sc);
+        heap->sampling.left = 0;
+        return NULL;
+    }
+    if (HK_UNLIKELY(hk_pressed(heap) || (heap->role && behind(heap)))) return NULL;
+    if (HK_LIKELY(hk_batch_ready(heap, sc))) return hk_batch_quick(heap, sc, label);
+    return batch_from_slabs(heap, sc, label);
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */

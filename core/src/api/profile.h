@@ -8,7 +8,8 @@
  * when it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
-/* A block of a batch, which no sample is among; NULL = one is due, or there is no batch. */
+/* A block of a batch, which no sample is among; NULL = one is due, or there is no batch. What is left of a batch is found
+ * here by calls to a shared context, whose own table leads past batches. */
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
 
 /* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`. */

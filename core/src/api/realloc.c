@@ -123,7 +123,8 @@ static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
 {
     bool done = false;
     if (HK_UNLIKELY(ctx->checked & HK_OBSERVED)) {
-        hk_profile *k = hk_profile_of(ctx);
+        /* Units of samples are of another kind. */
+        hk_profile *k = hk_kind_in_window(ctx, p) < HK_BINS ? NULL : hk_profile_of(ctx);
         if (k) hk_profile_grown(k, p, hak_usable_size(ctx, q));
     } else if (size > HK_SMALL_MAX && !ctx->checked) {
         hk_enter(ctx);

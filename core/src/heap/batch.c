@@ -1,9 +1,14 @@
 #include "heap/batch.h"
 
 #include "heap/label.h"
-#include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/row.h"
+
+/* After the bins have moved: see hk_bins_all(). */
+static void set(hak_ctx *ctx, uint8_t batches)
+{
+    __atomic_store_n(&ctx->sampling.batches, batches, __ATOMIC_RELEASE);
+}
 
 /* In a unit of its own: the bins move there, and stay. */
 static bool make(hak_ctx *ctx)
@@ -17,19 +22,21 @@ static bool make(hak_ctx *ctx)
     memcpy(b, hk_batches_of(ctx), offsetof(hk_batches, next));
     memset(b->next, 0, sizeof b->next);
     ctx->bins = b->bins;
-    ctx->sampling.batches = HK_BATCHES_MADE;
+    set(ctx, HK_BATCHES_MADE);
     return true;
 }
 
 bool hk_batches_begin(hak_ctx *ctx)
 {
     if (ctx->sampling.batches == HK_BATCHES_NONE && !make(ctx)) return false;
+    /* Had its trials for another profile. */
+    hk_batches_return(ctx);
     hk_batches *b = hk_batches_of(ctx);
     memset(b->left, 0xff, sizeof b->left);
     if (ctx->sampling.batches == HK_BATCHES_USED) return true;
     for (size_t i = 0; i <= 1024 / 8; i++)
         b->table[i] = (uint8_t)(b->table[i] + HK_BINS);
-    ctx->sampling.batches = HK_BATCHES_USED;
+    set(ctx, HK_BATCHES_USED);
     return true;
 }
 
@@ -40,7 +47,7 @@ void hk_batches_end(hak_ctx *ctx)
     hk_batches *b = hk_batches_of(ctx);
     for (size_t i = 0; i <= 1024 / 8; i++)
         b->table[i] = (uint8_t)(b->table[i] - HK_BINS);
-    ctx->sampling.batches = HK_BATCHES_MADE;
+    set(ctx, HK_BATCHES_MADE);
 }
 
 /* What is left of a batch has had its trials. */
@@ -60,22 +67,12 @@ void hk_batches_return(const hak_ctx *ctx)
     }
 }
 
-void hk_batches_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
-{
-    const hk_batches *b = hk_batches_of(ctx);
-    for (unsigned sc = 0; sc < HK_KIB_CLASSES; sc++) {
-        size_t n = (size_t)(b->next[sc].top - b->next[sc].slots);
-        *bytes += n * hk_classes[sc].size;
-        *blocks += n;
-    }
-}
-
 void hk_batches_label(hak_ctx *ctx)
 {
-    if (ctx->sampling.batches != HK_BATCHES_USED) return;
+    if (ctx->sampling.batches == HK_BATCHES_NONE) return;
     hk_batches *b = hk_batches_of(ctx);
     for (unsigned sc = 0; sc < HK_KIB_CLASSES; sc++)
-        b->next[sc].labels = b->bins[sc].labels;
+        __atomic_store_n(&b->next[sc].labels, b->bins[sc].labels, __ATOMIC_RELEASE);
 }
 
 static bool open(hak_ctx *ctx, hk_bin *next, unsigned sc)
@@ -97,6 +94,34 @@ static HK_NOINLINE void *outside(hak_ctx *ctx, hk_batches *b, hk_bin *bin, hak_l
     return p;
 }
 
+static bool refill(hak_ctx *ctx, hk_bin *bin)
+{
+    bin->lo = bin->slots;
+    bool filled = hk_slab_refill(ctx, bin, hk_refill_of(bin));
+    hk_bin_shut(bin, HK_SHUT);
+    return filled;
+}
+
+static void fill(hk_bin *next, hk_bin *bin, size_t most)
+{
+    size_t has = (size_t)(next->top - next->slots), n = hk_min((size_t)(bin->top - bin->slots), most - has);
+    hk_batch_move(next, bin, n);
+}
+
+/* Blocks that come and go one after the other are few at hand, and each batch would be as small: such a class
+ * gets some more, but no slab for them. */
+static void add(hak_ctx *ctx, hk_bin *next, hk_bin *bin, size_t most)
+{
+    if (!hk_class_has_free(ctx, bin) || !refill(ctx, bin)) return;
+    void *p = bin->slots[0];
+    if (HK_LIKELY(hk_in_window(ctx, p))) {
+        fill(next, bin, most);
+        return;
+    }
+    bin->top = bin->slots;
+    hk_slab_free(ctx, hk_extent_of(ctx->space, p), bin->kind, p);
+}
+
 void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_batches *b = hk_batches_of(ctx);
@@ -104,16 +129,14 @@ void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     if (b->left[sc] == 0 || !bin->slots || hk_packed_keeps(ctx, sc)) return NULL;
     if (HK_UNLIKELY(!next->slots) && !open(ctx, next, sc)) return NULL;
     if (bin->top == bin->slots) {
-        bin->lo = bin->slots;
-        bool filled = hk_slab_refill(ctx, bin, hk_refill_of(bin));
-        hk_bin_shut(bin, HK_SHUT);
-        if (!filled) return NULL;
+        if (!refill(ctx, bin)) return NULL;
         if (HK_UNLIKELY(!hk_in_window(ctx, bin->slots[0]))) return outside(ctx, b, bin, label);
     }
-    size_t n = hk_min(hk_min((size_t)(bin->top - bin->slots), HK_BATCH_MOST), b->left[sc]);
-    bin->top -= n;
-    memcpy(next->slots, bin->top, n * sizeof(void *));
-    next->top = next->slots + n;
-    b->left[sc] -= (uint32_t)n;
+    size_t most = hk_min(HK_BATCH_MOST, b->left[sc]);
+    bool few = (size_t)(bin->top - bin->slots) < bin->cap / 2u;
+    next->top = next->slots;
+    fill(next, bin, most);
+    if (few && bin->top == bin->slots) add(ctx, next, bin, most);
+    b->left[sc] -= (uint32_t)(next->top - next->slots);
     return hk_magazine_pop(next, label);
 }

@@ -1,4 +1,4 @@
-/* Batches: blocks set aside for the next allocations of a class, while a profile samples a local context. The
+/* Batches: blocks set aside for the next allocations of a class, while a profile samples a context. The
  * table of classes leads allocations of up to 1 KiB to a bin of its own for each class, behind those of the kinds.
  * Frees push on the bin of the kind, as ever. So a bin of its own only drains, and what it was given is what was
  * allocated when it is empty: the trials of so many blocks are made when it is filled, none when one is popped.
@@ -9,9 +9,9 @@
 #ifndef HK_BATCH_H
 #define HK_BATCH_H
 
-#include "heap/slab.h"
+#include "heap/magazine.h"
 
-enum { HK_BATCH_MOST = 16 };
+enum { HK_BATCH_MOST = 64 };
 
 /* While the table leads there; also after the end, without an effect. */
 typedef struct hk_batches {
@@ -28,17 +28,50 @@ HK_INLINE hk_batches *hk_batches_of(const hak_ctx *ctx)
     return (hk_batches *)(void *)((char *)ctx->bins - HK_BINS_TABLE);
 }
 
+/* All of this is for the thread of the context, of a heap with its lock. */
+
 /* Allocations go to batches from now on; nothing is drawn. false = no memory: they go on as they are. */
 bool hk_batches_begin(hak_ctx *ctx);
 /* Allocations go to the bins of the kinds. */
 void hk_batches_end(hak_ctx *ctx);
 /* What is set aside goes back to its slabs. */
 void hk_batches_return(const hak_ctx *ctx);
-/* Adds what is set aside. */
-void hk_batches_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks);
 /* Labels of blocks begin to be stored. */
 void hk_batches_label(hak_ctx *ctx);
-/* Fills the batch of the class and takes a block of it. NULL = a sample is due, or the class has none at hand. */
+/* Moves n blocks at hand behind those that the batch has. */
+HK_INLINE void hk_batch_move(hk_bin *next, hk_bin *bin, size_t n)
+{
+    void **from = bin->top - n, **to = next->top;
+    /* Who forks beside this thread finds no block in both: see shared/thread_heap.h. */
+    bin->top = from;
+    atomic_signal_fence(memory_order_seq_cst);
+    hk_blocks_copy(to, from, n);
+    atomic_signal_fence(memory_order_seq_cst);
+    next->top = to + n;
+}
+
+/* Whether there are enough blocks at hand for a batch, and no sample among them: hk_batch_quick() may be called. */
+HK_INLINE bool hk_batch_ready(const hak_ctx *ctx, unsigned sc)
+{
+    const hk_batches *b = hk_batches_of(ctx);
+    const hk_bin *bin = &b->bins[sc];
+    size_t n = (size_t)(bin->top - bin->slots);
+    return b->next[sc].slots && n && n >= bin->cap / 2u && b->left[sc] >= HK_BATCH_MOST;
+}
+
+/* Fills the batch of the class, which is empty, and takes a block of it. Of a heap without its lock. */
+HK_INLINE void *hk_batch_quick(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    hk_batches *b = hk_batches_of(ctx);
+    hk_bin *next = &b->next[sc], *bin = &b->bins[sc];
+    size_t n = hk_min((size_t)(bin->top - bin->slots), HK_BATCH_MOST);
+    b->left[sc] -= (uint32_t)n;
+    next->top = next->slots;
+    hk_batch_move(next, bin, n);
+    return hk_magazine_pop(next, label);
+}
+
+/* The same, after some more blocks came to hand. NULL = a sample is due, or the class has none. */
 void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
 
 #endif

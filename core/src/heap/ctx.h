@@ -303,6 +303,14 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
     return &ctx->bins[kind];
 }
 
+/* Its bins, those of batches included; see batch.h. These come after the others. Before ctx->bins is read, which are
+ * another place before there are batches: the caller may be another thread. */
+HK_INLINE unsigned hk_bins_all(const hak_ctx *ctx)
+{
+    bool batches = __atomic_load_n(&ctx->sampling.batches, __ATOMIC_ACQUIRE) != HK_BATCHES_NONE;
+    return batches ? HK_BINS + HK_KIB_CLASSES : HK_BINS;
+}
+
 HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)
 {
     return ctx->whole;

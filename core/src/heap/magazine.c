@@ -172,15 +172,15 @@ void hk_magazines_yield_now(hak_ctx *ctx, size_t n)
 void hk_magazines_sum(const hak_ctx *ctx, size_t *bytes, size_t *blocks)
 {
     *bytes = *blocks = 0;
+    unsigned all = hk_bins_all(ctx);
     const hk_bin *bins = ctx->bins;
     if (hk_bins_none(ctx)) return;
-    for (unsigned kind = 0; kind < HK_BINS; kind++) {
-        const hk_bin *bin = &bins[kind];
+    for (unsigned i = 0; i < all; i++) {
+        const hk_bin *bin = &bins[i];
         size_t n = (size_t)(bin->top - hk_bin_low(bin));
         /* Another thread's magazine, seen between two stores. */
         if (HK_UNLIKELY(n > UINT8_MAX)) n = 0;
-        *bytes += n * hk_kind_size(kind);
+        *bytes += n * hk_kind_size(i < HK_BINS ? i : i - HK_BINS);
         *blocks += n;
     }
-    if (ctx->sampling.batches == HK_BATCHES_USED) hk_batches_sum(ctx, bytes, blocks);
 }

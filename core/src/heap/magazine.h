@@ -10,6 +10,16 @@
 
 enum { HK_CLOSED_FIRST = 8 /* log2 of the slow frees after the first sweep */ };
 
+/* Few pointers, for which a call or a string instruction takes longer than the copy. */
+HK_INLINE void hk_blocks_copy(void **to, void *const *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        memcpy(to + i, from + i, 4 * sizeof(void *));
+    for (; i < n; i++)
+        to[i] = from[i];
+}
+
 /* Not from an empty one. */
 HK_INLINE void *hk_magazine_pop(hk_bin *bin, hak_label label)
 {

@@ -143,8 +143,8 @@ static void sift(hak_ctx *heap, hk_bin *bin)
 void hk_heap_sift(hak_ctx *heap)
 {
     if (!heap->heap->stolen_from) return;
-    for (unsigned kind = 0; kind < HK_BINS; kind++)
-        if (hk_bin_of(heap, kind)->top != hk_bin_low(hk_bin_of(heap, kind))) sift(heap, hk_bin_of(heap, kind));
+    for (unsigned i = 0, all = hk_bins_all(heap); i < all; i++)
+        if (hk_bin_of(heap, i)->top != hk_bin_low(hk_bin_of(heap, i))) sift(heap, hk_bin_of(heap, i));
 }
 
 void hk_heap_flush(hak_ctx *heap)

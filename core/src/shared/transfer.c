@@ -64,16 +64,6 @@ static void grow(hk_transfer_class *kept)
     kept->over = false;
 }
 
-/* Few pointers, for which a call or a string instruction takes longer than the copy. */
-static void take(void **to, void *const *from, unsigned n)
-{
-    unsigned i = 0;
-    for (; i + 4 <= n; i += 4)
-        memcpy(to + i, from + i, 4 * sizeof(void *));
-    for (; i < n; i++)
-        to[i] = from[i];
-}
-
 void hk_transfer_refill(hak_ctx *heap, unsigned sc)
 {
     hk_transfer *t = seen(heap);
@@ -94,7 +84,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned sc)
     unsigned count = hk_batch_count(b), n = all ? bin->cap : hk_refill_of(bin);
     if (n > count) n = count;
     count -= n;
-    take(bin->slots, b->blocks + count, n);
+    hk_blocks_copy(bin->slots, b->blocks + count, n);
     hk_bin_lowest(bin);
     bin->top = bin->slots + n;
     size_t bytes = n * hk_classes[sc].size;
