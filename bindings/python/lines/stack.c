@@ -26,7 +26,7 @@ static hkp_stack read_frames(const hkp_layout *at, const void *thread, hkp_stack
                 stack.outer = NULL;
                 break;
             }
-            out[stack.count++] = (hkp_stack_frame){(uint32_t)number, (uintptr_t)call};
+            out[stack.count++] = (hkp_stack_frame){(uint32_t)number, frame, (uintptr_t)call};
             stack.outer = frame;
         }
         if (call && entry != 0) call = hkp_load(call, at->call_before);

@@ -2,23 +2,18 @@
 #include "profile/asker.h"
 
 #include "base/cpython.h"
-#include "base/map.h"
 #include "heap/interpreters.h"
 #include "heap/labels.h"
 #include "lines/site.h"
+#include "profile/few.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Threads of one name are one: there may be many of them, one after the other. Number 0 is for those that came when
- * there was no room. */
-enum { NAMES = 256, NAME_BYTES = 64, OB_TYPE = 8, TYPE_GETATTRO = 144 };
-static char (*names)[NAME_BYTES];
-static uint32_t name_count = 1;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+enum { OB_TYPE = 8, TYPE_GETATTRO = 144 };
+static hkp_few names = {.others = "(other threads)"};
 
 #define ASKER ((uintptr_t)1 << 62)
 enum { DOMAIN_AT = 32 };
@@ -43,29 +38,6 @@ void hkp_asker_prepare(void)
     api.name = api.new_text("_name");
 }
 
-static void in_child(void)
-{
-    pthread_mutex_init(&mutex, NULL);
-}
-
-static uint32_t number_of(const char *name)
-{
-    pthread_mutex_lock(&mutex);
-    if (!names) {
-        names = hkp_pages(NAMES * sizeof *names);
-        pthread_atfork(NULL, NULL, in_child);
-        if (names) strcpy(names[0], "(other threads)");
-    }
-    uint32_t i = name_count;
-    if (names)
-        for (i = 1; i < name_count && strncmp(names[i], name, NAME_BYTES - 1) != 0; i++)
-            continue;
-    if (i == name_count && names && name_count < NAMES) memcpy(names[name_count++], name, strnlen(name, NAME_BYTES - 1));
-    const uint32_t number = i < name_count ? i : 0;
-    pthread_mutex_unlock(&mutex);
-    return number;
-}
-
 static bool ends(const char *text, const char *end)
 {
     const size_t n = strlen(text), most = strlen(end);
@@ -88,19 +60,19 @@ static bool python_name(const hkp_stack *stack, const hkp_stack_frame *frames, c
     if (!type || hkp_load(type, TYPE_GETATTRO) != generic) return false;
     void *text = api.getattr(self, api.name);
     if (!text) return false;
-    hkp_text_of(text, name, NAME_BYTES);
+    hkp_text_of(text, name, HKP_FEW_BYTES);
     api.decref(text); /* the thread has it */
     return name[0] != '\0';
 }
 
 static uint32_t thread_number(const hkp_stack *stack, const hkp_stack_frame *frames)
 {
-    char name[NAME_BYTES] = "";
+    char name[HKP_FEW_BYTES] = "";
     if (mine != 0) return mine - 1;
     bool known = true;
     if (syscall(SYS_gettid) == getpid()) strcpy(name, "MainThread");
     else if (!python_name(stack, frames, name)) known = prctl(PR_GET_NAME, name) == 0 && stack->gil && stack->outer && api.name;
-    const uint32_t number = number_of(name);
+    const uint32_t number = hkp_few_number(&names, name);
     if (known) mine = number + 1;
     return number;
 }
@@ -123,5 +95,5 @@ const char *hkp_asker_domain(uintptr_t frame)
 
 const char *hkp_asker_thread(uintptr_t frame)
 {
-    return names ? names[(uint32_t)frame % NAMES] : NULL;
+    return hkp_few_name(&names, (uint32_t)frame);
 }

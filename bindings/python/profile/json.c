@@ -6,10 +6,11 @@
 #include "frame.h"
 #include "profile/asker.h"
 #include "profile/stack.h"
+#include "profile/task.h"
 
 static bool is_code(uintptr_t frame)
 {
-    return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && frame != HKP_STACK_MORE;
+    return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && !hkp_task_is(frame) && frame != HKP_STACK_MORE;
 }
 
 static bool note_code(void *user, const hak_profile_stack *stack)
@@ -24,6 +25,8 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
     hkp_site_info info;
     if (frame == HKP_STACK_MORE) {
         *out = (hkc_frame){.function = "(more)"};
+    } else if (hkp_task_is(frame)) {
+        *out = (hkc_frame){.function = hkp_task_name(frame)};
     } else if (is_code(frame)) {
         hkc_frame_of(user, frame, out);
     } else if (hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) {

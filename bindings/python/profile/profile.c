@@ -19,7 +19,7 @@ static size_t take(void *unused, hak_ctx *ctx, hak_site site, uintptr_t *frames,
 {
     static _Thread_local bool inside;
     (void)unused, (void)ctx;
-    if (inside || room < 2) return 0;
+    if (inside || room < 4) return 0;
     const int error = errno;
     inside = true;
     const size_t n = hkp_profile_stack(site, depth_now, frames, room);

@@ -1,1 +1,1 @@
-hakmem_hook_sources(cold asker.c json.c profile.c stack.c)
+hakmem_hook_sources(cold asker.c few.c json.c profile.c stack.c task.c)

@@ -4,6 +4,7 @@
 #include "lines/site.h"
 #include "native/native.h"
 #include "profile/asker.h"
+#include "profile/task.h"
 #include "walk.h"
 
 #include <stdatomic.h>
@@ -98,14 +99,16 @@ size_t hkp_profile_stack(hak_site site, unsigned depth, uintptr_t *frames, size_
 {
     hkp_stack_frame lines[HKP_PROFILE_DEPTH];
     const hkp_stack stack = hkp_stack_read(lines, depth);
-    /* room for HKP_STACK_MORE, and for who asked */
-    merge m = {.stack = &stack, .lines = lines, .frames = frames, .room = room - 2};
+    /* room for HKP_STACK_MORE, for a task, and for who asked */
+    merge m = {.stack = &stack, .lines = lines, .frames = frames, .room = room - 3};
     if (m.room > 0) put_frames(&m);
     /* of which the walk found no call */
     while (lines_left(&m) && m.count < m.room)
         put_line(&m);
     if (m.count == 0 && site != 0) frames[m.count++] = site;
     if (stack.more || lines_left(&m)) frames[m.count++] = HKP_STACK_MORE;
+    const uintptr_t task = hkp_task_now(&stack, lines);
+    if (task != 0) frames[m.count++] = task;
     frames[m.count++] = hkp_asker_now(&stack, lines);
     return m.count;
 }
