@@ -105,6 +105,24 @@ function(hakmem_fetch_npm name version sha256 out)
     hakmem_package_archive(HAKMEM_NPM npm pack --loglevel=error "${name}@${version}")
 endfunction()
 
+# The sources of a Python package, without building it: LUPA_NO_BUNDLE is for lupa, which carries several Luas.
+function(hakmem_fetch_sdist name version sha256 out)
+    hakmem_package_archive(HAKMEM_ENV env LUPA_NO_BUNDLE=true python3 -m pip download --quiet --no-deps
+                           "--no-binary=${name}" "${name}==${version}" -d .)
+endfunction()
+
+# What `archive`, a file of a Debian source package, holds; for the release that this machine runs.
+function(hakmem_fetch_debian_source name version archive sha256 out)
+    find_program(HAKMEM_APT_GET apt-get)
+    mark_as_advanced(HAKMEM_APT_GET)
+    if(NOT HAKMEM_APT_GET)
+        hakmem_package_missing("no apt-get, this is not Debian")
+        return()
+    endif()
+    hakmem_package_archive(HAKMEM_SHELL sh "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/debian-source.sh" "${name}" "${version}"
+                           "${archive}")
+endfunction()
+
 # QuickJS as a guest: of the tests, the benchmarks and the example server.
 function(hakmem_fetch_quickjs out)
     hakmem_fetch_npm(quickjs-wasi 3.6.2 f1f4349f19a2d849e33ea0ae9bec2e7062b8839f4eceb17c9051ddbaa2720982
