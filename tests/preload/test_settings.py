@@ -52,6 +52,33 @@ class Settings(Case):
         self.assertLess(self.cached(f"mode=fast,policy={nothing}"), 3 << 20)
         self.assertGreater(self.cached(f"mode=minimal,policy={fast}"), 3 << 20)
 
+    def test_what_is_learned_is_written_and_acts_at_the_next_start(self):
+        file = self.path("learned", "")
+        os.remove(file)
+        large = "b = [bytearray(1 << 20) for i in range(100)]"
+        forks = "import os, sys\nif os.fork() == 0: sys.exit()\nos.wait()\nprint(os.path.exists(%r))\n" % file
+        done = self.python(f"learn={file}", forks + large)
+        self.assertEqual((done.stdout, done.stderr), ("False\n", ""))
+        with open(file) as f:
+            learned = f.read()
+        self.assertRegex(learned, r"(?m)^hakmem-policy 1\nexpected_bytes 1[01]\dM\n\Z")
+        # A process that is over at once, as a shell is, leaves it.
+        self.assertEqual(self.python(f"learn={file}", "print(1)").stderr, "")
+        with open(file) as f:
+            self.assertEqual(f.read(), learned)
+        nothing = self.path("nothing", "hakmem-policy 1\nbig_cache none\nretained_bytes none\nretained_percent none\n")
+        self.assertLess(self.cached(f"learn={nothing}"), 3 << 20)
+        fast = self.path("fast", "hakmem-policy 1\nmode fast\n")
+        self.assertGreater(self.cached(f"learn={nothing},policy={fast}"), 3 << 20)
+
+    def test_a_learned_file_that_is_none_is_told_and_stays(self):
+        broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
+        done = self.python(f"learn={broken}", "print(1)")
+        self.assertEqual(done.stdout, "1\n")
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or HAK_NONE; left out", done.stderr)
+        with open(broken) as f:
+            self.assertEqual(f.read(), "hakmem-policy 1\n\nmagazine 1\n")
+
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
         done = self.python(f"policy={broken}", "print(1)")
@@ -86,6 +113,8 @@ class Settings(Case):
             ("mode=quick", "the mode 'quick' is none of balanced, minimal"),
             ("policy=", "No such file or directory"),
             ("policy=/no/such", "/no/such: No such file or directory"),
+            ("learn=", "the name of a file expected"),
+            ("learn=/no/such", "/no/such: No such file or directory"),
             ("guard=0", "a number expected"),
             ("guard=1073741825", "a number expected"),
             ("color=blue", "there are limit=SIZE"),

@@ -58,6 +58,31 @@ class Run(ProgramCase):
         self.assertGreater(minimal, 2 * fast)
         self.assertGreater(self.faults("--mode", "fast", "--policy", str(policy)), 2 * fast)
 
+    def test_what_is_learned_is_written_and_acts_at_the_next_start(self):
+        learned = self.folder / "learned"
+        text = f"""
+            import os, subprocess, sys
+            if os.fork() == 0: sys.exit()
+            os.wait()
+            subprocess.run([sys.executable, "-c", "print(1)"])
+            print(os.path.exists({str(learned)!r}))
+            os.chdir("/")
+            b = [bytearray(1 << 20) for i in range(100)]
+        """
+        for how in ("--learn=learned", "--learn"):
+            done = self.run_script(text, "--all", "--report", "", how, *(["learned"] if how == "--learn" else []))
+            self.assertEqual(done.stdout, "1\nFalse\n")
+            self.assertRegex(learned.read_text(), r"(?m)^hakmem-policy 1\nexpected_bytes 1[01]\dM\n\Z")
+            learned.unlink()
+        fast = self.faults("--mode=fast")
+        learned.write_text("hakmem-policy 1\nbig_cache none\nhuge_from none\n")
+        self.assertGreater(self.faults("--mode=fast", "--learn", str(learned)), 2 * fast)
+        learned.write_text("hakmem-policy 1\nx\n")
+        done = self.run_script("print(1)", "--report", "", "--learn", "learned", check=False)
+        self.assertEqual(done.stdout, "1\n")
+        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_LEARN: .*/learned:2: 'x' is unknown; hakmem stays out$")
+        self.assertEqual(learned.read_text(), "hakmem-policy 1\nx\n")
+
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         (self.folder / "p").write_text("hakmem-policy 1\nmagazines 3\n")
         done = self.run_script("print(1)", "--report", "", "--policy", "p", check=False)

@@ -67,7 +67,7 @@ bool hkl_learn_plan(hkl_options *options, char *message, size_t size);
 /* The context is learned from. false = no memory. */
 bool hkl_learn_start(const hkl_options *options, hak_ctx *ctx);
 /* Writes what was learned, if anything is. false = it could not be written, and that was said. */
-bool hkl_learn_finish(const hkl_options *options, hak_ctx *ctx);
+bool hkl_learn_finish(const hkl_options *options);
 
 /* Where a report goes: a file that appears when it is whole, or a stream. */
 typedef struct hkl_output {

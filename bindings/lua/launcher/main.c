@@ -37,7 +37,7 @@ static bool report(void)
     fflush(stdout);
     if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "cannot write the profile");
     if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "cannot write the report");
-    ok &= hkl_learn_finish(the_options, hak_lua_context(L));
+    ok &= hkl_learn_finish(the_options);
     return ok;
 }
 

@@ -1,5 +1,6 @@
 #include "settings.h"
 
+#include "common/learn.h"
 #include "common/live.h"
 #include "common/policy.h"
 #include "common/size.h"
@@ -80,6 +81,12 @@ static const char *policy(hks_settings *s, const char *value)
     return NULL;
 }
 
+/* NULL = taken. The file is read when all is known: a policy goes before what it says. */
+static const char *learn(hks_settings *s, const char *value)
+{
+    return file_name(s->learn, value) ? NULL : "the name of a file expected";
+}
+
 /* NULL = taken; else what was expected. */
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
@@ -97,6 +104,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "rate") == 0) return rate(s, value);
     if (strcmp(key, "mode") == 0) return mode(s, value);
     if (strcmp(key, "policy") == 0) return policy(s, value);
+    if (strcmp(key, "learn") == 0) return learn(s, value);
     if (strcmp(key, "live") == 0) {
         if (strcmp(value, "on") != 0)
             return file_name(s->live, value) ? NULL : "on or the name of a socket expected";
@@ -128,7 +136,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     }
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
            "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort, "
-           "guard=NUMBER, mode=NAME, policy=FILE";
+           "guard=NUMBER, mode=NAME, policy=FILE, learn=FILE";
 }
 
 static void complain(const char *item, const char *why)
@@ -166,6 +174,13 @@ const hks_settings *hks_settings_get(void)
     if (!done) {
         done = true;
         parse(&settings, secure_getenv("HAKMEM"));
+        static char why[160], item[ITEM_SIZE];
+        if (*settings.learn != '\0' && !settings.policy &&
+            !hkc_learn_load(settings.learn, &settings.policy, why, sizeof why)) {
+            snprintf(item, sizeof item, "learn=%s", settings.learn);
+            complain(item, why);
+            *settings.learn = '\0';
+        }
         if (settings.signal != 0 && *settings.profile == '\0') {
             complain("signal", "there is no profile=FILE to write");
             settings.signal = 0;

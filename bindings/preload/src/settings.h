@@ -24,6 +24,7 @@ typedef struct hks_settings {
     hks_check check;        /* of every free */
     hak_mode mode;          /* memory against speed */
     hak_policy *policy;     /* NULL = none */
+    char learn[PATH_MAX];   /* file that what is learned goes to; "" = none */
     size_t guard;           /* one block in so many is before a guard page; 0 = none */
 } hks_settings;
 

@@ -1,4 +1,5 @@
 /* What happens at the start and at the end of the program. */
+#include "common/learn.h"
 #include "guard.h"
 #include "heap.h"
 #include "profile.h"
@@ -10,26 +11,47 @@
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+static hkc_learning learning;
 
 /* The one thread of the shim, only when asked for. A forked child goes without. */
-static void *trimmer(void *unused)
+static void *keeper(void *unused)
 {
-    for (;;) {
-        struct timespec period = {.tv_sec = (time_t)hks_settings_get()->trim};
+    const hks_settings *settings = hks_settings_get();
+    const bool learns = *settings->learn != '\0';
+    const uint64_t second = 1000000000, step = learns ? second / 4 : settings->trim * second;
+    for (uint64_t slept = 0;;) {
+        struct timespec period = {(time_t)(step / second), (long)(step % second)};
         nanosleep(&period, NULL);
+        if (learns) hak_ctx_tick(hks_heap_shared(), 0);
+        slept += step;
+        if (settings->trim == 0 || slept < settings->trim * second) continue;
         hak_ctx_trim(hks_heap_shared());
+        slept = 0;
     }
     return unused;
 }
 
-static void start_trimmer(void)
+static void start_keeper(void)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, trimmer, NULL) == 0) pthread_detach(thread);
+    if (pthread_create(&thread, NULL, keeper, NULL) == 0) pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A process that was over before its first window leaves the file as it is: a shell that starts the program, say. */
+static void learned(void)
+{
+    hak_learner_info info = {.size = sizeof info};
+    const char *file = hks_settings_get()->learn;
+    if (!learning.learner || hak_learner_stats(learning.learner, &info) != 0) return;
+    const bool brief = info.windows == 0 && access(file, F_OK) == 0;
+    const int error = hkc_learn_finish(&learning, brief ? NULL : file, -1);
+    if (error) hks_report_failed("learn", file, error);
 }
 
 /* 101: before the constructors of the program. The first allocations are earlier still; they need nothing
@@ -42,9 +64,10 @@ __attribute__((constructor(101))) static void begin(void)
             sizeof hks_heap_name - 1);
     if (!ctx) return;
     if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || settings->check || settings->guard != 0 || *settings->profile != '\0' || *settings->live != '\0')
+    if (settings->report || settings->check || settings->guard != 0 || *settings->learn != '\0' || *settings->profile != '\0' || *settings->live != '\0')
         hks_report_open(settings->file);
-    if (settings->trim != 0) start_trimmer();
+    if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false)) hks_report_line("learn: no memory");
+    if (settings->trim != 0 || learning.learner) start_keeper();
     hks_guard_listen();
     hks_profile_listen();
 }
@@ -54,4 +77,5 @@ __attribute__((destructor(101))) static void end(void)
 {
     if (hks_settings_get()->report) hks_report_write();
     hks_profile_end();
+    learned();
 }

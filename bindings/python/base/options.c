@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 
+#include "common/learn.h"
 #include "common/policy.h"
 #include "common/size.h"
 
@@ -15,12 +16,21 @@ static bool bad(const char *name, const char *value)
     return false;
 }
 
+/* A policy goes before what was learned. */
+static bool read_learned(hkp_options *options)
+{
+    char why[400];
+    if (!options->learn || hkc_learn_load(options->learn, &options->policy, why, sizeof why)) return true;
+    fprintf(stderr, "hakmem: HAKMEM_LEARN: %s; hakmem stays out\n", why);
+    return false;
+}
+
 static bool read_mode(hkp_options *options)
 {
     const char *mode = getenv("HAKMEM_MODE"), *policy = getenv("HAKMEM_POLICY");
     char why[400];
     if (mode && *mode && (options->mode = hkc_mode_parse(mode, why, sizeof why)) < 0) return bad("HAKMEM_MODE", mode);
-    if (!policy || !*policy) return true;
+    if (!policy || !*policy) return read_learned(options);
     options->policy = hkc_policy_load(policy, why, sizeof why);
     if (!options->policy) fprintf(stderr, "hakmem: HAKMEM_POLICY: %s; hakmem stays out\n", why);
     return options->policy;
@@ -40,6 +50,8 @@ bool hkp_options_read(hkp_options *options)
     if (report && *report) options->report = report;
     if (live && *live) options->live = live;
     options->first = !first || strcmp(first, pid) == 0;
+    const char *learn = getenv("HAKMEM_LEARN");
+    if (learn && *learn && options->first) options->learn = learn;
     if (!first) setenv("HAKMEM_PID", pid, 1);
     if (domains && *domains) {
         options->all = strcmp(domains, "all") == 0;

@@ -40,7 +40,7 @@ def program_of(args):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy")
+    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -110,6 +110,7 @@ def options_of_hook(parser, report):
     option_of_labels(parser)
     parser.add_argument("--mode", choices=_launch.MODES, help="memory against speed (lean)")
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
+    parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
     parser.add_argument(
         "--profile",
         metavar="[RATE]",
@@ -186,7 +187,7 @@ def rates(words):
     while at < len(words) and words[at].startswith("--"):
         if words[at] in ("--profile", "--live"):
             words[at] += "="
-        at += 2 if words[at] in ("--limit", "--labels", "--report", "--mode", "--policy") else 1
+        at += 2 if words[at] in ("--limit", "--labels", "--report", "--mode", "--policy", "--learn") else 1
     return words
 
 

@@ -12,7 +12,7 @@ LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN")
 # An interpreter alone needs less, whatever its start-up files import.
 ENOUGH = 64 << 20
 
@@ -30,7 +30,7 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
@@ -47,6 +47,8 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profil
         values["HAKMEM_MODE"] = mode
     if policy is not None:
         values["HAKMEM_POLICY"] = os.path.abspath(policy)
+    if learn is not None:
+        values["HAKMEM_LEARN"] = os.path.abspath(learn)
     if report is not None:
         # The program may be in another folder when it ends.
         values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)

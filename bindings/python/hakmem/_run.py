@@ -35,7 +35,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     if profile is not None and live is None and report == "-":
@@ -55,6 +55,7 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
         report=report or None,
         mode=mode,
         policy=policy,
+        learn=learn,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -100,7 +101,7 @@ def parse(words):
         elif name == "--mode":
             if value not in _launch.MODES:
                 return None
-        elif name not in ("--live", "--report", "--policy"):
+        elif name not in ("--live", "--report", "--policy", "--learn"):
             return None
         options[name[2:]] = value
     if not words or (words[0].startswith("-") and words[0] not in ("-", "-c", "-m")):

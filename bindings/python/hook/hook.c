@@ -7,6 +7,8 @@
 #include "base/cold.h"
 #include "base/options.h"
 #include "base/process.h"
+#include "common/file.h"
+#include "common/learn.h"
 #include "heap/heap.h"
 #include "hook/deliver.h"
 #include "hook/install.h"
@@ -41,6 +43,23 @@ static void begin_profile(const char *text)
     if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE=%.40s: %s; there is no profile\n", text, wrong);
 }
 
+static hkc_learning learning;
+static char learned_file[HKC_FILE_NAME];
+
+/* The program may change its directory before the file is written. */
+static void begin_learning(const char *file)
+{
+    const int error = hkc_file_absolute(file, learned_file);
+    if (error) fprintf(stderr, "hakmem: HAKMEM_LEARN: %s: %s; nothing is learned\n", file, strerror(error));
+    else if (!hkc_learn_start(&learning, hkp_ctx(), false)) fputs("hakmem: HAKMEM_LEARN: no memory\n", stderr);
+}
+
+static void end_learning(void)
+{
+    const int error = hkc_learn_finish(&learning, learned_file, -1);
+    if (error) fprintf(stderr, "hakmem: HAKMEM_LEARN: %s: %s\n", learned_file, strerror(error));
+}
+
 static void meet(void)
 {
     const char *(*version)(void);
@@ -65,6 +84,7 @@ static void meet(void)
     }
     if (options.profile) begin_profile(options.profile);
     if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
+    if (options.learn) begin_learning(options.learn);
     if (options.report) hkp_report_plan(options.report, options.first);
     if (options.live) hkp_live_plan(options.live, options.first);
     hkp_await(hkp_first_call);
@@ -114,6 +134,7 @@ __attribute__((destructor)) static void at_exit(void)
     note_stranger();
     hkp_live_end();
     if (hkp_report_due) hkp_report_finish();
+    end_learning();
 }
 
 /* os._exit, which is how the children of multiprocessing end. */
@@ -121,6 +142,7 @@ HKP_API __attribute__((noreturn)) void _exit(int status)
 {
     hkp_live_end();
     if (hkp_report_due) hkp_report_finish();
+    end_learning();
     if (next_exit) next_exit(status);
     for (;;)
         syscall(SYS_exit_group, status);

@@ -1,0 +1,70 @@
+#include "common/learn.h"
+
+#include "common/file.h"
+#include "common/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { TEXT = 1 << 20 }; /* touched as it fills; what comes later is left out */
+
+bool hkc_learn_load(const char *file, hak_policy **policy, char *message, size_t size)
+{
+    if (access(file, F_OK) != 0 && errno == ENOENT) {
+        int error = hkc_file_try(file);
+        if (error) snprintf(message, size, "%s: %s", file, strerror(error));
+        return !error;
+    }
+    hak_policy *found = hkc_policy_load(file, message, size);
+    if (found) *policy = found;
+    return found;
+}
+
+static void note(void *user, const hak_decision *d)
+{
+    hkc_learning *l = user;
+    char line[280];
+    if (!l->began_ns) l->began_ns = d->at_ns;
+    int n = snprintf(line, sizeof line, "# window %llu, %.1f s: %s\n", (unsigned long long)d->window,
+                     (double)(d->at_ns - l->began_ns) / 1e9, d->text);
+    if (n <= 0 || (size_t)n >= TEXT - l->used) return;
+    memcpy(l->text + l->used, line, (size_t)n + 1);
+    l->used += (size_t)n;
+}
+
+bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, bool windows)
+{
+    hak_learner_options options = HAK_LEARNER_OPTIONS_INIT;
+    options.windows = windows;
+    options.log = note;
+    options.user = l;
+    *l = (hkc_learning){.ctx = ctx, .process = getpid()};
+    l->text = mmap(NULL, TEXT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (l->text == MAP_FAILED) return false;
+    l->learner = hak_learner_new(NULL, &options);
+    if (!l->learner || hak_learner_add(l->learner, ctx) != 0) {
+        hak_learner_delete(l->learner);
+        munmap(l->text, TEXT);
+        l->learner = NULL;
+        return false;
+    }
+    hak_ctx_tick(ctx, 0);
+    return true;
+}
+
+int hkc_learn_finish(hkc_learning *l, const char *file, int fd)
+{
+    if (!l->learner || l->process != getpid()) return 0;
+    /* What no tick has shown yet: how large the heap was. */
+    hak_ctx_tick(l->ctx, 0);
+    hak_policy *policy = hak_learner_policy(l->learner);
+    l->learner = NULL; /* it stays with the context, which other threads may tick */
+    int error = policy ? 0 : ENOMEM;
+    if (!error && file) error = hkc_policy_save(policy, file, l->text);
+    if (!file && fd >= 0 && write(fd, l->text, l->used) < 0) error = errno;
+    hak_policy_unref(policy);
+    return error;
+}
