@@ -59,6 +59,48 @@ inside() { # arguments for cmake
     "$CMAKE" --build "$scratch/build" >/dev/null
     "$scratch/build/embed" >/dev/null
 }
+cross_aarch64() { # writes toolchain.cmake
+    needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    needs_program qemu-aarch64-static qemu-user-static
+    CC=aarch64-linux-gnu-gcc
+    cat >toolchain.cmake <<'CMAKE'
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+CMAKE
+}
+# Lua for the compiler CC, the launcher with it, and a script that it runs.
+lua_launcher() { # what runs the program, then -- and arguments for cmake
+    local runner=()
+    while [[ $1 != -- ]]; do runner+=("$1") && shift; done
+    shift
+    [[ -n ${LUA_SOURCE:-} ]] || { echo "$case: skipped: no sources of Lua (the Rust package lua-src)"; exit 77; }
+    mkdir lua pkgconfig
+    find "$LUA_SOURCE" -name '*.c' -not -name lua.c -not -name luac.c -not -name ltests.c -not -name onelua.c -print0 |
+        (cd lua && xargs -0 -n 8 -P 2 "$CC" -O1 -DLUA_USE_POSIX -c)
+    ar rcs lua/liblua5.4.a lua/*.o
+    cat >pkgconfig/lua5.4.pc <<PC
+Name: Lua
+Description: Lua
+Version: 5.4.7
+Libs: -L$PWD/lua -llua5.4 -lm
+Cflags: -I$LUA_SOURCE
+PC
+    export PKG_CONFIG_LIBDIR=$PWD/pkgconfig
+    configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_WERROR=ON "$@"
+    "$CMAKE" --build "$scratch/build" --parallel 2 --target haklua5.4 >build.log || { cat build.log; fail "build"; }
+    cat >script.lua <<'LUA'
+local t = {}
+for i = 1, 1000 do t[i] = { tostring(i), function() return i end } end
+print(#t)
+LUA
+    "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4" --hak-report script.lua >out 2>report || fail "status $?"
+    [[ $(cat out) == 1000 ]] || fail "the script prints $(cat out)"
+    # The tables, closures and strings of the script, by their labels.
+    for label in table closure string; do
+        [[ $(awk -v l=$label '$1 == l { print $3 }' report) -ge 1000 ]] || { cat report; fail "label $label"; }
+    done
+}
 
 case $case in
     libdir_relative)
@@ -165,17 +207,20 @@ case $case in
             "$scratch/prefix/lib/libhakmem.a" -o smoke
         ./smoke || fail "$? failures"
         ;;
+    musl_lua)
+        needs_program musl-gcc "musl-tools"
+        CC=musl-gcc
+        lua_launcher -- -DCMAKE_C_FLAGS=-Werror
+        ;;
+    aarch64_lua)
+        cross_aarch64
+        lua_launcher qemu-aarch64-static -L /usr/aarch64-linux-gnu -- "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        ;;
     aarch64)
-        needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
-        needs_program qemu-aarch64-static qemu-user-static
-        cat >toolchain.cmake <<'CMAKE'
-set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
-CMAKE
+        cross_aarch64
         # Tests in C are enough.
         unset CXX
-        CXX=$scratch/no-such-compiler CC=aarch64-linux-gnu-gcc configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_WERROR=ON \
+        CXX=$scratch/no-such-compiler configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_WERROR=ON \
             "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
         tests=(test_smoke test_layout)
         "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_shared "${tests[@]}" >/dev/null

@@ -58,7 +58,7 @@ static const char listen[] =
 void hkl_jit_listen(lua_State *L)
 {
     const int top = lua_gettop(L);
-    if (!hkl_thread_learn() || !hkl_thread_layout_now.luajit || !lua_checkstack(L, 8)) return;
+    if (!hkl_thread_luajit() || !lua_checkstack(L, 8)) return;
     if (luaL_loadbuffer(L, listen, sizeof listen - 1, "=hakmem") == 0) {
         lua_pushcfunction(L, note);
         lua_pushcfunction(L, forget);

@@ -69,7 +69,7 @@ int hkl_report_json(lua_State *L, hkc_json *w)
     if (!ctx) return ENOENT;
     const hkl_state *st = hkl_state_of(L);
     namer n = {.frames = st && st->profile ? st->profile->frames : NULL};
-    const bool luajit = hkl_thread_learn() && hkl_thread_layout_now.luajit;
+    const bool luajit = hkl_thread_luajit();
     hkc_report_process process = {.runtime = luajit ? "luajit" : "lua",
                                   .version = luajit ? "2.1" : &LUA_RELEASE[4]};
     hkc_report_json_begin(w, &process);

@@ -156,6 +156,11 @@ bool hkl_thread_learn(void)
     return learnt;
 }
 
+bool hkl_thread_luajit(void)
+{
+    return hkl_thread_learn() && hkl_thread_layout_now.luajit;
+}
+
 /* ---- Looking ---------------------------------------------------------------------------------------- */
 
 /* Of a place that was not met while learning: another one of the same function does. */
@@ -225,6 +230,11 @@ lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_regi
 #else
 
 bool hkl_thread_learn(void)
+{
+    return false;
+}
+
+bool hkl_thread_luajit(void)
 {
     return false;
 }

@@ -13,6 +13,8 @@
 /* Once in a process; later calls return at once. false = the platform has no registers to look at, or the
  * runtime is none that is known: no thread is found then. */
 bool hkl_thread_learn(void);
+/* The runtime is LuaJIT; false where hkl_thread_learn cannot tell. */
+bool hkl_thread_luajit(void);
 
 #ifdef HKC_CFI_WALK
 
