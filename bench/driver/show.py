@@ -1,6 +1,8 @@
 """How the parts of scripts/demo look: headings, colours, bars."""
 
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,3 +38,28 @@ def add_build(parser):
 
 def add_number(parser):
     parser.add_argument("--number", type=int, default=1, help="of the first heading (1)")
+
+
+def pages(build):
+    """The folder for the pages that the demonstration writes."""
+    folder = build.resolve() / "demo"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def profile(build, report, rows, indent="   "):
+    """A report with a profile: its table, and where it is as a page for a browser."""
+    command = build / "bindings/report/hakmem"
+    if not command.exists():
+        print(f"{indent}{report}; the command hakmem, which reads it, was not built (jansson, protobuf-c, zlib)")
+        return
+    done = subprocess.run([command, "report", "-n", str(rows), report], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    table = next(i for i, line in enumerate(lines) if " stacks, " in line)
+    for line in lines[table:]:
+        # Of files, their names.
+        line = re.sub(r"\(([^()]*/)([^/()]+:\d+)\)", r"(\2)", line)
+        print(f"{indent}{line[2:]}"[:WIDTH])
+    page = report.with_suffix(".html")
+    if subprocess.run([command, "html", "-o", page, report], capture_output=True).returncode == 0:
+        print(f"\n{indent}Flame graph, treemap, table: " + paint("1", f"file://{page}"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import harness
 from driver import tool
-from driver.show import BAR_ROOM, add_build, bar, heading, paint
+from driver.show import BAR_ROOM, add_build, bar, heading, pages, paint, profile
 
 ROOT = tool.ROOT
 LAUNCHERS = {"luajit": "hakluajit", "lua5.4": "haklua5.4"}
@@ -177,6 +177,17 @@ def teardown(programs, count):
             )
 
 
+def lines(programs, arguments, build):
+    """Of Lua 5.4 where it is there: of LuaJIT, compiled code has the line at which its trace begins."""
+    engine = programs.engines[-1]
+    heading(6, "Which lines of luacheck hold it, a sample each 64 KiB", "--hak-profile=FILE,64K")
+    print("   " + paint("4", harness.ENGINES[engine]))
+    file = pages(build) / "lua.json"
+    options = ["--hak-labels=on", f"--hak-profile={file},64K"]
+    run([*programs.launcher(engine, *options), *arguments], (0, 1, 2), env=luacheck_environment())
+    profile(build, file, 8)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     add_build(parser)
@@ -198,6 +209,7 @@ def main():
     limit(programs)
     trim(programs, records)
     teardown(programs, records * 6 // 10)
+    lines(programs, luacheck, args.build)
 
 
 if __name__ == "__main__":

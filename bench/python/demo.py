@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 
 from driver import tool  # noqa: E402
-from driver.show import add_build, add_number, bar, heading, paint  # noqa: E402
+from driver.show import add_build, add_number, bar, heading, pages, paint, profile  # noqa: E402
 
 INDEX = ROOT / "examples/python/index.py"
 WAYS = {
@@ -36,6 +36,23 @@ except MemoryError as error:
     del keep
 live = hakmem.stats()["live_bytes"] / 2**20
 print(f"MemoryError after {n:,} records; the program goes on, {live:.1f} MiB live")
+"""
+
+
+SQLITE = """
+import sqlite3
+
+def load(db, rows):
+    db.execute("create table t (a integer, b text)")
+    db.executemany("insert into t values (?, ?)", ((i, str(i) * 20) for i in range(rows)))
+
+def index(db):
+    db.execute("create index i on t (b)")
+
+db = sqlite3.connect(":memory:")
+load(db, {rows})
+index(db)
+cache = dict(db.execute("select a, b from t where a % 10 = 0"))
 """
 
 
@@ -105,6 +122,18 @@ def burst(args):
         print(f"  {way:<24} {r['peak']:>8.1f} {r['after']:>8.1f} {last}")
 
 
+def sqlite(args):
+    file = pages(args.build) / "python.json"
+    script = file.with_name("sqlite.py")
+    script.write_text(SQLITE.format(rows=args.records))
+    settings = {"all_domains": True, "malloc": True, "labels": "native", "profile": "64K", "report": str(file)}
+    if not (args.package / "hakmem/libhakmem_pymalloc.so").exists():
+        print("  left out, this build has no malloc for Python")
+        return
+    run([sys.executable, script], environment(args.package, settings))
+    profile(args.build, file, 6, "  ")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     add_build(parser)
@@ -139,6 +168,8 @@ def main():
     limit(args)
     heading(args.number + 3, f"{3 * args.records:,} records, of which {3 * args.records // 1000} stay")
     burst(args)
+    heading(args.number + 4, "What sqlite takes from malloc, by the line of Python that called it", "--malloc --profile=64K")
+    sqlite(args)
 
 
 if __name__ == "__main__":
