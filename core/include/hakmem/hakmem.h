@@ -196,10 +196,11 @@ typedef enum hak_error {
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
-    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON, and in packed blocks where their
+    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON and _QUARANTINE, and in packed blocks where their
                              list goes through it */
     HAK_E_CORRUPT,        /* hak_ctx_check: the heap contradicts itself */
-    HAK_E_BOUNDS          /* HAK_DEBUG_GUARD: a block was written to before its beginning or behind its end */
+    HAK_E_BOUNDS          /* HAK_DEBUG_GUARD, HAK_DEBUG_CANARY: a block was written to behind its end, or (GUARD) before
+                             its beginning */
 } hak_error;
 
 /* Called on the thread of the failing call, inside it; must not call into the same context. p: the pointer,
@@ -245,6 +246,13 @@ enum {
                             what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of blocks */
     HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
     HAK_DEBUG_ABORT = 4,  /* abort() after on_error */
+    HAK_DEBUG_CANARY = 16, /* CHECK too; behind the bytes that were asked for, 8 bytes at least hold a pattern, which free,
+                              realloc and hak_ctx_check look at (HAK_E_BOUNDS). hak_usable_size and hak_good_size are
+                              what was asked for, 1 for 0; statistics and hak_block_size count the pattern */
+    HAK_DEBUG_QUARANTINE = 32, /* CHECK too; the last 256 freed blocks of up to 32 KiB hold 0xDD and are not handed out.
+                                  A second free of one is found, and a write to one, when it leaves and by hak_ctx_check
+                                  (HAK_E_USE_AFTER_FREE). Until then they count as live. All leave by hak_ctx_flush,
+                                  and where three quarters of the limit are in use none is held */
     HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
                              are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
                              pages: it has a buffer only, or an OS table without protect */

@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/profile.h"
 #include "heap/block.h"
+#include "heap/canary.h"
 #include "heap/label.h"
 #include "heap/run.h"
 
@@ -46,8 +47,9 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
         void *p = hk_guard_aligned(ctx, align, n, label, site);
         if (p) return p;
     }
-    if (!in_slab(ctx, align, n)) return hk_alloc_large(ctx, align, n, label, site, zero);
-    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, n), label, site), n);
+    size_t with = hk_with_canary(ctx, n);
+    if (!in_slab(ctx, align, with)) return hk_alloc_large(ctx, align, n, label, site, zero);
+    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -78,6 +80,7 @@ void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n)
 
 size_t hak_good_size(const hak_ctx *ctx, size_t n)
 {
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY)) return n <= HK_SIZE_MOST ? hk_max(n, 1) : 0;
     if (n <= 1024) return hk_classes[hk_class_in(ctx, n)].size;
     if (n <= HK_RUN_MAX) return hk_kind_size(hk_kind_above(n));
     return n <= HK_SIZE_MOST ? hk_align_up(n, HK_PAGE) : 0;
@@ -112,6 +115,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, HAK_NONE);
     bool fits = n <= size && (uintptr_t)p % align == 0;
     if (fits && stays(ctx, align, size, n)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     hak_label given = hk_label_after(ctx, p, label);

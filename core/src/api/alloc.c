@@ -12,9 +12,11 @@
 #include "api/guard.h"
 #include "api/limits.h"
 #include "api/profile.h"
+#include "api/quarantine.h"
 #include "api/trim.h"
 #include "heap/big.h"
 #include "heap/block.h"
+#include "heap/canary.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -298,6 +300,10 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
     if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
+    size_t with = hk_with_canary(ctx, n);
+    bool ignored;
+    if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
+    if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
     void *p = hk_check_new(ctx, alloc_class(ctx, sc, label), n);
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
@@ -369,7 +375,7 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
 /* Of a context that checks or has a profile. */
 static HK_COLD void *new_large(hak_ctx *heap, void *p, size_t n, hak_label label, hak_site site, bool *zero)
 {
-    size_t size = hak_usable_size(heap, p);
+    size_t size = hk_block_size(heap, p);
     if (heap->debug & HAK_DEBUG_POISON) {
         memset(p, HK_POISON_NEW, size);
         *zero = false;
@@ -383,32 +389,14 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     if (n > HK_SIZE_MOST) return absurd(ctx);
     hak_ctx *heap = heap_for(ctx);
     if (!heap) return hk_fail(ctx);
+    size_t with = hk_with_canary(heap, n);
     hk_enter(heap);
-    void *p = alloc_large(heap, align, n, label, site, zero);
-    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, n, label, site, zero);
-    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_large(heap, align, n, label, site, zero);
+    void *p = alloc_large(heap, align, with, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, with, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_large(heap, align, with, label, site, zero);
     hk_leave(heap);
     if (!p) return hk_fail(ctx);
     return HK_LIKELY(!heap->debug) ? p : new_large(heap, p, n, label, site, zero);
-}
-
-void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
-{
-    size_t total;
-    if (!hk_total(ctx, count, n, &total)) return NULL;
-    if (total > HK_SMALL_MAX) {
-        bool zero;
-        void *p = hk_alloc_large(ctx, HK_PAGE, total, label, site, &zero);
-        if (p && !zero) memset(p, 0, total);
-        return p;
-    }
-    void *p = hak_alloc_cs(ctx, total, label, site);
-    return p ? memset(p, 0, total) : NULL;
-}
-
-void *hak_calloc(hak_ctx *ctx, size_t count, size_t n)
-{
-    return hak_calloc_cs(ctx, count, n, 0, 0);
 }
 
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site)
@@ -440,9 +428,15 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
     else hk_block_free(ctx, p, n);
 }
 
+static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
+{
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_QUARANTINE) && !(p = hk_quarantine(ctx, p, &n))) return;
+    if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
+    else free_local(ctx, p, n);
+}
+
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     if (HK_LIKELY(kind == HK_KIND_PACKED && !ctx->role && !ctx->checked)) hk_packed_free(ctx, p);
-    else if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
-    else free_local(ctx, p, n);
+    else free_other(ctx, p, n, kind);
 }

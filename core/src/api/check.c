@@ -1,8 +1,10 @@
 #include "api/check.h"
 
 #include "api/errors.h"
+#include "api/quarantine.h"
 #include "heap/asked.h"
 #include "heap/batch.h"
+#include "heap/canary.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/block.h"
@@ -13,8 +15,9 @@
 #include "shared/thread_heap.h"
 #include "space/bitmap.h"
 
-static bool still_poisoned(const unsigned char *p, size_t n)
+bool hk_still_poisoned(const void *block, size_t n)
 {
+    const unsigned char *p = block;
     return p[0] == HK_POISON_FREE && memcmp(p, p + 1, n - 1) == 0;
 }
 
@@ -30,7 +33,7 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
         bool reused = bin->slab == before ? before->fresh == fresh
                       : bin->slab == next ? next->fresh == next_fresh
                                           : false;
-        if (reused && !still_poisoned(p, size))
+        if (reused && !hk_still_poisoned(p, size))
             hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
         memset(p, HK_POISON_NEW, size);
     }
@@ -49,9 +52,13 @@ static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
 
 void *hk_check_note(hak_ctx *ctx, void *p, size_t n)
 {
-    if (!p || !(ctx->debug & HAK_DEBUG_CHECK) || note_asked(ctx, p, n)) return p;
-    hak_free(ctx, p);
-    return hk_fail(ctx);
+    if (!p || !(ctx->debug & HAK_DEBUG_CHECK)) return p;
+    if (!note_asked(ctx, p, n)) {
+        hak_free(ctx, p);
+        return hk_fail(ctx);
+    }
+    if (ctx->debug & HAK_DEBUG_CANARY) hk_canary_write(ctx, p, n);
+    return p;
 }
 
 /* ---- Whole heap ---------------------------------------------------------------------------------- */
@@ -178,12 +185,29 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
     return f.faults == 0;
 }
 
+static bool look_at_canary(void *user, const hak_block *block)
+{
+    findings *f = user;
+    if (hk_canary_whole(f->ctx, block->p)) return true;
+    f->faults++;
+    if (f->report) f->report(f->user, HAK_E_BOUNDS, block->p, "canary: written to behind the bytes that were asked for");
+    return true;
+}
+
+static bool canaries_whole(const hak_ctx *whole, hak_report_fn *report, void *user)
+{
+    findings f = {whole, report, user, 0};
+    hak_ctx_visit(whole, look_at_canary, &f);
+    return f.faults == 0;
+}
+
 bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user)
 {
     hak_ctx *whole = hk_whole(ctx);
-    if (!whole->heaps) return check(ctx, report, user);
+    bool sound = hk_quarantine_check(whole, report, user) == 0;
+    if (whole->debug & HAK_DEBUG_CANARY) sound &= canaries_whole(whole, report, user);
+    if (!whole->heaps) return check(ctx, report, user) && sound;
     hk_shared_settle(whole);
-    bool sound = true;
     for (const hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
         sound &= check(heap, report, user);
     return sound;

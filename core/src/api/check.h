@@ -15,4 +15,7 @@ static inline void *hk_check_new(hak_ctx *ctx, void *p, size_t n)
     return HK_LIKELY(!ctx->debug) ? p : hk_check_note(ctx, p, n);
 }
 
+/* Whether a block of n bytes holds HK_POISON_FREE. */
+bool hk_still_poisoned(const void *block, size_t n);
+
 #endif

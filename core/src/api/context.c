@@ -4,6 +4,7 @@
 #include "api/errors.h"
 #include "api/learner.h"
 #include "api/options.h"
+#include "api/quarantine.h"
 #include "base/policy.h"
 #include "heap/batch.h"
 #include "heap/big.h"
@@ -111,6 +112,7 @@ void hk_retire_check(hak_ctx *ctx)
 void hak_ctx_retire(hak_ctx *ctx)
 {
     if (!ctx) return;
+    hk_quarantine_end(ctx);
     if (ctx->role == HK_SHARED) {
         hk_shared_retire(ctx);
         hak_ctx_flush(ctx);

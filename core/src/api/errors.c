@@ -60,6 +60,9 @@ void hk_report_wrong(const hak_ctx *ctx, hk_wrong what, const void *p)
     case HK_WRONG_BEHIND:
         hk_error(ctx, HAK_E_BOUNDS, p, "guard: written to behind the end of the block");
         break;
+    case HK_WRONG_CANARY:
+        hk_error(ctx, HAK_E_BOUNDS, p, "canary: written to behind the bytes that were asked for");
+        break;
     case HK_WRONG_LINK:
         hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to; its link leads here");
         break;

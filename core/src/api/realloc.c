@@ -6,6 +6,7 @@
 #include "api/profile.h"
 #include "heap/big.h"
 #include "heap/block.h"
+#include "heap/canary.h"
 #include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/label.h"
@@ -98,6 +99,7 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind < HK_SMALL_CLASSES || kind == HK_KIND_PACKED) return NULL;
     if (HK_UNLIKELY(hk_guard_in(ctx->space, p) != NULL)) return NULL;
+    n = hk_with_canary(ctx, n);
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
     if (n <= HK_RUN_MAX && hk_whole(ctx)->checked & HK_CHECKED) return NULL;
     return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
@@ -242,7 +244,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     }
     bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
-    if (peak && n > size && size <= HK_RUN_MAX) size = move_end(ctx, p, q, size);
+    if (peak && n > size && size <= HK_RUN_MAX && !(ctx->debug & HAK_DEBUG_CANARY)) size = move_end(ctx, p, q, size);
     memcpy(q, p, hk_min(size, n));
     free_old(ctx, p, size, q);
     if (peak) hk_space_shrink(ctx->space, size);

@@ -1,6 +1,7 @@
 /* What a context tells about itself: pointers, sums, every block. */
 #include "heap/batch.h"
 #include "heap/big.h"
+#include "heap/canary.h"
 #include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
@@ -12,7 +13,8 @@
 
 size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
-    return hk_block_size(ctx, p);
+    size_t size = hk_block_size(ctx, p);
+    return HK_LIKELY(!(ctx->debug & (HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE))) ? size : hk_canary_usable(ctx, p, size);
 }
 
 size_t hak_block_size(const hak_ctx *ctx, const void *p)

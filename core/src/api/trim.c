@@ -2,6 +2,7 @@
 #include "api/trim.h"
 
 #include "api/learner.h"
+#include "api/quarantine.h"
 #include "heap/big.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -86,6 +87,7 @@ static size_t flush_shared(hak_ctx *shared)
 size_t hak_ctx_flush(hak_ctx *ctx)
 {
     hak_ctx *whole = hk_whole(ctx);
+    hk_quarantine_end(whole);
     return whole->heaps ? flush_shared(whole) : flush(ctx, true);
 }
 

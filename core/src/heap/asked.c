@@ -6,8 +6,8 @@
 typedef _Atomic(void *) slot;
 
 enum { BITS = 6, LEVELS = 5, ENTRIES = HK_UNIT / 8 };
-/* An entry is 0, or n + 1; or WIDE for runs, of which the leaf's second word is n. */
-enum { WIDE = UINT16_MAX, NARROW_MOST = WIDE - 2 };
+/* An entry is 0, or n + 1; HELD for HK_HELD; or WIDE for runs, of which the leaf's second word is n. */
+enum { WIDE = UINT16_MAX, HELD = WIDE - 1, NARROW_MOST = WIDE - 3 };
 _Static_assert((int)HK_SMALL_MAX <= (int)NARROW_MOST, "blocks that share a unit have entries of their own");
 
 typedef struct leaf {
@@ -59,8 +59,8 @@ bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make)
     }
     leaf *l = leaf_of(hk_whole(ctx), unit_at(e, p), make);
     if (!l) return false;
-    l->entry[entry_at(p)] = (uint16_t)(n <= NARROW_MOST ? n + 1 : WIDE);
-    if (n > NARROW_MOST) l->word[1] = (uint32_t)n;
+    l->entry[entry_at(p)] = (uint16_t)(n <= NARROW_MOST ? n + 1 : n == HK_HELD ? HELD : WIDE);
+    if (n > NARROW_MOST && n != HK_HELD) l->word[1] = (uint32_t)n;
     return true;
 }
 
@@ -75,5 +75,5 @@ size_t hk_asked(const hak_ctx *ctx, const void *p)
     }
     const leaf *l = leaf_of(hk_whole(ctx), unit_at(e, p), false);
     uint16_t entry = l && (uintptr_t)p % 8 == 0 ? l->entry[entry_at(p)] : 0;
-    return entry == 0 ? HAK_NONE : entry == WIDE ? l->word[1] : entry - 1u;
+    return entry == 0 ? HAK_NONE : entry == HELD ? HK_HELD : entry == WIDE ? l->word[1] : entry - 1u;
 }

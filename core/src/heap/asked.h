@@ -7,6 +7,9 @@
 
 #include "heap/ctx.h"
 
+/* In place of a size: the block was freed, and waits in quarantine. */
+#define HK_HELD (HAK_NONE - 1)
+
 /* Notes the size for a live block of ctx. false = no memory, which cannot happen where a block had a size
  * before; or a part of the tree is missing: then `make` must be set and the shared context locked. */
 bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make);

@@ -1,6 +1,7 @@
 #include "heap/block.h"
 
 #include "heap/asked.h"
+#include "heap/canary.h"
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/label.h"
@@ -116,6 +117,9 @@ void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p)
 void hk_check_size(const hak_ctx *ctx, const void *p, size_t told)
 {
     if (told != HAK_NONE && told != hk_asked(ctx, p)) hk_found_wrong(ctx, HK_WRONG_SIZE, p);
+    if (!(ctx->debug & HAK_DEBUG_CANARY) || hk_canary_whole(ctx, p)) return;
+    hk_found_wrong(ctx, HK_WRONG_CANARY, p);
+    hk_canary_write(ctx, p, hk_asked(ctx, p)); /* told once */
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------- */

@@ -47,7 +47,8 @@ void hk_block_free(hak_ctx *ctx, void *p, size_t n);
  */
 bool hk_block_put_back(hak_ctx *ctx, void *p);
 
-/* Compares the size told for a live block with what was last asked for (HAK_NONE = none told). */
+/* Compares the size told for a live block with what was last asked for (HAK_NONE = none told), and looks at its
+ * canary. */
 HK_COLD void hk_check_size(const hak_ctx *ctx, const void *p, size_t told);
 /* Before a free: checks the size told, poisons the block. */
 HK_COLD void hk_check_free(hak_ctx *ctx, void *p, size_t n);

@@ -8,6 +8,8 @@
 
 _Static_assert(sizeof(hak_ctx) <= 1600, "20 blocks and their context fit two pages");
 
+enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE };
+
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
     ctx->host.name = o->name ? o->name : "";
@@ -18,7 +20,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->labels.on = o->label_count > 0;
     ctx->host.on_error = o->on_error;
     ctx->host.error_user = o->error_user;
-    ctx->debug = (uint8_t)(o->debug & HAK_DEBUG_POISON ? o->debug | HAK_DEBUG_CHECK : o->debug);
+    ctx->debug = (uint8_t)(o->debug & IMPLY_CHECK ? o->debug | HAK_DEBUG_CHECK : o->debug);
     hk_numbers_set(ctx, o->tuning);
     ctx->first_offset = (uint8_t)o->tuning->first_offset;
     ctx->advice.workload = (uint8_t)o->workload;
@@ -32,7 +34,7 @@ static size_t packed_units(const hak_options *o)
 {
     size_t bytes = o->tuning->packed_bytes;
     bool none = bytes == HAK_NONE || o->shared || o->tuning->first_offset ||
-                o->debug & (HAK_DEBUG_CHECK | HAK_DEBUG_POISON);
+                o->debug & (HAK_DEBUG_CHECK | IMPLY_CHECK);
     return none ? 0 : (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
 }
 
@@ -79,6 +81,8 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
         ctx->checked |= HK_GUARDED;
         hk_guard_begin(ctx);
     }
+    if (ctx->debug & HAK_DEBUG_CANARY)
+        ctx->canary = ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
     ctx->packed.most = (uint16_t)units;
     hk_set(&ctx->account.metadata,
            first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));

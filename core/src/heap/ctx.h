@@ -131,6 +131,7 @@ typedef enum hk_wrong {
     HK_WRONG_SIZE,   /* the size told is not what was last asked for */
     HK_WRONG_BEFORE, /* a drawn block: what lies before it was written to */
     HK_WRONG_BEHIND, /* ... or what lies behind it */
+    HK_WRONG_CANARY, /* a live block: what lies behind the bytes asked for was written to */
     HK_WRONG_LINK    /* a free packed block was written to: its link leads here */
 } hk_wrong;
 /* Whom the layers below api/ hand their verdicts to. */
@@ -269,6 +270,8 @@ struct hak_ctx {
     hk_sampling sampling;
     hk_advice advice;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
+    struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
+    uint64_t canary;                  /* with HAK_DEBUG_CANARY: what the patterns are made of; likewise */
     hk_judge *judge;       /* of a heap: that of its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");

@@ -58,6 +58,8 @@ pub const HAK_DEBUG_CHECK: c_uint = 1;
 pub const HAK_DEBUG_POISON: c_uint = 2;
 pub const HAK_DEBUG_ABORT: c_uint = 4;
 pub const HAK_DEBUG_GUARD: c_uint = 8;
+pub const HAK_DEBUG_CANARY: c_uint = 16;
+pub const HAK_DEBUG_QUARANTINE: c_uint = 32;
 
 pub type hak_pressure_fn =
     Option<unsafe extern "C" fn(ctx: *mut hak_ctx, user: *mut c_void, committed: usize, limit: usize)>;

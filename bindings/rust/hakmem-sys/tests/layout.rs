@@ -47,6 +47,8 @@ fn structs_are_those_of_the_header() {
         ("HAK_DEBUG_POISON", HAK_DEBUG_POISON as usize),
         ("HAK_DEBUG_ABORT", HAK_DEBUG_ABORT as usize),
         ("HAK_DEBUG_GUARD", HAK_DEBUG_GUARD as usize),
+        ("HAK_DEBUG_CANARY", HAK_DEBUG_CANARY as usize),
+        ("HAK_DEBUG_QUARANTINE", HAK_DEBUG_QUARANTINE as usize),
     ] {
         rust.push(format!("{name} {value}"));
         c += &format!("    printf(\"{name} %zu\\n\", (size_t){name});\n");
