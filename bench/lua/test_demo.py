@@ -61,7 +61,7 @@ class Demo(unittest.TestCase):
             self.assertIn("was not built", part)
             return
         # Two tables of 1 MiB, which no sample of 64 KiB misses.
-        self.assertGreaterEqual(len(re.findall(r"(?m)^ +1\.0\d MiB .* array +\S+.* \(\w+\.lua", part)), 2, part)
+        self.assertGreaterEqual(len(re.findall(r"(?m)^ +1\.0\d MiB .* array +make_op_cache \(\w+", part)), 2, part)
         page = re.search(r"file://(\S+)", part)
         if page:
             self.assertIn("hakmem-report/1", Path(page[1]).read_text())
