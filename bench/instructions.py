@@ -41,6 +41,9 @@ FIGURES = {
     "free sweep": ("hak_free_sized", "sweep", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
+    # Of a context whose learner has frozen: the same.
+    "alloc frozen mix": ("hak_alloc", "mix-frozen", BATCH),
+    "free frozen mix": ("hak_free", "mix-frozen", BATCH),
     "alloc packed mix": ("hak_alloc", "mix-packed", BATCH),
     "free packed mix": ("hak_free", "mix-packed", BATCH),
     "realloc in place packed": ("hak_realloc", "resize-packed", BATCH),

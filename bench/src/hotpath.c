@@ -1,6 +1,7 @@
 /* hotpath WORK N: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
  * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
 #include <hakmem/hakmem.h>
+#include <hakmem/learn.h>
 #include <hakmem/profile.h>
 #include <hakmem/tuning.h>
 
@@ -98,7 +99,7 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
-    enum { SLABS, SHARED, PACKED, PROFILED, GUARDED } heap;
+    enum { SLABS, SHARED, PACKED, PROFILED, GUARDED, FROZEN } heap;
 } works[] = {
     {"pairs-small", pairs, SMALL, SLABS},
     {"pairs-run", pairs, RUN, SLABS},
@@ -114,9 +115,22 @@ static const struct {
     {"size-small", size, SMALL, SLABS},
     {"sweep", sweep, SMALL, SLABS},
     {"mix", mix, 0, SLABS},
+    {"mix-frozen", mix, 0, FROZEN},
     {"mix-packed", mix, 0, PACKED},
     {"resize-packed", resize, RUN, PACKED},
 };
+
+/* A learner that has nothing to do: it has frozen. */
+static bool freeze(hak_learner *learner)
+{
+    hak_learner_info info = {.size = sizeof info};
+    if (!learner || hak_learner_add(learner, ctx)) return false;
+    for (uint64_t second = 1; second < 100; second++) {
+        hak_ctx_tick(ctx, second * 1000000000);
+        if (hak_learner_stats(learner, &info) == 0 && info.phase == HAK_PHASE_FROZEN) return true;
+    }
+    return false;
+}
 
 static int work(size_t w, size_t rounds)
 {
@@ -137,6 +151,7 @@ static int work(size_t w, size_t rounds)
     for (int i = 0; i < FILL && works[w].heap != PACKED; i++)
         if (!hak_calloc(ctx, 1, SMALL)) return 1;
     if (works[w].heap == PROFILED && hak_profile_start(ctx, NULL)) return 1;
+    if (works[w].heap == FROZEN && !freeze(hak_learner_new(NULL, NULL))) return 1;
     works[w].run(works[w].n, rounds);
     hak_ctx_destroy(ctx);
     return 0;
