@@ -10,7 +10,8 @@
 #include "heap/label.h"
 #include "heap/run.h"
 
-/* A class whose blocks are all aligned: slabs begin at a multiple of 16 KiB. The search ends at 8192. */
+/* The first class that is large enough and whose size is a multiple of align: its blocks are all aligned,
+ * because slabs begin at multiples of 16 KiB. The search ends at 8192 at the latest. */
 static unsigned aligned_class(const hak_ctx *ctx, size_t align, size_t n)
 {
     unsigned sc = hk_class_of(hk_align_up(n ? n : 1, align));
@@ -96,7 +97,7 @@ static size_t new_size(const hak_ctx *ctx, size_t align, size_t n)
     return hk_align_up(n, HK_PAGE);
 }
 
-/* Whether a block stays for n bytes, which fit: a new one would save little. */
+/* Whether a block in which n bytes fit is kept: a new one would save little. */
 static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
 {
     size_t least = new_size(ctx, align, n);
@@ -107,7 +108,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
 {
     if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     if (align_wrong(ctx, align)) return hk_fail(ctx);
-    /* Those above 32 KiB are all at page boundaries. */
+    /* All blocks above 32 KiB begin at page boundaries. */
     if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
         return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->account.failures);

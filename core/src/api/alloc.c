@@ -65,7 +65,7 @@ static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label 
     return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(shared);
 }
 
-/* The bin is a shared context's: goes on with that of the thread's heap. */
+/* A shared context's bins are empty: goes on with the same bin of the thread's heap. */
 HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_site site, hk_bin *bin)
 {
     hak_ctx *heap = shared;
@@ -75,7 +75,7 @@ HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_
     return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
 }
 
-/* The same where registers are few. */
+/* The same as a call, for functions that have no register left. */
 static HK_NOINLINE void *alloc_by_shared_cs(hak_ctx *shared, size_t n, hak_label label, hak_site site,
                                             hk_bin *bin)
 {
@@ -102,7 +102,7 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
     return hk_alloc_slow(ctx, n, 0, 0);
 }
 
-/* The last frees after retire, and those of a thread that could get no heap. */
+/* Frees after hak_ctx_retire, and those of a thread for whose heap there was no memory. */
 static void free_without_heap(hak_ctx *shared, void *p, size_t n)
 {
     hk_heaps *heaps = shared->heaps;
@@ -122,7 +122,7 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
     else free_without_heap(shared, p, n);
 }
 
-/* Samples of a profile are in units of another kind: the blocks of this one are freed as without it. */
+/* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a profile. */
 static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
     bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
@@ -140,7 +140,8 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
     else hk_magazine_overflow(ctx, bin, p);
 }
 
-/* The size stays in the register of the third argument up to here, rather than on the way of each free. */
+/* Makes the compiler keep the told size in the register of the third argument, so that fast frees need not
+ * move it. */
 HK_INLINE void stay_put(size_t n)
 {
 #if defined(__x86_64__)
@@ -159,7 +160,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         void **top = bin->top;
         if (HK_LIKELY(top < bin->hi)) {
             *top = p;
-            /* A child that was forked between the two: see shared/thread_heap.h. */
+            /* The order matters to a child that is forked between the two stores: see shared/thread_heap.h. */
             atomic_signal_fence(memory_order_release);
             bin->top = top + 1;
             return;
@@ -212,7 +213,7 @@ void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
 
-/* Of a context that checks or is profiled. */
+/* The slow path of a context that checks or is profiled. */
 static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
     if (ctx->checked & HK_CHECKED) return hk_check_alloc(ctx, bin, label);
@@ -263,7 +264,7 @@ HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
     return ctx && may_allocate(ctx) ? ctx : NULL;
 }
 
-/* When no memory is left to give back: a free block of a wider class. */
+/* The last resort when nothing is left to give back: a free block of a wider class. */
 static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     if (hk_bins_none(ctx)) return NULL;
@@ -271,8 +272,9 @@ static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
 }
 
-/* There was no memory. Cheap ways come first: near a limit many allocations come here and are served from the
- * rest of packed units. Only before NULL all of them are searched for empty units. */
+/* Called when there was no memory. Cheap ways come first, because near a limit many allocations come here and
+ * are served from what is left in packed units. Only before the result is NULL are all packed units searched
+ * for empty ones. */
 static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, label) : NULL;
@@ -295,7 +297,7 @@ static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
     return p ? p : hk_fail(ctx);
 }
 
-/* Of a context that checks, is retired, or has a profile. */
+/* The slow path of a context that checks, is retired, or has a profile. */
 static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     if (!may_allocate(ctx)) return hk_fail(ctx);
@@ -308,7 +310,7 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
-/* While blocks are drawn for guard pages most find one at hand, too. */
+/* A context that draws blocks for guard pages. Most of its allocations find a block at hand, too. */
 static HK_NOINLINE void *alloc_guarded(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
@@ -320,7 +322,7 @@ static HK_NOINLINE void *alloc_guarded(hak_ctx *ctx, unsigned sc, size_t n, hak_
 
 static void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
 
-/* While it is profiled most find a block at hand, and no sample is due. */
+/* A context that is profiled. Most of its allocations find a block at hand and are no sample. */
 static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     if (sc >= HK_BINS) return alloc_batched(ctx, sc - HK_BINS, n, label, site);
@@ -372,7 +374,7 @@ static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, 
     return hk_big_alloc(ctx, align, n, label, site, zero);
 }
 
-/* Of a context that checks or has a profile. */
+/* What a context that checks or has a profile does with a new large block. */
 static HK_COLD void *new_large(hak_ctx *heap, void *p, size_t n, hak_label label, hak_site site, bool *zero)
 {
     size_t size = hk_block_size(heap, p);

@@ -29,7 +29,7 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
     unsigned char *p = *--bin->top;
     size_t size = hk_classes[bin->kind].size;
     if (ctx->debug & HAK_DEBUG_POISON) {
-        /* A block that was not handed out before holds whatever its pages held. */
+        /* A block that was never handed out holds what its pages held, and no pattern. */
         bool reused = bin->slab == before ? before->fresh == fresh
                       : bin->slab == next ? next->fresh == next_fresh
                                           : false;

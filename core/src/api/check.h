@@ -4,12 +4,12 @@
 
 #include "heap/ctx.h"
 
-/* A block of an opened class, one at a time, without magazine. NULL = no memory. */
+/* Takes one block of a class that has slabs, past the magazine. NULL = no memory. */
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label);
-/* Notes that n bytes were asked for with p, which may be NULL. Gives p; or frees it, if there is no memory
- * for the note, and gives NULL. No lock of the context is held. */
+/* Records that n bytes were asked for with p, which may be NULL. Returns p; or, if there is no memory for the
+ * record, frees p and returns NULL. The caller holds no lock of the context. */
 void *hk_check_note(hak_ctx *ctx, void *p, size_t n);
-/* The same where the context may not check. */
+/* The same for a context that may or may not check. */
 static inline void *hk_check_new(hak_ctx *ctx, void *p, size_t n)
 {
     return HK_LIKELY(!ctx->debug) ? p : hk_check_note(ctx, p, n);

@@ -29,11 +29,12 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
     uint32_t said;
     if (hk_options_read(&o, &t, &said, given)) return NULL;
     const hak_tuning *base = o.tuning;
-    /* A space of its own is in no buffer. */
+    /* Only a space in a caller's buffer must set units aside for label bytes, and a space of one's own never
+     * is. */
     bool labelled = space && o.label_count;
     hak_space *own = NULL;
     if (!space) {
-        /* A space of one context: less address space, so that thousands of them fit. */
+        /* A space for one context reserves fewer addresses, so that thousands of them fit. */
         hak_space_options small = HAK_SPACE_OPTIONS_INIT;
         small.reserve = (size_t)4 << 30;
         small.mode = o.mode;

@@ -4,10 +4,11 @@
 
 #include "heap/guard.h"
 
-/* A block is due: draws anew, and makes it. align 0: that of any block of this size. ctx is no shared one. NULL = it is
- * to be had elsewhere. */
+/* The count has reached 0: draws the next one and makes a drawn block. align 0 = as any block of this size.
+ * ctx is local, or the heap of a thread. NULL = no drawn block could be made; the caller allocates as usual. */
 HK_COLD void *hk_guard_new(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
-/* An allocation of more than that alignment, of a context with HAK_DEBUG_GUARD. NULL = it is not due. */
+/* Counts an allocation with an alignment of its own, in a context with HAK_DEBUG_GUARD. NULL = it was not
+ * drawn. */
 HK_COLD void *hk_guard_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
 
 #endif

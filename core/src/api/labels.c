@@ -17,7 +17,7 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
     return hak_usable_size(ctx, p) != 0 ? hk_label_of_block(ctx, p) : 0;
 }
 
-/* All heaps at once: slabs move between them. */
+/* Locks all heaps at once, because slabs move between them. */
 static bool heaps_labels_on(hak_ctx *shared)
 {
     hak_ctx *heap, *first = hk_heaps_first(shared), *failed = NULL;
@@ -25,7 +25,7 @@ static bool heaps_labels_on(hak_ctx *shared)
         hk_lock_take(&heap->heap->lock);
     for (heap = first; heap && !failed; heap = heap->heap->next)
         if (!hk_labels_charge(heap)) failed = heap;
-    /* Those before the one that failed, or all. */
+    /* If a heap failed, those before it undo the charge; else all begin to use their bytes. */
     for (heap = first; heap != failed; heap = heap->heap->next) {
         if (failed) hk_labels_uncharge(heap);
         else hk_labels_use(heap);
@@ -67,7 +67,7 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
     }
     uint32_t at = (uint32_t)(ctx->labels.count - ctx->labels.given_count);
     if (at == ctx->labels.room && !names_grow(ctx)) return 0;
-    /* First, for it may fail each time that a name is tried, and metadata is never freed. */
+    /* Comes first: it may fail each time that a name is tried, and metadata is never freed. */
     if (!ctx->labels.on && !labels_on(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy) return 0;
@@ -136,7 +136,8 @@ HK_RACY static void count_slab(sums *t, const hk_slab *s)
     }
 }
 
-/* A block in a magazine or remote cache counts as out of its slab; its label byte is as it was counted there. */
+/* A block in a magazine or remote cache was counted with its slab, under the label that its byte still has:
+ * subtracts it. */
 HK_RACY static void discount(void *user, void *p)
 {
     sums *t = user;
@@ -149,7 +150,8 @@ HK_RACY static void discount(void *user, void *p)
         size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
         if (owner->labels.on) label = *hk_label_byte(e, kind, p);
     } else {
-        /* One that is no larger than others is kept waiting as they are: of a large alignment. */
+        /* A small block may have a mapping of its own, for its alignment, and wait in a remote cache as others
+         * do. */
         const hk_big *b = hk_big_find(owner, p);
         if (!b || b->cached) return;
         size = b->size;
@@ -211,7 +213,7 @@ static void sum_shared(hak_ctx *shared, sums *t)
     }
     hk_lock_drop(&shared->heaps->walk);
     for (unsigned i = 0; i < 256; i++) {
-        /* Blocks that were under way while this counted. */
+        /* Blocks may have come home while this counted. */
         if ((ptrdiff_t)t->bytes[i] < 0 || (ptrdiff_t)t->blocks[i] < 0) t->bytes[i] = t->blocks[i] = 0;
     }
 }

@@ -10,7 +10,7 @@
 
 enum { LOOKS = 8 /* at each context in a window */ };
 
-/* What was last seen of a context, in its own tick. */
+/* A context of the learner, and what was last seen of it, in its own tick. */
 typedef struct member {
     hak_ctx *ctx; /* NULL = free */
     hak_policy *base;
@@ -98,7 +98,7 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
 {
     ctx = hk_whole(ctx);
     if (ctx->advice.learner) return -1;
-    /* By which the end of its space finds it. */
+    /* The context gets a guide even without a policy: by the guide the end of its space finds it. */
     hk_whole_lock(ctx);
     bool made = hk_guide_make(ctx);
     hk_whole_unlock(ctx);
@@ -208,7 +208,7 @@ static void see(hak_learner *l, member *m)
     }
 }
 
-/* What contexts of one space share counts once. */
+/* What contexts of one space share (retained pages, OS calls) counts once. */
 static bool counted_before(const hak_learner *l, const member *m)
 {
     for (const member *other = l->members; other < m; other++)
@@ -249,7 +249,8 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 
 /* ---- What is told --------------------------------------------------------------------------------- */
 
-/* The policy of the base, which may be NULL, and these numbers, of which 0 is left as it is. */
+/* A policy with everything that `base` says (NULL = nothing) and these numbers in place of its own; 0 = its
+ * own. */
 static hak_policy *compose(const hak_learner *l, const hak_policy *base, size_t retained, size_t expected)
 {
     hak_hint hints[HAK_HINTS_MOST];
@@ -268,7 +269,7 @@ static hak_policy *compose(const hak_learner *l, const hak_policy *base, size_t 
     return hak_policy_new(&l->os, &o);
 }
 
-/* Of retained_bytes and expected_bytes, as a tuning has them; 0 = as it was. */
+/* A number as a tuning has it: 0 = it is still the first one, HAK_NONE = it is 0 now. */
 static size_t changed(size_t now, size_t first)
 {
     return now == first ? 0 : now ? now : HAK_NONE;
@@ -325,7 +326,7 @@ hak_policy *hak_learner_policy(hak_learner *l)
         base = m->base;
         huge_from = m->new ? HAK_NONE : m->huge_from;
     }
-    /* A heap that came to less is not expected again. */
+    /* If the heap stayed smaller than was expected, the policy says so, for the next start. */
     size_t expected = l->peak >= huge_from ? hk_align_up(l->peak, MiB) : base && base->tuning.expected_bytes ? HAK_NONE : 0;
     size_t retained = l->begun ? changed(hk_learn_kept(&l->learn), l->retained_first) : 0;
     hak_policy *policy = compose(l, base, retained, expected);

@@ -66,13 +66,13 @@ void hk_profile_enter(hak_ctx *heap)
     if (run == runs && (!run || heap->sampling.run == atomic_load(&k->runs))) return;
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
     if (run) {
-        /* Of a heap it is set, and read by other threads. */
+        /* In the heap of a thread it is set already, and other threads may be reading it. */
         if (!(heap->debug & HK_DEBUG_PROFILE)) heap->debug |= HK_DEBUG_PROFILE;
         hk_profile_lock(k);
         heap->sampling.run = atomic_load(&k->runs);
         heap->sampling.left = hk_profile_draw(k);
         hk_profile_unlock(k);
-        /* Frees of a row pass by whoever observes. */
+        /* Frees into a row would pass by the profile. */
         hk_rows_end(heap);
         shut_all(heap);
         batch(heap, !(heap->checked & (HK_CHECKED | HK_GUARDED)) && !k->exact && !k->one_by_one);
@@ -212,7 +212,7 @@ int hak_profile_reset(hak_ctx *ctx)
 
 enum { SECOND = 30 /* log2 of about as many nanoseconds */ };
 
-/* Ages of what lives, into their stacks. */
+/* Adds up the ages of live samples in their stacks. */
 static void count_ages(hk_profile *k, uint64_t now)
 {
     HK_EACH_STACK(k, s)

@@ -4,12 +4,12 @@
 
 #include "profile/profile.h"
 
-/* The calling thread's heap takes part in what the profile is at: its magazines are shut while it runs, and open
- * when it does not. */
+/* Brings the calling thread's heap in line with the profile: its magazines are shut while the profile runs and
+ * open while it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
-/* A block of a batch, which no sample is among; NULL = one is due, or there is no batch. What is left of a batch is found
- * here by calls to a shared context, whose own table leads past batches. */
+/* Takes a block of a batch, none of which is a sample. NULL = a sample is due, or there is no batch. Calls to a
+ * shared context find here what is left of a batch, because the table of that context leads past batches. */
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
 
 /* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`. */
@@ -17,7 +17,7 @@ const hk_stack *hk_profile_oldest(hk_profile *k);
 /* Which stack it is and how many samples it has, all else 0. */
 hak_profile_stack hk_profile_told(const hk_stack *s);
 
-/* p is a new block, or NULL, for which `eligible` bytes come off what is left to the next sample. */
+/* p is a new block, or NULL. Counts its eligible bytes down to the next sample, which it may be. */
 static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t eligible, hak_label label,
                                          hak_site site)
 {

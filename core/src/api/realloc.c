@@ -50,7 +50,8 @@ static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
     return size && stays(ctx, p, size, n);
 }
 
-/* A block of a slab. NULL = there is no block at hand or no room for p, or p is none. */
+/* Moves a block of a slab to a block at hand. NULL = there is no block at hand, no room for p, or p is not a
+ * block. */
 HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int label)
 {
     if (n - 1 >= 1024 || (ctx->checked & HK_CHECKED) | ctx->advice.hinted) return NULL;
@@ -61,7 +62,7 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     if (i < 0 || !hk_slab_block_out(ctx->extent, s, (unsigned)i)) return NULL;
     void *q = to->top[-1];
     size_t bytes = hk_min(n, hk_classes[kind].size);
-    /* Or else a size known to be small is copied by "rep movs", which starts slowly. */
+    /* Otherwise compilers copy a size that they know to be small with "rep movs", which starts slowly. */
     __asm__("" : "+r"(bytes));
     memcpy(q, p, bytes);
     /* Labels may come between the two loads: those of older blocks are 0. */
@@ -73,7 +74,7 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     }
     to->top--;
     *from->top = p;
-    /* A child that was forked between the two: see shared/thread_heap.h. */
+    /* The order matters to a child that is forked between the two stores: see shared/thread_heap.h. */
     atomic_signal_fence(memory_order_release);
     from->top++;
     return q;
@@ -119,8 +120,8 @@ static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)
     return q;
 }
 
-/* A run that was left is seldom asked for again in this size: beyond its magazine its units are free for
- * anything, and for the block before it to grow into. */
+/* A run that its block left is seldom asked for again in this size. It goes past the magazine, so that its
+ * units can be anything, or room for the block before it to grow. */
 static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
 {
     bool done = false;
@@ -231,7 +232,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (apart) q = regrow(ctx, n, given, site);
     if (!q) q = hak_alloc_cs(ctx, want, given, site);
     if (!q && want > n) q = hak_alloc_cs(ctx, n, given, site);
-    /* Where memory is short the block for a shrink may be no smaller. */
+    /* Where memory is short the new block of a shrink may be as large as the old one. */
     if (q && n < size && aligned_for(p, n) && HK_UNLIKELY(hak_usable_size(ctx, q) >= size)) {
         hak_free(ctx, q);
         q = NULL;
@@ -254,7 +255,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 /* Most small blocks that move find another one at hand. */
 static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
-    /* What sizes in between round to stays in its class, too. */
+    /* With max_align sizes round up to 16, and the rounded size may fit the class. */
     if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & HK_CHECKED)) {
         n = hk_align_up(n ? n : 1, 16);
         if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);
@@ -271,7 +272,7 @@ static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int l
     return reallocate(ctx, p, old, n, label, site);
 }
 
-/* On with the heap of this thread. Without one, a block that fits stays. */
+/* Goes on with the calling thread's heap. If it cannot have one, a block that fits stays. */
 static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
                                         hak_site site)
 {

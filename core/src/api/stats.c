@@ -51,8 +51,8 @@ static size_t not_below_zero(size_t n)
     return (ptrdiff_t)n < 0 ? 0 : n;
 }
 
-/* What a heap's thread freed of other heaps, less what came home to it. The sum over all heaps is what is
- * freed and not home yet. */
+/* What this heap's thread freed of other heaps, less what came home to this heap. Summed over all heaps, it is
+ * what was freed and is still under way. */
 static void under_way(const hak_ctx *heap, size_t *bytes, size_t *blocks)
 {
     const hk_heap *h = heap->heap;

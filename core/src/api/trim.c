@@ -13,7 +13,7 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
-/* magazines: they may be touched, for they are the calling thread's or nobody's. */
+/* magazines: whether they may be touched, because they belong to the calling thread or to nobody. */
 static size_t flush_as(hak_ctx *ctx, bool magazines, void (*trim_packed)(hak_ctx *ctx))
 {
     size_t before = hk_get(&ctx->account.committed);
@@ -71,7 +71,7 @@ static size_t flush_shared(hak_ctx *shared)
 {
     size_t done = 0;
     const hak_ctx *mine = hk_heap_find(shared);
-    /* Twice: what the first round sends home may empty slabs there. */
+    /* Two rounds: blocks that the first one sends home may empty slabs there. */
     for (unsigned round = 0; round < 2; round++) {
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             hk_heap_lock(heap);
@@ -149,7 +149,7 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     return hk_get(&ctx->space->purged_bytes) - before;
 }
 
-/* Without this, blocks at hand of a thread that ended stay resident until the next thread comes. */
+/* Empties the magazines of a thread that ended, which would stay resident until the next thread comes. */
 static bool flush_left(hak_ctx *ctx)
 {
     if (ctx->role != HK_HEAP || !hk_heap_unowned(ctx)) return false;
