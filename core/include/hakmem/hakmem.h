@@ -370,7 +370,7 @@ HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
-/* site: the place that frees. Not recorded. Fast. */
+/* site: the place that frees. Recorded for blocks that HAK_DEBUG_GUARD drew (hakmem/guard.h), of others not. Fast. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
 /* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. Cost: constant, a look
@@ -494,8 +494,9 @@ HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user
 /* The calling thread's heap in a shared context: a context for this thread alone, with the speed of a local
  * one, whose blocks are those of the shared context. For hosts that have a thread-local variable to keep it
  * in; not valid after hak_ctx_thread_done or hak_ctx_retire. NULL = no memory. A local context gives itself.
- * Cost: constant, a few instructions once the thread has its heap; the first time that of hak_ctx_new, and a
- * step for each of up to 16 heaps whose threads may have died. [any thread] */
+ * Cost: constant, a few instructions once the thread has its heap; the first time that of hak_ctx_new, a
+ * step for the heap of each other thread, and a question to the OS table for up to 16 whose threads may have
+ * died. [any thread] */
 HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx);
 /* The calling thread will not use the shared context for a while: its heap, magazines and all, goes to the
  * next thread that needs one. A thread may come back and gets a heap again. A thread that ends without this

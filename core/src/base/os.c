@@ -47,7 +47,7 @@ static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
     (void)user;
     if (align <= HK_PAGE) return map_below(n, below);
     if (n > SIZE_MAX / 2 - align) return NULL;
-    /* Where pages are larger the end of n may be within one, which munmap refuses. */
+    /* On kernels with larger pages n may end within a page, which munmap refuses. */
     n = hk_align_up(n, (size_t)getpagesize());
     char *p = map_below(n + align, below);
     if (!p) return NULL;

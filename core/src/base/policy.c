@@ -9,7 +9,7 @@ static const char mode_names[HK_MODES][16] = {
 
 #define BUILT_IN(number, text)                                                                               \
     [number] = {.built_in = true, .mode = (number), .tuning = HAK_TUNING_INIT, .name = text}
-/* In const memory, for which reason nothing counts references of them. */
+/* They are in constant memory, so nothing counts their references. */
 static const struct hak_policy of_mode[HK_MODES] = {
     BUILT_IN(HAK_MODE_BALANCED, "balanced"), BUILT_IN(HAK_MODE_MINIMAL, "minimal"),
     BUILT_IN(HAK_MODE_FAST, "fast"),         BUILT_IN(HAK_MODE_LEAN, "lean"),

@@ -59,7 +59,8 @@ static void give_back(hak_quota *q, const hak_quota *end, size_t n)
         atomic_fetch_sub(&q->taken, n);
 }
 
-/* The group's own parents first: no group shows more than a parent of it. Returns what q showed before. */
+/* Counts the parents first, so that no group ever shows more than a parent of it. Returns what q showed
+ * before. */
 static size_t show(hak_quota *q, size_t n)
 {
     if (q->parent) show(q->parent, n);

@@ -1,7 +1,7 @@
-/* With HAK_DEBUG_CHECK: the size that was last asked for, of each block. Blocks of units have it in a tree by
- * the unit's number, whose leaves have an entry for each 8 bytes of a unit; big blocks in their record. Of
- * freed blocks it stays until their place is a block again. Takes a quarter more memory: for this mode only.
- */
+/* With HAK_DEBUG_CHECK, the size that was last asked for is kept for each block. For blocks in units it is in
+ * a tree by the unit's number, whose leaves have an entry for each 8 bytes of a unit; for big blocks in their
+ * record. When a block is freed, its entry stays until another block begins there. The tree takes a quarter
+ * more memory, so only this mode has it. */
 #ifndef HK_ASKED_H
 #define HK_ASKED_H
 

@@ -50,7 +50,7 @@ void hk_batches_end(hak_ctx *ctx)
     set(ctx, HK_BATCHES_MADE);
 }
 
-/* What is left of a batch has had its trials. */
+/* Blocks that are left in a batch were counted when it was filled: they are given back to the count. */
 void hk_batches_return(const hak_ctx *ctx)
 {
     if (HK_LIKELY(ctx->sampling.batches != HK_BATCHES_USED)) return;

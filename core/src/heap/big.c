@@ -40,7 +40,7 @@ static void take(hak_ctx *ctx, hk_big *b)
     hk_sub(&ctx->big.cached_bytes, b->size);
 }
 
-/* The block that this call site freed, else the tightest fit that wastes at most an eighth. */
+/* Finds the block that this call site freed last, else the tightest fit that wastes at most an eighth. */
 static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site site)
 {
     hk_big *best = NULL;
@@ -105,7 +105,7 @@ static size_t wish_most(const hak_ctx *ctx)
 
 enum { MISSED_GRAIN = 64 << 10 };
 
-/* A block of `size` bytes is wanted; a freed one that was up to `more` bytes larger would have served. */
+/* Whether a block of this size, or up to `more` bytes larger, was given up lately. */
 static void note_asked(hak_ctx *ctx, size_t size, size_t more)
 {
     for (unsigned i = 0; i < HK_BIG_MISSED; i++) {
@@ -152,7 +152,7 @@ static void give_up_noted(hak_ctx *ctx, hk_big *b)
     give_up(ctx, b);
 }
 
-/* The cache need not be as large as it was. */
+/* The cache may become smaller than it was. */
 static void wish_less(hak_ctx *ctx, size_t n, size_t least)
 {
     if (ctx->big.wish > least) ctx->big.wish -= hk_min(ctx->big.wish - least, n);
@@ -224,7 +224,7 @@ static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
     b->unused_since = 0;
 }
 
-/* The tightest that is up to twice as large, else the largest of those that are smaller. */
+/* Prefers the tightest that is up to twice as large, then the largest of the smaller ones. */
 static hk_big *nearest(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;
@@ -236,7 +236,7 @@ static hk_big *nearest(const hak_ctx *ctx, size_t size)
     return best;
 }
 
-/* For a cached block that was taken from the cache and is too small. */
+/* Lengthens a block that was taken from the cache and is too small. */
 static bool lengthen_cached(hak_ctx *ctx, hk_big *b, size_t size)
 {
     size_t more = size - b->size;
@@ -414,7 +414,7 @@ static char *remap(hak_ctx *ctx, hk_big *b, size_t size)
 static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
 {
     size_t old = b->size, room = b->room, more = size - hk_big_mapped(b);
-    /* A refused charge would first give up the room. */
+    /* If the charge were refused, hk_reclaim_charge would give up this very room. */
     if (room && !take_room(ctx, b, old + room)) return NULL;
     char *p = NULL;
     note_asked(ctx, size, 0);

@@ -319,7 +319,8 @@ HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)
     return ctx->whole;
 }
 
-/* The number of the bin where a size up to 1024 is allocated: its class, or HK_BINS above, see batch.h. */
+/* The number of the bin from which a size up to 1024 is allocated: its class, or its class + HK_BINS while
+ * batches are used (batch.h). */
 HK_INLINE unsigned hk_bin_in(const hak_ctx *ctx, size_t n)
 {
     return ((const uint8_t *)ctx->bins - HK_BINS_TABLE)[(n + 7) >> 3];
@@ -361,7 +362,7 @@ HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
     hk_add(&ctx->live_blocks, blocks);
 }
 
-/* The peak is noted where it ends. */
+/* A peak is recorded when live bytes fall, so that allocations need not look at it. */
 HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 {
     size_t live = hk_get(&ctx->live_bytes);

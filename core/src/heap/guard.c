@@ -207,7 +207,7 @@ void *hk_guard_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, cons
     hk_guard_slot *slot = slot_take(ctx->space, g);
     if (!slot) return NULL;
     char *end = place_of(g, slot) + HK_GUARD_MOST;
-    /* No cache yields for a block that may as well lie elsewhere. */
+    /* No cache gives up memory for a drawn block, which may as well lie elsewhere. */
     bool charged = hk_charge(ctx, pages);
     if (!charged || !pages_on(ctx->space, end - pages, pages)) {
         if (charged) hk_refund(ctx, pages);
@@ -244,7 +244,7 @@ void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot)
         hk_found_wrong(ctx, HK_WRONG_BEFORE, slot->p);
 }
 
-/* What is left when its pages are gone. */
+/* Takes the pages of a slot back; what its table knows of the block stays. Returns the bytes. */
 static size_t slot_end(hak_ctx *ctx, hk_guard_slot *slot)
 {
     size_t pages = pages_of((size_t)(place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST - slot->p));

@@ -28,10 +28,10 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     bin->top = bin->slots + rest;
 }
 
-/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread
- * they grow at once, because a free that passes a magazine by takes a lock, and because a class of larger
- * blocks that breathes then keeps to the pages that it has touched, where slabs that move between classes
- * touch all of theirs. Ticks empty those magazines. */
+/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread they
+ * grow at once, for two reasons: a free for which a magazine has no room takes a lock; and a class of larger
+ * blocks whose number rises and falls then keeps to the pages that it has touched, while units that move
+ * between classes touch all of theirs. Ticks empty those magazines. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
     enum { SWINGS = 24 };
@@ -87,7 +87,7 @@ HK_INLINE void pass_by(hak_ctx *ctx, hk_bin *bin, void *p)
     hk_slab_put_back(ctx, ctx->extent, bin->kind, p);
 }
 
-/* Refills leave room below; it is used before anything is flushed. */
+/* A refill that found few blocks leaves room below them. It is used before anything is flushed. */
 static bool move_down(hk_bin *bin)
 {
     if (hk_bin_low(bin) == bin->slots) return false;

@@ -45,7 +45,8 @@ HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, un
     bin->labels = labels;
 }
 
-/* Blocks at a refill: half a magazine, so that frees find room; all of it while frees pass it by. */
+/* How many blocks a refill takes: half a magazine, so that frees find room; a whole one while it is closed to
+ * frees. */
 HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
 {
     unsigned n = bin->closed ? bin->cap : (bin->cap + 1u) / 2;
@@ -66,8 +67,8 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 /* Empties all magazines of a context; those of this kind and larger ones. */
 void hk_magazines_flush(hak_ctx *ctx);
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
-/* Before a local context uses n bytes of fresh pages: its magazines of runs are emptied for anything larger
- * than a unit, those of blocks above 1 KiB near the peak. */
+/* Called before a local context uses n bytes of fresh pages. Empties magazines that may make these
+ * unnecessary: those of runs if n is more than a unit, those of all blocks above 1 KiB near the peak. */
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n);
 HK_INLINE void hk_magazines_yield(hak_ctx *ctx, size_t n)
 {

@@ -47,7 +47,7 @@ void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
     hk_space_numbers(ctx->space, t);
 }
 
-/* The class has no magazine, and its empty slabs go back. */
+/* Whether the class has no magazine, so that its empty slabs go back at once. */
 static bool returns(const hak_ctx *ctx, unsigned kind)
 {
     return hk_kind_size(kind) > ctx->magazines.most;

@@ -100,8 +100,8 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
     return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
 }
 
-/* A thread that outgrew its packed units should not keep them: empty ones go back when a quarter of their
- * blocks is left, and with the last block. */
+/* A heap that outgrew its packed units should not keep them. Empty units go back when three quarters of the
+ * blocks are gone, and with the last block. */
 static void *count_new(hak_ctx *ctx, void *p)
 {
     if (HK_LIKELY(ctx->role != HK_HEAP) || !p) return p;
@@ -132,7 +132,7 @@ static void *alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     return NULL;
 }
 
-/* Heaps of threads have small groups. */
+/* Groups in heaps of threads are too small for the largest classes. */
 static bool fits(const hak_ctx *ctx, unsigned sc)
 {
     return sc < HK_PACKED_CLASSES || ctx->role == HK_LOCAL;
@@ -206,8 +206,8 @@ void hk_packed_put(hak_ctx *ctx, void *p)
     else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
-/* Frees of slabs are faster, but each class of its own pages wastes some. Where there is a limit, only a
- * sixteenth of it is for such classes. */
+/* Blocks of slabs are freed faster, but each class with pages of its own wastes some. Under a limit, only a
+ * sixteenth of the limit is for classes that leave for speed. */
 static bool may_leave(hak_ctx *ctx)
 {
     size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));

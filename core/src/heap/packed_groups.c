@@ -1,8 +1,8 @@
 /* Where packed blocks are cut from: regions, which are free blocks or new groups, and groups that go back. */
 #include "heap/packed_group.h"
 
-/* Free blocks are joined when a part of what is packed was freed since the last time, so that a free pays
- * for its share of it. */
+/* Free blocks are joined when a sixteenth of what is packed was freed since the last time: so each free pays
+ * for its share of the work. */
 enum { JOIN_SHIFT = 4 };
 
 static bool in_reach(const hak_ctx *ctx, const char *unit)
@@ -32,7 +32,7 @@ static tables tables_of(hk_group g)
     return (tables){g.start, hk_group_starts(g), hk_group_frees(g)};
 }
 
-/* What is free from here on, as blocks that fit lists. Fewer than 16 bytes are too small for one. */
+/* Lists free bytes as blocks that the lists can hold. Fewer than 16 bytes are too few for a block. */
 HK_INLINE void add_free(hak_ctx *ctx, tables t, char *p, size_t size)
 {
     for (size_t n; size >= 16; p += n, size -= n) {

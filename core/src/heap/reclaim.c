@@ -11,7 +11,7 @@ bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
     return hk_big_purge(ctx) > 0 && hk_charge(ctx, n);
 }
 
-/* Whether the space has fewer resident units. */
+/* Whether the space has too few resident units, so that fresh pages would be used. */
 static bool fresh_needed(const hak_ctx *ctx, size_t units)
 {
     return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->retained_units) < units;
@@ -35,7 +35,7 @@ hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want wan
     return s;
 }
 
-/* Only the current slab of a class stays when it becomes empty. */
+/* Of the empty slabs only the current one of each class was kept. */
 static void release_slabs(hak_ctx *ctx)
 {
     for (unsigned sc = 0; sc < HK_SMALL_CLASSES && !hk_bins_none(ctx); sc++) {

@@ -74,7 +74,7 @@ HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab
     hk_row *row = hk_row_of(bin);
     if ((row->first - ctx->base) >> HK_UNIT_SHIFT == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
 }
-/* Blocks were taken from the current slab, whose row was settled. */
+/* Blocks were taken from the current slab, whose row was settled before: the row starts to count anew. */
 HK_INLINE void hk_row_taken(hk_row *row)
 {
     if (row->blocks) row->before = *row->word;

@@ -1,4 +1,5 @@
-/* Runs: blocks of whole units, above 8 KiB up to 1 MiB. */
+/* Runs: blocks of whole units, above 32 KiB and up to 1 MiB; smaller ones where slabs do not have the
+ * alignment. */
 #ifndef HK_RUN_H
 #define HK_RUN_H
 

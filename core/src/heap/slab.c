@@ -104,8 +104,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         return true;
     }
     bool zero;
-    /* Most classes never fill their first slab: made of used units it would be resident as a whole. A young
-     * context takes used units all the same. */
+    /* Most classes never fill their first slab. Of recycled units it would be resident as a whole, so it takes
+     * fresh ones; a young context takes recycled units all the same. */
     bool once = bin->heat == 0 && ctx->account.shrank && !hk_slab_returns(ctx, bin->kind);
     hk_want want = once ? HK_WANT_CLEAN : HK_WANT_DIRTY;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
@@ -115,7 +115,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     if (bin->heat == 0) colour(ctx, bin, s);
     /* A class that has so many slabs will fill one more, unless it prefers to borrow. */
     bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
-    /* Heat: slabs, less those that went back. */
+    /* The heat of a class counts its slabs, less those that went back. */
     if (bin->heat < hk_min(ctx->populate_from, HK_POPULATE_NEVER - 1)) bin->heat++;
     else if (zero && fills && ctx->populate_from != HK_POPULATE_NEVER)
         hk_space_populate(ctx->space, hk_slab_id(ctx->space, s), s->units);
@@ -144,7 +144,7 @@ static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
     return true;
 }
 
-/* Pops come in ascending order: slots are filled from the end down. */
+/* Slots are filled from the end down, so that pops come in ascending order. */
 static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
 {
     hk_slab *s = bin->slab;
@@ -171,7 +171,7 @@ static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
         k++;
     }
     unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
-    /* Blocks at hand of a class of larger blocks keep it from borrowing. */
+    /* A class of larger blocks does not borrow while it has blocks at hand. */
     if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && want) want = at == to;
     if (want && fresh < most) {
         unsigned n = want < most - fresh ? want : most - fresh;
@@ -191,7 +191,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
     hk_row_settle(ctx, bin);
     for (;;) {
         if (bin->slab) {
-            /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
+            /* Blocks outside the window do not go through magazines: the caller gets one at a time. */
             if (HK_UNLIKELY(hk_extent_unit(ctx->extent, bin->slab) >= ctx->extent->units)) want = 1;
             void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
             if (!lo) return false;
@@ -225,7 +225,7 @@ HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
     hk_units_give(ctx, s);
 }
 
-/* 1 = done, 0 = misuse. Live blocks are not counted. */
+/* 1 = done, 0 = it was no live block. The caller counts live blocks. */
 HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
 {
     if (hk_slab_take_back(at, kind, p)) return hk_slab_count_down(ctx, at.slab, kind), 1;

@@ -4,8 +4,8 @@
  *   current   refills of its bin come from it; trigger = never, or 0 in a class without magazine
  *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
  *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
- * One of a single block is current or full, and its free gives it back.
- * so a free does one decrement and one comparison. */
+ * A slab of a single block is never partial: its free gives it back. So a free decrements `used` and compares it
+ * once, with the trigger. */
 #ifndef HK_SLAB_H
 #define HK_SLAB_H
 
@@ -25,22 +25,23 @@ bool hk_class_has_free(const hak_ctx *ctx, const hk_bin *bin);
 unsigned hk_class_wider(hak_ctx *ctx, unsigned sc);
 /* Returns a block to its bitmap, with all checks. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
-/* Small blocks of the context's window, under its lock: into their magazines, where the calling thread owns
- * these and they have room, else to their bitmaps. Other blocks are moved to the front; returns how many. */
+/* Frees small blocks of the context's window, under its lock: into their magazines if the calling thread owns
+ * these and they have room, else to their bitmaps. Blocks of other kinds are moved to the front of the array;
+ * returns how many. */
 unsigned hk_slab_free_all(hak_ctx *ctx, void **blocks, unsigned n, bool own);
 /* Takes over a slab of another heap, with its units: puts it into the list where it belongs. */
 void hk_slab_take_over(hak_ctx *ctx, hk_slab *slab);
 /* A slab leaves its bin. */
 void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
-/* Blocks of a class, most of which lie in the slab of the one before, back to their bitmaps; returns how many
- * were none. Live blocks are not counted. */
+/* Returns blocks of a class to their bitmaps, faster if most lie in the slab of the one before. Returns how
+ * many were no live blocks. The caller counts live blocks. */
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end);
-/* `used` has fallen to the trigger: the slab has free blocks again, or nothing else. */
+/* `used` has fallen to the trigger: the slab was full and has a free block, or it is empty. */
 HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned i);
 
-/* Whether an empty slab of the class goes back although the next block would come from it. */
+/* Whether even the current slab of the class goes back when it is empty. */
 HK_INLINE bool hk_slab_returns(const hak_ctx *ctx, unsigned kind)
 {
     return hk_classes[kind].size > ctx->magazines.most;
@@ -124,7 +125,7 @@ HK_INLINE void hk_slab_count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
     if (HK_UNLIKELY(--s->used == s->trigger)) hk_slab_event(ctx, s, kind);
 }
 
-/* Calls come last: it needs no stack then. */
+/* The call comes last, as a jump, so that the function needs no stack frame. */
 HK_INLINE void hk_slab_put_back(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     hk_place at = hk_place_of(ctx, e, kind, p);

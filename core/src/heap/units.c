@@ -27,7 +27,7 @@ void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch)
     const hk_extent *e = hk_extent_of(ctx->space, p);
     if (!e) return;
     uint32_t *entry = &e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT], was = hk_read(entry), is;
-    /* It may move to another heap meanwhile. */
+    /* The unit may move to another heap meanwhile. */
     do {
         if (((was & HK_KIND_MASK) == HK_KIND_WATCHED) == watch || !was) return;
         if (!ctx->role && was >> 8 != ctx->owned.id) return;
@@ -46,7 +46,7 @@ HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
     return units * HK_UNIT_META + hk_bitmap_bytes(kind) + (ctx->labels.on ? hk_label_bytes(kind, units) : 0);
 }
 
-/* The context's own metadata take whole units. */
+/* The context's own data takes whole units. */
 HK_INLINE size_t own_metadata(unsigned kind, size_t units)
 {
     return kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
@@ -76,14 +76,15 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-/* A share of its units, larger where other heaps want the lock too. */
+/* How many units it sets aside: a share of its own, larger in a heap, because other heaps want the lock too. */
 static size_t part_of_units(const hak_ctx *ctx)
 {
     unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
     return hk_get(&ctx->account.committed) >> (HK_UNIT_SHIFT + part_shift);
 }
 
-/* A growing context takes single units in one go, unless label bytes decide which ones it takes. 0 = none. */
+/* Takes a single unit of those set aside. Contexts whose label bytes decide which units they take set none
+ * aside. 0 = none. */
 static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
 {
     hk_aside *r = &ctx->owned.aside;
@@ -102,7 +103,8 @@ static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
     return id;
 }
 
-/* For a slab whose label bytes should share pages with others. A small heap has few pages in any case. */
+/* Takes a unit where its label bytes share a page with others. Not for small heaps, which have few pages in
+ * any case. */
 static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
 {
     if (!ctx->labels.on || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;

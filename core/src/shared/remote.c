@@ -220,7 +220,7 @@ HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
 }
 _Static_assert(HK_REMOTE_MIXED == 1 << (32 - 29), "box_of takes three bits");
 
-/* So that no two of 90 classes of one owner share a place. */
+/* The constants are such that no two of 90 classes of one owner share a place. */
 HK_INLINE unsigned class_index(uint32_t entry)
 {
     return (entry * 0x9E3779B1u) >> 25;
@@ -246,7 +246,7 @@ HK_INLINE void class_put(hk_remote_class *cache, unsigned left, void *p)
     class_set(cache, left - 1);
 }
 
-/* Into the remote cache, if it is that of the owner and class and has room. */
+/* Puts p into the remote cache if that is the one of its owner and class and has room. */
 HK_INLINE bool class_takes(const hak_ctx *heap, hk_remote_class *cache, uint32_t entry, void *p)
 {
     unsigned left = class_left(cache);
@@ -278,7 +278,8 @@ static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, v
         send_class(heap, cache);
         cache->entry = entry;
     }
-    /* The block's slab went over, since hk_free_from_heap looked, to a heap that has a remote cache. */
+    /* Since hk_free_from_heap looked, the block's slab may have moved to a heap for which there is a remote
+     * cache. */
     if (HK_UNLIKELY(class_takes(heap, cache, entry, p))) return true;
     hk_batch *b = batch_get(heap);
     if (!b) return false;
@@ -326,7 +327,7 @@ static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entr
     free_mixed(heap, owner, p, kind < HK_SMALL_CLASSES ? hk_classes[kind].size : hk_block_size(owner, p));
 }
 
-/* A block of the calling thread's heap. false = its units went over to another one meanwhile. */
+/* Frees a block of the calling thread's heap. false = its units moved to another heap meanwhile. */
 static bool free_own(hak_ctx *heap, void *p, size_t n, const uint32_t *entry)
 {
     hk_heap_enter(heap);
@@ -339,14 +340,14 @@ static bool free_own(hak_ctx *heap, void *p, size_t n, const uint32_t *entry)
 void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p)
 {
     hk_heap_enter(heap);
-    /* Its slab may have gone over to another heap a moment ago. */
+    /* Its slab may have moved to another heap a moment ago. */
     if (hk_kind_in_window(heap, p) != bin->kind) hk_heap_return(heap, bin->kind, p);
     else hk_magazine_overflow(heap, bin, p);
     hk_heap_unlock(heap);
 }
 
-/* A block of a unit of the heap's own that is watched, and no sample any more: to its magazine, as without a profile.
- * The unit may go over to another heap meanwhile, as always. */
+/* Frees a block that is not (or no longer) a sample, in a watched unit of the heap's own: to its magazine, as
+ * without a profile. As always, the unit may move to another heap meanwhile. */
 static bool free_watched(hak_ctx *heap, void *p)
 {
     uint32_t kind = hk_kind_watched(heap->owned.id, heap->extent, p);
@@ -355,7 +356,7 @@ static bool free_watched(hak_ctx *heap, void *p)
     void **top = bin->top;
     if (top >= bin->hi) return false;
     *top = p;
-    /* For who forks between the two: see shared/thread_heap.h. */
+    /* The order matters to a child that is forked between the two stores: see shared/thread_heap.h. */
     atomic_signal_fence(memory_order_release);
     bin->top = top + 1;
     return true;
@@ -392,15 +393,15 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     }
     hk_profile_freed(ctx, p);
     hak_ctx *owner = hk_owner(ctx, p);
-    /* What is drawn is not kept waiting: from the free on nobody may touch it. */
+    /* A drawn block does not wait in a batch: from its free on nobody may touch it. */
     bool drawn = hk_guard_in(ctx->space, p);
     if (drawn) hk_guard_freed_by(ctx, p, 0);
     if (owner == ctx || drawn || ctx->checked & HK_CHECKED) hk_free_direct(ctx->whole, ctx, p, n);
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));
 }
 
-/* Most go to a remote cache that there is, without a look at the owner, whose lines its thread writes to. A
- * checked heap has none. */
+/* Most blocks go to a remote cache that exists already. This does not read the owner, whose cache lines its
+ * thread writes to. A checked heap has no remote caches. */
 void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     hk_remote_class *classes = ctx->heap->remote;

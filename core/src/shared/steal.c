@@ -57,7 +57,7 @@ static void reclaim(hak_ctx *from, hak_ctx *to)
     }
 }
 
-/* Where *looks are left: asks the OS. The heap's lock is held. */
+/* Asks the OS, as long as *looks are left. The heap's lock is held. */
 static bool died(const hak_ctx *heap, unsigned *looks)
 {
     const hak_os *os = &heap->space->os;
@@ -197,7 +197,7 @@ static bool surplus(const hak_ctx *heap)
     return hk_get(&heap->account.committed) > live + live / 8 + (256 << 10);
 }
 
-/* The class's oldest slab with free blocks; of a thread that is away, the current one too. */
+/* Chooses the class's oldest slab with free blocks; if the thread is away, the current one too. */
 static hk_slab *take_slab(hak_ctx *heap, unsigned sc, bool gone)
 {
     const hk_bin *bin = hk_bin_of(heap, sc);
@@ -211,7 +211,7 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned sc)
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
     bool gone = away(from);
-    /* First: it may empty slabs, which are gone then. */
+    /* Comes first: it may empty slabs, which are gone then. */
     if (gone) hk_transfer_flush(from);
     /* Blocks in the transfer cache are handed out from there: they must not be of slabs that move. */
     if (gone || (surplus(from) && !hk_transfer_has(from, sc))) s = take_slab(from, sc, gone);

@@ -26,7 +26,8 @@ HK_INLINE bool awaited(const hk_heap *h)
 
 enum { PATIENCE_MOST = 6 };
 
-/* A shared context has a profile: its heaps take part from their next slow path on, which asks about it then. */
+/* Of a shared context that has a profile: its heaps take part from their next slow path on, which is made to
+ * ask here. */
 static void observe(hak_ctx *heap)
 {
     if (!hk_profile_of(heap)) return;
@@ -81,7 +82,7 @@ bool hk_heap_try(hak_ctx *heap)
     return hk_lock_try(&of(heap)->lock);
 }
 
-/* The sum of live bytes follows in steps, so that its peak is known without stopping anybody. */
+/* The sum of live bytes over all heaps follows in steps, so that its peak is known without stopping anybody. */
 static void publish(hak_ctx *heap)
 {
     hk_heaps *heaps = heap->whole->heaps;

@@ -43,8 +43,8 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* With the lock held, after fresh units were taken. At a new peak they take the place of retained units;
- * below it they are the price of units that were purged too early, and the limit learns from that. */
+/* Called with the lock held after fresh units were taken. At a new peak, retained units are purged for them.
+ * Below the peak they mean that units were purged too early, and the limit of retained units rises. */
 static void yield_retained(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
@@ -295,7 +295,7 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool clean, 
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
         if (!(w[0] | w[1])) continue;
-        /* First those that cannot be part of a row. */
+        /* Takes first those that cannot be part of a row. */
         hk_mask single = hk_mask_single(w);
         hk_mask m = hk_mask_lowest(single.w[0] | single.w[1] ? single.w : w, want);
         for (unsigned i = 0; i < 2; i++) {

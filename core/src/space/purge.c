@@ -116,12 +116,13 @@ size_t hk_purge_batch(hak_space *s, size_t n)
     return last || !done ? 0 : n - done; /* none: they are in the caller's buffer */
 }
 
-/* A heap that breathes keeps a share of its size dirty; below retained_bytes a share alone would thrash. */
+/* A heap that grows and shrinks keeps a share of its size resident. Small heaps keep retained_bytes, because a
+ * share of little would be purged and faulted in again all the time. */
 static size_t limit(const hak_space *s)
 {
     size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
     size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
-    /* With retained_yields half of the limit is kept at first, and as much more as was purged and wanted
+    /* With retained_yields half of the limit is kept at first, and then as much more as was purged and needed
      * again. */
     return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep;
 }
