@@ -25,7 +25,7 @@ LAUNCHERS = {
     "lua5.4": "haklua5.4",
 }
 WAYS = {"off": None, "512K": "512K", "64K": "64K", "exact": "exact"}
-TOP = 10
+TOP, MEAN = 10, 64 << 10
 
 
 def launch(args, engine, program, scale, rate, file, counted=False):
@@ -55,8 +55,9 @@ def costs(args, engine, program, progress):
     return counts
 
 
-def lines_of(file):
-    """Allocated bytes and their variance by innermost line of Lua, and what the profile says of itself."""
+def lines_of(file, what):
+    """Bytes, allocated or live ("alloc", "live"), and their variance by innermost line of Lua, and what the profile
+    says of itself."""
     context = json.loads(Path(file).read_text())["contexts"][0]
     frames = context["frames"]
     lines = {}
@@ -66,28 +67,37 @@ def lines_of(file):
             "none",
         )
         old = lines.setdefault(line, [0.0, 0.0])
-        old[0] += stack["alloc_bytes"]
-        old[1] += stack.get("alloc_bytes_error", 0) ** 2
+        old[0] += stack[f"{what}_bytes"]
+        old[1] += stack.get(f"{what}_bytes_error", 0) ** 2
     return lines, context["profile"]
+
+
+def off_by(sampled, truth):
+    """How far the sum of the lines is off, in standard errors. A variance is at most bytes times the mean; what the
+    samples say of it is 0 where little lives and none of it was drawn."""
+    estimate, variance = (sum(v[i] for v in sampled.values()) for i in (0, 1))
+    return abs(estimate - truth) / (variance or truth * MEAN or 1) ** 0.5
 
 
 def accuracy(args, engine, program, progress):
     """How many of the top lines are the same, and how far estimates are off, in standard errors."""
     with tempfile.TemporaryDirectory() as folder:
-        read = {}
+        read, live = {}, {}
         for way in ("exact", "64K"):
             progress.step(f"{engine} {program} {way}")
             file = Path(folder) / way
             launch(args, engine, program, args.accuracy_scale, WAYS[way], file)
-            read[way] = lines_of(file)
+            read[way] = lines_of(file, "alloc")
+            live[way] = lines_of(file, "live")[0]
     (exact, _), (sampled, profile) = read["exact"], read["64K"]
-    top = sorted(exact, key=lambda line: -exact[line][0])[:TOP]
+    total = sum(v[0] for v in exact.values())
+    # What no line takes a two-hundredth of is nothing to look at.
+    top = [line for line in sorted(exact, key=lambda line: -exact[line][0])[:TOP] if exact[line][0] > total / 200]
     # lines that differ by less than the samples can tell are as good as each other
     found = sorted(sampled, key=lambda line: -sampled[line][0])[:TOP]
     least = exact[top[-1]][0]
     same = sum(1 for line in found if line in top or exact.get(line, [0])[0] > 0.9 * least)
-    total = sum(v[0] for v in exact.values())
-    estimate, error = sum(v[0] for v in sampled.values()), sum(v[1] for v in sampled.values()) ** 0.5
+    live_total = sum(v[0] for v in live["exact"].values())
     off = [abs(sampled.get(line, [0, 0])[0] - exact[line][0]) / max(sampled.get(line, [0, 0])[1] ** 0.5, 1)
            for line in top if line in sampled]
     return {
@@ -95,7 +105,9 @@ def accuracy(args, engine, program, progress):
         "same": min(same, len(top)),
         "samples": profile["samples"],
         "total_mb": total / 2**20,
-        "total_off": abs(estimate - total) / error if error else 0.0,
+        "total_off": off_by(sampled, total),
+        "live_mb": live_total / 2**20,
+        "live_off": off_by(live["64K"], live_total),
         "worst_off": max(off) if off else 0.0,
         "within": sum(1 for o in off if o <= 3),
         "compared": len(off),
@@ -124,6 +136,8 @@ def accuracy_rows(args, measured):
                 str(a["samples"]),
                 f"{a['same']} of {a['lines']}",
                 f"{a['total_off']:.1f}",
+                f"{a['live_mb']:.2f}",
+                f"{a['live_off']:.1f}",
                 f"{a['within']} of {a['compared']}",
                 f"{a['worst_off']:.1f}",
             ]
@@ -136,6 +150,11 @@ def main():
     parser.add_argument("--engines", help="comma-separated: luajit,lua5.1,lua5.3,lua5.4 (luajit,lua5.4)")
     parser.add_argument("--scale", type=float, default=0.05, help="of the work that is counted (0.05)")
     parser.add_argument("--accuracy-scale", type=float, default=0.5, help="of the work that is sampled (0.5)")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="fail where a sum is off by more than 5 errors, or less than 7 of 10 lines are the same",
+    )
     parser.add_argument("--what", choices=("all", "cost", "accuracy"), default="all")
     tool.add_outputs(parser)
     args = parser.parse_args()
@@ -160,11 +179,17 @@ def main():
             e: {p: accuracy(args, e, p, progress) for p in args.programs} for e in args.engines
         }
         progress.end()
-        header = ["64K", "MB", "samples", "top lines", "total, errors", "within 3", "worst, errors"]
+        header = ["64K", "MB", "samples", "top lines", "total, errors", "live MB", "live, errors", "lines within 3", "worst, errors"]
         tables.append(("Accuracy", header, list(accuracy_rows(args, results["accuracy"]))))
     about = harness.description(None, [e for e in args.engines if e in harness.ENGINES], args.build)
     for title, header, rows in tables:
         print(f"{title}\n{tool.plain_table(header, rows)}\n")
+    if args.check and not all(
+        a["total_off"] <= 5 and a["live_off"] <= 5 and a["same"] >= 0.7 * a["lines"]
+        for programs in results["accuracy"].values()
+        for a in programs.values()
+    ):
+        tool.fail("an estimate is too far off")
     if args.json:
         tool.write_json(args.json, about, **results)
     if args.markdown:
