@@ -30,6 +30,7 @@ struct customers {
     customer **list;      /* sorted by name */
     unsigned count;
     uint64_t scripts; /* so far */
+    bool profile;     /* customers are profiled */
     uint64_t retired;
     uint64_t retired_runs[RUN_OUTCOMES];
     double retired_seconds;
@@ -115,6 +116,7 @@ static customer *make(customers *all, const char *name)
     options.limits.heap_bytes = all->limits.heap_bytes;
     options.limits.heap_soft = true;
     c->tenant = hak_wasm_tenant_new(all->host, &options);
+    if (c->tenant && all->profile) hak_wasm_profile_start(c->tenant, NULL); /* or without, if memory is short */
     if (c->tenant) return c;
     free(c);
     return NULL;
@@ -191,6 +193,34 @@ outcome customers_run(customers *all, const char *name, const char *script, size
     c->scripts--; /* from now on it may be retired */
     pthread_mutex_unlock(&all->lock);
     return result;
+}
+
+void customers_profile(customers *all)
+{
+    all->profile = true;
+}
+
+/* One at a time: who is seen is not retired meanwhile, all others may be. */
+void customers_look(void *user, hak_wasm_look *look)
+{
+    customers *all = user;
+    char name[sizeof((customer *)0)->name] = "";
+    pthread_mutex_lock(&all->lock);
+    for (unsigned at = 0; at < all->count;) {
+        customer *c = all->list[at];
+        if (strcmp(c->name, name) <= 0) {
+            at++;
+            continue;
+        }
+        memcpy(name, c->name, sizeof name);
+        c->scripts++;
+        pthread_mutex_unlock(&all->lock);
+        hak_wasm_look_at(look, c->tenant);
+        pthread_mutex_lock(&all->lock);
+        c->scripts--;
+        at = 0; /* the list may be another one */
+    }
+    pthread_mutex_unlock(&all->lock);
 }
 
 static void family(FILE *to, const char *name, const char *type, const char *help)

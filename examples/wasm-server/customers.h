@@ -4,6 +4,7 @@
 
 #include "guest.h"
 
+#include <hakmem/wasm_profile.h>
 #include <stdio.h>
 
 typedef struct customers customers;
@@ -28,6 +29,10 @@ bool customers_name_is_good(const char *name);
  * many customers and all have scripts. */
 outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
                       size_t *length);
+/* Profiles customers who are made from now on. */
+void customers_profile(customers *all);
+/* Shows all customers to who looks at the server. Scripts begin and end meanwhile. */
+void customers_look(void *all, hak_wasm_look *look);
 /* Everything in Prometheus' text format. */
 void customers_report(customers *all, FILE *to);
 

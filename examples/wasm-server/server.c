@@ -35,6 +35,7 @@ enum {
 
 typedef struct settings {
     const char *guest, *address;
+    const char *live; /* where who looks at the server finds it; NULL = nowhere */
     unsigned port, connections, connections_of_address, deadline_ms, limit_ms;
     limits limits;
 } settings;
@@ -244,6 +245,9 @@ static error_t option(int key, char *text, struct argp_state *state)
     case 'l':
         s->limit_ms = number(text, 1, 60000, state, "--time");
         return 0;
+    case 'v':
+        s->live = text ? text : "on";
+        return 0;
     case ARGP_KEY_ARG:
         if (s->guest) argp_error(state, "more than one guest");
         s->guest = text;
@@ -268,6 +272,7 @@ static const struct argp_option options[] = {
     {"instances", 'i', "N", 0, "instances of a customer at once (8)", 0},
     {"customers", 'c', "N", 0, "customers at most, then idle ones are retired (100)", 0},
     {"time", 'l', "MS", 0, "CPU time that a script has (200)", 0},
+    {"live", 'v', "SOCKET", OPTION_ARG_OPTIONAL, "`hakmem attach' and `hakmem top' may look: customers are profiled", 0},
     {0},
 };
 
@@ -294,6 +299,15 @@ static struct MHD_Daemon *listen_at(const settings *s, const struct sockaddr_in 
         to->clients, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_END);
 }
 
+/* A server that nobody can look at serves. */
+static void look(const char *place, customers *all)
+{
+    char error[256];
+    customers_profile(all);
+    if (hak_wasm_live_start(place, customers_look, all, error, sizeof error) != 0)
+        fprintf(stderr, "wasm-server: --live: %s\n", error);
+}
+
 static int serve(const settings *s, hak_wasm_host *host, engine *e)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
@@ -303,6 +317,7 @@ static int serve(const settings *s, hak_wasm_host *host, engine *e)
     }
     server to = {customers_new(host, e, &s->limits),
                  clients_new(s->connections, s->connections_of_address, s->deadline_ms)};
+    if (s->live && to.customers) look(s->live, to.customers);
     struct MHD_Daemon *daemon = to.customers && to.clients ? listen_at(s, &address, &to) : NULL;
     if (daemon) {
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
@@ -328,6 +343,7 @@ static int serve(const settings *s, hak_wasm_host *host, engine *e)
     } else {
         fprintf(stderr, "wasm-server: cannot listen on %s:%u\n", s->address, s->port);
     }
+    hak_wasm_live_stop();
     if (to.clients) clients_delete(to.clients);
     if (to.customers) customers_delete(to.customers);
     return daemon ? 0 : 1;

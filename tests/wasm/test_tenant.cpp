@@ -2,6 +2,7 @@
 #include "wasm_test.h"
 
 #include <hakmem/policy.h>
+#include <hakmem/wasm_profile.h>
 
 #include <cstddef>
 #include <cstring>
@@ -582,4 +583,24 @@ TEST_CASE("options and statistics of another version of the header", "[tenant]")
     CHECK(hak_wasm_host_options_error(&old) != nullptr);
     hak_wasm_tenant_close(other, HAK_WASM_BULK);
     hak_wasm_tenant_close(tenant, HAK_WASM_BULK);
+}
+
+TEST_CASE("a process is looked at at one place at a time", "[tenant]")
+{
+    char error[200] = "", path[] = "/tmp/hakmem-look-XXXXXX";
+    auto *nobody = +[](void *, hak_wasm_look *) {};
+    REQUIRE(mkdtemp(path) != nullptr);
+    std::string folder = path, place = folder + "/socket", none = folder + "/none/socket";
+    CHECK(hak_wasm_live_start(none.c_str(), nobody, nullptr, error, sizeof error) == -1);
+    CHECK(std::string(error).find("/none") != std::string::npos);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(hak_wasm_live_start(place.c_str(), nobody, nullptr, error, sizeof error) == 0);
+        CHECK(access(place.c_str(), F_OK) == 0);
+        CHECK(hak_wasm_live_start(place.c_str(), nobody, nullptr, error, sizeof error) == -1);
+        CHECK(std::string(error) == "this process is looked at already");
+        hak_wasm_live_stop();
+        CHECK(access(place.c_str(), F_OK) == -1);
+        hak_wasm_live_stop();
+    }
+    CHECK(rmdir(path) == 0);
 }

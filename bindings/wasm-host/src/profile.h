@@ -4,6 +4,9 @@
 
 #include "tenant.h"
 
+#include "callsite/names.h"
+#include "common/json.h"
+
 #include <hakmem/wasm_profile.h>
 
 typedef struct hkw_frames hkw_frames;
@@ -31,6 +34,13 @@ void hkw_profile_shrunk(hak_wasm_tenant *tenant, hkw_slot *slot, size_t bytes);
 
 /* For hkw_slots_each, at the end of the host: the records of a memory that lives. */
 void hkw_profile_forget(void *unused, hkw_slot *slot);
+
+/* ---- report.c -------------------------------------------------------------------------------------- */
+
+/* The array of contexts is open; hkc_report_json_end() ends it. */
+void hkw_report_begin(hkc_json *w);
+/* The tenant's contexts. names: of machine code, which tenants have in common. 0 = ok; else errno. */
+int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names);
 
 /* ---- frames.c: functions of guests as numbers ---------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 typedef struct namer {
     hkw_frames *frames; /* NULL = none */
-    hkc_names names;
+    hkc_names *names;
     char function[32];
 } namer;
 
@@ -31,7 +31,7 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     namer *n = user;
     hak_wasm_frame guest;
-    hkc_frame_of(&n->names, frame, out);
+    hkc_frame_of(n->names, frame, out);
     if (!out->function && n->frames && hkw_frames_at(n->frames, frame, &guest)) {
         if (!guest.function) snprintf(n->function, sizeof n->function, "func[%u]", guest.index);
         else if (*guest.function == '\0') snprintf(n->function, sizeof n->function, "(no room for its name)");
@@ -56,21 +56,19 @@ static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
     hkc_json_size(w, "peak_bytes", s.peak_bytes);
     hkc_json_size(w, "committed_bytes", s.live_bytes);
     hkc_json_end(w);
-    hak_profile_visit(p->linear, add_names, &n->names);
-    hkc_names_resolve(&n->names);
+    hak_profile_visit(p->linear, add_names, n->names);
+    hkc_names_resolve(n->names);
     hkc_profile_json(w, p->linear, name_frame, n);
     hkc_json_end(w);
 }
 
-static int put_tenant(hkc_json *w, hak_wasm_tenant *tenant)
+int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)
 {
-    const hkc_report_process process = {.runtime = "wasm"};
     hkw_profile *p = atomic_load(&tenant->profile);
-    namer n = {.frames = p ? p->frames : NULL};
-    hkc_report_json_begin(w, &process);
+    namer n = {.frames = p ? p->frames : NULL, .names = names};
     pthread_mutex_lock(&tenant->lock);
-    hak_profile_visit(tenant->ctx, add_names, &n.names);
-    hkc_names_resolve(&n.names);
+    hak_profile_visit(tenant->ctx, add_names, names);
+    hkc_names_resolve(names);
     hkc_report_json_context(w, tenant->name, tenant->ctx);
     int error = hkc_profile_json(w, tenant->ctx, name_frame, &n);
     hkc_json_end(w);
@@ -80,9 +78,13 @@ static int put_tenant(hkc_json *w, hak_wasm_tenant *tenant)
         put_linear(w, p, &n);
         pthread_mutex_unlock(&p->lock);
     }
-    hkc_report_json_end(w);
-    hkc_names_close(&n.names);
     return error;
+}
+
+void hkw_report_begin(hkc_json *w)
+{
+    const hkc_report_process process = {.runtime = "wasm"};
+    hkc_report_json_begin(w, &process);
 }
 
 int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out)
@@ -93,7 +95,11 @@ int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out)
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return ENOMEM;
     hkc_json_open(&w, put, memory);
-    int error = put_tenant(&w, tenant);
+    hkw_report_begin(&w);
+    hkc_names names = {0};
+    int error = hkw_report_tenant(&w, tenant, &names);
+    hkc_names_close(&names);
+    hkc_report_json_end(&w);
     const int failed = hkc_json_close(&w);
     if (fclose(memory) != 0 && !error) error = ENOMEM;
     if (!error) error = failed;

@@ -1,0 +1,58 @@
+/* A host that is looked at while it runs. Who embeds it knows which tenants there are, and keeps them open. */
+#include "profile.h"
+
+#include "common/live.h"
+#include "common/report_json.h"
+
+#include <stdio.h>
+
+struct hak_wasm_look {
+    hkc_json *w;
+    int error; /* the first one */
+};
+
+static struct {
+    hak_wasm_tenants_fn *tenants; /* NULL = nobody may look */
+    void *user;
+    hkc_names names; /* stay for the next report */
+} live;
+
+void hak_wasm_look_at(hak_wasm_look *look, hak_wasm_tenant *tenant)
+{
+    const int error = hkw_report_tenant(look->w, tenant, &live.names);
+    if (!look->error) look->error = error;
+}
+
+static int report(void *unused, hkc_json *w)
+{
+    hak_wasm_look look = {.w = w};
+    (void)unused;
+    hkw_report_begin(w);
+    live.tenants(live.user, &look);
+    hkc_report_json_end(w);
+    return look.error;
+}
+
+int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *user, char *error,
+                        size_t error_size)
+{
+    const hkc_live_options options = {.place = place, .report = report};
+    char why[HKC_LIVE_ERROR] = "this process is looked at already";
+    bool ok = !live.tenants;
+    if (ok) {
+        live.tenants = tenants;
+        live.user = user;
+        ok = hkc_live_begin(&options, why);
+        if (!ok) live.tenants = NULL;
+    }
+    if (!ok) snprintf(error, error_size, "%s", why);
+    return ok ? 0 : -1;
+}
+
+void hak_wasm_live_stop(void)
+{
+    if (!live.tenants) return;
+    hkc_live_end();
+    hkc_names_close(&live.names);
+    live.tenants = NULL;
+}
