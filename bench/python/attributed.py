@@ -2,7 +2,7 @@
 
 Run it with a Python that has hakmem, numpy, pandas, lxml and Pillow; what is not installed is left out. Anonymous
 memory is RssAnon of the kernel when the program has built its data, which it keeps until the report. --beside: the
-same by profiles, tracemalloc and memray."""
+same by profiles, tracemalloc and memray. --rest: what the memory is that has no line."""
 
 import os
 import subprocess
@@ -128,9 +128,56 @@ def beside():
             print(f"| {name} |", *(f"{part:.1f} % |" for part in parts))
 
 
+# Of the process's own anonymous pages: those of files (data of libraries, relocated pointers), of stacks, of others.
+PLACES = """
+import hakmem
+def places():
+    sums, name = {}, ""
+    with open("/proc/self/smaps") as smaps:
+        for line in smaps:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                name = " ".join(words[5:])
+            elif words[0] == "Anonymous:":
+                kind = "file" if name.startswith("/") else "stack" if name == "[stack]" else "rest"
+                sums[kind] = sums.get(kind, 0) + int(words[1])
+    return sums["file"], sums.get("stack", 0), sums["rest"]
+print(*places())
+"""
+TRIMMED = "import hakmem; hakmem.trim()\n"
+
+
+def resting(program, folder):
+    """MiB: anonymous memory, and its parts."""
+    file = os.path.join(folder, "r.json")
+    command = ["-m", "hakmem", "run", "--all", "--malloc", "--labels", "site", "--report", file, "-c"]
+    files, stack, rest = (kib / 1024 for kib in output(*command, program + PLACES))
+    found = hakmem.Snapshot.load(file).parts
+    stats, mib = found["stats"], 1 << 20
+    lines = sum(site["live_bytes"] for site in found["sites"] if site["file"]) / mib
+    ours = stats["resident_ours_bytes"] / mib
+    live, free = stats["live_bytes"] / mib, (stats["cached_bytes"] + stats["retained_bytes"]) / mib
+    parts = [lines, live - lines, free, ours - live - free, files, stack + rest - ours]
+    (trimmed,) = output(*command, program + TRIMMED + END)
+    return [sum(parts), *parts, 100 * lines / sum(parts), 100 * lines / (trimmed / 1024)]
+
+
+def table_of_rest():
+    print("| program | anonymous, MiB | with a line | live without | free | hakmem's own | of files | other |", end="")
+    print(" with a line, per cent | after trim |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, program in PROGRAMS.items():
+            try:
+                print(f"| {name} |", *(f"{part:.1f} |" for part in resting(program, folder)))
+            except subprocess.CalledProcessError:
+                print(f"{name}: left out, its libraries are not here", file=sys.stderr)
+
+
 def main():
-    if sys.argv[1:] == ["--beside"]:
-        beside()
+    modes = {"--beside": beside, "--rest": table_of_rest}
+    if sys.argv[1:]:
+        modes[sys.argv[1]]()
         return
     print("| program | anonymous, MiB | hakmem's | live with a line | of live bytes |", end="")
     print(" without: hakmem's | live with a line |")
