@@ -14,14 +14,12 @@
 #include "api/profile.h"
 #include "api/quarantine.h"
 #include "api/trim.h"
-#include "heap/big.h"
 #include "heap/block.h"
 #include "heap/canary.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/row.h"
-#include "heap/run.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
@@ -156,7 +154,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
     if (HK_LIKELY(kind < HK_BINS)) {
-        hk_bin *bin = hk_bin_of(ctx, kind);
+        hk_bin *bin = (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(kind, HK_BIN_SHIFT));
         void **top = bin->top;
         if (HK_LIKELY(top < bin->hi)) {
             *top = p;
@@ -251,19 +249,6 @@ static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
     return alloc_in_slab(ctx, sc, label);
 }
 
-static bool may_allocate(hak_ctx *ctx)
-{
-    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
-    return !ctx->retired;
-}
-
-/* Where the calling thread allocates: the context, or its heap of a shared one. NULL = it cannot. */
-HK_INLINE hak_ctx *heap_for(hak_ctx *ctx)
-{
-    if (ctx->role == HK_SHARED) ctx = hk_heap_here(ctx);
-    return ctx && may_allocate(ctx) ? ctx : NULL;
-}
-
 /* The last resort when nothing is left to give back: a free block of a wider class. */
 static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
 {
@@ -284,29 +269,50 @@ static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
     return p ? p : alloc_wider(ctx, sc, label);
 }
 
-static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
+static HK_NOINLINE bool enter_class(hak_ctx *ctx, unsigned sc)
 {
-    if (HK_UNLIKELY(hk_pressed(ctx)) && !may_allocate(ctx)) return hk_fail(ctx);
-    if (HK_UNLIKELY(ctx->role)) {
+    if (HK_UNLIKELY(hk_pressed(ctx)) && !hk_may_allocate(ctx)) return false;
+    if (ctx->role) {
         hk_heap_enter(ctx);
         hk_transfer_refill(ctx, sc);
     }
+    return true;
+}
+
+static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    if (HK_UNLIKELY(ctx->role | ctx->account.pressure) && !enter_class(ctx, sc)) return hk_fail(ctx);
     void *p = alloc_small(ctx, sc, label);
     if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, label);
     hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }
 
+static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label label)
+{
+    if (HK_UNLIKELY(bin->top != bin->lo || !hk_slab_refill_here(ctx, bin, hk_refill_of(bin))))
+        return alloc_class_slow(ctx, bin->kind, label);
+    return hk_magazine_pop(bin, label);
+}
+
+/* Most often the magazine is filled from the current slab. */
+static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    bool plain = bin->slab && !(ctx->role | ctx->account.pressure);
+    return HK_LIKELY(plain) ? alloc_refilled(ctx, bin, label) : alloc_class_slow(ctx, sc, label);
+}
+
 /* The slow path of a context that checks, is retired, or has a profile. */
 static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
-    if (!may_allocate(ctx)) return hk_fail(ctx);
+    if (!hk_may_allocate(ctx)) return hk_fail(ctx);
     if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
     size_t with = hk_with_canary(ctx, n);
     bool ignored;
     if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
     if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
-    void *p = hk_check_new(ctx, alloc_class(ctx, sc, label), n);
+    void *p = hk_check_new(ctx, alloc_class_slow(ctx, sc, label), n);
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
@@ -362,48 +368,9 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     return alloc_class(ctx, hk_class_of(n), label);
 }
 
-static HK_COLD void *absurd(hak_ctx *ctx)
-{
-    hk_error(ctx, HAK_E_OVERFLOW, NULL, "allocate: the size is absurd");
-    return hk_fail(ctx);
-}
-
-static void *alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
-{
-    if (n <= HK_RUN_MAX && align <= HK_UNIT) return hk_run_alloc(ctx, hk_max(n, 1), label, zero);
-    return hk_big_alloc(ctx, align, n, label, site, zero);
-}
-
-/* What a context that checks or has a profile does with a new large block. */
-static HK_COLD void *new_large(hak_ctx *heap, void *p, size_t n, hak_label label, hak_site site, bool *zero)
-{
-    size_t size = hk_block_size(heap, p);
-    if (heap->debug & HAK_DEBUG_POISON) {
-        memset(p, HK_POISON_NEW, size);
-        *zero = false;
-    }
-    if (heap->checked & HK_OBSERVED) hk_profile_enter(heap);
-    return hk_profile_new_block(heap, hk_check_new(heap, p, n), size, label, site);
-}
-
-void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
-{
-    if (n > HK_SIZE_MOST) return absurd(ctx);
-    hak_ctx *heap = heap_for(ctx);
-    if (!heap) return hk_fail(ctx);
-    size_t with = hk_with_canary(heap, n);
-    hk_enter(heap);
-    void *p = alloc_large(heap, align, with, label, site, zero);
-    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, with, label, site, zero);
-    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_large(heap, align, with, label, site, zero);
-    hk_leave(heap);
-    if (!p) return hk_fail(ctx);
-    return HK_LIKELY(!heap->debug) ? p : new_large(heap, p, n, label, site, zero);
-}
-
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site)
 {
-    hak_ctx *heap = heap_for(ctx);
+    hak_ctx *heap = hk_heap_for(ctx);
     if (!heap) return hk_fail(ctx);
     if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
     hk_enter(heap);

@@ -84,6 +84,41 @@ HK_INLINE unsigned hk_bits(uint64_t w)
     return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
 }
 
+/* Each is one instruction, beside which compilers need moves or a second test. */
+HK_INLINE size_t hk_shift_left(uint32_t w, unsigned n)
+{
+#if defined(__x86_64__)
+    size_t wide;
+    __asm__("shll %2, %k0" : "=r"(wide) : "0"(w), "i"(n) : "cc");
+    return wide;
+#else
+    return (size_t)w << n;
+#endif
+}
+
+HK_INLINE uint64_t hk_rotate_right(uint64_t w, uint8_t n)
+{
+#if defined(__x86_64__)
+    __asm__("rorq %b1, %0" : "+r"(w) : "c"(n) : "cc");
+    return w;
+#else
+    return w >> (n & 63) | w << (-n & 63);
+#endif
+}
+
+HK_INLINE bool hk_test_and_set(uint64_t *w, uint64_t bit)
+{
+#if defined(__x86_64__)
+    bool was;
+    __asm__("btsq %2, %0" : "+r"(*w), "=@ccc"(was) : "r"(bit));
+    return was;
+#else
+    bool was = *w >> (bit & 63) & 1;
+    *w |= UINT64_C(1) << (bit & 63);
+    return was;
+#endif
+}
+
 /* Words of which another thread may see an old or a new value, and with a new one what was written before. */
 HK_INLINE uint32_t hk_read(const uint32_t *word)
 {

@@ -28,9 +28,8 @@ typedef struct hk_bin {
     uint8_t swings;         /* from empty to full since it grew; HK_EMPTIED: it was empty since it was full */
     uint8_t cap, shift, kind, heat;
 } hk_bin;
-_Static_assert(sizeof(hk_bin) == 64, "a bin is a cache line");
-
-enum { HK_EMPTIED = 128 };
+enum { HK_EMPTIED = 128, HK_BIN_SHIFT = 6 };
+_Static_assert(sizeof(hk_bin) == 1 << HK_BIN_SHIFT, "a bin is a cache line");
 
 /* `lo` of a magazine that is shut to allocations, above any top: all of a context that is profiled are. Their
  * blocks begin at `slots`. */

@@ -5,7 +5,10 @@
 #include "heap/row.h"
 #include "heap/run.h"
 
-enum { CLOSED_MOST = 15 /* log2 of slow frees */ };
+enum {
+    CLOSED_MOST = 15, /* log2 of slow frees */
+    SWEPT_MOST = 4096 /* bytes of a magazine that a sweep doubles: refills take all of it */
+};
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 {
@@ -32,16 +35,9 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
  * grow at once, for two reasons: a free for which a magazine has no room takes a lock; and a class of larger
  * blocks whose number rises and falls then keeps to the pages that it has touched, while units that move
  * between classes touch all of theirs. Ticks empty those magazines. */
-void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
+static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t spare)
 {
-    enum { SWINGS = 24 };
-    bool shared = ctx->role == HK_HEAP;
-    size_t spare = (size_t)(shared ? 2 : 1) << 20;
-    if (!(bin->swings & HK_EMPTIED)) return;
-    bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
-    if (bin->swings < SWINGS && !shared) return;
-    bin->swings = 0;
-    if (bin->cap * 2u > ctx->magazines.cap) return;
+    if (bin->cap * 2u > most) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->magazines.grown + more > hk_get(&ctx->live_bytes) + spare) return;
     bool room = hk_row_of(bin)->room >= bin->cap * 2u; /* it was deeper once */
@@ -60,6 +56,17 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     hk_bin_lowest(bin);
     bin->top = slots + n;
     bin->hi = slots + bin->cap;
+}
+
+void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
+{
+    enum { SWINGS = 24 };
+    bool shared = ctx->role == HK_HEAP;
+    if (!(bin->swings & HK_EMPTIED)) return;
+    bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
+    if (bin->swings < SWINGS && !shared) return;
+    bin->swings = 0;
+    deepen(ctx, bin, ctx->magazines.cap, (size_t)(shared ? 2 : 1) << 20);
 }
 
 /* A garbage collector's sweep frees in address order, up or down. Its blocks should come out of bitmaps, in
@@ -114,6 +121,7 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     }
     if (n >= 16 && !ctx->magazines.no_sweeps && is_sweep(bin->top - n / 2, bin->top)) {
         hk_magazine_flush(ctx, bin, n);
+        if (bin->cap * hk_kind_size(bin->kind) <= SWEPT_MOST) deepen(ctx, bin, ctx->magazines.cap * 2u, 0);
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;

@@ -165,7 +165,7 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-static bool starts_in(hk_group g, const void *p)
+HK_INLINE bool starts_in(hk_group g, const void *p)
 {
     size_t offset = (size_t)((const char *)p - g.start);
     return offset >= hk_group_first(g) && hk_group_is_start(g, offset);
@@ -176,7 +176,7 @@ bool hk_packed_start(const hak_ctx *ctx, const void *p)
     return starts_in(hk_group_of(ctx, p), p);
 }
 
-static size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
+HK_INLINE size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
 {
     if (!starts_in(g, p) || hk_group_is_free(g, (size_t)((const char *)p - g.start))) return 0;
     return hk_group_size_at(ctx, g, p);
@@ -214,12 +214,19 @@ static bool may_leave(hak_ctx *ctx)
     return !hard || ctx->packed.left < hard / (16 * HK_UNIT);
 }
 
+enum { KEPT_FREES = 256 };
+
+/* Whether a block can be in its class's magazine: it has the class's size, and is aligned as those are. */
+HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t size)
+{
+    return size == hk_classes[sc].size && !(size % 16 == 0 && (uintptr_t)p % 16) && hk_in_window(ctx, p);
+}
+
 /* Blocks that come and go pass through a magazine, where the heap is large enough for one, and its limit. A
  * class whose blocks do so all the time leaves for slabs. */
-static bool keep(hak_ctx *ctx, unsigned sc, char *p, size_t size)
+static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { UNITS = 3, LIMIT_UNITS = 16, FREES = 256 };
-    if (size != hk_classes[sc].size || (size % 16 == 0 && (uintptr_t)p % 16)) return false;
+    enum { UNITS = 3, LIMIT_UNITS = 16 };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
         if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
@@ -227,7 +234,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p, size_t size)
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
-    if (HK_UNLIKELY(++bin->closed == FREES)) {
+    if (HK_UNLIKELY(++bin->closed == KEPT_FREES)) {
         bin->closed = 0;
         if (may_leave(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
@@ -242,20 +249,32 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p, size_t size)
     return true;
 }
 
+static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
+{
+    unsigned sc = hk_class_of(size);
+    if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p)) return;
+    warm_up(ctx, sc, FREED);
+    put(ctx, hk_group_of(ctx, p), p, size);
+}
+
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
-    hk_group g = hk_group_of(ctx, p);
-    size_t size = size_in(ctx, g, p);
+    size_t size = size_in(ctx, hk_group_of(ctx, p), p);
     if (HK_UNLIKELY(size == 0)) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     unsigned sc = hk_class_of(size);
-    if (HK_LIKELY(!ctx->role && !(ctx->checked & HK_CHECKED) && hk_in_window(ctx, p)) &&
-        keep(ctx, sc, p, size))
-        return;
-    warm_up(ctx, sc, FREED);
-    put(ctx, g, p, size);
+    /* Calls come last: it needs no stack then. */
+    if (HK_LIKELY(hk_packed_keeps(ctx, sc) && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size))) {
+        hk_bin *bin = hk_bin_of(ctx, sc);
+        if (HK_LIKELY(bin->top != bin->hi && bin->closed + 1 != KEPT_FREES)) {
+            bin->closed++;
+            *bin->top++ = p;
+            return;
+        }
+    }
+    free_past(ctx, p, size);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)

@@ -126,7 +126,8 @@ HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
     if (i >= words) return g.size;
     uint64_t w = starts[i] >> (at % 64);
     if (w) return (at + (unsigned)__builtin_ctzll(w)) << 3;
-    return hk_group_start_from(g, i + 1);
+    if (i + 1 < words && starts[i + 1]) return ((i + 1) * 64 + (unsigned)__builtin_ctzll(starts[i + 1])) << 3;
+    return hk_group_start_from(g, i + 2);
 }
 
 /* The same if the region may begin behind the block: its start is not marked. Also for a live block of

@@ -24,7 +24,7 @@ void **hk_row_slots(hak_ctx *ctx, unsigned kind, unsigned n)
 
 HK_INLINE hk_slab *slab_of(const hak_ctx *ctx, const hk_row *row)
 {
-    return hk_extent_slab(ctx->extent, (row->first - ctx->base) >> HK_UNIT_SHIFT);
+    return hk_extent_slab(ctx->extent, hk_row_unit(ctx, row));
 }
 
 /* The blocks that were freed since the row was last counted. */

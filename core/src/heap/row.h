@@ -35,12 +35,11 @@ HK_INLINE hk_row *hk_row_of(const hk_bin *bin)
  * invariant integers", 1994): one comparison for any address. */
 HK_INLINE bool hk_row_free(hk_row *row, const void *p)
 {
-    uint64_t i = ((uintptr_t)p - row->first) * row->inverse;
-    i = i >> row->turn | i << (-row->turn & 63);
+    uint64_t i = hk_rotate_right(((uintptr_t)p - row->first) * row->inverse, row->turn);
     if (HK_UNLIKELY(i >= row->blocks)) return false;
     uint64_t w = *row->word;
-    if (HK_UNLIKELY(w >> i & 1)) return false;
-    *row->word = w | UINT64_C(1) << i;
+    if (HK_UNLIKELY(hk_test_and_set(&w, i))) return false;
+    *row->word = w;
     return true;
 }
 
@@ -67,17 +66,22 @@ void hk_rows_end(hak_ctx *ctx);
 /* The context ends. Bitmaps are wiped where the counts say that bits are set; the counts know nothing of the
  * word of a row. */
 void hk_rows_wipe(hak_ctx *ctx);
+/* The unit where the row is, or was. */
+HK_INLINE size_t hk_row_unit(const hak_ctx *ctx, const hk_row *row)
+{
+    return (row->first - ctx->base) >> HK_UNIT_SHIFT;
+}
 /* The slab leaves its bin. Its row is settled. */
 HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab *s)
 {
     if (!ctx->magazines.swept || !bin->slots) return;
     hk_row *row = hk_row_of(bin);
-    if ((row->first - ctx->base) >> HK_UNIT_SHIFT == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
+    if (hk_row_unit(ctx, row) == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
 }
-/* Blocks were taken from the current slab, whose row was settled before: the row starts to count anew. */
-HK_INLINE void hk_row_taken(hk_row *row)
+/* Blocks were taken from the slab. If the row is in it, it was settled before: it starts to count anew. */
+HK_INLINE void hk_row_taken(const hak_ctx *ctx, hk_row *row, const hk_slab *s)
 {
-    if (row->blocks) row->before = *row->word;
+    if (row->blocks && hk_row_unit(ctx, row) == hk_extent_unit(ctx->extent, s)) row->before = *row->word;
 }
 
 #endif

@@ -144,69 +144,112 @@ static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
     return true;
 }
 
-/* Slots are filled from the end down, so that pops come in ascending order. */
-static void **fill(hak_ctx *ctx, hk_bin *bin, void **to, unsigned want)
+typedef uintptr_t hk_pair __attribute__((vector_size(2 * sizeof(uintptr_t))));
+
+/* Pops come in ascending order: slots are filled from the end down. n blocks that lie side by side, two a
+ * store. */
+HK_INLINE void **fill_row(void **at, char *p, size_t size, unsigned n)
+{
+    if (n & 1) {
+        *--at = p;
+        p += size;
+    }
+    hk_pair two = {(uintptr_t)p + size, (uintptr_t)p}, step = {2 * size, 2 * size};
+    if (n & 2) {
+        at -= 2;
+        memcpy(at, &two, sizeof two);
+        two += step;
+    }
+    for (n /= 4; n; n--) {
+        at -= 4;
+        memcpy(at + 2, &two, sizeof two);
+        two += step;
+        memcpy(at, &two, sizeof two);
+        two += step;
+    }
+    return at;
+}
+
+/* Of the blocks of a word that are free, up to end; the others stay in it. */
+HK_INLINE void **fill_word(void **at, void **end, char *first, size_t size, uint64_t *word)
+{
+    uint64_t w = *word;
+    bool rows = w & w >> 1 & w >> 2 & w >> 3;
+    do {
+        unsigned i = (unsigned)__builtin_ctzll(w), n = 1;
+        if (rows) {
+            uint64_t above = ~w >> i;
+            n = above ? (unsigned)__builtin_ctzll(above) : 64 - i;
+            n = (unsigned)hk_min(n, (size_t)(at - end));
+            at = fill_row(at, first + i * size, size, n);
+            w = w >> i >> (n - 1) >> 1 << (n - 1) << 1 << i;
+        } else {
+            *--at = first + i * size;
+            w &= w - 1;
+        }
+    } while (w && at > end);
+    *word = w;
+    return at;
+}
+
+/* Fills the empty magazine from the current slab, which is in this extent. false = there is none. */
+static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsigned want)
 {
     hk_slab *s = bin->slab;
-    const hk_class *c = &hk_classes[bin->kind];
-    hk_extent *e = HK_LIKELY(hk_extent_unit(ctx->extent, s) < ctx->extent->units)
-                       ? ctx->extent
-                       : hk_extent_of_slab(ctx->space, s);
     char *start = hk_slab_first(ctx, e, s);
     uint64_t *bits = hk_slab_bits(e, s);
-    size_t size = c->size;
-    if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return NULL;
+    size_t size = hk_classes[bin->kind].size;
     unsigned words = ((unsigned)s->fresh + 63) / 64, k = s->cursor;
-    void **at = to;
-    while (k < words) {
-        uint64_t w = bits[k];
-        char *word = start + k * 64 * size;
-        while (w && want) {
-            *--at = word + (unsigned)__builtin_ctzll(w) * size;
-            w &= w - 1;
-            want--;
-        }
-        if (bits[k] != w) bits[k] = w;
-        if (!want) break;
-        k++;
+    void **end = bin->slots, **to = end + want, **at = to;
+    for (; k < words; k++) {
+        if (!bits[k]) continue;
+        at = fill_word(at, end, start + k * 64 * size, size, &bits[k]);
+        if (at == end) break;
     }
-    unsigned fresh = s->fresh, most = hk_slab_capacity(ctx, s);
-    /* A class of larger blocks does not borrow while it has blocks at hand. */
-    if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && want) want = at == to;
-    if (want && fresh < most) {
-        unsigned n = want < most - fresh ? want : most - fresh;
-        char *p = start + fresh * size;
-        for (unsigned i = 0; i < n; i++, p += size)
-            *--at = p;
-        s->fresh = (uint16_t)(fresh + n);
-        k = (fresh + n - 1) / 64;
+    /* Blocks at hand of a class of larger blocks keep it from borrowing. */
+    if (HK_UNLIKELY(ctx->role == HK_HEAP) && bin->kind >= HK_KIB_CLASSES && at != end) want = at == to;
+    else want = (unsigned)(at - end);
+    if (want) {
+        unsigned fresh = s->fresh, n = (unsigned)hk_min(want, hk_slab_capacity(ctx, s) - fresh);
+        if (n) {
+            at = fill_row(at, start + fresh * size, size, n);
+            s->fresh = (uint16_t)(fresh + n);
+            k = (fresh + n - 1) / 64;
+        }
     }
     s->cursor = (uint8_t)k;
-    s->used = (uint16_t)(s->used + (to - at));
-    return at;
+    if (at == to) return false;
+    size_t n = (size_t)(to - at);
+    s->used = (uint16_t)(s->used + n);
+    if (ctx->magazines.swept) hk_row_taken(ctx, hk_row_of(bin), s);
+    bin->lo = at;
+    bin->top = to;
+    bin->swings |= HK_EMPTIED;
+    hk_count_in(ctx, n * size, n);
+    return true;
+}
+
+bool hk_slab_refill_here(hak_ctx *ctx, hk_bin *bin, unsigned want)
+{
+    const hk_slab *s = bin->slab;
+    size_t unit = hk_extent_unit(ctx->extent, s);
+    if (HK_UNLIKELY(unit >= ctx->extent->units || s->released)) return false;
+    if (ctx->magazines.swept && hk_row_unit(ctx, hk_row_of(bin)) == unit) hk_row_settle(ctx, bin);
+    return fill(ctx, ctx->extent, bin, want);
 }
 
 bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
 {
     hk_row_settle(ctx, bin);
-    for (;;) {
-        if (bin->slab) {
-            /* Blocks outside the window do not go through magazines: the caller gets one at a time. */
-            if (HK_UNLIKELY(hk_extent_unit(ctx->extent, bin->slab) >= ctx->extent->units)) want = 1;
-            void **to = bin->slots + want, **lo = fill(ctx, bin, to, want);
-            if (!lo) return false;
-            if (lo != to) {
-                if (ctx->magazines.swept) hk_row_taken(hk_row_of(bin));
-                size_t n = (size_t)(to - lo);
-                bin->lo = lo;
-                bin->top = to;
-                bin->swings |= HK_EMPTIED;
-                hk_count_in(ctx, n * hk_classes[bin->kind].size, n);
-                return true;
-            }
-        }
-        if (!slab_next(ctx, bin)) return false;
-    }
+    do {
+        hk_slab *s = bin->slab;
+        if (!s) continue;
+        hk_extent *e = hk_extent_of_slab(ctx->space, s);
+        if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return false;
+        /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
+        if (fill(ctx, e, bin, HK_LIKELY(e == ctx->extent) ? want : 1)) return true;
+    } while (slab_next(ctx, bin));
+    return false;
 }
 
 /* A slab of one block is never partial. */
