@@ -280,10 +280,12 @@ int hkp_report_beside(int fd, int milliseconds)
 {
     order o = {.fd = fd, .locked = true, .milliseconds = milliseconds};
     int status = 0;
+    if (!hkp_ctx()) return ENOMEM;
     hak_ctx_fork_prepare(hkp_ctx());
     const pid_t child = copy(report_copy, &o, &beside_stack);
+    const int error = errno;
     hak_ctx_fork_parent(hkp_ctx());
-    if (child < 0) return errno;
+    if (child < 0) return error;
     while (waitpid(child, &status, __WALL) < 0)
         if (errno != EINTR) return errno;
     return WIFSIGNALED(status) ? ETIMEDOUT : WEXITSTATUS(status) != 0 ? EIO : 0;
