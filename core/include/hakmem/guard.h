@@ -14,14 +14,14 @@
  *
  * The idea is that of GWP-ASan (LLVM, Chromium, Android): a few blocks, drawn at random, each end where a page
  * that nobody may touch begins, and become untouchable as a whole when they are freed. An access past the end
- * or after the free is a fault at once, at the instruction that does it. A program that runs often enough meets
- * its bugs so, at a cost that allows to leave it on.
+ * or after the free is a fault at once, at the instruction that does it. A program that runs often enough
+ * meets its bugs this way, at a cost low enough to leave it on.
  *
  * DRAWN      Of blocks of up to 32 KiB, one in hak_tuning.guard_every on average, as long as one of
  *            hak_tuning.guard_slots places of the space is free; one that was freed is taken again as late as
  *            possible.
  * PLACE      A drawn block ends at the end of a page, but for what its alignment leaves behind it; that, and 64
- *            bytes before it, hold a pattern which is looked at when it is freed or reallocated
+ *            bytes before it, hold a pattern which is checked when it is freed or reallocated
  *            (HAK_E_BOUNDS). hak_usable_size is what was asked for, and 1 for 0: less than hak_good_size.
  * ACCOUNTS   Drawn blocks are live blocks like all others: in statistics, labels, limits, visits and profiles.
  *            Their pages are charged to the context.

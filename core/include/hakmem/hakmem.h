@@ -23,14 +23,15 @@
  *   Ownership  blocks belong to the context that made them; pass them back to that context only.
  *   Threads    one thread at a time per context (a context is "local"), unless hak_options.shared makes it
  *              everybody's. A space is thread-safe. The functions marked [any thread] may run beside the
- *              thread of a local context. Who finds a lock taken spins and yields first, then sleeps up to
- *              half a millisecond at a time, so that threads of any priorities may share a processor.
+ *              thread of a local context. A thread that finds a lock taken spins, then yields, then
+ *              sleeps up to half a millisecond at a time, so that threads of different priorities may share a
+ *              processor.
  *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
  *              reported to hak_options.on_error where it is detected; see hak_error.
  *   Structs    options begin with their size and grow at their end: what a smaller one lacks is 0, which is
- *              the default; a larger one is refused unless all that this library does not know of is 0. So
- *              are hak_os and, as what it gets, hak_stats. hak_block may get further members at its end;
- *              hak_label_info stays as it is.
+ *              the default; a larger one is refused unless all that this library does not know of is 0.
+ *              The same holds for hak_os. hak_stats may have any size: see there. hak_block may get further
+ *              members at its end; hak_label_info stays as it is.
  *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. "constant" is
  *              at most 1500, whatever the heap holds, and no system call. "a step" is a few instructions.
  *              In a shared context most slow paths take a lock. What is said of cost is tested by
@@ -308,12 +309,13 @@ struct hak_space_options {
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
     size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
                                  4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
-                                 extents at most. Counts for RLIMIT_AS: who sets that limit after the space is
-                                 made gives a smaller one, or threads and mappings are refused. Blocks of
-                                 further extents go the slow path, hence the large default */
+                                 extents at most. It counts for RLIMIT_AS: a host that sets that limit after
+                                 the space is made should give a smaller value, or threads and mappings will
+                                 be refused. Blocks of further extents take the slow path, hence the large
+                                 default */
     void *buffer;             /* memory of the caller in which the space begins; zero-filled; stays the
-                                 caller's. NULL = none. Where contexts have labels, a fifth of it is for label
-                                 bytes as long as there is one, but for what blocks are in already */
+                                 caller's. NULL = none. While there are contexts with labels, a fifth of
+                                 it is set aside for label bytes, except units that have blocks already */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
@@ -382,7 +384,7 @@ HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
  * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
  * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
- * large ones that were kept. Less have those that HAK_DEBUG_GUARD drew: just n. Fast. [any thread] */
+ * large ones that were kept. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */

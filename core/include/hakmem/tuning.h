@@ -22,10 +22,10 @@
 extern "C" {
 #endif
 
-/* The values in a comment are those of balanced, minimal, fast, lean (learning and research: as balanced); "counted" those of HAK_WORKLOAD_COUNTED
- * where it differs. Row: of the benchmarks (docs/measurements/core.md), the one that the number moves
- * most. A context reads the first group, a space the second one; a space that hak_ctx_new makes for one
- * context takes the second group from that context's tuning. */
+/* The four values in a comment are the defaults in the modes balanced, minimal, fast and lean, in this order; learning
+ * and research have those of balanced. "counted": the same four with HAK_WORKLOAD_COUNTED, where they differ. Row:
+ * the row of the benchmarks (docs/measurements/core.md) that the number moves most. A context reads the first group, a
+ * space the second one; a space that hak_ctx_new makes for one context takes its group from that context's tuning. */
 struct hak_tuning {
     size_t size; /* sizeof(hak_tuning), by HAK_TUNING_INIT; other sizes as for options */
 
@@ -102,7 +102,7 @@ struct hak_tuning {
  * [any thread] Since 0.1. */
 HAK_API void hak_tuning_init(hak_tuning *tuning, size_t size);
 /* Replaces each 0 by the number that mode and workload give; tuning->size is set by the caller, and no field
- * behind it is written. For who wants to see the numbers, or to start from them. 0 = ok; -1 = the size, the
+ * behind it is written. For hosts that show the numbers, or start from them. 0 = ok; -1 = the size, the
  * mode or the workload is none, nothing was changed. Cost: constant. [any thread] Since 0.1. */
 HAK_API int hak_tuning_complete(hak_tuning *tuning, hak_mode mode, hak_workload workload);
 
