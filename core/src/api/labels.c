@@ -66,9 +66,9 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
         return 0;
     }
     uint32_t at = (uint32_t)(ctx->labels.count - ctx->labels.given_count);
-    if (at == ctx->labels.room && !names_grow(ctx)) return 0;
     /* Comes first: it may fail each time that a name is tried, and metadata is never freed. */
     if (!ctx->labels.on && !labels_on(ctx)) return 0;
+    if (at == ctx->labels.room && !names_grow(ctx)) return 0;
     char *copy = hk_meta_alloc(ctx, n + 1);
     if (!copy) return 0;
     memcpy(copy, name, n + 1);

@@ -57,7 +57,9 @@ bool hk_labels_charge(hak_ctx *ctx)
 void hk_labels_use(hak_ctx *ctx)
 {
     ctx->labels.on = true;
-    for (unsigned kind = 0; kind < HK_BINS; kind++) {
+    /* Most contexts define their labels before the first bin. */
+    unsigned bins = hk_bins_none(ctx) ? 0 : HK_BINS;
+    for (unsigned kind = 0; kind < bins; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
         bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind);
         unsigned area = packed ? HK_AREA_PACKED : hk_area_of(kind);
