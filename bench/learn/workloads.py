@@ -1,0 +1,97 @@
+"""The workloads and the fixed policies of the evaluation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LUA = [f"lua-{p}" for p in ("json", "lru", "trees")]
+PYTHON = [f"python-{p}" for p in ("json_loads", "xml_tree")]
+TOOLS = {
+    "cc": ["{cc1}", "-O2", "-quiet", "-o", "/dev/null", "{source}"],
+    "sqlite3": ["sqlite3", ":memory:", "{sql}"],
+    "jq": ["jq", "-c", "[range(60000)|{id:.,name:\"n\\(.)\",tags:[.,.+1]}]|group_by(.id%7)|map(length)", "-n"],
+}
+# Generated ones: trace.c.
+MADE = [
+    "mix10k", "mix500k", "mixed-big", "waves20", "waves100", "waves200", "grow15", "grow400", "buffers-steps", "fragments", "requests", "queue",
+]  # fmt: skip
+RECORDED = [*LUA, *PYTHON, "cc", "sqlite3", "jq"]
+# The work changes in the middle.
+CHANGES = {
+    "waves20 to waves100": ("waves20", "waves100"),
+    "waves100 to waves20": ("waves100", "waves20"),
+    "mix10k to waves200": ("mix10k", "waves200"),
+}
+EVENTS_A_WINDOW, EVENTS_MOST = 100000, 800000
+SQL = (
+    "create table t(a integer primary key, b text, c real); with recursive n(i) as (select 1 union all select i+1"
+    " from n where i < 60000) insert into t select i, 'name ' || (i * 7919 % 60000), i / 7.0 from n;"
+    " create index x on t(b); select count(*), sum(c) from t where b like 'name 1%';"
+    " select b, count(*) from t group by substr(b, 1, 7) order by 2 desc limit 5;"
+)
+
+# name: statements of a policy. Each number by itself over its scale, then the modes as a whole.
+POLICIES = {
+    "default": "",
+    "minimal": "mode minimal",
+    "fast": "mode fast",
+    "lean": "mode lean",
+    "magazine 128": "magazine 128",
+    "magazine_most 8K": "magazine_most 8K",
+    "big_cache 256M": "big_cache 256M",
+    "populate none": "populate_from none",
+    "retained 64M": "retained_bytes 64M",
+    "retained 128M": "retained_bytes 128M",
+    "retained 256M": "retained_bytes 256M",
+    "huge_from 1M": "huge_from 1M",
+    "expected 400M": "expected_bytes 400M",
+    "room 100": "room 100 label trace",
+}
+# These change what the space does with pages, not the instructions of a block.
+OF_PAGES = ("retained", "huge_from", "expected", "populate")
+ELO = ["default", "minimal", "fast", "lean", "retained 128M", "huge_from 1M"]
+
+
+def policy_file(folder, name, window_ns):
+    text = POLICIES[name]
+    head, hints = (text, "") if not text.startswith("room") else ("", text)
+    purge = f"purge_ns {window_ns * (10 if name == 'fast' else 1)}"
+    path = folder / f"{name.replace(' ', '-')}-{window_ns}.policy"
+    path.write_text("\n".join(["hakmem-policy 1", *filter(None, [head]), purge, *filter(None, [hints])]) + "\n")
+    return path
+
+
+def command_of(name):
+    if name.startswith("lua-"):
+        return ["lua5.4", str(ROOT / f"bench/lua/programs/{name[4:]}.lua"), "0.3"]
+    if name.startswith("python-"):
+        return ["/usr/bin/python3", str(ROOT / f"bench/python/programs/{name[7:]}.py"), "0.2"]
+    return TOOLS[name]
+
+
+def record(build, folder, name):
+    """The trace of a program, made once."""
+    path = folder / f"{name}.trace"
+    if path.exists():
+        return path
+    values = {"{sql}": SQL}
+    if name == "cc":
+        source = str(folder / "replay.i")
+        subprocess.run(["cc", "-E", "-O2", str(HERE / "replay.c"), f"-I{ROOT}/core/include", "-o", source], check=True)
+        asked = subprocess.run(["cc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True)
+        values |= {"{source}": source, "{cc1}": asked.stdout.strip()}
+    command = [values.get(part, part) for part in command_of(name)]
+    env = {
+        **os.environ,
+        "LD_PRELOAD": str(build / "learn-record.so"),
+        "HAK_RECORD": str(path),
+        "HAK_RECORD_MOST": str(EVENTS_MOST),
+        "PYTHONMALLOC": "malloc",
+    }
+    done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode or not path.exists():
+        sys.exit(f"learn: {name} could not be recorded")
+    return path
