@@ -217,10 +217,12 @@ class SamplingTest(unittest.TestCase):
 class InstructionsTest(unittest.TestCase):
     def test_a_longer_path_fails_and_noise_does_not(self):
         golden = {"alloc small": 20.0}
-        self.assertTrue(instructions.compare({"alloc small": 20.4}, golden, 0.02))
-        self.assertFalse(instructions.compare({"alloc small": 21.0}, golden, 0.02))
-        self.assertFalse(instructions.compare({"alloc small": 18.0}, golden, 0.02))
-        self.assertFalse(instructions.compare({"new": 1.0}, golden, 0.02))
+        self.assertTrue(instructions.compare({"alloc small": 20.4}, golden, 0.02, at_most=False))
+        self.assertFalse(instructions.compare({"alloc small": 21.0}, golden, 0.02, at_most=False))
+        self.assertFalse(instructions.compare({"alloc small": 18.0}, golden, 0.02, at_most=False))
+        self.assertTrue(instructions.compare({"alloc small": 18.0}, golden, 0.02, at_most=True))
+        self.assertFalse(instructions.compare({"alloc small": 21.0}, golden, 0.02, at_most=True))
+        self.assertFalse(instructions.compare({"new": 1.0}, golden, 0.02, at_most=True))
 
 
 if __name__ == "__main__":

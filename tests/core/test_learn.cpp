@@ -323,6 +323,16 @@ TEST_CASE("learn: a policy that expects a large heap expects it no more after a 
     hak_policy_unref(policy);
 }
 
+TEST_CASE("learn: what a start of a twentieth of a window takes is seen, and serves the next")
+{
+    Learned l;
+    for (int i = 0; i < 100; i++) {
+        REQUIRE(hak_alloc(l.ctx, 1 * MiB) != nullptr);
+        if (i == 0 || i == 99) hak_ctx_tick(l.ctx, l.now += SECOND / 40);
+    }
+    CHECK(printed(hak_learner_policy(l.learner)).find("expected_bytes 1") != std::string::npos);
+}
+
 TEST_CASE("learn: dry, it says what it would do, and does nothing")
 {
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;

@@ -28,7 +28,8 @@
  * Threads: a learner may have contexts of several threads. Each is looked at and told by its own hak_ctx_tick. Those of
  * one learner should do the same work, in one space or each in its own. Since 0.1.
  *
- * COST  Each tick about 0.1 us more, and about 3 us eight times a window; at its end a step for each slab. */
+ * COST  Each tick about 0.1 us more, and about 3 us eight times a window, in the first one each time its age has grown by an
+ *       eighth; at the end of a window a step for each slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H
 

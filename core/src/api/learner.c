@@ -8,7 +8,7 @@
 #include "learn/learn.h"
 #include "shared/thread_heap.h"
 
-enum { LOOKS = 8 /* at each context in a window */ };
+enum { LOOKS = 8 /* at each context in a window; in the first, each time its age has grown by an eighth */ };
 
 /* A context of the learner, and what was last seen of it, in its own tick. */
 typedef struct member {
@@ -18,7 +18,7 @@ typedef struct member {
     uint64_t fresh, os_calls;               /* of its space, so far */
     uint64_t window_fresh, window_os_calls; /* when the window began */
     float sizes[HK_SIZES];
-    uint64_t seen_ns;
+    uint64_t first_ns, seen_ns;
     uint32_t told; /* which of the learner's numbers it has */
     bool new;
 } member;
@@ -294,7 +294,9 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
     hk_lock_take(&l->lock);
     member *m = find(l, ctx);
     bool over = now_ns < m->seen_ns || now_ns - l->window_ns >= l->learn.o.window_ns;
-    if (m->new || over || now_ns - m->seen_ns >= l->learn.o.window_ns / LOOKS) {
+    if (m->new) m->first_ns = now_ns;
+    uint64_t every = hk_min(l->learn.o.window_ns, now_ns - m->first_ns) / LOOKS;
+    if (m->new || over || now_ns - m->seen_ns >= every) {
         see(l, m);
         m->seen_ns = now_ns;
     }

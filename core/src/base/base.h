@@ -89,7 +89,7 @@ HK_INLINE size_t hk_shift_left(uint32_t w, unsigned n)
 {
 #if defined(__x86_64__)
     size_t wide;
-    __asm__("shll %2, %k0" : "=r"(wide) : "0"(w), "i"(n) : "cc");
+    __asm__("shll %b2, %k0" : "=r"(wide) : "0"(w), "ci"((uint8_t)n) : "cc");
     return wide;
 #else
     return (size_t)w << n;
