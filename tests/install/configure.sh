@@ -69,6 +69,13 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 CMAKE
 }
+# Constraints of inline assembly hold without inlining, too; and warnings differ with what the optimizer knows.
+unoptimized() { # level, what runs the program
+    "$SOURCE/scripts/amalgamate" .
+    "$CC" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror "$1" -I. "-I$SOURCE/core/include" \
+        "$EXAMPLES/embed.c" hakmem.c -o embed || fail "the core does not compile at $1"
+    "${@:2}" ./embed >/dev/null || fail "embed at $1"
+}
 # Lua for the compiler CC, the launcher with it, and a script that it runs.
 lua_launcher() { # what runs the program, then -- and arguments for cmake
     local runner=()
@@ -212,6 +219,10 @@ case $case in
         CC=musl-gcc
         lua_launcher -- -DCMAKE_C_FLAGS=-Werror
         ;;
+    unoptimized)
+        unoptimized -O0
+        unoptimized -Og
+        ;;
     aarch64_lua)
         cross_aarch64
         lua_launcher qemu-aarch64-static -L /usr/aarch64-linux-gnu -- "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
@@ -227,6 +238,7 @@ case $case in
         for test in "${tests[@]}"; do
             qemu-aarch64-static -L /usr/aarch64-linux-gnu "$scratch/build/tests/$test" || fail "$test"
         done
+        unoptimized -O0 qemu-aarch64-static -L /usr/aarch64-linux-gnu
         ;;
     *)
         fail "no such case"
