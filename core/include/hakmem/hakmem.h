@@ -197,8 +197,8 @@ typedef enum hak_error {
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
-    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON and _QUARANTINE, and in packed blocks where their
-                             list goes through it */
+    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON and _QUARANTINE, and without
+                             them where the write hit the list of free packed blocks */
     HAK_E_CORRUPT,        /* hak_ctx_check: the heap contradicts itself */
     HAK_E_BOUNDS          /* HAK_DEBUG_GUARD, HAK_DEBUG_CANARY: a block was written to behind its end, or (GUARD) before
                              its beginning */
@@ -247,7 +247,7 @@ enum {
                             what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of blocks */
     HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
     HAK_DEBUG_ABORT = 4,  /* abort() after on_error */
-    HAK_DEBUG_CANARY = 16, /* CHECK too; behind the bytes that were asked for, 8 bytes at least hold a pattern, which free,
+    HAK_DEBUG_CANARY = 16, /* CHECK too; at least 8 bytes behind the requested ones hold a pattern, which free,
                               realloc and hak_ctx_check look at (HAK_E_BOUNDS). hak_usable_size and hak_good_size are
                               what was asked for, 1 for 0; statistics and hak_block_size count the pattern */
     HAK_DEBUG_QUARANTINE = 32, /* CHECK too; the last 256 freed blocks of up to 32 KiB hold 0xDD and are not handed out.
@@ -533,8 +533,8 @@ HAK_API void hak_space_free(hak_space *space, void *p);
 /* ---- Advanced: pages from the host --------------------------------------------------------------- */
 
 /* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
- * `user`, and must not call into hakmem. Those that concern pages, reserve to huge and protect, are called one at a time,
- * with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
+ * `user`, and must not call into hakmem. Those that concern pages, reserve to huge and protect, are called one at a
+ * time, with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
  * and again after decommit + commit. */
 struct hak_os {
     size_t size; /* sizeof(hak_os), by hak_os_init */

@@ -1,20 +1,19 @@
-/* hakmem, the fast paths as inline functions: for hosts that allocate so often that a call shows.
+/* hakmem, the fast paths as inline functions: for hosts that allocate so often that the call itself costs.
  *
  *   hak_alloc_inline(ctx, n, label)   as hak_alloc_cs(ctx, n, label, 0)
  *   hak_free_inline(ctx, p)           as hak_free(ctx, p)
- *   hak_free_at_hand(ctx, p)          the same, or false if there is no room at hand: nothing was done
+ *   hak_free_at_hand(ctx, p)          the same; false = no room at hand, and nothing was done
  *   hak_alloc_counted(ctx, bin, ...)  while ctx is profiled: a block at hand, if no sample is due
  *
- * Where n and label are constants, an allocation folds to a few loads.
+ * If n and label are constants, an allocation compiles to a few loads.
  *
- * What the first two do not find at hand they leave to the functions of the library, so that every context
- * works: local or shared, with debug checks, limits, labels, retired.
+ * When nothing is at hand, the first two call the library. So they work with every context: local, shared or retired,
+ * with debug checks, limits and labels.
  *
- * The price is a layout: HAK_INLINE_LAYOUT numbers what the structs below say of a context, and changes
- * whenever they do. A host that links the library statically is checked by building it. One that loads it
- * dynamically compares the number once: hak_inline_layout() == HAK_INLINE_LAYOUT, and calls the functions of
- * hakmem.h if it differs.
- * Since 0.1. */
+ * The price is a fixed layout. HAK_INLINE_LAYOUT is the number of the layout that the structs below describe; it
+ * changes when they do. A host that links the library statically gets the right one when it is built. A host that loads
+ * the library dynamically compares once, hak_inline_layout() == HAK_INLINE_LAYOUT, and calls the functions of hakmem.h
+ * if the numbers differ. Since 0.1. */
 #ifndef HAKMEM_INLINE_H
 #define HAKMEM_INLINE_H
 
@@ -28,7 +27,7 @@ extern "C" {
 /* The layout that the library was built with. Fast. [any thread] */
 HAK_API int hak_inline_layout(void);
 
-/* A size class of a context. Blocks in [lo, top) are at hand; there is room up to hi. */
+/* The magazine of a size class of a context. The blocks in [lo, top) are at hand; there is room up to hi. */
 typedef struct hak_inline_bin {
     void **top, **lo, **hi;
     uint8_t *labels; /* labels[address >> shift]; NULL = the context has no labels */
@@ -38,8 +37,9 @@ typedef struct hak_inline_bin {
     uint8_t private_b[2];
 } hak_inline_bin;
 
-/* The beginning of a context. A block's unit of 16 KiB is (address - base) >> 14, below `units`; its map
- * entry, xor key, is the number of its bin if the context owns it, else HAK_INLINE_BINS or more. */
+/* The beginning of a context. A block lies in the unit of 16 KiB with the number (address - base) >> 14, below `units`.
+ * The unit's entry in the map, xor key, is the number of the block's bin if the context owns the unit; otherwise it is
+ * HAK_INLINE_BINS or more. */
 typedef struct hak_inline_ctx {
     uint8_t private_a[64];
     uintptr_t base;
@@ -52,15 +52,15 @@ typedef struct hak_inline_ctx {
 
 enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14, HAK_INLINE_TABLE = 192 };
 
-/* Number of the bin where blocks of n bytes are allocated, up to HAK_INLINE_MOST: from a table in front of the bins, for heaps
- * of a shared context have fewer classes. */
+/* The number of the bin for n bytes, up to HAK_INLINE_MOST. It comes from a table in front of the bins, because the
+ * heaps of a shared context have fewer classes. */
 static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
 {
     const uint8_t *table = (const uint8_t *)((const hak_inline_ctx *)(const void *)ctx)->bins;
     return (table - HAK_INLINE_TABLE)[(n + 7) >> 3];
 }
 
-/* The same by eighths of n, which is a multiple of 16 from 16 to HAK_INLINE_EIGHTS. */
+/* The same for n / 8, where n is a multiple of 16 from 16 to HAK_INLINE_EIGHTS. */
 enum { HAK_INLINE_EIGHTS = 512 };
 static inline size_t hak_inline_class_of_eights(size_t eighths)
 {
@@ -81,13 +81,12 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
     return hak_alloc_cs(ctx, n, label, 0);
 }
 
-/* Where a context, a local one or a thread's heap, counts the bytes to its next sample: an int64_t so many bytes
- * behind its beginning. */
+/* The offset in a context, or in a thread's heap, of the int64_t that counts the bytes to the next sample. */
 HAK_API extern const size_t hak_inline_left_at;
 
-/* Of a context that is profiled by samples with hak_profile_options.one_by_one: a block of a bin, which has blocks of
- * `size` bytes; without a label. NULL = nothing is at hand, a sample is due, or there is no such profile: hak_alloc_cs
- * does the rest. `left_at` is hak_inline_left_at. */
+/* For a context with a sampled profile that was started with hak_profile_options.one_by_one: takes a block from a bin
+ * whose blocks have `size` bytes, without a label. NULL = nothing is at hand, a sample is due, or there is no such
+ * profile: call hak_alloc_cs then. left_at: hak_inline_left_at. */
 static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t size, size_t left_at)
 {
     int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);
@@ -100,8 +99,8 @@ static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t 
     return top[-1];
 }
 
-/* The number of the bin that p is of if it lies in a slab or run of the context itself, not of another
- * thread's heap; else HAK_INLINE_BINS or more. Any pointer whatever. */
+/* The number of p's bin if p lies in a slab or run of this context, and not of another thread's heap; otherwise
+ * HAK_INLINE_BINS or more. p may be any pointer. */
 static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
 {
     const hak_inline_ctx *c = (const hak_inline_ctx *)(const void *)ctx;
@@ -110,17 +109,17 @@ static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
                                                 : UINT32_MAX;
 }
 
-/* Bytes of a block of that kind, below HAK_INLINE_BINS. Fast. [any thread] */
+/* The size of the blocks of a bin; kind is below HAK_INLINE_BINS. Fast. [any thread] */
 HAK_API size_t hak_inline_size(uint32_t kind);
 
-/* hak_free_at_hand for a block of that kind, below HAK_INLINE_BINS. */
+/* hak_free_at_hand for a block whose bin is known; kind is below HAK_INLINE_BINS. */
 static inline bool hak_inline_push(hak_ctx *ctx, uint32_t kind, void *p)
 {
     hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + kind;
     void **top = bin->top;
     if (__builtin_expect(top >= bin->hi, 0)) return false;
     *top = p;
-    /* Who forks beside this thread finds a magazine that was stored to before its end moved. */
+    /* If another thread forks between the two stores, the child finds the block stored and the end not yet moved. */
     __atomic_signal_fence(__ATOMIC_RELEASE);
     bin->top = top + 1;
     return true;
