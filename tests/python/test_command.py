@@ -1,5 +1,6 @@
 """python -m hakmem: what its arguments mean, and what is told where they cannot be followed."""
 
+import random
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import unittest
 from pathlib import Path
 
 import hakmem
+from hakmem import _cli, _run
 from support import ProgramCase, needs_objects, plain_environment, preloaded
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
@@ -72,6 +74,48 @@ class Arguments(ProgramCase):
             (self.folder / "mod.py").write_text("import sys; print(sys.argv[1:])")
             done = self.hakmem("run", "--report", "", *joined)
             self.assertEqual(done.stdout, "['x', 'y']\n")
+
+    def test_arguments_of_a_program_are_its_own(self):
+        """Those of Python, those that would be ours, and beginnings of ours."""
+        program = ["--", "--l", "--all", "-c", "-m", "--limit", "-h", "--", "-"]
+        (self.folder / "mod.py").write_text("import sys; print(sys.argv[1:])")
+        # The second limit is for the whole parser.
+        for limit in ("64M", str(1 << 60)):
+            for start in (["mod.py"], ["-mmod"], ["-m", "mod"], ["-c", "import sys; print(sys.argv[1:])"]):
+                with self.subTest(limit=limit, start=start):
+                    done = self.hakmem("run", "--report", "", f"--limit={limit}", *start, *program)
+                    self.assertEqual((done.stdout, done.stderr), (f"{program}\n", ""))
+        done = self.hakmem("run", "--report", "", "--", "mod.py", "--all")
+        self.assertEqual((done.stdout, done.stderr), ("['--all']\n", ""))
+
+    def test_the_quick_parser_and_the_whole_one_agree(self):
+        """What the quick one takes, which imports nothing, means the same to the whole one."""
+        words = """
+            --all --all=1 --malloc --limit --limit= --limit=64M --limit=1.5G --limit=-1 64M 1k 007 1_0 -5 1T 99999999999
+            --labels --labels=site --labels=blue native off --mode --mode=lean --mode=slow --policy --policy=p --learn
+            --learn=l --profile --profile= --profile=64K --profile=exact --profile=x exact --live --live= --live=a
+            --report --report= --report=- --report=r-%p.json --al --l --bad -h -x -1 - -- -m -c -cpass -mmod x.py a=b =
+            """.split() + ["", " ", "a b", "-x y", "--report=a b", "\u0663"]
+        absent = {"mode": None, "policy": None, "learn": None}
+        choose, taken = random.Random(1), set()
+        for _ in range(2000):
+            line = [*choose.choices(words, k=choose.randrange(5)), choose.choice(["x.py", "-c", "-", "-mmod"])]
+            line += choose.choices(words, k=choose.randrange(3))
+            quick = _run.parse(line)
+            if quick is None:
+                continue
+            with self.subTest(line):
+                args = _cli.parse(["run", *line])  # SystemExit: it does not take them
+                self.assertEqual(quick, (args.program, quick[1]))
+                self.assertEqual(absent | quick[1], _cli.hook_of(args))
+            taken |= {name for name, value in quick[1].items() if value not in (None, False, "-")}
+        self.assertEqual(taken, _cli.hook_of(_cli.parse(["run", "x.py"])).keys(), "all options are quick")
+
+    def test_beginnings_of_options_are_none(self):
+        for command in (["run", "--lim", "64M", "x.py"], ["env", "--lim=64M"], ["report", "--js", "x.json"]):
+            done = self.hakmem(*command, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"unrecognized arguments: {command[1]}", done.stderr)
 
     def test_version(self):
         self.assertEqual(self.hakmem("--version").stdout, f"hakmem {hakmem.__version__}\n")

@@ -25,19 +25,6 @@ def rate(text):
     return text
 
 
-def program_of(args):
-    """As Python takes it."""
-    for option in ("c", "m"):
-        words = getattr(args, option)
-        if words == []:
-            fail(f"run: -{option} needs {'code' if option == 'c' else 'the name of a module'}")
-        if words:
-            return [f"-{option}", *words, *args.program]
-    if not args.program:
-        fail("run: no program; give a script, -m and a module, or -c and code")
-    return args.program
-
-
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
     names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn")
@@ -45,7 +32,10 @@ def hook_of(args):
 
 
 def run(args):
-    _run.start(program_of(args), **hook_of(args))
+    wrong = _run.wrong(args.program)
+    if wrong:
+        fail(f"run: {wrong}")
+    _run.start(args.program, **hook_of(args))
 
 
 def env(args):
@@ -135,13 +125,13 @@ def options_of_hook(parser, report):
 
 def parser():
     top = argparse.ArgumentParser(
-        prog="python -m hakmem", description="Memory of Python programs under hakmem."
+        prog="python -m hakmem", description="Memory of Python programs under hakmem.", allow_abbrev=False
     )
     top.add_argument("--version", action="version", version=f"hakmem {_hakmem.VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(function, text, **options):
-        command = commands.add_parser(function.__name__, help=text, description=text, **options)
+        command = commands.add_parser(function.__name__, help=text, description=text, allow_abbrev=False, **options)
         command.set_defaults(function=function)
         return command
 
@@ -149,11 +139,9 @@ def parser():
         run,
         "run a program under hakmem",
         usage="%(prog)s [options] (script | -m module | -c code) [argument ...]",
+        epilog="What follows the script, module or code are its own arguments.",
     )
     options_of_hook(command, "-")
-    command.add_argument("-m", nargs=argparse.REMAINDER, metavar="module", help="run a module")
-    command.add_argument("-c", nargs=argparse.REMAINDER, metavar="code", help="run code")
-    command.add_argument("program", nargs=argparse.REMAINDER, metavar="script", help="with its arguments")
     options_of_hook(add(env, "print the variables that put hakmem under every Python, for a shell"), None)
     command = add(report, "show a report, also one of a program that runs")
     command.add_argument("file", help="or the number of a process")
@@ -179,23 +167,23 @@ def call(args):
             sys.stdout.flush()
 
 
-def rates(words):
-    """The command line with `--profile=` for a --profile without a rate, which may stand before the program; and
-    --live the same."""
-    words = list(words)
-    at = 1
-    while at < len(words) and words[at].startswith("--"):
-        if words[at] in ("--profile", "--live"):
-            words[at] += "="
-        at += 2 if words[at] in ("--limit", "--labels", "--report", "--mode", "--policy", "--learn") else 1
-    return words
+def parse(words):
+    """The arguments of a program are not seen by argparse, which would take some of them for ours."""
+    if words[:1] not in (["run"], ["env"]):
+        return parser().parse_args(words)
+    ours, program = _run.split(words[1:])
+    if words[0] == "env":
+        return parser().parse_args(["env", *ours, *program])
+    args = parser().parse_args(["run", *ours])
+    args.program = program
+    return args
 
 
 def main(arguments=None):
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _pass.COMMANDS:
         _pass.start(given)
-    args = parser().parse_args(rates(given))
+    args = parse(given)
     why = _launch.unusable() if args.function in (run, env, check) else None
     if why:
         fail(why)

@@ -7,6 +7,11 @@ import sys
 from hakmem import _launch
 
 UNITS = {"K": 10, "M": 20, "G": 30}
+# Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
+# the next word is never theirs.
+VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn")
+OPTIONAL = ("--profile", "--live")
+CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES}
 
 
 def warn(message):
@@ -61,6 +66,30 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
     os.execve(sys.executable, command, environment)
 
 
+def split(words):
+    """Our options, each with its value in one word, and the program with its arguments, which are its own."""
+    ours, words = [], list(words)
+    while words and words[0].startswith("-") and words[0] != "-" and words[0][1] not in "cm":
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word in OPTIONAL:
+            word += "="
+        elif word in VALUED and words and (words[0] == "-" or not words[0].startswith("-")):
+            word += "=" + words.pop(0)
+        ours.append(word)
+    return ours, words
+
+
+def wrong(program):
+    """Why it is none; None if it is one."""
+    if not program:
+        return "no program; give a script, -m and a module, or -c and code"
+    if len(program) == 1 and program[0] in ("-c", "-m"):
+        return f"{program[0]} needs {'code' if program[0] == '-c' else 'the name of a module'}"
+    return None
+
+
 def size(text):
     """Of what most people write; None: the whole parser knows more."""
     unit = UNITS.get(text[-1:].upper())
@@ -70,45 +99,31 @@ def size(text):
     return int(digits) << (unit or 0)
 
 
+def value_of(name, text):
+    """None: this is for the whole parser."""
+    if name == "--limit":
+        return size(text)
+    if name == "--profile":
+        return text if text in ("", "exact") or size(text) is not None else None
+    if name in CHOICES:
+        return text if text in CHOICES[name] else None
+    return text if name in OPTIONAL or name in VALUED else None
+
+
 def parse(words):
-    """The options and the program; None: this is for the whole parser, and so are errors."""
+    """The program and the options; None: this is for the whole parser, and so are errors."""
     options = {"all_domains": False, "malloc": False, "limit": None, "labels": None, "profile": None, "live": None, "report": "-"}
-    words = list(words)
-    while words and words[0].startswith("--"):
-        name, equals, value = words.pop(0).partition("=")
+    ours, program = split(words)
+    for word in ours:
+        name, equals, text = word.partition("=")
         if name in ("--all", "--malloc") and not equals:
             options["all_domains" if name == "--all" else "malloc"] = True
             continue
-        if name in ("--profile", "--live") and not equals:
-            options[name[2:]] = ""
-            continue
-        if not equals:
-            if not words:
-                return None
-            value = words.pop(0)
-            if value.startswith("-") and value != "-":
-                return None
-        if name == "--limit":
-            value = size(value)
-            if value is None:
-                return None
-        elif name == "--profile":
-            if value != "exact" and size(value) is None:
-                return None
-        elif name == "--labels":
-            if value not in _launch.LABELS:
-                return None
-        elif name == "--mode":
-            if value not in _launch.MODES:
-                return None
-        elif name not in ("--live", "--report", "--policy", "--learn"):
+        value = value_of(name, text) if equals else None
+        if value is None:
             return None
         options[name[2:]] = value
-    if not words or (words[0].startswith("-") and words[0] not in ("-", "-c", "-m")):
-        return None
-    if words[0] in ("-c", "-m") and len(words) < 2:
-        return None
-    return words, options
+    return None if wrong(program) else (program, options)
 
 
 def main(words):
