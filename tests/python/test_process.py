@@ -331,8 +331,10 @@ class Embedding(ProgramCase):
             #include <dlfcn.h>
             #include <stdio.h>
             #include <string.h>
+            #include <time.h>
             int main(int count, char **arguments)
             {
+                for (clock_t begun = clock(); clock() - begun < CLOCKS_PER_SEC / 4;) continue;
                 void *python = dlopen(arguments[1], FLAGS), *fn = python ? dlsym(python, "Py_BytesMain") : NULL;
                 int (*run)(int, char **);
                 if (!fn) return fprintf(stderr, "%s\\n", dlerror()), 99;
@@ -358,6 +360,7 @@ class Embedding(ProgramCase):
         (report,) = self.reports()
         self.assertEqual((report["status"]["obj"], report["status"]["early"]), (OBJ, True))
         self.assertGreater(report["stats"]["live_blocks"], 5_000 if OBJ == "replaced" else 500)
+        self.assertGreater(report["cpu_seconds"], 0.24, "what it took before it loaded Python is its own")
 
     def test_one_where_it_is_not_to_be_seen(self):
         """Its extension modules, which are not linked to the library, do not load there either."""

@@ -74,7 +74,6 @@ static void meet(void)
     met = true;
     hkp_options options;
     if (python->is_initialized() || !hkp_options_read(&options)) return;
-    hkp_process_begin();
     hkp_ctx_wish(options.mode, options.policy);
     if (hkp_install(options.all, HKP_REPLACE, options.labels) != 0) {
         hkp_status status;
@@ -94,6 +93,8 @@ static void meet(void)
 __attribute__((constructor)) static void at_load(void)
 {
     find_next("_exit", &next_exit);
+    const hkp_python *python = hkp_python_find();
+    if (!python || !python->is_initialized()) hkp_process_begin(); /* preloaded: exec was a moment ago */
     meet();
 }
 
