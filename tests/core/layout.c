@@ -25,6 +25,7 @@ AT(hak_options, workload, 84);
 AT(hak_options, mode, 88);
 AT(hak_options, tuning, 96);
 AT(hak_options, policy, 104);
+AT(hak_options, trace_calls, 112);
 AT(hak_space_options, os, 8);
 AT(hak_space_options, max_address, 16);
 AT(hak_space_options, reserve, 24);
@@ -66,7 +67,7 @@ int main(void)
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
     EXPECT(!hak_header_error(HAK_LAYOUT));
     EXPECT(!hak_options_error(&options) && !hak_space_options_error(&space_options));
-    options.debug = 64;
+    options.debug = 1u << 31;
     EXPECT(!strcmp(hak_options_error(&options), "debug: HAK_DEBUG_* only"));
     options.debug = 0;
     space_options.reserve = 1;

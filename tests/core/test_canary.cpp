@@ -8,38 +8,8 @@ using namespace test;
 namespace
 {
 
-struct Debugged {
-    TestSpace space;
-    Errors errors;
-    Options options = ctx_options(&errors);
-    hak_ctx *ctx;
-    explicit Debugged(unsigned debug, const std::function<void(Options &)> &change = {})
-    {
-        options.debug = debug;
-        options.labels = LABELS;
-        options.label_count = 3;
-        if (change) change(options);
-        ctx = hak_ctx_new(space.space, &options);
-        REQUIRE(ctx != nullptr);
-    }
-    ~Debugged()
-    {
-        hak_ctx_destroy(ctx);
-    }
-    operator hak_ctx *() const
-    {
-        return ctx;
-    }
-};
-
 const size_t SIZES[] = {0, 1, 7, 8, 15, 16, 48, 100, 504, 512, 1000, 1024, 1025, 4000, 8192, 32 * KiB - 8, 32 * KiB,
                         32 * KiB + 1, 48 * KiB, 64 * KiB, 1000 * KiB, MiB, MiB + 1, 3 * MiB};
-
-void shared_too(const std::function<void(bool)> &body)
-{
-    SECTION("local") { body(false); }
-    SECTION("shared") { body(true); }
-}
 
 std::string check_of(hak_ctx *ctx)
 {

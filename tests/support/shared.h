@@ -88,4 +88,36 @@ inline void run_thread(const std::function<void()> &work)
     REQUIRE(crew.join() == "");
 }
 
+// A labelled context with these HAK_DEBUG_*.
+struct Debugged {
+    TestSpace space;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    hak_ctx *ctx;
+    explicit Debugged(unsigned debug, const std::function<void(Options &)> &change = {})
+    {
+        options.debug = debug;
+        options.labels = LABELS;
+        options.label_count = 3;
+        if (change) change(options);
+        ctx = hak_ctx_new(space.space, &options);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Debugged()
+    {
+        hak_ctx_destroy(ctx);
+    }
+    operator hak_ctx *() const
+    {
+        return ctx;
+    }
+};
+
+// A body for a local context, and once more for a shared one.
+inline void shared_too(const std::function<void(bool)> &body)
+{
+    SECTION("local") { body(false); }
+    SECTION("shared") { body(true); }
+}
+
 } // namespace test

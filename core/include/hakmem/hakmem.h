@@ -254,6 +254,9 @@ enum {
                                   A second free of one is found, and a write to one, when it leaves and by hak_ctx_check
                                   (HAK_E_USE_AFTER_FREE). Until then they count as live. All leave by hak_ctx_flush,
                                   and where three quarters of the limit are in use none is held */
+    HAK_DEBUG_TRACE = 64, /* CHECK too; the last calls are kept, with pointer, size, label, site and thread, and on_error may
+                             print those of its pointer: see hakmem/trace.h. hak_ctx_new gives NULL if there is no
+                             memory for them */
     HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
                              are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
                              pages: it has a buffer only, or an OS table without protect */
@@ -280,11 +283,13 @@ struct hak_options {
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
     const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references. NULL =
                                  none */
+    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
+                           Default 0: 1024 */
 };
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
         sizeof(hak_options), NULL, NULL, NULL, NULL, 0, NULL, 0, false, NULL, false, HAK_WORKLOAD_TRACED,    \
-            HAK_MODE_BALANCED, NULL, NULL                                                                    \
+            HAK_MODE_BALANCED, NULL, NULL, 0                                                                 \
     }
 /* The same for languages without the macro. size: sizeof *options, as the caller knows it. Cost: constant.
  * [any thread] */
@@ -372,7 +377,8 @@ HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
-/* site: the place that frees. Recorded for blocks that HAK_DEBUG_GUARD drew (hakmem/guard.h), of others not. Fast. */
+/* site: the place that frees. Recorded for blocks that HAK_DEBUG_GUARD drew (hakmem/guard.h) and by
+ * HAK_DEBUG_TRACE, else not. Fast. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);
 
 /* Bytes of the block that may be used; 0 for NULL and for what is not a block of ctx. Cost: constant, a look

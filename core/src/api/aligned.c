@@ -5,6 +5,7 @@
 #include "api/errors.h"
 #include "api/guard.h"
 #include "api/profile.h"
+#include "api/trace.h"
 #include "heap/block.h"
 #include "heap/canary.h"
 #include "heap/label.h"
@@ -50,7 +51,7 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
     }
     size_t with = hk_with_canary(ctx, n);
     if (!in_slab(ctx, align, with)) return hk_alloc_large(ctx, align, n, label, site, zero);
-    return hk_check_new(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n);
+    return hk_check_first(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n, label, site);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -113,10 +114,14 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->account.failures);
     if (HK_UNLIKELY(size == 0)) {
+        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, 0, site);
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, HAK_NONE);
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) {
+        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, hk_label_after(ctx, p, label), site);
+        hk_check_size(ctx, p, HAK_NONE);
+    }
     bool fits = n <= size && (uintptr_t)p % align == 0;
     if (fits && stays(ctx, align, size, n)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     hak_label given = hk_label_after(ctx, p, label);

@@ -13,6 +13,7 @@
 #include "api/limits.h"
 #include "api/profile.h"
 #include "api/quarantine.h"
+#include "api/trace.h"
 #include "api/trim.h"
 #include "heap/block.h"
 #include "heap/canary.h"
@@ -104,6 +105,8 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
 static void free_without_heap(hak_ctx *shared, void *p, size_t n)
 {
     hk_heaps *heaps = shared->heaps;
+    if (n == HK_NOTED) n = HAK_NONE;
+    else hk_trace_freed(shared, p, 0);
     hk_profile_freed(shared, p);
     hk_lock_take(&heaps->lock);
     hk_free_direct(shared, NULL, p, n);
@@ -203,10 +206,17 @@ void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
     else free_outside_sized(ctx, p, n);
 }
 
+static HK_NOINLINE void free_with_site(hak_ctx *ctx, void *p, hak_site site)
+{
+    if (ctx->checked & HK_GUARDED) hk_guard_freed_by(ctx, p, site);
+    hk_trace_freed(ctx, p, site);
+    hak_free_sized(ctx, p, ctx->checked & HK_TRACED ? HK_NOTED : HAK_NONE);
+}
+
 void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 {
-    if (HK_UNLIKELY(ctx->checked & HK_GUARDED) && p) hk_guard_freed_by(ctx, p, site);
-    hak_free(ctx, p);
+    if (HK_UNLIKELY(ctx->checked & (HK_GUARDED | HK_TRACED)) && p) free_with_site(ctx, p, site);
+    else hak_free(ctx, p);
 }
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
@@ -312,7 +322,7 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
     bool ignored;
     if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
     if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
-    void *p = hk_check_new(ctx, alloc_class_slow(ctx, sc, label), n);
+    void *p = hk_check_first(ctx, alloc_class_slow(ctx, sc, label), n, label, site);
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
@@ -397,9 +407,17 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
     else hk_block_free(ctx, p, n);
 }
 
+/* Keeps a free, and holds p back. Returns what is freed in its place; NULL = none. */
+static HK_COLD void *seen(hak_ctx *ctx, void *p, size_t *n)
+{
+    if (*n == HK_NOTED) *n = HAK_NONE;
+    else if (p) hk_trace_freed(ctx, p, 0);
+    return ctx->debug & HAK_DEBUG_QUARANTINE ? hk_quarantine(ctx, p, n) : p;
+}
+
 static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_QUARANTINE) && !(p = hk_quarantine(ctx, p, &n))) return;
+    if (HK_UNLIKELY(ctx->debug & (HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE)) && !(p = seen(ctx, p, &n))) return;
     if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
     else free_local(ctx, p, n);
 }

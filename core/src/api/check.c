@@ -2,6 +2,7 @@
 
 #include "api/errors.h"
 #include "api/quarantine.h"
+#include "api/trace.h"
 #include "heap/asked.h"
 #include "heap/batch.h"
 #include "heap/canary.h"
@@ -58,6 +59,13 @@ void *hk_check_note(hak_ctx *ctx, void *p, size_t n)
         return hk_fail(ctx);
     }
     if (ctx->debug & HAK_DEBUG_CANARY) hk_canary_write(ctx, p, n);
+    return p;
+}
+
+void *hk_check_made(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
+{
+    p = hk_check_note(ctx, p, n);
+    if (p) hk_trace_note(ctx, HAK_TRACE_ALLOC, p, n, label, site);
     return p;
 }
 

@@ -15,6 +15,13 @@ static inline void *hk_check_new(hak_ctx *ctx, void *p, size_t n)
     return HK_LIKELY(!ctx->debug) ? p : hk_check_note(ctx, p, n);
 }
 
+/* The same of a new block, which is kept by HAK_DEBUG_TRACE, too. */
+void *hk_check_made(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
+static inline void *hk_check_first(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
+{
+    return HK_LIKELY(!ctx->debug) ? p : hk_check_made(ctx, p, n, label, site);
+}
+
 /* Whether a block of n bytes holds HK_POISON_FREE. */
 bool hk_still_poisoned(const void *block, size_t n);
 

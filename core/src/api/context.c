@@ -5,6 +5,7 @@
 #include "api/learner.h"
 #include "api/options.h"
 #include "api/quarantine.h"
+#include "api/trace.h"
 #include "base/policy.h"
 #include "heap/batch.h"
 #include "heap/big.h"
@@ -60,7 +61,8 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
     if (o.shared) hk_shared_make(ctx, &o);
     hk_account_begin(ctx);
     ctx->advice.said = said;
-    if (o.policy && !hk_guide_begin(ctx, base, o.policy)) {
+    if ((o.policy && !hk_guide_begin(ctx, base, o.policy)) ||
+        (ctx->debug & HAK_DEBUG_TRACE && !hk_trace_begin(ctx, o.trace_calls))) {
         hak_ctx_destroy(ctx);
         return NULL;
     }

@@ -4,6 +4,7 @@
 #include "api/check.h"
 #include "api/limits.h"
 #include "api/profile.h"
+#include "base/text.h"
 #include "heap/block.h"
 #include "heap/label.h"
 #include "shared/thread_heap.h"
@@ -22,7 +23,7 @@ void *hk_guard_new(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
     hk_enter(ctx);
     void *p = hk_guard_alloc(ctx, hk_max(align, least), n, label, &event);
     hk_leave(ctx);
-    p = hk_check_new(ctx, p, n);
+    p = hk_check_first(ctx, p, n, label, site);
     if (!p) return NULL;
     if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_NEW, hk_max(n, 1));
     if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
@@ -90,80 +91,55 @@ bool hak_guard_explain(const hak_ctx *ctx, const void *at, hak_guard_report *rep
 
 /* ---- Text, without stdio: for signal handlers ----------------------------------------------------- */
 
-typedef struct text {
-    char *out;
-    size_t at, room;
-} text;
-
-static void put(text *t, const char *s)
+static void put_event(hk_text *t, const char *what, const hak_guard_event *e)
 {
-    for (; *s && t->at + 1 < t->room; s++)
-        t->out[t->at++] = *s;
-}
-
-static void put_number(text *t, uintptr_t n, unsigned base)
-{
-    char digits[24];
-    size_t at = sizeof digits;
-    digits[--at] = 0;
-    do {
-        digits[--at] = "0123456789abcdef"[n % base];
-        n /= base;
-    } while (n);
-    if (base == 16) put(t, "0x");
-    put(t, digits + at);
-}
-
-static void put_event(text *t, const char *what, const hak_guard_event *e)
-{
-    put(t, what);
+    hk_text_put(t, what);
     if (e->thread) {
-        put(t, " by thread ");
-        put_number(t, e->thread, 10);
+        hk_text_put(t, " by thread ");
+        hk_text_number(t, e->thread, 10);
     }
-    put(t, ":");
+    hk_text_put(t, ":");
     if (e->site) {
-        put(t, " site ");
-        put_number(t, e->site, 16);
+        hk_text_put(t, " site ");
+        hk_text_number(t, e->site, 16);
     }
     for (unsigned i = 0; i < e->depth && i < HAK_GUARD_DEPTH; i++) {
-        put(t, i ? " " : " frames ");
-        put_number(t, e->frames[i], 16);
+        hk_text_put(t, i ? " " : " frames ");
+        hk_text_number(t, e->frames[i], 16);
     }
-    if (!e->site && !e->depth) put(t, " call site unknown");
-    put(t, "\n");
+    if (!e->site && !e->depth) hk_text_put(t, " call site unknown");
+    hk_text_put(t, "\n");
 }
 
-static void put_where(text *t, const hak_guard_report *r)
+static void put_where(hk_text *t, const hak_guard_report *r)
 {
     bool before = r->offset < 0, behind = !before && (size_t)r->offset >= r->bytes;
     size_t n = before ? (size_t)-r->offset : behind ? (size_t)r->offset - r->bytes : (size_t)r->offset;
-    put_number(t, n, 10);
-    put(t, before ? " bytes before" : behind ? " bytes behind the end of" : " bytes into");
+    hk_text_number(t, n, 10);
+    hk_text_put(t, before ? " bytes before" : behind ? " bytes behind the end of" : " bytes into");
 }
 
 size_t hak_guard_text(const hak_guard_report *r, char *out, size_t room)
 {
-    text t = {out, 0, room};
-    put(&t, "hakmem: ");
-    put(&t, r->error == HAK_OK ? "access" : r->error == HAK_E_BOUNDS ? "access out of bounds" : "use after free");
-    put(&t, " at ");
-    put_number(&t, (uintptr_t)r->at, 16);
-    put(&t, ", ");
+    hk_text t = {out, 0, room};
+    hk_text_put(&t, "hakmem: ");
+    hk_text_put(&t, r->error == HAK_OK ? "access" : r->error == HAK_E_BOUNDS ? "access out of bounds" : "use after free");
+    hk_text_put(&t, " at ");
+    hk_text_number(&t, (uintptr_t)r->at, 16);
+    hk_text_put(&t, ", ");
     put_where(&t, r);
-    put(&t, " a block of ");
-    put_number(&t, r->bytes, 10);
-    put(&t, " bytes at ");
-    put_number(&t, (uintptr_t)r->p, 16);
+    hk_text_put(&t, " a block of ");
+    hk_text_number(&t, r->bytes, 10);
+    hk_text_put(&t, " bytes at ");
+    hk_text_number(&t, (uintptr_t)r->p, 16);
     if (r->label_name[0]) {
-        put(&t, ", label ");
-        put(&t, r->label_name);
+        hk_text_put(&t, ", label ");
+        hk_text_put(&t, r->label_name);
     }
-    put(&t, "\n");
+    hk_text_put(&t, "\n");
     put_event(&t, "  allocated", &r->allocated);
     if (r->freed && (r->released.thread || r->released.site || r->released.depth))
         put_event(&t, "  freed", &r->released);
-    else if (r->freed) put(&t, "  freed with its context\n");
-    if (room) out[t.at] = 0;
-    return t.at;
+    else if (r->freed) hk_text_put(&t, "  freed with its context\n");
+    return hk_text_end(&t);
 }

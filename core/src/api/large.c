@@ -29,7 +29,7 @@ static HK_COLD void *new_large(hak_ctx *heap, void *p, size_t n, hak_label label
         *zero = false;
     }
     if (heap->checked & HK_OBSERVED) hk_profile_enter(heap);
-    return hk_profile_new_block(heap, hk_check_new(heap, p, n), size, label, site);
+    return hk_profile_new_block(heap, hk_check_first(heap, p, n, label, site), size, label, site);
 }
 
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)

@@ -2,6 +2,7 @@
 
 #include "api/check.h"
 #include "api/errors.h"
+#include "api/trace.h"
 #include "heap/asked.h"
 #include "heap/block.h"
 #include "heap/guard.h"
@@ -108,7 +109,7 @@ void hk_quarantine_end(hak_ctx *ctx)
         hk_whole_unlock(whole);
         if (!p) return;
         look(ctx, p);
-        hak_free(ctx, p);
+        hak_free_sized(ctx, p, HK_NOTED);
     }
 }
 

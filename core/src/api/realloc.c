@@ -4,6 +4,7 @@
 #include "api/errors.h"
 #include "api/limits.h"
 #include "api/profile.h"
+#include "api/trace.h"
 #include "heap/big.h"
 #include "heap/block.h"
 #include "heap/canary.h"
@@ -209,6 +210,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (!p) return hak_alloc_cs(ctx, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p);
     if (HK_UNLIKELY(size == 0)) {
+        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, 0, site);
         hk_misuse(ctx, p);
         return hk_fail(ctx);
     }
@@ -216,7 +218,10 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
         return hk_fail(ctx);
     }
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) hk_check_size(ctx, p, old);
+    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) {
+        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, hk_label_after(ctx, p, label), site);
+        hk_check_size(ctx, p, old);
+    }
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     unsigned room = HK_UNLIKELY(ctx->advice.hinted) ? hinted_room(ctx, p, label, site) : 0;
     if (room && stays_hinted(ctx, p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
@@ -224,7 +229,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
     if (q) {
         if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
-        return hk_stay(ctx, hk_check_new(ctx, q, n), label);
+        q = q == p ? hk_check_new(ctx, q, n) : hk_check_first(ctx, q, n, hk_label_after(ctx, q, label), site);
+        return hk_stay(ctx, q, label);
     }
     hak_label given = hk_label_after(ctx, p, label);
     size_t want = with_room(ctx, size, n, room), failures = hk_get(&ctx->account.failures),
@@ -280,6 +286,7 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
     if (HK_LIKELY(heap))
         return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move(heap, p, old, n, label, site);
     size_t size = hak_usable_size(shared, p);
+    if (p) hk_trace_note(shared, HAK_TRACE_REALLOC, p, n, 0, site);
     if (p && size == 0) hk_misuse(shared, p);
     if (n > size || size == 0) return hk_fail(shared);
     hk_check_new(shared, p, n);

@@ -8,7 +8,7 @@
 
 _Static_assert(sizeof(hak_ctx) <= 1600, "20 blocks and their context fit two pages");
 
-enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE };
+enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE };
 
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
@@ -77,6 +77,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     set_options(ctx, o);
     hk_set(&ctx->account.committed, first);
     ctx->checked = ctx->debug & HAK_DEBUG_CHECK ? HK_CHECKED : 0;
+    if (ctx->debug & HAK_DEBUG_TRACE) ctx->checked |= HK_TRACED;
     if (ctx->debug & HAK_DEBUG_GUARD) {
         ctx->checked |= HK_GUARDED;
         hk_guard_begin(ctx);

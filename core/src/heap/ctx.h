@@ -103,8 +103,9 @@ enum { HK_POPULATE_NEVER = 255 };
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
  * magazines are shut, because a profile counts allocations. OBSERVED: there may be samples among the blocks.
- * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. */
-enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8 };
+ * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. TRACED: with CHECKED: frees with a site
+ * are kept by it, see api/trace.h. */
+enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8, HK_TRACED = 16 };
 /* Of hk_sampling.batches: see batch.h. */
 enum { HK_BATCHES_NONE, HK_BATCHES_MADE, HK_BATCHES_USED };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
@@ -270,6 +271,7 @@ struct hak_ctx {
     hk_advice advice;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
     struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
+    struct hk_trace *trace;           /* see api/trace.c; likewise */
     uint64_t canary;                  /* with HAK_DEBUG_CANARY: what the patterns are made of; likewise */
     hk_judge *judge;       /* of a heap: that of its shared context */
 };
