@@ -1,6 +1,7 @@
 /* Profiles: begin, end, read. What counts is in profile/, where it is called from in alloc.c and realloc.c. */
 #include "api/profile.h"
 
+#include "base/real.h"
 #include "heap/batch.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -269,9 +270,9 @@ static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, 
     out->live_bytes = s->live_bytes;
     out->peak_blocks = at_peak ? s->live_blocks : s->peak_blocks;
     out->peak_bytes = at_peak ? s->live_bytes : s->peak_bytes;
-    out->alloc_bytes_error = hk_profile_root(s->alloc_var);
-    out->live_bytes_error = hk_profile_root(s->live_var);
-    out->peak_bytes_error = hk_profile_root(at_peak ? s->live_var : s->peak_var);
+    out->alloc_bytes_error = hk_root(s->alloc_var);
+    out->live_bytes_error = hk_root(s->live_var);
+    out->peak_bytes_error = hk_root(at_peak ? s->live_var : s->peak_var);
     out->grown_blocks = s->grown_blocks;
     out->grown_bytes = s->grown_bytes;
     if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;

@@ -1,6 +1,8 @@
 /* Windows of a profile, and what grew over them. */
 #include "api/profile.h"
 
+#include "base/real.h"
+
 int hak_profile_mark(hak_ctx *ctx, const char *name)
 {
     hk_profile *k = hk_profile_of(ctx);
@@ -43,8 +45,8 @@ static bool difference(const hk_profile *k, const hk_stack *s, unsigned from, un
     out->alloc_bytes = b.alloc_bytes - a.alloc_bytes;
     out->live_blocks = b.live_blocks - a.live_blocks;
     out->live_bytes = b.live_bytes - a.live_bytes;
-    out->alloc_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var);
-    out->live_bytes_error = hk_profile_root(b.alloc_var - a.alloc_var + b.freed_var - a.freed_var);
+    out->alloc_bytes_error = hk_root(b.alloc_var - a.alloc_var);
+    out->live_bytes_error = hk_root(b.alloc_var - a.alloc_var + b.freed_var - a.freed_var);
     if (out->alloc_blocks > 0) out->mean_bytes = out->alloc_bytes / out->alloc_blocks;
     return b.alloc_bytes > a.alloc_bytes || b.live_blocks < a.live_blocks || b.live_bytes < a.live_bytes ||
            b.live_bytes > a.live_bytes;

@@ -1,28 +1,10 @@
 #include "learn/bandit.h"
 
+#include "base/real.h"
+
 enum { REMEMBERED = 16, BASE_FIRST = 3 };
 static const double margin = 0.08; /* of the cost above that of doing nothing, 1 */
 static const double noise = 0.001; /* of the time: less is not worth a step */
-
-double hk_root(double x)
-{
-    if (!(x > 0)) return 0;
-    double y = x > 1 ? x : 1;
-    for (int i = 0; i < 64; i++)
-        y = (y + x / y) / 2;
-    return y;
-}
-
-double hk_log(double x)
-{
-    double e = 0;
-    for (; x > 1.5; x /= 2)
-        e += 0.69314718055994530942;
-    double s = (x - 1) / (x + 1), square = s * s, sum = 0;
-    for (int k = 17; k > 0; k -= 2)
-        sum = sum * square + 1.0 / k;
-    return e + 2 * s * sum;
-}
 
 void hk_bandit_init(hk_bandit *b, unsigned arms, unsigned base, uint64_t cool)
 {

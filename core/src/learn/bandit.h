@@ -38,8 +38,4 @@ bool hk_bandit_settled(const hk_bandit *b);
 /* The work is another: what is known of costs is forgotten. */
 void hk_bandit_forget(hk_bandit *b);
 
-/* Without libm, which the core does not link. */
-double hk_root(double x);
-double hk_log(double x); /* of 1 and above */
-
 #endif

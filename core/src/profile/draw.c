@@ -1,5 +1,7 @@
-/* Which bytes are drawn, and what a sample stands for. Without libm: the core links none. */
+/* Which bytes are drawn, and what a sample stands for. */
 #include "profile/profile.h"
+
+#include "base/real.h"
 
 /* splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
 static uint64_t next(uint64_t *state)
@@ -10,27 +12,11 @@ static uint64_t next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Of n in [1, 2^53], less ln(2^53): n = 2^e m, and ln m by the series of atanh((m - 1) / (m + 1)). */
-static double log_of(uint64_t n)
-{
-    const double ln2 = 0.69314718055994530942, sqrt2 = 1.41421356237309504880;
-    unsigned e = hk_log2(n);
-    double m = (double)n / (double)(UINT64_C(1) << e);
-    if (m > sqrt2) {
-        m /= 2;
-        e++;
-    }
-    double s = (m - 1) / (m + 1), square = s * s, sum = 0;
-    for (int k = 17; k > 0; k -= 2)
-        sum = sum * square + 1.0 / k;
-    return 2 * s * sum + ((double)e - 53) * ln2;
-}
-
 int64_t hk_profile_draw(hk_profile *k)
 {
     if (k->exact) return 0;
-    double bytes = -log_of((next(&k->random) >> 11) + 1) * (double)k->mean;
-    return (int64_t)bytes;
+    double uniform = (double)((next(&k->random) >> 11) + 1) / (double)(UINT64_C(1) << 53);
+    return (int64_t)(-hk_log(uniform) * (double)k->mean);
 }
 
 /* 1 - exp(-x), also for small x: of x halved often enough by the series, then doubled. */

@@ -3,6 +3,8 @@
  * distribution; a leak is one that goes on to the end and whose old blocks are still there. */
 #include "profile/profile.h"
 
+#include "base/real.h"
+
 #include <stdio.h>
 
 enum { POINTS_MOST = 33, POINTS_LEAST = 6, PAIRS_MOST = POINTS_MOST * (POINTS_MOST - 1) / 2 };
@@ -27,7 +29,7 @@ static void slope(const double *y, size_t n, hak_profile_growth *out)
         for (size_t j = i + 1; j < n; j++)
             slopes[pairs++] = (y[j] - y[i]) / (double)(j - i);
     sort(slopes, pairs);
-    double count = (double)n, wide = 1.96 * hk_profile_root(count * (count - 1) * (2 * count + 5) / 18);
+    double count = (double)n, wide = 1.96 * hk_root(count * (count - 1) * (2 * count + 5) / 18);
     double low = ((double)pairs - wide) / 2, high = ((double)pairs + wide) / 2;
     out->bytes_a_window = pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
     out->low = slopes[low > 0 ? (size_t)low : 0];
@@ -71,7 +73,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         middle = middle->before;
     out->freed_share = freed_share(k, s, middle, hk_profile_value(k, s, middle->number).alloc_blocks);
     double grown = y[n - 1] - y[0];
-    double error = hk_profile_root(to.alloc_var - from.alloc_var + to.freed_var - from.freed_var);
+    double error = hk_root(to.alloc_var - from.alloc_var + to.freed_var - from.freed_var);
     /* What fills up and is full then does not grow at the end. */
     size_t tail = n / 3;
     bool goes_on = y[n - 1] - y[n - 1 - tail] >= out->bytes_a_window * (double)tail / 2;

@@ -165,8 +165,6 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n);
 
 /* ---- Windows (windows.c, growth.c) ---------------------------------------------------------------- */
 
-/* The square root; the core has no libm. */
-double hk_profile_root(double x);
 /* Begins a window; its number, or 0 = no room. */
 uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t committed);
 /* A stack at the beginning of window `number`: 0 is the start, above the last one is now. */

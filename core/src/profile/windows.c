@@ -1,16 +1,6 @@
 /* Windows: what each stack was at when they began. */
 #include "profile/profile.h"
 
-/* A loop of Newton's. */
-double hk_profile_root(double x)
-{
-    if (!(x > 0)) return 0;
-    double r = x > 1 ? x : 1;
-    for (double next = (r + x / r) / 2; next < r; next = (r + x / r) / 2)
-        r = next;
-    return r;
-}
-
 static hk_mark_value value_now(const hk_stack *s)
 {
     return (hk_mark_value){s->live_blocks, s->live_bytes, s->alloc_blocks,
