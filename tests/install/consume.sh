@@ -164,6 +164,12 @@ case $case in
     wasm_host_wamr)
         [[ -n $WAMR ]] || skip "WAMR was not there when hakmem was built"
         wasm_host "$GUESTS/zero.wasm" -DRUNTIME=wamr -DROOT="$WAMR" || { cat build.log; fail "does not compile"; }
+        # WAMR as a library that another project made.
+        mv build made
+        wasm_host "$GUESTS/zero.wasm" -DRUNTIME=wamr "-DLIBRARY=$scratch/made/wamr/libiwasm.a" \
+            "-DSETTINGS=$scratch/made/settings.cmake" || { cat build.log; fail "does not compile with a library"; }
+        rm -r build
+        mv made build
         # Settings that do not serve are told.
         ! wasm_host "" -DUNFIT=ON || fail "compiles without WAMR_BUILD_ALLOC_WITH_USER_DATA"
         grep -q 'these settings of WAMR do not serve' build.log || { cat build.log; fail "no clear message"; }
