@@ -197,6 +197,19 @@ C
         expected="4711 0 4711" wasm_host "$GUESTS/zero.wasm" -DRUNTIME=wasmtime "-DINCLUDES=${WASMTIME//:/;}" \
             "-DLIBRARY=$WASMTIME_LIBRARY" || { cat build.log; fail "does not compile"; }
         ;;
+    go)
+        PATH=$PATH:/usr/local/go/bin
+        needs_program go
+        cp "$EXAMPLES"/go/* .
+        export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+        CGO_ENABLED=1 GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o tenants . || fail "does not build"
+        [[ -z $(gofmt -l .) ]] || fail "gofmt: $(gofmt -l .)"
+        ./tenants >out || fail "status $?"
+        # Two tenants, one after the other.
+        [[ $(grep -c '^row 999, 1 blocks of rows, 500 of names$' out) -eq 2 ]] || { cat out; fail "labels"; }
+        [[ $(grep -c '^after at least half of the limit: true, within it: true$' out) -eq 2 ]] || { cat out; fail "limit"; }
+        [[ $(grep -c '^hakmem: the heap has reached its limit' out) -eq 2 ]] || { cat out; fail "error"; }
+        ;;
     hakluajit)
         needs_lua luajit "$prefix/bin/hakluajit"
         launcher hakluajit

@@ -1,0 +1,3 @@
+module hakmem.example/tenants
+
+go 1.21
