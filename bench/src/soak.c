@@ -1,41 +1,10 @@
-/* soak: a steady mix for minutes. 50,000 slots; sizes spread evenly over the powers of two from 16 bytes
- * to 16 KiB, one block in 4096 of up to 1 MiB. Throughput is counted against CPU time in windows, resident
+/* soak: the steady mix for minutes. Throughput is counted against CPU time in windows, resident
  * memory at the end of each. One operation is one allocation or one free. */
-#include "harness.h"
-#include BENCH_ADAPTER
+#include "steady.h"
 
 #include <math.h>
 
-enum { SLOTS = 50000, BATCH = 20000, WINDOWS = 480 };
-
-typedef struct soak_slot {
-    void *p;
-    size_t n;
-} soak_slot;
-
-static size_t soak_size(uint64_t x)
-{
-    if (x >> 52 == 0) return rng_range(x, 64 * KIB, MIB);
-    size_t base = (size_t)16 << ((x >> 40) % 10);
-    return base + rng_range(x, 0, base - 1);
-}
-
-static void soak_batch(soak_slot *slots, bench_rng *r)
-{
-    for (int i = 0; i < BATCH; i++) {
-        uint64_t x = rng_next(r);
-        soak_slot *s = &slots[rng_index(x, SLOTS)];
-        if (s->p) {
-            ba_free(s->p, s->n);
-            s->p = NULL;
-        } else {
-            s->n = soak_size(rng_next(r));
-            s->p = ba_alloc(s->n);
-            touch_pages(s->p, s->n);
-        }
-    }
-    ba_tick();
-}
+enum { WINDOWS = 480 };
 
 static double mean(const double *v, size_t from, size_t to)
 {
@@ -48,12 +17,12 @@ static double mean(const double *v, size_t from, size_t to)
 static void soak(const bench_case *c, const bench_settings *s)
 {
     static double rate[WINDOWS], rss[WINDOWS];
-    soak_slot *slots = bench_table(SLOTS * sizeof *slots);
+    steady_slot *slots = bench_table(STEADY_SLOTS * sizeof *slots);
     double before = (double)resident_bytes();
     bench_rng r = c->a;
     ba_init();
     for (int i = 0; i < 50; i++)
-        soak_batch(slots, &r);
+        steady_batch(slots, &r);
     uint64_t window = (uint64_t)(s->minutes * 60e9 / WINDOWS), ops = 0;
     bench_timer t;
     timer_start(&t);
@@ -62,8 +31,8 @@ static void soak(const bench_case *c, const bench_settings *s)
         uint64_t cpu = cpu_ns(), done = 0;
         end += window;
         do {
-            soak_batch(slots, &r);
-            done += BATCH;
+            steady_batch(slots, &r);
+            done += STEADY_BATCH;
         } while (wall_ns() < end);
         rate[w] = (double)done / (double)(cpu_ns() - cpu) * 1000;
         rss[w] = ((double)resident_bytes() - before) / (double)MIB;
