@@ -3,13 +3,18 @@
 A test is called with the shim and the folder of the helper programs as its first two arguments.
 """
 
+import http.client
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from waiting import until  # noqa: E402
 
 SHIM = sys.argv.pop(1)
 HELPERS = sys.argv.pop(1)
@@ -93,6 +98,52 @@ class Case(unittest.TestCase):
             self.assertEqual(report["name"], "under-test")
             self.assertGreater(report["peak live"], 0)
         return plain, found
+
+
+def accepts(socket_path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(socket_path) == 0
+
+
+class Server(Case):
+    """Servers that listen on a socket of the test's folder."""
+
+    def serve(self, command, socket_path, settings, **env):
+        with open(self.path("output"), "w") as output:
+            process = subprocess.Popen(
+                command,
+                env={**self.environment(settings), **env},
+                cwd=self.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        until(lambda: accepts(socket_path) or process.poll() is not None, "the server does not come up")
+        if process.poll() is not None:
+            self.fail("the server did not come up: " + self.output())
+        return process
+
+    def output(self):
+        with open(self.path("output")) as output:
+            return output.read()
+
+    def ask(self, socket_path, path, headers=None):
+        """Status and body of a GET."""
+        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(60)
+        try:
+            connection.sock.connect(socket_path)
+            connection.request("GET", path, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def found(self):
+        with open(self.path("report")) as file:
+            return reports(file.read())
 
 
 def main():

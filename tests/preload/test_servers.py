@@ -1,15 +1,12 @@
 """Servers under the shim: redis with its benchmark, nginx with several workers."""
 
-import http.client
 import os
 import shutil
 import signal
-import socket
-import subprocess
 import threading
 import time
 
-from shim import Case, main, reports
+from shim import Server, main
 
 REDIS_SCRIPT = "".join(
     f"SET key:{i} {'v' * (1 + i % 300)}\nLPUSH list:{i % 7} {i}\nHSET hash:{i % 5} f{i} {i}\n"
@@ -28,27 +25,6 @@ http {{
               location ~ ^/file(.*)$ {{ ssi on; }} }}
 }}
 """
-
-
-class Server(Case):
-    def serve(self, command, socket_path, settings):
-        with open(self.path("output"), "w") as output:
-            process = subprocess.Popen(
-                command, env=self.environment(settings), cwd=self.dir, stdout=output, stderr=output
-            )
-        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
-        for _ in range(300):
-            if os.path.exists(socket_path):
-                return process
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-        with open(self.path("output")) as output:
-            self.fail("the server did not come up: " + output.read())
-
-    def found(self):
-        with open(self.path("report")) as file:
-            return reports(file.read())
 
 
 class Redis(Server):
@@ -125,14 +101,7 @@ class Redis(Server):
 
 class Nginx(Server):
     def get(self, path, zipped):
-        connection = http.client.HTTPConnection("localhost", timeout=20)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(20)
-        connection.sock.connect(self.path("http"))
-        connection.request("GET", path, headers={"Accept-Encoding": "gzip"} if zipped else {})
-        body = connection.getresponse().read()
-        connection.close()
-        return body
+        return self.ask(self.path("http"), path, {"Accept-Encoding": "gzip"} if zipped else {})[1]
 
     def test_nginx(self):
         self.need("nginx")
