@@ -16,9 +16,9 @@ enum { THREADS = 4 };
 
 static _Atomic(void *) *slots;
 
-static void *thread(void *seed)
+static void *thread(void *start)
 {
-    bench_rng r = *(bench_rng *)seed;
+    bench_rng r = *(bench_rng *)start;
     ba_thread_begin(0);
     for (int i = 0; i < STEADY_BATCH; i++) {
         _Atomic(void *) *slot = &slots[rng_index(rng_next(&r), STEADY_SLOTS)];
@@ -35,12 +35,22 @@ static void *thread(void *seed)
     return NULL;
 }
 
+/* splitmix64: the states that follow each other in bench_rng itself would all walk the same way. */
+static bench_rng seed(uint64_t number)
+{
+    uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 static uint64_t batch(void)
 {
+    static uint64_t born;
     pthread_t threads[THREADS];
     bench_rng seeds[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        seeds[i] = rng_next(&rng);
+        seeds[i] = seed(++born);
         if (pthread_create(&threads[i], NULL, thread, &seeds[i])) bench_fail("no thread");
     }
     for (int i = 0; i < THREADS; i++)

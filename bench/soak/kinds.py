@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,8 +105,11 @@ class Python(Served):
     def __init__(self, build, _, leak):
         path = build / "bindings/python"
         environment = {**os.environ, "PYTHONPATH": str(path)}
-        command = [sys.executable, "-B", "-m", "hakmem"]
-        if subprocess.run([*command, "check"], env=environment, capture_output=True, check=False).stdout == b"":
+        for python in (sys.executable, shutil.which("python3")):  # the build has a module for one of them
+            command = [python, "-B", "-m", "hakmem"]
+            if subprocess.run([*command, "check"], env=environment, capture_output=True, check=False).stdout:
+                break
+        else:
             raise Missing(f"no package hakmem for {sys.executable} in {path}")
         self.start([*command, "run", "--all", "--report", "", HERE / "server.py", leak], env=environment)
         self.connect()

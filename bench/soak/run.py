@@ -5,6 +5,7 @@ Exit status: 0 = every goal was reached; 1 = one was missed, or nothing could ru
 
 import argparse
 import csv
+import importlib.util
 import json
 import sys
 import time
@@ -110,6 +111,8 @@ def main():
     parser.add_argument("what", nargs="*", help=f"of {', '.join(KINDS)} (all)")
     options = parser.parse_args()
     tool.check_outputs(options)
+    if options.plot and not importlib.util.find_spec("matplotlib"):
+        tool.fail(f"{sys.executable} has no matplotlib for --plot (Debian package: python3-matplotlib)")
     results = {}
     for name in tool.known(options.what, KINDS, "kind"):
         try:
