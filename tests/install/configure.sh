@@ -219,6 +219,22 @@ case $case in
         CC=musl-gcc
         lua_launcher -- -DCMAKE_C_FLAGS=-Werror
         ;;
+    vcpkg)
+        grep -q "\"version\": \"$VERSION\"" "$SOURCE/cmake/vcpkg/vcpkg.json" || fail "the port's version is not $VERSION"
+        "$CMAKE" "-DPORT_FOLDER=$SOURCE/cmake/vcpkg" "-DFOLDER=$scratch/port" "-DCC=$CC" -P "$here/vcpkg.cmake" ||
+            fail "the portfile fails"
+        mv "$scratch/port/packages" "$scratch/moved"
+        must_exist "$scratch/moved/share/hakmem/copyright"
+        must_not_exist "$scratch"/moved/{debug/include,debug/share,share/doc,lib/cmake,debug/lib/cmake}
+        for type in Release Debug; do
+            "$CMAKE" -G "Unix Makefiles" -S "$here/find_package" -B $type -DCMAKE_C_COMPILER="$CC" -DCMAKE_BUILD_TYPE=$type -DPARTS= \
+                -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-DCMAKE_PREFIX_PATH=$scratch/moved" >/dev/null
+            "$CMAKE" --build $type >/dev/null
+            $type/embed >/dev/null || fail "embed in $type"
+        done
+        grep -q "moved/debug/lib/libhakmem.a" Debug/CMakeFiles/embed.dir/link.txt || fail "Debug links the release library"
+        grep -q "moved/lib/libhakmem.a" Release/CMakeFiles/embed.dir/link.txt || fail "Release links the debug library"
+        ;;
     unoptimized)
         unoptimized -O0
         unoptimized -Og
