@@ -126,12 +126,12 @@ APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize
 }
 
 /* What a state needs decides what is done, at compile time. */
-typedef enum need { PLAIN, LIMITED, PROFILED } need;
+typedef enum need { PLAIN, LIMITED, PROFILED, EXACT } need;
 
 static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
 {
-    if (is == PROFILED) st->profile->site = from.site;
-    if (ptr) return (is == PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
+    if (is >= PROFILED) st->profile->site = from.site;
+    if (ptr) return (is >= PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
     if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize, 0))
         return allocate_pressed(st, nsize, from.label, from.site);
     st->until_check -= (int64_t)nsize;
@@ -152,16 +152,21 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
                                                             need is)
 {
     hkl_state *st = ud;
-    if (nsize == 0) return release(st, ptr, osize);
+    if (nsize == 0) {
+#ifdef HKL_QUICK
+        if (is == EXACT) hkl_quick_freed(&st->profile->quick, ptr);
+#endif
+        return release(st, ptr, osize);
+    }
     const hkl_labels *labels = st->labels;
     origin from = {st->scope, HAK_CALLSITE()};
-    if (is == PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
+    if (is >= PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
     if (LUA_VERSION_NUM >= 503 && from.label == 0 && !ptr && osize < HKL_TAGS)
         from.label = labels->of_tag[osize];
     if (from.label == 0) {
         from = find(labels, HKC_CFI_SP_ABOVE());
         if (__builtin_expect(from.label == 0, 0))
-            return (is == PROFILED ? profile_uncached : allocate_uncached)(st, ptr, osize, nsize,
+            return (is >= PROFILED ? profile_uncached : allocate_uncached)(st, ptr, osize, nsize,
                                                                            HKC_CFI_SP_ABOVE());
     }
     return allocate(st, ptr, osize, nsize, from, is);
@@ -180,4 +185,9 @@ void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize)
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     return labelled(ud, ptr, osize, nsize, PROFILED);
+}
+
+void *hkl_labels_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    return labelled(ud, ptr, osize, nsize, EXACT);
 }

@@ -338,6 +338,19 @@ static HK_NOINLINE void *alloc_guarded(hak_ctx *ctx, unsigned sc, size_t n, hak_
 
 static void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
 
+/* A sample, as each allocation of an exact profile is, or no block is at hand. */
+static HK_NOINLINE void *alloc_sample(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
+{
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(ctx->role || ctx->checked & HK_CHECKED || bin->lo != HK_SHUT || bin->top == bin->slots))
+        return alloc_checked(ctx, sc, n, label, site);
+    ctx->sampling.left -= hk_classes[sc].size;
+    void *p = hk_magazine_pop(bin, label);
+    if (HK_LIKELY(ctx->sampling.left < 0))
+        hk_profile_add(ctx, p, hk_packed_keeps(ctx, sc) ? 0 : hk_classes[sc].size, hk_classes[sc].size, label, site);
+    return p;
+}
+
 /* A context that is profiled. Most of its allocations find a block at hand and are no sample. */
 static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
@@ -346,7 +359,7 @@ static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak
     hk_bin *bin = hk_bin_of(ctx, sc);
     int64_t left = ctx->sampling.left - hk_classes[sc].size;
     if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_checked(ctx, sc, n, label, site);
+        return alloc_sample(ctx, sc, n, label, site);
     ctx->sampling.left = left;
     return hk_magazine_pop(bin, label);
 }
@@ -392,9 +405,23 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
     return p ? p : hk_fail(ctx);
 }
 
+/* Of a local context that is profiled and nothing else: a block of a unit that is watched, which hides its kind, is
+ * freed as any other. */
+HK_INLINE bool free_watched(hak_ctx *ctx, void *p)
+{
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind >= HK_SMALL_CLASSES || e != ctx->extent) return false;
+    hk_bin *bin = hk_bin_of(ctx, kind);
+    if (HK_LIKELY(bin->top < bin->hi)) *bin->top++ = p;
+    else hk_slab_free(ctx, e, kind, p);
+    return true;
+}
+
 static HK_NOINLINE void free_checked(hak_ctx *ctx, void *p, size_t n)
 {
     if (ctx->checked & HK_OBSERVED) hk_profile_freed(ctx, p);
+    if (!ctx->role && ctx->checked == (HK_PROFILED | HK_OBSERVED) && free_watched(ctx, p)) return;
     if (ctx->checked & HK_GUARDED) hk_guard_freed_by(ctx, p, 0);
     hk_block_free(ctx, p, n);
     if (ctx->retired) hk_retire_check(ctx);

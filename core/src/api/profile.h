@@ -23,7 +23,7 @@ static inline void *hk_profile_new_block(hak_ctx *heap, void *p, size_t eligible
 {
     if (!(heap->checked & HK_PROFILED) || !p) return p;
     heap->sampling.left -= (int64_t)eligible;
-    if (heap->sampling.left < 0) hk_profile_add(heap, p, eligible, label, site);
+    if (heap->sampling.left < 0) hk_profile_add(heap, p, 0, eligible, label, site);
     return p;
 }
 

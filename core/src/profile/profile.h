@@ -134,8 +134,8 @@ void *hk_profile_room(hk_profile *k, size_t n);
 /* The stack of these frames, made where it is new; NULL = no room. */
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
                               hak_label label);
-/* A record for the block at p, in its bucket; NULL = no room. */
-hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p);
+/* A record for the block at p, where hk_profile_find has found none; NULL = no room. */
+hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link);
 /* Where the record of the block at p hangs; *link NULL = it is no sample. */
 hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
@@ -148,8 +148,9 @@ void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
 uint64_t hk_profile_now(hk_profile *k);
 /* The clock itself. */
 uint64_t hk_profile_clock(const hk_profile *k);
-/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. No lock is held. */
-void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, hak_site site);
+/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. size: of the block, 0 = look. No lock is
+ * held. */
+void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site);
 /* A block of the context is about to be freed, by any thread. */
 HK_NOINLINE void hk_profile_free(hk_profile *k, const void *p);
 HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)

@@ -39,7 +39,9 @@ typedef struct share {
 
 static share share_of(const hk_profile *k, size_t eligible, size_t size)
 {
-    double w = hk_profile_weight(k, eligible), n = (double)size;
+    double n = (double)size;
+    if (k->exact) return (share){1, n, 0};
+    double w = hk_profile_weight(k, eligible);
     return (share){w, w * n, n * n * w * (w - 1)};
 }
 
@@ -93,7 +95,7 @@ static void drop(hk_profile *k, const hk_stack *s)
     else k->dropped_stacks++;
 }
 
-void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, hak_site site)
+void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site)
 {
     hk_profile *k = hk_profile_of(heap);
     uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
@@ -105,15 +107,18 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, ha
     hk_profile_unlock(k);
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     if (frames_alone && depth > 0) site = 0;
-    size_t size = hk_block_size(heap, p);
+    if (!size) size = hk_block_size(heap, p);
     label = hk_label_known(heap, label);
     hk_profile_prepare(k);
     hk_profile_lock(k);
-    hk_sample **old = hk_profile_find(k, (uintptr_t)p);
-    if (HK_UNLIKELY(*old != NULL)) died(k, old);
+    hk_sample **link = hk_profile_find(k, (uintptr_t)p);
+    if (HK_UNLIKELY(*link != NULL)) {
+        died(k, link);
+        link = hk_profile_find(k, (uintptr_t)p);
+    }
     heap->sampling.left = hk_profile_draw(k);
     hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
-    hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p) : NULL;
+    hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p, link) : NULL;
     if (block) {
         block->stack = s;
         block->size = size;
@@ -127,7 +132,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t eligible, hak_label label, ha
         s->largest = hk_max(s->largest, size);
         k->drawn++;
         note_peak(k);
-        hk_unit_watch(heap, p, true);
+        if (hk_kind_in_window(heap, p) != HK_KIND_WATCHED) hk_unit_watch(heap, p, true);
     } else {
         drop(k, s);
     }
@@ -166,7 +171,7 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
         /* Of a mapping of its own, which no unit is watched for. */
         hk_sample copy = *block;
         hk_profile_sample_drop(k, link);
-        block = hk_profile_sample_new(k, (uintptr_t)q);
+        block = hk_profile_sample_new(k, (uintptr_t)q, hk_profile_find(k, (uintptr_t)q));
         copy.next = block->next;
         copy.p = (uintptr_t)q;
         *block = copy;
@@ -197,5 +202,5 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
     /* What is live since before an exact profile began stays out of it. */
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
     heap->sampling.left -= (int64_t)(n - old);
-    if (heap->sampling.left < 0) hk_profile_add(heap, q, n, label, site);
+    if (heap->sampling.left < 0) hk_profile_add(heap, q, n, n, label, site);
 }

@@ -239,6 +239,15 @@ static uint32_t hash_of(const uintptr_t *frames, unsigned depth, hak_site site, 
     return (uint32_t)(h >> 32);
 }
 
+/* Most stacks are of one frame or two. */
+HK_INLINE bool same_frames(const hk_stack *s, const uintptr_t *frames, unsigned depth)
+{
+    unsigned i = 0;
+    while (i < depth && s->frames[i] == frames[i])
+        i++;
+    return i == depth;
+}
+
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
                               hak_label label)
 {
@@ -246,7 +255,7 @@ hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned d
     void **bucket = &k->stacks.at[spread(hash, &k->stacks)];
     for (hk_stack *s = *bucket; s; s = s->next)
         if (s->hash == hash && s->site == site && s->label == label && s->depth == depth &&
-            memcmp(s->frames, frames, depth * sizeof *frames) == 0)
+            same_frames(s, frames, depth))
             return s;
     hk_stack *s = bump(k, stack_size(depth));
     if (!s) return NULL;
@@ -268,16 +277,15 @@ hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned d
 
 /* ---- Samples -------------------------------------------------------------------------------------- */
 
-hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p)
+hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link)
 {
     hk_sample *s = k->spare;
     if (s) k->spare = s->next;
     else s = bump(k, sizeof *s);
     if (!s) return NULL;
-    void **bucket = &k->samples.at[sample_bucket(k, p)];
     s->p = p;
-    s->next = *bucket;
-    *bucket = s;
+    s->next = NULL;
+    *link = s;
     k->sample_count++;
     return s;
 }

@@ -161,6 +161,61 @@ TEST_CASE("exact: the stacks sum to what the context has more than before")
     lua_close(L);
 }
 
+// Code of the same size at the same place, line by line another one.
+TEST_CASE("exact: functions that come to lie where others were have their own lines")
+{
+    lua_State *L = state(true);
+    run_a(L, "for n = 1, 300 do\n"
+             "  local code = ('\\n'):rep(n) .. 'for i = 1, 40 do local t = {} end'\n"
+             "  assert((loadstring or load)(code, '=chunk'))()\n"
+             "  code = nil\n"
+             "  collectgarbage()\n"
+             "end");
+    Read r = read(L);
+    for (int n = 1; n <= 300; n++)
+        CHECK(r.labels["=chunk:" + std::to_string(n + 1) + " table"].alloc_blocks == 40);
+    lua_close(L);
+}
+
+TEST_CASE("exact: functions that come to lie where others were while no profile ran")
+{
+    lua_State *L = state(true);
+    const char *const code = "local n = ...\n"
+                             "local f = (loadstring or load)(('\\n'):rep(n) ..\n"
+                             "  'for i = 1, 40 do local t = {} end', '=chunk')\n"
+                             "f()";
+    for (int n = 1; n <= 40; n++) {
+        REQUIRE(luaL_loadbuffer(L, code, strlen(code), "@a.lua") == 0);
+        lua_pushinteger(L, n);
+        REQUIRE(lua_pcall(L, 1, 0, 0) == 0);
+        CHECK(read(L).labels["=chunk:" + std::to_string(n + 1) + " table"].alloc_blocks == 40);
+        REQUIRE(hak_lua_profile_stop(L) == 0);
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        const hak_lua_profile_options o = options(true);
+        REQUIRE(hak_lua_profile_start(L, &o) == 0);
+    }
+    lua_close(L);
+}
+
+TEST_CASE("exact: lines of coroutines, of calls from C and under a hook, however often they are met")
+{
+    lua_State *L = state(true);
+    run_a(L, "local make = function()\n"
+             "  for i = 1, 50 do local t = {} end\n"
+             "  return ('x'):rep(50)\n"
+             "end\n"
+             "make()\n"
+             "for i = 1, 30 do coroutine.wrap(make)() end\n"
+             "for i = 1, 30 do pcall(make) end\n"
+             "debug.sethook(function() end, 'l') for i = 1, 30 do make() end debug.sethook()\n"
+             "local text = ('y'):rep(100)\n"
+             "for i = 1, 80 do text:gsub('y+', function() return {} and 'z' end) end\n");
+    Read r = read(L);
+    CHECK(r.labels["a.lua:2 table"].alloc_blocks == 50 * 91);
+    CHECK(r.labels["a.lua:10 table"].alloc_blocks == 80);
+    lua_close(L);
+}
+
 TEST_CASE("sampled: estimates are within their errors, at the right lines")
 {
     lua_State *L = state(false, 2048);

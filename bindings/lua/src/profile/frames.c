@@ -183,6 +183,14 @@ const hak_lua_frame *hkl_frames_at(const hkl_frames *f, uintptr_t number)
     return i == 0 ? &full : &f->entries[i].frame;
 }
 
+bool hkl_frames_settled(const hkl_frames *f, uintptr_t number)
+{
+    const uintptr_t i = number & ~HKL_FRAME_BIT;
+    if (i == 0 || i >= f->count) return false;
+    const entry *e = &f->entries[i];
+    return e->frame.kind == HAK_LUA_FRAME_C || e->frame.function[0] != '\0' || e->unnamed == UNNAMED_MOST;
+}
+
 /* ---- The walk --------------------------------------------------------------------------------------- */
 
 #ifdef HKC_CFI_WALK

@@ -23,6 +23,8 @@ void hkl_frames_delete(hkl_frames *frames);
 uintptr_t hkl_frames_number(hkl_frames *frames, const hak_lua_frame *frame);
 /* The frame with that number, until hkl_frames_delete; NULL = it is none. */
 const hak_lua_frame *hkl_frames_at(const hkl_frames *frames, uintptr_t number);
+/* Whether it is a frame that asking again would not give another name. */
+bool hkl_frames_settled(const hkl_frames *frames, uintptr_t number);
 /* Of the frames and their texts. */
 size_t hkl_frames_bytes(const hkl_frames *frames);
 

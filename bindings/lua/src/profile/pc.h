@@ -8,6 +8,9 @@
 
 #ifdef HKC_CFI_WALK
 
+/* Frames from lua_Alloc up to the interpreter. */
+enum { HKL_PC_CLIMB_MOST = 6 };
+
 /* One observation of the lesson: L is the running thread, with a hook for each instruction, so that what is
  * stored is right; `at` as hkl_thread_at has it. */
 void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at);
@@ -17,6 +20,12 @@ void hkl_pc_learnt(void);
 /* The register that has the instruction where the interpreter's code goes on at pc; -1 = none, or not learnt.
  */
 int hkl_pc_register(uintptr_t pc);
+
+/* Of a function: where its code begins and ends. 5.4. */
+uintptr_t hkl_pc_code(const void *proto, uintptr_t *end);
+
+/* Whether what is read of a CallInfo in profile/quick.c was right all the time. */
+bool hkl_pc_calls_known(void);
 
 /* Where `now` is stored; NULL = nothing to correct. The caller puts *before back when it has asked. */
 typedef struct hkl_pc_patch {

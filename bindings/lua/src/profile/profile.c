@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "label.h"
 #include "profile/jit.h"
+#include "profile/pc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 512 << 10, NAMES_BYTES = 512 <
 #ifdef HKC_CFI_WALK
 
 /* An exact profile has no time to go up through the frames of the core: this lua_Alloc notes what the runtime
- * has in its registers, and goes on in hkl_labels_alloc_profiled as if that had been called. */
+ * has in its registers, and goes on in hkl_labels_alloc_exact as if that had been called. */
 void *hkl_profile_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
 
 _Static_assert(offsetof(hkl_profile, at) == 0 && offsetof(hkc_cfi_registers, pc) == 56, "as written here");
@@ -21,10 +22,12 @@ _Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
 __asm__(".text\n"
         ".globl hkl_profile_alloc_exact\n"
         ".hidden hkl_profile_alloc_exact\n"
-        ".hidden hkl_labels_alloc_profiled\n"
+        ".hidden hkl_labels_alloc_exact\n"
         ".type hkl_profile_alloc_exact, @function\n"
         "hkl_profile_alloc_exact:\n"
         "    .cfi_startproc\n"
+        "    testq %rcx, %rcx\n" /* nothing is asked of a free */
+        "    je 1f\n"
         "    movq 16(%rdi), %rax\n"
         "    movq %rbx, 0(%rax)\n"
         "    movq %rbp, 8(%rax)\n"
@@ -36,23 +39,46 @@ __asm__(".text\n"
         "    movq %r10, 48(%rax)\n"
         "    movq (%rsp), %r10\n"
         "    movq %r10, 56(%rax)\n"
-        "    jmp hkl_labels_alloc_profiled\n"
+        "1:  jmp hkl_labels_alloc_exact\n"
         "    .cfi_endproc\n"
         ".size hkl_profile_alloc_exact, .-hkl_profile_alloc_exact\n");
+
+#ifdef HKL_QUICK
+
+/* A stack that ends at the first function in Lua. */
+static size_t walk_quick(hkl_profile *p, const hkl_asker *asker, uintptr_t *frames, size_t room)
+{
+    hkl_quick_key key;
+    const bool keyed = hkl_quick_key_of(&p->quick, asker, &key);
+    size_t n = keyed ? hkl_quick_get(&p->quick, &key, frames, room) : 0;
+    if (n != 0) return n;
+    n = hkl_frames_walk(p->frames, &p->traces, asker, p->depth, frames, room);
+    bool settled = keyed;
+    for (size_t i = 0; i < n; i++)
+        settled = settled && hkl_frames_settled(p->frames, frames[i]);
+    if (settled) hkl_quick_put(&p->quick, &key, frames, n);
+    return n;
+}
+
+#endif
 
 /* Of the call of lua_Alloc that goes on: its stack. Exact: what the host itself takes from the context has
  * another site. 0 = no thread was found, or nothing runs on it. */
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
 {
-    hkc_cfi_registers at = p->at;
-    hkl_asker asker = {NULL, &at, &p->walk};
+    hkc_cfi_registers at;
+    hkl_asker asker = {NULL, &p->at, &p->walk};
     if (p->exact && (site == 0 || site != p->site)) return 0;
     if (!p->exact) {
         hkc_cfi_here(&at);
+        asker.at = &at;
         if (!hkl_thread_unwind(&p->walk, &at)) return 0;
     }
-    asker.L = hkl_thread_at(&p->walk, p->st, &at);
+    asker.L = hkl_thread_at(&p->walk, p->st, asker.at);
     if (!asker.L) return 0;
+#ifdef HKL_QUICK
+    if (p->is_quick) return walk_quick(p, &asker, frames, room);
+#endif
     size_t n = hkl_frames_walk(p->frames, &p->traces, &asker, p->depth, frames, room);
     if (n > 0 && n < room && asker.L != p->st->main && p->depth > 1) {
         const hak_lua_frame end = {.kind = HAK_LUA_FRAME_COROUTINE, .source = "", .function = ""};
@@ -63,7 +89,7 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
 
 #else
 
-#define hkl_profile_alloc_exact hkl_labels_alloc_profiled
+#define hkl_profile_alloc_exact hkl_labels_alloc_exact
 
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
 {
@@ -157,6 +183,10 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     if (hak_profile_start(st->ctx, &core) != 0) return -1;
     p->depth = o.depth != 0 ? o.depth : o.exact ? 1 : DEPTH;
     p->exact = o.exact;
+#ifdef HKL_QUICK
+    hkl_quick_clear(&p->quick); /* code may have been freed since the last profile */
+    p->is_quick = o.exact && p->depth == 1 && hkl_pc_calls_known();
+#endif
     p->running = true;
     lua_setallocf(L, hkl_alloc_for(st), st);
     hkl_jit_listen(L);

@@ -36,17 +36,12 @@ static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, false};
 
 /* ---- Learning --------------------------------------------------------------------------------------- */
 
-static struct hkl_walk_step *slot_of(hkl_walk *walk, uintptr_t pc)
-{
-    return &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
-}
-
 const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc)
 {
-    struct hkl_walk_step *step = slot_of(walk, pc);
+    struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
     if (step->pc != pc) {
         step->pc = pc;
-        step->site = step->instruction = -1;
+        step->site = step->thread = step->instruction = -1;
         step->ok = hkc_cfi_saves_at(pc, &step->saves);
     }
     return step;
@@ -174,15 +169,21 @@ static int site_of(uintptr_t pc)
     return -1;
 }
 
-const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
+/* Where it was learnt, and is one. */
+static int only_register(const call_site *call, uintptr_t pc)
 {
-    struct hkl_walk_step *step = slot_of(walk, pc);
-    if (step->pc != pc) {
-        step->pc = pc;
-        step->site = (int8_t)site_of(pc);
-        step->instruction = (int8_t)hkl_pc_register(pc);
-        step->ok = hkc_cfi_saves_at(pc, &step->saves);
-    }
+    const bool one = call->pc == pc && call->registers != 0 && (call->registers & (call->registers - 1)) == 0;
+    return one ? __builtin_ctz(call->registers) : -1;
+}
+
+const struct hkl_walk_step *hkl_thread_step_new(hkl_walk *walk, uintptr_t pc)
+{
+    struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
+    step->pc = pc;
+    step->site = (int8_t)site_of(pc);
+    step->thread = (int8_t)(step->site >= 0 ? only_register(&calls[step->site], pc) : -1);
+    step->instruction = (int8_t)hkl_pc_register(pc);
+    step->ok = hkc_cfi_saves_at(pc, &step->saves);
     return step;
 }
 
@@ -213,13 +214,12 @@ lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_regi
 {
     const struct hkl_walk_step *step = hkl_thread_step(walk, at->pc);
     if (!st->main || step->site < 0) return NULL;
+    if (step->thread >= 0) return accept(st, at->saved[step->thread], true);
     const call_site *call = &calls[step->site];
-    const bool sure =
-        call->pc == at->pc && call->registers != 0 && (call->registers & (call->registers - 1)) == 0;
     lua_State *found = NULL;
     for (int r = 0; r < HKC_CFI_SAVED; r++) {
         if ((call->registers >> r & 1) == 0 && call->pc == at->pc) continue;
-        lua_State *L = accept(st, at->saved[r], sure);
+        lua_State *L = accept(st, at->saved[r], false);
         if (!L || L == found) continue;
         if (found) return NULL; /* two: either may be it */
         found = L;

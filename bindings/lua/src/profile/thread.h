@@ -20,21 +20,33 @@ bool hkl_thread_luajit(void);
 
 /* How to go up from the frames that were met so far; one a profile, for it is not shared. */
 enum { HKL_WALK_SLOTS = 128 };
+struct hkl_walk_step {
+    uintptr_t pc; /* 0 = free */
+    hkc_cfi_saves saves;
+    int8_t site;        /* of the runtime's call of lua_Alloc; -1 = this is another frame */
+    int8_t thread;      /* of such a call: the one register that has the thread; -1 = not known */
+    int8_t instruction; /* the register of hkl_pc_register */
+    bool ok;
+};
 typedef struct hkl_walk {
-    struct hkl_walk_step {
-        uintptr_t pc; /* 0 = free */
-        hkc_cfi_saves saves;
-        int8_t site;        /* of the runtime's call of lua_Alloc; -1 = this is another frame */
-        int8_t instruction; /* the register of hkl_pc_register */
-        bool ok;
-    } steps[HKL_WALK_SLOTS];
+    struct hkl_walk_step steps[HKL_WALK_SLOTS];
 } hkl_walk;
 
 /* How to leave the frame with this return address; for use while learning. */
 const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc);
 
+static inline struct hkl_walk_step *hkl_thread_slot(hkl_walk *walk, uintptr_t pc)
+{
+    return &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
+}
+
 /* What is known of a return address. */
-const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc);
+const struct hkl_walk_step *hkl_thread_step_new(hkl_walk *walk, uintptr_t pc);
+static inline const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
+{
+    const struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
+    return __builtin_expect(step->pc == pc, 1) ? step : hkl_thread_step_new(walk, pc);
+}
 
 /* From somewhere inside of lua_Alloc to its return into the runtime. false = it is not to be found. */
 bool hkl_thread_unwind(hkl_walk *walk, hkc_cfi_registers *at);
