@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "common/live.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -65,15 +67,60 @@ static int plan(const char *place)
 /* ---- The socket ----------------------------------------------------------------------------------- */
 
 /* What a process that is gone has left is a socket that nobody listens at. */
-static bool remove_stale(void)
+static bool remove_stale(const struct sockaddr_un *at)
 {
     struct stat is;
-    if (lstat(address.sun_path, &is) != 0 || !S_ISSOCK(is.st_mode) || is.st_uid != geteuid()) return false;
+    if (lstat(at->sun_path, &is) != 0 || !S_ISSOCK(is.st_mode) || is.st_uid != geteuid()) return false;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool stale =
-        fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
+        fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) != 0 && errno == ECONNREFUSED;
     if (fd >= 0) close(fd);
-    return stale && unlink(address.sun_path) == 0;
+    return stale && unlink(at->sun_path) == 0;
+}
+
+/* Sockets of the folder's other processes, which are named by their numbers. */
+static void sweep(int folder)
+{
+    const int own = dup(folder);
+    DIR *all = own >= 0 ? fdopendir(own) : NULL;
+    if (!all && own >= 0) close(own);
+    for (const struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
+        struct sockaddr_un at = {.sun_family = AF_UNIX};
+        char *end;
+        const long process = strtol(entry->d_name, &end, 10);
+        hkc_live_path(at.sun_path, geteuid(), (pid_t)process);
+        const char *name = strrchr(at.sun_path, '/') + 1;
+        if (process > 0 && strcmp(name, entry->d_name) == 0) remove_stale(&at);
+    }
+    if (all) closedir(all);
+}
+
+/* Who makes a socket in the folder holds its lock until it listens: one that nobody listens at, and one whose
+ * number another process gets, cannot be new then. -1 = it is another folder, or somebody keeps the lock, as a process
+ * that was stopped does: nothing is swept. */
+static int lock_folder(void)
+{
+    enum { ATTEMPTS = 50, PAUSE_NANOSECONDS = 10000000 };
+    char folder[HKC_LIVE_PATH];
+    const struct timespec pause = {0, PAUSE_NANOSECONDS};
+    if (strcmp(options.place, "on") != 0) return -1;
+    memcpy(folder, address.sun_path, sizeof folder);
+    *strrchr(folder, '/') = '\0';
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < ATTEMPTS; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+        nanosleep(&pause, NULL);
+    }
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* A child that was forked meanwhile has the file, too. */
+static void unlock_folder(int fd)
+{
+    if (fd < 0) return;
+    flock(fd, LOCK_UN);
+    close(fd);
 }
 
 /* The mode is there before anybody can connect: nobody can before listen. */
@@ -86,7 +133,7 @@ static int open_socket(void)
     listening = fd >= 0 ? fd : made;
     const struct sockaddr *to = (struct sockaddr *)&address;
     int failed = bind(listening, to, sizeof address);
-    if (failed && errno == EADDRINUSE && remove_stale()) failed = bind(listening, to, sizeof address);
+    if (failed && errno == EADDRINUSE && remove_stale(&address)) failed = bind(listening, to, sizeof address);
     if (failed) address.sun_path[0] = '\0';
     if (!failed)
         failed = chmod(address.sun_path, 0600) != 0 || listen(listening, 8) != 0 ||
@@ -228,7 +275,12 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
     atomic_store(&over, false);
     if (options.place) {
         socket_error = plan(options.place);
-        if (!socket_error) socket_error = open_socket();
+        if (!socket_error) {
+            const int folder = lock_folder();
+            if (folder >= 0) sweep(folder);
+            socket_error = open_socket();
+            unlock_folder(folder);
+        }
         if (socket_error) {
             snprintf(error, HKC_LIVE_ERROR, "no socket at %.120s: %s",
                      strcmp(options.place, "on") == 0 ? "/tmp/hakmem-USER" : options.place,

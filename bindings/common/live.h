@@ -8,7 +8,7 @@
  *
  * The socket belongs to the user of the process (mode 0600, in a folder of mode 0700 unless the place is a
  * path), who connects is asked for its user (SO_PEERCRED): another one than that, and not root, gets nothing.
- * One for each process. */
+ * One for each process. Who makes one in that folder removes those that nobody listens at any more. */
 #ifndef HKC_LIVE_H
 #define HKC_LIVE_H
 

@@ -1,5 +1,6 @@
 """HAKMEM=live=,signal=: a program is looked at while it runs, by its owner, and nobody can hold it up."""
 
+import fcntl
 import json
 import os
 import signal
@@ -147,6 +148,47 @@ class Live(Case):
         self.assertIn("Address already in use", fourth.communicate(timeout=60)[1])
         with open(path) as file:
             self.assertEqual(file.read(), "a file")
+
+    def dead(self, number):
+        """A socket of a process of that number, which is gone."""
+        place = self.place(number)
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(place)
+        s.close()
+        self.addCleanup(lambda: os.path.exists(place) and os.unlink(place))
+        return place
+
+    def test_sockets_of_processes_that_are_gone_are_removed(self):
+        first = self.run_program("live=on")
+        # Above what a system gives out, so that they are nobody's.
+        stale = [self.dead((1 << 22) + 7 + i) for i in range(3)]
+        other = [self.place("mine"), self.place((1 << 22) + 50), self.place(f"0{(1 << 22) + 51}")]
+        for path in other:
+            self.addCleanup(os.unlink, path)
+        for path in (other[0], other[2]):
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(path)
+            s.close()
+        with open(other[1], "w"):
+            pass  # no socket
+        second = self.run_program("live=on")
+        self.assertEqual([path for path in stale if os.path.exists(path)], [])
+        self.assertEqual([path for path in other if not os.path.exists(path)], [])
+        for p in (first, second):
+            self.assertIn(f"process {p.pid},", self.hakmem("attach", p.pid).stdout)
+            self.finish(p)
+
+    def test_a_folder_that_somebody_keeps_locked(self):
+        first = self.run_program("live=on")
+        folder = os.open(os.path.dirname(self.place(first.pid)), os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        stale = self.dead((1 << 22) + 8)
+        second = self.run_program("live=on")
+        self.assertTrue(os.path.exists(stale))
+        self.assertIn(f"process {second.pid},", self.hakmem("attach", second.pid).stdout)
+        os.close(folder)
+        for p in (first, second):
+            self.finish(p)
 
     def test_a_socket_that_cannot_be(self):
         done = self.start([STACKS, "known"], "live=/nowhere/socket")
