@@ -1,4 +1,5 @@
 // Profiles of tenants: which function of the guest, or of the host, the memory is for, and whose it is.
+#include "names_probe.h"
 #include "wamr_test.h"
 
 #include <hakmem/wasm_profile.h>
@@ -174,6 +175,22 @@ TEST_CASE("blocks of the host are told by import and function of the guest, or b
     all = stacks_of(tenant.get());
     CHECK(all.at("borrow [guest];take [env];[wasi]") == 2 * 4096);
     hak_wasm_free(host, lent[1]);
+}
+
+TEST_CASE("no lock of a tenant is held while names are looked up", "[wamr]")
+{
+    Profiled host;
+    Tenant tenant = new_tenant(host);
+    const hak_profile_options options = exact();
+    REQUIRE(hak_wasm_profile_start(tenant.get(), &options) == 0);
+    Module module(tenant.get(), "profile");
+    probe_calls = probe_held = 0;
+    probe_tenant = tenant.get();
+    const auto all = stacks_of(tenant.get());
+    probe_tenant = nullptr;
+    CHECK(sum_of(all, "wasm_runtime_load") == info_of(tenant.get()).label[HAK_WASM_LOAD].live_bytes);
+    CHECK(probe_calls > 0);
+    CHECK(probe_held == 0);
 }
 
 TEST_CASE("nothing of a tenant's profile is in another tenant's", "[wamr]")

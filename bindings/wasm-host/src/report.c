@@ -27,6 +27,21 @@ static bool add_names(void *user, const hak_profile_stack *stack)
     return true;
 }
 
+/* Takes the lock with all stacks' names known. They are looked up without it, which reads the symbols of a library when
+ * one is met first; a context that makes new stacks all the time gets addresses for those of the last moment. */
+static void lock_named(pthread_mutex_t *lock, const hak_ctx *ctx, hkc_names *names)
+{
+    enum { ROUNDS = 4 };
+    for (int round = 0;; round++) {
+        pthread_mutex_lock(lock);
+        if (round == ROUNDS) return;
+        hak_profile_visit(ctx, add_names, names);
+        if (names->count == names->sorted) return;
+        pthread_mutex_unlock(lock);
+        hkc_names_resolve(names);
+    }
+}
+
 static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     namer *n = user;
@@ -56,8 +71,6 @@ static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
     hkc_json_size(w, "peak_bytes", s.peak_bytes);
     hkc_json_size(w, "committed_bytes", s.live_bytes);
     hkc_json_end(w);
-    hak_profile_visit(p->linear, add_names, n->names);
-    hkc_names_resolve(n->names);
     hkc_profile_json(w, p->linear, name_frame, n);
     hkc_json_end(w);
 }
@@ -66,15 +79,13 @@ int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)
 {
     hkw_profile *p = atomic_load(&tenant->profile);
     namer n = {.frames = p ? p->frames : NULL, .names = names};
-    pthread_mutex_lock(&tenant->lock);
-    hak_profile_visit(tenant->ctx, add_names, names);
-    hkc_names_resolve(names);
+    lock_named(&tenant->lock, tenant->ctx, names);
     hkc_report_json_context(w, tenant->name, tenant->ctx);
     int error = hkc_profile_json(w, tenant->ctx, name_frame, &n);
     hkc_json_end(w);
     pthread_mutex_unlock(&tenant->lock);
     if (p) {
-        pthread_mutex_lock(&p->lock);
+        lock_named(&p->lock, p->linear, names);
         put_linear(w, p, &n);
         pthread_mutex_unlock(&p->lock);
     }
