@@ -17,7 +17,8 @@ KINDS = [
     "second free of a large one", "free of a pointer into a block", "free of a pointer to the stack",
     "contents of a freed block in a new one", "a freed block is the next one",
 ]
-HAK = [("plain", 0), ("guard", 8), ("check", 1), ("poison", 2), ("canary", 16), ("quarantine", 32), ("all but guard", 50)]
+HAK = [("plain", 0), ("guard", 8), ("check", 1), ("poison", 2), ("canary", 16), ("quarantine", 32), ("trace", 64),
+       ("random", 256), ("all but guard", 370)]
 CRATES = {"hardened-malloc-sys": "16.0.2026071503", "libmimalloc-sys": "0.1.49"}
 LANES = 5  # runs of each mistake: placement at random may hide one
 

@@ -26,6 +26,7 @@ AT(hak_options, mode, 88);
 AT(hak_options, tuning, 96);
 AT(hak_options, policy, 104);
 AT(hak_options, trace_calls, 112);
+AT(hak_options, seed, 120);
 AT(hak_space_options, os, 8);
 AT(hak_space_options, max_address, 16);
 AT(hak_space_options, reserve, 24);

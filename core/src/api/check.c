@@ -11,6 +11,7 @@
 #include "heap/block.h"
 #include "heap/label.h"
 #include "heap/packed.h"
+#include "heap/placement.h"
 #include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/thread_heap.h"
@@ -29,11 +30,16 @@ void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
     if (!hk_slab_refill(ctx, bin, 1)) return NULL;
     unsigned char *p = *--bin->top;
     size_t size = hk_classes[bin->kind].size;
+    /* A block that was never handed out holds what its pages held, and no pattern. */
+    bool reused = bin->slab == before ? before->fresh == fresh
+                  : bin->slab == next ? next->fresh == next_fresh
+                                      : false;
+    if (ctx->checked & HK_PLACED) {
+        if (!reused && ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
+        p = hk_placement_draw(ctx, p);
+        reused = true;
+    }
     if (ctx->debug & HAK_DEBUG_POISON) {
-        /* A block that was never handed out holds what its pages held, and no pattern. */
-        bool reused = bin->slab == before ? before->fresh == fresh
-                      : bin->slab == next ? next->fresh == next_fresh
-                                          : false;
         if (reused && !hk_still_poisoned(p, size))
             hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
         memset(p, HK_POISON_NEW, size);

@@ -203,7 +203,7 @@ int hak_profile_reset(hak_ctx *ctx)
         return 0;
     }
     atomic_store(&ctx->sampling.profile, NULL);
-    ctx->checked &= HK_CHECKED | HK_GUARDED | HK_TRACED;
+    ctx->checked &= HK_CHECKED | HK_GUARDED | HK_TRACED | HK_PLACED;
     ctx->debug &= (uint8_t)~HK_DEBUG_PROFILE;
     hk_profile_end(k);
     return 0;

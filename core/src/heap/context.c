@@ -4,11 +4,12 @@
 #include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/packed.h"
+#include "heap/placement.h"
 #include "heap/row.h"
 
 _Static_assert(sizeof(hak_ctx) <= 1600, "20 blocks and their context fit two pages");
 
-enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE };
+enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM };
 
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
@@ -61,6 +62,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     hk_extent *e = hk_extent_of_id(space, id);
     hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
     size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
+    if (o->debug & HAK_DEBUG_RANDOM) head += HK_PLACEMENT_SIZE;
     if (o->debug & HAK_DEBUG_GUARD) head += HK_DRAWING_SIZE;
     if (!zero) memset(ctx, 0, head);
     ctx->head = (uint16_t)head;
@@ -82,6 +84,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
         ctx->checked |= HK_GUARDED;
         hk_guard_begin(ctx);
     }
+    if (o->debug & HAK_DEBUG_RANDOM) hk_placement_begin(ctx, o->seed);
     if (ctx->debug & HAK_DEBUG_CANARY)
         ctx->canary = ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
     ctx->packed.most = (uint16_t)units;

@@ -104,8 +104,8 @@ enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
  * magazines are shut, because a profile counts allocations. OBSERVED: there may be samples among the blocks.
  * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. TRACED: with CHECKED: frees with a site
- * are kept by it, see api/trace.h. */
-enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8, HK_TRACED = 16 };
+ * are kept by it, see api/trace.h. PLACED: with CHECKED: blocks are drawn, see placement.h. */
+enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8, HK_TRACED = 16, HK_PLACED = 32 };
 /* Of hk_sampling.batches: see batch.h. */
 enum { HK_BATCHES_NONE, HK_BATCHES_MADE, HK_BATCHES_USED };
 /* In `debug`, beside HAK_DEBUG_*: one of the last two. */
@@ -259,7 +259,7 @@ struct hak_ctx {
     hk_owned owned;
     hk_label_names labels;
     uint16_t head; /* bytes of the context and what belongs to it, at the beginning of its first unit */
-    uint8_t debug; /* HAK_DEBUG_... and HK_DEBUG_PROFILE */
+    uint8_t debug; /* HAK_DEBUG_... below 256, and HK_DEBUG_PROFILE */
     uint8_t first_offset;  /* bytes by which the first block of a slab begins later */
     uint8_t populate_from; /* slabs of a class; HK_POPULATE_NEVER */
     bool own_space, retired, max_align;

@@ -1,21 +1,13 @@
 /* Which bytes are drawn, and what a sample stands for. */
 #include "profile/profile.h"
 
+#include "base/random.h"
 #include "base/real.h"
-
-/* splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
-static uint64_t next(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
 
 int64_t hk_profile_draw(hk_profile *k)
 {
     if (k->exact) return 0;
-    double uniform = (double)((next(&k->random) >> 11) + 1) / (double)(UINT64_C(1) << 53);
+    double uniform = (double)((hk_random_next(&k->random) >> 11) + 1) / (double)(UINT64_C(1) << 53);
     return (int64_t)(-hk_log(uniform) * (double)k->mean);
 }
 

@@ -5,6 +5,7 @@
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/placement.h"
 #include "heap/slab.h"
 #include "profile/profile.h"
 #include "shared/remote.h"
@@ -238,6 +239,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
     uint32_t run = hk_heaps_numbers_get(shared->heaps, &t);
     o.quota = &shared->heaps->account;
     o.tuning = &t;
+    if (shared->checked & HK_PLACED) o.seed = hk_placement_split(shared);
     hak_ctx *heap = hk_ctx_new(shared->space, &o, sizeof(hk_heap));
     if (!heap) return NULL;
     hk_account_begin(heap);

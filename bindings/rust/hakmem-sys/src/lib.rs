@@ -61,6 +61,7 @@ pub const HAK_DEBUG_GUARD: c_uint = 8;
 pub const HAK_DEBUG_CANARY: c_uint = 16;
 pub const HAK_DEBUG_QUARANTINE: c_uint = 32;
 pub const HAK_DEBUG_TRACE: c_uint = 64;
+pub const HAK_DEBUG_RANDOM: c_uint = 256;
 
 pub type hak_pressure_fn =
     Option<unsafe extern "C" fn(ctx: *mut hak_ctx, user: *mut c_void, committed: usize, limit: usize)>;
@@ -87,6 +88,7 @@ pub struct hak_options {
     pub tuning: *const hak_tuning,
     pub policy: *const hak_policy,
     pub trace_calls: usize,
+    pub seed: u64,
 }
 
 #[repr(C)]

@@ -26,7 +26,7 @@ macro_rules! layout {
 fn structs_are_those_of_the_header() {
     let (mut rust, mut c) = layout! {
         hak_options: size name quota on_error error_user debug labels label_count shared user max_align workload mode
-            tuning policy trace_calls;
+            tuning policy trace_calls seed;
         hak_space_options: size os max_address reserve buffer buffer_size buffer_only mode tuning policy;
         hak_stats: size live_bytes live_blocks peak_bytes committed_bytes metadata_bytes cached_bytes released_bytes
             reserved_bytes retained_bytes big_bytes big_blocks soft_limit hard_limit failures os_calls fresh_bytes purged_bytes;
@@ -50,6 +50,7 @@ fn structs_are_those_of_the_header() {
         ("HAK_DEBUG_CANARY", HAK_DEBUG_CANARY as usize),
         ("HAK_DEBUG_QUARANTINE", HAK_DEBUG_QUARANTINE as usize),
         ("HAK_DEBUG_TRACE", HAK_DEBUG_TRACE as usize),
+        ("HAK_DEBUG_RANDOM", HAK_DEBUG_RANDOM as usize),
     ] {
         rust.push(format!("{name} {value}"));
         c += &format!("    printf(\"{name} %zu\\n\", (size_t){name});\n");
