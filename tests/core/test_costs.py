@@ -152,6 +152,12 @@ class Costs(unittest.TestCase):
         self.assert_constant("guard_text", "learner_policy")
         self.assert_steps("learner_delete", 100, 1)
 
+    def test_what_is_kept_of_the_last_calls_takes_steps_for_each(self):
+        self.assert_says_constant("trace_frames")
+        for what in ("trace_visit", "trace_visit one", "trace_text"):
+            self.assert_steps(what, 100, 1)
+        self.assertLess(self.ends("trace_text")[2], 2.2 * self.ends("trace_visit one")[2])
+
     def test_label_define_compares_with_each_name(self):
         sizes, small, large = self.ends("label_define")
         self.assertGreater(large, small)

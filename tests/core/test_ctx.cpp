@@ -72,7 +72,7 @@ TEST_CASE("context options: what is refused, with a reason in one line")
     }
     SECTION("debug")
     {
-        options.debug = GENERATE(64u, 0x80000000u);
+        options.debug = GENERATE(128u, 512u, 0x80000000u);
     }
     SECTION("first_offset")
     {

@@ -254,12 +254,13 @@ enum {
                                   A second free of one is found, and a write to one, when it leaves and by hak_ctx_check
                                   (HAK_E_USE_AFTER_FREE). Until then they count as live. All leave by hak_ctx_flush,
                                   and where three quarters of the limit are in use none is held */
-    HAK_DEBUG_TRACE = 64, /* CHECK too; the last calls are kept, with pointer, size, label, site and thread, and on_error may
-                             print those of its pointer: see hakmem/trace.h. hak_ctx_new gives NULL if there is no
-                             memory for them */
-    HAK_DEBUG_RANDOM = 256, /* CHECK too; of a block of up to 32 KiB it is drawn which one of the free places of a slab, 16 KiB
-                               at least, it gets: which comes next cannot be told from those before. Larger blocks
-                               are placed as without. The draw is no secret to a program that reads the context */
+    HAK_DEBUG_TRACE = 64, /* CHECK too; the last calls are kept with pointer, size, label, site and thread, and on_error
+                             may print those of its pointer: see hakmem/trace.h. hak_ctx_new returns NULL if there is
+                             no memory for them */
+    HAK_DEBUG_RANDOM = 256, /* CHECK too; a block of up to 32 KiB gets a random one of the free places of its slab
+                               (16 KiB or more), so that the next address cannot be told from the ones before.
+                               Larger blocks are placed as without. A program that can read the context's memory can
+                               compute the draws */
     HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
                              are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
                              pages: it has a buffer only, or an OS table without protect */
@@ -288,9 +289,9 @@ struct hak_options {
                                  none */
     size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
                            Default 0: 1024 */
-    uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places, relative to each
-                           other, in a shared context if its threads come in the same order. Where an attacker is
-                           expected it should come from the system's random numbers. Default 0: from the clock and
+    uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places, relative to
+                           each other; in a shared context only if its threads come in the same order. Against an
+                           attacker take it from the system's random numbers. Default 0: from the clock and
                            addresses */
 };
 #define HAK_OPTIONS_INIT                                                                                     \

@@ -204,7 +204,8 @@ static bool look_at_canary(void *user, const hak_block *block)
     findings *f = user;
     if (hk_canary_whole(f->ctx, block->p)) return true;
     f->faults++;
-    if (f->report) f->report(f->user, HAK_E_BOUNDS, block->p, "canary: written to behind the bytes that were asked for");
+    if (f->report)
+        f->report(f->user, HAK_E_BOUNDS, block->p, "canary: written to behind the bytes that were asked for");
     return true;
 }
 

@@ -123,7 +123,9 @@ size_t hak_guard_text(const hak_guard_report *r, char *out, size_t room)
 {
     hk_text t = {out, 0, room};
     hk_text_put(&t, "hakmem: ");
-    hk_text_put(&t, r->error == HAK_OK ? "access" : r->error == HAK_E_BOUNDS ? "access out of bounds" : "use after free");
+    hk_text_put(&t, r->error == HAK_OK         ? "access"
+                    : r->error == HAK_E_BOUNDS ? "access out of bounds"
+                                               : "use after free");
     hk_text_put(&t, " at ");
     hk_text_number(&t, (uintptr_t)r->at, 16);
     hk_text_put(&t, ", ");

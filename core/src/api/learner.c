@@ -329,7 +329,8 @@ hak_policy *hak_learner_policy(hak_learner *l)
         huge_from = m->new ? HAK_NONE : m->huge_from;
     }
     /* If the heap stayed smaller than was expected, the policy says so, for the next start. */
-    size_t expected = l->peak >= huge_from ? hk_align_up(l->peak, MiB) : base && base->tuning.expected_bytes ? HAK_NONE : 0;
+    size_t expected = base && base->tuning.expected_bytes ? HAK_NONE : 0;
+    if (l->peak >= huge_from) expected = hk_align_up(l->peak, MiB);
     size_t retained = l->begun ? changed(hk_learn_kept(&l->learn), l->retained_first) : 0;
     hak_policy *policy = compose(l, base, retained, expected);
     hk_lock_drop(&l->lock);

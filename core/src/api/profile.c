@@ -81,7 +81,8 @@ void hk_profile_enter(hak_ctx *heap)
         batch(heap, false);
         open_all(heap);
     }
-    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) && heap->packed.units;
+    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) &&
+                         heap->packed.units;
 }
 
 static uint32_t draw_blocks(hak_ctx *heap, unsigned sc)

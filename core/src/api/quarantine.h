@@ -4,8 +4,8 @@
 
 #include "heap/ctx.h"
 
-/* p is freed, by a thread that holds no lock; *n: the size told. Returns the block that goes back in its place, of which
- * *n is HAK_NONE; p itself if it is not held back; NULL = none. */
+/* p is freed, by a thread that holds no lock; *n: the size told. Returns the block that goes back in its place, of
+ * which *n is HAK_NONE; p itself if it is not held back; NULL = none. */
 HK_COLD void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n);
 /* All blocks leave. */
 void hk_quarantine_end(hak_ctx *ctx);

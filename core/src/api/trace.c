@@ -24,7 +24,8 @@ struct hk_trace {
     void *user;
     trace_slot slots[];
 };
-_Static_assert(sizeof(struct hk_trace) + CALLS_MOST * sizeof(trace_slot) + 2 * HK_BESIDE <= HK_CHUNK, "the ring is units of one chunk");
+_Static_assert(sizeof(struct hk_trace) + CALLS_MOST * sizeof(trace_slot) + 2 * HK_BESIDE <= HK_CHUNK,
+               "the ring is units of one chunk");
 
 bool hk_trace_begin(hak_ctx *ctx, size_t calls)
 {
@@ -133,7 +134,9 @@ static size_t line(const hak_ctx *ctx, const hak_trace_call *c, char *out)
     hk_text t = {out, 0, LINE_MOST};
     hk_text_put(&t, "  call ");
     hk_text_number(&t, c->number, 10);
-    hk_text_put(&t, c->kind == HAK_TRACE_FREE ? ": freed " : c->kind == HAK_TRACE_ALLOC ? ": allocated " : ": reallocated to ");
+    hk_text_put(&t, c->kind == HAK_TRACE_FREE    ? ": freed "
+                    : c->kind == HAK_TRACE_ALLOC ? ": allocated "
+                                                 : ": reallocated to ");
     hk_text_number(&t, c->n, 10);
     hk_text_put(&t, " bytes at ");
     hk_text_number(&t, (uintptr_t)c->p, 16);

@@ -7,12 +7,13 @@
 /* Copies a host's table of any version, or that of the operating system if `from` is NULL. Returns what is
  * wrong with it; NULL = nothing. */
 const char *hk_os_read(hak_os *to, const hak_os *from);
-/* Pages for an object of n bytes that lies apart from contexts: committed, zeros, and HK_BESIDE around it, for blocks may
- * be in the pages beside these. NULL = no memory. With the same n it goes. */
+/* Pages for an object of n bytes that lies apart from contexts: committed, zeros, and HK_BESIDE around it, for blocks
+ * may be in the pages beside these. NULL = no memory. With the same n it goes. */
 void *hk_os_take(const hak_os *os, size_t n);
 void hk_os_give(const hak_os *os, void *p, size_t n);
 
-/* Spins briefly, then yields, then sleeps for up to half a millisecond at a time. Held for a few dozen instructions, or over one call of the OS. */
+/* Spins briefly, then yields, then sleeps for up to half a millisecond at a time. Held for a few dozen instructions, or
+ * over one call of the OS. */
 typedef atomic_flag hk_lock;
 void hk_lock_wait(hk_lock *lock);
 

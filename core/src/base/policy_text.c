@@ -101,7 +101,8 @@ static bool parse_statement(parser *p, char *text)
     if (strcmp(key, "room") == 0) return parse_hint(p, text);
     if (strcmp(key, "name") == 0) {
         if (p->o.name) return fail(p, "name: said twice");
-        if (!hk_name_good(text, HAK_POLICY_NAME_MOST)) return fail(p, "name: 1 to %d bytes expected", HAK_POLICY_NAME_MOST);
+        if (!hk_name_good(text, HAK_POLICY_NAME_MOST))
+            return fail(p, "name: 1 to %d bytes expected", HAK_POLICY_NAME_MOST);
         p->o.name = text;
         return true;
     }
@@ -272,7 +273,8 @@ size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_
     differs(&d, "name", from->name[0] ? from->name : NULL, to->name[0] ? to->name : NULL);
     differs(&d, "mode", mode_of(from), mode_of(to));
     for (unsigned i = 1; i < HK_TUNING_FIELDS; i++)
-        differs(&d, hk_tuning_name(i), said(a, hk_tuning_get(&from->tuning, i)), said(b, hk_tuning_get(&to->tuning, i)));
+        differs(&d, hk_tuning_name(i), said(a, hk_tuning_get(&from->tuning, i)),
+                said(b, hk_tuning_get(&to->tuning, i)));
     hints_differ(&d, from, to, false);
     hints_differ(&d, to, from, true);
     return d.n;

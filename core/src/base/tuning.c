@@ -36,9 +36,9 @@ static const hak_tuning presets[HK_MODES][WORKLOADS] = {
 };
 
 static const char names[HK_TUNING_FIELDS][HK_TUNING_NAME] = {
-    "size",          "magazine",   "magazine_most", "packed_bytes", "first_offset", "big_cache",   "units_ahead",
-    "populate_from", "retained_bytes", "retained_percent",  "purge_ns",      "huge_from",    "retained_yields", "expected_bytes",
-    "guard_every",   "guard_slots",
+    "size",           "magazine",         "magazine_most", "packed_bytes", "first_offset",    "big_cache",
+    "units_ahead",    "populate_from",    "retained_bytes", "retained_percent", "purge_ns",   "huge_from",
+    "retained_yields", "expected_bytes",  "guard_every",   "guard_slots",
 };
 
 const char *hk_tuning_name(unsigned i)

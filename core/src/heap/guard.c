@@ -143,7 +143,8 @@ void hk_guard_event_now(const hak_ctx *ctx, hak_site site, hak_guard_event *even
     event->site = site;
     event->depth = 0;
     if (!(whole->checked & HK_GUARDED) || !hk_drawing_of(whole)->frames) return;
-    size_t depth = hk_drawing_of(whole)->frames(hk_drawing_of(whole)->user, whole, site, event->frames, HAK_GUARD_DEPTH);
+    size_t depth =
+        hk_drawing_of(whole)->frames(hk_drawing_of(whole)->user, whole, site, event->frames, HAK_GUARD_DEPTH);
     event->depth = (unsigned)hk_min(depth, HAK_GUARD_DEPTH);
 }
 

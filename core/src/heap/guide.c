@@ -31,7 +31,8 @@ bool hk_guide_begin(hak_ctx *ctx, const hak_tuning *base, const hak_policy *poli
 /* With the lock of a shared context held: names do not change under it. */
 static const char *label_name(const hak_ctx *ctx, unsigned label)
 {
-    return label <= ctx->labels.given_count ? ctx->labels.given[label - 1] : ctx->labels.defined[label - 1 - ctx->labels.given_count];
+    size_t given = ctx->labels.given_count;
+    return label <= given ? ctx->labels.given[label - 1] : ctx->labels.defined[label - 1 - given];
 }
 
 void hk_guide_label(const hak_ctx *ctx, hak_label label)

@@ -31,20 +31,17 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     bin->top = bin->slots + rest;
 }
 
-/* All magazines together may grow by as many bytes as are live, and `spare` more. In the heap of a thread they
- * grow at once, for two reasons: a free for which a magazine has no room takes a lock; and a class of larger
- * blocks whose number rises and falls then keeps to the pages that it has touched, while units that move
- * between classes touch all of theirs. Ticks empty those magazines. */
-static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t spare)
+/* Doubles a magazine, as long as all that was added so is not above `room` bytes. */
+static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
 {
     if (bin->cap * 2u > most) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
-    if (ctx->magazines.grown + more > hk_get(&ctx->live_bytes) + spare) return;
-    bool room = hk_row_of(bin)->room >= bin->cap * 2u; /* it was deeper once */
-    void **slots = room ? bin->slots : hk_row_slots(ctx, bin->kind, bin->cap * 2u);
+    if (ctx->magazines.grown + more > room) return;
+    bool was = hk_row_of(bin)->room >= bin->cap * 2u; /* so deep, once */
+    void **slots = was ? bin->slots : hk_row_slots(ctx, bin->kind, bin->cap * 2u);
     if (!slots) return;
     ctx->magazines.grown += (uint32_t)more;
-    if (room) {
+    if (was) {
         bin->cap = (uint8_t)(bin->cap * 2);
         bin->hi = bin->slots + bin->cap;
         return;
@@ -58,15 +55,21 @@ static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t spare)
     bin->hi = slots + bin->cap;
 }
 
+/* In the heap of a thread magazines grow at once, by as much as is live, for two reasons: a free for which a magazine
+ * has no room takes a lock; and a class of larger blocks whose number rises and falls then keeps to the pages that it
+ * has touched, while units that move between classes touch all of theirs. Ticks empty those magazines. In a local
+ * context they grow seldom; in a large one by a part of what is live, as they would go on to grow for hours. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
     enum { SWINGS = 24 };
+    const size_t MiB = (size_t)1 << 20;
     bool shared = ctx->role == HK_HEAP;
+    size_t live = hk_get(&ctx->live_bytes);
     if (!(bin->swings & HK_EMPTIED)) return;
     bin->swings = (uint8_t)((bin->swings & ~HK_EMPTIED) + 1);
     if (bin->swings < SWINGS && !shared) return;
     bin->swings = 0;
-    deepen(ctx, bin, ctx->magazines.cap, (size_t)(shared ? 2 : 1) << 20);
+    deepen(ctx, bin, ctx->magazines.cap, shared ? live + 2 * MiB : hk_min(live, live / 16 + 6 * MiB) + MiB);
 }
 
 /* A garbage collector's sweep frees in address order, up or down. Its blocks should come out of bitmaps, in
@@ -121,7 +124,8 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     }
     if (n >= 16 && !ctx->magazines.no_sweeps && is_sweep(bin->top - n / 2, bin->top)) {
         hk_magazine_flush(ctx, bin, n);
-        if (bin->cap * hk_kind_size(bin->kind) <= SWEPT_MOST) deepen(ctx, bin, ctx->magazines.cap * 2u, 0);
+        if (bin->cap * hk_kind_size(bin->kind) <= SWEPT_MOST)
+            deepen(ctx, bin, ctx->magazines.cap * 2u, hk_get(&ctx->live_bytes));
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;

@@ -84,6 +84,8 @@ static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
         if (!slots) return;
         bin->slots = slots;
     }
+    if (cap < bin->cap) /* it may grow by as much again */
+        ctx->magazines.grown -= (uint32_t)hk_min(ctx->magazines.grown, (bin->cap - cap) * hk_kind_size(kind));
     /* Empty, but not at its beginning, if it was empty before. */
     bin->top = bin->slots;
     hk_bin_lowest(bin);

@@ -78,7 +78,8 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
  * takes it. NULL = the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at), skip = skip_of(ctx->packed.at, size);
+    size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
+           skip = skip_of(ctx->packed.at, size);
     if (size + skip > room) return NULL;
     if (room - skip - size < 16) {
         size = room - skip;

@@ -30,8 +30,8 @@ void hk_bandit_init(hk_bandit *b, unsigned arms, unsigned base, uint64_t cool);
 /* The window with b->now cost so much: at least 1. BETTER: the trial
  * goes on; KEPT: b->base is b->now's arm from now on. */
 hk_verdict hk_bandit_learn(hk_bandit *b, double cost);
-/* The arm of the next window, which becomes b->now: a trial that won goes on, one that lost is followed by the base, and
- * that by the side that UCB1 wants to try. explore: a trial may be made. */
+/* The arm of the next window, which becomes b->now: a trial that won goes on, one that lost is followed by the base,
+ * and that by the side that UCB1 wants to try. explore: a trial may be made. */
 unsigned hk_bandit_choose(hk_bandit *b, bool explore);
 /* No side is better: each that may be tried lost often enough. */
 bool hk_bandit_settled(const hk_bandit *b);

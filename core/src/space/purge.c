@@ -150,8 +150,9 @@ void hk_space_tick(hak_space *s, uint64_t now_ns)
     bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= hk_get(&s->purge_ns);
     if (over && s->due == 0) {
         if (s->purged_last)
-            s->patience =
-                (uint8_t)(hk_get(&s->clean_units) != s->clean_before ? hk_min(s->patience * 2u + 1, PATIENCE_MOST) : s->patience / 2u);
+            s->patience = (uint8_t)(hk_get(&s->clean_units) != s->clean_before
+                                        ? hk_min(s->patience * 2u + 1, PATIENCE_MOST)
+                                        : s->patience / 2u);
         s->quiet = (uint8_t)(s->retained_low ? s->quiet + 1 : 0);
         s->purged_last = s->quiet > s->patience;
         if (s->purged_last) {

@@ -44,5 +44,6 @@ void measure_profile(size_t n);
 void measure_policy(size_t n);
 void measure_learner(size_t n);
 void measure_guard(size_t n);
+void measure_trace(size_t n);
 
 #endif

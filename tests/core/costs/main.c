@@ -77,5 +77,7 @@ int main(void)
     measure_learner(32);
     measure_guard(8);
     measure_guard(64);
+    measure_trace(32);
+    measure_trace(1024);
     return 0;
 }
