@@ -272,11 +272,12 @@ static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label lab
     return hk_magazine_pop(bin, label);
 }
 
-/* Most often the magazine is filled from the current slab. */
+/* Most often the magazine is filled from the current slab. Another thread may take that of a heap of a shared
+ * context: the role is asked first. */
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    bool plain = bin->slab && !(ctx->role | ctx->account.pressure);
+    bool plain = !(ctx->role | ctx->account.pressure) && bin->slab;
     return HK_LIKELY(plain) ? alloc_refilled(ctx, bin, label) : alloc_class_slow(ctx, sc, label);
 }
 
