@@ -25,6 +25,9 @@ hak_ctx *bench_hak_ctx(void)
 #ifdef BENCH_DEBUG
     options.debug = HAK_DEBUG_CHECK;
 #endif
+#ifdef BENCH_FAST
+    options.mode = HAK_MODE_FAST;
+#endif
 #ifdef BENCH_SHARED
     options.shared = true;
 #endif
@@ -36,6 +39,9 @@ void bench_hak_init(void *buffer, size_t size)
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     options.buffer = buffer;
     options.buffer_size = size;
+#ifdef BENCH_FAST
+    options.mode = HAK_MODE_FAST;
+#endif
     bench_space = hak_space_new(&options);
     bench_ctx = bench_space ? bench_hak_ctx() : NULL;
     if (!bench_ctx) {

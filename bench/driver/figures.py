@@ -50,6 +50,9 @@ METRICS = {
         Metric("end_mib", "MiB at the end"),
     ],
     "realloc": [CPU, FAULTS],
+    "cold_realloc": [CPU, FAULTS],
+    "cold_big": [BLOCK_CPU, FAULTS],
+    "cold_heap": [CPU, RSS, FAULTS],
     "latency": [
         Metric("p99_ns", "p99 ns"),
         Metric("p50_ns", "p50 ns"),
@@ -84,12 +87,17 @@ THREADED = ("larson_threads", "mid_threads", "xmalloc", "chain", "churn")
 SHARED = ("hak-shared-tls", "hak-shared")
 # What a shared context costs one thread.
 BESIDE_LOCAL = ("random_mixed", "tiny_hot")
+# What the mode fast is for: a start from nothing.
+FAST = "hak-fast"
+COLD = ("cold_realloc", "cold_big", "cold_heap")
 
 
 def runs(allocator, row):
     """Whether a row means anything for an allocator."""
     if allocator in SHARED:
         return row in THREADED + BESIDE_LOCAL
+    if allocator == FAST:
+        return row in COLD
     return row not in THREADED or not allocator.startswith("hak") and allocator != "null-labels"
 
 

@@ -1,6 +1,6 @@
 """What the rows are meant to reach, judged on the medians of one run."""
 
-from .figures import CALLS, FAULTS, METRICS, PEAK, RSS, SHARED, Metric
+from .figures import CALLS, COLD, FAST, FAULTS, METRICS, PEAK, RSS, SHARED, Metric
 
 BIG = (("vm2M", "2M"), ("json64K", "64K"), ("mir512K", "512K"), ("mixed", "held4"))
 RECUR = (("same", "2.4M"), ("same", "16M"), ("recur", "turn"), ("recur", "list"))
@@ -69,6 +69,10 @@ def judge(figures):
     j.against("fragmentation", "live48M", "hak", None, cpu, 1)
     for case in ("x1.5", "plus64"):
         j.against("realloc", case, "hak", ["snmalloc"], cpu, 1)
+    for row, case in j.figures.cases:
+        if row in COLD:
+            j.against(row, case, FAST, ["mimalloc3"], METRICS[row][0], 1)
+    j.against("cold_heap", "390M", "hak", ["mimalloc3"], RSS, 1)
     us, kib = METRICS["ctx"][0], METRICS["ctx"][1]
     for allocator in ("hak", "hak-labels"):
         j.at_most("ctx", "blocks20", allocator, us, 0.25)

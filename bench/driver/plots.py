@@ -15,6 +15,7 @@ COLOURS = {
     "hak-labels": "#7b2cbf",
     "hak-debug": "#b8a1c9",
     "hak-inline": "#ff6d00",
+    "hak-fast": "#d00070",
     "hak-shared": "#f28482",
     "hak-shared-tls": "#9d0208",
     "glibc": "#6c757d",
@@ -27,7 +28,9 @@ COLOURS = {
     "null": "#000000",
 }
 IN_CURVES = [
-    a for a in COLOURS if a not in ("hak-debug", "hak-sized", "hak-inline", "hak-shared", "hak-shared-tls")
+    a
+    for a in COLOURS
+    if a not in ("hak-debug", "hak-sized", "hak-inline", "hak-fast", "hak-shared", "hak-shared-tls")
 ]
 
 

@@ -30,7 +30,7 @@ typedef struct bench_row {
 
 /* The rows of each source file, each list ending with name == NULL. */
 extern const bench_row rows_small[], rows_larson[], rows_battle[], rows_big[], rows_fragmentation[],
-    rows_realloc[], rows_latency[], rows_ctx[], rows_startup[], rows_soak[], rows_threads[];
+    rows_realloc[], rows_latency[], rows_ctx[], rows_startup[], rows_soak[], rows_threads[], rows_cold[];
 
 /* ---- Random numbers: a 64-bit congruential generator, whose upper bits are used. ---- */
 

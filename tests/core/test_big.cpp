@@ -250,6 +250,18 @@ TEST_CASE("a block that grows to many megabytes is advised to be huge pages")
     hak_free(ctx, p);
 }
 
+TEST_CASE("a block of a chunk is a huge page when these are wanted, and begins where one does")
+{
+    for (bool wanted : {true, false}) {
+        TestSpace s([&](SpaceOptions &options) { options.huge_from = wanted ? 1 * MiB : 64 * MiB; });
+        TestCtx ctx(s.space);
+        void *p = hak_alloc(ctx, 2 * MiB);
+        REQUIRE(p != nullptr);
+        CHECK(s.os.counts.huge == wanted);
+        if (wanted) CHECK((uintptr_t)p % (2 * MiB) == 0);
+    }
+}
+
 TEST_CASE("without a cache a freed big block is unmapped, and freeing it again is noticed")
 {
     TestSpace s;

@@ -314,12 +314,12 @@ TEST_CASE("learn: a heap that grows fast gets huge pages before it is large, and
 
 TEST_CASE("learn: a policy that expects a large heap expects it no more after a small one")
 {
-    const std::string text = "hakmem-policy 1\nname n\nmode fast\nexpected_bytes 390M\nroom 5 label a\n";
+    const std::string text = "hakmem-policy 1\nname n\nmode fast\nhuge_from 8M\nexpected_bytes 390M\nroom 5 label a\n";
     hak_policy *policy = hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
     Learned l(policy);
     l.waves(1);
     CHECK(printed(hak_learner_policy(l.learner)) ==
-          "hakmem-policy 1\nname n\nmode fast\nexpected_bytes none\nroom 5 label a\n");
+          "hakmem-policy 1\nname n\nmode fast\nhuge_from 8M\nexpected_bytes none\nroom 5 label a\n");
     hak_policy_unref(policy);
 }
 

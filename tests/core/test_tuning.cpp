@@ -31,7 +31,7 @@ const Said SAID[] = {
     {&hak_tuning::populate_from, {16, NONE, 2, 16}, {16, NONE, 2, 16}},
     {&hak_tuning::retained_bytes, {32 * MiB, NONE, 256 * MiB, 4 * MiB}, {32 * MiB, NONE, 256 * MiB, 4 * MiB}},
     {&hak_tuning::retained_percent, {50, NONE, 100, NONE}, {50, NONE, 100, NONE}},
-    {&hak_tuning::huge_from, {64 * MiB, NONE, 8 * MiB, NONE}, {64 * MiB, NONE, 8 * MiB, NONE}},
+    {&hak_tuning::huge_from, {64 * MiB, NONE, 1 * MiB, NONE}, {64 * MiB, NONE, 1 * MiB, NONE}},
     {&hak_tuning::retained_yields, {NONE, NONE, NONE, 1}, {NONE, NONE, NONE, 1}},
     {&hak_tuning::expected_bytes, {NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE}},
     {&hak_tuning::guard_every, {5000, 5000, 5000, 5000}, {5000, 5000, 5000, 5000}},

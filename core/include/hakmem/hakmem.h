@@ -225,7 +225,7 @@ typedef enum hak_mode {
                           up to 32 MiB or half of what is in use */
     HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
                           unused page to the OS at once. The baseline to compare with; many system calls */
-    HAK_MODE_FAST,     /* more of everything, huge pages from 8 MiB, pages populated early */
+    HAK_MODE_FAST,     /* more of everything, huge pages from 1 MiB, pages populated early */
     HAK_MODE_LEAN, /* the lowest peak: at a new peak each fresh page releases a retained one; blocks above 4
                      KiB, and few big ones, are not kept; no huge pages */
     HAK_MODE_LEARNING, /* as balanced; for hosts that run a learner */

@@ -23,7 +23,7 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
         BALANCED(32, MIB(1)), BALANCED(128, KIB(4)), BALANCED(32, MIB(1))                                    \
     }
 #define MINIMAL ROW(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, MS(1000), NONE, NONE)
-#define FAST ROW(128, MIB(1), KIB(256), MIB(256), 64, 2, MIB(256), 100, MS(10000), MIB(8), NONE)
+#define FAST ROW(128, MIB(1), KIB(256), MIB(256), 64, 2, MIB(256), 100, MS(10000), MIB(1), NONE)
 #define LEAN(magazine) ROW(magazine, KIB(4), MIB(2), MIB(2), NONE, 16, MIB(4), NONE, MS(1000), NONE, 1)
 
 static const hak_tuning presets[HK_MODES][WORKLOADS] = {

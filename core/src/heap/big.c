@@ -189,7 +189,7 @@ void hk_big_yield(hak_ctx *ctx, size_t n, bool peak)
 
 static bool wants_huge(const hak_ctx *ctx, size_t size)
 {
-    return size >= 2 * HK_CHUNK && hk_wants_huge(ctx);
+    return size >= HK_CHUNK && hk_wants_huge(ctx);
 }
 
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
