@@ -57,10 +57,20 @@ static bool names_grow(hak_ctx *ctx)
     return true;
 }
 
+/* Contexts come and go by the million, and some define their labels one by one. 0 = not among them. */
+static uint32_t position(const char *const *names, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (names[i][0] == name[0] && strcmp(names[i], name) == 0) return i + 1;
+    return 0;
+}
+
 static hak_label define(hak_ctx *ctx, const char *name, size_t n)
 {
-    for (uint32_t i = 1; i <= ctx->labels.count; i++)
-        if (strcmp(hak_label_name(ctx, (hak_label)i), name) == 0) return (hak_label)i;
+    uint32_t given = ctx->labels.given_count, known = position(ctx->labels.given, given, name);
+    if (known) return (hak_label)known;
+    known = position(ctx->labels.defined, ctx->labels.count - given, name);
+    if (known) return (hak_label)(given + known);
     if (ctx->labels.count == HAK_LABELS_MAX) {
         hk_error(ctx, HAK_E_LABEL, name, "label: the context has all its labels");
         return 0;
