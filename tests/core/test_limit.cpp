@@ -225,6 +225,73 @@ TEST_CASE("near the limit a class takes no slab for a few blocks")
     CHECK(growth_by_one(hard - hard / 5) == 0);
 }
 
+TEST_CASE("the last pages below a limit are used, of a unit that is not charged as a whole")
+{
+    bool labelled = GENERATE(false, true), by_quota = GENERATE(false, true);
+    size_t hard = GENERATE(128 * KiB, 150 * KiB, 256 * KiB, 300 * KiB + 5, 1 * MiB);
+    CAPTURE(labelled, by_quota, hard);
+    TestSpace s;
+    hak_quota *group = by_quota ? hak_quota_new(nullptr, hard) : nullptr;
+    Options options = ctx_options();
+    options.quota = group;
+    {
+        TestCtx ctx(s.space, &options);
+        if (!by_quota) REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
+        hak_label label = labelled ? hak_label_define(ctx, "a") : 0;
+        for (int round = 0; round < 3; round++) {
+            std::vector<void *> blocks;
+            for (void *p; (p = hak_alloc_cs(ctx, 100 + blocks.size() % 7 * 50, label, 0));)
+                blocks.push_back(memset(p, 1, 100 + blocks.size() % 7 * 50));
+            CHECK(committed_of(ctx) <= hard);
+            // A page, what a unit costs beside itself, and what the tables of a group take.
+            CHECK(committed_of(ctx) > hard - 4 * KiB - 2 * KiB);
+            if (by_quota) CHECK(hak_quota_used(group) == committed_of(ctx));
+            require_sound(ctx);
+            for (size_t i = 0; i < blocks.size(); i += 2)
+                hak_free(ctx, blocks[i]);
+            require_sound(ctx);
+            for (size_t i = 0; i < blocks.size(); i += 2)
+                blocks[i] = hak_alloc_cs(ctx, 60, label, 0);
+            require_sound(ctx);
+            for (void *p : blocks)
+                hak_free(ctx, p);
+            CHECK(stats_of(ctx).live_bytes == 0);
+            hak_ctx_trim(ctx);
+            CHECK(committed_of(ctx) < 80 * KiB);
+            if (by_quota) CHECK(hak_quota_used(group) == committed_of(ctx));
+        }
+    }
+    if (by_quota) CHECK(hak_quota_used(group) == 0);
+    hak_quota_delete(group);
+}
+
+TEST_CASE("nine tenths of a limit can be live before the first NULL, four fifths with random frees")
+{
+    size_t hard = GENERATE(256 * KiB, 512 * KiB, 1 * MiB, 2 * MiB, 4 * MiB, 16 * MiB), most = GENERATE(56, 512);
+    bool frees = GENERATE(false, true);
+    CAPTURE(hard, most, frees);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
+    std::vector<std::pair<void *, size_t>> blocks;
+    size_t live = 0;
+    for (Random random(7);;) {
+        if (frees && blocks.size() > 50 && random.below(3) == 0) {
+            std::swap(blocks[random.below(blocks.size())], blocks.back());
+            hak_free(ctx, blocks.back().first);
+            live -= blocks.back().second;
+            blocks.pop_back();
+            continue;
+        }
+        size_t n = 16 + random.below((most - 8) / 8) * 8;
+        void *p = hak_alloc(ctx, n);
+        if (!p) break;
+        blocks.push_back({p, n});
+        live += n;
+    }
+    CHECK((double)live > (frees ? 0.8 : 0.9) * (double)hard);
+}
+
 TEST_CASE("a limit below what is committed only stops growth")
 {
     TestSpace s;

@@ -218,8 +218,12 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label)
 
 static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    if (!hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc)) {
+    const hk_bin *bin = hk_bin_of(ctx, sc);
+    if (!bin->slots || hk_packed_keeps(ctx, sc)) {
         void *p = hk_packed_alloc(ctx, sc, label);
+        if (p) return p;
+    } else if (!hk_class_has_free(ctx, bin)) {
+        void *p = hk_packed_beside_slabs(ctx, sc, label);
         if (p) return p;
     }
     if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);

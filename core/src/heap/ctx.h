@@ -86,7 +86,8 @@ typedef struct hk_packed {
     uint64_t *starts, *frees;
     int32_t last;                    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
-    uint8_t left;                    /* classes that left packed units because their blocks come and go */
+    uint8_t open;                    /* classes that have slabs */
+    uint8_t left;                    /* ... because their blocks come and go */
     bool quick;                      /* hk_packed_ready() may say yes */
     bool trimmed;                    /* units without blocks went back when free blocks were last joined */
     uint32_t freed;                  /* bytes since free blocks were joined */
@@ -399,6 +400,9 @@ HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool
     return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
 }
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
+/* A unit of which only so many bytes are charged, whole pages. NULL = over the limit, or refused. */
+hk_slab *hk_unit_take_part(hak_ctx *ctx, size_t bytes, unsigned kind);
+void hk_unit_give_part(hak_ctx *ctx, hk_slab *slab, size_t bytes);
 /* Clears the bitmap of a slab that goes back. */
 void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
 /* Units of a slab or run move to another heap of the same shared context; both locks are held. */

@@ -146,12 +146,31 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
     return able ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
 }
 
-/* Near its limit a context takes no slab for a class that packed units can serve as well. */
+/* Bytes below the limit; HAK_NONE = there is none. */
+static size_t room(const hak_ctx *ctx, size_t *hard)
+{
+    *hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t committed = hk_get(&ctx->account.committed);
+    return !*hard ? HAK_NONE : committed < *hard ? *hard - committed : 0;
+}
+
+bool hk_packed_scarce(const hak_ctx *ctx)
+{
+    enum { MOST = 4 << 20 }; /* several times what partly used slabs of all classes have free */
+    size_t hard, left = room(ctx, &hard);
+    return hard && left < hk_min(hard / 4, MOST);
+}
+
+HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    size_t hard;
+    bool few = room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
+    return few ? hk_packed_last(ctx, sc, label) : NULL;
+}
+
 static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    bool scarce = hard && hk_get(&ctx->account.committed) > hard - hard / 4;
-    return scarce ? hk_packed_last(ctx, sc, label) : NULL;
+    return hk_packed_scarce(ctx) ? hk_packed_last(ctx, sc, label) : NULL;
 }
 
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
@@ -160,7 +179,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     const hk_packed *k = &ctx->packed;
     if (k->units == 0 || !fits(ctx, sc)) return NULL;
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
-    if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot) return alloc_scarce(ctx, sc, label);
+    if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot)
+        return alloc_scarce(ctx, sc, label);
     return count_new(ctx, alloc(ctx, sc, label));
 }
 

@@ -13,7 +13,9 @@
 typedef struct hk_packed_head {
     int32_t
         before; /* the group that the context took before this one, counted from its first unit; 0 = that */
-    int32_t unused[3];
+    uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one that is in
+                       no list */
+    int32_t unused[2];
 } hk_packed_head;
 /* What a unit costs for tables. */
 enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
@@ -53,8 +55,13 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
 /* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs blocks
  * of any class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
-/* The same for any class, when there is no other memory. NULL = none. */
+/* For any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
+/* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as well. */
+bool hk_packed_scarce(const hak_ctx *ctx);
+/* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL = it is
+ * more, or no packed memory. */
+void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */

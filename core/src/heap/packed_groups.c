@@ -66,14 +66,15 @@ static void region_close(hak_ctx *ctx)
 /* Free blocks side by side become one, and all of them are listed. No region is open. */
 static void join_group(hak_ctx *ctx, hk_group g)
 {
-    for (size_t at = hk_group_first(g), to; at < g.size; at = to) {
+    size_t end = g.size - hk_group_head(g)->lacks;
+    for (size_t at = hk_group_first(g), to; at < end; at = to) {
         to = hk_group_next_marked(g, at);
         if (!hk_group_is_free(g, at)) continue;
-        if ((to == g.size || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
+        if ((to == end || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
             if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
             continue;
         }
-        while (to < g.size && hk_group_is_free(g, to)) {
+        while (to < end && hk_group_is_free(g, to)) {
             hk_bit_clear(hk_group_starts(g), to >> 3);
             hk_bit_clear(hk_group_frees(g), to >> 4);
             to = hk_group_next_marked(g, to);
@@ -137,7 +138,7 @@ static bool region_again(hak_ctx *ctx, size_t least)
     return true;
 }
 
-static void group_open(hak_ctx *ctx, hk_group g)
+static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
 {
     hk_packed *k = &ctx->packed;
     size_t first = hk_group_first(g);
@@ -145,29 +146,57 @@ static void group_open(hak_ctx *ctx, hk_group g)
     hk_group_head(g)->before = k->last;
     k->last = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
     k->units = (uint16_t)(k->units + (g.size >> HK_UNIT_SHIFT));
-    region_set(ctx, g, g.start + first, g.start + g.size);
+    size_t end = g.size - lacks;
+    hk_group_head(g)->lacks = (uint32_t)lacks;
+    if (lacks) {
+        hk_bit_set(hk_group_starts(g), end >> 3);
+        hk_bit_set(hk_group_frees(g), end >> 4);
+    }
+    region_set(ctx, g, g.start + first, g.start + end);
 }
 
 void hk_packed_init(hak_ctx *ctx)
 {
     ctx->packed.quick = ctx->role == HK_LOCAL && !(ctx->checked & HK_GUARDED);
-    group_open(ctx, hk_group_of(ctx, ctx));
+    group_open(ctx, hk_group_of(ctx, ctx), 0);
+}
+
+static void group_give(hak_ctx *ctx, hk_slab *s, size_t lacks)
+{
+    if (lacks) hk_unit_give_part(ctx, s, HK_UNIT - lacks);
+    else hk_units_give(ctx, s);
+}
+
+static bool group_add(hak_ctx *ctx, hk_slab *s, size_t lacks)
+{
+    char *start = hk_slab_address(ctx->space, s);
+    if (!in_reach(ctx, start)) {
+        group_give(ctx, s, lacks);
+        return false;
+    }
+    region_close(ctx);
+    group_open(ctx, hk_group_of(ctx, start), lacks);
+    return true;
 }
 
 static bool group_new(hak_ctx *ctx, size_t units)
 {
     bool zero;
-    if (ctx->packed.units + units > ctx->packed.most) return false;
+    if (ctx->packed.units + units > ctx->packed.most && !hk_packed_scarce(ctx)) return false;
     hk_slab *s = hk_units_take(ctx, units, HK_KIND_PACKED, &zero);
-    if (!s) return false;
-    char *start = hk_slab_address(ctx->space, s);
-    if (!in_reach(ctx, start)) {
-        hk_units_give(ctx, s);
-        return false;
+    return s && group_add(ctx, s, 0);
+}
+
+/* Where a limit leaves less than a unit, a unit of which some pages are charged. */
+static bool group_part(hak_ctx *ctx, size_t size)
+{
+    size_t least = size + 8 + sizeof(hk_packed_head) + HK_PACKED_TABLES + 2 * HK_BESIDE;
+    if (ctx->role != HK_LOCAL || !hk_packed_scarce(ctx)) return false;
+    for (size_t bytes = HK_UNIT - HK_PAGE; bytes >= least; bytes -= HK_PAGE) {
+        hk_slab *s = hk_unit_take_part(ctx, bytes, HK_KIND_PACKED);
+        if (s) return group_add(ctx, s, HK_UNIT - bytes);
     }
-    region_close(ctx);
-    group_open(ctx, hk_group_of(ctx, start));
-    return true;
+    return false;
 }
 
 /* The fewest units of a group in which a block of that size fits, aligned. */
@@ -186,7 +215,7 @@ bool hk_packed_region_next(hak_ctx *ctx, size_t size)
     size_t units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
         if (group_new(ctx, units)) return true;
-    return false;
+    return fewest == 1 && group_part(ctx, size);
 }
 
 static bool any_live(hk_group g)
@@ -196,11 +225,11 @@ static bool any_live(hk_group g)
     return false;
 }
 
-static void group_give(hak_ctx *ctx, hk_group g)
+static void group_drop(hak_ctx *ctx, hk_group g)
 {
     const hk_extent *e = hk_extent_of(ctx->space, g.start);
     ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
-    hk_units_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT));
+    group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT), hk_group_head(g)->lacks);
 }
 
 void hk_packed_trim_much(hak_ctx *ctx)
@@ -218,7 +247,7 @@ void hk_packed_trim(hak_ctx *ctx)
     for (hk_group g = hk_group_last(ctx), before; g.start; g = before) {
         before = hk_group_before(ctx, g);
         if (before.start && !any_live(g)) {
-            group_give(ctx, g);
+            group_drop(ctx, g);
             continue;
         }
         *link = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);

@@ -139,7 +139,8 @@ static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
     ctx->owned.all = id;
 }
 
-hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
+/* `lacks` bytes of them are not charged. */
+HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, size_t lacks, bool *zero)
 {
     hak_space *space = ctx->space;
     hk_unit_id id = units == 1 && want == HK_WANT_DIRTY ? take_aside(ctx, ctx->key | kind, zero) : 0;
@@ -156,11 +157,35 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
         s = NULL;
     }
     if (!s) {
-        hk_refund(ctx, units_uncount(ctx, kind, units));
+        hk_refund(ctx, units_uncount(ctx, kind, units) - lacks);
         return NULL;
     }
     set_heads(s, 1, units);
     all_add(ctx, s, id);
+    return s;
+}
+
+hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
+{
+    return take_charged(ctx, units, kind, want, 0, zero);
+}
+
+/* What is not charged should not be resident. */
+static void lose_end(hak_ctx *ctx, hk_slab *s, size_t from)
+{
+    unsigned parts = HK_UNIT / HK_PAGE, kept = (unsigned)(from / HK_PAGE);
+    s->released = (uint16_t)((1u << parts) - (1u << kept));
+    hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, HK_UNIT - from);
+}
+
+hk_slab *hk_unit_take_part(hak_ctx *ctx, size_t bytes, unsigned kind)
+{
+    size_t beside = overhead(ctx, kind, 1);
+    bool zero;
+    if (!hk_charge(ctx, bytes + beside)) return NULL;
+    hk_add(&ctx->account.metadata, beside + own_metadata(kind, 1));
+    hk_slab *s = take_charged(ctx, 1, kind, HK_WANT_DIRTY, HK_UNIT - bytes, &zero);
+    if (s && !zero && hk_extent_of_slab(ctx->space, s)->owned) lose_end(ctx, s, bytes);
     return s;
 }
 
@@ -190,7 +215,7 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     hk_add(&to->account.released, released);
 }
 
-void hk_units_give(hak_ctx *ctx, hk_slab *s)
+HK_INLINE void give(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
     all_remove(ctx, s);
     hk_bin *bin = s->kind < HK_SMALL_CLASSES ? hk_bin_of(ctx, s->kind) : NULL;
@@ -199,9 +224,20 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     hk_slab_wipe(ctx, s);
     hk_sub(&ctx->account.released, holes);
     s->released = 0;
-    hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units));
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, s->units) - lacks);
     ctx->account.shrank = true;
     hk_space_give_slab(ctx->space, s, holes);
+}
+
+void hk_units_give(hak_ctx *ctx, hk_slab *s)
+{
+    give(ctx, s, 0);
+}
+
+void hk_unit_give_part(hak_ctx *ctx, hk_slab *s, size_t bytes)
+{
+    hk_add(&ctx->account.released, hk_slab_released(s)); /* it was not among what is charged */
+    give(ctx, s, HK_UNIT - bytes);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
