@@ -210,6 +210,21 @@ C
         [[ $(grep -c '^after at least half of the limit: true, within it: true$' out) -eq 2 ]] || { cat out; fail "limit"; }
         [[ $(grep -c '^hakmem: the heap has reached its limit' out) -eq 2 ]] || { cat out; fail "error"; }
         ;;
+    zig)
+        zig=(zig)
+        [[ ! $("$PYTHON" -m ziglang version 2>/dev/null) ]] || zig=("$PYTHON" -m ziglang)
+        needs_program "${zig[0]}"
+        [[ $("${zig[@]}" version) == 0.15.* ]] || skip "Zig $("${zig[@]}" version), the example is for 0.15"
+        cp "$EXAMPLES"/zig/*.zig .
+        export ZIG_GLOBAL_CACHE_DIR=$scratch/cache ZIG_LOCAL_CACHE_DIR=$scratch/cache
+        flags=(-lc "-I$prefix/include" "-L$prefix/lib" -lhakmem -rpath "$prefix/lib")
+        "${zig[@]}" fmt --check . || fail "zig fmt"
+        "${zig[@]}" test main.zig "${flags[@]}" || fail "tests"
+        "${zig[@]}" run main.zig "${flags[@]}" 2>out || { cat out; fail "does not build or run"; }
+        [[ $(grep -c '^row 999, 1 blocks of rows, 500 of names$' out) -eq 2 ]] || { cat out; fail "labels"; }
+        line='^after at least half of the limit: true, within it: true, OutOfMemory$'
+        [[ $(grep -c "$line" out) -eq 2 ]] || { cat out; fail "limit"; }
+        ;;
     hakluajit)
         needs_lua luajit "$prefix/bin/hakluajit"
         launcher hakluajit

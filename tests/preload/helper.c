@@ -2,6 +2,7 @@
 #include "forks.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,6 +54,17 @@ static int misuse(const char *kind)
     } else if (strcmp(kind, "beside") == 0) {
         ((volatile char *)block)[100] = 1;
         free(block);
+    } else if (strcmp(kind, "fits") == 0) {
+        memset(block, 1, malloc_usable_size(block));
+        free(block);
+    } else if (strcmp(kind, "overflow") == 0) {
+        ((volatile char *)block)[100] = 1;
+        free(block);
+    } else if (strcmp(kind, "after-free") == 0) {
+        free(block);
+        ((volatile char *)block)[50] = 1;
+        for (int i = 0; i < 300; i++)
+            free(malloc(100));
     } else if (strcmp(kind, "after") == 0) {
         free(block);
         ((volatile char *)block)[50] = 1;

@@ -4,9 +4,8 @@ import os
 import shutil
 import signal
 import threading
-import time
 
-from shim import Server, main
+from shim import Server, main, until
 
 REDIS_SCRIPT = "".join(
     f"SET key:{i} {'v' * (1 + i % 300)}\nLPUSH list:{i % 7} {i}\nHSET hash:{i % 5} f{i} {i}\n"
@@ -74,10 +73,8 @@ class Redis(Server):
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("requests per second"), 4, done.stdout[-500:])
-        for _ in range(200):  # the snapshot is made by a forked child
-            if "rdb_bgsave_in_progress:0" in self.cli("INFO persistence\n"):
-                break
-            time.sleep(0.05)
+        # The snapshot is made by a forked child.
+        until(lambda: "rdb_bgsave_in_progress:0" in self.cli("INFO persistence\n"), "the snapshot does not end")
         self.assertIn("rdb_last_bgsave_status:ok", self.cli("INFO persistence\n"))
         self.assertGreater(os.path.getsize(dump), 10000)
         self.cli("FLUSHALL ASYNC\n")
@@ -97,6 +94,19 @@ class Redis(Server):
         report = max(self.found(), key=lambda r: r["peak live"])
         self.assertGreater(report["peak live"], 1 << 20)
         self.assertGreater(report["threads"], 1)
+
+
+def children(pid):
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                parent = file.read().rsplit(")", 1)[1].split()[1]
+        except OSError:  # it ended meanwhile
+            continue
+        if int(parent) == pid:
+            found.add(name)
+    return found
 
 
 class Nginx(Server):
@@ -130,8 +140,9 @@ class Nginx(Server):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+        before = children(process.pid)
         process.send_signal(signal.SIGHUP)  # new workers beside the old ones
-        time.sleep(0.5)
+        until(lambda: children(process.pid) - before, "no new workers")
         self.assertEqual(self.get("/file3", False), b"line of 3\n" * 1500)
         process.send_signal(signal.SIGQUIT)
         self.assertEqual(process.wait(30), 0)

@@ -1,7 +1,9 @@
 """HAKMEM=key=value,...: what each key does, and what is said about bad ones."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
 
 from shim import HELPERS, PYTHON, Case, main, reports
@@ -108,6 +110,11 @@ class Settings(Case):
             ("name=" + "x" * 64, "1 to 63 bytes expected"),
             ("check=", "report or abort expected"),
             ("check=yes", "report or abort expected"),
+            ("canary=yes", "on expected"),
+            ("quarantine=", "on expected"),
+            ("trace=15", "a number of calls expected, 16 to 32768"),
+            ("trace=32769", "a number of calls expected, 16 to 32768"),
+            ("trace=on", "a number of calls expected, 16 to 32768"),
             ("guard=", "a number expected"),
             ("mode=", "the mode '' is none of balanced, minimal"),
             ("mode=quick", "the mode 'quick' is none of balanced, minimal"),
@@ -237,6 +244,9 @@ class Settings(Case):
         "realloc-big": "DOUBLE_FREE",
     }
 
+    CALL = r"  call \d+: {what} 0x[0-9a-f]+, site 0x[0-9a-f]+, thread \d+\n"
+    PLACE = r"  0x[0-9a-f]+: [^\n]+/preload_helper\+0x[0-9a-f]+\n"
+
     def test_check_tells_misuse(self):
         for kind, error in self.MISUSE.items():
             with self.subTest(kind=kind):
@@ -272,8 +282,10 @@ class Settings(Case):
                 self.assertRegex(
                     ended.stderr,
                     f"^hakmem: {what} a block of 100 bytes at 0x[0-9a-f]+\n"
-                    rf"  allocated by thread \d+: frames( 0x[0-9a-f]+)+\n{freed}$",
+                    rf"  allocated by thread \d+: frames( 0x[0-9a-f]+)+\n{freed}"
+                    r"(  0x[0-9a-f]+: [^\n]+\+0x[0-9a-f]+\n)+$",
                 )
+                self.assertRegex(ended.stderr, self.PLACE)
         told = self.misuse("guard=1", "beside")
         self.assertRegex(told.stderr, r"^hakmem: process \d+: HAK_E_BOUNDS: 0x[0-9a-f]+: [^\n]+behind[^\n]+\n$")
         self.assertEqual((told.stdout, told.returncode), ("went on\n", 0))
@@ -286,6 +298,44 @@ class Settings(Case):
             self.assertEqual(len(reports(done.stderr)), 1)
         done = self.python("guard=1", "import ctypes; ctypes.string_at(16)")
         self.assertEqual((done.stderr, done.returncode), ("", -signal.SIGSEGV))
+
+    def test_trace_tells_who_allocated_and_freed(self):
+        told = self.misuse("trace=16", "double")
+        self.assertEqual((told.stdout, told.returncode), ("went on\n", 0))
+        allocated = self.CALL.format(what=r"allocated 100 bytes at")
+        freed = self.CALL.format(what=r"freed \d+ bytes at")
+        first, history = told.stderr.split("\n", 1)
+        self.assertIn("HAK_E_DOUBLE_FREE", first)
+        self.assertRegex(history, f"^{allocated}{freed}{freed}(?:{self.PLACE}){{3}}$")
+        sites = re.findall(r"site (0x[0-9a-f]+)", history)
+        places = dict(re.findall(r"^  (0x[0-9a-f]+): (\S+)$", history, re.M))
+        self.assertEqual(set(sites), set(places))
+        # The places are in the function that has the error.
+        for place in places.values():
+            program, offset = place.rsplit("+", 1)
+            where = subprocess.run(["addr2line", "-f", "-e", program, offset], capture_output=True, text=True).stdout
+            self.assertIn(where.split("\n")[0], ("misuse", "main"))
+
+    def test_canaries_tell_of_what_is_behind_a_block(self):
+        self.assertEqual(self.misuse("check=report", "overflow").stderr, "")
+        told = self.misuse("canary=on,trace=1024", "overflow")
+        first, history = told.stderr.split("\n", 1)
+        self.assertIn("HAK_E_BOUNDS", first)
+        self.assertRegex(history, "^" + self.CALL.format(what="allocated 100 bytes at"))
+        self.assertEqual(self.misuse("canary=on,check=abort", "overflow").returncode, -signal.SIGABRT)
+
+    def test_quarantine_tells_of_writes_after_the_free(self):
+        self.assertEqual(self.misuse("check=report", "after-free").stderr, "")
+        self.assertIn("HAK_E_USE_AFTER_FREE", self.misuse("quarantine=on", "after-free").stderr)
+
+    def test_sound_programs_use_all_that_is_usable(self):
+        for settings in ("canary=on,check=abort", "guard=1,check=abort", "quarantine=on,trace=16,canary=on,check=abort"):
+            with self.subTest(settings=settings):
+                done = self.misuse(settings, "fits")
+                self.assertEqual((done.stdout, done.stderr), ("went on\n", ""))
+                program = "import json, threading; print(len(json.dumps(list(range(50000)))))"
+                done = self.python(settings, program)
+                self.assertEqual((done.stdout, done.stderr), ("338890\n", ""))
 
     def test_a_report_beside_check(self):
         done = self.misuse("check=report,report=here.txt", "double")

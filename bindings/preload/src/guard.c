@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include "heap.h"
+#include "places.h"
 #include "profile.h"
 #include "report.h"
 #include "settings.h"
@@ -25,6 +26,12 @@ void hks_guard_begin(hak_ctx *ctx)
     if (hks_settings_get()->guard != 0) hak_guard_frames(ctx, hks_profile_frames, NULL);
 }
 
+static void put_places(const hak_guard_event *event)
+{
+    char text[2048];
+    hks_report_text(text, hks_places_text(event->frames, event->depth, text, sizeof text));
+}
+
 /* The fault comes again when this returns, and ends the process as it would have without. */
 static void fault(int number, siginfo_t *info, void *unused)
 {
@@ -32,8 +39,10 @@ static void fault(int number, siginfo_t *info, void *unused)
     char text[2048];
     (void)unused;
     signal(number, SIG_DFL);
-    if (hak_guard_explain(hks_heap_shared(), info->si_addr, &report) && report.error != HAK_OK)
-        hks_report_text(text, hak_guard_text(&report, text, sizeof text));
+    if (!hak_guard_explain(hks_heap_shared(), info->si_addr, &report) || report.error == HAK_OK) return;
+    hks_report_text(text, hak_guard_text(&report, text, sizeof text));
+    put_places(&report.allocated);
+    put_places(&report.released);
 }
 
 void hks_guard_listen(void)

@@ -4,13 +4,17 @@
 #include "common/process.h"
 #include "profile.h"
 #include "guard.h"
+#include "places.h"
 #include "report.h"
 #include "settings.h"
+
+#include <hakmem/trace.h>
 
 #include <stdatomic.h>
 
 _Thread_local hak_ctx *hks_thread_heap __attribute__((tls_model("initial-exec")));
 char hks_heap_name[HKS_NAME_SIZE];
+bool hks_heap_patterns;
 
 static _Thread_local bool ended __attribute__((tls_model("initial-exec")));
 
@@ -49,18 +53,43 @@ static void in_child(void)
     hks_thread_heap = NULL;
 }
 
+enum { SITES = 16 };
+
+typedef struct sites {
+    uintptr_t at[SITES];
+    size_t n;
+} sites;
+
+static bool note_site(void *user, const hak_trace_call *call)
+{
+    sites *s = user;
+    if (call->site != 0 && s->n < SITES) s->at[s->n++] = call->site;
+    return s->n < SITES;
+}
+
 /* Runs with a lock of the heap held. */
 static void misused(void *user, hak_error error, const void *p, const char *what)
 {
     (void)user;
-    hks_report_misuse(hak_error_name(error), p, what);
+    hak_ctx *ctx = atomic_load(&shared);
+    if (!hks_report_misuse(hak_error_name(error), p, what) || !ctx || !p) return;
+    char text[2048];
+    sites s = {.n = 0};
+    hks_report_text(text, hak_trace_text(ctx, p, text, sizeof text));
+    hak_trace_visit(ctx, p, note_site, &s);
+    hks_report_text(text, hks_places_text(s.at, s.n, text, sizeof text));
 }
 
-static void set_checks(hak_options *options, hks_check check)
+static void set_checks(hak_options *options, const hks_settings *settings)
 {
-    if (check != HKS_CHECK_OFF || options->debug) options->on_error = misused;
-    if (check == HKS_CHECK_OFF) return;
-    options->debug |= HAK_DEBUG_CHECK | (check == HKS_CHECK_ABORT ? HAK_DEBUG_ABORT : 0u);
+    if (settings->canary) options->debug |= HAK_DEBUG_CANARY;
+    if (settings->quarantine) options->debug |= HAK_DEBUG_QUARANTINE;
+    if (settings->trace != 0) options->debug |= HAK_DEBUG_TRACE;
+    options->trace_calls = settings->trace;
+    if (settings->check != HKS_CHECK_OFF) options->debug |= HAK_DEBUG_CHECK;
+    if (settings->check == HKS_CHECK_ABORT) options->debug |= HAK_DEBUG_ABORT;
+    if (options->debug) options->on_error = misused;
+    hks_heap_patterns = options->debug & (HAK_DEBUG_CANARY | HAK_DEBUG_GUARD);
 }
 
 static hak_ctx *make(void)
@@ -84,7 +113,7 @@ static hak_ctx *make(void)
     options.name = hks_heap_name;
     hak_tuning tuning;
     hks_guard_options(&options, &tuning);
-    set_checks(&options, settings->check);
+    set_checks(&options, settings);
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;
     if (!made || !atomic_compare_exchange_strong(&shared, &first, made)) {
@@ -94,6 +123,7 @@ static hak_ctx *make(void)
     /* The first handlers of the process: prepare runs after all others, which may allocate. */
     hkc_process_begin(made, thread_end, in_child);
     hks_guard_begin(made);
+    hak_trace_frames(made, hks_profile_frames, NULL);
     hks_profile_begin(made);
     return made;
 }

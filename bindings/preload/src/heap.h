@@ -13,6 +13,9 @@
 extern _Thread_local hak_ctx *hks_thread_heap
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* What is behind the bytes that were asked for is not the program's: a pattern lies there. */
+extern bool hks_heap_patterns __attribute__((visibility("hidden")));
+
 /* A heap for a thread that has none; NULL = no memory at all. */
 hak_ctx *hks_heap_of_thread(void);
 

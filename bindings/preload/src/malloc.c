@@ -63,7 +63,7 @@ static inline void hkc_free(void *p)
 static inline size_t hkc_usable(void *p)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? 0 : hak_block_size(heap, p);
+    return !heap ? 0 : hks_heap_patterns ? hak_usable_size(heap, p) : hak_block_size(heap, p);
 }
 
 static inline size_t hkc_trim(void)

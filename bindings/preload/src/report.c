@@ -116,15 +116,16 @@ void hks_report_text(const char *bytes, size_t n)
     write_all(kept_descriptor(), &t);
 }
 
-void hks_report_misuse(const char *error, const void *p, const char *what)
+bool hks_report_misuse(const char *error, const void *p, const char *what)
 {
     static atomic_uint lines;
     unsigned before = atomic_load(&lines);
     do {
-        if (before > HKS_MISUSE_LINES) return;
+        if (before > HKS_MISUSE_LINES) return false;
     } while (!atomic_compare_exchange_weak(&lines, &before, before + 1));
     text t = {.used = 0};
     if (before < HKS_MISUSE_LINES) add(&t, "hakmem: process %d: %s: %p: %s\n", (int)getpid(), error, p, what);
     else add(&t, "hakmem: process %d: further misuse is not told\n", (int)getpid());
     write_all(kept_descriptor(), &t);
+    return before < HKS_MISUSE_LINES;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60, GUARD_MOST = 1 << 30 };
+enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60, GUARD_MOST = 1 << 30, TRACE_LEAST = 16, TRACE_MOST = 32768 };
 
 /* Digits; 1 to most. 0 = it is something else. */
 static size_t number(const char *text, size_t most)
@@ -87,6 +87,22 @@ static const char *learn(hks_settings *s, const char *value)
     return file_name(s->learn, value) ? NULL : "the name of a file expected";
 }
 
+/* NULL = taken. */
+static const char *on(bool *it, const char *value)
+{
+    if (strcmp(value, "on") != 0) return "on expected";
+    *it = true;
+    return NULL;
+}
+
+static const char *trace(hks_settings *s, const char *value)
+{
+    const size_t calls = number(value, TRACE_MOST);
+    if (calls < TRACE_LEAST) return "a number of calls expected, 16 to 32768";
+    s->trace = calls;
+    return NULL;
+}
+
 /* NULL = taken; else what was expected. */
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
@@ -134,9 +150,12 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         s->guard = every;
         return NULL;
     }
+    if (strcmp(key, "trace") == 0) return trace(s, value);
+    if (strcmp(key, "canary") == 0) return on(&s->canary, value);
+    if (strcmp(key, "quarantine") == 0) return on(&s->quarantine, value);
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
            "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort, "
-           "guard=NUMBER, mode=NAME, policy=FILE, learn=FILE";
+           "guard=NUMBER, canary=on, quarantine=on, trace=NUMBER, mode=NAME, policy=FILE, learn=FILE";
 }
 
 static void complain(const char *item, const char *why)

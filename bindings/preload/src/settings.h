@@ -26,7 +26,15 @@ typedef struct hks_settings {
     hak_policy *policy;     /* NULL = none */
     char learn[PATH_MAX];   /* file that what is learned goes to; "" = none */
     size_t guard;           /* one block in so many is before a guard page; 0 = none */
+    size_t trace;           /* calls that are kept for what is told of misuse; 0 = none */
+    bool canary;            /* behind each block */
+    bool quarantine;        /* for freed blocks */
 } hks_settings;
+
+static inline bool hks_settings_finds_misuse(const hks_settings *s)
+{
+    return s->check != HKS_CHECK_OFF || s->guard != 0 || s->trace != 0 || s->canary || s->quarantine;
+}
 
 /* Read by the first call, which the first allocation of the process makes. What is wrong is left out and told
  * in one line on stderr. */

@@ -64,7 +64,8 @@ __attribute__((constructor(101))) static void begin(void)
             sizeof hks_heap_name - 1);
     if (!ctx) return;
     if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || settings->check || settings->guard != 0 || *settings->learn != '\0' || *settings->profile != '\0' || *settings->live != '\0')
+    if (settings->report || hks_settings_finds_misuse(settings) || *settings->learn != '\0' ||
+        *settings->profile != '\0' || *settings->live != '\0')
         hks_report_open(settings->file);
     if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false)) hks_report_line("learn: no memory");
     if (settings->trim != 0 || learning.learner) start_keeper();
