@@ -265,33 +265,6 @@ TEST_CASE("the last pages below a limit are used, of a unit that is not charged 
     hak_quota_delete(group);
 }
 
-TEST_CASE("nine tenths of a limit can be live before the first NULL, four fifths with random frees")
-{
-    size_t hard = GENERATE(256 * KiB, 512 * KiB, 1 * MiB, 2 * MiB, 4 * MiB, 16 * MiB), most = GENERATE(56, 512);
-    bool frees = GENERATE(false, true);
-    CAPTURE(hard, most, frees);
-    TestSpace s;
-    TestCtx ctx(s.space);
-    REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
-    std::vector<std::pair<void *, size_t>> blocks;
-    size_t live = 0;
-    for (Random random(7);;) {
-        if (frees && blocks.size() > 50 && random.below(3) == 0) {
-            std::swap(blocks[random.below(blocks.size())], blocks.back());
-            hak_free(ctx, blocks.back().first);
-            live -= blocks.back().second;
-            blocks.pop_back();
-            continue;
-        }
-        size_t n = 16 + random.below((most - 8) / 8) * 8;
-        void *p = hak_alloc(ctx, n);
-        if (!p) break;
-        blocks.push_back({p, n});
-        live += n;
-    }
-    CHECK((double)live > (frees ? 0.8 : 0.9) * (double)hard);
-}
-
 TEST_CASE("a limit below what is committed only stops growth")
 {
     TestSpace s;

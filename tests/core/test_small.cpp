@@ -140,12 +140,14 @@ TEST_CASE("small heaps: pages touched for a live byte")
 TEST_CASE("small heaps: what can be live within a limit")
 {
     const bool churn = GENERATE(false, true), labelled = GENERATE(false, true);
+    const double least = (churn ? 0.80 : 0.90) - (labelled ? 0.10 : 0);
     CAPTURE(churn, labelled);
     for (size_t kib : {256, 512, 1024, 2048, 4096}) {
         CAPTURE(kib);
-        CHECK(usable(UNIFORM, kib * KiB, churn, labelled) > 0.78);
-        CHECK(usable(MIXED_SIZES, kib * KiB, churn, labelled) > 0.65);
-        CHECK(usable(TINY, kib * KiB, churn, labelled) > 0.74);
+        CHECK(usable(UNIFORM, kib * KiB, churn, labelled) > least);
+        CHECK(usable(TINY, kib * KiB, churn, labelled) > least);
+        /* The first that is refused is mostly one of the largest, 20,000 bytes. */
+        CHECK(usable(MIXED_SIZES, kib * KiB, churn, labelled) > 0.70);
     }
 }
 
@@ -161,4 +163,22 @@ TEST_CASE("small heaps: a block of any size that a limit has room for takes the 
         REQUIRE(hak_alloc(ctx, n) != nullptr);
         CHECK(committed_of(ctx) - before < n + 20 * KiB);
     }
+}
+
+TEST_CASE("small heaps: one whose few blocks come and go all the time gets magazines")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    size_t young = 0;
+    for (int round = 0; round < 1000; round++) {
+        void *blocks[100];
+        for (size_t i = 0; i < 100; i++)
+            REQUIRE((blocks[i] = hak_alloc(ctx, 16 + i)) != nullptr);
+        for (size_t i = 100; i--;)
+            hak_free(ctx, blocks[i]);
+        if (round == 10) young = committed_of(ctx);
+    }
+    CHECK(young < 20 * KiB);
+    // Its bins take a unit, and slabs of the classes further ones.
+    CHECK(committed_of(ctx) > young + 32 * KiB);
 }

@@ -247,10 +247,11 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
  * class whose blocks do so all the time leaves for slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { UNITS = 3, LIMIT_UNITS = 16 };
+    enum { UNITS = 3, LIMIT_UNITS = 16, MUCH = 256 << 10 /* bytes, many times what so small a heap has */ };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || ctx->packed.units < UNITS) return false;
+        bool idle = ctx->packed.units < UNITS && ctx->packed.freed < MUCH;
+        if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || idle) return false;
         size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
