@@ -72,7 +72,7 @@ struct hak_tuning {
      * 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
     uint64_t purge_ns;
     /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. 1
-     * on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: battle. */
+     * on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: cold_big. */
     size_t huge_from;
     /* 1: at a new peak, each fresh page purges a retained one; half of the retained pages that are allowed
      * are kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4.
