@@ -63,7 +63,7 @@
  *   Never detected: a second free of a block that was handed out again meanwhile. It frees the new block.
  *
  *   A second free is HAK_E_DOUBLE_FREE while the memory is a block's of that size. If it is anything else of
- * the context's by then it is HAK_E_POINTER; if the context gave it back, as it soon does with blocks above
+ *   the context's by then it is HAK_E_POINTER; if the context gave it back, as it soon does with blocks above
  * 32 KiB, HAK_E_FOREIGN, but with HAK_DEBUG_CHECK and up to 1 MiB only if another context has it.
  */
 #ifndef HAKMEM_H

@@ -406,7 +406,8 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
     else hk_block_free(ctx, p, n);
 }
 
-/* Keeps a free, and holds p back. Returns what is freed in its place; NULL = none. */
+/* Records a free in the trace and puts p into quarantine. Returns the block that leaves quarantine and is freed in its
+ * place; NULL = none. */
 static HK_COLD void *seen(hak_ctx *ctx, void *p, size_t *n)
 {
     if (*n == HK_NOTED) *n = HAK_NONE;

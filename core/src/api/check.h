@@ -15,7 +15,7 @@ static inline void *hk_check_new(hak_ctx *ctx, void *p, size_t n)
     return HK_LIKELY(!ctx->debug) ? p : hk_check_note(ctx, p, n);
 }
 
-/* The same of a new block, which is kept by HAK_DEBUG_TRACE, too. */
+/* The same for a new block, whose allocation HAK_DEBUG_TRACE records as well. */
 void *hk_check_made(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 static inline void *hk_check_first(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {

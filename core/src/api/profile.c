@@ -1,4 +1,4 @@
-/* Profiles: begin, end, read. What counts is in profile/, where it is called from in alloc.c and realloc.c. */
+/* Profiles: begin, end, read. The counting is in profile/; alloc.c and realloc.c call it. */
 #include "api/profile.h"
 
 #include "base/real.h"

@@ -7,15 +7,15 @@
 
 #include "heap/ctx.h"
 
-/* In place of a size that a free is told: the free is kept already, or is none of the host's. */
+/* Passed as the told size of a free: the trace has this free already, or the host did not ask for it. */
 #define HK_NOTED (HAK_NONE - 2)
 
-/* The context keeps so many calls. false = no memory. */
+/* The context records its last `calls` calls from now on. false = no memory. */
 bool hk_trace_begin(hak_ctx *ctx, size_t calls);
-/* Keeps a call, of a context with or without HAK_DEBUG_TRACE. No lock is held. */
+/* Records a call; does nothing in a context without HAK_DEBUG_TRACE. The caller holds no lock. */
 HK_COLD void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_t n, hak_label label,
                            hak_site site);
-/* A free of p, which may be anything. */
+/* Records a free of p, which may be any pointer. */
 HK_COLD void hk_trace_freed(const hak_ctx *ctx, const void *p, hak_site site);
 
 #endif

@@ -28,7 +28,8 @@
  * bytes in either direction changes none. */
 enum { HK_BESIDE = 64 };
 
-#define HK_STRUCT_TAIL_MOST ((size_t)4096) /* what a struct's size says behind what is known: more is no size */
+/* A struct that says to be larger than what is known of it by more than this has a broken size. */
+#define HK_STRUCT_TAIL_MOST ((size_t)4096)
 
 #define HK_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HK_UNLIKELY(x) __builtin_expect(!!(x), 0)

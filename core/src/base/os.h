@@ -8,7 +8,7 @@
  * wrong with it; NULL = nothing. */
 const char *hk_os_read(hak_os *to, const hak_os *from);
 /* Pages for an object of n bytes that lies apart from contexts: committed, zeros, and HK_BESIDE around it, for blocks
- * may be in the pages beside these. NULL = no memory. With the same n it goes. */
+ * may be in the pages beside these. NULL = no memory. To be given back with the same n. */
 void *hk_os_take(const hak_os *os, size_t n);
 void hk_os_give(const hak_os *os, void *p, size_t n);
 
