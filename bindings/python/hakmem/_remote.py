@@ -12,7 +12,7 @@ TRIM, REPORT = 1, 2  # hkp_wish
 # How long a program may take to reach a place where it can trim, and how long its memory must stay as it is.
 PATIENCE, CALM = 10.0, 0.3
 # How long an attempt to write a report may take (patience in signals.c), and the program to begin with it.
-ATTEMPTS, MORE = (0.25, 1.0, 10.0), 1.0
+ATTEMPTS, MORE = (*4 * (0.25,), *3 * (1.0,), 10.0), 1.0
 STEP = 0.02
 
 
@@ -55,7 +55,7 @@ def trim(pid):
 def report(pid):
     """The report of a running program, which waits until it is written."""
     for attempt, patience in enumerate(ATTEMPTS):
-        name = secrets.randbits(40)
+        name = secrets.randbits(39)
         # What the program calls /tmp: it may be in a container.
         file = f"/proc/{pid}/root/tmp/hakmem-{name:010x}.json"
         ask(pid, REPORT, attempt, name)

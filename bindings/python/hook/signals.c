@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a report may take, in milliseconds, at each attempt: at the first ones little, since a copy of the
- * process that meets a lock waits in vain. */
-static const int patience[] = {250, 1000, 10000};
+/* What a report may take, in milliseconds, at each attempt. A copy of the process that meets a lock waits in vain,
+ * and a busy program often holds one: there are several attempts, and the first ones are short. */
+static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 10000};
 enum { ATTEMPTS = sizeof patience / sizeof *patience };
 
 /* Signals that end a process and can be expected to, and the one of requests. */
@@ -92,7 +92,7 @@ static void withdraw(void)
 }
 
 /* In the value of a request. */
-enum { MAGIC = 0x48616, MAGIC_AT = 44, WISH_AT = 42, ATTEMPT_AT = 40 };
+enum { MAGIC = 0x48616, MAGIC_AT = 44, WISH_AT = 42, ATTEMPT_AT = 39 };
 #define NAME_BITS ((UINT64_C(1) << ATTEMPT_AT) - 1)
 _Static_assert(ATTEMPTS <= 1 << (WISH_AT - ATTEMPT_AT) && MAGIC < 1 << (64 - MAGIC_AT), "it fits");
 
@@ -111,7 +111,7 @@ static void follow(const siginfo_t *info)
     if (known && (value >> WISH_AT & 3) == HKP_WISH_REPORT) {
         char file[64];
         snprintf(file, sizeof file, "/tmp/hakmem-%010llx.json", (unsigned long long)(value & NAME_BITS));
-        unsigned attempt = value >> ATTEMPT_AT & 3;
+        unsigned attempt = value >> ATTEMPT_AT & 7;
         hkp_report_apart(file, patience[attempt < ATTEMPTS ? attempt : ATTEMPTS - 1]);
     } else {
         interrupt(REQUEST);
