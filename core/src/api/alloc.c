@@ -216,16 +216,17 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label)
     return p;
 }
 
+/* A class whose slabs are full. */
+static HK_NOINLINE void *alloc_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    return hk_class_has_free(ctx, hk_bin_of(ctx, sc)) ? NULL : hk_packed_beside_slabs(ctx, sc, label);
+}
+
 static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    const hk_bin *bin = hk_bin_of(ctx, sc);
-    if (!bin->slots || hk_packed_keeps(ctx, sc)) {
-        void *p = hk_packed_alloc(ctx, sc, label);
-        if (p) return p;
-    } else if (!hk_class_has_free(ctx, bin)) {
-        void *p = hk_packed_beside_slabs(ctx, sc, label);
-        if (p) return p;
-    }
+    bool packed = !hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc);
+    void *p = packed ? hk_packed_alloc(ctx, sc, label) : alloc_beside_slabs(ctx, sc, label);
+    if (p) return p;
     if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
     return alloc_in_slab(ctx, sc, label);
 }
