@@ -30,9 +30,10 @@ class Nginx(Guided):
         )
         user = "user root;" if os.geteuid() == 0 else ""
         self.path("nginx.conf", f"{user} pid {self.path('pid')}; error_log {self.path('log')} notice;\n{config}")
-        libraries = subprocess.run(
-            ["find", FOLDER, "-name", "libluajit-5.1.so.2", "-printf", "%h"], capture_output=True, text=True
+        found = subprocess.run(
+            ["find", FOLDER, "-name", "lib*.so.*", "-printf", "%h\n"], capture_output=True, text=True
         ).stdout
+        libraries = ":".join(sorted(set(found.split())))
         tried = self.start(
             ["nginx", "-t", "-p", self.dir, "-c", "nginx.conf", "-e", self.path("log")], LD_LIBRARY_PATH=libraries
         )
