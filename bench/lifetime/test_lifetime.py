@@ -121,6 +121,9 @@ class Player(Base):
         self.assertIn("| made | 250 | 2.5 | 40.0 | 41.0 | 46.0 |", text)
         with self.assertRaises(SystemExit):
             page.write(result, self.file("bare.md", b"no marks\n"))
+        old = self.file("old.json", json.dumps(result).encode())
+        again = [sys.executable, "-B", HERE / "run.py", "--from", old]
+        self.assertIn("| made | 250 | 2.5 |", subprocess.check_output(again, text=True))
 
 
 class Recorder(Base):
