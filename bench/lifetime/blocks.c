@@ -9,7 +9,7 @@ typedef struct entry {
     uint32_t block;
 } entry;
 
-enum { NONE = UINT32_MAX };
+static const uint32_t none = UINT32_MAX;
 
 void fail(const char *what, const char *name)
 {
@@ -45,7 +45,7 @@ static entry *find(entry *map, size_t size, uint64_t address)
     size_t i = (address >> 4) * 0x9e3779b97f4a7c15u >> 20 & (size - 1);
     while (map[i].address && map[i].address != address)
         i = (i + 1) & (size - 1);
-    if (!map[i].address) map[i] = (entry){address, NONE};
+    if (!map[i].address) map[i] = (entry){address, none};
     return &map[i];
 }
 
@@ -78,7 +78,7 @@ history history_load(const char *file)
         size *= 2;
     entry *map = zeros(size, sizeof *map);
     history h = {zeros(count, sizeof *h.steps), zeros(count, sizeof *h.blocks), 0, 0, 0};
-    uint32_t moving = NONE;
+    uint32_t moving = none;
     for (const record_event *r = all; r < all + count; r++) {
         entry *e = r->op == RECORD_MARK ? NULL : find(map, size, r->address);
         switch (r->op) {
@@ -86,18 +86,18 @@ history history_load(const char *file)
             allocated(&h, e, r);
             break;
         case RECORD_FREE:
-            if (e->block == NONE) break;
+            if (e->block == none) break;
             died(&h, e->block);
             h.steps[h.step_count++] = (step){e->block, 0, PLAY_FREE};
-            e->block = NONE;
+            e->block = none;
             break;
         case RECORD_FROM:
             moving = e->block;
-            e->block = NONE;
+            e->block = none;
             break;
         case RECORD_TO:
-            if (moving != NONE) moved(&h, e, moving, r->size);
-            moving = NONE;
+            if (moving != none) moved(&h, e, moving, r->size);
+            moving = none;
             break;
         case RECORD_MARK:
             h.marks++;
@@ -108,7 +108,7 @@ history history_load(const char *file)
         }
     }
     for (size_t i = 0; i < size; i++)
-        if (map[i].address && map[i].block != NONE) died(&h, map[i].block);
+        if (map[i].address && map[i].block != none) died(&h, map[i].block);
     free(map);
     free(all);
     return h;
