@@ -74,7 +74,8 @@ function(hakmem_fetch_crate name version sha256 out)
     set(${out} "${place}" PARENT_SCOPE)
 endfunction()
 
-# The rest of a function whose client, called with these arguments, brings one archive into the current folder.
+# The rest of a function whose client, called with these arguments, brings one archive into the current folder. Where
+# the function has set package_parts, only paths of the archive that match one of them are unpacked.
 macro(hakmem_package_archive client program)
     hakmem_package_place()
     if(NOT EXISTS "${place}")
@@ -87,7 +88,10 @@ macro(hakmem_package_archive client program)
             hakmem_package_missing("its hash is not the pinned one")
             return()
         endif()
-        file(ARCHIVE_EXTRACT INPUT "${archives}" DESTINATION "${folder}/unpacked")
+        if(package_parts)
+            list(PREPEND package_parts PATTERNS)
+        endif()
+        file(ARCHIVE_EXTRACT INPUT "${archives}" DESTINATION "${folder}/unpacked" ${package_parts})
         file(RENAME "${folder}/unpacked" "${place}")
         file(REMOVE_RECURSE "${folder}")
     endif()
@@ -111,7 +115,8 @@ function(hakmem_fetch_sdist name version sha256 out)
                            "--no-binary=${name}" "${name}==${version}" -d .)
 endfunction()
 
-# What `archive`, a file of a Debian source package, holds; for the release that this machine runs.
+# What `archive`, a file of a Debian source package, holds; for the release that this machine runs. With further
+# arguments, patterns of paths, only these.
 function(hakmem_fetch_debian_source name version archive sha256 out)
     find_program(HAKMEM_APT_GET apt-get)
     mark_as_advanced(HAKMEM_APT_GET)
@@ -119,8 +124,9 @@ function(hakmem_fetch_debian_source name version archive sha256 out)
         hakmem_package_missing("no apt-get, this is not Debian")
         return()
     endif()
-    hakmem_package_archive(HAKMEM_SHELL sh "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/debian-source.sh" "${name}" "${version}"
-                           "${archive}")
+    set(package_parts ${ARGN})
+    hakmem_package_archive(HAKMEM_SHELL sh "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/debian-source.sh" "${name}" "${archive}"
+                           "${HAKMEM_PACKAGES}/apt-lists")
 endfunction()
 
 # QuickJS as a guest: of the tests, the benchmarks and the example server.

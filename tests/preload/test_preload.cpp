@@ -218,6 +218,7 @@ TEST_CASE("what cannot be had: NULL, ENOMEM, and the old block stays")
         void *q = &errno;
         errno = EDOM;
         CHECK(pposix(&q, 64, n) == ENOMEM);
+        CHECK(errno == ENOMEM);
         CHECK(q == &errno);
     }
     errno = 0;

@@ -86,23 +86,22 @@ static inline int hkc_is_power_of_two(size_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (!hkc_is_power_of_two(align) || align % sizeof(void *) != 0) return EINVAL;
-    int saved = errno;
-    void *p = hkc_aligned(align, n);
-    errno = saved;
-    if (!p) return ENOMEM;
-    *out = p;
-    return 0;
-}
-
 static void *hkc_aligned_checked(size_t align, size_t n)
 {
     int saved = errno;
     void *p = hkc_aligned(align, n);
     errno = saved;
     return p ? p : hkc_no_memory();
+}
+
+/* glibc sets errno, too, where the memory is missing, and programs read it. */
+int posix_memalign(void **out, size_t align, size_t n)
+{
+    if (!hkc_is_power_of_two(align) || align % sizeof(void *) != 0) return EINVAL;
+    void *p = hkc_aligned_checked(align, n);
+    if (!p) return ENOMEM;
+    *out = p;
+    return 0;
 }
 
 void *aligned_alloc(size_t align, size_t n)

@@ -14,6 +14,8 @@
 
 enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60, GUARD_MOST = 1 << 30, TRACE_LEAST = 16, TRACE_MOST = 32768 };
 
+static const size_t RESERVE_LEAST = (size_t)4 << 20, RESERVE_MOST = (size_t)1 << 40;
+
 /* Digits; 1 to most. 0 = it is something else. */
 static size_t number(const char *text, size_t most)
 {
@@ -103,10 +105,21 @@ static const char *trace(hks_settings *s, const char *value)
     return NULL;
 }
 
+static const char *reserve(hks_settings *s, const char *value)
+{
+    size_t size = 0;
+    const char *why = hkc_size_parse(value, &size);
+    if (why) return why;
+    if (size < RESERVE_LEAST || size > RESERVE_MOST) return "a size from 4M to 1T expected";
+    s->reserve = size;
+    return NULL;
+}
+
 /* NULL = taken; else what was expected. */
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
     if (strcmp(key, "limit") == 0) return hkc_size_parse(value, &s->limit);
+    if (strcmp(key, "reserve") == 0) return reserve(s, value);
     if (strcmp(key, "trim") == 0) {
         const size_t seconds = number(value, TRIM_MOST);
         if (seconds == 0) return "seconds expected, 1 to 86400";
@@ -154,7 +167,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "canary") == 0) return on(&s->canary, value);
     if (strcmp(key, "quarantine") == 0) return on(&s->quarantine, value);
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
-           "live=on or a socket, trim=SECONDS, name=TEXT, check=report or abort, "
+           "live=on or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report or abort, "
            "guard=NUMBER, canary=on, quarantine=on, trace=NUMBER, mode=NAME, policy=FILE, learn=FILE";
 }
 

@@ -12,6 +12,7 @@ typedef enum hks_check { HKS_CHECK_OFF, HKS_CHECK_REPORT, HKS_CHECK_ABORT } hks_
 
 typedef struct hks_settings {
     size_t limit;           /* bytes; 0 = none */
+    size_t reserve;         /* address space of the first extent; 0 = the default */
     unsigned trim;          /* seconds between trims; 0 = none */
     bool report;            /* at exit */
     char file[PATH_MAX];    /* where; "" = stderr */

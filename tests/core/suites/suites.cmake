@@ -2,7 +2,7 @@
 
 include(${PROJECT_SOURCE_DIR}/cmake/Packages.cmake)
 # mimalloc's tests of its interface and of threads, by the functions of suites/mimalloc/mimalloc.h.
-hakmem_fetch_debian_source(mimalloc 2.0.9+ds-2 mimalloc_2.0.9+ds.orig.tar.xz
+hakmem_fetch_debian_source(mimalloc 2.0.9+ds mimalloc_2.0.9+ds.orig.tar.xz
     cbc9d207ff105ad1f0cb739c378076143a6452b8d0624309cea0abfb040e972b mimalloc)
 if(mimalloc)
     file(GLOB source ${mimalloc}/mimalloc-*/test)

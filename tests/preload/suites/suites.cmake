@@ -30,3 +30,95 @@ if(snmalloc)
     set_tests_properties(preload_snmalloc_memory_guard PROPERTIES LABELS preload TIMEOUT 300
         ENVIRONMENT "LD_PRELOAD=${shim};HAKMEM=guard=100")
 endif()
+
+include(${PROJECT_SOURCE_DIR}/cmake/Packages.cmake)
+# A program of somebody else's sources, below the shim: their warnings are theirs.
+function(hakmem_add_suite program)
+    add_executable(${program} ${ARGN})
+    target_compile_options(${program} PRIVATE -w -fno-builtin)
+    target_link_libraries(${program} PRIVATE Threads::Threads)
+endfunction()
+
+# mimalloc's stress, by malloc: threads, scale, rounds.
+if(mimalloc)
+    file(GLOB source ${mimalloc}/mimalloc-*/test/test-stress.c)
+    hakmem_add_suite(suite_malloc_stress ${source})
+    target_compile_definitions(suite_malloc_stress PRIVATE USE_STD_MALLOC NDEBUG mi_collect=malloc_trim)
+    target_compile_options(suite_malloc_stress PRIVATE -include malloc.h)
+    add_test(NAME preload_mimalloc_stress COMMAND suite_malloc_stress 4 20 5)
+    set_tests_properties(preload_mimalloc_stress PROPERTIES LABELS preload TIMEOUT 240
+        ENVIRONMENT "LD_PRELOAD=${shim};HAKMEM=check=abort")
+endif()
+
+# jemalloc's tests of standard functions; its others call its own.
+hakmem_fetch_debian_source(jemalloc 5.3.0 jemalloc_5.3.0.orig.tar.bz2
+    2db82d1e7119df3e71b7640219b6dfe84789bc0537983c3b7ac4f7189aecfeaa jemalloc jemalloc-*/test/integration/*)
+if(jemalloc)
+    foreach(test malloc aligned_alloc posix_memalign)
+        hakmem_add_suite(suite_jemalloc_${test} ${jemalloc}/jemalloc-5.3.0/test/integration/${test}.c)
+        target_include_directories(suite_jemalloc_${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/suites/jemalloc)
+        add_test(NAME preload_jemalloc_${test} COMMAND suite_jemalloc_${test})
+        set_tests_properties(preload_jemalloc_${test} PROPERTIES LABELS preload TIMEOUT 240
+            ENVIRONMENT "LD_PRELOAD=${shim}")
+    endforeach()
+endif()
+
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(NOT Python3_FOUND)
+    return()
+endif()
+function(hakmem_add_suite_script name)
+    add_test(NAME preload_${name} COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.py
+        ${shim} ${ARGN})
+    set_tests_properties(preload_${name} PROPERTIES LABELS preload TIMEOUT 600 SKIP_RETURN_CODE 77)
+endfunction()
+
+# glibc's tests of malloc, with as much of their support library as they use. Those that test_glibc.py leaves out are
+# not built.
+hakmem_fetch_debian_source(glibc 2.36 glibc_2.36.orig.tar.xz
+    a543c02070d46ccaf866957efd13f10c924daa74c86a90a0254db09a92a708ee glibc glibc-2.36/malloc/* glibc-2.36/support/*
+    glibc-2.36/test-skeleton.c glibc-2.36/include/libc-diag.h glibc-2.36/include/array_length.h
+    glibc-2.36/sysdeps/generic/malloc-*.h)
+if(glibc AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    set(source ${glibc}/glibc-2.36)
+    set(support)
+    foreach(name check oom_error support_record_failure support_shared_allocate support_test_compare_failure
+            support_test_main support_test_verify_impl temp_file write_message xasprintf xcalloc xchdir xfopen xfork
+            xmalloc xmmap xmunmap xopen xpthread_barrier_destroy xpthread_barrier_init xpthread_barrier_wait
+            xpthread_barrierattr_destroy xpthread_barrierattr_init xpthread_barrierattr_setpshared
+            xpthread_check_return xpthread_create xpthread_join xpthread_kill xsignal xsysconf)
+        list(APPEND support ${source}/support/${name}.c)
+    endforeach()
+    add_library(suite_glibc_support STATIC ${support} suites/glibc_support.c)
+    target_compile_options(suite_glibc_support PRIVATE -w -include limits.h)
+    target_compile_definitions(suite_glibc_support PRIVATE TIMEOUTFACTOR=4)
+    # Only what was unpacked is there: the system's own headers are not hidden.
+    target_include_directories(suite_glibc_support SYSTEM PUBLIC ${source} ${source}/support ${source}/include
+        ${source}/sysdeps/generic)
+    target_compile_definitions(suite_glibc_support PUBLIC _GNU_SOURCE)
+    set_target_properties(suite_glibc_support PROPERTIES C_EXTENSIONS ON)
+    foreach(test mallocbug tst-malloc tst-valloc tst-calloc tst-obstack tst-malloc-check tst-mallocfork tst-mallocfork2
+            tst-mallocfork3 tst-trim1 tst-realloc tst-reallocarray tst-posix_memalign tst-pvalloc tst-pvalloc-fortify
+            tst-memalign tst-malloc-thread-exit tst-malloc-thread-fail tst-malloc-fork-deadlock tst-free-errno
+            tst-malloc-too-large tst-tcfree1 tst-tcfree2 tst-tcfree3 tst-mallocalign1 tst-interpose-nothread
+            tst-interpose-thread)
+        string(REPLACE "tst-interpose-" "tst-interpose-aux-" beside ${test})
+        if(beside STREQUAL ${test})
+            set(beside)
+        else()
+            set(beside ${source}/malloc/${beside}.c)
+        endif()
+        hakmem_add_suite(suite_glibc_${test} ${source}/malloc/${test}.c ${beside})
+        target_link_libraries(suite_glibc_${test} PRIVATE suite_glibc_support)
+        set_target_properties(suite_glibc_${test} PROPERTIES C_EXTENSIONS ON OUTPUT_NAME ${test}
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/glibc)
+    endforeach()
+    hakmem_add_suite_script(glibc ${CMAKE_CURRENT_BINARY_DIR}/glibc)
+endif()
+
+# redis's tests, of Debian's server.
+hakmem_fetch_debian_source(redis 7.0.15 redis_7.0.15.orig.tar.gz
+    4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982 redis redis-7.0.15/tests/*)
+if(redis)
+    hakmem_add_suite_script(redis ${redis}/redis-7.0.15)
+endif()
