@@ -3,13 +3,14 @@
 What fails under the shim must fail without it, too. Left out, and not built:
   tst-malloc-backtrace, tst-safe-linking: what glibc says and does about its own damaged heap
   tst-malloc-usable, tst-malloc-usable-tunables, tst-mtrace, tst-mcheck: glibc's library for debugging
-  tst-mallinfo2, tst-malloc_info, tst-mallopt, tst-mxfast, tst-malloc-stats-cancellation, tst-malloc-tcache-leak: figures
-    and settings of glibc's heap, which nobody uses under the shim
+  tst-mallinfo2, tst-malloc_info, tst-mallopt, tst-mxfast, tst-malloc-stats-cancellation,
+    tst-malloc-tcache-leak: figures and settings of glibc's heap, which nobody uses under the shim
   tst-mallocstate, tst-compathooks-*: interfaces that only programs of old have
   tst-alloc_buffer, tst-dynarray*, tst-scratch_buffer: containers inside glibc
   tst-interpose-static-*: programs that load nothing
 """
 
+import concurrent.futures
 import os
 
 from shim import HELPERS, Case, main
@@ -32,9 +33,11 @@ class Glibc(Case):
         names = sorted(os.listdir(HELPERS))
         self.assertGreaterEqual(len(names), 27)
         self.assertLessEqual(set(SETTINGS), set(names))
-        for name in names:
+        # Most of the time they sleep.
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            results = list(pool.map(lambda name: self.status(name, SETTINGS.get(name, "")), names))
+        for name, (under, output) in zip(names, results, strict=True):
             with self.subTest(name):
-                under, output = self.status(name, SETTINGS.get(name, ""))
                 if under not in (0, 77) and self.status(name, None)[0] == 0:
                     self.fail(f"{name} fails under the shim alone: {under}\n{output[-2000:]}")
 

@@ -100,6 +100,10 @@ class Settings(Case):
             ("trim=0", "seconds expected"),
             ("trim=1.5", "seconds expected"),
             ("trim=86401", "seconds expected"),
+            ("reserve=much", "is no size"),
+            ("reserve=0", "a size from 4M to 1T expected"),
+            ("reserve=4095K", "a size from 4M to 1T expected"),
+            ("reserve=1025G", "a size from 4M to 1T expected"),
             ("report=", "stderr or the name of a file expected"),
             ("profile=", "the name of a file expected"),
             ("rate=512", "a size from 1K to 1T expected, or exact"),
@@ -151,6 +155,15 @@ class Settings(Case):
             [report] = reports(done.stderr)
             self.assertEqual(report["hard limit"], 30 << 20)
             self.assertGreater(report["failures"], 0)
+
+    def test_reserve_leaves_addresses_to_a_program_that_limits_its_own(self):
+        program = (
+            "import mmap, resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+            "try: mmap.mmap(-1, 64 << 20)\nexcept OSError as e: print(e.errno == 12)\n"
+            "else: print(len(bytearray(96 << 20)))"
+        )
+        self.assertEqual(self.python("", program).stdout, "True\n")
+        self.assertEqual(self.python("reserve=4M", program).stdout, f"{96 << 20}\n")
 
     def test_report_on_stderr(self):
         done = self.python("report=stderr", "x = bytearray(9 << 20); print(1)")

@@ -1,8 +1,10 @@
 """CPython's own tests with hakmem in all domains, installed early: what fails beyond what fails without it
-must be exactly what asserts that pymalloc is active. `--all`: the whole list (ten minutes)."""
+must be exactly what asserts that pymalloc is active. `--all`, or HAKMEM_SUITES=all in the environment: the
+whole list (ten minutes)."""
 
 import argparse
 import importlib.util
+import os
 import re
 import signal
 import subprocess
@@ -90,7 +92,8 @@ def installed(name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="the whole list")
+    everything = os.environ.get("HAKMEM_SUITES") == "all"
+    parser.add_argument("--all", action="store_true", default=everything, help="the whole list")
     parser.add_argument("--labels", choices=_launch.LABELS)
     parser.add_argument("tests", nargs="*", help="instead of the list")
     args = parser.parse_args()

@@ -63,15 +63,10 @@ if(jemalloc)
     endforeach()
 endif()
 
-find_package(Python3 COMPONENTS Interpreter QUIET)
-if(NOT Python3_FOUND)
-    return()
-endif()
-function(hakmem_add_suite_script name)
-    add_test(NAME preload_${name} COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.py
-        ${shim} ${ARGN})
-    set_tests_properties(preload_${name} PROPERTIES LABELS preload TIMEOUT 600 SKIP_RETURN_CODE 77)
-endfunction()
+# suite_NAME: the folder that test_NAME.py, which runs the suite, is called with.
+set(suite_glibc)
+set(suite_redis)
+set(suite_sqlite)
 
 # glibc's tests of malloc, with as much of their support library as they use. Those that test_glibc.py leaves out are
 # not built.
@@ -113,12 +108,39 @@ if(glibc AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         set_target_properties(suite_glibc_${test} PROPERTIES C_EXTENSIONS ON OUTPUT_NAME ${test}
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/glibc)
     endforeach()
-    hakmem_add_suite_script(glibc ${CMAKE_CURRENT_BINARY_DIR}/glibc)
+    set(suite_glibc ${CMAKE_CURRENT_BINARY_DIR}/glibc)
 endif()
 
 # redis's tests, of Debian's server.
 hakmem_fetch_debian_source(redis 7.0.15 redis_7.0.15.orig.tar.gz
     4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982 redis redis-7.0.15/tests/*)
 if(redis)
-    hakmem_add_suite_script(redis ${redis}/redis-7.0.15)
+    set(suite_redis ${redis}/redis-7.0.15)
+endif()
+
+# SQLite's tests: its test program, by its own makefile. Without optimization it is there in a few seconds.
+find_package(TCL QUIET)
+find_program(HAKMEM_MAKE make)
+mark_as_advanced(HAKMEM_MAKE)
+if(TCL_INCLUDE_PATH AND TCL_LIBRARY AND TCL_TCLSH AND HAKMEM_MAKE)
+    set(source sqlite3-3.40.1)
+    hakmem_fetch_debian_source(sqlite3 3.40.1 sqlite3_3.40.1.orig.tar.xz
+        aaa776260ab4dc976db34aa7891819484c8676b5b2783123ebc6301e2ca5d655 sqlite ${source}/src/* ${source}/tool/*
+        ${source}/ext/* ${source}/test/*.test ${source}/test/*.tcl ${source}/test/*.[ch] ${source}/main.mk
+        ${source}/manifest* ${source}/VERSION)
+else()
+    message(STATUS "hakmem: SQLite's tests are left out: no Tcl or no make (Debian packages: tcl tcl-dev make)")
+endif()
+if(sqlite)
+    set(source ${sqlite}/${source})
+    set(folder ${CMAKE_CURRENT_BINARY_DIR}/sqlite)
+    file(MAKE_DIRECTORY ${folder})
+    add_custom_command(OUTPUT ${folder}/testfixture WORKING_DIRECTORY ${folder} VERBATIM
+        COMMAND ${HAKMEM_MAKE} -s -f ${source}/main.mk TOP=${source} BCC=${CMAKE_C_COMPILER} "TCC=${CMAKE_C_COMPILER} -w"
+            "OPTS=-DSQLITE_THREADSAFE=1 -DHAVE_USLEEP=1" "TCL_FLAGS=-I${TCL_INCLUDE_PATH}"
+            "LIBTCL=${TCL_LIBRARY} -lm -lz" "THREADLIB=-lpthread -ldl" amalgamation-testfixture
+        COMMENT "SQLite's test program")
+    add_custom_target(suite_sqlite ALL DEPENDS ${folder}/testfixture)
+    set(suite_sqlite ${source}/test)
+    set(testfixture ${folder}/testfixture)
 endif()
