@@ -118,10 +118,14 @@ if(redis)
     set(suite_redis ${redis}/redis-7.0.15)
 endif()
 
-# SQLite's tests: its test program, by its own makefile. Without optimization it is there in a few seconds.
+# SQLite's tests: its test program, by its own makefile. Without optimization it is there in a few seconds; as glibc's
+# not in the tree of clang, which runs the tests of the core only.
 find_package(TCL QUIET)
 find_program(HAKMEM_MAKE make)
 mark_as_advanced(HAKMEM_MAKE)
+if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    return()
+endif()
 if(TCL_INCLUDE_PATH AND TCL_LIBRARY AND TCL_TCLSH AND HAKMEM_MAKE)
     set(source sqlite3-3.40.1)
     hakmem_fetch_debian_source(sqlite3 3.40.1 sqlite3_3.40.1.orig.tar.xz
