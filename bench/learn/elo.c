@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const double k_factor = 32, draw_margin = 0.02, hot = 120, cold = 15, cooling = 0.95;
-enum { GAMES = 60 };
+enum { GAMES = 30 };
 
 void elo_init(elo *e, unsigned count, unsigned first)
 {

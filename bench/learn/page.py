@@ -7,14 +7,19 @@ import workloads as w
 
 PRICE = 0.00005  # hak_learner_options.price: of a MiB held, as a share of the time
 NS_AN_INSTRUCTION = 0.25
-WARM, LEAST = 4, 8
+WARM, LAST = 4, 16  # windows, at least
 WINS = 0.03  # a difference that counts
 LEARNERS = ("ucb1", "ucb1 progress", "elo")
 
 
-def steady(windows):
-    """Whole passes where a pass is long, else without the first windows."""
-    return windows if len(windows) > LEAST else windows[WARM:]
+def passes(run, windows):
+    """Windows of the whole passes that cover so many."""
+    return -(-windows // run["pass"]) * run["pass"]
+
+
+def steady(run):
+    """The whole passes after the first windows."""
+    return run["windows"][passes(run, WARM):]
 
 
 class Workload:
@@ -22,31 +27,34 @@ class Workload:
         self.fixed = fixed
         base = fixed["default"]
         self.instructions = base["instructions"]
-        self.unit = self.cpu(base, steady(base["windows"]))
-        self.costs = {p: self.cost(run, steady(run["windows"])) for p, run in fixed.items()}
+        self.unit = self.cpu([base["instructions"]], steady(base))
+        self.costs = {p: self.cost([self.instructions_of(p)], steady(run)) for p, run in fixed.items()}
         self.best = min(self.costs, key=self.costs.get)
 
-    def cpu(self, run, windows):
-        """ns an event. What changes pages alone takes the default's instructions."""
-        instructions = run.get("instructions") or self.instructions
-        events = sum(x["events"] for x in windows)
-        return instructions * NS_AN_INSTRUCTION + sum(x["ns"] for x in windows) / events
+    def instructions_of(self, policy):
+        """Of an event. What changes pages alone takes the default's."""
+        return self.fixed[policy]["instructions"] or self.instructions
 
-    def cost(self, run, windows):
+    def cpu(self, instructions, windows):
+        """ns an event; instructions: of an event in each window, or in all."""
+        each = instructions * (len(windows) // len(instructions))
+        ns = sum(x["events"] * i * NS_AN_INSTRUCTION + x["ns"] for x, i in zip(windows, each, strict=True))
+        return ns / sum(x["events"] for x in windows)
+
+    def cost(self, instructions, windows):
         """CPU time, the default's is 1, and the price of what is held."""
         held = statistics.fmean(x["held"] for x in windows) / (1 << 20)
-        return self.cpu(run, windows) / self.unit + PRICE * held
+        return self.cpu(instructions, windows) / self.unit + PRICE * held
 
-    def last(self, run):
-        """The last windows of a learner: as many as the fixed policies were looked at, 16 at least."""
-        return run["windows"][-max(16, len(steady(self.fixed["default"]["windows"]))):]
+    def played(self, windows):
+        """Instructions of an event under the policy of each window, which the context got when it was there."""
+        policies = [w.ELO[x["policy"]] if "policy" in x else w.MODES[x["mode"]] for x in windows]
+        return [self.fixed[p]["late"] or self.instructions for p in policies]
 
     def learned(self, run):
-        """With the instructions of the policy that plays, where whole policies do."""
-        windows = self.last(run)
-        chosen = windows[-1].get("policy")
-        of = self.fixed[w.ELO[chosen]] if chosen is not None else {}
-        return self.cost({"instructions": of.get("instructions")}, windows)
+        """Of the last whole passes."""
+        windows = run["windows"][-passes(run, LAST):]
+        return self.cost(self.played(windows), windows)
 
 
 def percent(x):
@@ -69,8 +77,10 @@ def of_workloads(all_of, result):
         best = one.costs[one.best]
         row = [name, one.best, percent(one.costs["default"] / best - 1)]
         row += [percent(one.learned(runs[k]) / best - 1) if k in runs else "" for k in LEARNERS]
-        rows.append([*row, frozen_at(runs["ucb1"]) or "never" if runs else ""])
-    return table(["workload", "best fixed", "default", "UCB1", "UCB1, progress", "Elo", "UCB1 froze at"], rows)
+        row += [(frozen_at(runs[k]) or "never") if k in runs else "" for k in ("ucb1", "ucb1 progress")]
+        rows.append([*row, runs["ucb1"]["windows"][-1]["mode"] if runs else ""])
+    header = ["workload", "best fixed", "default", "UCB1", "UCB1, progress", "Elo", "UCB1 froze at", "progress", "UCB1's mode"]
+    return table(header, rows)
 
 
 def of_policies(all_of):
@@ -113,7 +123,7 @@ def plot(all_of, result, file):
         for learner in LEARNERS:
             total, curve = 0, []
             for x in result["learned"][name][learner]["windows"]:
-                total += one.cost({}, [x]) - one.costs[one.best]
+                total += one.cost(one.played([x]), [x]) - one.costs[one.best]
                 curve.append(total)
             axis.plot(curve, label=learner)
         axis.plot([i * (one.costs["default"] - one.costs[one.best]) for i in range(len(curve))], "k:", label="default")
@@ -140,5 +150,6 @@ def write(result, file):
         plot(all_of, result, Path(file).with_suffix(".svg"))
         body += f"![Regret so far]({Path(file).with_suffix('.svg').name})\n\n"
         where = result["machine"]
-        body += f"`scripts/bench learn`, {result['date']}, commit {result['commit']}, {where['cpu']}, {where['cpus']} CPUs, Linux {where['kernel']}; a page fault is {result['fault_ns']} ns.\n"
+        of_fixed = f" (fixed policies: {result['fixed_commit']})" if "fixed_commit" in result else ""
+        body += f"`scripts/bench learn`, {result['date']}, commit {result['commit']}{of_fixed}, {where['cpu']}, {where['cpus']} CPUs, Linux {where['kernel']}; a page fault is {result['fault_ns']} ns.\n"
         file.write_text(head + found + body + "<!-- end learn -->" + tail)

@@ -1,14 +1,15 @@
-/* replay [OPTIONS] TRACE[:WINDOWS]...: plays traces on one context and prints what each window cost, as lines of
- * JSON. Time is simulated: a window takes --window-ns, and is to hak_tuning.purge_ns what a second is by default.
+/* replay [OPTIONS] TRACE[:WINDOWS]...: plays traces on one context, each in whole passes, two at least, and prints what
+ * each window cost, as lines of JSON. Time is simulated: a window takes --window-ns, and is to hak_tuning.purge_ns what a second is by default.
  *
  *   --policy FILE     the context's policy; with --elo, one of those that play. Repeated
+ *   --later FILE      the policy that it gets when it has been made, as from a learner
  *   --learn account   a learner that goes by its own account of faults and calls
  *   --learn progress  ... that counts progress, with a clock of the modelled CPU time
  *   --elo             ratings of the policies choose
- *   --ops-ns N        CPU time of a window without faults and calls, for that clock
+ *   --event-ns M=N    CPU time of an event in mode M without faults and calls, for that clock
  *   --fault-ns N      of one page fault, for both
  *   --every N         events to a window, of recorded traces
- *   --most N          events of a trace
+ *   --counted         under callgrind, which counts from the second pass on
  *   --log             decisions, too */
 #include "elo.h"
 #include "trace.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <valgrind/callgrind.h>
 
 enum { SEGMENTS = 8, COOL_WINDOWS = 180, HUGE_PAGE = 2 << 20 };
 /* Of one fault of a page: a populated page, a huge page, giving a page back. Then a call, in ns. */
@@ -30,10 +32,12 @@ static const double populated_share = 0.85, huge_share = 135, purged_share = 0.1
 typedef struct options {
     hak_policy *policies[ELO_MOST];
     unsigned policy_count;
-    bool elo, log;
+    bool elo, log, counted;
     const char *learn;
-    uint64_t window_ns, ops_ns, fault_ns;
-    size_t every, most;
+    hak_policy *later;
+    double event_ns[HAK_MODE_RESEARCH + 1];
+    uint64_t window_ns, purge_ns, fault_ns; /* purge_ns: of the first policy */
+    size_t every;
 } options;
 
 typedef struct window_cost {
@@ -146,6 +150,14 @@ static window_cost cost_since(const options *o, const window_cost *before)
     return now;
 }
 
+static hak_mode mode_now(void)
+{
+    hak_policy *policy = hak_ctx_policy(ctx);
+    int mode = policy ? hak_policy_mode(policy) : HAK_POLICY_MODE_NONE;
+    hak_policy_unref(policy);
+    return mode == HAK_POLICY_MODE_NONE ? HAK_MODE_BALANCED : (hak_mode)mode;
+}
+
 static void print(const options *o, uint64_t number, const window_cost *c, const elo *ratings)
 {
     hak_tuning t = HAK_TUNING_INIT;
@@ -157,7 +169,7 @@ static void print(const options *o, uint64_t number, const window_cost *c, const
            (unsigned long long)c->huge, (unsigned long long)c->purged, (unsigned long long)c->calls,
            (unsigned long long)c->held, (unsigned long long)c->committed, c->ns);
     if (o->learn)
-        printf(", \"retained_bytes\": %zu, \"expected_bytes\": %zu", t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
+        printf(", \"mode\": \"%s\", \"retained_bytes\": %zu, \"expected_bytes\": %zu", hak_mode_name(mode_now()), t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
                t.expected_bytes == HAK_NONE ? 0 : t.expected_bytes);
     if (o->elo) printf(", \"policy\": %u", ratings->now);
     puts("}");
@@ -177,6 +189,26 @@ static void set_policy(hak_space *space, hak_policy *policy)
     hak_space_policy_set(space, policy);
 }
 
+/* A learner leaves the policy's own purge_ns as it is, which is a window here. That of mode fast is ten times as long. */
+static void scale_purge(const options *o, hak_space *space)
+{
+    hak_policy *policy = hak_ctx_policy(ctx);
+    hak_tuning t = HAK_TUNING_INIT;
+    hak_policy_tuning(policy, &t);
+    uint64_t wanted = o->purge_ns * (mode_now() == HAK_MODE_FAST ? 10 : 1);
+    if (t.purge_ns != wanted) {
+        t.purge_ns = wanted;
+        hak_policy_options po = HAK_POLICY_OPTIONS_INIT;
+        po.mode = hak_policy_mode(policy);
+        po.tuning = &t;
+        hak_policy *scaled = hak_policy_new(NULL, &po);
+        if (!scaled) fail("no memory");
+        set_policy(space, scaled);
+        hak_policy_unref(scaled);
+    }
+    hak_policy_unref(policy);
+}
+
 static hak_learner *learner_of(const options *o)
 {
     if (!o->learn) return NULL;
@@ -192,6 +224,7 @@ static hak_learner *learner_of(const options *o)
 
 static void play(const options *o, trace *traces, const unsigned *windows, unsigned segments, hak_space *space)
 {
+    if (o->later) set_policy(space, o->later);
     hak_learner *learner = learner_of(o);
     bool progress = o->learn && strcmp(o->learn, "progress") == 0;
     elo ratings;
@@ -201,20 +234,23 @@ static void play(const options *o, trace *traces, const unsigned *windows, unsig
     for (unsigned s = 0; s < segments; s++) {
         const trace *t = &traces[s];
         const trace_event *next = t->events;
-        bool ended = false;
-        for (unsigned w = 0; w < windows[s] || !ended; w++) {
+        unsigned passes = 0;
+        for (unsigned w = 0; w < windows[s] || passes < 2 || next != t->events; w++) {
             window_cost before = cost_since(o, NULL);
             const trace_event *from = next;
             next = play_window(next);
             uint64_t events = (uint64_t)(next - from) - 1;
-            ended = next == t->events + t->count;
-            if (ended) next = t->events;
+            if (next == t->events + t->count) {
+                next = t->events;
+                if (++passes == 1 && o->counted) CALLGRIND_START_INSTRUMENTATION;
+            }
             window_cost c = cost_since(o, &before);
             c.events = events;
             print(o, ++number, &c, &ratings);
-            if (progress) hak_learner_progress(learner, 1);
-            now += progress ? o->ops_ns + (uint64_t)c.ns : o->window_ns;
+            if (progress) hak_learner_progress(learner, events);
+            now += progress ? (uint64_t)(o->event_ns[mode_now()] * (double)events + c.ns) : o->window_ns;
             hak_ctx_tick(ctx, now);
+            if (learner) scale_purge(o, space);
             if (!o->elo) continue;
             double cost = 1 + c.ns / (double)o->window_ns + held_price * (double)c.held / (1 << 20);
             unsigned was = ratings.now;
@@ -223,7 +259,7 @@ static void play(const options *o, trace *traces, const unsigned *windows, unsig
     }
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    printf("{\"peak_kib\": %ld}\n", used.ru_maxrss);
+    printf("{\"peak_kib\": %ld, \"pass\": %zu}\n", used.ru_maxrss, traces[segments - 1].windows);
     hak_ctx_destroy(ctx);
     hak_learner_delete(learner);
 }
@@ -243,16 +279,26 @@ static hak_policy *load(const char *name)
     return policy;
 }
 
+static void set_event_ns(options *o, char *text)
+{
+    char *value = strchr(text, '=');
+    if (value) *value++ = 0;
+    int mode = hak_mode_by_name(text);
+    if (!value || mode < 0) fail("--event-ns MODE=N");
+    o->event_ns[mode] = strtod(value, NULL);
+}
+
 static options parse(int argc, char **argv)
 {
     static const struct option known[] = {
         {"policy", required_argument, NULL, 'p'},    {"learn", required_argument, NULL, 'l'},
         {"elo", no_argument, NULL, 'e'},             {"window-ns", required_argument, NULL, 'w'},
-        {"ops-ns", required_argument, NULL, 'o'},    {"every", required_argument, NULL, 'n'},
+        {"event-ns", required_argument, NULL, 'o'},  {"every", required_argument, NULL, 'n'},
         {"log", no_argument, NULL, 'g'},             {"fault-ns", required_argument, NULL, 'f'},
-        {"most", required_argument, NULL, 'm'},      {0},
+        {"counted", no_argument, NULL, 'c'},         {"later", required_argument, NULL, 't'},
+        {0},
     };
-    options o = {.window_ns = 20000000, .ops_ns = 20000000, .fault_ns = 2000, .every = 250000, .most = SIZE_MAX};
+    options o = {.window_ns = 20000000, .fault_ns = 2000, .every = 250000};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
         case 'p':
             if (o.policy_count == ELO_MOST) fail("too many policies");
@@ -261,13 +307,18 @@ static options parse(int argc, char **argv)
         case 'l': o.learn = optarg; break;
         case 'e': o.elo = true; break;
         case 'w': o.window_ns = strtoull(optarg, NULL, 10); break;
-        case 'o': o.ops_ns = strtoull(optarg, NULL, 10); break;
+        case 'o': set_event_ns(&o, optarg); break;
         case 'n': o.every = strtoull(optarg, NULL, 10); break;
-        case 'm': o.most = strtoull(optarg, NULL, 10); break;
+        case 'c': o.counted = true; break;
+        case 't': o.later = load(optarg); break;
         case 'g': o.log = true; break;
         case 'f': o.fault_ns = strtoull(optarg, NULL, 10); break;
         default: exit(2);
         }
+    hak_tuning t = HAK_TUNING_INIT;
+    if (o.policy_count) hak_policy_tuning(o.policies[0], &t);
+    o.purge_ns = t.purge_ns;
+    if (o.learn && !o.purge_ns) fail("--learn: a policy with purge_ns");
     if (optind == argc || argc - optind > SEGMENTS || !o.window_ns || !o.every || (o.elo && o.policy_count < 2))
         fail("[OPTIONS] TRACE[:WINDOWS]...");
     return o;
@@ -283,7 +334,7 @@ int main(int argc, char **argv)
         char *colon = strrchr(argv[optind], ':');
         windows[segments] = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 1;
         if (colon) *colon = 0;
-        traces[segments] = trace_get(argv[optind], o.every, o.most);
+        traces[segments] = trace_get(argv[optind], o.every);
         if (traces[segments].slots > slots) slots = traces[segments].slots;
     }
     blocks = calloc(slots, sizeof *blocks);

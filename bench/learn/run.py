@@ -18,7 +18,7 @@ sys.path.insert(0, str(w.HERE.parent))
 from driver import machine, tool  # noqa: E402
 
 NS_AN_INSTRUCTION, FAULT_NS = 0.25, 2000
-WARM, STEADY, LEARNED, PHASE, COUNTED = 4, 4, 50, 32, 15_000
+FIXED, LEARNED, PHASE = 8, 50, 32  # windows
 NOMINAL = 20_000_000  # a window's length where no learner looks at the time
 
 
@@ -34,21 +34,22 @@ def replay(args, *options):
         "windows": [r for r in rows if "faults" in r],
         "decisions": [r for r in rows if "decision" in r],
         "peak_kib": rows[-1]["peak_kib"],
+        "pass": rows[-1]["pass"],
     }
 
 
-def instructions(args, policy, trace):
-    """Of the first events of a trace."""
+def instructions(args, trace, *policy):
+    """Of an event, in the second pass of a trace."""
     done = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=play_window",
-         args.build / "learn-replay", f"--most={COUNTED}", "--policy", policy, f"{trace}:1"],
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--instr-atstart=no",
+         "--toggle-collect=play_window", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", "--counted", *policy, f"{trace}:1"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:
         sys.exit(f"learn: callgrind failed:\n{done.stderr}")
-    events = sum(json.loads(line).get("events", 0) for line in done.stdout.splitlines())
-    return int(found.group(1)) / events
+    windows = [row["events"] for row in map(json.loads, done.stdout.splitlines()) if "events" in row]
+    return int(found.group(1)) / sum(windows[len(windows) // 2:])
 
 
 def trace_of(args, name):
@@ -57,38 +58,49 @@ def trace_of(args, name):
 
 def fixed(args, name, policy):
     trace = trace_of(args, name)
-    file = w.policy_file(args.traces, policy, NOMINAL)
-    counted = None if policy.startswith(w.OF_PAGES) else instructions(args, file, trace)
-    return {"instructions": counted, **replay(args, "--policy", file, f"{trace}:{WARM + STEADY}")}
+    file, base = (w.policy_file(args.traces, p, NOMINAL) for p in (policy, "default"))
+    run = replay(args, "--policy", file, f"{trace}:{FIXED}")
+    run["instructions"] = None if policy.startswith(w.OF_PAGES) else instructions(args, trace, "--policy", file)
+    run["late"] = run["instructions"]
+    if policy in w.MODES.values() and policy != "default":
+        run["late"] = instructions(args, trace, "--policy", base, "--later", file)
+    return run
 
 
-def learned(args, name, traces, window_ns, ops_ns):
+def learned(args, name, traces, window_ns, event_ns):
     base = w.policy_file(args.traces, "default", window_ns)
-    times = ["--window-ns", window_ns, "--ops-ns", ops_ns, "--log", "--policy", base]
+    times = ["--window-ns", window_ns, "--log", "--policy", base]
+    clock = [f"--event-ns={mode}={ns}" for mode, ns in event_ns.items()]
+    # With a clock of CPU time a window of the same work may be shorter than before; each tick ends one.
+    short = ["--window-ns", window_ns // 100, *times[2:]]
     runs = {"ucb1": replay(args, *times, "--learn=account", *traces),
-            "ucb1 progress": replay(args, *times, "--learn=progress", *traces)}  # fmt: skip
+            "ucb1 progress": replay(args, *short, *clock, "--learn=progress", *traces)}  # fmt: skip
     files = [f"--policy={w.policy_file(args.traces, p, window_ns)}" for p in w.ELO]
     runs["elo"] = replay(args, "--window-ns", window_ns, "--elo", *files, *traces)
     return name, runs
 
 
-def ops_ns_of(run):
-    """CPU time of a window without faults and calls, on average."""
-    events = [x["events"] for x in run["windows"]]
-    return int(sum(events) / len(events) * run["instructions"] * NS_AN_INSTRUCTION)
+def event_ns_of(fixed):
+    """CPU time of an event without faults and calls, in each mode that a learner may choose."""
+    return {mode: fixed[policy]["late"] * NS_AN_INSTRUCTION for mode, policy in w.MODES.items()}
 
 
 def window_ns_of(run):
-    ns = [x["ns"] for x in run["windows"][WARM:]]
-    return int(ops_ns_of(run) + sum(ns) / len(ns))
+    """Of the default, on average."""
+    windows = page.steady(run)
+    ns = sum(x["events"] for x in windows) * run["instructions"] * NS_AN_INSTRUCTION + sum(x["ns"] for x in windows)
+    return int(ns / len(windows))
 
 
 def evaluate(args):
     result = {"fixed": {}, "learned": {}, "changes": {}}
+    if args.fixed:
+        old = json.loads(args.fixed.read_text())
+        result |= {"fixed": {n: old["fixed"][n] for n in args.workloads}, "fixed_commit": old["commit"]}
     for name in w.RECORDED:
         if name in args.workloads:
             trace_of(args, name)
-    jobs = [(n, p) for n in args.workloads for p in w.POLICIES]
+    jobs = [(n, p) for n in args.workloads for p in w.POLICIES if not args.fixed]
     progress = tool.Progress(len(jobs) + len(args.workloads) + len(w.CHANGES))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for (name, policy), run in zip(jobs, pool.map(lambda j: fixed(args, *j), jobs)):
@@ -96,14 +108,15 @@ def evaluate(args):
             result["fixed"].setdefault(name, {})[policy] = run
 
         def one(name):
-            run = result["fixed"][name]["default"]
-            return learned(args, name, [f"{trace_of(args, name)}:{LEARNED}"], window_ns_of(run), ops_ns_of(run))
+            fixed = result["fixed"][name]
+            trace = f"{trace_of(args, name)}:{LEARNED}"
+            return learned(args, name, [trace], window_ns_of(fixed["default"]), event_ns_of(fixed))
 
         def change(name):
-            halves = [result["fixed"][half]["default"] for half in w.CHANGES[name]]
-            window_ns = sum(window_ns_of(h) for h in halves) // 2
-            ops = sum(map(ops_ns_of, halves)) // 2
-            return learned(args, name, [f"{trace_of(args, h)}:{PHASE}" for h in w.CHANGES[name]], window_ns, ops)
+            halves = [result["fixed"][half] for half in w.CHANGES[name]]
+            window_ns = sum(window_ns_of(h["default"]) for h in halves) // 2
+            event_ns = {m: sum(event_ns_of(h)[m] for h in halves) / 2 for m in w.MODES}
+            return learned(args, name, [f"{trace_of(args, h)}:{PHASE}" for h in w.CHANGES[name]], window_ns, event_ns)
 
         changes = [c for c, halves in w.CHANGES.items() if all(h in args.workloads for h in halves)]
         for kind, call, names in (("learned", one, args.workloads), ("changes", change, changes)):
@@ -126,6 +139,9 @@ def main():
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all windows there")
     parser.add_argument("--from", type=Path, dest="old", metavar="FILE", help="no runs: what --json wrote")
+    parser.add_argument(
+        "--fixed", type=Path, metavar="FILE", help="no runs of fixed policies: those that --json wrote, for work on learners"
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page there, the plots beside it")
     args = parser.parse_args()
     args.workloads = tool.known(args.workloads, names, "workload")

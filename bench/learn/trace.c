@@ -212,13 +212,13 @@ enum { MADE = sizeof made / sizeof *made };
 
 /* ---- Files ---------------------------------------------------------------------------------------- */
 
-static void read_file(builder *b, const char *name, size_t every, size_t most)
+static void read_file(builder *b, const char *name, size_t every)
 {
     FILE *file = fopen(name, "rb");
     if (!file) fail("cannot be read", name);
     trace_event e;
     size_t n = 0;
-    while (b->t.count < most && fread(&e, sizeof e, 1, file) == 1) {
+    while (fread(&e, sizeof e, 1, file) == 1) {
         if (e.op > TRACE_REALLOC) fail("not a trace", name);
         add(b, e.op, e.slot, e.size, e.site);
         if (++n % every == 0) window(b);
@@ -246,13 +246,12 @@ static void finish(builder *b)
     free(live);
 }
 
-trace trace_get(const char *name, size_t every, size_t most)
+trace trace_get(const char *name, size_t every)
 {
     builder b = {.random = 88172645463325252u};
     for (size_t i = 0; i < MADE && !b.t.count; i++)
         if (strcmp(name, made[i].name) == 0) made[i].make(&b);
-    if (!b.t.count) read_file(&b, name, every, most);
-    if (b.t.count > most) b.t.count = most;
+    if (!b.t.count) read_file(&b, name, every);
     finish(&b);
     return b.t;
 }

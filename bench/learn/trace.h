@@ -23,8 +23,8 @@ typedef struct trace {
     size_t count, slots, windows;
 } trace;
 
-/* A workload by name, or a file that record.c wrote, which is cut into windows of `window` events. Of its first `most` events; what is
+/* A workload by name, or a file that record.c wrote, which is cut into windows of `window` events. What is
  * live at the end is freed in its last window. Ends the process with a message if there is none. */
-trace trace_get(const char *name, size_t window, size_t most);
+trace trace_get(const char *name, size_t window);
 
 #endif

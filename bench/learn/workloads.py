@@ -52,6 +52,8 @@ POLICIES = {
 }
 # These change what the space does with pages, not the instructions of a block.
 OF_PAGES = ("retained", "huge_from", "expected", "populate")
+# The policies of the modes that a learner chooses among.
+MODES = {"lean": "lean", "balanced": "default", "fast": "fast"}
 ELO = ["default", "minimal", "fast", "lean", "retained 128M", "huge_from 1M"]
 
 

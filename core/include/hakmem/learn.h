@@ -134,6 +134,7 @@ typedef struct hak_learner_info {
     size_t expected_bytes; /* forecast; HAK_NONE = none */
     size_t peak_bytes;     /* most that one of its contexts had committed at a look */
     double cost;           /* mean, without trials */
+    hak_mode mode;         /* without a trial that runs */
 } hak_learner_info;
 /* The i-th decision and the i-th window that are kept, the oldest first, from 0. The caller sets out->size. 0 = ok; -1
  * = there is no i-th, or out->size is not valid. Cost: constant. [any thread] */

@@ -3,6 +3,7 @@
 
 #include "base/os.h"
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "heap/big.h"
 #include "heap/guide.h"
 #include "learn/learn.h"
@@ -10,13 +11,16 @@
 
 enum { LOOKS = 8 /* at each context in a window; in the first, each time its age has grown by an eighth */ };
 
+typedef struct spent {
+    uint64_t fresh, fresh_huge, os_calls;
+} spent;
+
 /* A context of the learner, and what was last seen of it, in its own tick. */
 typedef struct member {
     hak_ctx *ctx; /* NULL = free */
     hak_policy *base;
-    size_t live, committed, retained, huge_from;
-    uint64_t fresh, os_calls;               /* of its space, so far */
-    uint64_t window_fresh, window_os_calls; /* when the window began */
+    size_t live, committed, retained, huge_from, retained_limit;
+    spent so_far, before; /* of its space; before: when the window began */
     float sizes[HK_SIZES];
     uint64_t first_ns, seen_ns;
     uint32_t told; /* which of the learner's numbers it has */
@@ -30,7 +34,8 @@ struct hak_learner {
     uint64_t window_progress, window_ns;
     bool begun;      /* a window has begun; so has what is learned, with the first context */
     uint32_t number; /* of the numbers to tell */
-    size_t retained_first, expected_first, retained, expected; /* at first, and now */
+    size_t expected_first;
+    hk_choice now;
     size_t peak;
     hk_learn learn;
     member members[HAK_LEARNER_CONTEXTS];
@@ -94,6 +99,12 @@ static member *find(hak_learner *l, const hak_ctx *ctx)
     return NULL;
 }
 
+static hak_mode mode_of(const hak_ctx *ctx, const hak_policy *policy)
+{
+    int mode = policy ? policy->mode : HAK_POLICY_MODE_NONE;
+    return (hak_mode)(mode == HAK_POLICY_MODE_NONE ? ctx->advice.mode : mode);
+}
+
 int hak_learner_add(hak_learner *l, hak_ctx *ctx)
 {
     ctx = hk_whole(ctx);
@@ -112,9 +123,9 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
         ctx->advice.learner = l;
         if (!l->begun) {
             hak_learner_options o = l->learn.o;
-            hk_learn_init(&l->learn, &o, t.retained_bytes, t.expected_bytes);
-            l->retained_first = l->retained = hk_learn_retained(&l->learn);
-            l->expected_first = l->expected = t.expected_bytes;
+            hk_learn_init(&l->learn, &o, mode_of(ctx, m->base), t.retained_bytes, t.expected_bytes);
+            l->now = hk_learn_now(&l->learn);
+            l->expected_first = t.expected_bytes;
         } else if (l->number) {
             m->told = l->number - 1;
         }
@@ -198,12 +209,11 @@ static void see(hak_learner *l, member *m)
     m->committed = s.committed_bytes;
     m->retained = s.retained_bytes;
     m->huge_from = t.huge_from;
-    m->fresh = s.fresh_bytes;
-    m->os_calls = s.os_calls;
+    m->retained_limit = t.retained_bytes;
+    m->so_far = (spent){s.fresh_bytes, hk_get(&m->ctx->space->clean_huge) << HK_UNIT_SHIFT, s.os_calls};
     l->peak = hk_max(l->peak, hk_max(s.committed_bytes, s.peak_bytes));
     if (m->new) {
-        m->window_fresh = m->fresh;
-        m->window_os_calls = m->os_calls;
+        m->before = m->so_far;
         m->new = false;
     }
 }
@@ -221,23 +231,26 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 {
     uint64_t progress = atomic_load_explicit(&l->progress, memory_order_relaxed);
     hk_window w = {.at_ns = now_ns, .ns = now_ns - l->window_ns, .progress = progress - l->window_progress,
-                   .huge_from = HAK_NONE};
+                   .huge_from = HAK_NONE, .retained_limit = HAK_NONE};
     double all = 0;
     for (member *m = l->members; m < l->members + HAK_LEARNER_CONTEXTS; m++) {
         if (!m->ctx) continue;
         w.live = hk_max(w.live, m->live);
         w.committed = hk_max(w.committed, m->committed);
+        w.held += m->committed - m->live;
         w.huge_from = hk_min(w.huge_from, m->huge_from);
+        w.retained_limit = hk_min(w.retained_limit, m->retained_limit);
         for (unsigned i = 0; i < HK_SIZES; i++)
             w.sizes[i] += m->sizes[i];
         if (!counted_before(l, m)) {
             w.retained += m->retained;
-            w.fresh += m->fresh - m->window_fresh;
-            w.os_calls += m->os_calls - m->window_os_calls;
+            w.fresh += m->so_far.fresh - m->before.fresh;
+            w.fresh_huge += m->so_far.fresh_huge - m->before.fresh_huge;
+            w.os_calls += m->so_far.os_calls - m->before.os_calls;
         }
-        m->window_fresh = m->fresh;
-        m->window_os_calls = m->os_calls;
+        m->before = m->so_far;
     }
+    w.held += w.retained;
     for (unsigned i = 0; i < HK_SIZES; i++)
         all += (double)w.sizes[i];
     for (unsigned i = 0; all > 0 && i < HK_SIZES; i++)
@@ -249,37 +262,40 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 
 /* ---- What is told --------------------------------------------------------------------------------- */
 
-/* A policy with everything that `base` says (NULL = nothing) and these numbers in place of its own; 0 = its
- * own. */
-static hak_policy *compose(const hak_learner *l, const hak_policy *base, size_t retained, size_t expected)
+/* Whether the retained bytes that come with a mode are more than the learner may decide on. */
+static bool above_budget(const hak_learner *l, const member *m, const hk_choice *c)
+{
+    bool said = m->ctx->advice.said >> offsetof(hak_tuning, retained_bytes) / sizeof(size_t) & 1;
+    if (c->mode == HAK_POLICY_MODE_NONE || said || (m->base && m->base->tuning.retained_bytes)) return false;
+    return hk_tuning_preset((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes > l->learn.o.retained_most;
+}
+
+/* A policy with everything that the base of m (NULL = none) says, and these numbers in place of its own; 0 = its own. */
+static hak_policy *compose(const hak_learner *l, const member *m, const hk_choice *c, size_t expected)
 {
     hak_hint hints[HAK_HINTS_MOST];
     hak_policy_options o = HAK_POLICY_OPTIONS_INIT;
     hak_tuning t = HAK_TUNING_INIT;
-    if (base) {
-        hak_policy_tuning(base, &t);
-        o.name = hak_policy_name(base);
-        o.mode = hak_policy_mode(base);
+    if (m && m->base) {
+        hak_policy_tuning(m->base, &t);
+        o.name = hak_policy_name(m->base);
+        o.mode = hak_policy_mode(m->base);
         o.hints = hints;
-        o.hint_count = hak_policy_hints(base, hints, HAK_HINTS_MOST);
+        o.hint_count = hak_policy_hints(m->base, hints, HAK_HINTS_MOST);
     }
-    if (retained) t.retained_bytes = retained;
+    if (c->mode != HAK_POLICY_MODE_NONE) o.mode = c->mode;
+    if (c->retained) t.retained_bytes = c->retained;
+    else if (m && above_budget(l, m, c)) t.retained_bytes = l->learn.o.retained_most;
     if (expected) t.expected_bytes = expected;
     o.tuning = &t;
     return hak_policy_new(&l->os, &o);
 }
 
-/* A number as a tuning has it: 0 = it is still the first one, HAK_NONE = it is 0 now. */
-static size_t changed(size_t now, size_t first)
-{
-    return now == first ? 0 : now ? now : HAK_NONE;
-}
-
 static void tell(hak_learner *l, member *m)
 {
     if (m->told == l->number || l->learn.o.dry) return;
-    hak_policy *policy =
-        compose(l, m->base, changed(l->retained, l->retained_first), changed(l->expected, l->expected_first));
+    size_t expected = l->now.expected == l->expected_first ? 0 : l->now.expected;
+    hak_policy *policy = compose(l, m, &l->now, expected);
     if (!policy) return; /* at the next tick, perhaps */
     if (hak_ctx_policy_set(m->ctx, policy) == 0) {
         hak_space_policy_set(m->ctx->space, policy);
@@ -306,10 +322,9 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
         see_sizes(ctx, m->sizes);
         hk_window w = end_window(l, now_ns);
         hk_learn_window(&l->learn, &w);
-        size_t retained = hk_learn_retained(&l->learn);
-        if (retained != l->retained || l->learn.expected != l->expected) l->number++;
-        l->retained = retained;
-        l->expected = l->learn.expected;
+        hk_choice c = hk_learn_now(&l->learn);
+        if (c.mode != l->now.mode || c.retained != l->now.retained || c.expected != l->now.expected) l->number++;
+        l->now = c;
     }
     tell(l, m);
     hk_lock_drop(&l->lock);
@@ -320,19 +335,15 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
 hak_policy *hak_learner_policy(hak_learner *l)
 {
     const size_t MiB = (size_t)1 << 20;
-    hak_policy *base = NULL;
-    size_t huge_from = HAK_NONE;
+    const member *first = NULL;
     hk_lock_take(&l->lock);
-    for (member *m = l->members + HAK_LEARNER_CONTEXTS; m-- > l->members;) {
-        if (!m->ctx) continue;
-        base = m->base;
-        huge_from = m->new ? HAK_NONE : m->huge_from;
-    }
+    for (member *m = l->members + HAK_LEARNER_CONTEXTS; m-- > l->members;)
+        if (m->ctx) first = m;
     /* If the heap stayed smaller than was expected, the policy says so, for the next start. */
-    size_t expected = base && base->tuning.expected_bytes ? HAK_NONE : 0;
-    if (l->peak >= huge_from) expected = hk_align_up(l->peak, MiB);
-    size_t retained = l->begun ? changed(hk_learn_kept(&l->learn), l->retained_first) : 0;
-    hak_policy *policy = compose(l, base, retained, expected);
+    size_t expected = first && first->base && first->base->tuning.expected_bytes ? HAK_NONE : 0;
+    if (first && !first->new && l->peak >= first->huge_from) expected = hk_align_up(l->peak, MiB);
+    hk_choice none = {.mode = HAK_POLICY_MODE_NONE}, kept = l->begun ? hk_learn_kept(&l->learn) : none;
+    hak_policy *policy = compose(l, first, &kept, expected);
     hk_lock_drop(&l->lock);
     return policy;
 }
@@ -345,11 +356,14 @@ int hak_learner_stats(hak_learner *l, hak_learner_info *out)
     hak_learner_info info = {
         .phase = k->phase,
         .windows = k->windows,
-        .retained_bytes = hk_learn_kept(k),
-        .expected_bytes = l->expected,
+        .expected_bytes = l->now.expected,
         .peak_bytes = l->peak,
-        .cost = k->bandit.arm[k->bandit.base].mean,
     };
+    if (l->begun) {
+        info.cost = hk_learn_cost(k);
+        info.mode = hk_learn_mode(k);
+        info.retained_bytes = hk_learn_retained(k);
+    }
     for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
         info.contexts += l->members[i].ctx != NULL;
     hk_lock_drop(&l->lock);

@@ -25,6 +25,7 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     hk_numbers_set(ctx, o->tuning);
     ctx->first_offset = (uint8_t)o->tuning->first_offset;
     ctx->advice.workload = (uint8_t)o->workload;
+    ctx->advice.mode = (uint8_t)o->mode;
     ctx->magazines.no_sweeps = o->workload != HAK_WORKLOAD_TRACED;
     ctx->max_align = o->max_align;
 }

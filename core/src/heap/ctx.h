@@ -157,7 +157,7 @@ typedef struct hk_advice {
     hk_guide *guide;  /* of a shared context under its lock; NULL = no policy, no named site */
     size_t expected;  /* bytes that it will commit; 0 = unknown */
     uint32_t said;    /* a bit for each number of hak_options.tuning that was given */
-    uint8_t workload; /* a hak_workload */
+    uint8_t workload, mode; /* a hak_workload, a hak_mode: those of its options */
     bool hinted;      /* there are labels or sites with hints */
 } hk_advice;
 

@@ -2,13 +2,16 @@
 
 #include "base/real.h"
 
-enum { REMEMBERED = 16, BASE_FIRST = 3 };
+enum { REMEMBERED = 16 };
 static const double margin = 0.08; /* of the cost above that of doing nothing, 1 */
 static const double noise = 0.001; /* of the time: less is not worth a step */
+#define INFINITE 1e30
 
 void hk_bandit_init(hk_bandit *b, unsigned arms, unsigned base, uint64_t cool)
 {
     *b = (hk_bandit){.arms = arms, .base = base, .now = base, .cool = cool};
+    for (unsigned side = 0; side < 2; side++)
+        b->side[side].most = INFINITE;
 }
 
 static void note(hk_arm *a, double cost)
@@ -21,63 +24,75 @@ static void note(hk_arm *a, double cost)
 
 static void sides_anew(hk_bandit *b)
 {
-    memset(b->side, 0, sizeof b->side);
+    b->side[0].losses = b->side[1].losses = 0;
 }
 
-/* A difference that means something. */
-static double step_of(const hk_arm *base)
+/* The least difference that is worth a step. */
+static double least_of(const hk_arm *base)
 {
-    double least = margin * (base->mean - 1), spread = hk_root(base->variance);
-    if (least < noise) least = noise;
-    return least > spread ? least : spread;
+    double least = margin * (base->mean - 1);
+    return least > noise ? least : noise;
 }
 
-static bool better(const hk_arm *base, double cost)
+/* Costs vary by more than that from window to window, as where the work has phases: single windows say nothing. */
+static bool varies(const hk_arm *base)
 {
-    return cost < base->mean - step_of(base);
+    return hk_root(base->variance) > least_of(base);
+}
+
+static hk_verdict judge(const hk_bandit *b, double cost)
+{
+    const hk_arm *base = &b->arm[b->base];
+    double least = least_of(base), spread = hk_root(base->variance);
+    if (!varies(base)) {
+        if (cost >= base->mean - least) return HK_VERDICT_UNDONE;
+        return b->tried < HK_BANDIT_TRIES ? HK_VERDICT_BETTER : HK_VERDICT_KEPT;
+    }
+    if (b->tried >= HK_BANDIT_TRIES && b->trial > base->mean + 2 * spread) return HK_VERDICT_UNDONE;
+    if (b->tried < HK_BANDIT_LONG) return HK_VERDICT_BETTER;
+    double better = least > spread / 2 ? least : spread / 2;
+    return b->trial < base->mean - better ? HK_VERDICT_KEPT : HK_VERDICT_UNDONE;
 }
 
 hk_verdict hk_bandit_learn(hk_bandit *b, double cost)
 {
-    const hk_arm *base = &b->arm[b->base];
     b->windows++;
     note(&b->arm[b->now], cost);
     if (b->now == b->base) return HK_VERDICT_NONE;
     unsigned side = b->now > b->base;
-    if (!better(base, cost)) {
-        b->side[side].wins = 0;
-        b->side[side].losses++;
-        return HK_VERDICT_UNDONE;
-    }
-    b->side[side].losses = 0;
-    if (++b->side[side].wins < HK_BANDIT_TRIES) return HK_VERDICT_BETTER;
+    b->trial += (cost - b->trial) / ++b->tried;
+    hk_verdict verdict = judge(b, cost);
+    b->goes_on = verdict == HK_VERDICT_BETTER;
+    if (verdict == HK_VERDICT_UNDONE) b->side[side].losses++;
+    if (verdict != HK_VERDICT_KEPT) return verdict;
     b->base = b->now;
     b->stepped = side ? 1 : -1;
     b->stepped_at = b->windows;
     sides_anew(b);
-    return HK_VERDICT_KEPT;
+    return verdict;
 }
 
 static bool may_try(const hk_bandit *b, unsigned side)
 {
     if (side ? b->base + 1 >= b->arms : b->base == 0) return false;
+    if (b->side[side].most < least_of(&b->arm[b->base])) return false;
     bool back = b->stepped == (side ? -1 : 1);
     return !(back && b->windows - b->stepped_at < b->cool);
 }
 
-/* The side lost often enough, or once by much. */
+/* The side lost often enough, or once by much or in a long trial. */
 static bool done(const hk_bandit *b, unsigned side)
 {
     const hk_arm *base = &b->arm[b->base], *a = &b->arm[side ? b->base + 1 : b->base - 1];
     unsigned losses = b->side[side].losses;
-    return losses >= HK_BANDIT_TRIES || (losses && a->mean > base->mean + step_of(base));
+    return losses >= HK_BANDIT_TRIES || (losses && (varies(base) || a->mean > base->mean + least_of(base)));
 }
 
-/* How little the side may cost, at best. What was never tried goes first. */
+/* How little the side may cost, at best. What was never tried goes first, what may save most before the other. */
 static double promise(const hk_bandit *b, unsigned side, double total)
 {
     const hk_arm *a = &b->arm[side ? b->base + 1 : b->base - 1];
-    if (a->n == 0) return -1;
+    if (a->n == 0) return -b->side[side].most;
     double spread = hk_root(b->arm[b->base].variance) + noise;
     return a->mean - spread * hk_root(2 * hk_log(total) / a->n);
 }
@@ -85,10 +100,12 @@ static double promise(const hk_bandit *b, unsigned side, double total)
 unsigned hk_bandit_choose(hk_bandit *b, bool explore)
 {
     const hk_arm *base = &b->arm[b->base];
-    bool trial = b->now != b->base, won = b->side[b->now > b->base].wins;
-    if (trial && won && explore) return b->now;
+    bool trial = hk_bandit_tries(b);
+    if (trial && b->goes_on && explore) return b->now;
     b->now = b->base;
-    if (!explore || trial || base->n < BASE_FIRST) return b->now;
+    b->tried = 0;
+    b->trial = 0;
+    if (!explore || trial || !hk_bandit_knows(b)) return b->now;
     bool settled = hk_bandit_settled(b);
     double total = base->n + 1, best = 0;
     int chosen = -1;
@@ -104,11 +121,27 @@ unsigned hk_bandit_choose(hk_bandit *b, bool explore)
     return b->now;
 }
 
+bool hk_bandit_tries(const hk_bandit *b)
+{
+    return b->now != b->base;
+}
+
+bool hk_bandit_knows(const hk_bandit *b)
+{
+    const hk_arm *base = &b->arm[b->base];
+    return base->n >= (varies(base) ? HK_BANDIT_LONG : HK_BANDIT_TRIES);
+}
+
+bool hk_bandit_hopes(const hk_bandit *b)
+{
+    return may_try(b, 0) || may_try(b, 1);
+}
+
 bool hk_bandit_settled(const hk_bandit *b)
 {
-    if (b->arm[b->base].n < BASE_FIRST) return false;
+    if (hk_bandit_tries(b) || !hk_bandit_knows(b)) return false;
     for (unsigned side = 0; side < 2; side++)
-        if (may_try(b, side) && (!done(b, side) || b->side[side].wins)) return false;
+        if (may_try(b, side) && !done(b, side)) return false;
     return true;
 }
 
@@ -117,4 +150,9 @@ void hk_bandit_forget(hk_bandit *b)
     memset(b->arm, 0, sizeof b->arm);
     sides_anew(b);
     b->now = b->base;
+}
+
+void hk_bandit_rebase(hk_bandit *b)
+{
+    b->arm[b->base] = (hk_arm){0};
 }

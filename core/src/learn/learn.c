@@ -1,13 +1,21 @@
 #include "learn/learn.h"
 
+#include "base/real.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4 };
+enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4, REMEMBERED = 16 };
 static const double fault_ns = 250, call_ns = 1000, strange_from = 0.3, MiB = 1 << 20;
+static const double huge_share = 0.26; /* of a fault, for a page in a huge page */
+static const double dear_from = 0.02, dear_spreads = 4; /* a window that costs so much more or less is of other work */
 
-/* None, 1 MiB, 2 MiB... */
-size_t hk_learn_bytes(unsigned arm)
+/* The scale of modes, by the memory that they spend for speed. */
+static const hak_mode modes[] = {HAK_MODE_LEAN, HAK_MODE_BALANCED, HAK_MODE_FAST};
+enum { MODES = sizeof modes / sizeof *modes };
+
+/* The scale of retained bytes: none, 1 MiB, 2 MiB... */
+static size_t bytes_of(unsigned arm)
 {
     return arm ? (size_t)1 << (19 + arm) : 0;
 }
@@ -15,30 +23,71 @@ size_t hk_learn_bytes(unsigned arm)
 static unsigned arm_of(size_t bytes)
 {
     unsigned arm = 0;
-    while (arm + 1 < HK_BANDIT_ARMS && hk_learn_bytes(arm + 1) <= bytes)
+    while (arm + 1 < HK_BANDIT_ARMS && bytes_of(arm + 1) <= bytes)
         arm++;
     return arm;
 }
 
-size_t hk_learn_retained(const hk_learn *l)
+static uint64_t cool_windows(const hk_learn *l)
 {
-    return hk_learn_bytes(l->o.dry ? l->bandit.base : l->bandit.now);
+    return l->o.cool_ns / l->o.window_ns;
 }
 
-size_t hk_learn_kept(const hk_learn *l)
+/* The scale of retained bytes begins with the number that the mode gives. */
+static void begin_retained(hk_learn *l, size_t limit)
 {
-    return hk_learn_bytes(l->bandit.base);
+    unsigned arms = arm_of(l->o.retained_most) + 1, base = arm_of(limit == HAK_NONE ? 0 : limit);
+    hk_bandit_init(&l->knobs[HK_KNOB_RETAINED], arms, base < arms ? base : arms - 1, cool_windows(l));
+    l->retained_first = l->knobs[HK_KNOB_RETAINED].base;
 }
 
-void hk_learn_init(hk_learn *l, const hak_learner_options *o, size_t retained, size_t expected)
+void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained, size_t expected)
 {
-    unsigned arms = arm_of(o->retained_most) + 1, base = arm_of(retained == HAK_NONE ? 0 : retained);
     memset(l, 0, sizeof *l);
     l->o = *o;
     l->phase = HAK_PHASE_LEARNING;
     l->expected = expected;
-    hk_bandit_init(&l->bandit, arms, base < arms ? base : arms - 1, o->cool_ns / o->window_ns);
-    l->arm = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after another number */
+    bool fixed = mode == HAK_MODE_MINIMAL; /* it is for comparisons */
+    l->mode_first = fixed || mode == HAK_MODE_LEAN ? 0 : mode == HAK_MODE_FAST ? 2 : 1;
+    hk_bandit_init(&l->knobs[HK_KNOB_MODE], fixed ? 1 : MODES, l->mode_first, cool_windows(l));
+    begin_retained(l, retained);
+    l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after a change */
+}
+
+static hk_choice choice_of(const hk_learn *l, unsigned mode, unsigned retained)
+{
+    hk_choice c = {.mode = mode == l->mode_first ? HAK_POLICY_MODE_NONE : (int)modes[mode], .expected = l->expected};
+    /* Another mode is being tried: with its own number. */
+    bool own = retained == l->retained_first || mode != l->knobs[HK_KNOB_MODE].base;
+    if (!own) c.retained = retained ? bytes_of(retained) : HAK_NONE;
+    return c;
+}
+
+hk_choice hk_learn_kept(const hk_learn *l)
+{
+    return choice_of(l, l->knobs[HK_KNOB_MODE].base, l->knobs[HK_KNOB_RETAINED].base);
+}
+
+hk_choice hk_learn_now(const hk_learn *l)
+{
+    if (l->o.dry) return hk_learn_kept(l);
+    return choice_of(l, l->knobs[HK_KNOB_MODE].now, l->knobs[HK_KNOB_RETAINED].now);
+}
+
+hak_mode hk_learn_mode(const hk_learn *l)
+{
+    return l->knobs[HK_KNOB_MODE].arms == 1 ? HAK_MODE_MINIMAL : modes[l->knobs[HK_KNOB_MODE].base];
+}
+
+size_t hk_learn_retained(const hk_learn *l)
+{
+    return bytes_of(l->knobs[HK_KNOB_RETAINED].base);
+}
+
+double hk_learn_cost(const hk_learn *l)
+{
+    const hk_bandit *b = &l->knobs[l->turn];
+    return b->arm[b->base].mean;
 }
 
 /* ---- The log -------------------------------------------------------------------------------------- */
@@ -97,96 +146,217 @@ static double percent(double cost)
     return (cost - 1) * 100;
 }
 
+static void mean(double *m, double x, unsigned n)
+{
+    *m += (x - *m) / n;
+}
+
 /* ---- What a window cost --------------------------------------------------------------------------- */
 
 static double cost_of(hk_learn *l, const hk_window *w)
 {
-    double ns = (double)w->ns, held = l->o.price * mib(w->retained);
-    if (!w->progress) return 1 + ((double)w->fresh / 4096 * fault_ns + (double)w->os_calls * call_ns) / ns + held;
-    double unit = ns / (double)w->progress;
-    if (l->measured < FIRST_WINDOWS) l->ns_a_unit += (unit - l->ns_a_unit) / ++l->measured;
-    return unit / l->ns_a_unit + held;
+    double ns = (double)w->ns, held = l->o.price * mib(w->held);
+    if (w->progress) {
+        double unit = ns / (double)w->progress;
+        if (l->measured < FIRST_WINDOWS) l->ns_a_unit += (unit - l->ns_a_unit) / ++l->measured;
+        return unit / l->ns_a_unit + held;
+    }
+    double pages = ((double)w->fresh - (double)w->fresh_huge * (1 - huge_share)) / 4096;
+    return 1 + (pages * fault_ns + (double)w->os_calls * call_ns) / ns + held;
+}
+
+/* What a step may save at most: a smaller one what is held, a larger one what pages and calls take. Where the host
+ * counts its progress that is not known. */
+static void bound(hk_learn *l, const hk_window *w, double cost)
+{
+    const hk_bandit *b = &l->knobs[l->turn];
+    unsigned n = b->arm[b->base].n < REMEMBERED ? b->arm[b->base].n : REMEMBERED;
+    double held = l->o.price * mib(w->held);
+    mean(&l->held, held, n);
+    mean(&l->retained, l->o.price * mib(w->retained), n);
+    mean(&l->pages, w->progress ? cost : cost - 1 - held, n);
+    for (unsigned k = 0; k < HK_KNOBS; k++) {
+        l->knobs[k].side[0].most = k == HK_KNOB_RETAINED ? l->retained : l->held;
+        l->knobs[k].side[1].most = l->pages;
+    }
 }
 
 /* ---- Another kind of work ------------------------------------------------------------------------- */
 
+static double distance_of(const float *a, const float *b)
+{
+    double distance = 0;
+    for (unsigned i = 0; i < HK_SIZES; i++) {
+        double by = (double)a[i] - (double)b[i];
+        distance += by < 0 ? -by : by;
+    }
+    return distance;
+}
+
+static bool empty(const float *sizes)
+{
+    static const float none[HK_SIZES];
+    return distance_of(sizes, none) == 0;
+}
+
+/* What sizes are like while it learns, and how far they wander from that in any case. */
+static void know_sizes(hk_learn *l, const hk_window *w)
+{
+    if (empty(w->sizes)) return;
+    if (l->sized < REMEMBERED) l->sized++;
+    for (unsigned i = 0; i < HK_SIZES; i++)
+        l->sizes[i] += (w->sizes[i] - l->sizes[i]) / (float)l->sized;
+    mean(&l->wander, distance_of(w->sizes, l->sizes), l->sized);
+}
+
 static bool sized_otherwise(hk_learn *l, const hk_window *w)
 {
-    double distance = 0, all = 0;
-    for (unsigned i = 0; i < HK_SIZES; i++) {
-        double by = (double)w->sizes[i] - (double)l->sizes[i];
-        distance += by < 0 ? -by : by;
-        all += (double)w->sizes[i];
-    }
-    l->strange = all > 0 && distance >= strange_from ? l->strange + 1 : 0;
+    bool strange = !empty(w->sizes) && l->sized && distance_of(w->sizes, l->sizes) >= strange_from + 2 * l->wander;
+    l->strange = strange ? l->strange + 1 : 0;
     return l->strange >= STRANGE;
+}
+
+/* Costs are not those of the base, as far as they are known. */
+static bool costs_otherwise(hk_learn *l, double cost)
+{
+    const hk_bandit *b = &l->knobs[l->turn];
+    const hk_arm *base = &b->arm[b->base];
+    if (l->phase == HAK_PHASE_LEARNING && base->n < HK_BANDIT_LONG) return false;
+    double by = cost > base->mean ? cost - base->mean : base->mean - cost;
+    l->dear = by > dear_from + dear_spreads * hk_root(base->variance) ? l->dear + 1 : 0;
+    return l->dear >= STRANGE;
 }
 
 static void thaw(hk_learn *l, bool forget, const char *why)
 {
     l->phase = HAK_PHASE_LEARNING;
-    l->strange = 0;
-    if (forget) {
-        hk_bandit_forget(&l->bandit);
-        l->measured = 0;
-    }
+    l->strange = l->dear = 0;
+    for (unsigned k = 0; forget && k < HK_KNOBS; k++)
+        hk_bandit_forget(&l->knobs[k]);
+    if (forget) l->measured = l->turn = l->sized = 0;
     tell(l, (hak_decision){.kind = HAK_DECISION_THAW}, "learns again: %s", why);
 }
 
-static void freeze(hk_learn *l, const hk_window *w, double cost)
+static const char *mode_name(const hk_learn *l, unsigned arm)
+{
+    return hak_mode_name(l->knobs[HK_KNOB_MODE].arms == 1 ? HAK_MODE_MINIMAL : modes[arm]);
+}
+
+static void freeze(hk_learn *l, double cost)
 {
     l->phase = HAK_PHASE_FROZEN;
     l->frozen_at = l->canary_at = l->windows;
-    memcpy(l->sizes, w->sizes, sizeof l->sizes);
     tell(l, (hak_decision){.kind = HAK_DECISION_FREEZE, .observed = cost},
-         "frozen with %.0f MiB retained: no step is better by 8 %%; memory costs %.2f %% of the time",
-         mib(hk_learn_kept(l)), percent(cost));
+         "frozen with mode %s and %.0f MiB retained: no step is better by 8 %%; memory costs %.2f %% of the time",
+         mode_name(l, l->knobs[HK_KNOB_MODE].base), mib(bytes_of(l->knobs[HK_KNOB_RETAINED].base)), percent(cost));
 }
 
-/* ---- Retained bytes ------------------------------------------------------------------------------- */
+/* ---- Steps ---------------------------------------------------------------------------------------- */
 
-static void judge(hk_learn *l, const hk_window *w, double cost)
+static size_t value_of(unsigned knob, unsigned arm)
 {
-    hk_bandit *b = &l->bandit;
+    return knob == HK_KNOB_MODE ? (size_t)modes[arm] : bytes_of(arm);
+}
+
+typedef struct name {
+    char text[24];
+} name;
+
+static name name_of(const hk_learn *l, unsigned knob, unsigned arm)
+{
+    name n;
+    if (knob == HK_KNOB_MODE) snprintf(n.text, sizeof n.text, "%s", mode_name(l, arm));
+    else snprintf(n.text, sizeof n.text, "%.0f MiB", mib(bytes_of(arm)));
+    return n;
+}
+
+static const char *const numbers[HK_KNOBS] = {"mode", "retained_bytes"};
+
+/* What is known of the other knob was seen with the old value of this one. */
+static void stepped(hk_learn *l, const hk_window *w)
+{
+    if (l->turn == HK_KNOB_MODE) {
+        begin_retained(l, w->retained_limit);
+        l->ran[HK_KNOB_RETAINED] = l->retained_first;
+    } else {
+        hk_bandit_rebase(&l->knobs[HK_KNOB_MODE]);
+    }
+    if (l->phase != HAK_PHASE_LEARNING) thaw(l, false, "a canary was better");
+}
+
+static void judge_trial(hk_learn *l, const hk_window *w, double cost)
+{
+    hk_bandit *b = &l->knobs[l->turn];
     unsigned tried = b->now, base = b->base;
     double before = b->arm[base].mean;
     hk_verdict verdict = hk_bandit_learn(b, cost);
-    hak_decision d = {.number = "retained_bytes", .expected = before, .observed = cost};
+    hak_decision d = {.number = numbers[l->turn], .expected = before, .observed = b->trial};
+    name with = name_of(l, l->turn, tried), without = name_of(l, l->turn, base);
     if (verdict == HK_VERDICT_KEPT) {
         d.kind = HAK_DECISION_KEEP;
-        d.from = hk_learn_bytes(base);
-        d.to = hk_learn_bytes(tried);
-        tell(l, d, "%s retained_bytes at %.0f MiB instead of %.0f: %.2f %% of the time instead of %.2f, three times",
-             l->o.dry ? "would keep" : "keeps", mib(d.to), mib(d.from), percent(cost), percent(before));
-        if (l->phase != HAK_PHASE_LEARNING) thaw(l, false, "a canary was better three times in a row");
+        d.from = value_of(l->turn, base);
+        d.to = value_of(l->turn, tried);
+        tell(l, d, "%s %s %s instead of %s: memory costs %.2f %% of the time instead of %.2f, in %u windows",
+             l->o.dry ? "would keep" : "keeps", d.number, with.text, without.text, percent(d.observed), percent(before),
+             b->tried);
+        stepped(l, w);
     } else if (verdict == HK_VERDICT_UNDONE) {
         d.kind = HAK_DECISION_UNDO;
-        d.from = hk_learn_bytes(tried);
-        d.to = hk_learn_bytes(base);
-        tell(l, d, "%.0f MiB retained: %.2f %% of the time, %.2f without; back to %.0f", mib(d.from), percent(cost),
-             percent(before), mib(d.to));
+        d.from = value_of(l->turn, tried);
+        d.to = value_of(l->turn, base);
+        tell(l, d, "%s %s: memory costs %.2f %% of the time, %.2f without; back to %s", d.number, with.text,
+             percent(d.observed), percent(before), without.text);
     }
     if (l->phase == HAK_PHASE_CANARY) l->phase = HAK_PHASE_FROZEN;
-    if (l->phase == HAK_PHASE_LEARNING && hk_bandit_settled(b)) freeze(l, w, b->arm[b->base].mean);
+}
+
+static void judge(hk_learn *l, const hk_window *w, double cost)
+{
+    if (hk_bandit_tries(&l->knobs[l->turn])) {
+        judge_trial(l, w, cost);
+        return;
+    }
+    bool sizes = l->phase == HAK_PHASE_FROZEN && sized_otherwise(l, w), costs = costs_otherwise(l, cost);
+    if (sizes || costs) thaw(l, true, sizes ? "sizes are distributed otherwise" : "memory costs otherwise");
+    if (sizes || costs || l->dear) return; /* it may be other work, which says nothing of this one */
+    for (unsigned k = 0; k < HK_KNOBS; k++)
+        hk_bandit_learn(&l->knobs[k], cost);
+    bound(l, w, cost);
+}
+
+/* The knob whose turn it is: the first one that is not settled; in a canary the next one that could be better. */
+static bool take_turn(hk_learn *l, bool canary)
+{
+    for (unsigned k = 0; k < HK_KNOBS; k++) {
+        unsigned knob = canary ? (l->turn + 1 + k) % HK_KNOBS : k;
+        const hk_bandit *b = &l->knobs[knob];
+        if (canary ? !hk_bandit_hopes(b) : hk_bandit_settled(b)) continue;
+        l->turn = knob;
+        return true;
+    }
+    return false;
 }
 
 static void choose(hk_learn *l)
 {
-    hk_bandit *b = &l->bandit;
-    unsigned before_arm = b->now;
-    bool frozen = l->phase == HAK_PHASE_FROZEN, won = b->now != b->base && b->side[b->now > b->base].wins;
-    bool canary = frozen && (l->windows - l->canary_at >= CANARY_EACH || won);
+    bool frozen = l->phase == HAK_PHASE_FROZEN, tries = hk_bandit_tries(&l->knobs[l->turn]);
+    bool canary = frozen && (tries || l->windows - l->canary_at >= CANARY_EACH);
+    if (!tries && (!frozen || canary) && !take_turn(l, canary)) {
+        if (!frozen) freeze(l, hk_learn_cost(l));
+        return;
+    }
+    hk_bandit *b = &l->knobs[l->turn];
     if (hk_bandit_choose(b, !frozen || canary) == b->base) return;
     if (canary) {
         l->phase = HAK_PHASE_CANARY;
         l->canary_at = l->windows;
     }
-    if (b->now == before_arm) return; /* goes on */
+    if (tries) return; /* goes on */
     double before = b->arm[b->base].mean;
-    hak_decision d = {.kind = HAK_DECISION_TRY, .number = "retained_bytes", .from = hk_learn_kept(l),
-                      .to = hk_learn_bytes(b->now), .expected = before};
-    tell(l, d, "%s retained_bytes at %.0f MiB for a window; with %.0f memory costs %.2f %% of the time",
-         l->o.dry ? "would try" : "tries", mib(d.to), mib(d.from), percent(before));
+    hak_decision d = {.kind = HAK_DECISION_TRY, .number = numbers[l->turn], .from = value_of(l->turn, b->base),
+                      .to = value_of(l->turn, b->now), .expected = before};
+    tell(l, d, "%s %s %s; with %s memory costs %.2f %% of the time", l->o.dry ? "would try" : "tries", d.number,
+         name_of(l, l->turn, b->now).text, name_of(l, l->turn, b->base).text, percent(before));
 }
 
 /* ---- How large the heap will be ------------------------------------------------------------------- */
@@ -235,12 +405,15 @@ void hk_learn_window(hk_learn *l, const hk_window *w)
              (double)w->ns / 1e9, mib(w->committed), mib(w->retained), (double)w->fresh / MiB,
              (unsigned long long)w->os_calls, percent(cost));
     forecast(l, w);
-    /* The first of a host that counts its progress only says what a unit takes; and the first with another number
-     * still has the pages of the one before. */
-    bool changed = l->arm != l->bandit.now;
-    l->arm = l->bandit.now;
+    bool changed = false;
+    for (unsigned k = 0; k < HK_KNOBS; k++) {
+        changed |= l->ran[k] != l->knobs[k].now;
+        l->ran[k] = l->knobs[k].now;
+    }
+    if (l->phase == HAK_PHASE_LEARNING) know_sizes(l, w);
+    /* The first of a host that counts its progress only says what a unit takes; and the first after a change still has
+     * the pages of the one before. */
     if (measuring || changed) return;
     judge(l, w, cost);
-    if (l->phase == HAK_PHASE_FROZEN && sized_otherwise(l, w)) thaw(l, true, "sizes are distributed otherwise");
     choose(l);
 }

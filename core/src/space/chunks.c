@@ -91,6 +91,7 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
         chunk->dirty[i] |= m.w[i];
     }
     count_taken(s, n, resident);
+    if (resident < n && chunk->huge) hk_add(&s->clean_huge, n - resident);
     if ((entry & HK_KIND_MASK) < HK_SMALL_CLASSES) take_bitmap(e, unit, entry & HK_KIND_MASK);
     set_map(e, unit, n, entry);
     *zero = resident == 0;

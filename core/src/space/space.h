@@ -94,6 +94,7 @@ struct hak_space {
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
     hk_counter purged_bytes;   /* given back to the OS so far */
     hk_counter clean_units, clean_mapped; /* taken so far that were not resident; bytes outside of extents */
+    hk_counter clean_huge;                /* those of clean_units in chunks that are to be huge pages */
     hk_counter mapped_bytes;   /* outside of extents */
     hk_counter high;           /* most that hk_space_resident() was */
     size_t used_high;          /* highest use without retained units, where these yield */
