@@ -9,23 +9,30 @@
  * windows of at least hak_learner_options.window_ns. Each window has a cost:
  *
  *     the host's time for one unit of its progress, relative to the first windows; if the host counts no progress,
- *     1 + the share of the window's time that page faults (250 ns each) and system calls (1 us each) take
- *     + price * MiB that are held for later use
+ *     1 + the share of the window's time that page faults (250 ns each; a page of a huge one 65) and system calls (1 us
+ *     each) take
+ *     + price * MiB that are held: retained pages, and what is committed and not live
  *
  * WHAT IT DECIDES
- *   retained_bytes   The learner tries the next larger or smaller power of two for two windows. It ignores the first of
- *                    them, which still has the pages of the window before. UCB1 (Auer, Cesa-Bianchi, Fischer, 2002)
- *                    chooses between the steps. A step stays on trial while it saves 8 % of the cost above 1. It is
- *                    kept after three such windows in a row, and undone otherwise. No step is reversed within cool_ns.
+ *   mode             One of HAK_MODE_LEAN, BALANCED, FAST: the next one is tried, on either side. A step up can save
+ *                    what pages and calls take, a step down what is held; a step that can save too little is not tried.
+ *                    UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses between the steps. The first window after a change is
+ *                    ignored, since it still has the pages of the window before. A step that saves 8 % of the cost above
+ *                    1 in each of three windows is kept, else undone at once. Where costs vary more than that by
+ *                    themselves, the mean of eight windows decides, and must be better by half of their standard
+ *                    deviation, too. No step is reversed within cool_ns. Numbers that the policy or the options of the
+ *                    context give go before the mode. A context in HAK_MODE_MINIMAL keeps it.
+ *   retained_bytes   Then powers of two, by the same rules, from what the mode gives.
  *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same growth for four
  *                    more. If that takes the heap past huge_from, the learner tells its context at once. It takes the
  *                    forecast back if the heap does not reach half of it. hak_learner_policy reports the size that
  *                    the heap did reach.
  *
  * PHASES  LEARNING lasts until no step is better. In FROZEN nothing is tried, except that after every 40 windows a
- *         CANARY tries the most promising step once more. Three better windows in a row end the freeze. So do two
- *         windows in which the distribution of sizes differs from that at the freeze (L1 distance of 0.3 or more, of
- *         2).
+ *         CANARY tries a step that could save something once more, of the mode and of retained_bytes in turn. If it is
+ *         kept, that ends the freeze. So do two windows in which the distribution of sizes differs from that before
+ *         the freeze (L1 distance of 0.3 or more, of 2, beyond what it wandered by then), and two whose cost differs from
+ *         the mean by more than 2 % of the time and four standard deviations.
  *
  * Threads: a learner may have contexts of several threads. It looks at each context, and changes it, only in that
  * context's own hak_ctx_tick. The contexts of one learner should do the same kind of work, in one space or in spaces of
@@ -48,7 +55,7 @@ typedef enum hak_phase { HAK_PHASE_LEARNING, HAK_PHASE_FROZEN, HAK_PHASE_CANARY 
 
 typedef enum hak_decision_kind {
     HAK_DECISION_WINDOW,   /* no decision: a window is over. observed: its cost */
-    HAK_DECISION_TRY,      /* the next window runs with `to`. expected: the cost without it */
+    HAK_DECISION_TRY,      /* the next windows run with `to`. expected: the cost without it */
     HAK_DECISION_KEEP,     /* `to` is kept. expected: the cost before; observed: the cost with it */
     HAK_DECISION_UNDO,     /* back to `to`, since `from` was not better. expected, observed: as for KEEP */
     HAK_DECISION_FREEZE,   /* no step is better. observed: the cost */
@@ -64,8 +71,8 @@ typedef struct hak_decision {
     uint64_t at_ns;  /* by the clock of the ticks */
     hak_decision_kind kind;
     hak_phase phase;
-    const char *number; /* the field of hak_tuning; NULL = none */
-    size_t from, to;    /* its values */
+    const char *number; /* the field of hak_tuning, or "mode"; NULL = none */
+    size_t from, to;    /* its values; of "mode" a hak_mode */
     double expected, observed;
     char text[200];     /* the same in one sentence */
 } hak_decision;
@@ -87,8 +94,9 @@ typedef struct hak_learner_options {
     size_t size;          /* sizeof(hak_learner_options), by HAK_LEARNER_OPTIONS_INIT */
     uint64_t window_ns;   /* shortest window; choose it longer than the waves of the work. 0 = 1 s */
     uint64_t cool_ns;     /* a step is not reversed for so long. 0 = 180 s */
-    size_t retained_most; /* upper bound of retained_bytes. 0 = 256 MiB; at least 1 MiB */
-    double price;         /* of a MiB held for later use. 0 = 0.00005: 200 MiB are worth 1 % of the time */
+    size_t retained_most; /* upper bound of retained_bytes, those of a mode included. 0 = 256 MiB; at least 1 MiB */
+    double price;         /* of a MiB held. 0 = 0.00005: 200 MiB are worth 1 % of the time. At 0.001 few heaps are
+                             worth more than HAK_MODE_LEAN */
     bool dry;             /* decide and report, but change nothing: "would try" */
     bool windows;         /* report each window, too */
     hak_decision_fn *log; /* NULL = none */

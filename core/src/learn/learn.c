@@ -270,7 +270,7 @@ static name name_of(const hk_learn *l, unsigned knob, unsigned arm)
     return n;
 }
 
-static const char *const numbers[HK_KNOBS] = {"mode", "retained_bytes"};
+static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"}; /* of characters: pointers would be relocated */
 
 /* What is known of the other knob was seen with the old value of this one. */
 static void stepped(hk_learn *l, const hk_window *w)
