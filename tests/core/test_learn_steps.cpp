@@ -1,4 +1,5 @@
-// Learners, in simulated time: which mode and how many retained bytes they choose, and when they change nothing.
+// Learners, in simulated time: which mode and how many retained bytes they choose, and when they change
+// nothing.
 #include "learned.h"
 
 using namespace test;
@@ -63,7 +64,9 @@ TEST_CASE("learn: the host's price for bytes held decides which mode wins")
     Learned l(policy, o);
     l.until_frozen(100, 60);
     CAPTURE(price, begins_fast, l.log.text());
-    CHECK(l.info().mode == (price == 0.0 ? HAK_MODE_FAST : price < 0.001 ? HAK_MODE_BALANCED : HAK_MODE_LEAN));
+    CHECK(l.info().mode == (price == 0.0    ? HAK_MODE_FAST
+                            : price < 0.001 ? HAK_MODE_BALANCED
+                                            : HAK_MODE_LEAN));
     const std::string text = printed(hak_learner_policy(l.learner));
     CHECK((text.find("mode") != std::string::npos) == (begins_fast || price != 0.00035));
     for (int i = 0; i < 3; i++)
@@ -82,7 +85,8 @@ TEST_CASE("learn: a context that is minimal stays so, and other modes are those 
     CAPTURE(mode, l.log.text());
     const bool minimal = std::string(mode) == "minimal";
     CHECK(l.info().mode == (minimal ? HAK_MODE_MINIMAL : HAK_MODE_FAST));
-    CHECK(printed(hak_learner_policy(l.learner)).find(minimal ? "mode minimal" : "mode fast") != std::string::npos);
+    CHECK(printed(hak_learner_policy(l.learner)).find(minimal ? "mode minimal" : "mode fast") !=
+          std::string::npos);
     for (const hak_decision &d : l.log.list)
         if (minimal && d.number) CHECK(std::string(d.number) != "mode");
     hak_policy_unref(policy);

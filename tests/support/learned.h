@@ -122,7 +122,6 @@ inline std::string printed(hak_policy *policy)
     return text;
 }
 
-
 inline hak_policy *parsed(const std::string &statements)
 {
     const std::string text = "hakmem-policy 1\n" + statements;
