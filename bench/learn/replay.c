@@ -1,5 +1,6 @@
 /* replay [OPTIONS] TRACE[:WINDOWS]...: plays traces on one context, each in whole passes, two at least, and prints what
- * each window cost, as lines of JSON. Time is simulated: a window takes --window-ns, and is to hak_tuning.purge_ns what a second is by default.
+ * each window cost, as lines of JSON. Time is simulated: a window takes --window-ns, and is to hak_tuning.purge_ns what
+ * a second is by default.
  *
  *   --policy FILE     the context's policy; with --elo, one of those that play. Repeated
  *   --later FILE      the policy that it gets when it has been made, as from a learner
@@ -169,7 +170,8 @@ static void print(const options *o, uint64_t number, const window_cost *c, const
            (unsigned long long)c->huge, (unsigned long long)c->purged, (unsigned long long)c->calls,
            (unsigned long long)c->held, (unsigned long long)c->committed, c->ns);
     if (o->learn)
-        printf(", \"mode\": \"%s\", \"retained_bytes\": %zu, \"expected_bytes\": %zu", hak_mode_name(mode_now()), t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
+        printf(", \"mode\": \"%s\", \"retained_bytes\": %zu, \"expected_bytes\": %zu",
+               hak_mode_name(mode_now()), t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
                t.expected_bytes == HAK_NONE ? 0 : t.expected_bytes);
     if (o->elo) printf(", \"policy\": %u", ratings->now);
     puts("}");
@@ -189,7 +191,7 @@ static void set_policy(hak_space *space, hak_policy *policy)
     hak_space_policy_set(space, policy);
 }
 
-/* A learner leaves the policy's own purge_ns as it is, which is a window here. That of mode fast is ten times as long. */
+/* A learner leaves the policy's own purge_ns as it is, a window here. That of mode fast is ten times as long. */
 static void scale_purge(const options *o, hak_space *space)
 {
     hak_policy *policy = hak_ctx_policy(ctx);

@@ -15,13 +15,13 @@
  *
  * WHAT IT DECIDES
  *   mode             One of HAK_MODE_LEAN, BALANCED, FAST: the next one is tried, on either side. A step up can save
- *                    what pages and calls take, a step down what is held; a step that can save too little is not tried.
- *                    UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses between the steps. The first window after a change is
- *                    ignored, since it still has the pages of the window before. A step that saves 8 % of the cost above
- *                    1 in each of three windows is kept, else undone at once. Where costs vary more than that by
- *                    themselves, the mean of eight windows decides, and must be better by half of their standard
- *                    deviation, too. No step is reversed within cool_ns. Numbers that the policy or the options of the
- *                    context give go before the mode. A context in HAK_MODE_MINIMAL keeps it.
+ *                    what pages and calls take, a step down what is held; a step that can save too little is not
+ *                    tried. UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses between the steps. The first window
+ *                    after a change is ignored, since it still has the pages of the window before. A step that saves
+ *                    8 % of the cost above 1 in each of three windows is kept, else undone at once. Where costs vary
+ *                    more than that by themselves, the mean of eight windows decides, and must be better by half of
+ *                    their standard deviation, too. No step is reversed within cool_ns. Numbers that the policy or
+ *                    the options of the context give go before the mode. A context in HAK_MODE_MINIMAL keeps it.
  *   retained_bytes   Then powers of two, by the same rules, from what the mode gives.
  *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same growth for four
  *                    more. If that takes the heap past huge_from, the learner tells its context at once. It takes the

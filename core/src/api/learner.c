@@ -270,7 +270,7 @@ static bool above_budget(const hak_learner *l, const member *m, const hk_choice 
     return hk_tuning_preset((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes > l->learn.o.retained_most;
 }
 
-/* A policy with everything that the base of m (NULL = none) says, and these numbers in place of its own; 0 = its own. */
+/* A policy with all that the base of m (NULL = none) says, and these numbers in place of its own; 0 = its own. */
 static hak_policy *compose(const hak_learner *l, const member *m, const hk_choice *c, size_t expected)
 {
     hak_hint hints[HAK_HINTS_MOST];
