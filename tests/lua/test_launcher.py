@@ -145,6 +145,15 @@ class Options(Case):
         self.faults("--hak-learn=p", program, "1000")
         self.assertRegex(self.read("p"), r"(?m)^expected_bytes none\n\Z")
 
+    def test_a_learned_mode_is_what_the_next_start_begins_with(self):
+        waves = "for i = 1, 20 do local s = ('x'):rep(3000000 + i) end"
+        faults = {}
+        for mode in ("minimal", "fast"):
+            self.write("p", f"hakmem-policy 1\nmode {mode}\n")
+            faults[mode] = self.faults("--hak-learn=p", "-e", waves)
+            self.assertIn(f"hakmem-policy 1\nmode {mode}\n", self.read("p"))
+        self.assertGreater(faults["minimal"], 2 * faults["fast"])
+
     def test_learning_writes_its_file_however_the_program_ends(self):
         self.write("bad.lua", "error('x')")
         for args in (["-e", "os.exit(0)"], ["-e", "require 'hakmem'.tick(3)"], ["bad.lua"]):
