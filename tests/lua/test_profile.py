@@ -140,6 +140,49 @@ class Module(Case):
         )
         self.assertEqual(out, "sampled\t4096\ttrue\ttrue")
 
+    def test_windows(self):
+        out = self.run_code(
+            NO_JIT + """
+            local h = require('hakmem')
+            h.profile{ mode = 'exact' }
+            assert(#h.profile.report().marks == 0 and #h.profile.report().verdicts == 0)
+            kept = {}
+            for window = 1, 8 do
+                assert(h.profile.mark('turn ' .. window) == window)
+                for i = 1, 1000 do
+                    local t = {}
+                    if i % 10 == 0 then kept[#kept + 1] = {} end
+                end
+                collectgarbage() collectgarbage()
+            end
+            local changed = {}
+            for _, s in ipairs(h.profile.diff(3, 5)) do
+                if s.label == 'table' and s.frames[1].line == 11 then changed[1] = s end
+                if s.label == 'table' and s.frames[1].line == 10 then changed[2] = s end
+            end
+            print(changed[1].live_blocks, changed[1].alloc_blocks, changed[2].live_blocks, changed[2].alloc_blocks)
+            local now = 0
+            for _, s in ipairs(h.profile.diff(0)) do
+                if s.label == 'table' and s.frames[1].line == 11 then now = now + s.live_blocks end
+            end
+            local r = h.profile.report()
+            print(now, #r.marks, r.marks[8].name, r.marks[8].at >= r.marks[1].at,
+                  r.marks[8].live_bytes > r.marks[1].live_bytes)
+            local found
+            for i, v in ipairs(r.verdicts) do
+                assert(i == 1 or v.kind == r.verdicts[i - 1].kind or v.kind == 'growth')
+                if v.stack.label == 'table' and v.stack.frames[1].line == 11 then found = v end
+                assert(v.stack.frames[1].line ~= 10)
+            end
+            print(found.kind, found.windows, found.low > 0 and found.high >= found.low, found.freed_share,
+                  found.evidence:match('^grew by'))"""
+        )
+        rows = out.replace(".0", "").split("\n")
+        self.assertEqual(
+            rows,
+            ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "leak\t8\ttrue\t0\tgrew by"],
+        )
+
     def test_coroutines_from_before(self):
         # In an adopted state they lie in memory of the old allocator.
         out = self.run_code(
@@ -181,6 +224,14 @@ class Module(Case):
             ("h.profile() h.profile()", "a profile is running already"),
             ("h.profile.stop()", "no profile was started"),
             ("h.profile.report()", "no profile was started"),
+            ("h.profile.mark('a')", "no profile was started"),
+            ("h.profile.diff(0)", "no profile was started"),
+            ("h.profile() h.profile.mark({})", "string expected, got table"),
+            ("h.profile() h.profile.diff()", "number expected, got no value"),
+            ("h.profile() h.profile.diff(2)", "no such window, the last one is 0"),
+            ("h.profile() h.profile.diff(0.5)", "no such window, the last one is 0"),
+            ("h.profile() h.profile.mark() h.profile.diff(1, 1)", "a later window expected"),
+            ("h.profile{ table = '64K' } for i = 1, 1e6 do h.profile.mark() end", "no room for one more mark"),
             ("h.profile() h.profile.report('/nosuch/file')", "cannot write to '/nosuch/file': No such file"),
             ("h.profile() h.profile.report({})", "string expected, got table"),
         ):

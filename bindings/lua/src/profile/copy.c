@@ -41,15 +41,46 @@ static int larger_first(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-bool hkl_copy_take(hkl_copy *c, const hak_ctx *ctx)
+static bool copy_growth(void *user, const hak_profile_growth *g)
 {
-    hak_profile_visit(ctx, copy_one, c);
+    hkl_copy *c = user;
+    void *grown = c->grown;
+    c->failed = !reserve(&grown, &c->grown_room, c->grown_count, 1, sizeof *c->grown);
+    c->grown = grown;
+    if (!c->failed) c->grown[c->grown_count++] = *g;
+    return !c->failed;
+}
+
+static int leaks_first(const void *a, const void *b)
+{
+    const hak_profile_growth *x = a, *y = b;
+    if (x->leak != y->leak) return x->leak ? -1 : 1;
+    return (x->bytes_a_window < y->bytes_a_window) - (x->bytes_a_window > y->bytes_a_window);
+}
+
+static void order(hkl_copy *c)
+{
     size_t at = 0;
     for (size_t i = 0; i < c->count; i++) {
         c->stacks[i].frames = c->frames + at;
         at += c->stacks[i].depth;
     }
     if (c->count > 0) qsort(c->stacks, c->count, sizeof *c->stacks, larger_first);
+    if (c->grown_count > 0) qsort(c->grown, c->grown_count, sizeof *c->grown, leaks_first);
+}
+
+bool hkl_copy_take(hkl_copy *c, const hak_ctx *ctx)
+{
+    hak_profile_visit(ctx, copy_one, c);
+    if (!c->failed) hak_profile_grown(ctx, copy_growth, c);
+    order(c);
+    return !c->failed;
+}
+
+bool hkl_copy_take_diff(hkl_copy *c, const hak_ctx *ctx, unsigned from, unsigned to, bool *there)
+{
+    *there = hak_profile_diff(ctx, from, to, copy_one, c) >= 0;
+    order(c);
     return !c->failed;
 }
 
@@ -57,5 +88,6 @@ void hkl_copy_drop(hkl_copy *c)
 {
     free(c->stacks);
     free(c->frames);
+    free(c->grown);
     *c = (hkl_copy){.stacks = NULL};
 }

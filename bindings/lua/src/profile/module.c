@@ -120,6 +120,19 @@ static hak_profile_info check_profile(lua_State *L)
     return info;
 }
 
+/* ---- Windows ---------------------------------------------------------------------------------------- */
+
+/* mark([name]) -> number of the window that begins. */
+static int profile_mark(lua_State *L)
+{
+    const char *name = luaL_optstring(L, 1, "");
+    check_profile(L);
+    const int window = hak_profile_mark(hak_lua_context(L), name);
+    if (window < 0) return luaL_error(L, "hakmem.profile: no room for one more mark");
+    hkl_push_count(L, (uint64_t)window);
+    return 1;
+}
+
 /* ---- The report as a table -------------------------------------------------------------------------- */
 
 /* The table of a frame; those of one number are one table, kept in the table at `known`. */
@@ -251,6 +264,61 @@ static hkl_copy *push_copy(lua_State *L)
     return copy;
 }
 
+static void push_stacks(lua_State *L, hak_ctx *ctx, int known, const hkl_copy *copy)
+{
+    lua_createtable(L, (int)copy->count, 0);
+    for (size_t i = 0; i < copy->count; i++) {
+        push_stack(L, ctx, known, &copy->stacks[i]);
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+}
+
+/* The windows: a table with an entry for each. */
+static void push_marks(lua_State *L, hak_ctx *ctx, uint64_t started_ns)
+{
+    const int count = hak_profile_marks(ctx, NULL, 0);
+    lua_createtable(L, count, 0);
+    if (count <= 0) return;
+    hak_profile_window *all = lua_newuserdata(L, (size_t)count * sizeof *all);
+    for (int i = 0; i < count; i++)
+        all[i].size = sizeof *all;
+    hak_profile_marks(ctx, all, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, all[i].name);
+        lua_setfield(L, -2, "name");
+        set_number(L, "at", (double)(all[i].at_ns - started_ns) / 1e9);
+        set_count(L, "live_bytes", all[i].live_bytes);
+        set_count(L, "committed_bytes", all[i].committed_bytes);
+        lua_rawseti(L, -3, i + 1);
+    }
+    lua_pop(L, 1);
+}
+
+/* What grew over the windows; the stack of each is the one in the table at `stacks`. */
+static void push_verdicts(lua_State *L, int stacks, const hkl_copy *copy)
+{
+    lua_createtable(L, (int)copy->grown_count, 0);
+    for (size_t i = 0; i < copy->grown_count; i++) {
+        const hak_profile_growth *g = &copy->grown[i];
+        lua_createtable(L, 0, 8);
+        set_text(L, "kind", g->leak ? "leak" : "growth");
+        set_text(L, "evidence", g->evidence);
+        set_number(L, "bytes_a_window", g->bytes_a_window);
+        set_number(L, "low", g->low);
+        set_number(L, "high", g->high);
+        set_number(L, "freed_share", g->freed_share);
+        set_count(L, "windows", g->windows);
+        for (size_t n = 0; n < copy->count; n++) {
+            if (copy->stacks[n].id != g->stack) continue;
+            lua_rawgeti(L, stacks, (int)n + 1);
+            lua_setfield(L, -2, "stack");
+            break;
+        }
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+}
+
 /* report() -> table: the stacks are those from before it was made. */
 static int report_table(lua_State *L)
 {
@@ -261,7 +329,7 @@ static int report_table(lua_State *L)
     if (!hkl_copy_take(copy, ctx)) return luaL_error(L, "hakmem.profile: not enough memory");
     lua_newtable(L); /* 2: frames by number */
     lua_newtable(L); /* 3: lines */
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 11);
     set_text(L, "mode", info.mode == HAK_PROFILE_EXACT ? "exact" : "sampled");
     lua_pushboolean(L, info.running);
     lua_setfield(L, -2, "running");
@@ -270,15 +338,16 @@ static int report_table(lua_State *L)
     set_count(L, "dropped_stacks", info.dropped_stacks);
     set_count(L, "dropped_samples", info.dropped_samples);
     set_count(L, "table_bytes", info.table_bytes);
-    lua_createtable(L, (int)copy->count, 0);
-    for (size_t i = 0; i < copy->count; i++) {
-        push_stack(L, ctx, 2, &copy->stacks[i]);
-        lua_rawseti(L, -2, (int)i + 1);
+    push_stacks(L, ctx, 2, copy); /* 5 */
+    push_verdicts(L, 5, copy);
+    lua_setfield(L, 4, "verdicts");
+    lua_setfield(L, 4, "stacks");
+    push_marks(L, ctx, info.started_ns);
+    lua_setfield(L, 4, "marks");
+    for (size_t i = 0; i < copy->count; i++)
         add_to_line(L, 3, &copy->stacks[i]);
-    }
-    lua_setfield(L, -2, "stacks");
     lua_pushvalue(L, 3);
-    lua_setfield(L, -2, "lines");
+    lua_setfield(L, 4, "lines");
     hkl_copy_drop(copy);
     return 1;
 }
@@ -294,6 +363,33 @@ static int report_file(lua_State *L, const char *path)
     return 0;
 }
 
+static unsigned check_window(lua_State *L, int arg, unsigned marks)
+{
+    const lua_Number n = luaL_optnumber(L, arg, marks + 1.0);
+    if (!(n >= 0 && n <= marks + 1.0 && n == (lua_Number)(unsigned)n))
+        luaL_argerror(L, arg, lua_pushfstring(L, "no such window, the last one is %d", (int)marks));
+    return (unsigned)n;
+}
+
+/* diff(from[, to]) -> stacks of what changed from the beginning of a window to that of another one, or until now. */
+static int profile_diff(lua_State *L)
+{
+    hak_ctx *ctx = hkl_check_context(L);
+    const hak_profile_info info = check_profile(L);
+    luaL_checknumber(L, 1);
+    const unsigned from = check_window(L, 1, info.marks), to = check_window(L, 2, info.marks);
+    luaL_argcheck(L, from < to, 2, "a later window expected");
+    lua_settop(L, 0);
+    hkl_copy *copy = push_copy(L);
+    bool there;
+    if (!hkl_copy_take_diff(copy, ctx, from, to, &there) || !there)
+        return luaL_error(L, "hakmem.profile: not enough memory");
+    lua_newtable(L);
+    push_stacks(L, ctx, 2, copy);
+    hkl_copy_drop(copy);
+    return 1;
+}
+
 static int profile_report(lua_State *L)
 {
     const char *path = luaL_optstring(L, 1, NULL);
@@ -305,6 +401,8 @@ void hkl_profile_push_module(lua_State *L)
     static const luaL_Reg functions[] = {
         {"start", profile_start},
         {"stop", profile_stop},
+        {"mark", profile_mark},
+        {"diff", profile_diff},
         {"report", profile_report},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
