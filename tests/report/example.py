@@ -86,7 +86,11 @@ def report():
                     }
                     for window, kind, phase in ((4, "try", "learning"), (6, "keep", "learning"), (8, "freeze", "frozen"))
                 ],
-                "verdicts": [{"kind": "leak", "stack": 1, "evidence": "grew in 9 of 9 windows"}],
+                "verdicts": [
+                    {"kind": "growth", "stack": 2, "evidence": "grew a little", "bytes_a_window": 9e6},
+                    {"kind": "leak", "stack": 1, "evidence": "grew in 9 of 9 windows", "bytes_a_window": 1e3},
+                    {"kind": "growth", "stack": 99, "evidence": "grew a lot", "bytes_a_window": 1e7},
+                ],
             },
             {
                 "name": "tenant",

@@ -86,7 +86,9 @@ class Text(Case):
         text = self.text("report", self.file)
         for part in (
             "process 71, lua 5.4.4: resident 9.00 MiB, peak 12.00 MiB, anonymous 6.00 MiB\n",
-            "LEAK?: parse (a;b.lua:12): grew in 9 of 9 windows\n",
+            "  LEAK?: parse (a;b.lua:12), table: grew in 9 of 9 windows\n"
+            "  grows: ?: grew a lot\n"
+            "  grows: main chunk (a;b.lua:90), string: grew a little\n",
             "3 stacks, sampled, one each 512.00 KiB; the largest live:",
             "7 stacks are missing",
             "3 allocations refused",

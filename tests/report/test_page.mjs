@@ -1,5 +1,5 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
-// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json and many.json.
+// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, marked.json and many.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -37,11 +37,21 @@ async function open(name, options, ...files) {
 const values = (page, column) =>
     page.$$eval(`#stacks tbody td:nth-child(${column})`, (cells) => cells.map((c) => Number(c.dataset.value)));
 const total = (page) => page.$eval("#path button:last-child", (b) => Number(b.dataset.value));
+// The labels of the treemap; their sites have all of their bytes.
+const tiles = async (page) => {
+    const [labels, sites] = await Promise.all(["#map .label", "#map div:not(.label)"].map((which) =>
+        page.$$eval(which, (all) => all.map((t) => [t.title, Number(t.dataset.value)]))));
+    const sum = (list) => list.reduce((n, t) => n + t[1], 0);
+    assert.equal(Math.round(sum(sites)), Math.round(sum(labels)));
+    assert.equal(Math.round(sum(labels)), Math.round(await total(page)));
+    return labels.map((l) => l[0]).sort();
+};
 const wide = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 
 try {
     const report = JSON.parse(readFileSync(`${folder}/a.json`));
     const context = report.contexts[0];
+    const marks = JSON.parse(readFileSync(`${folder}/marked.json`)).contexts[0].marks;
     const live = context.stacks.map((s) => s.live_bytes).sort((a, b) => b - a);
     const alloc = context.stacks.map((s) => s.alloc_bytes).sort((a, b) => b - a);
     const sum = (list) => list.reduce((a, b) => a + b, 0);
@@ -53,7 +63,21 @@ try {
         assert.deepEqual(await values(page, 1), live);
         assert.equal(await total(page), sum(live));
         assert.equal(await page.$eval("#cards b", (b) => Number(b.dataset.value)), 4300016);
-        assert.match(await page.textContent("#verdicts"), /Leak\? parse \(a;b\.lua:12\): grew in 9 of 9/);
+        assert.deepEqual(await page.$$eval(".verdict", (all) => all.map((v) => v.textContent)), [
+            "Leak? parse (a;b.lua:12), table: grew in 9 of 9 windows",
+            "Grows ?: grew a lot",
+            "Grows main chunk (a;b.lua:90), string: grew a little",
+        ]);
+        assert.deepEqual(await tiles(page), ["string 292.97 KiB", "table 3.81 MiB"]);
+        await page.click("#stacks tbody tr");
+        assert.equal(await page.textContent("#stacks .frames"),
+                     "malloc [libc.so.6]\nparse (a;b.lua:12)\nmain chunk (a;b.lua:90)");
+        await page.click("#stacks tbody tr");
+        assert.equal(await page.$("#stacks .frames"), null);
+        const [first, site] = await Promise.all(["td", ".name:last-child"].map((which) =>
+            page.locator(`#stacks tbody tr ${which}`).first().boundingBox()));
+        assert.equal(site.y > first.y, options.viewport.width < 700, "the site is below the numbers on a phone");
+        assert.ok(site.x + site.width <= options.viewport.width, "the site is on the screen");
         await page.click("#stacks th[data-key=alloc]");
         assert.deepEqual(await values(page, 4), alloc);
         await page.click("#stacks th[data-key=alloc]");
@@ -101,10 +125,20 @@ try {
     assert.deepEqual(page.faults, []);
     await page.close();
 
+    // Without a learner the timeline has the marks of the profile, and what the report says.
+    const marked = await open("marked", {}, "marked");
+    assert.equal(await marked.isVisible("#time"), true);
+    assert.deepEqual(await marked.evaluate(() => pointsOf(report.contexts[0]).map((p) => p.live_bytes)),
+                     [...marks.map((m) => m.live_bytes), context.stats.live_bytes]);
+    assert.deepEqual(marked.faults, []);
+    await marked.close();
+
     const many = JSON.parse(readFileSync(`${folder}/many.json`)).contexts[0].stacks;
     const large = await open("many", {}, "many");
     assert.equal(await total(large), sum(many.map((s) => s.live_bytes)));
     assert.equal((await values(large, 1)).length, 200);
+    assert.equal((await tiles(large)).length, new Set(many.map((s) => s.label)).size);
+    assert.match(await large.textContent("#map"), /\d+ (other )?sites/);
     assert.ok((await large.$$eval("#flame g", (all) => all.length)) < 5000, "too many frames are drawn");
     await large.click("#stacks th[data-key=blocks]");
     assert.equal((await values(large, 5))[0], Math.max(...many.map((s) => s.live_blocks)));

@@ -20,7 +20,10 @@ with tempfile.TemporaryDirectory() as folder:
     report = example.report()
     before = example.report()
     before["contexts"][0]["stacks"][0]["live_bytes"] -= 1_000_000
-    for name, value in (("a", report), ("b", before), ("many", example.many(50_000))):
+    marked = example.report()
+    for what in ("timeline", "decisions"):
+        del marked["contexts"][0][what]
+    for name, value in (("a", report), ("b", before), ("marked", marked), ("many", example.many(50_000))):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
     script = Path(__file__).with_suffix(".mjs")
     done = subprocess.run([node, script, playwright, os.environ["HAKMEM_COMMAND"], folder], check=False)

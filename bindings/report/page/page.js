@@ -72,10 +72,13 @@ $("title").textContent = (report.process.command || []).join(" ") || "hakmem";
 $("process").textContent = `process ${report.process.pid}, ${runtime.name || ""} ${runtime.version || ""}` +
     (report.process.time ? `, ${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "");
 for (const context of report.contexts) {
-    for (const verdict of context.verdicts || []) {
+    const order = (v) => [v.kind === "leak" ? 1 : 0, v.bytes_a_window || 0];
+    const leaksFirst = (a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1];
+    for (const verdict of [...(context.verdicts || [])].sort(leaksFirst)) {
         const row = rows.find((r) => r.id === verdict.stack && r.context === context.name);
         element($("verdicts"), "div",
-                `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? row.site : ""}: ${verdict.evidence}`, "verdict");
+                `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
+                "verdict");
     }
 }
 const memory = report.memory || {};
@@ -153,30 +156,52 @@ function zoom(node) {
 
 /* ---- Treemap ---- */
 
+/* The sites of a label; those too small for a tile of their own are one tile. */
+function tiles(label, sites, least) {
+    const large = sites.filter((s) => s[1] >= least).map(([site, value]) => ({ label, site, value }));
+    const rest = sum(sites, (s) => (s[1] < least ? s[1] : 0));
+    const few = sites.length - large.length;
+    return rest > 0 ? [...large, { label, site: `${few} ${large.length ? "other sites" : "sites"}`, value: rest, rest: true }]
+        : large;
+}
+
 function map(list) {
     const box = $("map");
     box.replaceChildren();
     const labels = d3.rollups(list, (of) => d3.rollups(of, (r) => sum(r, amount), (r) => r.site), (r) => r.label);
-    const total = sum(list, amount);
-    const data = { children: labels.map(([label, sites]) => ({ label,
-        children: sites.filter((s) => s[1] > total / 3000).map(([site, value]) => ({ label, site, value })) })) };
+    const least = sum(list, amount) / 3000;
+    const data = { children: labels.map(([label, sites]) => ({ label, children: tiles(label, sites, least) })) };
     const root = d3.hierarchy(data).sum((d) => d.value || 0).sort((a, b) => b.value - a.value);
-    d3.treemap().size([box.clientWidth, box.clientHeight]).paddingInner(1).paddingOuter(2)(root);
-    for (const leaf of root.leaves()) {
-        if (!leaf.data.site) continue;
-        const text = `${leaf.data.label}: ${leaf.data.site} ${bytes(leaf.data.value)}`;
-        const tile = element(box, "div", leaf.x1 - leaf.x0 > 40 ? text : "");
-        tile.title = text;
-        Object.assign(tile.style, { left: `${leaf.x0}px`, top: `${leaf.y0}px`, width: `${leaf.x1 - leaf.x0}px`,
-            height: `${leaf.y1 - leaf.y0}px`, background: colour(leaf.data.label) });
-        tile.onclick = () => { $("filter").value = leaf.data.site; show(); };
+    d3.treemap().size([box.clientWidth, box.clientHeight]).paddingInner(1).paddingOuter(2)
+        .paddingTop((node) => (node.depth === 1 ? 18 : 0))(root);
+    for (const node of root.descendants()) {
+        if (node.depth === 0 || !node.value) continue;
+        const { label, site, rest } = node.data, whole = node.depth === 1, width = node.x1 - node.x0;
+        const text = `${whole ? label : site} ${bytes(node.value)}`;
+        const tile = element(box, "div", width > 40 ? text : "", whole ? "label" : "");
+        tile.title = whole ? text : `${label}: ${text}`;
+        tile.dataset.value = node.value;
+        Object.assign(tile.style, { left: `${node.x0}px`, top: `${node.y0}px`, width: `${width}px`,
+            height: `${node.y1 - node.y0}px` });
+        if (!whole) tile.style.background = colour(label);
+        tile.onclick = () => { $("filter").value = whole || rest ? label : site; show(); };
     }
 }
 
 /* ---- Tables ---- */
 
+/* Shows the stack of a row below it, the innermost frame first, or hides it again. */
+function unfold(tr, row, columns) {
+    if (tr.nextSibling && tr.nextSibling.className === "frames") return tr.nextSibling.remove();
+    const below = document.createElement("tr");
+    below.className = "frames";
+    element(below, "td", [...row.frames].reverse().join("\n") || "no frames").colSpan = columns;
+    tr.after(below);
+}
+
 function table(place, columns, list, sorted, rest) {
     const [head, body] = [$(place).querySelector("thead"), $(place).querySelector("tbody")];
+    $(place).style.setProperty("--numbers", columns.filter((c) => c[2]).length);
     let [by, down, most] = [sorted, true, ROWS];
     function fill() {
         head.replaceChildren();
@@ -195,8 +220,8 @@ function table(place, columns, list, sorted, rest) {
             for (const [key, , number, form] of columns) {
                 const cell = element(tr, "td", number ? form(row[key]) : row[key], number ? "" : "name");
                 if (number) cell.dataset.value = row[key];
-                else if (row.frames) cell.title = row.frames.join("\n");
             }
+            if (row.frames) tr.onclick = () => unfold(tr, row, columns.length);
         }
         if (!rest) return;
         $(rest).textContent = all.length > most ? `${all.length - most} more ` : "";
@@ -232,12 +257,21 @@ function decided(context, first) {
     return list.filter((d) => d.kind !== "try" && d.kind !== "undo").map((d) => ({ name: d.kind, at_ns: d.at_ns }));
 }
 
+/* What was measured over time. Without a learner these are the marks of the profile, and the report itself. */
+function pointsOf(context) {
+    if ((context.timeline || []).length > 1) return context.timeline;
+    const marks = context.marks || [];
+    if (marks.length === 0 || !context.stats) return [];
+    return [...marks, { at_ns: report.process.now_ns, live_bytes: context.stats.live_bytes,
+        committed_bytes: context.stats.committed_bytes, resident_bytes: memory.resident_bytes }];
+}
+
 function timeline() {
-    const context = report.contexts.find((c) => (c.timeline || []).length > 1);
+    const context = report.contexts.find((c) => pointsOf(c).length > 1);
     $("time").hidden = !context;
     if (!context) return;
     $("plot").replaceChildren();
-    const points = context.timeline, first = points[0].at_ns;
+    const points = pointsOf(context), first = points[0].at_ns;
     const style = getComputedStyle(document.documentElement);
     const [soft, line] = [style.getPropertyValue("--soft"), style.getPropertyValue("--line")];
     const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
@@ -253,14 +287,15 @@ function timeline() {
             u.ctx.moveTo(x, u.bbox.top);
             u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
             u.ctx.stroke();
-            u.ctx.textAlign = "left";
-            u.ctx.fillText(mark.name, x + 4, u.bbox.top + 12 * devicePixelRatio);
+            const fits = x + 8 + u.ctx.measureText(mark.name).width < u.bbox.left + u.bbox.width;
+            u.ctx.textAlign = fits ? "left" : "right";
+            u.ctx.fillText(mark.name, fits ? x + 4 : x - 4, u.bbox.top + 12 * devicePixelRatio);
             u.ctx.restore();
         }
     };
     new uPlot({
         width: Math.max(280, $("plot").clientWidth), height: 260, scales: { x: { time: false } },
-        axes: [{ ...axis, label: "seconds" }, { ...axis, size: 80, values: (u, all) => all.map((n) => bytes(n)) }],
+        axes: [{ ...axis, label: "seconds" }, { ...axis, size: 80, incrs: d3.range(50).map((n) => 2 ** n), values: (u, all) => all.map((n) => bytes(n)) }],
         series: [{ label: "s" }, ...series.map(([label, stroke]) => ({ label, stroke, width: 2,
             value: (u, n) => (n == null ? "" : bytes(n)) }))],
         hooks: { draw: [drawMarks] },

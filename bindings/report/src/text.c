@@ -36,19 +36,46 @@ static void head(FILE *out, const hkr_report *r)
             hkr_bytes(anonymous, hkr_number(r->memory, "anonymous_bytes"), false));
 }
 
-static void verdicts(FILE *out, const hkr_context *c)
+static bool is_leak(const json_t *verdict)
 {
-    for (size_t i = 0; i < json_array_size(c->verdicts); i++) {
-        const json_t *v = json_array_get(c->verdicts, i);
-        char site[400] = "", text[400];
-        for (size_t s = 0; s < c->stack_count; s++) {
-            const hkr_frame *f = hkr_site(c, &c->stacks[s]);
-            if (c->stacks[s].id == hkr_number(v, "stack") && f) hkr_frame_text(site, sizeof site, f);
-        }
-        hkr_clean(text, sizeof text, hkr_text(v, "evidence"));
-        fprintf(out, "  %s: %s: %s\n", strcmp(hkr_text(v, "kind"), "leak") == 0 ? "LEAK?" : "grows", site,
-                text);
+    return strcmp(hkr_text(verdict, "kind"), "leak") == 0;
+}
+
+static int leaks_first(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    if (is_leak(x) != is_leak(y)) return is_leak(x) ? -1 : 1;
+    const double slope_x = hkr_number(x, "bytes_a_window"), slope_y = hkr_number(y, "bytes_a_window");
+    if (slope_x != slope_y) return slope_x < slope_y ? 1 : -1;
+    return (hkr_number(x, "stack") > hkr_number(y, "stack")) - (hkr_number(x, "stack") < hkr_number(y, "stack"));
+}
+
+static void verdict(FILE *out, const hkr_context *c, const json_t *v)
+{
+    char site[400] = "?", label[64] = "", text[400];
+    for (size_t s = 0; s < c->stack_count; s++) {
+        if (c->stacks[s].id != hkr_number(v, "stack")) continue;
+        const hkr_frame *f = hkr_site(c, &c->stacks[s]);
+        if (f) hkr_frame_text(site, sizeof site, f);
+        hkr_clean(label, sizeof label, c->stacks[s].label);
     }
+    hkr_clean(text, sizeof text, hkr_text(v, "evidence"));
+    fprintf(out, "  %s: %s%s%s: %s\n", is_leak(v) ? "LEAK?" : "grows", site, *label ? ", " : "", label, text);
+}
+
+static bool verdicts(FILE *out, const hkr_context *c)
+{
+    const size_t n = json_array_size(c->verdicts);
+    if (n == 0) return true;
+    json_t **all = malloc(n * sizeof(json_t *));
+    if (!all) return false;
+    for (size_t i = 0; i < n; i++)
+        all[i] = json_array_get(c->verdicts, i);
+    qsort(all, n, sizeof(json_t *), leaks_first);
+    for (size_t i = 0; i < n; i++)
+        verdict(out, c, all[i]);
+    free(all);
+    return true;
 }
 
 static void labels(FILE *out, const hkr_context *c)
@@ -116,7 +143,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
             fprintf(out, "  limit %s, %.0f allocations refused\n",
                     hkr_bytes(a, hkr_number(c->stats, "hard_limit"), false),
                     hkr_number(c->stats, "failures"));
-        verdicts(out, c);
+        if (!verdicts(out, c)) return false;
         labels(out, c);
         if (!stacks(out, c, o)) return false;
     }
