@@ -226,12 +226,16 @@ static void serve(void)
 
 /* ---- The thread ----------------------------------------------------------------------------------- */
 
-/* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. */
-static void on_signal(int number)
+/* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. The thread may
+ * have seen the flag before: what was sent on does not set it a second time. */
+static void on_signal(int number, siginfo_t *info, void *context)
 {
+    (void)context;
     const int saved = errno;
-    atomic_store(&wanted, true);
-    if (atomic_load(&running) && !pthread_equal(pthread_self(), thread)) pthread_kill(thread, number);
+    const bool runs = atomic_load(&running), here = runs && pthread_equal(pthread_self(), thread);
+    const bool sent_on = here && info->si_code == SI_TKILL;
+    if (!sent_on) atomic_store(&wanted, true);
+    if (runs && !here) pthread_kill(thread, number);
     errno = saved;
 }
 
@@ -295,7 +299,7 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
         if (address.sun_path[0] != '\0') unlink(address.sun_path);
         close_socket();
     } else if (options.signal) {
-        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
         sigfillset(&action.sa_mask);
         sigaction(options.signal, &action, NULL);
     }

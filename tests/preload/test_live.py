@@ -228,6 +228,23 @@ class Live(Case):
         self.assertRegex(grown, r"\+(2\.[5-9]|3\.[0-4])\d MiB .* keep")
         self.assertTrue(os.path.exists(self.path("p.json")))
 
+    def test_a_signal_is_one_report_while_somebody_looks(self):
+        p = self.run_program("rate=8K,profile=p.json,signal=USR2,live=on")
+        for n in range(1, 101):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(self.place(p.pid))
+                os.kill(p.pid, signal.SIGUSR2)
+                while s.recv(1 << 16):
+                    pass
+            until(lambda: os.path.exists(self.path(f"p.json.{n}")))
+            self.assertFalse(os.path.exists(self.path(f"p.json.{n + 1}")))
+        with socket.socket(socket.AF_UNIX) as s:  # what the thread still does, it does before it answers
+            s.connect(self.place(p.pid))
+            while s.recv(1 << 16):
+                pass
+        self.assertFalse(os.path.exists(self.path("p.json.101")))
+        self.finish(p)
+
     def test_signals_in_the_middle_of_allocations(self):
         p = self.run_program("rate=1K,profile=p.json,signal=USR1", [PYTHON, "-c", BUSY], "0\n")
         for _ in range(300):
@@ -245,7 +262,9 @@ class Live(Case):
             ("profile=p,signal=KILL", "USR1, USR2, HUP or the number of a real-time signal expected"),
             ("profile=p,signal=11", "USR1, USR2"),
             ("profile=p,signal=", "USR1, USR2"),
-            ("signal=USR1", "there is no profile=FILE to write"),
+            ("signal=USR1", "'signal': there is no profile=FILE to write"),
+            ("rate=64K", "'rate': there is no profile=FILE to write"),
+            ("rate=exact,live=on", "'rate': there is no profile=FILE to write"),
             ("live=", "on or the name of a socket expected"),
             ("live=" + "x" * 200, "File name too long"),
         ):

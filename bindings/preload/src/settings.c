@@ -217,6 +217,8 @@ const hks_settings *hks_settings_get(void)
             complain("signal", "there is no profile=FILE to write");
             settings.signal = 0;
         }
+        if ((settings.mean != 0 || settings.exact) && *settings.profile == '\0')
+            complain("rate", "there is no profile=FILE to write");
     }
     return &settings;
 }
