@@ -178,6 +178,28 @@ case $case in
         mv "$scratch/root/opt/hakmem" "$scratch/root/moved"
         by_pkg_config "$scratch/root/moved/lib/pkgconfig"
         ;;
+    deb)
+        needs_program dpkg-shlibdeps dpkg-dev
+        needs_program file file
+        cpack -G DEB --config "$TREE/CPackConfig.cmake" -B "$scratch" >"$scratch/log" || fail "$(tail "$scratch/log")"
+        wanted="hakmem-doc libhakmem-dev libhakmem0.1"
+        for part in $PARTS; do
+            [[ $part == wasm ]] || wanted+=" hakmem-$part"
+        done
+        found=$(cd "$scratch" && ls ./*.deb | sed 's,^\./,,; s/_.*//')
+        diff <(tr ' ' '\n' <<<"$wanted" | sort) <(sort <<<"$found") || fail "other packages than expected"
+        field() { dpkg-deb --field "$scratch/$1"_*.deb "$2"; }
+        [[ $(field libhakmem-dev Depends) == "libhakmem0.1 (= $VERSION)" ]] || fail "libhakmem-dev: $(field libhakmem-dev Depends)"
+        [[ $(field libhakmem0.1 Depends) == libc6* ]] || fail "libhakmem0.1: $(field libhakmem0.1 Depends)"
+        # Two packages with one file cannot both be installed.
+        twice=$(for p in "$scratch"/*.deb; do dpkg-deb --fsys-tarfile "$p" | tar t; done | grep -v '/$' | sort | uniq -d)
+        [[ -z $twice ]] || fail "in two packages: $twice"
+        for p in "$scratch"/*.deb; do
+            dpkg-deb -x "$p" "$scratch/root"
+        done
+        must_exist "$scratch"/root/usr/{include/hakmem/hakmem.h,lib/libhakmem.so.0.1,share/doc/hakmem/LICENSE}
+        by_pkg_config "$scratch/root/usr/lib/pkgconfig"
+        ;;
     components)
         for component in runtime development lua python preload report documents; do
             "$CMAKE" --install "$TREE" --prefix "$scratch/$component" --component "$component" >/dev/null

@@ -17,7 +17,7 @@ from pathlib import Path
 
 BLOCK = re.compile(r"^```(\w+)[ \t]+([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 # The program that a way begins with, where a machine may be without it.
-NEEDED = {"rust": "cargo", "luarocks": "luarocks", "conan": "conan", "deb": "dpkg-shlibdeps"}
+NEEDED = {"rust": "cargo", "luarocks": "luarocks", "conan": "conan"}
 
 
 def main():
