@@ -11,11 +11,19 @@
  *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51, _53, _54), one header. Include
  *   the lua.h of that runtime before, or have it on the include path.
  *   A lua_State and its context belong to one thread at a time, as in Lua itself.
- *   "A state under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
+ *   A state that is "under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
  *   int functions return 0; -1 when L is not under hakmem, or for the reasons given with the function.
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
- *   Since 0.1 for everything in this file.
+ *   Cost       hak_lua_alloc: that of hak_realloc or hak_free; with labels some 60 instructions more for each
+ *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant; while there is a soft
+ *              limit, allocations look at hak_ctx_stats from time to time. hak_lua_newstate and its like: those
+ *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
+ *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
+ *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
+ *              as hak_labels_stats; _report_json: also hak_profile_visit, and naming each frame. hak_lua_trim:
+ *              a full collection and hak_ctx_trim. hak_lua_close: lua_close. hak_lua_drop: hak_ctx_destroy.
+ *   Since      0.1 for everything in this file.
  */
 #ifndef HAKMEM_LUA_H
 #define HAKMEM_LUA_H
@@ -56,10 +64,10 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
  * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
  * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
- * They also keep a reserve of up to 64 KiB for who catches the error, and flush LuaJIT's compiled code after it,
- * by a hook where the program has none.
- * A limit below what is committed (hak_ctx_stats) is taken: it only stops growth. On LuaJIT its error
- * overwrites no local of a caller, with a limit of any size, in the main thread (docs/guide/lua.md).
+ * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate. On LuaJIT
+ * compiled code is flushed after the error, by a hook unless the program has set one.
+ * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
+ * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md).
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
@@ -127,7 +135,7 @@ HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
  * the next time that it asks for memory or frees some; a state that does neither for 2 seconds does not answer.
  * One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none until somebody looks. */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
-/* Before the state is closed; by its thread. Nothing where it is not looked at. */
+/* To be called before the state is closed, on its thread. No effect if the state was not shown. */
 HAK_API void hak_lua_live_stop(lua_State *L);
 
 /* A full collection, then hak_ctx_trim. Returns the bytes given back to the operating system. Raises
@@ -148,8 +156,7 @@ HAK_API int hak_lua_close(lua_State *L);
 
 /* Ends a state without closing it: its machine code is flushed (LuaJIT), and its context is destroyed
  * with all that is in it, the caller's context included where it was made by lua_newstate(hak_lua_alloc).
- * Takes the time of giving back the pages, not that of visiting the objects.
- * Only for a state
+ * It gives back pages and visits no object. Only for a state
  *   - that is not running: not from a function, hook or finalizer of that state or of its coroutines;
  *   - whose userdata and cdata own nothing outside Lua's heap: no __gc and no ffi.gc finalizer runs, so
  *     open files are neither flushed nor closed, and what C modules took from malloc leaks;
