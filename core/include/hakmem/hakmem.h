@@ -45,16 +45,17 @@
  *   above 1 MiB a second free and a pointer into the middle.
  *
  *   Detected at once with HAK_DEBUG_CHECK: in every free and realloc, a block that is free and a pointer into
- *   the middle of one; and a told size that is not what was last asked for.
+ *   the middle of one; and, in sized calls, a size that is not what was last asked for.
  *
  *   Without HAK_DEBUG_CHECK, for blocks of up to 1 MiB:
- *    - A free of a free block, or of a pointer into the middle of one: what is freed mostly waits in the
- *      magazine of its size class, and is looked at when the magazine gives it back (by hak_ctx_flush at the
- *      latest). What is wrong is reported then, and dropped. Until then the magazine hands out what it has: a
- *      block freed twice may go to two callers, a pointer into a block to one, and nothing tells.
- *    - A realloc of such a pointer may return the pointer if the new size needs no other block, and takes a
- *      free block that waits in a magazine for a live one. Else it is reported, and the result is NULL.
- *    - A told size is not looked at: a wrong one does no harm.
+ *    - A free of a free block, or of a pointer into the middle of one: a freed pointer mostly waits in the
+ *      magazine of its size class, and is validated when the magazine gives it back (by hak_ctx_flush at the
+ *      latest). A wrong pointer is reported then, and dropped. Until then the magazine may hand it out: a block
+ *      freed twice to two callers, a pointer into a block to one, and no error is reported.
+ *    - A realloc of such a pointer may return the pointer if the new size needs no other block. It takes a
+ *      free block that waits in a magazine for a live one. Otherwise the pointer is reported and the result is
+ *      NULL.
+ *    - The size given to a sized free or realloc is ignored: a wrong one does no harm.
  *   In a shared context, what is freed may also wait on its way to the heap that it came from.
  *
  *   An overflow of a block by up to 64 bytes, in either direction, and a write to a free block, change no metadata: at
@@ -139,7 +140,7 @@ HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
 /* The block goes back to its context. NULL is fine. Fast. */
 HAK_API void hak_free(hak_ctx *ctx, void *p);
 /* hak_alloc with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
- * value is not validated on the fast path, and is booked under some label or under 0. Fast. */
+ * value is not validated on the fast path, and the block counts for some other label or for 0. Fast. */
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 
 /* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
@@ -259,8 +260,8 @@ enum {
                              no memory for them */
     HAK_DEBUG_RANDOM = 256, /* CHECK too; a block of up to 32 KiB gets a random one of the free places of its slab
                                (16 KiB or more), so that the next address cannot be told from the ones before.
-                               Larger blocks are placed as without. A program that can read the context's memory can
-                               compute the draws */
+                               Larger blocks are placed as usual. A program that can read the context's memory can
+                               predict the places */
     HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
                              are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
                              pages: it has a buffer only, or an OS table without protect */
@@ -437,9 +438,8 @@ HAK_API void hak_quota_delete(hak_quota *quota);
  * nothing from others meanwhile: a tenant over its limit is refused alone. Fast. [any thread] */
 HAK_API size_t hak_quota_used(const hak_quota *quota);
 HAK_API size_t hak_quota_peak(const hak_quota *quota);
-/* A new limit; below what is used it only stops growth. Fast. [any thread] Cost of a group: each time that a
- * context takes memory from its space or gives it back, some steps for each group above it; none for an
- * allocation. */
+/* A new limit; one below what is used only stops growth. Fast. [any thread] A group itself costs some steps each
+ * time that a context in it takes memory from its space or gives it back; an allocation costs nothing more. */
 HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 
 /* ---- Giving back --------------------------------------------------------------------------------- */
@@ -575,8 +575,8 @@ struct hak_os {
     /* Hint, by any thread: all of these fresh pages are about to be written to; one call can take less than
      * a fault for each (Linux: MADV_POPULATE_WRITE). May be NULL. */
     void (*populate)(void *user, void *p, size_t n);
-    /* Whether pages of a reservation may be touched, for HAK_DEBUG_GUARD; 0 = ok. What could not be touched and now
-     * may is committed. May be NULL: no context has guard pages then. */
+    /* Sets whether pages of a reservation may be touched, for HAK_DEBUG_GUARD; 0 = ok. Pages that become
+     * touchable again are committed. If it is NULL, no context of the space can have guard pages. */
     int (*protect)(void *user, void *p, size_t n, bool access);
 };
 /* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
