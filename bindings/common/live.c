@@ -226,8 +226,8 @@ static void serve(void)
 
 /* ---- The thread ----------------------------------------------------------------------------------- */
 
-/* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. The thread may
- * have seen the flag before: what was sent on does not set it a second time. */
+/* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. The
+ * thread may have seen the flag before: what was sent on does not set it a second time. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -47,7 +47,8 @@ static int leaks_first(const void *a, const void *b)
     if (is_leak(x) != is_leak(y)) return is_leak(x) ? -1 : 1;
     const double slope_x = hkr_number(x, "bytes_a_window"), slope_y = hkr_number(y, "bytes_a_window");
     if (slope_x != slope_y) return slope_x < slope_y ? 1 : -1;
-    return (hkr_number(x, "stack") > hkr_number(y, "stack")) - (hkr_number(x, "stack") < hkr_number(y, "stack"));
+    return (hkr_number(x, "stack") > hkr_number(y, "stack")) -
+           (hkr_number(x, "stack") < hkr_number(y, "stack"));
 }
 
 static void verdict(FILE *out, const hkr_context *c, const json_t *v)

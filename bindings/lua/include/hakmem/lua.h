@@ -16,8 +16,8 @@
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
  *   Cost       hak_lua_alloc: that of hak_realloc or hak_free; with labels some 60 instructions more for each
- *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant; while there is a soft
- *              limit, allocations look at hak_ctx_stats from time to time. hak_lua_newstate and its like: those
+ *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant; with a soft limit
+ *              allocations look at hak_ctx_stats from time to time. hak_lua_newstate and its like: those
  *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
  *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
  *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
@@ -64,8 +64,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
  * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
  * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
- * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate. On LuaJIT
- * compiled code is flushed after the error, by a hook unless the program has set one.
+ * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
+ * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
  * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md).
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */

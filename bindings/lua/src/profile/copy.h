@@ -13,11 +13,11 @@ typedef struct hkl_copy {
     bool failed;
 } hkl_copy;
 
-/* All stacks, those with most live bytes first, and what grew, leaks first. false = no memory; hkl_copy_drop in any
- * case. `copy` is zero before. */
+/* All stacks, those with most live bytes first, and what grew, leaks first. false = no memory; hkl_copy_drop
+ * in any case. `copy` is zero before. */
 bool hkl_copy_take(hkl_copy *copy, const hak_ctx *ctx);
-/* The same of what changed from the beginning of one window to that of another, without what grew. *there = false:
- * there are no such windows. */
+/* The same of what changed from the beginning of one window to that of another, without what grew. *there =
+ * false: there are no such windows. */
 bool hkl_copy_take_diff(hkl_copy *copy, const hak_ctx *ctx, unsigned from, unsigned to, bool *there);
 void hkl_copy_drop(hkl_copy *copy);
 

@@ -371,7 +371,8 @@ static unsigned check_window(lua_State *L, int arg, unsigned marks)
     return (unsigned)n;
 }
 
-/* diff(from[, to]) -> stacks of what changed from the beginning of a window to that of another one, or until now. */
+/* diff(from[, to]) -> stacks of what changed from the beginning of a window to that of another one, or until
+ * now. */
 static int profile_diff(lua_State *L)
 {
     hak_ctx *ctx = hkl_check_context(L);
@@ -399,11 +400,8 @@ static int profile_report(lua_State *L)
 void hkl_profile_push_module(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"start", profile_start},
-        {"stop", profile_stop},
-        {"mark", profile_mark},
-        {"diff", profile_diff},
-        {"report", profile_report},
+        {"start", profile_start}, {"stop", profile_stop},     {"mark", profile_mark},
+        {"diff", profile_diff},   {"report", profile_report},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
     lua_createtable(L, 0, count);
