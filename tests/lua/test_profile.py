@@ -160,7 +160,8 @@ class Module(Case):
                 if s.label == 'table' and s.frames[1].line == 11 then changed[1] = s end
                 if s.label == 'table' and s.frames[1].line == 10 then changed[2] = s end
             end
-            print(changed[1].live_blocks, changed[1].alloc_blocks, changed[2].live_blocks, changed[2].alloc_blocks)
+            local stays, goes = changed[1], changed[2]
+            print(stays.live_blocks, stays.alloc_blocks, goes.live_blocks, goes.alloc_blocks)
             local now = 0
             for _, s in ipairs(h.profile.diff(0)) do
                 if s.label == 'table' and s.frames[1].line == 11 then now = now + s.live_blocks end
@@ -231,7 +232,7 @@ class Module(Case):
             ("h.profile() h.profile.diff(2)", "no such window, the last one is 0"),
             ("h.profile() h.profile.diff(0.5)", "no such window, the last one is 0"),
             ("h.profile() h.profile.mark() h.profile.diff(1, 1)", "a later window expected"),
-            ("h.profile{ table = '64K' } for i = 1, 1e6 do h.profile.mark() end", "no room for one more mark"),
+            ("h.profile{ table = '64K' } while true do h.profile.mark() end", "no room for one more mark"),
             ("h.profile() h.profile.report('/nosuch/file')", "cannot write to '/nosuch/file': No such file"),
             ("h.profile() h.profile.report({})", "string expected, got table"),
         ):

@@ -236,7 +236,7 @@ class Live(Case):
                 os.kill(p.pid, signal.SIGUSR2)
                 while s.recv(1 << 16):
                     pass
-            until(lambda: os.path.exists(self.path(f"p.json.{n}")))
+            until(lambda n=n: os.path.exists(self.path(f"p.json.{n}")))
             self.assertFalse(os.path.exists(self.path(f"p.json.{n + 1}")))
         with socket.socket(socket.AF_UNIX) as s:  # what the thread still does, it does before it answers
             s.connect(self.place(p.pid))
