@@ -277,13 +277,24 @@ static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label lab
     return hk_magazine_pop(bin, label);
 }
 
+/* Of a class that has no current slab, in a local context. */
+static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label, const hk_bin *bin)
+{
+    void *p = NULL;
+    if (HK_LIKELY(hk_packed_listed(ctx, sc))) p = hk_packed_again(ctx, sc, label);
+    else if (!bin->slots || hk_packed_keeps(ctx, sc)) p = hk_packed_alloc(ctx, sc, label);
+    return HK_LIKELY(p) ? p : alloc_class_slow(ctx, sc, label);
+}
+
 /* Most often the magazine is filled from the current slab. Another thread may take that of a heap of a shared
  * context: the role is asked first. */
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    bool plain = !(ctx->role | ctx->account.pressure) && bin->slab;
-    return HK_LIKELY(plain) ? alloc_refilled(ctx, bin, label) : alloc_class_slow(ctx, sc, label);
+    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return alloc_class_slow(ctx, sc, label);
+    if (HK_LIKELY(bin->slab != NULL)) return alloc_refilled(ctx, bin, label);
+    if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
+    return alloc_packed(ctx, sc, label, bin);
 }
 
 /* The slow path of a context that checks, is retired, or has a profile. */

@@ -6,6 +6,7 @@
 
 #include "api/errors.h"
 #include "heap/block.h"
+#include "heap/label.h"
 
 HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 /* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
@@ -33,10 +34,20 @@ HK_INLINE hak_label hk_label_after(const hak_ctx *ctx, const void *p, int label)
     return ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
 }
 
+/* Whether a block of `size` bytes can take the label: a small packed one moves for a large label. */
+HK_INLINE bool hk_takes_label(const hak_ctx *ctx, const void *p, size_t size, int label)
+{
+    if (HK_LIKELY(label <= HK_HALF_MOST || size >= HK_TWO_HALVES || !ctx->labels.on)) return true;
+    return !hk_is_packed(ctx, p) || hk_packed_label_fits(size, hk_label_clamp((hak_label)label));
+}
+
+/* Gives the live block another label. A packed one keeps its own if it cannot take this one. */
+void hk_label_give(const hak_ctx *ctx, void *p, hak_label label);
+
 /* A block that is reallocated stays where it is. */
 HK_INLINE void *hk_stay(const hak_ctx *ctx, void *p, int label)
 {
-    if (label != HK_KEEP_LABEL && ctx->labels.on) hk_relabel(ctx, p, (hak_label)label);
+    if (label != HK_KEEP_LABEL && ctx->labels.on) hk_label_give(ctx, p, (hak_label)label);
     return p;
 }
 

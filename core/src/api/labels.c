@@ -17,6 +17,15 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
     return hak_usable_size(ctx, p) != 0 ? hk_label_of_block(ctx, p) : 0;
 }
 
+void hk_label_give(const hak_ctx *ctx, void *p, hak_label label)
+{
+    /* Blocks beside it share its byte, and their heap may be about to write it. Packed memory stays with its heap. */
+    hak_ctx *heap = ctx->role && hk_is_packed(ctx, p) ? hk_owner(ctx, p) : NULL;
+    if (heap) hk_heap_lock(heap);
+    hk_relabel(ctx, p, label);
+    if (heap) hk_heap_unlock(heap);
+}
+
 /* Locks all heaps at once, because slabs move between them. */
 static bool heaps_labels_on(hak_ctx *shared)
 {
@@ -158,7 +167,7 @@ HK_RACY static void discount(void *user, void *p)
     size_t size = 0;
     if (hk_has_labels(kind)) {
         size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
-        if (owner->labels.on) label = *hk_label_byte(e, kind, p);
+        if (owner->labels.on) label = hk_label_at(e, kind, p, size);
     } else {
         /* A small block may have a mapping of its own, for its alignment, and wait in a remote cache as others
          * do. */

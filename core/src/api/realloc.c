@@ -44,11 +44,11 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
                                         hak_site site);
 
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
-static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n)
+static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n, int label)
 {
     if (ctx->checked & HK_CHECKED) return false;
     size_t size = hk_packed_size(ctx, p);
-    return size && stays(ctx, p, size, n);
+    return size && stays(ctx, p, size, n) && hk_takes_label(ctx, p, size, label);
 }
 
 /* Moves a block of a slab to a block at hand. NULL = there is no block at hand, no room for p, or p is not a
@@ -224,9 +224,11 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     }
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     unsigned room = HK_UNLIKELY(ctx->advice.hinted) ? hinted_room(ctx, p, label, site) : 0;
-    if (room && stays_hinted(ctx, p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    bool takes = hk_takes_label(ctx, p, size, label);
+    if (room && takes && stays_hinted(ctx, p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     bool apart = grows_apart(ctx, p, size, n);
-    void *q = (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size) ? NULL : resize(ctx, p, size, n);
+    bool moves = !takes || (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size);
+    void *q = moves ? NULL : resize(ctx, p, size, n);
     if (q) {
         if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
         q = q == p ? hk_check_new(ctx, q, n) : hk_check_first(ctx, q, n, hk_label_after(ctx, q, label), site);
@@ -239,7 +241,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (!q) q = hak_alloc_cs(ctx, want, given, site);
     if (!q && want > n) q = hak_alloc_cs(ctx, n, given, site);
     /* Where memory is short the new block of a shrink may be as large as the old one. */
-    if (q && n < size && aligned_for(p, n) && HK_UNLIKELY(hak_usable_size(ctx, q) >= size)) {
+    if (q && takes && n < size && aligned_for(p, n) && HK_UNLIKELY(hak_usable_size(ctx, q) >= size)) {
         hak_free(ctx, q);
         q = NULL;
     }
@@ -271,7 +273,7 @@ static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int l
         void *q = move_at_hand(ctx, kind, p, n, label);
         if (HK_LIKELY(q)) return q;
     } else if (kind == HK_KIND_PACKED) {
-        if (stays_packed(ctx, p, n)) return hk_stay(ctx, p, label);
+        if (stays_packed(ctx, p, n, label)) return hk_stay(ctx, p, label);
     } else if (ctx->role == HK_SHARED) {
         return move_by_shared(ctx, p, old, n, label, site);
     }

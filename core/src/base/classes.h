@@ -65,7 +65,7 @@ HK_INLINE unsigned hk_class_of(size_t n)
 }
 
 /* Label areas, by the log2 of the bytes that share a byte. */
-enum { HK_AREAS = 7, HK_AREA_PACKED = 1 /* 16 bytes */, HK_AREA_RUN = 6 };
+enum { HK_AREAS = 7, HK_AREA_PACKED = 2 /* 32 bytes */, HK_AREA_RUN = 6 };
 HK_HIDDEN extern const uint8_t hk_area_shift[HK_AREAS];
 
 /* Where units of this kind have their label bytes, if they have any. */

@@ -25,7 +25,7 @@ _Static_assert(sizeof(hk_bin) == 1 << HK_BIN_SHIFT, "a bin is a cache line");
 /* `lo` of a magazine that is shut to allocations, above any top: all of a context that is profiled are. Their
  * blocks begin at `slots`. */
 #define HK_SHUT ((void **)UINTPTR_MAX)
-/* The same, for good: all of a context with HAK_DEBUG_GUARD are. */
+/* The same, for good: all of a context with HAK_DEBUG_GUARD are, and those that cannot write labels. */
 #define HK_SHUT_EVER ((void **)(UINTPTR_MAX - 7))
 
 HK_INLINE bool hk_bin_is_shut(const hk_bin *bin)

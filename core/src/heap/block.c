@@ -80,13 +80,21 @@ HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p)
     return b && !b->cached ? b->size : 0;
 }
 
+bool hk_is_packed(const hak_ctx *ctx, const void *p)
+{
+    hk_extent *e;
+    return hk_find(&ctx, p, &e) == HK_KIND_PACKED;
+}
+
 hak_label hk_label_of_block(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     uint32_t kind = hk_find(&ctx, p, &e);
-    uint8_t label;
+    unsigned label;
     const hk_guard_slot *drawn;
-    if (hk_has_labels(kind)) label = ctx->labels.on ? *hk_label_byte(e, kind, p) : 0;
+    if (hk_has_labels(kind) && !ctx->labels.on) label = 0;
+    else if (kind == HK_KIND_PACKED) label = hk_packed_label(e, p, hk_packed_size(ctx, p));
+    else if (hk_has_labels(kind)) label = *hk_label_byte(e, kind, p);
     else if ((drawn = hk_guard_find(ctx, p))) label = drawn->label;
     else label = hk_big_find(ctx, p)->label;
     return hk_label_known(ctx, label);
@@ -96,7 +104,11 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
 {
     hk_extent *e;
     uint32_t kind = hk_find(&ctx, p, &e);
-    if (hk_has_labels(kind)) {
+    if (kind == HK_KIND_PACKED) {
+        size_t size = hk_packed_size(ctx, p);
+        if (hk_packed_label_fits(size, hk_label_clamp(label)))
+            hk_packed_label_set(e, p, size, hk_label_clamp(label));
+    } else if (hk_has_labels(kind)) {
         /* Other threads may be reading it, for sums of labels. */
         __atomic_store_n(hk_label_byte(e, kind, p), hk_label_clamp(label), __ATOMIC_RELAXED);
     } else {

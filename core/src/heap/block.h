@@ -35,9 +35,12 @@ bool hk_owns(const hak_ctx *ctx, const void *p);
 
 /* Bytes of the live block of ctx that starts at p; 0 = none does. Those in magazines count as live. */
 HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p);
+/* Whether p is in packed memory of the context. */
+bool hk_is_packed(const hak_ctx *ctx, const void *p);
 /* The label of a live block. */
 hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
-/* Gives it another label, wherever it is. */
+/* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it keeps
+ * its own. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
 
 /* Frees a block of a context that the caller may use as it is: a local one, or a heap whose lock is held. n:

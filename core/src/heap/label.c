@@ -61,10 +61,15 @@ void hk_labels_use(hak_ctx *ctx)
     unsigned bins = hk_bins_none(ctx) ? 0 : HK_BINS;
     for (unsigned kind = 0; kind < bins; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
+        if (!bin->slots) continue;
         bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind);
-        unsigned area = packed ? HK_AREA_PACKED : hk_area_of(kind);
+        uint8_t *labels = packed ? hk_packed_labels_of(ctx, kind) : hk_labels_of(ctx, hk_area_of(kind));
+        if (!labels) {
+            hk_bin_shut(bin, HK_SHUT_EVER);
+            bin->lo = HK_SHUT_EVER; /* also if a profile has shut it */
+        }
         /* Its thread may be on the fast path. */
-        if (bin->slots) __atomic_store_n(&bin->labels, ctx->extent->labels[area], __ATOMIC_RELEASE);
+        __atomic_store_n(&bin->labels, labels, __ATOMIC_RELEASE);
     }
     hk_batches_label(ctx);
 }

@@ -1,11 +1,12 @@
 /* Labels: a byte for each block, apart from the blocks. Slabs and runs: in areas of the extent, a byte for
- * each 2^shift bytes of address space, one area for each shift. Packed units: a byte for each 16 bytes,
- * likewise. Big blocks: in their record. Stored on allocation, left alone on free, summed on demand. */
+ * each 2^shift bytes of address space, one area for each shift. Packed units: in one of these areas, see
+ * packed_label.h. Big blocks: in their record. Stored on allocation, left alone on free, summed on demand. */
 #ifndef HK_LABEL_H
 #define HK_LABEL_H
 
-#include "heap/ctx.h"
+#include "heap/packed_label.h"
 
+/* Of a block of a slab, or a run. */
 HK_INLINE uint8_t *hk_label_byte(const hk_extent *e, unsigned kind, const void *p)
 {
     unsigned area = hk_area_of(kind);
@@ -20,6 +21,12 @@ HK_INLINE uint8_t hk_label_clamp(hak_label label)
 HK_INLINE void hk_label_set(const hk_extent *e, unsigned kind, const void *p, hak_label label)
 {
     *hk_label_byte(e, kind, p) = hk_label_clamp(label);
+}
+
+/* Of a block of any of these kinds; size: of a packed one. */
+HK_INLINE unsigned hk_label_at(const hk_extent *e, unsigned kind, const void *p, size_t size)
+{
+    return kind == HK_KIND_PACKED ? hk_packed_label(e, p, size) : *hk_label_byte(e, kind, p);
 }
 
 /* A label byte whose label is not defined counts as 0. */

@@ -148,11 +148,13 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
 {
     unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
     if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
+    /* These take blocks out of a magazine that is shut, too. */
+    if (ctx->checked & HK_GUARDED && sc < HK_HALVES_CLASS) return false;
     void **slots = hk_row_slots(ctx, sc, cap);
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);
-    hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED],
-                    hk_labels_of(ctx, HK_AREA_PACKED));
+    hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));
+    if (ctx->labels.on && !bin->labels) bin->lo = HK_SHUT_EVER;
     ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
     if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
     return true;

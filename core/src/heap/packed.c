@@ -21,21 +21,26 @@ static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
     if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
 
-HK_INLINE uint8_t *label_byte(const hak_ctx *ctx, const void *p)
+HK_INLINE const hk_extent *extent_of(const hak_ctx *ctx, const void *p)
 {
-    const hk_extent *e = HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
-    return hk_label_byte(e, HK_KIND_PACKED, p);
+    return HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
 }
 
-HK_INLINE void set_label(const hak_ctx *ctx, const void *p, hak_label label)
+/* Whether a block of the class can have the label. */
+HK_INLINE bool label_fits(const hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    if (ctx->labels.on) *label_byte(ctx, p) = hk_label_clamp(label);
+    return HK_LIKELY(label <= HK_HALF_MOST || sc >= HK_TWO_HALVES_CLASS) || !ctx->labels.on;
 }
 
-/* A free block of the class's list. */
-static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned sc, hak_label label)
+HK_INLINE void set_label(const hak_ctx *ctx, const void *p, size_t size, hak_label label)
+{
+    if (ctx->labels.on) hk_packed_label_set(extent_of(ctx, p), p, size, (uint8_t)label);
+}
+
+void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_free_block b;
+    if (HK_UNLIKELY(!label_fits(ctx, sc, label))) return NULL;
     if (HK_UNLIKELY(!hk_packed_first(ctx, sc, &b))) {
         hk_packed_broken(ctx, sc);
         return NULL;
@@ -43,7 +48,7 @@ static HK_NOINLINE void *reuse(hak_ctx *ctx, unsigned sc, hak_label label)
     if (hk_classes[sc].size % 16 == 0 && (uintptr_t)b.p % 16) return NULL;
     hk_packed_pop(ctx, sc, b.p);
     hk_bit_clear(hk_group_frees(b.group), (size_t)(b.p - b.group.start) >> 4);
-    set_label(ctx, b.p, label);
+    set_label(ctx, b.p, b.size, label);
     count_in(ctx, b.size == hk_classes[sc].size ? sc : hk_class_of(b.size), b.size);
     return b.p;
 }
@@ -68,7 +73,7 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
         offset += 8;
     }
     hk_bit_set(k->starts, offset >> 3);
-    set_label(ctx, p, label);
+    set_label(ctx, p, size, label);
     __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
     count_in(ctx, sc, size);
     return p;
@@ -88,17 +93,43 @@ static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
     return cut(ctx, sc, size, skip, label);
 }
 
-/* Blocks are 16 bytes at least: class 0 has none. */
-HK_INLINE unsigned packed_class(unsigned sc)
+/* Blocks are 16 bytes at least: class 0 has none. A label may need a larger one. */
+HK_INLINE unsigned packed_class(const hak_ctx *ctx, unsigned sc, hak_label label)
 {
+    if (HK_UNLIKELY(!label_fits(ctx, sc, label))) return HK_TWO_HALVES_CLASS;
     return sc ? sc : 1;
+}
+
+HK_INLINE void *cut_first(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    size_t size = hk_classes[sc].size;
+    return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
+}
+
+/* Whether magazines of the class are shut, because they cannot write the labels of its blocks. */
+HK_INLINE bool has_halves(const hak_ctx *ctx, unsigned sc)
+{
+    return sc < HK_HALVES_CLASS && ctx->labels.on;
+}
+
+void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label)
+{
+    void *p = *--bin->top;
+    hk_halves_set(ctx->extent->labels[HK_AREA_PACKED], p, bin->kind >= HK_TWO_HALVES_CLASS, (uint8_t)label);
+    return p;
+}
+
+static HK_NOINLINE void *cut_halves(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
+    return cut_first(ctx, packed_class(ctx, sc, label), label);
 }
 
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    sc = packed_class(sc);
-    size_t size = hk_classes[sc].size;
-    return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
+    if (has_halves(ctx, sc)) return cut_halves(ctx, sc, label);
+    return cut_first(ctx, sc ? sc : 1, label);
 }
 
 /* A heap that outgrew its packed units should not keep them. Empty units go back when three quarters of the
@@ -123,7 +154,7 @@ static void *alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size;
     if (ctx->packed.free[sc]) {
-        void *again = reuse(ctx, sc, label);
+        void *again = hk_packed_again(ctx, sc, label);
         if (again) return again;
     }
     do {
@@ -141,7 +172,7 @@ static bool fits(const hak_ctx *ctx, unsigned sc)
 
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    sc = packed_class(sc);
+    sc = packed_class(ctx, sc, label);
     bool able = ctx->packed.units && fits(ctx, sc) && ctx->packed.live[sc] < UINT16_MAX / 2;
     return able ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
 }
@@ -175,9 +206,11 @@ static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, hak_label label
 
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    sc = packed_class(sc);
+    sc = packed_class(ctx, sc, label);
     const hk_packed *k = &ctx->packed;
     if (k->units == 0 || !fits(ctx, sc)) return NULL;
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(hk_packed_at_hand(bin, label))) return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
     if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot)
         return alloc_scarce(ctx, sc, label);
@@ -311,8 +344,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
         }
         size_t next = hk_group_next(ctx, g, at);
         if (!hk_group_is_free(g, at)) {
-            /* The thread that holds a block may be giving it another label. */
-            unsigned label = ctx->labels.on ? __atomic_load_n(label_byte(ctx, p), __ATOMIC_RELAXED) : 0;
+            unsigned label = ctx->labels.on ? hk_packed_label(extent_of(ctx, p), p, next - at) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;
         }

@@ -2,12 +2,12 @@
  * on average, which dozens of classes in a small heap cannot afford; so a class leaves for slabs only when it
  * would fill them. Units are taken one by one, then in groups of up to four. A group has a bit for each 8 bytes (a
  * block starts here) and one for each 16 (the block that starts here is free); blocks are 16 bytes at least.
- * Labels are in the extent, a byte for each 16 bytes. Free blocks are listed by size; those side by side are
+ * Labels: see packed_label.h. Free blocks are listed by size; those side by side are
  * joined before a further group is taken. */
 #ifndef HK_PACKED_H
 #define HK_PACKED_H
 
-#include "heap/ctx.h"
+#include "heap/packed_label.h"
 
 /* In front of a group's tables. */
 typedef struct hk_packed_head {
@@ -40,17 +40,34 @@ HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned sc)
     return ctx->packed.kept[sc / 64] >> (sc % 64) & 1;
 }
 
+/* Whether the class's magazine is one of packed blocks that is shut, because it cannot write their labels, and has a
+ * block for this label, which hk_packed_take() takes. */
+HK_INLINE bool hk_packed_at_hand(const hk_bin *bin, hak_label label)
+{
+    return bin->lo == HK_SHUT_EVER && bin->top != bin->slots &&
+           (bin->kind >= HK_TWO_HALVES_CLASS || label <= HK_HALF_MOST);
+}
+void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label);
+
 /* The context's first unit; blocks start behind the context itself. */
 void hk_packed_init(hak_ctx *ctx);
 
 /* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
- * at least, aligned, and 16 bytes behind it. */
+ * at least, or 32 for its label, aligned, and 16 bytes behind it. */
 HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc)
 {
     const hk_packed *k = &ctx->packed;
     return k->quick && !ctx->account.pressure && k->heat[sc] < HK_PACKED_LEFT && !k->free[sc] &&
-           k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 32u;
+           k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 48u;
 }
+/* Whether hk_packed_again() may serve the class, of a local context, by one of its free blocks. */
+HK_INLINE bool hk_packed_listed(const hak_ctx *ctx, unsigned sc)
+{
+    const hk_packed *k = &ctx->packed;
+    return k->free[sc] && k->live[sc] < HK_PACKED_FULL && k->heat[sc] < HK_PACKED_LEFT;
+}
+/* NULL = it needs a larger one, or another alignment, or somebody wrote to it. */
+HK_NOINLINE void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
 /* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs blocks
  * of any class. */

@@ -63,13 +63,26 @@ static void region_close(hak_ctx *ctx)
     k->end = NULL;
 }
 
+/* Offset of the first free block at this start, or behind it. */
+static size_t free_from(hk_group g, size_t offset)
+{
+    const uint64_t *frees = hk_group_frees(g);
+    size_t words = g.size / 1024, i = offset / 1024;
+    if (i >= words) return g.size;
+    uint64_t w = frees[i] >> (offset / 16 % 64) << (offset / 16 % 64);
+    while (!w && ++i < words)
+        w = frees[i];
+    if (!w) return g.size;
+    size_t at = (i * 64 + (unsigned)__builtin_ctzll(w)) * 16;
+    return hk_group_is_start(g, at) ? at : at + 8;
+}
+
 /* Free blocks side by side become one, and all of them are listed. No region is open. */
 static void join_group(hak_ctx *ctx, hk_group g)
 {
     size_t end = g.size - hk_group_head(g)->lacks;
-    for (size_t at = hk_group_first(g), to; at < end; at = to) {
+    for (size_t at, to = hk_group_first(g); (at = free_from(g, to)) < end;) {
         to = hk_group_next_marked(g, at);
-        if (!hk_group_is_free(g, at)) continue;
         if ((to == end || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
             if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
             continue;
