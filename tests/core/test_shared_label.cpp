@@ -237,3 +237,56 @@ TEST_CASE("small blocks of a large alignment that another thread freed are in no
     CHECK(info.live_blocks == 0);
     CHECK(label_totals(ctx) == Totals{PAGE, 1});
 }
+
+TEST_CASE("shared: neighbours in packed memory take labels from several threads at once")
+{
+    constexpr size_t BLOCKS = 240;
+    // Halves of one label with those of the other would be a third and a fourth one, which no block ever has.
+    constexpr hak_label ONE = 0x12, OTHER = 0x21, NEVER[] = {0x11, 0x22};
+    Shared ctx(without_labels);
+    for (hak_label label = 1; label <= 0x22; label++)
+        REQUIRE(hak_label_define(ctx, std::to_string(label).c_str()) == label);
+    std::vector<void *> blocks;
+    std::atomic<size_t> ready{0}, busy{2};
+    Crew crew;
+    // Its heap has them all, and goes on to cut and to free others beside them.
+    crew.add([&] {
+        for (size_t i = 0; i < BLOCKS; i++) {
+            blocks.push_back(hak_alloc_cs(ctx, i % 3 ? 32 + i % 2 * 8 : 16, i % 3 ? ONE : 1, 0));
+            expect(blocks.back() != nullptr, "no memory");
+        }
+        ready = 1;
+        for (size_t i = 0; busy; i++) {
+            void *p = hak_alloc_cs(ctx, 16 + i % 5 * 8, (hak_label)(i % 16 ? 3 : 0x1F), 0);
+            expect(p && hak_label_of(ctx, p) == (i % 16 ? 3 : 0x1F), "the label of a new block");
+            hak_free(ctx, p);
+        }
+    });
+    for (size_t t = 0; t < 2; t++)
+        crew.add([&, t] {
+            while (!ready && !crew.failed)
+                std::this_thread::yield();
+            for (size_t round = 0; round < 60 * EFFORT && !crew.failed; round++)
+                for (size_t i = t; i < BLOCKS; i += 2) {
+                    const hak_label label = i % 3 == 0 ? (hak_label)(1 + round % 15) : round % 2 ? ONE : OTHER;
+                    expect(hak_realloc_cs(ctx, blocks[i], hak_usable_size(ctx, blocks[i]), label, 0) == blocks[i],
+                           "it stays");
+                    expect(hak_label_of(ctx, blocks[i]) == label, "the label that it was given");
+                }
+            busy--;
+        });
+    while (busy && !crew.failed) {
+        std::vector<hak_label_info> infos(0x23);
+        REQUIRE(hak_labels_stats(ctx, infos.data(), infos.size()) == 0x23);
+        for (hak_label label : NEVER)
+            REQUIRE(infos[label].live_blocks == 0);
+    }
+    busy = 0;
+    REQUIRE(crew.join() == "");
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const size_t last = 60 * EFFORT - 1;
+        REQUIRE(hak_label_of(ctx, blocks[i]) == (i % 3 == 0 ? 1 + last % 15 : last % 2 ? ONE : OTHER));
+        hak_free(ctx, blocks[i]);
+    }
+    require_empty(ctx);
+}
