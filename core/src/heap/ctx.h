@@ -339,9 +339,9 @@ HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool
     return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
 }
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
-/* A unit of which only so many bytes are charged, whole pages. NULL = over the limit, or refused. */
-hk_slab *hk_unit_take_part(hak_ctx *ctx, size_t bytes, unsigned kind);
-void hk_unit_give_part(hak_ctx *ctx, hk_slab *slab, size_t bytes);
+/* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or refused. */
+hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind);
+void hk_units_give_part(hak_ctx *ctx, hk_slab *slab, size_t lacks);
 /* Clears the bitmap of a slab that goes back. */
 void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
 /* Units of a slab or run move to another heap of the same shared context; both locks are held. */

@@ -176,7 +176,7 @@ void hk_packed_init(hak_ctx *ctx)
 
 static void group_give(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
-    if (lacks) hk_unit_give_part(ctx, s, HK_UNIT - lacks);
+    if (lacks) hk_units_give_part(ctx, s, lacks);
     else hk_units_give(ctx, s);
 }
 
@@ -200,14 +200,14 @@ static bool group_new(hak_ctx *ctx, size_t units)
     return s && group_add(ctx, s, 0);
 }
 
-/* Where a limit leaves less than a unit, a unit of which some pages are charged. */
-static bool group_part(hak_ctx *ctx, size_t size)
+/* Where a limit leaves less than the units, all but some pages at their end. */
+static bool group_part(hak_ctx *ctx, size_t units, size_t size)
 {
-    size_t least = size + 8 + sizeof(hk_packed_head) + HK_PACKED_TABLES + 2 * HK_BESIDE;
+    size_t least = size + 8 + sizeof(hk_packed_head) + units * HK_PACKED_TABLES + 2 * HK_BESIDE;
     if (ctx->role != HK_LOCAL || !hk_packed_scarce(ctx)) return false;
-    for (size_t bytes = HK_UNIT - HK_PAGE; bytes >= least; bytes -= HK_PAGE) {
-        hk_slab *s = hk_unit_take_part(ctx, bytes, HK_KIND_PACKED);
-        if (s) return group_add(ctx, s, HK_UNIT - bytes);
+    for (size_t lacks = HK_PAGE; (units << HK_UNIT_SHIFT) - lacks >= least; lacks += HK_PAGE) {
+        hk_slab *s = hk_units_take_part(ctx, units, lacks, HK_KIND_PACKED);
+        if (s) return group_add(ctx, s, lacks);
     }
     return false;
 }
@@ -228,7 +228,7 @@ bool hk_packed_region_next(hak_ctx *ctx, size_t size)
     size_t units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
         if (group_new(ctx, units)) return true;
-    return fewest == 1 && group_part(ctx, size);
+    return group_part(ctx, fewest, size);
 }
 
 static bool any_live(hk_group g)

@@ -171,21 +171,22 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
 }
 
 /* What is not charged should not be resident. */
-static void lose_end(hak_ctx *ctx, hk_slab *s, size_t from)
+static void lose_end(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
-    unsigned parts = HK_UNIT / HK_PAGE, kept = (unsigned)(from / HK_PAGE);
+    size_t from = ((size_t)s->units << HK_UNIT_SHIFT) - lacks;
+    unsigned parts = s->units * (unsigned)(HK_UNIT / HK_PAGE), kept = (unsigned)(from / HK_PAGE);
     s->released = (uint16_t)((1u << parts) - (1u << kept));
-    hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, HK_UNIT - from);
+    hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, lacks);
 }
 
-hk_slab *hk_unit_take_part(hak_ctx *ctx, size_t bytes, unsigned kind)
+hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)
 {
-    size_t beside = overhead(ctx, kind, 1);
+    size_t beside = overhead(ctx, kind, units);
     bool zero;
-    if (!hk_charge(ctx, bytes + beside)) return NULL;
-    hk_add(&ctx->account.metadata, beside + own_metadata(kind, 1));
-    hk_slab *s = take_charged(ctx, 1, kind, HK_WANT_DIRTY, HK_UNIT - bytes, &zero);
-    if (s && !zero && hk_extent_of_slab(ctx->space, s)->owned) lose_end(ctx, s, bytes);
+    if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) - lacks + beside)) return NULL;
+    hk_add(&ctx->account.metadata, beside + own_metadata(kind, units));
+    hk_slab *s = take_charged(ctx, units, kind, HK_WANT_DIRTY, lacks, &zero);
+    if (s && !zero && hk_extent_of_slab(ctx->space, s)->owned) lose_end(ctx, s, lacks);
     return s;
 }
 
@@ -234,10 +235,10 @@ void hk_units_give(hak_ctx *ctx, hk_slab *s)
     give(ctx, s, 0);
 }
 
-void hk_unit_give_part(hak_ctx *ctx, hk_slab *s, size_t bytes)
+void hk_units_give_part(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
     hk_add(&ctx->account.released, hk_slab_released(s)); /* it was not among what is charged */
-    give(ctx, s, HK_UNIT - bytes);
+    give(ctx, s, lacks);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
