@@ -125,7 +125,7 @@ TEST_CASE("small heaps: pages touched for a live byte")
     WARN("a sanitizer touches pages of its own: not measured");
 #else
     const bool labelled = GENERATE(false, true);
-    const double more = labelled ? 0.12 : 0;
+    const double more = labelled ? 0.07 : 0; // at 64 KiB a page is 0.06
     CAPTURE(labelled);
     for (size_t kib : {64, 128, 256, 512, 1024, 2048, 4096}) {
         CAPTURE(kib);
@@ -133,14 +133,14 @@ TEST_CASE("small heaps: pages touched for a live byte")
         CHECK(density(MIXED_SIZES, kib * KiB, labelled) < (kib < 128 ? 1.35 : 1.20) + more);
         CHECK(density(TINY, kib * KiB, labelled) < 1.20 + more);
     }
-    CHECK(density(UNIFORM, 32 * KiB, labelled) < 1.30 + more);
+    CHECK(density(UNIFORM, 32 * KiB, labelled) < (labelled ? 1.42 : 1.30));
 #endif
 }
 
 TEST_CASE("small heaps: what can be live within a limit")
 {
     const bool churn = GENERATE(false, true), labelled = GENERATE(false, true);
-    const double least = (churn ? 0.80 : 0.90) - (labelled ? 0.10 : 0);
+    const double least = (churn ? 0.80 : 0.90) - (labelled ? 0.05 : 0);
     CAPTURE(churn, labelled);
     for (size_t kib : {256, 512, 1024, 2048, 4096}) {
         CAPTURE(kib);
@@ -163,6 +163,34 @@ TEST_CASE("small heaps: a block of any size that a limit has room for takes the 
         REQUIRE(hak_alloc(ctx, n) != nullptr);
         CHECK(committed_of(ctx) - before < n + 20 * KiB);
     }
+}
+
+TEST_CASE("small heaps: pages that are less than two units hold a block for which one unit is too few")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_alloc(ctx, 16) != nullptr);
+    // A quarter of the limit is left, and less than two units of it.
+    REQUIRE(hak_limit(ctx, 0, 200 * KiB, nullptr, nullptr) == 0);
+    while (200 * KiB - committed_of(ctx) > 30 * KiB)
+        REQUIRE(hak_alloc(ctx, 600) != nullptr);
+    const size_t before = committed_of(ctx), most = 200 * KiB - before - 2 * KiB;
+    REQUIRE(most > 20 * KiB);
+    unsigned char *p = static_cast<unsigned char *>(hak_alloc(ctx, 18 * KiB));
+    REQUIRE(p != nullptr);
+    std::memset(p, 1, 18 * KiB);
+    CHECK(committed_of(ctx) <= 200 * KiB);
+    CHECK(committed_of(ctx) - before < 24 * KiB);
+    require_sound(ctx);
+    hak_free(ctx, p);
+    hak_ctx_trim(ctx);
+    CHECK(committed_of(ctx) <= before);
+    require_sound(ctx);
+    // The pages that were not charged are no block.
+    REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);
+    REQUIRE((p = static_cast<unsigned char *>(hak_alloc(ctx, 18 * KiB))) != nullptr);
+    std::memset(p, 1, 18 * KiB);
+    require_sound(ctx);
 }
 
 TEST_CASE("small heaps: one whose few blocks come and go all the time gets magazines")
