@@ -140,7 +140,7 @@ TEST_CASE("small heaps: pages touched for a live byte")
 TEST_CASE("small heaps: what can be live within a limit")
 {
     const bool churn = GENERATE(false, true), labelled = GENERATE(false, true);
-    const double least = (churn ? 0.80 : 0.90) - (labelled ? 0.05 : 0);
+    const double least = (churn ? 0.80 : 0.90) - (labelled ? 0.08 : 0); // a unit for its name, too
     CAPTURE(churn, labelled);
     for (size_t kib : {256, 512, 1024, 2048, 4096}) {
         CAPTURE(kib);
