@@ -240,7 +240,7 @@ TEST_CASE("small blocks of a large alignment that another thread freed are in no
 
 TEST_CASE("shared: neighbours in packed memory take labels from several threads at once")
 {
-    constexpr size_t BLOCKS = 240;
+    constexpr size_t BLOCKS = 12, ROUNDS = 12000 * EFFORT;
     // Halves of one label with those of the other would be a third and a fourth one, which no block ever has.
     constexpr hak_label ONE = 0x12, OTHER = 0x21, NEVER[] = {0x11, 0x22};
     Shared ctx(without_labels);
@@ -255,6 +255,9 @@ TEST_CASE("shared: neighbours in packed memory take labels from several threads 
             blocks.push_back(hak_alloc_cs(ctx, i % 3 ? 32 + i % 2 * 8 : 16, i % 3 ? ONE : 1, 0));
             expect(blocks.back() != nullptr, "no memory");
         }
+        void *packed = hak_alloc_cs(ctx, 16, 0x1F, 0);
+        expect(hak_usable_size(ctx, packed) == 32, "they are packed");
+        hak_free(ctx, packed);
         ready = 1;
         for (size_t i = 0; busy; i++) {
             void *p = hak_alloc_cs(ctx, 16 + i % 5 * 8, (hak_label)(i % 16 ? 3 : 0x1F), 0);
@@ -266,7 +269,7 @@ TEST_CASE("shared: neighbours in packed memory take labels from several threads 
         crew.add([&, t] {
             while (!ready && !crew.failed)
                 std::this_thread::yield();
-            for (size_t round = 0; round < 60 * EFFORT && !crew.failed; round++)
+            for (size_t round = 0; round < ROUNDS && !crew.failed; round++)
                 for (size_t i = t; i < BLOCKS; i += 2) {
                     const hak_label label = i % 3 == 0 ? (hak_label)(1 + round % 15) : round % 2 ? ONE : OTHER;
                     expect(hak_realloc_cs(ctx, blocks[i], hak_usable_size(ctx, blocks[i]), label, 0) == blocks[i],
@@ -284,7 +287,7 @@ TEST_CASE("shared: neighbours in packed memory take labels from several threads 
     busy = 0;
     REQUIRE(crew.join() == "");
     for (size_t i = 0; i < BLOCKS; i++) {
-        const size_t last = 60 * EFFORT - 1;
+        const size_t last = ROUNDS - 1;
         REQUIRE(hak_label_of(ctx, blocks[i]) == (i % 3 == 0 ? 1 + last % 15 : last % 2 ? ONE : OTHER));
         hak_free(ctx, blocks[i]);
     }
