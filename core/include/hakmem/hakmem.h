@@ -382,7 +382,8 @@ HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, si
                                     hak_site site);
 HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
                                      hak_site site);
-/* The block takes this label, also when it stays in place; without _cs it keeps its own. Cost: as without. */
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24 bytes may have to
+ * move for a label above 15: where there is no memory for that, and n fits, it keeps its own. Cost: as without. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
