@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (input.left())
             shadow.step();
         shadow.finish();
+        test::operations.count += shadow.steps;
     } catch (const std::exception &e) {
         std::fprintf(stderr, "fuzz_alloc: %s\n", e.what());
         std::abort();

@@ -108,7 +108,7 @@ struct Run {
         ctx = space ? hak_ctx_new(space, &options) : nullptr;
         if (!ctx) wrong("no context");
         size_t n = options.label_count;
-        while (input.left())
+        for (; input.left(); operations.count++)
             step(n);
         os.fail_nth(0);
         hak_limit(ctx, 0, 0, nullptr, nullptr);

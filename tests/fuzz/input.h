@@ -1,13 +1,25 @@
 // The bytes of an input as decisions; behind its end they are 0.
 #pragma once
 
+#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace test
 {
+
+// What all inputs of the process did to the heap, told when it ends.
+struct Operations {
+    uint64_t count = 0;
+    ~Operations()
+    {
+        std::fprintf(stderr, "%" PRIu64 " operations\n", count);
+    }
+};
+inline Operations operations;
 
 class Input
 {

@@ -21,32 +21,35 @@ unsigned char stamp_at(uint32_t id, size_t i)
     return (unsigned char)(id * 167 + i * 13 + (i >> 8));
 }
 
-// Small blocks are filled altogether, large ones at both ends and once a page.
+// Small blocks are filled altogether, large ones at both ends and once a page. f says by other bits than 0 that a byte
+// is wrong; no early end, so that compilers make wide loops of it.
 template <typename F>
 bool each_stamped(size_t n, F f)
 {
     const size_t whole = 1280, end = 64;
-    for (size_t i = 0; i < std::min(n, whole); i++)
-        if (!f(i)) return false;
+    int wrong = 0;
+    for (size_t i = 0, last = std::min(n, whole); i < last; i++)
+        wrong |= f(i);
     for (size_t i = PAGE; i < n; i += PAGE)
-        if (!f(i)) return false;
+        wrong |= f(i);
     for (size_t i = std::max(n, whole + end) - end; i < n; i++)
-        if (!f(i)) return false;
-    return true;
+        wrong |= f(i);
+    return !wrong;
 }
 
 void stamp(char *p, size_t n, uint32_t id)
 {
     each_stamped(n, [&](size_t i) {
         p[i] = (char)stamp_at(id, i);
-        return true;
+        return 0;
     });
 }
 
 // Whether the first `n` bytes still carry the stamp of a block of `whole` bytes.
 bool stamped(const char *p, size_t n, size_t whole, uint32_t id)
 {
-    return each_stamped(whole, [&](size_t i) { return i >= n || (unsigned char)p[i] == stamp_at(id, i); });
+    if (n == whole) return each_stamped(n, [&](size_t i) { return (unsigned char)p[i] ^ stamp_at(id, i); });
+    return each_stamped(whole, [&](size_t i) { return i < n ? (unsigned char)p[i] ^ stamp_at(id, i) : 0; });
 }
 
 } // namespace
@@ -302,7 +305,7 @@ void Shadow::allocate(Heap &h)
         check_null(h);
         return;
     }
-    if (zero && !each_stamped(b.n, [&](size_t i) { return b.p[i] == 0; }))
+    if (zero && !each_stamped(b.n, [&](size_t i) { return (int)b.p[i]; }))
         wrong(h, "calloc of " + std::to_string(b.n) + " is not zero");
     check_new(h, b, align);
     add_to_sums(h, b);
