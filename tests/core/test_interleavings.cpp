@@ -11,7 +11,9 @@
 #include <functional>
 #include <mutex>
 #include <sched.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace test;
 
@@ -160,7 +162,7 @@ namespace
 
 // Blocks of a unit and more go home one at a time; smaller ones by batches, which are full with 64 KiB.
 // Of 2 KiB, a batch of one class has 16; the first 31 go by a mixed one.
-constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BEFORE = 31 + 14;
+constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BATCH = 16, BEFORE = 31 + 14;
 // How far apart two preemptions may be; all in a release build.
 constexpr uint64_t WINDOW = EFFORT > 1 ? UINT64_MAX / 2 : 12;
 const char *const LABELS[] = {"x"};
@@ -258,7 +260,7 @@ const History HISTORIES[] = {
              hak_label_info infos[2];
              hak_labels_stats(s.ctx, infos, 2);
              /* A whole batch may be under way. */
-             expect(infos[1].live_blocks <= 2 * BLOCKS + 1 + 16, "a label beside a batch");
+             expect(infos[1].live_blocks <= 2 * BLOCKS + 1 + BATCH, "a label beside a batch");
          }
      },
      3, CLASS, BEFORE},
@@ -368,11 +370,10 @@ std::string verify(State &s, size_t freed)
     return "";
 }
 
-// One schedule. Returns its number of steps.
-uint64_t explore(hak_space *space, const History &history, int first, uint64_t a, uint64_t b)
+// A context with the blocks that a history begins with.
+State begin(hak_space *space, const History &history, Errors *errors)
 {
-    Errors errors;
-    Options options = ctx_options(&errors);
+    Options options = ctx_options(errors);
     options.shared = true;
     options.labels = LABELS;
     options.label_count = 1;
@@ -394,6 +395,14 @@ uint64_t explore(hak_space *space, const History &history, int first, uint64_t a
             hak_free(s.ctx, p);
     });
     if (history.prepare) history.prepare(s);
+    return s;
+}
+
+// One schedule. Returns its number of steps.
+uint64_t explore(hak_space *space, const History &history, int first, uint64_t a, uint64_t b)
+{
+    Errors errors;
+    State s = begin(space, history, &errors);
     scheduler->reads = history.reads;
     std::string error = scheduler->run([&](int me) { history.act(s, me); }, first, a, b);
     scheduler->reads = false;
@@ -407,17 +416,80 @@ uint64_t explore(hak_space *space, const History &history, int first, uint64_t a
     return steps;
 }
 
+// The child of a fork in the middle of what thread `actor` does: the heap is whole, and sums lack no more than what the
+// actor had in hand, a block or a batch. 0 = good, else the line that is not.
+int live_in_child(State &s, int actor)
+{
+    scheduler = nullptr; // the other thread is gone
+    alarm(60);           // a hang ends by a signal
+    hak_ctx_fork_child(s.ctx);
+    for (void *p : s.block[actor])
+        hak_free(s.ctx, p);
+    void *blocks[] = {hak_alloc_cs(s.ctx, N, 1, 0), hak_alloc_cs(s.ctx, SMALL, 1, 0), hak_alloc_cs(s.ctx, CLASS, 1, 0),
+                      hak_alloc_cs(s.ctx, 2 * MiB, 1, 0), hak_alloc_cs(s.ctx, 24, 0, 0)};
+    for (void *&p : blocks) {
+        if (!p) return __LINE__;
+        fill(p, 20, (unsigned)(addr(p) >> 4));
+    }
+    hak_ctx_trim(s.ctx);
+    if (!hak_ctx_check(s.ctx, nullptr, nullptr)) return __LINE__;
+    Totals labels = label_totals(s.ctx), visited = visit_totals(s.ctx);
+    hak_stats stats = stats_of(s.ctx);
+    if (labels.blocks != visited.blocks || labels.bytes != visited.bytes) return __LINE__;
+    if (labels.blocks - stats.live_blocks > BATCH || labels.bytes - stats.live_bytes > N) return __LINE__;
+    for (void *p : blocks) {
+        if (!filled(p, 20, (unsigned)(addr(p) >> 4))) return __LINE__;
+        hak_free(s.ctx, p);
+    }
+    hak_ctx_destroy(s.ctx);
+    return 0;
+}
+
+// One thread acts, the other forks when the turn goes over. Returns the number of steps.
+uint64_t explore_fork(hak_space *space, const History &history, int actor, uint64_t a, uint64_t b)
+{
+    Errors errors;
+    State s = begin(space, history, &errors);
+    int status = 0;
+    std::string error = scheduler->run(
+        [&](int me) {
+            if (me == actor) {
+                history.act(s, me);
+                return;
+            }
+            hak_ctx_fork_prepare(s.ctx);
+            pid_t pid = fork();
+            if (pid == 0) _exit(live_in_child(s, actor));
+            hak_ctx_fork_parent(s.ctx);
+            expect(pid > 0 && waitpid(pid, &status, 0) == pid, "fork");
+        },
+        actor, a, b);
+    const uint64_t steps = scheduler->steps;
+    if (error.empty()) error = errors.take();
+    if (error.empty() && !hak_ctx_check(s.ctx, nullptr, nullptr)) error = "hak_ctx_check in the parent";
+    if (error != "" || status != 0)
+        FAIL(history.name << ": thread " << actor << " acts, turns at " << a << " and " << b << ": status " << status
+                          << (WIFEXITED(status) ? ", line " : ", signal, ") << WEXITSTATUS(status) << " " << error);
+    hak_ctx_destroy(s.ctx);
+    return steps;
+}
+
 } // namespace
+
+// One thread runs at a time: on one processor a turn takes a tenth of the time.
+static void stay_on_one_processor()
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
 
 TEST_CASE("interleavings of two threads, up to two preemptions")
 {
     hak_space *space = hak_space_new(nullptr);
     REQUIRE(space != nullptr);
-    // One thread runs at a time: on one processor a turn takes a tenth of the time.
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    stay_on_one_processor();
     Scheduler only;
     scheduler = &only;
     for (const History &history : HISTORIES) {
@@ -433,6 +505,28 @@ TEST_CASE("interleavings of two threads, up to two preemptions")
         CHECK(schedules > 20);
         std::printf("%s: %llu schedules\n", history.name, (unsigned long long)schedules);
     }
+    scheduler = nullptr;
+    hak_space_delete(space);
+}
+
+TEST_CASE("interleavings: a fork at every step of the other thread")
+{
+    hak_space *space = hak_space_new(nullptr);
+    REQUIRE(space != nullptr);
+    stay_on_one_processor();
+    Scheduler only;
+    scheduler = &only;
+    uint64_t schedules = 0;
+    for (const History &history : HISTORIES)
+        for (int actor = 0; actor < 2; actor++)
+            for (uint64_t a = 1, steps = UINT64_MAX; a <= steps; a++) {
+                steps = explore_fork(space, history, actor, a, 0);
+                // And the actor goes on between the locks that a fork takes.
+                explore_fork(space, history, actor, a, a + 1 + a % 3);
+                schedules += 2;
+            }
+    CHECK(schedules > 500);
+    std::printf("fork: %llu schedules\n", (unsigned long long)schedules);
     scheduler = nullptr;
     hak_space_delete(space);
 }
