@@ -55,28 +55,43 @@ static const char listen[] =
     "  end "
     "end";
 
-void hkl_jit_listen(lua_State *L)
+static int attach(lua_State *L)
+{
+    if (luaL_loadbuffer(L, listen, sizeof listen - 1, "=hakmem") != 0) return lua_error(L);
+    lua_pushcfunction(L, note);
+    lua_pushcfunction(L, forget);
+    lua_getfield(L, LUA_REGISTRYINDEX, "_VMEVENTS");
+    lua_call(L, 3, 1);
+    lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
+    return 0;
+}
+
+static int detach(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, LEAVE);
+    if (lua_isfunction(L, -1)) lua_call(L, 0, 0);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
+    return 0;
+}
+
+/* Even a name may be refused memory, and the caller need not run in a pcall. */
+static void run_protected(lua_State *L, lua_CFunction function)
 {
     const int top = lua_gettop(L);
-    if (!hkl_thread_luajit() || !lua_checkstack(L, 8)) return;
-    if (luaL_loadbuffer(L, listen, sizeof listen - 1, "=hakmem") == 0) {
-        lua_pushcfunction(L, note);
-        lua_pushcfunction(L, forget);
-        lua_getfield(L, LUA_REGISTRYINDEX, "_VMEVENTS");
-        if (lua_pcall(L, 3, 1, 0) == 0) lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
-    }
+    if (!lua_checkstack(L, 8)) return;
+    lua_cpcall(L, function, NULL);
     lua_settop(L, top);
+}
+
+void hkl_jit_listen(lua_State *L)
+{
+    if (hkl_thread_luajit()) run_protected(L, attach);
 }
 
 void hkl_jit_leave(lua_State *L)
 {
-    const int top = lua_gettop(L);
-    if (!lua_checkstack(L, 4)) return;
-    lua_getfield(L, LUA_REGISTRYINDEX, LEAVE);
-    if (lua_isfunction(L, -1)) lua_pcall(L, 0, 0, 0);
-    lua_pushnil(L);
-    lua_setfield(L, LUA_REGISTRYINDEX, LEAVE);
-    lua_settop(L, top);
+    run_protected(L, detach);
 }
 
 #else

@@ -127,6 +127,9 @@ static int run(lua_State *L)
     return 0;
 }
 
+/* LuaJIT ends the process when machine code cannot be protected, and what runs at exit asks again. */
+static _Thread_local bool learning;
+
 static void learn(void)
 {
     static scratch s = {.layout = &layout_puc}; /* large, and used once */
@@ -144,10 +147,17 @@ static void learn(void)
     learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
 }
 
+static void learn_once(void)
+{
+    learning = true;
+    learn();
+    learning = false;
+}
+
 bool hkl_thread_learn(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, learn);
+    if (!learning) pthread_once(&once, learn_once);
     return learnt;
 }
 
