@@ -32,11 +32,6 @@ HK_INLINE bool label_fits(const hak_ctx *ctx, unsigned sc, hak_label label)
     return HK_LIKELY(label <= HK_HALF_MOST || sc >= HK_TWO_HALVES_CLASS) || !ctx->labels.on;
 }
 
-HK_INLINE void set_label(const hak_ctx *ctx, const void *p, size_t size, hak_label label)
-{
-    if (ctx->labels.on) hk_packed_label_set(extent_of(ctx, p), p, size, (uint8_t)label);
-}
-
 void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_free_block b;
@@ -48,7 +43,7 @@ void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label)
     if (hk_classes[sc].size % 16 == 0 && (uintptr_t)b.p % 16) return NULL;
     hk_packed_pop(ctx, sc, b.p);
     hk_bit_clear(hk_group_frees(b.group), (size_t)(b.p - b.group.start) >> 4);
-    set_label(ctx, b.p, b.size, label);
+    if (ctx->labels.on) hk_packed_label_set(b.extent, b.p, b.size, (uint8_t)label);
     count_in(ctx, b.size == hk_classes[sc].size ? sc : hk_class_of(b.size), b.size);
     return b.p;
 }
@@ -60,8 +55,8 @@ HK_INLINE size_t skip_of(const char *at, size_t size)
 }
 
 /* Cuts a block from the region, which has room for it. If the block is aligned up, 8 bytes before it stay
- * free. */
-HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_label label)
+ * free. e: the region's extent; NULL = the context has no labels. */
+HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_label label, const hk_extent *e)
 {
     hk_packed *k = &ctx->packed;
     char *p = k->at;
@@ -73,7 +68,7 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
         offset += 8;
     }
     hk_bit_set(k->starts, offset >> 3);
-    set_label(ctx, p, size, label);
+    if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
     __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
     count_in(ctx, sc, size);
     return p;
@@ -90,7 +85,7 @@ static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
         size = room - skip;
         sc = hk_class_of(size);
     }
-    return cut(ctx, sc, size, skip, label);
+    return cut(ctx, sc, size, skip, label, ctx->labels.on ? extent_of(ctx, ctx->packed.at) : NULL);
 }
 
 /* Blocks are 16 bytes at least: class 0 has none. A label may need a larger one. */
@@ -100,16 +95,10 @@ HK_INLINE unsigned packed_class(const hak_ctx *ctx, unsigned sc, hak_label label
     return sc ? sc : 1;
 }
 
-HK_INLINE void *cut_first(hak_ctx *ctx, unsigned sc, hak_label label)
+HK_INLINE void *cut_first(hak_ctx *ctx, unsigned sc, hak_label label, const hk_extent *e)
 {
     size_t size = hk_classes[sc].size;
-    return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label);
-}
-
-/* Whether magazines of the class are shut, because they cannot write the labels of its blocks. */
-HK_INLINE bool has_halves(const hak_ctx *ctx, unsigned sc)
-{
-    return sc < HK_HALVES_CLASS && ctx->labels.on;
+    return cut(ctx, sc, size, skip_of(ctx->packed.at, size), label, e);
 }
 
 void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label)
@@ -119,17 +108,25 @@ void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label)
     return p;
 }
 
+/* Magazines of the smallest classes are shut, because they cannot write the labels of their blocks. */
 static HK_NOINLINE void *cut_halves(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
-    return cut_first(ctx, packed_class(ctx, sc, label), label);
+    if (sc < HK_HALVES_CLASS && hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
+    return cut_first(ctx, packed_class(ctx, sc, label), label, extent_of(ctx, ctx->packed.at));
 }
 
+static HK_NOINLINE void *cut_labelled(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    bool plain = sc >= HK_HALVES_CLASS && hk_in_window(ctx, ctx->packed.at);
+    return HK_LIKELY(plain) ? cut_first(ctx, sc, label, ctx->extent) : cut_halves(ctx, sc, label);
+}
+
+/* Calls come last: it needs no stack then. */
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label)
 {
-    if (has_halves(ctx, sc)) return cut_halves(ctx, sc, label);
-    return cut_first(ctx, sc ? sc : 1, label);
+    if (ctx->labels.on) return cut_labelled(ctx, sc, label);
+    return cut_first(ctx, sc ? sc : 1, label, NULL);
 }
 
 /* A heap that outgrew its packed units should not keep them. Empty units go back when three quarters of the

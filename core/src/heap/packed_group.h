@@ -81,7 +81,7 @@ static inline hk_group hk_group_before(const hak_ctx *ctx, hk_group g)
 
 HK_INLINE void hk_bit_set(uint64_t *bits, size_t i)
 {
-    bits[i / 64] |= UINT64_C(1) << (i % 64);
+    hk_test_and_set(&bits[i / 64], i);
 }
 
 HK_INLINE void hk_bit_clear(uint64_t *bits, size_t i)
@@ -175,18 +175,21 @@ typedef struct hk_free_block {
     char *p;
     size_t size;
     hk_group group;
+    hk_extent *extent;
 } hk_free_block;
 
-/* The group of packed units of ctx that p is in; false = it is in none. Any pointer whatever. */
-HK_INLINE bool hk_group_find(const hak_ctx *ctx, const void *p, hk_group *g)
+/* Fills in where b->p is; false = in no packed unit of ctx. Any pointer whatever. */
+HK_INLINE bool hk_free_block_find(const hak_ctx *ctx, hk_free_block *b)
 {
+    const char *p = b->p;
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     hk_extent *e = ctx->extent;
     if (HK_UNLIKELY(unit >= ctx->units || (ctx->map[unit] ^ ctx->key) != HK_KIND_PACKED)) {
         if (hk_kind_at(ctx, p, &e) != HK_KIND_PACKED) return false;
         unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     }
-    *g = HK_UNLIKELY((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) ? hk_group_own(ctx) : hk_group_in(e, unit);
+    b->group = HK_UNLIKELY((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) ? hk_group_own(ctx) : hk_group_in(e, unit);
+    b->extent = e;
     return true;
 }
 
@@ -194,7 +197,7 @@ HK_INLINE bool hk_group_find(const hak_ctx *ctx, const void *p, hk_group *g)
 HK_INLINE bool hk_packed_first(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
 {
     b->p = hk_packed_decode(ctx, ctx->packed.free[sc]);
-    if (HK_UNLIKELY(!hk_group_find(ctx, b->p, &b->group))) return false;
+    if (HK_UNLIKELY(!hk_free_block_find(ctx, b))) return false;
     size_t offset = (size_t)(b->p - b->group.start), i = offset >> 3;
     const uint64_t *starts = hk_group_starts(b->group);
     uint64_t w = starts[i / 64] >> (i % 64), after = w >> 1;
