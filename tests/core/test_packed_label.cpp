@@ -354,3 +354,26 @@ TEST_CASE("packed: labels are exact in each debug mode")
     }
     held.clear();
 }
+
+TEST_CASE("packed: where guard pages shut all magazines and a profile runs, blocks have their labels, or none")
+{
+    const bool has_labels = GENERATE(false, true);
+    TestSpace s;
+    Options options = has_labels ? labelled(HAK_DEBUG_GUARD) : ctx_options();
+    options.debug = HAK_DEBUG_GUARD;
+    options.guard_every = 1000000;
+    TestCtx ctx(s.space, &options);
+    REQUIRE(hak_limit(ctx, 0, 400 * KiB, nullptr, nullptr) == 0);
+    Random random(3);
+    std::vector<std::pair<void *, hak_label>> blocks(700);
+    for (int turn = 0; turn < 60000; turn++) {
+        if (turn == 30000) REQUIRE(hak_profile_start(ctx, nullptr) == 0);
+        auto &[p, label] = blocks[random.below(blocks.size())];
+        if (p && has_labels) REQUIRE(hak_label_of(ctx, p) == label);
+        hak_free(ctx, p);
+        label = has_labels ? (hak_label)(1 + random.below(LABELS)) : 0;
+        p = hak_alloc_cs(ctx, 64 + random.below(300), label, 0);
+        REQUIRE(p);
+    }
+    REQUIRE(hak_ctx_check(ctx, nullptr, nullptr));
+}

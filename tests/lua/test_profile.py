@@ -146,7 +146,7 @@ class Module(Case):
             local h = require('hakmem')
             h.profile{ mode = 'exact' }
             assert(#h.profile.report().marks == 0 and #h.profile.report().verdicts == 0)
-            kept = {}
+            kept = {} collectgarbage() collectgarbage()
             for window = 1, 8 do
                 assert(h.profile.mark('turn ' .. window) == window)
                 for i = 1, 1000 do

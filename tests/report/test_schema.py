@@ -60,13 +60,14 @@ class Schema(unittest.TestCase):
 
     def test_windows_and_decisions_of_a_learner(self):
         context = written()["contexts"][2]
-        self.assertEqual([p["at_ns"] for p in context["timeline"]], [i * 10**9 for i in range(2, 13)])
-        tried = context["decisions"][0]
-        self.assertEqual((tried["kind"], tried["phase"], tried["number"]), ("try", "learning", "retained_bytes"))
-        self.assertEqual((tried["from"], tried["to"]), (32 << 20, 16 << 20))
+        self.assertEqual([p["at_ns"] for p in context["timeline"]], [i * 10**9 for i in range(2, 21)])
+        mode, undone, tried = context["decisions"][:3]
+        self.assertEqual((mode["kind"], mode["phase"], mode["number"]), ("try", "learning", "mode"))
+        self.assertEqual((undone["kind"], undone["from"], undone["to"]), ("undo", mode["to"], mode["from"]))
+        self.assertEqual((tried["kind"], tried["number"]), ("try", "retained_bytes"))
+        self.assertEqual((tried["from"], tried["to"]), (32 << 20, 64 << 20))
         self.assertGreater(tried["expected"], 1)
-        self.assertIn("tries retained_bytes at 16 MiB", tried["text"])
-        self.assertEqual(context["decisions"][1]["kind"], "undo")
+        self.assertIn("tries retained_bytes 64 MiB", tried["text"])
 
     def test_marks_and_verdicts(self):
         context = written()["contexts"][0]

@@ -37,11 +37,11 @@ static hak_ctx *learned(hak_learner *learner)
 {
     hak_ctx *ctx = hak_ctx_new(NULL, &(hak_options){.size = sizeof(hak_options), .name = "learned"});
     if (!ctx || !learner || hak_learner_add(learner, ctx) != 0) return NULL;
-    for (uint64_t second = 1; second <= 12; second++) {
+    for (uint64_t second = 1; second <= 20; second++) {
         void *blocks[24];
         hak_ctx_tick(ctx, second * 1000000000);
         for (int i = 0; i < 24; i++)
-            if (!(blocks[i] = hak_alloc(ctx, second << 17))) return NULL;
+            if (!(blocks[i] = hak_alloc(ctx, second << 20))) return NULL;
         for (int i = 0; i < 24; i++)
             hak_free(ctx, blocks[i]);
     }

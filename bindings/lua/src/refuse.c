@@ -2,6 +2,7 @@
  * string.upper ...) do not set when the interpreter calls them: it may still be what a function further down
  * has left, and then the message takes the place of a caller's local. So the top goes up to the base first,
  * which is above the locals of all callers. PUC Lua has no top below the base. */
+#include "alloc.h"
 #include "state.h"
 
 #include "profile/trace.h"
@@ -10,7 +11,7 @@
 
 /* Of LuaJIT; 5.1 has none. */
 int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
-enum { FLUSH_ENGINE = 0x0200 };
+enum { FLUSH_ENGINE = 0x0200, SLAB = 80 << 10 /* units of the largest slab, and one for its data */ };
 
 static void flush_traces(lua_State *L, lua_Debug *ar)
 {
@@ -26,11 +27,41 @@ static void flush_traces_soon(lua_State *L)
     if (luaJIT_setmode && !lua_gethook(L)) lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
 }
 
+/* Takes the place of the state's function for one call: the old table of strings goes. */
+static void *alloc_beyond(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    hkl_state *st = ud;
+    const lua_Alloc usual = hkl_alloc_for(st);
+    lua_setallocf(st->main, usual, st);
+    void *p = usual(st, ptr, osize, nsize);
+    hak_ctx_trim(st->ctx);
+    return p;
+}
+
+/* All that LuaJIT's collector ever asks for is a table of strings of half the size, and its next call frees the old
+ * one. It may do so while compiled code is being left, where an error finds no frame and ends the process. So this
+ * block comes from the reserve, or else from beyond the limit, by a slab more than its size at most. */
+static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_site site)
+{
+    hkl_reserve_free(st);
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site), *ud;
+    hak_stats s = {.size = sizeof s};
+    if (p || lua_getallocf(st->main, &ud) != hkl_alloc_for(st) || hak_ctx_stats(st->ctx, &s) != 0) return p;
+    if (st->hard == 0 || s.hard_limit != st->hard) return NULL; /* it is the host's */
+    const size_t now = s.committed_bytes > st->hard ? s.committed_bytes : st->hard;
+    hak_limit(st->ctx, 0, now + nsize + SLAB, NULL, NULL);
+    p = hak_alloc_cs(st->ctx, nsize, label, site);
+    hak_limit(st->ctx, st->soft, st->hard, NULL, NULL);
+    if (p) lua_setallocf(st->main, alloc_beyond, st);
+    return p;
+}
+
 /* Index 0 is the slot at the top, if LuaJIT was not built with LUA_USE_APICHECK: each push copies it to
  * itself. Nothing grows below the base. */
-void *hkl_refused(hkl_state *st)
+void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     if (!st->main) return NULL; /* it is being made */
+    if (nsize != 0 && st->soft != 0 && hkl_trace_collects(st->main)) return collector_block(st, nsize, label, site);
     hkl_reserve_free(st);
     flush_traces_soon(st->main);
     if (st->soft != 0 && hkl_trace_to_base(st->main)) return NULL; /* LuaJIT sets the top there */

@@ -34,13 +34,17 @@ typedef struct hkl_state {
 
 /* The slow sides of the inline functions below. */
 void hkl_check_pressure(hkl_state *st);
-/* Before the binding gives NULL, which is what this returns. */
+/* Before the binding gives NULL, which is nearly always what this returns. nsize: of the block that the context
+ * refused; 0 = one was to grow. */
 #if LUA_VERSION_NUM == 501
-void *hkl_refused(hkl_state *st);
+void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site);
 #else
-static inline void *hkl_refused(hkl_state *st)
+static inline void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     (void)st;
+    (void)nsize;
+    (void)label;
+    (void)site;
     return NULL;
 }
 #endif
@@ -80,7 +84,7 @@ static inline void *hkl_new(hkl_state *st, size_t nsize, hak_label label, hak_si
 {
     hkl_grow(st, nsize);
     void *p = hak_alloc_cs(st->ctx, nsize, label, site);
-    return __builtin_expect(!!p, 1) ? p : hkl_refused(st);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, nsize, label, site);
 }
 
 static inline void *hkl_resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
@@ -89,7 +93,7 @@ static inline void *hkl_resize(hkl_state *st, void *ptr, size_t osize, size_t ns
     if (hkl_is_foreign(st, ptr)) return hkl_migrate(st, ptr, osize, nsize, label, site);
     if (nsize > osize) hkl_grow(st, nsize - osize);
     void *p = hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, label, site);
-    return __builtin_expect(!!p, 1) ? p : hkl_refused(st);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, 0, 0, 0);
 }
 
 /* A lua_Alloc with a hkl_state is

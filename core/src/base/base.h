@@ -120,6 +120,15 @@ HK_INLINE bool hk_test_and_set(uint64_t *w, uint64_t bit)
 #endif
 }
 
+HK_INLINE void hk_clear_bit(uint64_t *w, uint64_t bit)
+{
+#if defined(__x86_64__)
+    __asm__("btrq %1, %0" : "+r"(*w) : "r"(bit) : "cc");
+#else
+    *w &= ~(UINT64_C(1) << (bit & 63));
+#endif
+}
+
 /* Words of which another thread may see an old or a new value, and with a new one what was written before. */
 HK_INLINE uint32_t hk_read(const uint32_t *word)
 {

@@ -148,8 +148,8 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
 {
     unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
     if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
-    /* These take blocks out of a magazine that is shut, too. */
-    if (ctx->checked & HK_GUARDED && sc < HK_HALVES_CLASS) return false;
+    /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
+    if (ctx->checked & HK_GUARDED) return false;
     void **slots = hk_row_slots(ctx, sc, cap);
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);

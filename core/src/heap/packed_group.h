@@ -86,7 +86,7 @@ HK_INLINE void hk_bit_set(uint64_t *bits, size_t i)
 
 HK_INLINE void hk_bit_clear(uint64_t *bits, size_t i)
 {
-    bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+    hk_clear_bit(&bits[i / 64], i);
 }
 
 /* Other threads may be asking about a block that they hold. */
@@ -212,7 +212,7 @@ static inline void hk_packed_pop(hak_ctx *ctx, unsigned sc, const char *p)
 {
     hk_packed *k = &ctx->packed;
     memcpy(&k->free[sc], p, sizeof k->free[0]);
-    if (!k->free[sc]) k->some[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
+    if (!k->free[sc]) hk_bit_clear(k->some, sc);
 }
 
 /* Reports that somebody wrote to a free block of the list, and lists all free blocks anew, by the bits. */

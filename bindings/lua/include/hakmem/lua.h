@@ -67,7 +67,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
  * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
- * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md).
+ * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT
+ * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard limit.
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 

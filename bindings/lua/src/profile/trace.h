@@ -12,7 +12,7 @@
 typedef struct hkl_trace_layout {
     uint16_t base_at;     /* of the thread: its stack pointer */
     uint16_t jit_base_at; /* the frame of the trace that runs; NULL = none runs */
-    uint16_t number_at;   /* int32: the number of that trace */
+    uint16_t number_at;   /* int32: the number of that trace; below 0: what else runs */
     uint16_t thread_at;   /* the thread that runs */
     uint16_t global_at;   /* of the thread: what all threads share */
 } hkl_trace_layout;
@@ -34,12 +34,25 @@ static inline int32_t hkl_trace_running(const void *global, uintptr_t *base)
     return *(const int32_t *)(const void *)((const char *)global + layout->number_at);
 }
 
+static inline const void *hkl_trace_global(const lua_State *L)
+{
+    return *(const void *const *)(const void *)((const char *)L + hkl_trace_layout_now.global_at);
+}
+
+/* The collector itself runs, and no finalizer. */
+static inline bool hkl_trace_collects(const lua_State *L)
+{
+    enum { COLLECTS = -3 }; /* ~LJ_VMST_GC */
+    const uint16_t at = hkl_trace_layout_now.number_at;
+    return at != 0 && *(const int32_t *)(const void *)((const char *)hkl_trace_global(L) + at) == COLLECTS;
+}
+
 /* On a trace: the thread's stack pointer becomes the frame in which the trace began, so that an error is raised
  * from there. Later LuaJITs do so themselves. false = no trace runs. */
 static inline bool hkl_trace_to_base(const lua_State *L)
 {
     uintptr_t base;
-    const void *global = *(const void *const *)(const void *)((const char *)L + hkl_trace_layout_now.global_at);
+    const void *global = hkl_trace_global(L);
     if (hkl_trace_running(global, &base) <= 0) return false;
     char *thread = *(char *const *)(const void *)((const char *)global + hkl_trace_layout_now.thread_at);
     *(uintptr_t *)(void *)(thread + hkl_trace_layout_now.base_at) = base;
