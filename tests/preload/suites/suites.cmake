@@ -50,10 +50,10 @@ if(mimalloc)
         ENVIRONMENT "LD_PRELOAD=${shim};HAKMEM=check=abort")
 endif()
 
-# jemalloc's tests of standard functions; its others call its own.
+# jemalloc's tests of standard functions; its others call its own. Clang 14 crashes while it compiles one of them.
 hakmem_fetch_debian_source(jemalloc 5.3.0 jemalloc_5.3.0.orig.tar.bz2
     2db82d1e7119df3e71b7640219b6dfe84789bc0537983c3b7ac4f7189aecfeaa jemalloc jemalloc-*/test/integration/*)
-if(jemalloc)
+if(jemalloc AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
     foreach(test malloc aligned_alloc posix_memalign)
         hakmem_add_suite(suite_jemalloc_${test} ${jemalloc}/jemalloc-5.3.0/test/integration/${test}.c)
         target_include_directories(suite_jemalloc_${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/suites/jemalloc)
