@@ -38,9 +38,10 @@ static void *alloc_beyond(void *ud, void *ptr, size_t osize, size_t nsize)
     return p;
 }
 
-/* All that LuaJIT's collector ever asks for is a table of strings of half the size, and its next call frees the old
- * one. It may do so while compiled code is being left, where an error finds no frame and ends the process. So this
- * block comes from the reserve, or else from beyond the limit, by a slab more than its size at most. */
+/* All that LuaJIT's collector ever asks for is a table of strings of half the size, and its next call frees
+ * the old one. It may do so while compiled code is being left, where an error finds no frame and ends the
+ * process. So this block comes from the reserve, or else from beyond the limit, by a slab more than its size
+ * at most. */
 static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     hkl_reserve_free(st);

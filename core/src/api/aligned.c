@@ -123,7 +123,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         hk_check_size(ctx, p, HAK_NONE);
     }
     bool fits = n <= size && (uintptr_t)p % align == 0;
-    if (fits && stays(ctx, align, size, n) && hk_takes_label(ctx, p, size, label)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    if (fits && stays(ctx, align, size, n) && hk_takes_label(ctx, p, size, label))
+        return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     hak_label given = hk_label_after(ctx, p, label);
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
