@@ -210,3 +210,32 @@ TEST_CASE("small heaps: one whose few blocks come and go all the time gets magaz
     // Its bins take a unit, and slabs of the classes further ones.
     CHECK(committed_of(ctx) > young + 32 * KiB);
 }
+
+TEST_CASE("small heaps: packed units of which much is free get no further ones")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    Random r(1);
+    // Classes that outgrow packed units and leave few blocks there.
+    std::vector<void *> left;
+    for (size_t n = 16; n <= 104; n += 8)
+        for (size_t i = 0; i < 60000 / n; i++)
+            left.push_back(hak_alloc(ctx, n));
+    for (size_t i = 0; i < left.size(); i++)
+        if (i % 64) hak_free(ctx, left[i]);
+    // Buffers that grow and go, texts that stay for a while, and small blocks that stay.
+    void *texts[6] = {};
+    for (size_t round = 0; round < 150; round++) {
+        void *buffer = nullptr, **text = &texts[round % 6];
+        hak_free(ctx, *text);
+        for (size_t n = 1024; n <= 32 * KiB; n *= 2)
+            REQUIRE((buffer = hak_realloc(ctx, buffer, n)) != nullptr);
+        REQUIRE((*text = hak_alloc(ctx, 20000 + r.below(10000))) != nullptr);
+        hak_free(ctx, buffer);
+        for (size_t i = 0; i < 16; i++)
+            REQUIRE(hak_alloc(ctx, 16 + 8 * r.below(60)) != nullptr);
+    }
+    const hak_stats now = stats_of(ctx);
+    CHECK(now.cached_bytes < now.live_bytes * 9 / 10);
+    require_sound(ctx);
+}

@@ -192,6 +192,18 @@ static bool group_add(hak_ctx *ctx, hk_slab *s, size_t lacks)
     return true;
 }
 
+/* Whether much of what is packed is free: what classes left behind that have slabs now. Those who need larger
+ * blocks than the holes take slabs, too, rather than spread what lives over more units. */
+static bool loose(const hk_packed *k)
+{
+    enum { UNITS = 8, FULL_PERCENT = 70 };
+    size_t live = 0;
+    if (k->units <= UNITS) return false;
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++)
+        live += k->live[sc];
+    return live * 16 * 100 < ((size_t)k->units << HK_UNIT_SHIFT) * FULL_PERCENT;
+}
+
 static bool group_new(hak_ctx *ctx, size_t units)
 {
     bool zero;
@@ -225,6 +237,7 @@ bool hk_packed_region_next(hak_ctx *ctx, size_t size)
     enum { PART_SHIFT = 2, MOST = 4 };
     size_t least = size % 16 ? size : size + 8, fewest = units_for(size);
     if (region_again(ctx, least) || (join(ctx) && region_again(ctx, least))) return true;
+    if (loose(&ctx->packed) && !hk_packed_scarce(ctx)) return false;
     size_t units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
         if (group_new(ctx, units)) return true;
