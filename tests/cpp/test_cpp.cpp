@@ -93,6 +93,12 @@ TEST_CASE("C++: label scopes nest, and end")
             CHECK(label() == b);
         }
         CHECK(label() == a);
+        void *p = ctx.reallocate(nullptr, 24);
+        CHECK(hak_label_of(ctx.get(), p) == a);
+        {
+            hak::label_scope inner(ctx, b);
+            CHECK(hak_label_of(ctx.get(), ctx.reallocate(p, 5000)) == a);
+        }
         hak::resource memory(ctx), own(ctx, b);
         CHECK(hak_label_of(ctx.get(), memory.allocate(40)) == a);
         CHECK(hak_label_of(ctx.get(), own.allocate(40)) == b);
