@@ -26,6 +26,7 @@ class Broken(ProgramCase):
         for key in ("labels", "stats", "status", "wrapped", "resident_ours_bytes"):
             broken += [with_context(without(context, key)), with_context(context | {key: [5]})]
         lua = whole["process"] | {"runtime": {"name": "lua", "version": "5.4"}}
+        verdict = {"kind": "leak", "stack": 99, "evidence": "grew", "freed_share": 0, "windows": 9}
         line = {"frames": [0], "live_bytes": 1, "asked_bytes": 1, "live_blocks": 1}
         broken += [
             json.dumps(whole | {"process": lua}),
@@ -35,6 +36,10 @@ class Broken(ProgramCase):
             with_context(context | {"stacks": [line], "frames": []}),
             with_context(context | {"stacks": [line], "frames": [{"function": "f", "line": "x"}]}),
             with_context(context | {"profile": {}, "stacks": [{"frames": []}], "frames": []}),
+            with_context(context | {"labels": [{"name": "raw", "live_bytes": "5", "live_blocks": 1}]}),
+            with_context(context | {"stats": context["stats"] | {"live_bytes": -1}}),
+            with_context(context | {"verdicts": [verdict]}),
+            with_context(context | {"marks": [{"name": "m", "at_ns": "x", "live_bytes": 1, "committed_bytes": 1}]}),
         ]
         for text in broken:
             (self.folder / "broken.json").write_text(text)

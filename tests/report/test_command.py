@@ -87,7 +87,7 @@ class Text(Case):
         for part in (
             "process 71, lua 5.4.4: resident 9.00 MiB, peak 12.00 MiB, anonymous 6.00 MiB\n",
             "  LEAK?: parse (a;b.lua:12), table: grew in 9 of 9 windows\n"
-            "  grows: ?: grew a lot\n"
+            "  grows: </script><b>&?[31m, unlabelled: grew a lot\n"
             "  grows: main chunk (a;b.lua:90), string: grew a little\n",
             "3 stacks, sampled, one each 512.00 KiB; the largest live:",
             "7 stacks are missing",
@@ -294,6 +294,38 @@ class Bad(Case):
             at[path[-1]] = value
             with self.subTest(path=path, value=str(value)[:20]):
                 self.refused(bad, "a broken report")
+
+    def test_members_that_cannot_be(self):
+        context = ("contexts", 0)
+        for path, value, said in (
+            ((*context, "labels", 1, "live_bytes"), "300000", "labels[1].live_bytes of context 1"),
+            ((*context, "labels", 0, "live_blocks"), -1, "labels[0].live_blocks of context 1"),
+            ((*context, "labels", 0, "name"), None, "labels[0].name of context 1"),
+            ((*context, "labels", 0), "table", "labels[0] of context 1"),
+            (("contexts", 1, "stats", "live_bytes"), -16, "stats.live_bytes of context 2"),
+            ((*context, "stats", "failures"), "3", "stats.failures of context 1"),
+            ((*context, "stats", "hard_limit"), 1e21, "stats.hard_limit of context 1"),
+            (("memory", "resident_bytes"), -1, "memory.resident_bytes"),
+            ((*context, "profile", "dropped_stacks"), [], "profile.dropped_stacks of context 1"),
+            ((*context, "verdicts", 1, "stack"), 99, "verdicts[1].stack, as there is no stack 99, of context 1"),
+            ((*context, "verdicts", 0, "stack"), "2", "verdicts[0].stack of context 1"),
+            ((*context, "verdicts", 2, "evidence"), 7, "verdicts[2].evidence of context 1"),
+            ((*context, "marks", 0, "at_ns"), "now", "marks[0].at_ns of context 1"),
+            ((*context, "marks", 0, "resident_bytes"), -1, "marks[0].resident_bytes of context 1"),
+            ((*context, "timeline", 3, "live_bytes"), None, "timeline[3].live_bytes of context 1"),
+            ((*context, "decisions", 0, "text"), {}, "decisions[0].text of context 1"),
+            ((*context, "stacks", 0, "peak_bytes"), "4", "stacks of context 1"),
+            ((*context, "stacks", 0, "live_bytes_error"), -1, "stacks of context 1"),
+            ((*context, "stacks", 0, "label"), 5, "stacks of context 1"),
+        ):
+            bad = example.report()
+            at = bad
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = value
+            for command in ("report", "folded", "prometheus"):
+                with self.subTest(path=path, value=str(value)[:20], command=command):
+                    self.refused(bad, f"a broken report: {said}\n", command)
 
     def test_without_stacks(self):
         del self.report["contexts"][0]

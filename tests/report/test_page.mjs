@@ -65,7 +65,7 @@ try {
         assert.equal(await page.$eval("#cards b", (b) => Number(b.dataset.value)), 4300016);
         assert.deepEqual(await page.$$eval(".verdict", (all) => all.map((v) => v.textContent)), [
             "Leak? parse (a;b.lua:12), table: grew in 9 of 9 windows",
-            "Grows ?: grew a lot",
+            "Grows </script><b>&\u001b[31m, unlabelled: grew a lot",
             "Grows main chunk (a;b.lua:90), string: grew a little",
         ]);
         assert.deepEqual(await tiles(page), ["string 292.97 KiB", "table 3.81 MiB"]);

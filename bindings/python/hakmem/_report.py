@@ -44,6 +44,8 @@ STACKS = [
     }
 ]
 PLACE = {"file": str, "line": int}
+MARKS = [{"name": str, "at_ns": int, **dict.fromkeys(("live_bytes", "committed_bytes"), int)}]
+VERDICTS = [{"kind": str, "stack": int, "evidence": str, "freed_share": NUMBER, "windows": int}]
 
 
 def has_shape(value, shape):
@@ -90,6 +92,9 @@ def is_whole(report):
     stacks = context.get("stacks") if "profile" in context else []
     return (
         has_shape(stacks, STACKS)
+        and has_shape(context.get("marks", []), MARKS)
+        and has_shape(context.get("verdicts", []), VERDICTS)
+        and {v["stack"] for v in context.get("verdicts", [])} <= {s["id"] for s in stacks}
         and all(n < len(frames) for s in stacks for n in s["frames"])
         and has_shape(frames, FRAMES)
         and all(has_shape({"file": "", "line": 0} | frame, PLACE) for frame in frames)

@@ -1,3 +1,4 @@
+#include "check.h"
 #include "machine.h"
 #include "report.h"
 
@@ -105,6 +106,22 @@ static bool numbers_of(hkr_report *r, const hkr_context *c, const json_t *array,
     return true;
 }
 
+/* A text that may be missing, but not be of another type. */
+static bool text_of(const json_t *object, const char *key, const char **out)
+{
+    const json_t *value = json_object_get(object, key);
+    *out = value ? json_string_value(value) : "";
+    return *out;
+}
+
+/* The same for an amount. */
+static bool amount_of(const json_t *object, const char *key, double *out)
+{
+    const json_t *value = json_object_get(object, key);
+    *out = json_number_value(value);
+    return !value || (hkr_is_amount(value) && *out < 1e18);
+}
+
 static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
 {
     static const char *const names[HKR_VALUES] = {"alloc_blocks", "alloc_bytes", "live_blocks",
@@ -118,13 +135,11 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
         if (!numbers_of(r, c, json_object_get(from, "frames"), s)) return false;
         if (!json_is_number(json_object_get(from, "live_bytes"))) return false;
         s->id = hkr_number(from, "id");
-        s->label = *hkr_text(from, "label") ? hkr_text(from, "label") : "unlabelled";
-        s->thread = hkr_text(from, "thread");
-        s->live_error = hkr_number(from, "live_bytes_error");
-        for (int v = 0; v < HKR_VALUES; v++) {
-            s->value[v] = hkr_number(from, names[v]);
-            if (!(s->value[v] >= 0 && s->value[v] < 1e18)) return false;
-        }
+        if (!text_of(from, "label", &s->label) || !text_of(from, "thread", &s->thread)) return false;
+        if (!*s->label) s->label = "unlabelled";
+        if (!amount_of(from, "live_bytes_error", &s->live_error)) return false;
+        for (int v = 0; v < HKR_VALUES; v++)
+            if (!amount_of(from, names[v], &s->value[v])) return false;
     }
     return true;
 }
@@ -146,8 +161,8 @@ static bool name_of(hkr_report *r, hkr_context *c, const char *name)
     return true;
 }
 
-/* The name of the part that is wrong; NULL = none. */
-static const char *context_of(hkr_report *r, hkr_context *c, json_t *from)
+/* The name of the part that is wrong, maybe in `text`; NULL = none. */
+static const char *context_of(hkr_report *r, hkr_context *c, json_t *from, char *text, size_t size)
 {
     const json_t *stacks, *frames;
     if (!json_is_object(from)) return "a context";
@@ -159,12 +174,13 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *from)
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
     if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames)) return "frames";
     if (!member(from, "stacks", JSON_ARRAY, &stacks) || !stacks_of(r, c, stacks)) return "stacks";
-    return NULL;
+    return hkr_check_context(from, c, text, size) ? NULL : text;
 }
 
 static bool parse(hkr_report *r, char *error)
 {
     json_error_t why;
+    char text[128];
     /* As real numbers: sizes may be above INT64_MAX. */
     r->root = json_loadb(r->text, r->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
     if (!r->root) return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
@@ -176,11 +192,13 @@ static bool parse(hkr_report *r, char *error)
         !member(r->root, "memory", JSON_OBJECT, &r->memory) ||
         !member(r->root, "contexts", JSON_ARRAY, &contexts) || !contexts || !r->process)
         return hkr_fail(error, "%s: a broken report: process, memory or contexts", r->path);
+    if (!hkr_check_memory(r->memory, text, sizeof text))
+        return hkr_fail(error, "%s: a broken report: %s", r->path, text);
     r->contexts = calloc(json_array_size(contexts) + 1, sizeof *r->contexts);
     if (!r->contexts) return hkr_fail(error, "%s: out of memory", r->path);
     for (; r->context_count < json_array_size(contexts); r->context_count++) {
-        const char *wrong =
-            context_of(r, &r->contexts[r->context_count], json_array_get(contexts, r->context_count));
+        const char *wrong = context_of(r, &r->contexts[r->context_count],
+                                       json_array_get(contexts, r->context_count), text, sizeof text);
         if (wrong)
             return hkr_fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
                         r->context_count + 1);

@@ -1,0 +1,102 @@
+#include "check.h"
+
+#include <stdio.h>
+
+enum { MEMBERS = 4 };
+
+/* An array of objects in a context. */
+typedef struct part {
+    const char *name, *texts[MEMBERS], *amounts[MEMBERS], *maybe[MEMBERS]; /* maybe: an amount if it is there */
+} part;
+static const part parts[] = {
+    {"labels", {"name"}, {"live_bytes", "live_blocks"}, {NULL}},
+    {"marks", {"name"}, {"at_ns"}, {"live_bytes", "committed_bytes", "resident_bytes"}},
+    {"timeline", {NULL}, {"at_ns", "live_bytes", "committed_bytes"}, {"resident_bytes"}},
+    {"decisions", {"kind", "text"}, {"at_ns"}, {NULL}},
+    {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "windows"}},
+};
+
+bool hkr_is_amount(const json_t *value)
+{
+    const double n = json_number_value(value);
+    return json_is_number(value) && n >= 0 && n < 1e20;
+}
+
+static bool fail(char *wrong, size_t size, const char *array, size_t i, const char *name)
+{
+    snprintf(wrong, size, name ? "%s[%zu].%s" : "%s[%zu]", array, i, name);
+    return false;
+}
+
+static bool check_one(const part *p, const json_t *one, size_t i, char *wrong, size_t size)
+{
+    if (!json_is_object(one)) return fail(wrong, size, p->name, i, NULL);
+    for (size_t m = 0; m < MEMBERS && p->texts[m]; m++)
+        if (!json_is_string(json_object_get(one, p->texts[m]))) return fail(wrong, size, p->name, i, p->texts[m]);
+    for (size_t m = 0; m < MEMBERS && p->amounts[m]; m++)
+        if (!hkr_is_amount(json_object_get(one, p->amounts[m]))) return fail(wrong, size, p->name, i, p->amounts[m]);
+    for (size_t m = 0; m < MEMBERS && p->maybe[m]; m++) {
+        const json_t *value = json_object_get(one, p->maybe[m]);
+        if (value && !hkr_is_amount(value)) return fail(wrong, size, p->name, i, p->maybe[m]);
+    }
+    return true;
+}
+
+static bool check_part(const part *p, const json_t *context, char *wrong, size_t size)
+{
+    const json_t *array = json_object_get(context, p->name);
+    if (array && !json_is_array(array)) {
+        snprintf(wrong, size, "%s", p->name);
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (!check_one(p, json_array_get(array, i), i, wrong, size)) return false;
+    return true;
+}
+
+/* What grew is one of the stacks. */
+static bool check_verdicts(const hkr_context *c, char *wrong, size_t size)
+{
+    for (size_t i = 0; i < json_array_size(c->verdicts); i++) {
+        const double id = json_number_value(json_object_get(json_array_get(c->verdicts, i), "stack"));
+        size_t s = 0;
+        while (s < c->stack_count && !(c->stacks[s].id == id))
+            s++;
+        if (s < c->stack_count) continue;
+        snprintf(wrong, size, "verdicts[%zu].stack, as there is no stack %.0f,", i, id);
+        return false;
+    }
+    return true;
+}
+
+static bool check_amounts(const char *name, const json_t *object, const char *const *names, char *wrong, size_t size)
+{
+    for (; *names; names++) {
+        const json_t *value = json_object_get(object, *names);
+        if (!value || hkr_is_amount(value)) continue;
+        snprintf(wrong, size, "%s.%s", name, *names);
+        return false;
+    }
+    return true;
+}
+
+bool hkr_check_memory(const json_t *memory, char *wrong, size_t size)
+{
+    static const char *const names[] = {"resident_bytes", "peak_resident_bytes", "anonymous_bytes", NULL};
+    return check_amounts("memory", memory, names, wrong, size);
+}
+
+bool hkr_check_context(const json_t *context, const hkr_context *read, char *wrong, size_t size)
+{
+    static const char *const stats[] = {"live_bytes",     "live_blocks",    "peak_bytes",     "committed_bytes",
+                                        "metadata_bytes", "cached_bytes",   "released_bytes", "reserved_bytes",
+                                        "retained_bytes", "big_bytes",      "big_blocks",     "soft_limit",
+                                        "hard_limit",     "failures",       "os_calls",       NULL};
+    static const char *const profile[] = {"mean_bytes", "samples", "dropped_stacks", "dropped_samples", "table_bytes",
+                                          NULL};
+    if (!check_amounts("stats", json_object_get(context, "stats"), stats, wrong, size)) return false;
+    if (!check_amounts("profile", json_object_get(context, "profile"), profile, wrong, size)) return false;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!check_part(&parts[i], context, wrong, size)) return false;
+    return check_verdicts(read, wrong, size);
+}
