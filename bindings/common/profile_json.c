@@ -252,6 +252,40 @@ static int marks(hkc_json *w, const hak_ctx *ctx)
     return 0;
 }
 
+static void visit_open(visit *v, hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by)
+{
+    v->w = w;
+    v->by = by;
+    v->label_count = hak_labels_stats(ctx, v->labels, HAK_LABELS_MAX + 1);
+    hkc_frames_open(&v->frames);
+}
+
+/* 0, or ENOMEM: some stacks lack frames. */
+static int visit_close(visit *v)
+{
+    hkc_profile_frames_json(v->w, &v->frames, v->by->name, v->by->user);
+    const int error = v->frames.lost ? ENOMEM : 0;
+    hkc_frames_close(&v->frames);
+    return error;
+}
+
+static bool no_stack(void *user, const hak_profile_stack *stack)
+{
+    (void)user, (void)stack;
+    return false;
+}
+
+int hkc_profile_diff_json(hkc_json *w, const hak_ctx *ctx, unsigned from, unsigned to, const hkc_profile_writer *by)
+{
+    visit v;
+    if (hak_profile_diff(ctx, from, to, no_stack, NULL) < 0) return EINVAL;
+    visit_open(&v, w, ctx, by);
+    hkc_json_array(w, "stacks");
+    hak_profile_diff(ctx, from, to, each_stack, &v);
+    hkc_json_end(w);
+    return visit_close(&v);
+}
+
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user)
 {
     const hkc_profile_writer by = {.name = name, .user = user};
@@ -273,17 +307,14 @@ int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_write
     hkc_json_size(w, "started_ns", info.started_ns);
     hkc_json_end(w);
 
-    visit v = {.w = w, .by = by};
-    v.label_count = hak_labels_stats(ctx, v.labels, HAK_LABELS_MAX + 1);
-    hkc_frames_open(&v.frames);
+    visit v;
+    visit_open(&v, w, ctx, by);
     hkc_json_array(w, "stacks");
     hak_profile_visit(ctx, each_stack, &v);
     hkc_json_end(w);
     if (by->more) by->more(by->user, w, &v.frames);
-    hkc_profile_frames_json(w, &v.frames, by->name, by->user);
-    int error = v.frames.lost ? ENOMEM : 0;
-    hkc_frames_close(&v.frames);
-    int marks_error = marks(w, ctx);
+    const int error = visit_close(&v);
+    const int marks_error = marks(w, ctx);
     hkc_json_array(w, "verdicts");
     hak_profile_grown(ctx, each_growth, w);
     hkc_json_end(w);

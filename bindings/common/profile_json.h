@@ -39,6 +39,10 @@ typedef struct hkc_profile_writer {
     void *user;
 } hkc_profile_writer;
 int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by);
+/* Members "stacks" and "frames" of what changed from window `from` to window `to`, as hak_profile_diff tells it: live
+ * amounts may be negative, which a report may not have. 0 = all was written; ENOMEM; EINVAL = there are no such
+ * windows, and nothing was written. */
+int hkc_profile_diff_json(hkc_json *w, const hak_ctx *ctx, unsigned from, unsigned to, const hkc_profile_writer *by);
 
 /* The parts of it, for bindings that have stacks of their own: frames get numbers in the order in which they
  * are met, so the array "stacks" comes before "frames". */

@@ -404,16 +404,18 @@ class Api(ProfileCase):
             def why(f, *args, **more):
                 try: f(*args, **more)
                 except (RuntimeError, ValueError) as error: return str(error)
-            seen = [why(profile.stop), why(profile.mark), why(profile.reset), why(profile.snapshot)]
+            seen = [why(f) for f in (profile.stop, profile.mark, profile.reset, profile.snapshot)] + [why(profile.diff, 0)]
             seen += [why(profile.start, "some"), why(profile.start, depth=101), why(profile.start, mean="x"), why(profile.start, mean=5), why(profile.start, mean=-5)]
             seen += [why(hakmem.take_snapshot().stacks), why(hakmem.take_snapshot().verdicts)]
             profile.start()
             seen += [why(profile.start), why(profile.snapshot().stacks, "size")]
+            seen += [why(profile.diff, *w) for w in ((1,), (0, 0), (0, 2), (-1,), (0, -1))]
             print(json.dumps(seen))
         """)
         none = "there is no profile"
-        self.assertEqual(found[:4], [none] * 4)
-        for text, words in zip(found[4:], ["exact", "depth", "'x'", "mean", "-5", none, none, "runs already", "peak"]):
+        self.assertEqual(found[:5], [none] * 5)
+        words = ["exact", "depth", "'x'", "mean", "-5", none, none, "runs already", "peak", *["window"] * 5]
+        for text, words in zip(found[5:], words, strict=True):
             self.assertIn(words, text)
         done = self.run_code("import hakmem\ntry: hakmem.profile.start()\nexcept RuntimeError as e: print('\"%s\"' % e)", env=self.LATE)
         self.assertEqual(done, "hakmem is not in")
@@ -444,6 +446,42 @@ class Api(ProfileCase):
             self.assertIn(["leak", "leaks", True], leaks)
             self.assertEqual({leak[1] for leak in leaks}, {"leaks"})  # also the list that keeps them
         self.assertEqual(self.run_api(text.replace("LEAK", "pass"))[1], [])
+
+    @unittest.skipIf(FREE_THREADED, "no lines in a free-threaded build")
+    def test_what_changed_between_two_windows(self):
+        found = self.run_api("""
+            kept = []
+            def keeps(n):
+                for _ in range(n): kept.append(bytearray(5000))
+            def passes():
+                for _ in range(10): bytearray(7000)
+            def by(stacks, name):
+                mine = [s for s in stacks if s.line and s.line.function.rpartition(".")[2] == name]
+                return [sum(s.live for s in mine), sum(s.allocated for s in mine), sum(s.peak for s in mine)]
+            profile.start("exact")
+            keeps(40)
+            profile.mark("one"); keeps(20); passes()
+            profile.mark("two"); passes()
+            profile.mark("three"); kept.clear()
+            changes = [profile.diff(1, 2), profile.diff(2, 3), profile.diff(3), profile.diff(0, 4), profile.diff(1)]
+            seen = [[by(c, "keeps"), by(c, "passes")] for c in changes]
+            first = changes[0][0].line.function.rpartition(".")[2], changes[2][-1].live < -100_000
+            right = lambda m: m.live > 0 and m.committed >= m.live and m.at > 0
+            marks = [[m.name, right(m)] for m in profile.marks()]
+            print(json.dumps([seen, first, marks, profile.verdicts()]))
+        """)
+        (grew, passed), (stayed, passed_later), (gone, none), (whole, _), (since, _) = found[0]
+        self.assertGreater(grew[0], 100_000)
+        self.assertEqual([passed[0], passed_later[0], stayed], [0, 0, [0, 0, 0]])
+        self.assertGreaterEqual(passed[1], 70_000)
+        self.assertEqual(passed[1], passed_later[1])
+        self.assertLess(gone[0], -200_000)
+        self.assertEqual(none, [0, 0, 0])
+        self.assertEqual(whole[:1] + grew[2:], [0, 0])
+        self.assertLess(since[0], -50_000)  # what was kept before window 1 is gone, too
+        self.assertEqual(found[1], ["keeps", True])
+        self.assertEqual(found[2], [["one", True], ["two", True], ["three", True]])
+        self.assertEqual(found[3], [])
 
     @unittest.skipIf(FREE_THREADED, "no lines in a free-threaded build")
     def test_snapshots_by_line(self):

@@ -81,6 +81,37 @@ class Verdict(NamedTuple):
     stack: Stack | None
 
 
+class Mark(NamedTuple):
+    """The beginning of a window of a profile, and what there was then."""
+
+    name: str
+    at: float  # seconds after the profile began
+    live: int
+    committed: int
+    resident: int  # of the process; 0: the system does not tell
+
+
+def stacks_of(context: dict) -> dict[int, Stack]:
+    """The stacks in a context of a report, by their ids."""
+    frames = [
+        Frame(f["function"], f.get("file", ""), f.get("line", 0), f.get("module", ""), f.get("kind") == "native")
+        for f in context["frames"]
+    ]
+    return {
+        s["id"]: Stack(
+            tuple(frames[n] for n in s["frames"]),
+            s["label"],
+            s.get("thread", ""),
+            s["live_bytes"],
+            s["live_bytes_error"],
+            s["peak_bytes"],
+            s["alloc_bytes"],
+            s["live_blocks"],
+        )
+        for s in context["stacks"]
+    }
+
+
 class Snapshot:
     """What was live at one moment."""
 
@@ -107,40 +138,36 @@ class Snapshot:
     def _context(self) -> dict:
         return self.report["contexts"][0]
 
-    def _stacks(self) -> dict[int, Stack]:
-        context = self._context
-        if "profile" not in context:
+    def _profiled(self) -> dict:
+        if "profile" not in self._context:
             raise ValueError("there is no profile in this snapshot")
-        frames = [
-            Frame(
-                f["function"], f.get("file", ""), f.get("line", 0), f.get("module", ""), f.get("kind") == "native"
-            )
-            for f in context["frames"]
-        ]
-        return {
-            s["id"]: Stack(
-                tuple(frames[n] for n in s["frames"]),
-                s["label"],
-                s.get("thread", ""),
-                s["live_bytes"],
-                s["live_bytes_error"],
-                s["peak_bytes"],
-                s["alloc_bytes"],
-                s["live_blocks"],
-            )
-            for s in context["stacks"]
-        }
+        return self._context
 
     def stacks(self, by: str = "live") -> list[Stack]:
         """Of the profile, those with most first: by "live", "peak" or "allocated" bytes. ValueError: there is no
         profile."""
         if by not in ("live", "peak", "allocated"):
             raise ValueError('by is "live", "peak" or "allocated"')
-        return sorted(self._stacks().values(), key=lambda s: -getattr(s, by))
+        return sorted(stacks_of(self._profiled()).values(), key=lambda s: -getattr(s, by))
+
+    def marks(self) -> list[Mark]:
+        """The windows of the profile, see hakmem.profile.mark: the first one is window 1."""
+        context = self._profiled()
+        began = context["profile"]["started_ns"]
+        return [
+            Mark(
+                m["name"],
+                (m["at_ns"] - began) / 1e9,
+                m["live_bytes"],
+                m["committed_bytes"],
+                m.get("resident_bytes", 0),
+            )
+            for m in context.get("marks", ())
+        ]
 
     def verdicts(self) -> list[Verdict]:
         """What grew over the windows of the profile, see hakmem.profile.mark; leaks first."""
-        stacks = self._stacks()
+        stacks = stacks_of(self._profiled())
         found = [
             Verdict(
                 v["kind"],

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 from collections.abc import Iterator
 
 from hakmem import _hakmem
-from hakmem._snapshot import Snapshot, Stack, Verdict, take_snapshot
+from hakmem._snapshot import Mark, Snapshot, Stack, Verdict, stacks_of, take_snapshot
 
-__all__ = ["Snapshot", "Stack", "Verdict", "mark", "over", "reset", "running", "snapshot", "start", "stop"]
+__all__ = [
+    "Mark", "Snapshot", "Stack", "Verdict", "diff", "mark", "marks", "over", "reset", "running", "snapshot", "start",
+    "stop", "verdicts",
+]  # fmt: skip
 
 _registered = False
 
@@ -67,9 +71,30 @@ def running() -> bool:
 
 
 def mark(name: str = "") -> int:
-    """Begins a window; its number, from 1. After 5 of about the same work each, snapshot().verdicts() tells what
-    grew. RuntimeError: there is no profile. MemoryError: no room in its table."""
+    """Begins a window; its number, from 1. After 5 of about the same work each, verdicts() tells what grew.
+    RuntimeError: there is no profile. MemoryError: no room in its table."""
     return _hakmem.profile_mark(name)
+
+
+def diff(begin: int, end: int | None = None) -> list[Stack]:
+    """What changed from the beginning of window `begin` to that of window `end`, or until now; 0 is the start of the
+    profile. A stack's `live`, `allocated` and `blocks` are differences, `live` and `blocks` may be negative, and
+    `peak` is 0; those that grew most come first. ValueError: there are no such windows. RuntimeError: there is no
+    profile."""
+    if end is not None and end < 0:
+        raise ValueError(f"there is no window {end}")
+    found = stacks_of(json.loads(_hakmem.profile_diff(begin, -1 if end is None else end)))
+    return sorted(found.values(), key=lambda s: (-s.live, -s.allocated))
+
+
+def marks() -> list[Mark]:
+    """The windows so far: snapshot().marks()."""
+    return snapshot().marks()
+
+
+def verdicts() -> list[Verdict]:
+    """What grew over the windows so far, leaks first: snapshot().verdicts()."""
+    return snapshot().verdicts()
 
 
 def snapshot() -> Snapshot:

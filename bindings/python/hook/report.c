@@ -83,6 +83,15 @@ void hkp_report_json_text(hkp_out *out, bool gil)
     hkc_json_close(&w);
 }
 
+int hkp_report_diff_text(hkp_out *out, unsigned from, unsigned to)
+{
+    hkc_json w;
+    hkc_json_open(&w, put, out);
+    const int error = hkp_profile_diff_json(&w, from, to);
+    hkc_json_close(&w);
+    return error ? error : out->error;
+}
+
 /* Words with a space between them. */
 static void command_text(char *text, size_t size)
 {

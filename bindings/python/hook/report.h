@@ -12,5 +12,8 @@ void hkp_report_text(hkp_out *out, bool gil);
 void hkp_report_json(hkc_json *w, bool gil);
 /* The same into memory. */
 HKP_API void hkp_report_json_text(hkp_out *out, bool gil);
+/* The stacks that changed between two windows of the profile, as JSON. 0 = done; EINVAL = there are no such windows;
+ * ENOMEM. */
+HKP_API int hkp_report_diff_text(hkp_out *out, unsigned from, unsigned to);
 
 #endif

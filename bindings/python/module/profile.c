@@ -3,6 +3,7 @@
 #include "module/module.h"
 
 #include "hook/install.h"
+#include "hook/report.h"
 #include "profile/asker.h"
 
 /* (exact, mean, depth, table, seed) */
@@ -53,6 +54,26 @@ static PyObject *profile_mark(PyObject *self, PyObject *args)
     return done(window);
 }
 
+/* (from, to), windows, to -1 = now: the stacks that changed, as JSON. */
+static PyObject *profile_diff(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int from, to;
+    hak_profile_info info = {.size = sizeof info};
+    if (!PyArg_ParseTuple(args, "ii", &from, &to)) return NULL;
+    if (hkp_profile_stats(&info) != 0) return done(-1);
+    const int now = (int)info.marks + 1, end = to == -1 ? now : to;
+    if (from < 0 || end <= from || end > now)
+        return PyErr_Format(PyExc_ValueError, "no windows %d to %d, the last one is %d", from, end, now - 1);
+    hkp_out out;
+    hkp_out_open(&out, -1);
+    PyObject *result = hkp_report_diff_text(&out, (unsigned)from, (unsigned)end) != 0
+                           ? PyErr_NoMemory()
+                           : PyUnicode_DecodeUTF8(out.bytes, (Py_ssize_t)out.used, "replace");
+    hkp_out_close(&out);
+    return result;
+}
+
 /* Whether one runs; None = there is none. */
 static PyObject *profile_running(PyObject *self, PyObject *unused)
 {
@@ -74,6 +95,7 @@ PyMethodDef hkp_profile_methods[] = {
     {"profile_stop", profile_stop, METH_NOARGS, NULL},
     {"profile_reset", profile_reset, METH_NOARGS, NULL},
     {"profile_mark", profile_mark, METH_VARARGS, NULL},
+    {"profile_diff", profile_diff, METH_VARARGS, NULL},
     {"profile_running", profile_running, METH_NOARGS, NULL},
     {"profile_end", profile_end, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -8,6 +8,8 @@
 #include "profile/stack.h"
 #include "profile/task.h"
 
+#include <errno.h>
+
 static bool is_code(uintptr_t frame)
 {
     return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && !hkp_task_is(frame) && frame != HKP_STACK_MORE;
@@ -50,6 +52,20 @@ static void lines(void *unused, hkc_json *w, hkc_frames *frames)
     const hkp_provider *provider = hkp_provider_current();
     (void)unused;
     if (provider->lines) provider->lines(w, frames, "lines");
+}
+
+int hkp_profile_diff_json(hkc_json *w, unsigned from, unsigned to)
+{
+    hkc_names names = {0};
+    const hkc_profile_writer by = {.name = name_frame, .stack = name_asker, .user = &names};
+    if (!hkp_ctx()) return EINVAL;
+    hak_profile_diff(hkp_ctx(), from, to, note_code, &names);
+    hkc_names_resolve(&names);
+    hkc_json_object(w, NULL);
+    const int error = hkc_profile_diff_json(w, hkp_ctx(), from, to, &by);
+    hkc_json_end(w);
+    hkc_names_close(&names);
+    return error;
 }
 
 void hkp_profile_json(hkc_json *w)
