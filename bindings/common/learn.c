@@ -2,6 +2,7 @@
 
 #include "common/file.h"
 #include "common/policy.h"
+#include "common/report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, bool windows)
     options.windows = windows;
     options.log = note;
     options.user = l;
+    options.resident = hkc_resident;
     *l = (hkc_learning){.ctx = ctx, .process = getpid()};
     l->text = mmap(NULL, TEXT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (l->text == MAP_FAILED) return false;

@@ -245,6 +245,7 @@ static int marks(hkc_json *w, const hak_ctx *ctx)
         hkc_json_size(w, "at_ns", all[i].at_ns);
         hkc_json_size(w, "live_bytes", all[i].live_bytes);
         hkc_json_size(w, "committed_bytes", all[i].committed_bytes);
+        if (all[i].resident_bytes) hkc_json_size(w, "resident_bytes", all[i].resident_bytes);
         hkc_json_end(w);
     }
     hkc_json_end(w);

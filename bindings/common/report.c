@@ -58,8 +58,7 @@ static void bytes_row(const sink *s, const char *name, size_t bytes, const char 
     line(s, "  %-22s %14zu %8zu.%02zu MiB  %s\n", name, bytes, hundredths / 100, hundredths % 100, what);
 }
 
-/* 0 = the system does not tell. */
-static size_t resident(void)
+size_t hkc_resident(void)
 {
     char text[64];
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -73,7 +72,7 @@ static size_t resident(void)
 
 static void total_rows(const sink *s, const hak_stats *t)
 {
-    size_t rss = resident(), ours = t->committed_bytes - t->released_bytes + t->retained_bytes;
+    size_t rss = hkc_resident(), ours = t->committed_bytes - t->released_bytes + t->retained_bytes;
     bytes_row(s, "live", t->live_bytes, "of blocks in use");
     bytes_row(s, "cached", t->cached_bytes, "free, kept for the next blocks");
     bytes_row(s, "metadata", t->metadata_bytes, "bitmaps, labels, tables of hakmem");

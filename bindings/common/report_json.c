@@ -165,7 +165,7 @@ static void learned(hkc_json *w, hak_learner *learner)
     hak_decision decision = {.size = sizeof decision};
     hkc_json_array(w, "timeline");
     for (size_t i = 0; hak_learner_window(learner, i, &window) == 0; i++)
-        hkc_report_json_point(w, window.at_ns, window.live_bytes, window.committed_bytes, 0);
+        hkc_report_json_point(w, window.at_ns, window.live_bytes, window.committed_bytes, window.resident_bytes);
     hkc_json_end(w);
     hkc_json_array(w, "decisions");
     for (size_t i = 0; hak_learner_decision(learner, i, &decision) == 0; i++)

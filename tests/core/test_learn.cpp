@@ -86,6 +86,24 @@ TEST_CASE("learn: the same windows give the same decisions")
     CHECK(!first.empty());
 }
 
+TEST_CASE("learn: windows tell what the process holds if the host tells it")
+{
+    static size_t told;
+    hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
+    o.resident = [] { return ++told * MiB; };
+    told = 0;
+    Learned l(nullptr, o);
+    for (int i = 0; i < 10; i++)
+        l.waves(10);
+    hak_window w = {};
+    w.size = sizeof w;
+    size_t n = 0;
+    for (; hak_learner_window(l.learner, n, &w) == 0; n++)
+        CHECK(w.resident_bytes == (n + 2) * MiB); // the first window is none yet
+    CHECK(n + 1 == told);
+    CHECK(n > 5);
+}
+
 TEST_CASE("learn: its last decisions and windows of all the time can be read")
 {
     Learned l;

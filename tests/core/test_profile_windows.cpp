@@ -82,6 +82,27 @@ hak_profile_options sampled_options(uint64_t seed)
 
 } // namespace
 
+TEST_CASE("profile windows: marks tell what the process holds if the host tells it")
+{
+    static size_t told;
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_profile_options options = exact_options();
+    for (bool lent : {false, true}) {
+        told = 0;
+        options.resident = lent ? [] { return ++told * MiB; } : static_cast<size_t (*)()>(nullptr);
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+        CHECK(told == 0);
+        CHECK(hak_profile_mark(ctx, "a") == 1);
+        CHECK(hak_profile_mark(ctx, "b") == 2);
+        hak_profile_window windows[2] = {};
+        CHECK(hak_profile_marks(ctx, windows, 2) == 2);
+        CHECK(windows[0].resident_bytes == (lent ? 1 * MiB : 0));
+        CHECK(windows[1].resident_bytes == (lent ? 2 * MiB : 0));
+        REQUIRE(hak_profile_stop(ctx) == 0);
+    }
+}
+
 TEST_CASE("profile windows: marks, names, differences")
 {
     TestSpace s;

@@ -169,6 +169,7 @@ class Module(Case):
             local r = h.profile.report()
             print(now, #r.marks, r.marks[8].name, r.marks[8].at >= r.marks[1].at,
                   r.marks[8].live_bytes > r.marks[1].live_bytes)
+            assert(r.marks[1].resident_bytes > 1e6 and r.marks[8].resident_bytes > 1e6)
             local found
             for i, v in ipairs(r.verdicts) do
                 assert(i == 1 or v.kind == r.verdicts[i - 1].kind or v.kind == 'growth')

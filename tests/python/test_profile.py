@@ -466,7 +466,7 @@ class Api(ProfileCase):
             changes = [profile.diff(1, 2), profile.diff(2, 3), profile.diff(3), profile.diff(0, 4), profile.diff(1)]
             seen = [[by(c, "keeps"), by(c, "passes")] for c in changes]
             first = changes[0][0].line.function.rpartition(".")[2], changes[2][-1].live < -100_000
-            right = lambda m: m.live > 0 and m.committed >= m.live and m.at > 0
+            right = lambda m: m.live > 0 and m.committed >= m.live and m.resident > 1 << 20 and m.at > 0
             marks = [[m.name, right(m)] for m in profile.marks()]
             print(json.dumps([seen, first, marks, profile.verdicts()]))
         """)

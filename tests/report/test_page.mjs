@@ -130,6 +130,9 @@ try {
     assert.equal(await marked.isVisible("#time"), true);
     assert.deepEqual(await marked.evaluate(() => pointsOf(report.contexts[0]).map((p) => p.live_bytes)),
                      [...marks.map((m) => m.live_bytes), context.stats.live_bytes]);
+    assert.deepEqual(await marked.evaluate(() => plotted.data.slice(1)),
+                     ["live", "committed", "resident"].map((name) => [...marks.map((m) => m[`${name}_bytes`]),
+                         name === "resident" ? report.memory.resident_bytes : context.stats[`${name}_bytes`]]));
     assert.deepEqual(marked.faults, []);
     await marked.close();
 

@@ -23,6 +23,11 @@ with tempfile.TemporaryDirectory() as folder:
     marked = example.report()
     for what in ("timeline", "decisions"):
         del marked["contexts"][0][what]
+    marked["contexts"][0]["marks"] = [
+        {"name": f"turn {i}", "at_ns": i * 10**9}
+        | {"live_bytes": i << 20, "committed_bytes": i << 21, "resident_bytes": i << 22}
+        for i in range(1, 5)
+    ]
     for name, value in (("a", report), ("b", before), ("marked", marked), ("many", example.many(50_000))):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
     script = Path(__file__).with_suffix(".mjs")

@@ -61,6 +61,7 @@ class Schema(unittest.TestCase):
     def test_windows_and_decisions_of_a_learner(self):
         context = written()["contexts"][2]
         self.assertEqual([p["at_ns"] for p in context["timeline"]], [i * 10**9 for i in range(2, 21)])
+        self.assertEqual([p["resident_bytes"] for p in context["timeline"]], [i << 20 for i in range(2, 21)])
         mode, undone, tried = context["decisions"][:3]
         self.assertEqual((mode["kind"], mode["phase"], mode["number"]), ("try", "learning", "mode"))
         self.assertEqual((undone["kind"], undone["from"], undone["to"]), ("undo", mode["to"], mode["from"]))
@@ -74,6 +75,7 @@ class Schema(unittest.TestCase):
         self.assertEqual([m["name"] for m in context["marks"]], [f"window {i}" for i in range(8)])
         live = [m["live_bytes"] for m in context["marks"]]
         self.assertEqual(live, sorted(live))
+        self.assertEqual([m["resident_bytes"] for m in context["marks"]], [i << 20 for i in range(21, 29)])
         (verdict,) = context["verdicts"]
         (stack,) = (s for s in context["stacks"] if s["id"] == verdict["stack"])
         self.assertEqual(context["frames"][stack["frames"][0]]["line"], 11)

@@ -32,6 +32,13 @@ static void name(void *user, uintptr_t frame, hkc_frame *out)
     out->address = frame;
 }
 
+/* As if the process had grown by a MiB each time that somebody looks. */
+static size_t resident(void)
+{
+    static size_t looks;
+    return ++looks << 20;
+}
+
 /* A context whose heap rose and fell in so many windows of a clock moved by hand. */
 static hak_ctx *learned(hak_learner *learner)
 {
@@ -56,11 +63,14 @@ int main(void)
                                                     .labels = names,
                                                     .label_count = 2});
     hak_ctx *empty = hak_ctx_new(NULL, NULL);
-    hak_learner *learner = hak_learner_new(NULL, NULL);
+    hak_learner_options options = HAK_LEARNER_OPTIONS_INIT;
+    options.resident = resident;
+    hak_learner *learner = hak_learner_new(NULL, &options);
     hak_ctx *wave = learned(learner);
     if (!ctx || !empty || !wave) return 1;
     const hak_profile_options profile = {
-        .size = sizeof profile, .mode = HAK_PROFILE_EXACT, .table_bytes = 1 << 20, .frames = frames};
+        .size = sizeof profile, .mode = HAK_PROFILE_EXACT, .table_bytes = 1 << 20, .frames = frames,
+        .resident = resident};
     if (hak_profile_start(ctx, &profile) != 0) return 1;
     for (int i = 0; i < 100; i++)
         if (!hak_alloc_cs(ctx, 100, (hak_label)(i % 3), (hak_site)(i % 2 ? 8 : 9))) return 1;

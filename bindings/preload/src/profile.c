@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/live.h"
 #include "common/profile_json.h"
+#include "common/report.h"
 #include "common/report_json.h"
 #include "heap.h"
 #include "report.h"
@@ -64,6 +65,7 @@ void hks_profile_begin(hak_ctx *ctx)
     options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : 0;
     options.frames = hks_profile_frames;
     options.seed = (uint64_t)getpid();
+    options.resident = hkc_resident;
     if (hak_profile_start(ctx, &options) == 0) profiled = true;
 }
 

@@ -1,5 +1,6 @@
 #include "profile/profile.h"
 
+#include "common/report.h"
 #include "common/size.h"
 #include "heap/heap.h"
 #include "lines/site.h"
@@ -48,6 +49,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .seed = o->seed,
         .frames_alone = true,
         .one_by_one = true,
+        .resident = hkc_resident,
     };
     const char *wrong = hak_profile_options_error(&core);
     if (wrong) return wrong;

@@ -266,6 +266,8 @@ function pointsOf(context) {
         committed_bytes: context.stats.committed_bytes, resident_bytes: memory.resident_bytes }];
 }
 
+let plotted;
+
 function timeline() {
     const context = report.contexts.find((c) => pointsOf(c).length > 1);
     $("time").hidden = !context;
@@ -293,7 +295,7 @@ function timeline() {
             u.ctx.restore();
         }
     };
-    new uPlot({
+    plotted = new uPlot({
         width: Math.max(280, $("plot").clientWidth), height: 260, scales: { x: { time: false } },
         axes: [{ ...axis, label: "seconds" }, { ...axis, size: 80, incrs: d3.range(50).map((n) => 2 ** n), values: (u, all) => all.map((n) => bytes(n)) }],
         series: [{ label: "s" }, ...series.map(([label, stroke]) => ({ label, stroke, width: 2,

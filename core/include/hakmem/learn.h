@@ -85,6 +85,7 @@ typedef struct hak_window {
     size_t live_bytes, committed_bytes; /* of the largest context */
     size_t retained_bytes;              /* of all spaces */
     double cost;
+    size_t resident_bytes; /* of the process, by hak_learner_options.resident; 0 = not known */
 } hak_window;
 
 /* Called within hak_ctx_tick, on its thread, while the learner is locked. It must not call the learner or a context. */
@@ -101,10 +102,12 @@ typedef struct hak_learner_options {
     bool windows;         /* report each window, too */
     hak_decision_fn *log; /* NULL = none */
     void *user;
+    size_t (*resident)(void); /* resident bytes of the process, 0 = not known, at the end of each window: called as
+                                 `log` is. NULL = not known */
 } hak_learner_options;
 #define HAK_LEARNER_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_learner_options), 0, 0, 0, 0, false, false, NULL, NULL                                    \
+        sizeof(hak_learner_options), 0, 0, 0, 0, false, false, NULL, NULL, NULL                              \
     }
 
 enum {

@@ -56,10 +56,12 @@ typedef struct hak_profile_options {
     bool frames_alone;     /* stacks with the same frames are one stack, even if their call sites differ */
     bool one_by_one;       /* allocations of a local context are counted one by one, not in batches: for hosts
                               that call hak_alloc_counted (hakmem/inline.h) */
+    size_t (*resident)(void); /* resident bytes of the process, 0 = not known, for hak_profile_mark, on whose
+                              thread it is called: hakmem reads no files. NULL = not known */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false               \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL         \
     }
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
@@ -145,6 +147,7 @@ typedef struct hak_profile_window {
     const char *name; /* valid until the profile is reset, started again or destroyed */
     uint64_t at_ns;   /* when it began */
     size_t live_bytes, committed_bytes; /* of the context, then */
+    size_t resident_bytes; /* of the process, then, by hak_profile_options.resident; 0 = not known */
 } hak_profile_window;
 /* The windows, from number 1. Fills in up to `count` of them and returns how many there are; -1 = there is no profile.
  * Cost: a step for each window. */

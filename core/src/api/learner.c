@@ -231,6 +231,7 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 {
     uint64_t progress = atomic_load_explicit(&l->progress, memory_order_relaxed);
     hk_window w = {.at_ns = now_ns, .ns = now_ns - l->window_ns, .progress = progress - l->window_progress,
+                   .resident = l->learn.o.resident ? l->learn.o.resident() : 0,
                    .huge_from = HAK_NONE, .retained_limit = HAK_NONE};
     double all = 0;
     for (member *m = l->members; m < l->members + HAK_LEARNER_CONTEXTS; m++) {

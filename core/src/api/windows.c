@@ -8,7 +8,10 @@ int hak_profile_mark(hak_ctx *ctx, const char *name)
     hk_profile *k = hk_profile_of(ctx);
     hak_stats stats = {.size = sizeof stats};
     if (!k || hak_ctx_stats(ctx, &stats) != 0) return -1;
-    uint32_t number = hk_profile_mark(k, name, stats.live_bytes, stats.committed_bytes);
+    const hak_profile_window now = {.live_bytes = stats.live_bytes,
+                                    .committed_bytes = stats.committed_bytes,
+                                    .resident_bytes = k->resident ? k->resident() : 0};
+    uint32_t number = hk_profile_mark(k, name, &now);
     return number ? (int)number : -2;
 }
 
@@ -31,7 +34,8 @@ int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count)
     for (; m; m = m->before) {
         if (m->number > count) continue;
         out[m->number - 1] =
-            (hak_profile_window){sizeof *out, m->name, m->at_ns, m->live_bytes, m->committed_bytes};
+            (hak_profile_window){sizeof *out, m->name, m->at_ns, m->live_bytes, m->committed_bytes,
+                                 m->resident_bytes};
     }
     return (int)n;
 }

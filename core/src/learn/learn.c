@@ -122,7 +122,8 @@ static void keep_window(hk_learn *l, const hk_window *w, double cost)
     }
     log->windows[log->windows_kept++] = (hak_window){
         .size = sizeof(hak_window), .window = l->windows, .at_ns = w->at_ns, .live_bytes = w->live,
-        .committed_bytes = w->committed, .retained_bytes = w->retained, .cost = cost};
+        .committed_bytes = w->committed, .retained_bytes = w->retained, .cost = cost,
+        .resident_bytes = w->resident};
 }
 
 const hak_decision *hk_learn_decision(const hk_learn *l, size_t i)

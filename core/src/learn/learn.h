@@ -13,7 +13,7 @@ enum { HK_SIZES = 24 /* by log2 */ };
 /* Of all contexts together. Counts are of the window alone. */
 typedef struct hk_window {
     uint64_t at_ns, ns; /* its end, its length */
-    size_t live, committed, retained;
+    size_t live, committed, retained, resident;
     size_t held; /* retained, or committed and not live */
     size_t huge_from, retained_limit; /* the numbers in force */
     uint64_t fresh, fresh_huge, os_calls, progress; /* fresh_huge: those of `fresh` in huge pages */

@@ -49,7 +49,7 @@ typedef struct hk_mark_value {
 typedef struct hk_mark {
     struct hk_mark *before;
     uint64_t at_ns;
-    size_t live_bytes, committed_bytes;
+    size_t live_bytes, committed_bytes, resident_bytes;
     uint32_t number, stacks; /* of `values`, by id */
     char name[48];
     hk_mark_value values[];
@@ -81,6 +81,7 @@ struct hk_profile {
     size_t mean, table_bytes, bytes;
     hak_frames_fn *frames;
     void *user;
+    size_t (*resident)(void);
     uint64_t random, started_ns, now_ns;
     char *at, *end; /* room for stacks and samples */
     hk_profile_group *groups; /* all but the first */
@@ -166,8 +167,8 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n);
 
 /* ---- Windows (windows.c, growth.c) ---------------------------------------------------------------- */
 
-/* Begins a window; its number, or 0 = no room. */
-uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t committed);
+/* Begins a window with the bytes of `now`; its number, or 0 = no room. */
+uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now);
 /* A stack at the beginning of window `number`: 0 is the start, above the last one is now. */
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number);
 /* How the stack grew over the last windows. false = not, or they are too few. */

@@ -56,6 +56,7 @@ static void set_options(hk_profile *k, const hak_profile_options *o)
     k->depth = (uint8_t)o->depth;
     k->table_bytes = o->table_bytes;
     k->frames = o->frames;
+    k->resident = o->resident;
     k->frames_alone = o->frames_alone;
     k->one_by_one = o->one_by_one;
     k->user = o->user;

@@ -7,7 +7,7 @@ static hk_mark_value value_now(const hk_stack *s)
                            s->alloc_bytes, s->alloc_var,  s->freed_var};
 }
 
-uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t committed)
+uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now)
 {
     hk_profile_lock(k);
     size_t stacks = k->stack_count;
@@ -17,8 +17,9 @@ uint32_t hk_profile_mark(hk_profile *k, const char *name, size_t live, size_t co
         memset(m, 0, sizeof *m);
         m->before = k->marks;
         m->at_ns = hk_profile_clock(k);
-        m->live_bytes = live;
-        m->committed_bytes = committed;
+        m->live_bytes = now->live_bytes;
+        m->committed_bytes = now->committed_bytes;
+        m->resident_bytes = now->resident_bytes;
         m->number = k->marks ? k->marks->number + 1 : 1;
         /* Stacks that came since they were counted begin at 0, as those to come do. */
         HK_EACH_STACK(k, s)

@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include "alloc.h"
+#include "common/report.h"
 #include "label.h"
 #include "profile/jit.h"
 #include "profile/pc.h"
@@ -179,6 +180,7 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
         .frames = take_frames,
         .user = p,
         .seed = o.seed,
+        .resident = hkc_resident,
     };
     if (hak_profile_start(st->ctx, &core) != 0) return -1;
     p->depth = o.depth != 0 ? o.depth : o.exact ? 1 : DEPTH;
