@@ -5,7 +5,7 @@
 #include "wasm_interp.h"
 #include "wasm_runtime_common.h"
 
-#include "guest.h"
+#include "aot.h"
 
 #if !WASM_DISABLE_HW_BOUND_CHECK || !WASM_MEM_ALLOC_WITH_USER_DATA || !WASM_MEM_ALLOC_WITH_USAGE ||          \
     !WASM_ENABLE_LIBC_WASI || WASM_ENABLE_SHRUNK_MEMORY
@@ -23,8 +23,23 @@ static WASMModuleInstance *inside(wasm_module_inst_t instance)
     return (WASMModuleInstance *)instance;
 }
 
+/* Modules that were compiled ahead have another structure: what looks into one asks `aot` first. */
+#if WASM_ENABLE_AOT
+#define IF_COMPILED(module, ...)                                                                             \
+    if (((const WASMModuleCommon *)(module))->module_type == Wasm_Module_AoT) return __VA_ARGS__
+#else
+#define IF_COMPILED(module, ...)
+#endif
+
+static WASMModuleInstanceExtraCommon *extra_of(const WASMModuleInstance *inst)
+{
+    IF_COMPILED(inst, hkw_wamr_aot_extra(inst));
+    return &inst->e->common;
+}
+
 uint64_t hkw_wamr_initial_bytes(wasm_module_t module_)
 {
+    IF_COMPILED(module_, hkw_wamr_aot_initial_bytes(module_));
     const WASMModule *module = (const WASMModule *)module_;
     uint64_t bytes = 0;
     for (uint32 i = 0; i < module->import_memory_count; i++) {
@@ -38,6 +53,7 @@ uint64_t hkw_wamr_initial_bytes(wasm_module_t module_)
 
 uint32_t hkw_wamr_max_pages(wasm_module_t module_)
 {
+    IF_COMPILED(module_, hkw_wamr_aot_max_pages(module_));
     const WASMModule *module = (const WASMModule *)module_;
     if (module->import_memory_count) return module->import_memories[0].u.memory.mem_type.max_page_count;
     return module->memory_count ? module->memories[0].max_page_count : 0;
@@ -58,12 +74,16 @@ void hkw_wamr_set_memory(wasm_module_inst_t instance, void *base, uint64_t bytes
     memory->memory_data_size = bytes;
     memory->memory_data_end = base ? memory->memory_data + bytes : NULL;
     memory->heap_data = memory->heap_data_end = memory->memory_data_end;
+#if WASM_ENABLE_AOT
+    hkw_wamr_aot_bounds(memory, bytes);
+#endif
 }
 
 /* ---- Globals, tables, dropped segments ----------------------------------------------------------- */
 
 bool hkw_wamr_copyable(wasm_module_t module_)
 {
+    IF_COMPILED(module_, hkw_wamr_aot_copyable(module_));
     const WASMModule *module = (const WASMModule *)module_;
     for (uint32 i = 0; i < module->import_table_count; i++)
         if (module->import_tables[i].u.table.table_type.elem_type == VALUE_TYPE_EXTERNREF) return false;
@@ -85,7 +105,7 @@ size_t hkw_wamr_state_size(wasm_module_inst_t instance)
 {
     const WASMModuleInstance *inst = inside(instance);
     size_t n = inst->global_data_size + sizeof(uint32_t);
-    n += bitmap_bytes(inst->e->common.data_dropped) + bitmap_bytes(inst->e->common.elem_dropped);
+    n += bitmap_bytes(extra_of(inst)->data_dropped) + bitmap_bytes(extra_of(inst)->elem_dropped);
     for (uint32 i = 0; i < inst->table_count; i++)
         n += sizeof(uint32) + inst->tables[i]->cur_size * sizeof(table_elem_type_t);
     return n;
@@ -101,7 +121,7 @@ static char *transfer(char *at, void *live, size_t n, bool save)
 static void transfer_all(wasm_module_inst_t instance, char *at, bool save)
 {
     WASMModuleInstance *inst = inside(instance);
-    bh_bitmap *bitmaps[] = {inst->e->common.data_dropped, inst->e->common.elem_dropped};
+    bh_bitmap *bitmaps[] = {extra_of(inst)->data_dropped, extra_of(inst)->elem_dropped};
     WASIContext *wasi = wasm_runtime_get_wasi_ctx((WASMModuleInstanceCommon *)instance);
     uint32_t exit_code = 0;
     at = transfer(at, wasi ? &wasi->exit_code : &exit_code, sizeof exit_code, save);
@@ -190,8 +210,7 @@ size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room)
     const hak_wasm_wamr *guest = user;
     const WASMModuleInstance *inst = inside(guest->instance);
     size_t n = 0;
-    if (inst->module_type != Wasm_Module_Bytecode)
-        return 0; /* compiled ahead: its frames are of another kind */
+    IF_COMPILED(inst, hkw_wamr_aot_stack(inst, guest->env, frames, room));
     for (const WASMInterpFrame *f = guest->env->cur_frame; f && n < room; f = f->prev_frame) {
         const WASMFunctionInstance *function = f->function;
         if (!function) continue; /* between the host and the guest */

@@ -17,9 +17,11 @@
  *
  *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1,
  *   WAMR_BUILD_LIBC_WASI=1, WAMR_BUILD_SHRUNK_MEMORY=0 and the definition WASM_MEM_ALLOC_WITH_USAGE=1, without
- *   multiple modules and memories, shared memories and garbage collection; other settings do not compile. It
- *   reads structures of WAMR whose layout all settings decide. So it is compiled with the host's WAMR, by
- *   hakmem_add_wasm_wamr of the CMake package: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
+ *   multiple modules and memories, shared memories and garbage collection; other settings do not compile. Modules
+ *   that were compiled ahead of time are served where it is built with WAMR_BUILD_AOT; with
+ *   WAMR_BUILD_DUMP_CALL_STACK profiles have their functions, too. The adapter reads structures of WAMR whose layout
+ *   all settings decide. So it is compiled with the host's WAMR, by hakmem_add_wasm_wamr of the CMake package: see
+ *   docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
  *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,

@@ -1,0 +1,20 @@
+;; What a reset has to bring back in compiled code: the size of the memory, its content, a global, a table.
+(module
+  (memory (export "memory") 1 8)
+  (table $t 2 2 funcref)
+  (type $answer (func (result i32)))
+  (func $one (type $answer) (i32.const 1))
+  (func $two (type $answer) (i32.const 2))
+  (elem (i32.const 0) func $one $two)
+  (data $bytes "hakmem")
+  (global $calls (mut i32) (i32.const 0))
+  (func (export "grow") (param i32) (result i32)
+    (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+    (memory.grow (local.get 0)))
+  (func (export "poke") (param i32 i32) (i32.store (local.get 0) (local.get 1)))
+  (func (export "peek") (param i32) (result i32) (i32.load (local.get 0)))
+  (func (export "calls") (result i32) (global.get $calls))
+  (func (export "answer") (param i32) (result i32) (call_indirect (type $answer) (local.get 0)))
+  (func (export "drop") (data.drop $bytes))
+  ;; Traps if the segment is dropped.
+  (func (export "init") (memory.init $bytes (i32.const 0) (i32.const 0) (i32.const 6))))

@@ -1,0 +1,125 @@
+// Modules that WAMR's compiler made ahead of time (guests/compiler): frames for profiles, and resets.
+#include "wamr_profiled.h"
+
+using namespace test;
+
+namespace
+{
+
+Bytes read_compiled(const std::string &name)
+{
+    return read_file(std::string(GUESTS) + name + ".aot");
+}
+
+} // namespace
+
+TEST_CASE("functions of compiled guests are told where they have frames", "[wamr]")
+{
+    // Frames with all values, and small ones.
+    const std::string frames = GENERATE("whole", "small");
+    INFO(frames);
+    Profiled host;
+    Tenant tenant = new_tenant(host);
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_wasm_profile_start(tenant.get(), &options) == 0);
+    Module module(tenant.get(), read_compiled("profile_" + frames));
+    INFO(module.error);
+    REQUIRE(module.module != nullptr);
+    Guest guest(tenant.get(), module);
+    INFO(guest.error);
+    REQUIRE(guest.guest != nullptr);
+    CHECK(guest.call("outer", 1, 3) == 2);
+    CHECK(guest.call("other", 1, 5) == 5);
+    CHECK(guest.call("deep", 1, 4) == 10);
+    guest.call("borrow", 1, 4096);
+    REQUIRE(guest.ok());
+    const auto all = stacks_of(tenant.get());
+    CHECK(all.at("outer [guest];func[2] [guest];[linear]") == 3 * WASM_PAGE);
+    CHECK(all.at("other [guest];func[2] [guest];[linear]") == 5 * WASM_PAGE);
+    CHECK(all.at("deep [guest];deep [guest];deep [guest];deep [guest];deep [guest];[linear]") == WASM_PAGE);
+    CHECK(all.at("borrow [guest];take [env];[wasi]") == 4096);
+    CHECK(sum_of(all, "[linear]") == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
+    hak_wasm_free(host, lent[0]);
+}
+
+TEST_CASE("compiled guests without frames are told by the function that the host called", "[wamr]")
+{
+    Profiled host;
+    Tenant tenant = new_tenant(host);
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_wasm_profile_start(tenant.get(), &options) == 0);
+    Module module(tenant.get(), read_compiled("profile_none"));
+    REQUIRE(module.module != nullptr);
+    Guest guest(tenant.get(), module);
+    REQUIRE(guest.guest != nullptr);
+    CHECK(guest.call("outer", 1, 3) == 2);
+    guest.call("borrow", 1, 4096);
+    REQUIRE(guest.ok());
+    const auto all = stacks_of(tenant.get());
+    CHECK(all.at("outer [guest];[linear]") == 3 * WASM_PAGE);
+    CHECK(sum_of(all, "[linear]") == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
+    CHECK(all.at("borrow [guest];[wasi]") == 4096);
+    hak_wasm_free(host, lent[0]);
+}
+
+TEST_CASE("compiled and interpreted guests of one host have their own frames", "[wamr]")
+{
+    Profiled host;
+    Tenant tenant = new_tenant(host);
+    REQUIRE(hak_wasm_profile_start(tenant.get(), nullptr) == 0);
+    Module compiled(tenant.get(), read_compiled("profile_whole")), interpreted(tenant.get(), "profile");
+    REQUIRE(compiled.module != nullptr);
+    Guest one(tenant.get(), compiled), other(tenant.get(), interpreted);
+    REQUIRE((one.guest != nullptr && other.guest != nullptr));
+    CHECK(one.call("outer", 1, 3) == 2);
+    CHECK(other.call("other", 1, 2) == 2);
+    const auto all = stacks_of(tenant.get());
+    CHECK(all.at("outer [guest];func[2] [guest];[linear]") == 3 * WASM_PAGE);
+    CHECK(all.at("other [guest];func[2] [guest];[linear]") == 2 * WASM_PAGE);
+}
+
+TEST_CASE("a compiled guest is reset to what it was, its memory's bounds included", "[wamr]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), read_compiled("bounds_none"));
+    REQUIRE(module.module != nullptr);
+    Guest guest(tenant.get(), module);
+    INFO(guest.error);
+    REQUIRE(guest.guest != nullptr);
+    guest.call("poke", 2, 8, 77);
+    const char *why = nullptr;
+    hak_wasm_wamr_snapshot *snapshot = hak_wasm_wamr_take(guest, &why);
+    INFO((why ? why : ""));
+    REQUIRE(snapshot != nullptr);
+    for (int i = 0; i < 3; i++) {
+        CHECK(guest.call("peek", 1, WASM_PAGE) == UINT32_MAX);
+        CHECK(!guest.ok());
+        CHECK(guest.call("grow", 1, 2) == 1);
+        guest.call("poke", 2, 3 * WASM_PAGE - 4, 5);
+        guest.call("poke", 2, 8, 1);
+        REQUIRE(guest.ok());
+        CHECK(guest.call("peek", 1, 3 * WASM_PAGE - 4) == 5);
+        CHECK(guest.call("peek", 1, 3 * WASM_PAGE) == UINT32_MAX);
+        guest.call("drop");
+        guest.call("init");
+        CHECK(!guest.ok());
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+        CHECK(guest.call("peek", 1, 8) == 77);
+        CHECK(guest.call("calls") == 0);
+        CHECK(guest.call("answer", 1, 1) == 2);
+        guest.call("init");
+        CHECK(guest.ok());
+        guest.call("poke", 2, 8, 77);
+        REQUIRE(guest.ok());
+        CHECK(guest.call("peek", 1, WASM_PAGE - 4) == 0);
+        CHECK(guest.ok());
+        CHECK(guest.call("peek", 1, 2 * WASM_PAGE) ==
+              UINT32_MAX); // beyond its end, and within it a moment ago
+        CHECK(!guest.ok());
+        REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
+    }
+    hak_wasm_wamr_drop(snapshot);
+}
