@@ -127,7 +127,8 @@ void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label)
     }
     if (HK_UNLIKELY(hk_pressed(heap) || (heap->role && behind(heap)))) return NULL;
     if (HK_LIKELY(hk_batch_ready(heap, sc))) return hk_batch_quick(heap, sc, label);
-    return batch_from_slabs(heap, sc, label);
+    void *p = heap->role ? NULL : hk_batch_here(heap, sc, label);
+    return HK_LIKELY(p) ? p : batch_from_slabs(heap, sc, label);
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */

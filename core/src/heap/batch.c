@@ -4,6 +4,8 @@
 #include "heap/packed.h"
 #include "heap/row.h"
 
+enum { BATCH_BYTES = HK_UNIT };
+
 /* After the bins have moved: see hk_bins_all(). */
 static void set(hak_ctx *ctx, uint8_t batches)
 {
@@ -92,6 +94,27 @@ static HK_NOINLINE void *outside(hak_ctx *ctx, hk_batches *b, hk_bin *bin, hak_l
     b->left[bin->kind]--;
     if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
     return p;
+}
+
+void *hk_batch_here(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    hk_batches *b = hk_batches_of(ctx);
+    hk_bin *next = &b->next[sc], *bin = &b->bins[sc];
+    void **slots = bin->slots;
+    if (bin->top != slots || !bin->slab || !next->slots) return NULL;
+    if (ctx->magazines.swept && hk_row_of(bin)->blocks) return NULL;
+    /* More at once than a magazine takes, which is what batches cost less by; not of larger blocks. */
+    size_t want = hk_max(hk_refill_of(bin), BATCH_BYTES / hk_classes[sc].size);
+    want = hk_min(hk_min(want, HK_BATCH_MOST), b->left[sc]);
+    bin->slots = next->slots;
+    bool filled = hk_slab_refill_here(ctx, bin, (unsigned)want);
+    size_t n = filled ? (size_t)(bin->top - bin->lo) : 0;
+    next->top = next->slots + n;
+    if (HK_UNLIKELY(n != want) && n) memmove(next->slots, bin->lo, n * sizeof(void *));
+    bin->top = bin->slots = slots;
+    bin->lo = HK_SHUT;
+    b->left[sc] -= (uint32_t)n;
+    return n ? hk_magazine_pop(next, label) : NULL;
 }
 
 static bool refill(hak_ctx *ctx, hk_bin *bin)

@@ -64,13 +64,17 @@ HK_INLINE void *hk_batch_quick(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_batches *b = hk_batches_of(ctx);
     hk_bin *next = &b->next[sc], *bin = &b->bins[sc];
-    size_t n = hk_min((size_t)(bin->top - bin->slots), HK_BATCH_MOST);
-    b->left[sc] -= (uint32_t)n;
+    size_t n = hk_min((size_t)(bin->top - bin->slots), HK_BATCH_MOST), fours = n / 4 * 4;
     next->top = next->slots;
-    hk_batch_move(next, bin, n);
+    /* Without a rest that is copied block by block. */
+    if (HK_LIKELY(fours)) hk_batch_move(next, bin, n = fours);
+    else hk_batch_move(next, bin, n);
+    b->left[sc] -= (uint32_t)n;
     return hk_magazine_pop(next, label);
 }
 
+/* Of a local context: the same, straight from the current slab. NULL = blocks are at hand, or the slab has none. */
+void *hk_batch_here(hak_ctx *ctx, unsigned sc, hak_label label);
 /* The same, after some more blocks came to hand. NULL = a sample is due, or the class has none. */
 void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
 
