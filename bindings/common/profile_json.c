@@ -276,7 +276,8 @@ static bool no_stack(void *user, const hak_profile_stack *stack)
     return false;
 }
 
-int hkc_profile_diff_json(hkc_json *w, const hak_ctx *ctx, unsigned from, unsigned to, const hkc_profile_writer *by)
+int hkc_profile_diff_json(hkc_json *w, const hak_ctx *ctx, unsigned from, unsigned to,
+                          const hkc_profile_writer *by)
 {
     visit v;
     if (hak_profile_diff(ctx, from, to, no_stack, NULL) < 0) return EINVAL;

@@ -20,7 +20,8 @@ typedef struct hkc_report {
 /* The table of labels alone: total is what the shares are of. */
 void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to);
 
-/* Resident bytes of this process; 0 = the system does not tell. Allocates nothing. For hak_profile_options. */
+/* Resident bytes of this process; 0 = the system does not tell. Allocates nothing. For hak_profile_options.
+ */
 size_t hkc_resident(void);
 
 /* Allocates nothing, and heeds no locale. */

@@ -68,9 +68,11 @@ int main(void)
     hak_learner *learner = hak_learner_new(NULL, &options);
     hak_ctx *wave = learned(learner);
     if (!ctx || !empty || !wave) return 1;
-    const hak_profile_options profile = {
-        .size = sizeof profile, .mode = HAK_PROFILE_EXACT, .table_bytes = 1 << 20, .frames = frames,
-        .resident = resident};
+    const hak_profile_options profile = {.size = sizeof profile,
+                                         .mode = HAK_PROFILE_EXACT,
+                                         .table_bytes = 1 << 20,
+                                         .frames = frames,
+                                         .resident = resident};
     if (hak_profile_start(ctx, &profile) != 0) return 1;
     for (int i = 0; i < 100; i++)
         if (!hak_alloc_cs(ctx, 100, (hak_label)(i % 3), (hak_site)(i % 2 ? 8 : 9))) return 1;

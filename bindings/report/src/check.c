@@ -6,7 +6,8 @@ enum { MEMBERS = 4 };
 
 /* An array of objects in a context. */
 typedef struct part {
-    const char *name, *texts[MEMBERS], *amounts[MEMBERS], *maybe[MEMBERS]; /* maybe: an amount if it is there */
+    const char *name, *texts[MEMBERS], *amounts[MEMBERS],
+        *maybe[MEMBERS]; /* maybe: an amount if it is there */
 } part;
 static const part parts[] = {
     {"labels", {"name"}, {"live_bytes", "live_blocks"}, {NULL}},
@@ -32,9 +33,11 @@ static bool check_one(const part *p, const json_t *one, size_t i, char *wrong, s
 {
     if (!json_is_object(one)) return fail(wrong, size, p->name, i, NULL);
     for (size_t m = 0; m < MEMBERS && p->texts[m]; m++)
-        if (!json_is_string(json_object_get(one, p->texts[m]))) return fail(wrong, size, p->name, i, p->texts[m]);
+        if (!json_is_string(json_object_get(one, p->texts[m])))
+            return fail(wrong, size, p->name, i, p->texts[m]);
     for (size_t m = 0; m < MEMBERS && p->amounts[m]; m++)
-        if (!hkr_is_amount(json_object_get(one, p->amounts[m]))) return fail(wrong, size, p->name, i, p->amounts[m]);
+        if (!hkr_is_amount(json_object_get(one, p->amounts[m])))
+            return fail(wrong, size, p->name, i, p->amounts[m]);
     for (size_t m = 0; m < MEMBERS && p->maybe[m]; m++) {
         const json_t *value = json_object_get(one, p->maybe[m]);
         if (value && !hkr_is_amount(value)) return fail(wrong, size, p->name, i, p->maybe[m]);
@@ -69,7 +72,8 @@ static bool check_verdicts(const hkr_context *c, char *wrong, size_t size)
     return true;
 }
 
-static bool check_amounts(const char *name, const json_t *object, const char *const *names, char *wrong, size_t size)
+static bool check_amounts(const char *name, const json_t *object, const char *const *names, char *wrong,
+                          size_t size)
 {
     for (; *names; names++) {
         const json_t *value = json_object_get(object, *names);
@@ -88,12 +92,12 @@ bool hkr_check_memory(const json_t *memory, char *wrong, size_t size)
 
 bool hkr_check_context(const json_t *context, const hkr_context *read, char *wrong, size_t size)
 {
-    static const char *const stats[] = {"live_bytes",     "live_blocks",    "peak_bytes",     "committed_bytes",
-                                        "metadata_bytes", "cached_bytes",   "released_bytes", "reserved_bytes",
-                                        "retained_bytes", "big_bytes",      "big_blocks",     "soft_limit",
-                                        "hard_limit",     "failures",       "os_calls",       NULL};
-    static const char *const profile[] = {"mean_bytes", "samples", "dropped_stacks", "dropped_samples", "table_bytes",
-                                          NULL};
+    static const char *const stats[] = {"live_bytes",     "live_blocks",  "peak_bytes",     "committed_bytes",
+                                        "metadata_bytes", "cached_bytes", "released_bytes", "reserved_bytes",
+                                        "retained_bytes", "big_bytes",    "big_blocks",     "soft_limit",
+                                        "hard_limit",     "failures",     "os_calls",       NULL};
+    static const char *const profile[] = {"mean_bytes",      "samples",     "dropped_stacks",
+                                          "dropped_samples", "table_bytes", NULL};
     if (!check_amounts("stats", json_object_get(context, "stats"), stats, wrong, size)) return false;
     if (!check_amounts("profile", json_object_get(context, "profile"), profile, wrong, size)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

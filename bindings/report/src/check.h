@@ -6,8 +6,8 @@
 
 /* Whether it is a number of bytes, blocks or nanoseconds. */
 bool hkr_is_amount(const json_t *value);
-/* false = `wrong` says which member is not as it should be: "labels[1].live_bytes". Members that are unknown here, and
- * those that are missing and may be, are passed over. */
+/* false = `wrong` says which member is not as it should be: "labels[1].live_bytes". Members that are unknown
+ * here, and those that are missing and may be, are passed over. */
 bool hkr_check_memory(const json_t *memory, char *wrong, size_t size);
 /* read: what hkr_load made of it. */
 bool hkr_check_context(const json_t *context, const hkr_context *read, char *wrong, size_t size);

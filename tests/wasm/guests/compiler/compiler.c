@@ -1,4 +1,5 @@
-/* WAMR's compiler for the guests of the tests: compiler GUEST.wasm GUEST.aot none|small|whole, the last of frames. */
+/* WAMR's compiler for the guests of the tests: compiler GUEST.wasm GUEST.aot none|small|whole, the last of
+ * frames. */
 #include "aot_export.h"
 #include "wasm_export.h"
 
@@ -14,8 +15,13 @@ static int fail(const char *why)
 
 static AOTCompOption options(const char *frames)
 {
-    AOTCompOption o = {.target_arch = (char *)"x86_64", .opt_level = 3, .size_level = 3, .bounds_checks = 1,
-                       .output_format = AOT_FORMAT_FILE, .enable_bulk_memory = true, .enable_ref_types = true,
+    AOTCompOption o = {.target_arch = (char *)"x86_64",
+                       .opt_level = 3,
+                       .size_level = 3,
+                       .bounds_checks = 1,
+                       .output_format = AOT_FORMAT_FILE,
+                       .enable_bulk_memory = true,
+                       .enable_ref_types = true,
                        .enable_aux_stack_check = true};
     if (strcmp(frames, "none") == 0) return o;
     o.aux_stack_frame_type =
