@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 static _Atomic uint64_t requests, failed;
+static _Atomic int64_t mapped;
 static uint64_t first, each; /* each: 0 = the first alone */
 static char log_name[4096], forbidden[64], beginning[64];
 static uint64_t waiting[2]; /* first and each, until NTH_BEGIN */
@@ -36,6 +37,11 @@ void nth_fail(uint64_t n, uint64_t every)
 uint64_t nth_failed(void)
 {
     return failed;
+}
+
+int64_t nth_mapped(void)
+{
+    return mapped;
 }
 
 static void note(void)
@@ -96,9 +102,18 @@ static bool fails(void)
 void *mmap(void *p, size_t n, int prot, int flags, int fd, off_t offset)
 {
     if (fails()) return MAP_FAILED;
-    return (void *)syscall(SYS_mmap, p, n, prot, flags, fd, offset);
+    void *q = (void *)syscall(SYS_mmap, p, n, prot, flags, fd, offset);
+    if (q != MAP_FAILED && !(flags & MAP_FIXED)) mapped += (int64_t)n;
+    return q;
 }
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
+
+int munmap(void *p, size_t n)
+{
+    const int rc = (int)syscall(SYS_munmap, p, n);
+    if (rc == 0) mapped -= (int64_t)n;
+    return rc;
+}
 
 /* To take memory away, or to give its pages up, never fails in practice. */
 int mprotect(void *p, size_t n, int prot)
@@ -114,7 +129,9 @@ void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
     void *to = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
     va_end(rest);
     if (n > old_n && fails()) return MAP_FAILED;
-    return (void *)syscall(SYS_mremap, p, old_n, n, flags, to);
+    void *q = (void *)syscall(SYS_mremap, p, old_n, n, flags, to);
+    if (q != MAP_FAILED) mapped += (flags & MREMAP_FIXED ? 0 : (int64_t)n) - (int64_t)old_n;
+    return q;
 }
 
 static bool is_forbidden(const char *name)
