@@ -166,6 +166,46 @@ TEST_CASE("a freed block is held back, and what is done to it is found")
     });
 }
 
+TEST_CASE("a block in a run that is held back is a free one, too")
+{
+    shared_too([](bool shared) {
+        Debugged d(HAK_DEBUG_QUARANTINE, [=](Options &o) { o.shared = shared; });
+        for (size_t n : {10, 20000}) {
+            INFO(n);
+            char *p = static_cast<char *>(hak_aligned_alloc(d, 16 * KiB, n));
+            hak_free(d, p);
+            REQUIRE(stats_of(d).live_blocks == 1);
+            hak_free(d, p);
+            CHECK(d.errors.take() == "HAK_E_DOUBLE_FREE");
+            CHECK(hak_realloc(d, p, 2 * n) == nullptr);
+            CHECK(d.errors.take() == "HAK_E_DOUBLE_FREE");
+            hak_free(d, p + 8);
+            CHECK(d.errors.take() == "HAK_E_POINTER");
+            hak_ctx_flush(d);
+            CHECK(d.errors.take() == "");
+            CHECK(stats_of(d).live_blocks == 0);
+        }
+    });
+}
+
+TEST_CASE("the size of a block of any kind counts the pattern")
+{
+    shared_too([](bool shared) {
+        Debugged d(HAK_DEBUG_CANARY, [=](Options &o) { o.shared = shared; });
+        for (size_t n : {40, 1000, 20000, 100000, 3000000})
+            for (size_t align : {8, 16384}) {
+                INFO(n << " " << align);
+                const size_t before = stats_of(d).live_bytes;
+                void *p = hak_aligned_alloc(d, align, n);
+                CHECK(hak_usable_size(d, p) == n);
+                CHECK(hak_block_size(d, p) >= n + 8);
+                CHECK(stats_of(d).live_bytes - before == hak_block_size(d, p));
+                hak_free(d, p);
+                CHECK(hak_block_size(d, nullptr) == 0);
+            }
+    });
+}
+
 TEST_CASE("a quarantine ends with retirement, and yields to a limit")
 {
     Debugged d(HAK_DEBUG_QUARANTINE);

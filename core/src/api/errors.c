@@ -37,8 +37,10 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
     hk_slab *s;
     uint32_t kind = hk_find(&ctx, p, &e);
     const hk_big *b = hk_big_find(ctx, p);
+    /* A run that the heap takes for live waits in quarantine. */
     bool freed = kind < HK_SMALL_CLASSES  ? hk_slab_index(ctx, e, kind, p, &s) >= 0
                  : kind == HK_KIND_PACKED ? hk_packed_start(ctx, p)
+                 : kind < HK_BINS         ? hk_block_size(ctx, p) || was_block(ctx, p)
                                           : (b && b->cached) || was_block(ctx, p) || was_drawn(ctx, p);
     if (freed) hk_error(ctx, HAK_E_DOUBLE_FREE, p, "the block is free already");
     else if (hk_owns(ctx, p)) hk_error(ctx, HAK_E_POINTER, p, "not the start of a block");

@@ -20,7 +20,7 @@ size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 size_t hak_block_size(const hak_ctx *ctx, const void *p)
 {
     uint32_t kind = hk_kind_in_window(ctx, p);
-    return HK_LIKELY(kind < HK_SMALL_CLASSES) ? hk_classes[kind].size : hak_usable_size(ctx, p);
+    return HK_LIKELY(kind < HK_SMALL_CLASSES) ? hk_classes[kind].size : hk_block_size(ctx, p);
 }
 
 bool hak_owns(const hak_ctx *ctx, const void *p)
