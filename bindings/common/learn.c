@@ -30,7 +30,7 @@ static void note(void *user, const hak_decision *d)
     char line[280];
     if (!l->began_ns) l->began_ns = d->at_ns;
     int n = snprintf(line, sizeof line, "# window %llu, %.1f s: %s\n", (unsigned long long)d->window,
-                     (double)(d->at_ns - l->began_ns) / 1e9, d->text);
+                     (double)(int64_t)(d->at_ns - l->began_ns) / 1e9, d->text);
     if (n <= 0 || (size_t)n >= TEXT - l->used) return;
     memcpy(l->text + l->used, line, (size_t)n + 1);
     l->used += (size_t)n;

@@ -19,9 +19,11 @@ void hkc_process_tick(void)
     static _Atomic(uint64_t) last;
     const uint64_t every_ns = 250000000;
     struct timespec t;
+    /* First, so that what another thread notes meanwhile is not taken for a clock that went back. */
+    uint64_t seen = atomic_load(&last);
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    uint64_t now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec, seen = atomic_load(&last);
-    if (now - seen >= every_ns && atomic_compare_exchange_strong(&last, &seen, now))
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    if ((now < seen || now - seen >= every_ns) && atomic_compare_exchange_strong(&last, &seen, now))
         hak_ctx_tick(context, now);
 }
 

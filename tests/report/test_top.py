@@ -24,12 +24,12 @@ COMMAND = os.environ["HAKMEM_COMMAND"]
 class Terminal:
     """The command on a terminal of 100 columns and 12 rows."""
 
-    def __init__(self, *arguments, size=(12, 100)):
+    def __init__(self, *arguments, size=(12, 100), **variables):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave,
-                                        env={**os.environ, "TERM": "xterm"}, start_new_session=True)
+                                        env={**os.environ, "TERM": "xterm", **variables}, start_new_session=True)
         self.slave = slave
         self.text = ""
 
@@ -211,10 +211,10 @@ class Once(Case):
 
 
 class View(Case):
-    def start(self, *answers, size=(12, 100), interval="0.1"):
+    def start(self, *answers, size=(12, 100), interval="0.1", **variables):
         path = self.folder / "socket"
         self.server = Server(path, *answers)
-        terminal = Terminal("top", path, "-i", interval, size=size)
+        terminal = Terminal("top", path, "-i", interval, size=size, **variables)
         self.addCleanup(lambda: terminal.process.poll() is None and (terminal.process.kill(), terminal.process.wait()))
         return terminal
 
@@ -223,6 +223,29 @@ class View(Case):
         t.read(r"\+4\.00 KiB +\S+ KiB +9\.00 KiB  table +grows")
         t.press("q")
         t.read(r"\033\[\?1049l")
+        self.assertEqual(t.end(), (0, True))
+
+    def test_clocks_that_jump(self):
+        library = os.environ.get("HAKMEM_CLOCK")
+        if not library:
+            self.skipTest("no library that moves clocks: a sanitizer needs them")
+        # The program's own clock stands still, then goes back: there is no rate to be told.
+        answers = [report({"grows": 1024 << i}, at=at) for i, at in enumerate((1000, 1000, 3, 5))]
+        clock = self.folder / "clock"
+        clock.write_text("0 20000000")
+        t = self.start(*answers, LD_PRELOAD=library, CLOCK_FILE=str(clock))
+        t.read(r"\+1\.00 KiB +\S+ KiB +  table +grows")
+        t.read(r"CPU 0 %.*?\+3\.00 KiB +\S+ KiB +  table +grows")
+        t.read(r"\+7\.00 KiB +\S+ KiB +\S+ KiB  table +grows")
+        # Its own: 100 days are more milliseconds than an int holds.
+        for words in ("0 10000000", "still still", "0 20000000", "0 99999999", "0 1"):
+            clock.write_text(words)
+            served = self.server.served
+            end = time.monotonic() + 20
+            while self.server.served < served + 2 and words[0] != "s" and time.monotonic() < end:
+                time.sleep(0.05)
+            self.assertTrue(words[0] == "s" or self.server.served >= served + 2, words)
+        t.press("q")
         self.assertEqual(t.end(), (0, True))
 
     def test_keys(self):

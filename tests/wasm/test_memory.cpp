@@ -144,6 +144,18 @@ TEST_CASE("free slots keep pages within the warm budget, and until they decay", 
     CHECK(host.info().warm == 0);
     CHECK(host.info().warm_bytes == 0);
 
+    // Nor is it kept for ever by a clock that stands still, jumps or goes back.
+    uint64_t now = 20000;
+    for (uint64_t at : {now, now, now + (UINT64_C(1) << 60), UINT64_C(500), UINT64_C(1500), UINT64_C(2500)}) {
+        void *p = hak_wasm_memory_new(host, WASM_PAGE);
+        std::memset(p, 1, WASM_PAGE);
+        hak_wasm_memory_free(host, p);
+        CHECK(host.info().warm == 1);
+        hak_wasm_host_tick(host, at);
+    }
+    hak_wasm_host_tick(host, 100000);
+    CHECK(host.info().warm == 0);
+
     void *p = hak_wasm_memory_new(host, WASM_PAGE);
     std::memset(p, 1, WASM_PAGE);
     hak_wasm_memory_free(host, p);

@@ -190,7 +190,8 @@ static bool loop(top *t)
     int64_t next = milliseconds() + interval;
     while (draw(t)) {
         struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
-        const int64_t left = next - milliseconds();
+        int64_t left = next - milliseconds();
+        if (left > interval) next = milliseconds() + (left = interval); /* the clock went back */
         if (poll(&key, 1, left > 0 ? (int)left : 0) > 0) {
             char keys[16] = "";
             if (read(STDIN_FILENO, keys, sizeof keys - 1) <= 0) return true;

@@ -114,7 +114,8 @@ void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now)
     hak_ctx_tick(host->root->ctx, now);
     pthread_mutex_unlock(&host->root->lock);
     uint64_t at = atomic_load(&host->decay_at);
-    if (now < at || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
+    const bool early = now < at && at - now <= host->decay_ns; /* more than that: the clock went back */
+    if (early || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
     uint64_t epoch = atomic_fetch_add(&host->slots.epoch, 1);
     hkw_slots_cool(&host->slots, epoch, NULL);
     hkw_spares_drop(host, epoch);

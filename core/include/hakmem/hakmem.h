@@ -455,8 +455,9 @@ HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
  * go back, 16 MiB of pages at most in one call; and in a shared context what is at hand for threads that
- * ended. now_ns: a clock that never runs backwards; 0 = the OS table's clock. Cost: a step for each big
- * block, and for each heap of a shared context; once a period also for each size class, and the OS calls. */
+ * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for longer);
+ * 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context; once a period
+ * also for each size class, and the OS calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */

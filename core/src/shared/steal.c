@@ -186,7 +186,7 @@ static bool away(const hak_ctx *heap)
     if (hk_heap_unowned(heap)) return true;
     if (h->away <= hk_get(&heap->live_bytes) / 32 + (32 << 10)) return false;
     uint64_t now = heap->space->os.clock(heap->space->os.user);
-    if (!h->away_ns) h->away_ns = now;
+    if (!h->away_ns || now < h->away_ns) h->away_ns = now;
     return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
 }
 

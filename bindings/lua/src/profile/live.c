@@ -3,6 +3,7 @@
  * frees some, the state's own thread writes the report, at a moment when the context is whole, and puts the
  * old one back. Traces and coroutines call it like everything else, and until somebody looks nothing costs.
  */
+#define _GNU_SOURCE /* sem_clockwait */
 #include "profile/live.h"
 
 #include "alloc.h"
@@ -42,6 +43,21 @@ bool hkl_live_is_alloc(lua_Alloc f)
     return f == alloc_and_report;
 }
 
+/* By a clock that nobody sets, where the C library has a function for that. */
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
+#define PATIENCE_CLOCK CLOCK_MONOTONIC
+static int wait_until(const struct timespec *end)
+{
+    return sem_clockwait(&done, PATIENCE_CLOCK, end);
+}
+#else
+#define PATIENCE_CLOCK CLOCK_REALTIME
+static int wait_until(const struct timespec *end)
+{
+    return sem_timedwait(&done, end);
+}
+#endif
+
 /* On the thread of the socket. The writer's sink is memory, so that the state's thread does not wait. */
 static int report(void *unused, hkc_json *w)
 {
@@ -49,14 +65,14 @@ static int report(void *unused, hkc_json *w)
     struct timespec end;
     (void)unused;
     if (!st) return ENOENT;
-    clock_gettime(CLOCK_REALTIME, &end);
+    clock_gettime(PATIENCE_CLOCK, &end);
     end.tv_sec += PATIENCE_SECONDS;
     writer = w;
     atomic_store(&wanted, true);
     lua_setallocf(state, alloc_and_report, st);
     int failed;
     do
-        failed = sem_timedwait(&done, &end);
+        failed = wait_until(&end);
     while (failed && errno == EINTR);
     if (!failed) return atomic_load(&over) ? ESRCH : written;
     if (atomic_exchange(&wanted, false)) return ETIMEDOUT; /* nothing asked for memory */

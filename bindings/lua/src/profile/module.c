@@ -287,7 +287,7 @@ static void push_marks(lua_State *L, hak_ctx *ctx, uint64_t started_ns)
         lua_createtable(L, 0, 5);
         lua_pushstring(L, all[i].name);
         lua_setfield(L, -2, "name");
-        set_number(L, "at", (double)(all[i].at_ns - started_ns) / 1e9);
+        set_number(L, "at", (double)(int64_t)(all[i].at_ns - started_ns) / 1e9);
         set_count(L, "live_bytes", all[i].live_bytes);
         set_count(L, "committed_bytes", all[i].committed_bytes);
         if (all[i].resident_bytes > 0) set_count(L, "resident_bytes", all[i].resident_bytes);
