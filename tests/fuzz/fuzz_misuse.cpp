@@ -312,7 +312,7 @@ struct Run {
         char *at = b.p + b.size;
         if (debug & HAK_DEBUG_CANARY && b.size > b.usable()) at -= 1 + input.below(b.size - b.usable());
         else if (drawn && (uintptr_t)at % PAGE) at += input.below(PAGE - (uintptr_t)at % PAGE);
-        else if (drawn && b.n <= 16 * KiB) at = b.p - 1 - input.below(64);
+        else if (drawn && (uintptr_t)b.p % PAGE) at = b.p - 1 - input.below(std::min<size_t>(64, (uintptr_t)b.p % PAGE));
         else return;
         const bool canary = at >= b.p && at < b.p + b.size;
         const char was = *at;
