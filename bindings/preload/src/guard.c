@@ -26,23 +26,26 @@ void hks_guard_begin(hak_ctx *ctx)
     if (hks_settings_get()->guard != 0) hak_guard_frames(ctx, hks_profile_frames, NULL);
 }
 
-static void put_places(const hak_guard_event *event)
+typedef struct text {
+    char bytes[2048];
+} text;
+
+static void put_places(const hak_guard_event *event, text *t)
 {
-    char text[2048];
-    hks_report_text(text, hks_places_text(event->frames, event->depth, text, sizeof text));
+    hks_report_text(t->bytes, hks_places_text(event->frames, event->depth, t->bytes, sizeof t->bytes));
 }
 
-/* The fault comes again when this returns, and ends the process as it would have without. */
+/* One text for all, as the stack may have 16 KiB, of which the kernel has taken three for the signal. The fault comes again when this returns, and ends the process as it would have without. */
 static void fault(int number, siginfo_t *info, void *unused)
 {
     hak_guard_report report = HAK_GUARD_REPORT_INIT;
-    char text[2048];
+    text t;
     (void)unused;
     signal(number, SIG_DFL);
     if (!hak_guard_explain(hks_heap_shared(), info->si_addr, &report) || report.error == HAK_OK) return;
-    hks_report_text(text, hak_guard_text(&report, text, sizeof text));
-    put_places(&report.allocated);
-    put_places(&report.released);
+    hks_report_text(t.bytes, hak_guard_text(&report, t.bytes, sizeof t.bytes));
+    put_places(&report.allocated, &t);
+    put_places(&report.released, &t);
 }
 
 void hks_guard_listen(void)

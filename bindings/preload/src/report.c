@@ -71,15 +71,20 @@ static void compose(text *t)
     hkc_report_put(&report, put, t);
 }
 
-static bool write_all(int fd, const text *t)
+static bool write_bytes(int fd, const char *bytes, size_t size)
 {
     /* The rest once more after a short write, to learn why. */
-    for (size_t done = 0; done < t->used;) {
-        ssize_t n = fd >= 0 ? write(fd, t->bytes + done, t->used - done) : -1;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = fd >= 0 ? write(fd, bytes + done, size - done) : -1;
         if (n <= 0) return false;
         done += (size_t)n;
     }
     return true;
+}
+
+static bool write_all(int fd, const text *t)
+{
+    return write_bytes(fd, t->bytes, t->used);
 }
 
 void hks_report_write(void)
@@ -111,9 +116,7 @@ void hks_report_line(const char *what)
 
 void hks_report_text(const char *bytes, size_t n)
 {
-    text t = {.used = 0};
-    put(&t, bytes, n);
-    write_all(kept_descriptor(), &t);
+    write_bytes(kept_descriptor(), bytes, n);
 }
 
 bool hks_report_misuse(const char *error, const void *p, const char *what)
