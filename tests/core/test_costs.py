@@ -87,7 +87,7 @@ class Costs(unittest.TestCase):
         self.assert_constant("aligned", "realloc that moves")  # several calls in one
 
     def test_live_bytes_and_stats_do_not_depend_on_the_heap(self):
-        self.assert_says_constant("live_bytes", "limit", "quota_used", "tick", "peak_reset")
+        self.assert_says_constant("live_bytes", "limit", "limit_callback", "quota_used", "tick", "peak_reset")
         self.assert_constant("stats")
         _, small, _ = self.ends("stats")
         self.assertLess(small, 10000)  # a look at each size class

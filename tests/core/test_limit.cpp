@@ -327,6 +327,32 @@ TEST_CASE("the soft limit calls once per crossing")
     CHECK(pressure.calls == 4);
 }
 
+TEST_CASE("who changes a limit for a while can put the callback back")
+{
+    const bool shared = GENERATE(false, true);
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = shared;
+    TestCtx ctx(s.space, &options);
+    Pressure pressure;
+    void *user = &user;
+    CHECK(hak_limit_callback(ctx, &user) == nullptr);
+    CHECK(user == nullptr);
+    REQUIRE(hak_limit(ctx, 3 * MiB, 4 * MiB, Pressure::fn, &pressure) == 0);
+    CHECK(hak_limit_callback(shared ? hak_ctx_thread(ctx) : ctx, &user) == Pressure::fn);
+    CHECK(user == &pressure);
+    hak_pressure_fn *fn = hak_limit_callback(ctx, &user);
+    REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);
+    hak_free(ctx, hak_alloc(ctx, 5 * MiB));
+    CHECK(pressure.calls == 0);
+    hak_ctx_trim(ctx);
+    REQUIRE(hak_limit(ctx, 3 * MiB, 4 * MiB, fn, user) == 0);
+    void *p = hak_alloc(ctx, 3 * MiB), *q = hak_alloc(ctx, 100);
+    CHECK(pressure.calls == 1);
+    hak_free(ctx, p);
+    hak_free(ctx, q);
+}
+
 TEST_CASE("the callback may free and allocate in the context")
 {
     TestSpace s;

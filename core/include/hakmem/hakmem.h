@@ -159,6 +159,9 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * small blocks were freed since the last one also a look at each of the context's packed blocks
  * (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
+/* The `fn` of the last hak_limit and its `user`; NULL = none. The limits themselves are in hak_stats. For who changes a
+ * limit for a while. Cost: constant. */
+HAK_API hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
 struct hak_stats {

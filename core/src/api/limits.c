@@ -33,3 +33,13 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
     hk_whole_unlock(ctx);
     return 0;
 }
+
+hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    hk_whole_lock(whole);
+    hak_pressure_fn *fn = whole->host.on_pressure;
+    *user = whole->host.pressure_user;
+    hk_whole_unlock(whole);
+    return fn;
+}

@@ -152,6 +152,12 @@ void limit(size_t i)
     sink += (size_t)hak_limit(ctx, 0, ((size_t)1 << 30) + i, NULL, NULL);
 }
 
+static void limit_callback(size_t i)
+{
+    void *user;
+    sink += i + !hak_limit_callback(ctx, &user);
+}
+
 void tick(size_t i)
 {
     hak_ctx_tick(ctx, 1 + i);
@@ -204,6 +210,7 @@ void measure_heap(size_t n, bool retired)
         measure("label_of small", n, 1000, label_of);
         measure("owns small", n, 1000, owns_small);
         measure("limit", n, 100, limit);
+        measure("limit_callback", n, 100, limit_callback);
         measure("tick", n, 100, tick);
         measure("label_name", n, 100, label_name);
         measure("block_size", n, 1000, block_size);

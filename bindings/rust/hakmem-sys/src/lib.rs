@@ -203,6 +203,7 @@ extern "C" {
     pub fn hak_labels_stats(ctx: *const hak_ctx, out: *mut hak_label_info, count: usize) -> c_int;
 
     pub fn hak_limit(ctx: *mut hak_ctx, soft: usize, hard: usize, f: hak_pressure_fn, user: *mut c_void) -> c_int;
+    pub fn hak_limit_callback(ctx: *const hak_ctx, user: *mut *mut c_void) -> hak_pressure_fn;
     pub fn hak_quota_new(parent: *mut hak_quota, hard: usize) -> *mut hak_quota;
     pub fn hak_quota_delete(quota: *mut hak_quota);
     pub fn hak_quota_used(quota: *const hak_quota) -> usize;
