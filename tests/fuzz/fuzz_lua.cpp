@@ -94,8 +94,7 @@ struct Run {
     lua_State *L = nullptr;
     size_t hard = 0;
     bool refuses = false; // pages, and not only what is over the limit
-    // LuaJIT's compiled code, which can crash where pages are refused or a handler of jit.attach, as the profile has, meets
-    // the end of memory (docs/guide/lua.md).
+    // LuaJIT's compiled code, which can crash where pages are refused (docs/guide/lua.md).
     bool compiles = false;
 
     Run(const uint8_t *data, size_t size) : input(data, size)
@@ -248,7 +247,6 @@ struct Run {
 
     void profile()
     {
-        if (compiles) return;
         hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
         options.exact = input.below(2);
         options.mean = options.exact ? 0 : 64 << input.below(12);

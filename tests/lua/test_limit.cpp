@@ -197,6 +197,41 @@ void limit_below_a_finalizer(lua_State *L)
 
 } // namespace
 
+#ifdef HKL_LUAJIT
+TEST_CASE("what a host has set stays when LuaJIT's collector is given more than the limit")
+{
+    Counted counted;
+    const size_t limit = 8 * MiB;
+    lua_State *L = hak_lua_newstate(&counted.options);
+    REQUIRE(L != nullptr);
+    REQUIRE(open_libraries(L) == LUA_OK);
+    REQUIRE(hak_lua_limit(L, 0, limit) == 0);
+    hak_ctx *ctx = hak_lua_context(L);
+    hak_stats before = {}, after = {};
+    before.size = after.size = sizeof before;
+    REQUIRE(hak_ctx_stats(ctx, &before) == 0);
+    int crossed = 0;
+    hak_pressure_fn *const fn = [](hak_ctx *, void *user, size_t, size_t) { ++*static_cast<int *>(user); };
+    REQUIRE(hak_limit(ctx, before.soft_limit, limit, fn, &crossed) == 0);
+    // Strings, whose table grows with them; then all memory is filled, and most strings go: what is free lies between those
+    // that stay, and the table shrinks.
+    REQUIRE(run(L, "local kept, list = {} "
+                   "for i = 1, 70000 do kept[i] = 'string' .. i end "
+                   "pcall(function() while true do list = { list } end end) "
+                   "for i = 1, #kept do if i % 8 ~= 0 then kept[i] = false end end "
+                   "collectgarbage() return 'ok'") == "ok");
+    CHECK(hak_quota_peak(counted.quota) > limit); // or this test sees nothing
+    void *user = nullptr;
+    CHECK(hak_limit_callback(ctx, &user) == fn);
+    CHECK(user == &crossed);
+    CHECK(crossed > 0);
+    REQUIRE(hak_ctx_stats(ctx, &after) == 0);
+    CHECK(after.soft_limit == before.soft_limit);
+    CHECK(after.hard_limit == limit);
+    REQUIRE(hak_lua_close(L) == 0);
+}
+#endif
+
 TEST_CASE("a finalizer may allocate while the state is closed under a limit")
 {
     lua_State *L = hak_lua_newstate(nullptr);

@@ -93,6 +93,51 @@ TEST_CASE("compiled loops that fill the memory raise an error that is caught")
     CHECK(caught * 20 >= runs * 19);
 }
 
+#ifdef HKL_LUAJIT
+TEST_CASE("compiled loops that fill the memory while a profile runs raise that error, too")
+{
+    int runs = 0, caught = 0;
+    for (const Loop &loop : LOOPS) {
+        for (size_t more : {1300 << 10, 3 << 20, 9 << 20}) {
+            CAPTURE(loop.name, more);
+            lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
+            REQUIRE(L != nullptr);
+            luaL_openlibs(L);
+            hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
+            options.exact = more == 3 << 20;
+            options.mean = options.exact ? 0 : 1024;
+            REQUIRE(hak_lua_profile_start(L, &options) == 0);
+            REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + more) == 0);
+            const std::string result = three_times(L, loop.code);
+            if (result != "not enough memory") CHECK(result == "refused, and 2000");
+            runs++;
+            caught += result == "refused, and 2000";
+            lua_close(L);
+        }
+    }
+    INFO(caught << " of " << runs);
+    CHECK(caught * 20 >= runs * 18);
+}
+
+TEST_CASE("handlers of jit.attach are called again when compiled code was flushed after an error")
+{
+    lua_State *L = hak_lua_newstate(nullptr);
+    REQUIRE(L != nullptr);
+    luaL_openlibs(L);
+    REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + (4 << 20)) == 0);
+    CHECK(run(L, "local starts = 0 "
+                 "jit.attach(function(what) if what == 'start' then starts = starts + 1 end end, 'trace') "
+                 "local function hot() local n = 0 for i = 1, 1000 do n = n + i end return n end "
+                 "hot() local first = starts "
+                 "local ok = pcall(function() local t = {} for i = 1, 1e8 do t[i] = { i } end end) "
+                 "collectgarbage() jit.flush() local before = starts "
+                 "for i = 1, 10 do assert(loadstring('local n = 0 for i = 1, 1000 do n = n + i end'))() end "
+                 "return tostring(ok) .. ' ' .. tostring(first > 0) .. ' ' .. tostring(starts > before)") ==
+          "false true true");
+    lua_close(L);
+}
+#endif
+
 TEST_CASE("who catches the error has some memory before anything is collected")
 {
     for (size_t more : {900 << 10, 1300 << 10, 1900 << 10, 3 << 20, 5 << 20, 9 << 20, 23 << 20}) {

@@ -3,6 +3,7 @@
 
 #include "cfi.h"
 #include "label_site.h"
+#include "state.h"
 
 #ifdef HKC_CFI_WALK
 
@@ -291,6 +292,7 @@ static bool learn(recorder *rec)
 {
     lua_State *L = lua_newstate(scratch_alloc, rec);
     if (!L) return false;
+    lua_atpanic(L, hkl_panic);
     lua_pushcfunction(L, run_all);
     lua_pushlightuserdata(L, rec);
     bool ok = lua_pcall(L, 1, 0, 0) == 0;

@@ -5,6 +5,7 @@
 #include "alloc.h"
 #include "state.h"
 
+#include "profile/profile.h"
 #include "profile/trace.h"
 
 #if LUA_VERSION_NUM == 501
@@ -15,16 +16,26 @@ enum { FLUSH_ENGINE = 0x0200, SLAB = 80 << 10 /* units of the largest slab, and 
 
 static void flush_traces(lua_State *L, lua_Debug *ar)
 {
+    hkl_state *st = hkl_state_of(L);
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
     luaJIT_setmode(L, 0, FLUSH_ENGINE);
+    if (!st) return;
+    if (st->profile) hkl_traces_forget(&st->profile->traces);
+    hkl_trace_events_on(L, st->events);
+    st->events = 0;
 }
 
 /* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these may
- * be all that fills the memory. It can go where none of it runs: at the next instruction that is interpreted. */
-static void flush_traces_soon(lua_State *L)
+ * be all that fills the memory. It can go where none of it runs: at the next instruction that is interpreted. Until then
+ * no handler of jit.attach is called, such as a profile's: where recording ends for want of memory, LuaJIT would look
+ * for a function in Lua for it below frames that have none, and crash. */
+static void flush_traces_soon(hkl_state *st)
 {
-    if (luaJIT_setmode && !lua_gethook(L)) lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
+    lua_State *L = st->main;
+    if (!luaJIT_setmode || (lua_gethook(L) && lua_gethook(L) != flush_traces)) return;
+    st->events |= hkl_trace_events_off(L);
+    lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
 }
 
 /* Takes the place of the state's function for one call: the old table of strings goes. */
@@ -45,14 +56,15 @@ static void *alloc_beyond(void *ud, void *ptr, size_t osize, size_t nsize)
 static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     hkl_reserve_free(st);
-    void *p = hak_alloc_cs(st->ctx, nsize, label, site), *ud;
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site), *ud, *user;
     hak_stats s = {.size = sizeof s};
     if (p || lua_getallocf(st->main, &ud) != hkl_alloc_for(st) || hak_ctx_stats(st->ctx, &s) != 0) return p;
     if (st->hard == 0 || s.hard_limit != st->hard) return NULL; /* it is the host's */
     const size_t now = s.committed_bytes > st->hard ? s.committed_bytes : st->hard;
+    hak_pressure_fn *const fn = hak_limit_callback(st->ctx, &user); /* the host's, perhaps */
     hak_limit(st->ctx, 0, now + nsize + SLAB, NULL, NULL);
     p = hak_alloc_cs(st->ctx, nsize, label, site);
-    hak_limit(st->ctx, st->soft, st->hard, NULL, NULL);
+    hak_limit(st->ctx, s.soft_limit, s.hard_limit, fn, user);
     if (p) lua_setallocf(st->main, alloc_beyond, st);
     return p;
 }
@@ -64,7 +76,7 @@ void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
     if (!st->main) return NULL; /* it is being made */
     if (nsize != 0 && st->soft != 0 && hkl_trace_collects(st->main)) return collector_block(st, nsize, label, site);
     hkl_reserve_free(st);
-    flush_traces_soon(st->main);
+    flush_traces_soon(st);
     if (st->soft != 0 && hkl_trace_to_base(st->main)) return NULL; /* LuaJIT sets the top there */
     for (int n = lua_gettop(st->main); n < 0; n++)
         lua_pushvalue(st->main, 0);

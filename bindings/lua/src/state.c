@@ -74,7 +74,7 @@ hkl_state *hkl_state_attach(lua_State *L)
     return st;
 }
 
-static int panic(lua_State *L)
+int hkl_panic(lua_State *L)
 {
     const char *message = lua_tostring(L, -1);
     fprintf(stderr, "PANIC: unprotected error in call to Lua API (%s)\n",
@@ -107,7 +107,7 @@ static lua_State *open_state(hkl_state *st)
     st->main = L;
     st->last = hkl_last_block(L);
     st->owns_ctx = true;
-    lua_atpanic(L, panic);
+    lua_atpanic(L, hkl_panic);
 #if LUA_VERSION_NUM >= 504
     lua_setwarnf(L, warn, st);
 #endif

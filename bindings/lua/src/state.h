@@ -24,6 +24,7 @@ typedef struct hkl_state {
     lua_State *main; /* a thread that lives as long as the state */
     hak_label scope; /* label of the running hakmem.label; 0 = none */
     bool owns_ctx;   /* the context goes with the last block */
+    uint8_t events;  /* of LuaJIT's, which had handlers that are not called just now */
     bool hurried;    /* the collector runs at the speed of hkl_check_pressure */
     int stepmul;     /* the program's own, while hurried */
     size_t soft, hard;
@@ -124,5 +125,9 @@ hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main);
 lua_State *hkl_main_thread(lua_State *L);
 /* The block in which the main thread lies, which lua_close frees last. */
 void *hkl_last_block(lua_State *main);
+
+/* For lua_atpanic: a line on standard error. Scratch states have it, too: LuaJIT ends the process from inside where
+ * machine code cannot be protected, and says why by this alone. */
+int hkl_panic(lua_State *L);
 
 #endif

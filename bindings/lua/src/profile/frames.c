@@ -306,7 +306,8 @@ size_t hkl_frames_walk(hkl_frames *f, const hkl_traces *traces, const hkl_asker 
     uintptr_t base;
     const void *global = (const void *)hkl_thread_word(asker->L, hkl_thread_layout_now.global_at);
     const int32_t trace = hkl_trace_running(global, &base);
-    if (trace == 0) return walk(f, traces, 0, asker, most, out, room);
+    /* Of another thread than the trace's is a stack that the collector moves. */
+    if (trace == 0 || !hkl_trace_runs_on(global, asker->L)) return walk(f, traces, 0, asker, most, out, room);
     /* as the runtime does before it raises an error from a trace */
     uintptr_t *stack = (uintptr_t *)(void *)((char *)asker->L + hkl_trace_layout_now.base_at);
     const uintptr_t before = *stack;

@@ -135,6 +135,7 @@ static void learn(void)
     static scratch s = {.layout = &layout_puc}; /* large, and used once */
     lua_State *L = lua_newstate(scratch_alloc, &s);
     if (!L) return;
+    lua_atpanic(L, hkl_panic);
     s.main = L;
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &s);

@@ -1,5 +1,7 @@
 #include "profile/trace.h"
 
+#include "state.h"
+
 #include <lauxlib.h>
 #include <lualib.h>
 
@@ -131,6 +133,29 @@ static uint16_t find_thread(lua_State *L, uint16_t jit_base_at)
     return is ? at : 0;
 }
 
+/* The one byte that became 0xff when a handler was attached, and lost a bit with an event that has none: a chunk that is
+ * loaded. 0 = none, or more. */
+static uint16_t find_events(lua_State *L)
+{
+    enum { BYTES = WORDS * 8 };
+    static const char attach[] = "jit.attach(function() end, 'hakmem')";
+    static uint8_t before[BYTES], attached[BYTES];
+    const uint8_t *global = (const uint8_t *)word_at((const char *)L, GLOBAL_AT);
+    if (luaL_loadstring(L, attach) != 0) lua_error(L);
+    memcpy(before, global, BYTES);
+    lua_call(L, 0, 0);
+    memcpy(attached, global, BYTES);
+    if (luaL_loadstring(L, "") != 0) lua_error(L);
+    lua_pop(L, 1);
+    uint16_t found = 0;
+    for (uint16_t i = 1; i < BYTES; i++) {
+        if (before[i] == 0xff || attached[i] != 0xff || __builtin_popcount(global[i]) != 7) continue;
+        if (found != 0) return 0;
+        found = i;
+    }
+    return found;
+}
+
 static int teach(lua_State *L)
 {
     const char *thread = (const char *)L;
@@ -150,7 +175,8 @@ static int teach(lua_State *L)
     s->jit_base_at = find_jit_base(s);
     const uint16_t number = s->jit_base_at != 0 ? find_number(L, s) : 0;
     const uint16_t running = number != 0 ? find_thread(L, s->jit_base_at) : 0;
-    if (running != 0) hkl_trace_layout_now = (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT};
+    if (running == 0) return 0;
+    hkl_trace_layout_now = (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, find_events(L)};
     return 0;
 }
 
@@ -171,6 +197,7 @@ static void learn(void)
     static lesson s; /* large, and used once */
     lua_State *L = lua_newstate(scratch_alloc, &s);
     if (!L) return;
+    lua_atpanic(L, hkl_panic);
     lua_pushcfunction(L, teach);
     lua_pushlightuserdata(L, &s);
     lua_pcall(L, 1, 0, 0);

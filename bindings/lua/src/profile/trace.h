@@ -15,6 +15,7 @@ typedef struct hkl_trace_layout {
     uint16_t number_at;   /* int32: the number of that trace; below 0: what else runs */
     uint16_t thread_at;   /* the thread that runs */
     uint16_t global_at;   /* of the thread: what all threads share */
+    uint16_t events_at;   /* a byte: which events may have handlers of jit.attach; 0xff = each is looked up */
 } hkl_trace_layout;
 
 /* Of this process, after hkl_trace_learn; all 0 = no compiler, or not learnt: then nothing is known to be on
@@ -32,6 +33,13 @@ static inline int32_t hkl_trace_running(const void *global, uintptr_t *base)
     *base = *(const uintptr_t *)(const void *)((const char *)global + layout->jit_base_at);
     if (*base == 0) return 0;
     return *(const int32_t *)(const void *)((const char *)global + layout->number_at);
+}
+
+/* It is this thread's. */
+static inline bool hkl_trace_runs_on(const void *global, const lua_State *L)
+{
+    const uint16_t at = hkl_trace_layout_now.thread_at;
+    return *(const lua_State *const *)(const void *)((const char *)global + at) == L;
 }
 
 static inline const void *hkl_trace_global(const lua_State *L)
@@ -57,6 +65,23 @@ static inline bool hkl_trace_to_base(const lua_State *L)
     char *thread = *(char *const *)(const void *)((const char *)global + hkl_trace_layout_now.thread_at);
     *(uintptr_t *)(void *)(thread + hkl_trace_layout_now.base_at) = base;
     return true;
+}
+
+/* No handler of jit.attach is called from now on; returns which events may have had one, 0 = none, or not known. */
+static inline uint8_t hkl_trace_events_off(const lua_State *L)
+{
+    const uint16_t at = hkl_trace_layout_now.events_at;
+    if (at == 0) return 0;
+    uint8_t *events = (uint8_t *)(uintptr_t)hkl_trace_global(L) + at, were = *events;
+    *events = 0;
+    return were;
+}
+
+/* These have again. LuaJIT goes wrong where events are said to have handlers and there never was one. */
+static inline void hkl_trace_events_on(const lua_State *L, uint8_t events)
+{
+    const uint16_t at = hkl_trace_layout_now.events_at;
+    if (at != 0) *((uint8_t *)(uintptr_t)hkl_trace_global(L) + at) |= events;
 }
 
 #endif
