@@ -217,7 +217,8 @@ TEST_CASE("a clock that stands still, jumps or goes back keeps nothing for ever,
 {
     const bool shared = GENERATE(false, true);
     const uint64_t from = GENERATE((uint64_t)0, 1 * MS, 3600 * 1000 * MS, UINT64_MAX - 10 * 1000 * MS);
-    const uint64_t to = GENERATE((uint64_t)1, 1 * MS, 5 * 1000 * MS, 9000 * 1000 * MS, UINT64_MAX - 100 * 1000 * MS);
+    const uint64_t to =
+        GENERATE((uint64_t)1, 1 * MS, 5 * 1000 * MS, 9000 * 1000 * MS, UINT64_MAX - 100 * 1000 * MS);
     CAPTURE(shared, from, to);
     TestSpace s;
     Options options = ctx_options();

@@ -1,16 +1,16 @@
-"""A memory cgroup at its limit: launchers, the shim and Python. The kernel ends a program that passes the group's limit, as
-it promises more than there is; a limit of hakmem below that gives an error, and the program goes on.
+"""A memory cgroup at its limit: launchers, the shim and Python. The kernel ends a program that passes the group's
+limit, as it promises more than there is; a limit of hakmem below that gives an error, and the program goes on.
 
 test_cgroup.py NAME=PATH...: what was built.
 """
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import shutil
 import unittest
 
 BUILT = dict(word.split("=", 1) for word in sys.argv[1:])
@@ -61,7 +61,7 @@ def own_folders():
 
 
 class Group:
-    """A group of its own for the programs of a test; None of it is left."""
+    """A group of its own for the programs of a test; none of it is left."""
 
     def __init__(self):
         refused = "no controller of memory"
@@ -86,7 +86,10 @@ class Group:
         if what == "max":
             # What is swapped out is not held; without swap these files may be missing.
             with contextlib.suppress(OSError):
-                self.write("memory.swap.max" if self.unified else "memory.memsw.limit_in_bytes", 0 if self.unified else n)
+                self.write(
+                    "memory.swap.max" if self.unified else "memory.memsw.limit_in_bytes",
+                    0 if self.unified else n,
+                )
 
     def write(self, name, value):
         with open(os.path.join(self.path, name), "w") as file:
@@ -125,7 +128,11 @@ class Cgroup(unittest.TestCase):
                 yield name, [BUILT[name], *([f"--hak-limit={limit}"] if limit else []), lua], {}
         if "shim" in BUILT:
             settings = f"limit={limit}" if limit else ""
-            yield "shim", ["/usr/bin/python3", python], {"LD_PRELOAD": BUILT["shim"], "HAKMEM": settings, "PYTHONMALLOC": "malloc"}
+            yield (
+                "shim",
+                ["/usr/bin/python3", python],
+                {"LD_PRELOAD": BUILT["shim"], "HAKMEM": settings, "PYTHONMALLOC": "malloc"},
+            )
         if "python" in BUILT:
             options = ["--all", *([f"--limit={limit}"] if limit else []), "--report", "r.json"]
             command = [os.path.realpath(sys.executable), "-m", "hakmem", "run", *options, python]

@@ -1,5 +1,5 @@
-"""Clocks that stand still, jump or go back, in whole programs: launchers, the shim and Python with learners, profiles and
-the live view, and the commands that look at them.
+"""Clocks that stand still, jump or go back, in whole programs: launchers, the shim and Python with learners,
+profiles and the live view, and the commands that look at them.
 
 test_clocks.py NAME=PATH...: what was built; `clock` is the library of support/clock.c.
 """
@@ -109,9 +109,14 @@ class Clocks(unittest.TestCase):
     def test_the_clock_is_the_tests(self):
         program = "import time; print(time.time(), time.monotonic())"
         command = [sys.executable, "-c", program]
-        for words, low, high in ((f"-{YEAR} {200 * YEAR}", 0, 200 * YEAR), ("0 -9999999999", time.time() - 1, 0)):
+        for words, low, high in (
+            (f"-{YEAR} {200 * YEAR}", 0, 200 * YEAR),
+            ("0 -9999999999", time.time() - 1, 0),
+        ):
             self.file("clock", words)
-            out = subprocess.run(command, capture_output=True, text=True, check=True, env=self.environment()).stdout
+            out = subprocess.run(
+                command, capture_output=True, text=True, check=True, env=self.environment()
+            ).stdout
             real, steady = map(float, out.split())
             self.assertGreaterEqual(real, low)
             self.assertLess(real, time.time() - (YEAR - 9 if low == 0 else -9))
@@ -122,7 +127,12 @@ class Clocks(unittest.TestCase):
         for name in ("haklua5.1", "haklua5.4", "hakluajit"):
             for course, words in COURSES.items() if name in BUILT else ():
                 with self.subTest(name, course=course):
-                    options = ("--hak-learn=learned", "--hak-live=on", "--hak-profile=p.json,4K", "--hak-report=r.txt")
+                    options = (
+                        "--hak-learn=learned",
+                        "--hak-live=on",
+                        "--hak-profile=p.json,4K",
+                        "--hak-report=r.txt",
+                    )
                     self.run_course([BUILT[name], *options, script], words)
                     self.look_at_learned("learned")
                     self.look_at_report("p.json")
@@ -143,7 +153,7 @@ class Clocks(unittest.TestCase):
         if "python" not in BUILT:
             self.skipTest("the Python binding was not built")
         script = self.file("program.py", PYTHON)
-        options = "--all --labels=site --profile=64K --live --learn=learned --report=r.json".split()
+        options = ["--all", "--labels=site", "--profile=64K", "--live", "--learn=learned", "--report=r.json"]
         for course, words in COURSES.items():
             with self.subTest(course):
                 command = [os.path.realpath(sys.executable), "-m", "hakmem", "run", *options, script]
@@ -152,7 +162,7 @@ class Clocks(unittest.TestCase):
                 self.look_at_report("r.json")
 
     def test_a_look_at_a_program_that_waits_ends_in_time(self):
-        """The clock of the day is an hour ahead of the kernel's: so would be the end of a wait that goes by it."""
+        """The clock of the day is an hour ahead of the kernel's, and so is the end of a wait by it."""
         if "command" not in BUILT or "haklua5.4" not in BUILT:
             self.skipTest("the command or the launcher was not built")
         script = self.file("waits.lua", WAITS)

@@ -1,5 +1,5 @@
-// Fuzz target: a program that misuses its heap, under the options that find it, in local and shared contexts. Each
-// wrong call gets one report, of the right error and pointer; it changes no sum and no block.
+// Fuzz target: a program that misuses its heap, under the options that find it, in local and shared contexts.
+// Each wrong call gets one report, of the right error and pointer; it changes no sum and no block.
 #include "input.h"
 
 #include "heap.h"
@@ -132,12 +132,14 @@ struct Run {
     void expect(std::initializer_list<hak_error> any_of, const void *p)
     {
         for (const Errors::Entry &e : errors.list)
-            if (errors.list.size() != 1 || e.p != p || std::find(any_of.begin(), any_of.end(), e.error) == any_of.end())
+            if (errors.list.size() != 1 || e.p != p ||
+                std::find(any_of.begin(), any_of.end(), e.error) == any_of.end())
                 std::fprintf(stderr, "%s: %p: %s, of %p\n", hak_error_name(e.error), e.p, e.what.c_str(), p);
         if (errors.list.empty()) wrong("no report");
         if (errors.list.size() != 1) wrong("more than one report");
         if (errors.list[0].p != p) wrong("the report is of another pointer");
-        if (std::find(any_of.begin(), any_of.end(), errors.list[0].error) == any_of.end()) wrong("another error");
+        if (std::find(any_of.begin(), any_of.end(), errors.list[0].error) == any_of.end())
+            wrong("another error");
         errors.list.clear();
     }
     void expect_none(const char *what)
@@ -155,7 +157,8 @@ struct Run {
         expect_none("a report of what was right");
         call();
         const hak_stats after = stats();
-        if (before.live_blocks != after.live_blocks || before.live_bytes != after.live_bytes) wrong("sums changed");
+        if (before.live_blocks != after.live_blocks || before.live_bytes != after.live_bytes)
+            wrong("sums changed");
         traced = traced || !(debug & HAK_DEBUG_TRACE);
         if (!traced) wrong("the trace ends with another call");
         expect(any_of, p);
@@ -245,8 +248,10 @@ struct Run {
                 else if (how == 1) hak_free_cs(ctx, p, 3);
                 else if (how == 2) hak_free_sized(ctx, p, input.below(100));
                 else if (how == 3 && hak_realloc(ctx, p, some_size())) wrong("realloc of a wrong pointer");
-                else if (how == 4 && hak_realloc_sized(ctx, p, 8, some_size())) wrong("realloc of a wrong pointer");
-                else if (how == 5 && hak_realloc_cs(ctx, p, some_size(), 0, 5)) wrong("realloc of a wrong pointer");
+                else if (how == 4 && hak_realloc_sized(ctx, p, 8, some_size()))
+                    wrong("realloc of a wrong pointer");
+                else if (how == 5 && hak_realloc_cs(ctx, p, some_size(), 0, 5))
+                    wrong("realloc of a wrong pointer");
             },
             any_of, p);
         if (hak_usable_size(ctx, p) != 0) wrong("the size of a wrong pointer");
@@ -276,8 +281,12 @@ struct Run {
         static char data[64];
         char local[64];
         const Block &b = theirs[input.below(theirs.size())];
-        char *const pointers[] = {data + input.below(64), local + input.below(64), b.p, b.p + input.below(b.size),
-                                  (char *)(uintptr_t)(8 + input.value() * 4096), (char *)~(uintptr_t)input.below(64)};
+        char *const pointers[] = {data + input.below(64),
+                                  local + input.below(64),
+                                  b.p,
+                                  b.p + input.below(b.size),
+                                  (char *)(uintptr_t)(8 + input.value() * 4096),
+                                  (char *)~(uintptr_t)input.below(64)};
         misuse_pointer(pointers[input.below(6)], {HAK_E_FOREIGN});
     }
 
@@ -312,7 +321,8 @@ struct Run {
         char *at = b.p + b.size;
         if (debug & HAK_DEBUG_CANARY && b.size > b.usable()) at -= 1 + input.below(b.size - b.usable());
         else if (drawn && (uintptr_t)at % PAGE) at += input.below(PAGE - (uintptr_t)at % PAGE);
-        else if (drawn && (uintptr_t)b.p % PAGE) at = b.p - 1 - input.below(std::min<size_t>(64, (uintptr_t)b.p % PAGE));
+        else if (drawn && (uintptr_t)b.p % PAGE)
+            at = b.p - 1 - input.below(std::min<size_t>(64, (uintptr_t)b.p % PAGE));
         else return;
         const bool canary = at >= b.p && at < b.p + b.size;
         const char was = *at;
@@ -357,7 +367,8 @@ struct Run {
 
     void ask_absurdly()
     {
-        static const hak_error errors_of[] = {HAK_E_OVERFLOW, HAK_E_OVERFLOW, HAK_E_ALIGNMENT, HAK_E_ALIGNMENT};
+        static const hak_error errors_of[] = {HAK_E_OVERFLOW, HAK_E_OVERFLOW, HAK_E_ALIGNMENT,
+                                              HAK_E_ALIGNMENT};
         const size_t how = input.below(4);
         const hak_stats before = stats();
         void *p = how == 0   ? hak_calloc(ctx, SIZE_MAX / 2, 3 + input.below(9))
@@ -365,7 +376,8 @@ struct Run {
                   : how == 2 ? hak_aligned_alloc(ctx, 3 + 2 * input.below(1000), 10)
                              : hak_aligned_alloc(ctx, 0, 10);
         if (p || stats().live_blocks != before.live_blocks) wrong("an absurd call gets a block");
-        if (errors.list.size() != 1 || errors.list[0].error != errors_of[how]) wrong("an absurd call is not reported");
+        if (errors.list.size() != 1 || errors.list[0].error != errors_of[how])
+            wrong("an absurd call is not reported");
         errors.list.clear();
     }
 
@@ -375,19 +387,43 @@ struct Run {
         if (what < 8 || blocks.empty()) return allocate();
         Block &b = any_block();
         switch (what) {
-        case 8: case 9: case 10: case 11: return release(b);
-        case 12: case 13: return resize(b);
-        case 14: case 15: return free_twice(b);
-        case 16: case 17: return freed.empty() ? (void)0 : misuse_stray(freed[input.below(freed.size())]);
-        case 18: case 19: return free_foreign();
-        case 20: case 21: return b.size > 1 ? misuse_pointer(b.p + 1 + input.below(b.size - 1), {HAK_E_POINTER}) : (void)0;
-        case 22: return misuse_stray(b.p + 16 * input.below(20000));
-        case 23: case 24: return tell_wrong_size(b);
-        case 25: case 26: return write_behind(b);
-        case 27: case 28: return write_after_free(b);
-        case 29: return ask_absurdly();
-        case 30: return hak_ctx_tick(ctx, os.now += 600000000), void(input.below(4) ? 0 : hak_ctx_trim(ctx));
-        default: return verify();
+        case 8:
+        case 9:
+        case 10:
+        case 11:
+            return release(b);
+        case 12:
+        case 13:
+            return resize(b);
+        case 14:
+        case 15:
+            return free_twice(b);
+        case 16:
+        case 17:
+            return freed.empty() ? (void)0 : misuse_stray(freed[input.below(freed.size())]);
+        case 18:
+        case 19:
+            return free_foreign();
+        case 20:
+        case 21:
+            return b.size > 1 ? misuse_pointer(b.p + 1 + input.below(b.size - 1), {HAK_E_POINTER}) : (void)0;
+        case 22:
+            return misuse_stray(b.p + 16 * input.below(20000));
+        case 23:
+        case 24:
+            return tell_wrong_size(b);
+        case 25:
+        case 26:
+            return write_behind(b);
+        case 27:
+        case 28:
+            return write_after_free(b);
+        case 29:
+            return ask_absurdly();
+        case 30:
+            return hak_ctx_tick(ctx, os.now += 600000000), void(input.below(4) ? 0 : hak_ctx_trim(ctx));
+        default:
+            return verify();
         }
     }
 

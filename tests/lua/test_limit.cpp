@@ -213,8 +213,8 @@ TEST_CASE("what a host has set stays when LuaJIT's collector is given more than 
     int crossed = 0;
     hak_pressure_fn *const fn = [](hak_ctx *, void *user, size_t, size_t) { ++*static_cast<int *>(user); };
     REQUIRE(hak_limit(ctx, before.soft_limit, limit, fn, &crossed) == 0);
-    // Strings, whose table grows with them; then all memory is filled, and most strings go: what is free lies between those
-    // that stay, and the table shrinks.
+    // Strings, whose table grows with them; then all memory is filled, and most strings go: what is free lies
+    // between those that stay, and the table shrinks.
     REQUIRE(run(L, "local kept, list = {} "
                    "for i = 1, 70000 do kept[i] = 'string' .. i end "
                    "pcall(function() while true do list = { list } end end) "

@@ -1,4 +1,5 @@
-// How much of a thread's stack the binding takes, beside what Lua takes itself: hosts run coroutines on small ones.
+// How much of a thread's stack the binding takes, beside what Lua takes itself: hosts run coroutines on small
+// ones.
 #include "lua_test.h"
 
 #include <hakmem/profile.h>

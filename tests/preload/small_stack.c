@@ -1,6 +1,7 @@
-/* small_stack WHAT: threads with the smallest stack that there is (16 KiB on x86-64) call the allocator, and what they touch
- * of it is counted. WHAT: "calls" of all kinds, "misuse" as well, or a "fault" after a free, which does not end well. Prints the bytes touched by a thread that does
- * nothing, by one that calls, and the size of the stack. 1 = no stack, 2 = unknown WHAT. */
+/* small_stack WHAT: threads with the smallest stack that there is (16 KiB on x86-64) call the allocator, and
+ * what they touch of it is counted. WHAT: "calls" of all kinds, "misuse" as well, or a "fault" after a free,
+ * which does not end well. Prints the bytes touched by a thread that does nothing, by one that calls, and the
+ * size of the stack. 1 = no stack, 2 = unknown WHAT. */
 #include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -35,7 +36,9 @@ static void *calls(void *unused)
             *p = realloc(*p, size_of(i) + 1);
         } else {
             free(*p);
-            *p = i % 3 == 1 ? malloc(size_of(i)) : i % 2 ? calloc(1, size_of(i)) : aligned_alloc(64, size_of(i) / 64 * 64 + 64);
+            *p = i % 3 == 1 ? malloc(size_of(i))
+                 : i % 2    ? calloc(1, size_of(i))
+                            : aligned_alloc(64, size_of(i) / 64 * 64 + 64);
         }
         seen = *p;
         if (i < OTHERS) free(others[i]);
@@ -77,7 +80,8 @@ static void *fault(void *unused)
 /* Bytes from the deepest one that was touched to the end; 0 = there is no such thread. */
 static size_t touched(void *(*run)(void *), size_t size)
 {
-    unsigned char *whole = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *whole =
+        mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char *stack = whole + PAGE;
     pthread_attr_t attr;
     pthread_t thread;

@@ -1,5 +1,5 @@
-"""Threads with the smallest stack that there is (16 KiB), under every setting: calls of all kinds, reports of misuse and of
-faults, a signal that asks for a profile."""
+"""Threads with the smallest stack that there is (16 KiB), under every setting: calls of all kinds, reports of
+misuse and of faults, a signal that asks for a profile."""
 
 import os
 import signal
@@ -58,7 +58,9 @@ class SmallStacks(Case):
         done = self.stack("fault", "guard=1")
         self.assertEqual(done.returncode, -signal.SIGSEGV, done.stderr)
         self.assertRegex(done.stderr, r"use after free at .*, 0 bytes into a block of 1000 bytes")
-        self.assertRegex(done.stderr, r"(?s)  allocated by thread \d+: frames .*  freed by thread \d+: frames ")
+        self.assertRegex(
+            done.stderr, r"(?s)  allocated by thread \d+: frames .*  freed by thread \d+: frames "
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-/* Clocks that a test sets, of whatever a process has loaded: clock_gettime before libc's. The file that CLOCK_FILE names
- * has two words, for the clock of the day and for the one that counts seconds since the start: a number of seconds that
- * is added, or "still", at which it stands. The kernel's own waits go by its clocks. */
+/* Clocks that a test sets, of whatever a process has loaded: clock_gettime before libc's. The file that
+ * CLOCK_FILE names has two words, for the clock of the day and for the one that counts seconds since the
+ * start: a number of seconds that is added, or "still", at which it stands. The kernel's own waits go by its
+ * clocks. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@ extern "C" {
 void nth_fail(uint64_t n, uint64_t every);
 /* How many did since then. */
 uint64_t nth_failed(void);
-/* Bytes of address space that this process has of mmap and mremap, and did not give back. A mapping in place of
- * another one, by MAP_FIXED or MREMAP_FIXED, changes nothing. */
+/* Bytes of address space that this process has of mmap and mremap, and did not give back. A mapping in place
+ * of another one, by MAP_FIXED or MREMAP_FIXED, changes nothing. */
 int64_t nth_mapped(void);
 
 #ifdef __cplusplus

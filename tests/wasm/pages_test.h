@@ -52,8 +52,8 @@ struct Course {
     }
 };
 
-// The n-th request alone, all from the n-th on, and one of three, until no request is left to refuse. Returns how
-// many lives missed something.
+// The n-th request alone, all from the n-th on, and one of three, until no request is left to refuse. Returns
+// how many lives missed something.
 template <typename Life>
 int each_request(Life life)
 {

@@ -1,5 +1,5 @@
-// Every n-th request for pages is refused under hosts without a runtime: what is refused is NULL or -1, nothing
-// changes by it, nothing is left in the end.
+// Every n-th request for pages is refused under hosts without a runtime: what is refused is NULL or -1,
+// nothing changes by it, nothing is left in the end.
 #include "pages_test.h"
 
 #include <thread>

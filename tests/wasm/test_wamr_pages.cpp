@@ -46,7 +46,8 @@ void serve(hak_wasm_host *host, const Bytes &content, const Program &program, in
     if (!owner) return;
     Bytes bytes = content;
     char error[128] = "";
-    wasm_module_t module = hak_wasm_wamr_load(owner, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
+    wasm_module_t module =
+        hak_wasm_wamr_load(owner, bytes.data(), uint32_t(bytes.size()), error, sizeof error);
     course->need(module);
     if (!module) course->require(error[0], "a module is refused without a word");
     std::vector<Course> courses(static_cast<size_t>(threads));

@@ -1,5 +1,5 @@
-// Every n-th request for pages is refused while wasmtime runs guests: from the engine to its end. What wasmtime
-// itself asks of the kernel, for machine code, does not come by here.
+// Every n-th request for pages is refused while wasmtime runs guests: from the engine to its end. What
+// wasmtime itself asks of the kernel, for machine code, does not come by here.
 #include "pages_test.h"
 #include "wasmtime_test.h"
 
@@ -22,7 +22,8 @@ bool call(hak_wasmtime_instance *guest, const char *name, int32_t argument, int3
 {
     wasmtime_context_t *context = hak_wasmtime_instance_context(guest);
     wasmtime_extern_t item;
-    if (!wasmtime_instance_export_get(context, hak_wasmtime_instance_get(guest), name, std::strlen(name), &item))
+    if (!wasmtime_instance_export_get(context, hak_wasmtime_instance_get(guest), name, std::strlen(name),
+                                      &item))
         return false;
     wasmtime_val_t in = {}, out = {};
     in.kind = WASMTIME_I32;
@@ -52,7 +53,8 @@ void run(hak_wasm_tenant *tenant, const hak_wasmtime_module *module, Course *cou
     hak_wasmtime_image *image = hak_wasmtime_image_take(guest, &why);
     course->need(image);
     if (!image) course->require(why, "an image is refused without a word");
-    course->require(call(guest, "step", 1, &first) && call(guest, "load", 4096, &next), "calls that need no page");
+    course->require(call(guest, "step", 1, &first) && call(guest, "load", 4096, &next),
+                    "calls that need no page");
     if (image) {
         const bool back = hak_wasmtime_reset(guest, image) == 0;
         course->need(back);
@@ -61,7 +63,8 @@ void run(hak_wasm_tenant *tenant, const hak_wasmtime_module *module, Course *cou
     int32_t pages = 0;
     course->require(call(guest, "grow", 3, &pages) && (pages == 2 || pages == -1), "growth");
     course->need(pages == 2);
-    course->require(call(guest, "load", 5 * int32_t(WASM_PAGE) - 4, &next) == (pages == 2), "where the memory ends");
+    course->require(call(guest, "load", 5 * int32_t(WASM_PAGE) - 4, &next) == (pages == 2),
+                    "where the memory ends");
     hak_wasmtime_image_drop(image);
     hak_wasmtime_instance_close(guest);
 }
@@ -78,9 +81,8 @@ void serve(const Engine &e, const wasm_byte_vec_t &binary, int threads, Course *
     course->need(owner);
     if (!owner) return;
     wasmtime_error_t *error = nullptr;
-    hak_wasmtime_module *module =
-        hak_wasmtime_module_new(owner, e.engine, e.linker, reinterpret_cast<const uint8_t *>(binary.data),
-                                binary.size, &error);
+    hak_wasmtime_module *module = hak_wasmtime_module_new(
+        owner, e.engine, e.linker, reinterpret_cast<const uint8_t *>(binary.data), binary.size, &error);
     course->need(module);
     if (!module) course->require(text_of(error) != "", "a module is refused without a word");
     std::vector<Course> courses(static_cast<size_t>(threads));

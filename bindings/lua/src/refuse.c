@@ -26,10 +26,10 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
     st->events = 0;
 }
 
-/* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these may
- * be all that fills the memory. It can go where none of it runs: at the next instruction that is interpreted. Until then
- * no handler of jit.attach is called, such as a profile's: where recording ends for want of memory, LuaJIT would look
- * for a function in Lua for it below frames that have none, and crash. */
+/* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these
+ * may be all that fills the memory. It can go where none of it runs: at the next instruction that is
+ * interpreted. Until then no handler of jit.attach is called, such as a profile's: where recording ends for
+ * want of memory, LuaJIT would look for a function in Lua for it below frames that have none, and crash. */
 static void flush_traces_soon(hkl_state *st)
 {
     lua_State *L = st->main;

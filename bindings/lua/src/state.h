@@ -126,8 +126,8 @@ lua_State *hkl_main_thread(lua_State *L);
 /* The block in which the main thread lies, which lua_close frees last. */
 void *hkl_last_block(lua_State *main);
 
-/* For lua_atpanic: a line on standard error. Scratch states have it, too: LuaJIT ends the process from inside where
- * machine code cannot be protected, and says why by this alone. */
+/* For lua_atpanic: a line on standard error. Scratch states have it, too: LuaJIT ends the process from inside
+ * where machine code cannot be protected, and says why by this alone. */
 int hkl_panic(lua_State *L);
 
 #endif

@@ -35,7 +35,8 @@ static void put_places(const hak_guard_event *event, text *t)
     hks_report_text(t->bytes, hks_places_text(event->frames, event->depth, t->bytes, sizeof t->bytes));
 }
 
-/* One text for all, as the stack may have 16 KiB, of which the kernel has taken three for the signal. The fault comes again when this returns, and ends the process as it would have without. */
+/* One text for all, as the stack may have 16 KiB, of which the kernel has taken three for the signal. The
+ * fault comes again when this returns, and ends the process as it would have without. */
 static void fault(int number, siginfo_t *info, void *unused)
 {
     hak_guard_report report = HAK_GUARD_REPORT_INIT;

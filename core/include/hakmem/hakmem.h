@@ -159,8 +159,8 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * small blocks were freed since the last one also a look at each of the context's packed blocks
  * (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
-/* The `fn` of the last hak_limit and its `user`; NULL = none. The limits themselves are in hak_stats. For who changes a
- * limit for a while. Cost: constant. */
+/* The `fn` of the last hak_limit and its `user`; NULL = none. The limits themselves are in hak_stats. For who
+ * changes a limit for a while. Cost: constant. */
 HAK_API hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
@@ -458,9 +458,9 @@ HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
  * go back, 16 MiB of pages at most in one call; and in a shared context what is at hand for threads that
- * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for longer);
- * 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context; once a period
- * also for each size class, and the OS calls. */
+ * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for
+ * longer); 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context;
+ * once a period also for each size class, and the OS calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */

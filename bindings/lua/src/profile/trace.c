@@ -133,8 +133,8 @@ static uint16_t find_thread(lua_State *L, uint16_t jit_base_at)
     return is ? at : 0;
 }
 
-/* The one byte that became 0xff when a handler was attached, and lost a bit with an event that has none: a chunk that is
- * loaded. 0 = none, or more. */
+/* The one byte that became 0xff when a handler was attached, and lost a bit with an event that has none: a
+ * chunk that is loaded. 0 = none, or more. */
 static uint16_t find_events(lua_State *L)
 {
     enum { BYTES = WORDS * 8 };
@@ -176,7 +176,8 @@ static int teach(lua_State *L)
     const uint16_t number = s->jit_base_at != 0 ? find_number(L, s) : 0;
     const uint16_t running = number != 0 ? find_thread(L, s->jit_base_at) : 0;
     if (running == 0) return 0;
-    hkl_trace_layout_now = (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, find_events(L)};
+    hkl_trace_layout_now =
+        (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, find_events(L)};
     return 0;
 }
 

@@ -67,7 +67,8 @@ static inline bool hkl_trace_to_base(const lua_State *L)
     return true;
 }
 
-/* No handler of jit.attach is called from now on; returns which events may have had one, 0 = none, or not known. */
+/* No handler of jit.attach is called from now on; returns which events may have had one, 0 = none, or not
+ * known. */
 static inline uint8_t hkl_trace_events_off(const lua_State *L)
 {
     const uint16_t at = hkl_trace_layout_now.events_at;
