@@ -1,5 +1,6 @@
-"""A memory cgroup at its limit: launchers, the shim and Python. The kernel ends a program that passes the group's
-limit, as it promises more than there is; a limit of hakmem below that gives an error, and the program goes on.
+"""A memory cgroup at its limit: launchers, the shim and Python. The kernel ends a program that passes the
+group's limit, as it promises more than there is; a limit of hakmem below that gives an error, and the program
+goes on.
 
 test_cgroup.py NAME=PATH...: what was built.
 """
