@@ -55,7 +55,7 @@ struct Run {
     Run(const uint8_t *data, size_t size) : input(data, size)
     {
         SpaceOptions pages = space_options(os, 16 * MiB << input.below(3));
-        pages.guard_slots = 4 << input.below(5);
+        pages.guard_slots = (size_t)4 << input.below(5);
         space = hak_space_new(&pages);
         make_contexts();
         while (input.left()) {
