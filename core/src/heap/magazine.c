@@ -144,9 +144,18 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     else overflow(ctx, bin, p);
 }
 
+/* All of them together fit behind the bins then, and take no unit of a small limit. */
+static unsigned packed_cap(const hak_ctx *ctx, unsigned sc)
+{
+    enum { LIMIT = 4 << 20, CAP = 8 };
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard)),
+           most = hard && hard < LIMIT ? CAP : ctx->magazines.cap;
+    return (unsigned)hk_min(hk_classes[sc].magazine, hk_min(most, ctx->magazines.cap));
+}
+
 bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
 {
-    unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
+    unsigned cap = packed_cap(ctx, sc);
     if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
     /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
     if (ctx->checked & HK_GUARDED) return false;
