@@ -236,6 +236,12 @@ TEST_CASE("a packed block may have more than its good size")
         REQUIRE(usable <= std::max(good, (size_t)16) + 8);
         if (n <= 8) REQUIRE(usable > good);
     }
+    // Above 1 KiB they have what was asked for, or the size of their class.
+    for (size_t n = 1025; n <= 32 * KiB; n += 111) {
+        size_t good = hak_good_size(ctx, n);
+        REQUIRE(good == (n + 15) / 16 * 16);
+        REQUIRE(hak_usable_size(ctx, hak_alloc(ctx, n)) >= good);
+    }
 }
 
 TEST_CASE("max_align: every block is aligned for any type")

@@ -401,9 +401,9 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
  * block, any number. Fast; for a block with a mapping of its own the cost of hak_owns. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
- * is absurd (HAK_E_OVERFLOW). Blocks that are not new may have more, never less: packed ones (see
- * hak_tuning.packed_bytes; 16 bytes at least), those of a shared context that borrow from a wider class,
- * large ones that were kept. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
+ * is absurd (HAK_E_OVERFLOW). Some blocks have more, none less: packed ones (see hak_tuning.packed_bytes; 16
+ * bytes at least), those above 1 KiB of a local context that packs blocks but not this one, for which n counts,
+ * rounded up to 16, those of a shared context that borrow from a wider class, large ones that were kept. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */

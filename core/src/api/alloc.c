@@ -217,15 +217,16 @@ static void *alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label)
 }
 
 /* A class whose slabs are full. */
-static HK_NOINLINE void *alloc_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label)
+static HK_NOINLINE void *alloc_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
-    return hk_class_has_free(ctx, hk_bin_of(ctx, sc)) ? NULL : hk_packed_beside_slabs(ctx, sc, label);
+    return hk_class_has_free(ctx, hk_bin_of(ctx, sc)) ? NULL : hk_packed_beside_slabs(ctx, sc, n, label);
 }
 
-static void *alloc_small(hak_ctx *ctx, unsigned sc, hak_label label)
+/* n: bytes asked for, or 0. Above 1 KiB packed blocks have that size, not that of the class. */
+static void *alloc_small(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     bool packed = !hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc);
-    void *p = packed ? hk_packed_alloc(ctx, sc, label) : alloc_beside_slabs(ctx, sc, label);
+    void *p = packed ? hk_packed_alloc(ctx, sc, n, label) : alloc_beside_slabs(ctx, sc, n, label);
     if (p) return p;
     if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
     return alloc_in_slab(ctx, sc, label);
@@ -242,12 +243,12 @@ static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
 /* Called when there was no memory. Cheap ways come first, because near a limit many allocations come here and
  * are served from what is left in packed units. Only before the result is NULL are all packed units searched
  * for empty ones. */
-static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, hak_label label)
+static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
-    void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, label) : NULL;
-    if (!p) p = hk_packed_last(ctx, sc, label);
-    if (!p && hk_give_up_packed(ctx)) p = alloc_small(ctx, sc, label);
-    if (!p) p = hk_packed_last(ctx, sc, label);
+    void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, n, label) : NULL;
+    if (!p) p = hk_packed_last(ctx, sc, n, label);
+    if (!p && hk_give_up_packed(ctx)) p = alloc_small(ctx, sc, n, label);
+    if (!p) p = hk_packed_last(ctx, sc, n, label);
     return p ? p : alloc_wider(ctx, sc, label);
 }
 
@@ -261,11 +262,11 @@ static HK_NOINLINE bool enter_class(hak_ctx *ctx, unsigned sc)
     return true;
 }
 
-static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, hak_label label)
+static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     if (HK_UNLIKELY(ctx->role | ctx->account.pressure) && !enter_class(ctx, sc)) return hk_fail(ctx);
-    void *p = alloc_small(ctx, sc, label);
-    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, label);
+    void *p = alloc_small(ctx, sc, n, label);
+    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, n, label);
     hk_leave(ctx);
     return p ? p : hk_fail(ctx);
 }
@@ -273,7 +274,7 @@ static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, hak_label l
 static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
     if (HK_UNLIKELY(bin->top != bin->lo || !hk_slab_refill_here(ctx, bin, hk_refill_of(bin))))
-        return alloc_class_slow(ctx, bin->kind, label);
+        return alloc_class_slow(ctx, bin->kind, 0, label);
     return hk_magazine_pop(bin, label);
 }
 
@@ -282,8 +283,8 @@ static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label
 {
     void *p = NULL;
     if (HK_LIKELY(hk_packed_listed(ctx, sc))) p = hk_packed_again(ctx, sc, label);
-    else if (!bin->slots || hk_packed_keeps(ctx, sc)) p = hk_packed_alloc(ctx, sc, label);
-    return HK_LIKELY(p) ? p : alloc_class_slow(ctx, sc, label);
+    else if (!bin->slots || hk_packed_keeps(ctx, sc)) p = hk_packed_alloc(ctx, sc, 0, label);
+    return HK_LIKELY(p) ? p : alloc_class_slow(ctx, sc, 0, label);
 }
 
 /* Most often the magazine is filled from the current slab. Another thread may take that of a heap of a shared
@@ -291,10 +292,20 @@ static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return alloc_class_slow(ctx, sc, label);
+    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return alloc_class_slow(ctx, sc, 0, label);
     if (HK_LIKELY(bin->slab != NULL)) return alloc_refilled(ctx, bin, label);
     if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
     return alloc_packed(ctx, sc, label, bin);
+}
+
+/* Of a block above 1 KiB. */
+static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label label)
+{
+    unsigned sc = hk_class_of(n);
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    bool quick = !(ctx->role | ctx->account.pressure) && bin->slab && bin->top == bin->lo;
+    if (HK_LIKELY(quick) && hk_slab_refill_here(ctx, bin, hk_refill_of(bin))) return hk_magazine_pop(bin, label);
+    return alloc_class_slow(ctx, sc, n, label);
 }
 
 /* The slow path of a context that checks, is retired, or has a profile. */
@@ -306,7 +317,7 @@ static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_
     bool ignored;
     if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
     if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
-    void *p = hk_check_first(ctx, alloc_class_slow(ctx, sc, label), n, label, site);
+    void *p = hk_check_first(ctx, alloc_class_slow(ctx, sc, with, label), n, label, site);
     return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
 }
 
@@ -372,7 +383,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
     if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, hk_class_of(n), n, label, site);
-    return alloc_class(ctx, hk_class_of(n), label);
+    return alloc_class_above(ctx, n, label);
 }
 
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site)

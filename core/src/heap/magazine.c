@@ -144,13 +144,12 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     else overflow(ctx, bin, p);
 }
 
-/* All of them together fit behind the bins then, and take no unit of a small limit. */
+/* Under a small limit all of them together fit behind the bins, and take no unit. */
 static unsigned packed_cap(const hak_ctx *ctx, unsigned sc)
 {
-    enum { LIMIT = 4 << 20, CAP = 8 };
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard)),
-           most = hard && hard < LIMIT ? CAP : ctx->magazines.cap;
-    return (unsigned)hk_min(hk_classes[sc].magazine, hk_min(most, ctx->magazines.cap));
+    enum { FEW = 8 };
+    unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
+    return hk_packed_limited(ctx) ? (unsigned)hk_min(cap, FEW) : cap;
 }
 
 bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)

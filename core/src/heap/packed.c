@@ -8,22 +8,11 @@ enum { FREED = 3 /* heat of a free */ };
 
 /* ---- Allocation ----------------------------------------------------------------------------------- */
 
-HK_INLINE void count_in(hak_ctx *ctx, unsigned sc, size_t size)
-{
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
-    hk_count_in(ctx, size, 1);
-}
-
 static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
 {
     uint8_t *heat = &ctx->packed.heat[sc];
     if (*heat < HK_PACKED_LEFT) *heat = (uint8_t)hk_min(*heat + by, HK_PACKED_LEFT - 1);
     if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
-}
-
-HK_INLINE const hk_extent *extent_of(const hak_ctx *ctx, const void *p)
-{
-    return HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
 }
 
 /* Whether a block of the class can have the label. */
@@ -44,7 +33,7 @@ void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label)
     hk_packed_pop(ctx, sc, b.p);
     hk_bit_clear(hk_group_frees(b.group), (size_t)(b.p - b.group.start) >> 4);
     if (ctx->labels.on) hk_packed_label_set(b.extent, b.p, b.size, (uint8_t)label);
-    count_in(ctx, b.size == hk_classes[sc].size ? sc : hk_class_of(b.size), b.size);
+    hk_packed_count_in(ctx, b.size == hk_classes[sc].size ? sc : hk_class_of(b.size), b.size);
     return b.p;
 }
 
@@ -70,7 +59,7 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
     hk_bit_set(k->starts, offset >> 3);
     if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
     __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
-    count_in(ctx, sc, size);
+    hk_packed_count_in(ctx, sc, size);
     return p;
 }
 
@@ -85,7 +74,7 @@ static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
         size = room - skip;
         sc = hk_class_of(size);
     }
-    return cut(ctx, sc, size, skip, label, ctx->labels.on ? extent_of(ctx, ctx->packed.at) : NULL);
+    return cut(ctx, sc, size, skip, label, ctx->labels.on ? hk_packed_extent(ctx, ctx->packed.at) : NULL);
 }
 
 /* Blocks are 16 bytes at least: class 0 has none. A label may need a larger one. */
@@ -113,7 +102,7 @@ static HK_NOINLINE void *cut_halves(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (sc < HK_HALVES_CLASS && hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
-    return cut_first(ctx, packed_class(ctx, sc, label), label, extent_of(ctx, ctx->packed.at));
+    return cut_first(ctx, packed_class(ctx, sc, label), label, hk_packed_extent(ctx, ctx->packed.at));
 }
 
 static HK_NOINLINE void *cut_labelled(hak_ctx *ctx, unsigned sc, hak_label label)
@@ -147,8 +136,9 @@ static void uncount(hak_ctx *ctx)
     hk_packed_trim(ctx);
 }
 
-static void *alloc(hak_ctx *ctx, unsigned sc, hak_label label)
+static void *alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
+    if (n > 1024 && ctx->role == HK_LOCAL) return hk_packed_large(ctx, n, label);
     size_t size = hk_classes[sc].size;
     if (ctx->packed.free[sc]) {
         void *again = hk_packed_again(ctx, sc, label);
@@ -167,11 +157,11 @@ static bool fits(const hak_ctx *ctx, unsigned sc)
     return sc < HK_PACKED_CLASSES || ctx->role == HK_LOCAL;
 }
 
-void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label)
+void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     sc = packed_class(ctx, sc, label);
     bool able = ctx->packed.units && fits(ctx, sc) && ctx->packed.live[sc] < UINT16_MAX / 2;
-    return able ? count_new(ctx, alloc(ctx, sc, label)) : NULL;
+    return able ? count_new(ctx, alloc(ctx, sc, n, label)) : NULL;
 }
 
 /* Bytes below the limit; HAK_NONE = there is none. */
@@ -182,26 +172,33 @@ static size_t room(const hak_ctx *ctx, size_t *hard)
     return !*hard ? HAK_NONE : committed < *hard ? *hard - committed : 0;
 }
 
+enum { SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
+
 bool hk_packed_scarce(const hak_ctx *ctx)
 {
-    enum { MOST = 4 << 20 }; /* several times what partly used slabs of all classes have free */
     size_t hard, left = room(ctx, &hard);
-    return hard && left < hk_min(hard / 4, MOST);
+    return hard && left < hk_min(hard / 4, SLABS_FREE);
 }
 
-HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label)
+bool hk_packed_limited(const hak_ctx *ctx)
+{
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return hard && hard < SLABS_FREE;
+}
+
+HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     size_t hard;
     bool few = room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
-    return few ? hk_packed_last(ctx, sc, label) : NULL;
+    return few ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
-static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, hak_label label)
+static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
-    return hk_packed_scarce(ctx) ? hk_packed_last(ctx, sc, label) : NULL;
+    return hk_packed_scarce(ctx) ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
-void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
+void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     sc = packed_class(ctx, sc, label);
     const hk_packed *k = &ctx->packed;
@@ -210,8 +207,10 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     if (HK_UNLIKELY(hk_packed_at_hand(bin, label))) return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
     if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot)
-        return alloc_scarce(ctx, sc, label);
-    return count_new(ctx, alloc(ctx, sc, label));
+        return alloc_scarce(ctx, sc, n, label);
+    /* Those that come and go pass through the magazine of their class, and have its size. */
+    if (k->heat[sc] >= HK_PACKED_HOT) n = 0;
+    return count_new(ctx, alloc(ctx, sc, n, label));
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
@@ -341,7 +340,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
         }
         size_t next = hk_group_next(ctx, g, at);
         if (!hk_group_is_free(g, at)) {
-            unsigned label = ctx->labels.on ? hk_packed_label(extent_of(ctx, p), p, next - at) : 0;
+            unsigned label = ctx->labels.on ? hk_packed_label(hk_packed_extent(ctx, p), p, next - at) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;
         }

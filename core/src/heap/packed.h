@@ -71,14 +71,16 @@ HK_NOINLINE void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
 /* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs blocks
  * of any class. */
-void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, hak_label label);
+void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* For any class, when there is no other memory. NULL = none. */
-void *hk_packed_last(hak_ctx *ctx, unsigned sc, hak_label label);
+void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as well. */
 bool hk_packed_scarce(const hak_ctx *ctx);
+/* Whether the limit is so small that a few slabs, or magazines of all classes, are a large part of it. */
+bool hk_packed_limited(const hak_ctx *ctx);
 /* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL = it is
  * more, or no packed memory. */
-void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, hak_label label);
+void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */

@@ -1,5 +1,4 @@
-/* Groups of packed units: their tables of bits and the lists of free blocks. For packed.c and
- * packed_groups.c alone. */
+/* Groups of packed units: their tables of bits and the lists of free blocks. For packed*.c alone. */
 #ifndef HK_PACKED_GROUP_H
 #define HK_PACKED_GROUP_H
 
@@ -193,10 +192,9 @@ HK_INLINE bool hk_free_block_find(const hak_ctx *ctx, hk_free_block *b)
     return true;
 }
 
-/* The first of the class's list, which is not empty; it stays there. false = the list is broken. */
-HK_INLINE bool hk_packed_first(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
+/* Fills in the rest about the one at b->p, which a list of this class leads to. false = the list is broken. */
+HK_INLINE bool hk_free_block_measure(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
 {
-    b->p = hk_packed_decode(ctx, ctx->packed.free[sc]);
     if (HK_UNLIKELY(!hk_free_block_find(ctx, b))) return false;
     size_t offset = (size_t)(b->p - b->group.start), i = offset >> 3;
     const uint64_t *starts = hk_group_starts(b->group);
@@ -206,6 +204,23 @@ HK_INLINE bool hk_packed_first(const hak_ctx *ctx, unsigned sc, hk_free_block *b
     size_t region = (size_t)(ctx->packed.at - b->group.start);
     b->size = (offset < region && region < next ? region : next) - offset;
     return w & 1 && hk_group_is_free(b->group, offset) && b->size >= hk_classes[sc].size;
+}
+
+/* The first of the class's list, which is not empty; it stays there. false = the list is broken. */
+HK_INLINE bool hk_packed_first(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
+{
+    b->p = hk_packed_decode(ctx, ctx->packed.free[sc]);
+    return hk_free_block_measure(ctx, sc, b);
+}
+
+/* The smallest class, from this one on, of which a free block is listed; HK_SMALL_CLASSES = none. */
+static inline unsigned hk_packed_listed_from(const hak_ctx *ctx, unsigned sc)
+{
+    const uint64_t *some = ctx->packed.some;
+    uint64_t w = sc < 64 ? some[0] >> sc << sc : 0;
+    if (w) return (unsigned)__builtin_ctzll(w);
+    w = sc <= 64 ? some[1] : some[1] >> (sc - 64) << (sc - 64);
+    return w ? 64u + (unsigned)__builtin_ctzll(w) : HK_SMALL_CLASSES;
 }
 
 static inline void hk_packed_pop(hak_ctx *ctx, unsigned sc, const char *p)
@@ -221,5 +236,23 @@ HK_COLD void hk_packed_broken(hak_ctx *ctx, unsigned sc);
 /* A region for a block of `size` bytes, which may have to be aligned: a free block, or a new group. false = no
  * memory, or the context has its units. */
 HK_NOINLINE bool hk_packed_region_next(hak_ctx *ctx, size_t size);
+/* The same, a new group. */
+bool hk_packed_group_next(hak_ctx *ctx, size_t size);
+/* Free blocks side by side become one, and the region is closed, if enough was freed. */
+bool hk_packed_join(hak_ctx *ctx);
+
+HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
+{
+    return HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
+}
+
+HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
+{
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
+    hk_count_in(ctx, size, 1);
+}
+
+/* A block of n bytes, above 1 KiB. NULL = no memory, or the context has its units. */
+void *hk_packed_large(hak_ctx *ctx, size_t n, hak_label label);
 
 #endif

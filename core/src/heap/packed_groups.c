@@ -11,16 +11,6 @@ static bool in_reach(const hak_ctx *ctx, const char *unit)
     return distance >= INT32_MIN && distance <= INT32_MAX - (ptrdiff_t)(HK_UNIT >> HK_GRANULE_SHIFT);
 }
 
-/* The smallest class, from this one on, of which a free block is listed; HK_SMALL_CLASSES = none. */
-static unsigned listed_from(const hak_ctx *ctx, unsigned sc)
-{
-    const uint64_t *some = ctx->packed.some;
-    uint64_t w = sc < 64 ? some[0] >> sc << sc : 0;
-    if (w) return (unsigned)__builtin_ctzll(w);
-    w = sc <= 64 ? some[1] : some[1] >> (sc - 64) << (sc - 64);
-    return w ? 64u + (unsigned)__builtin_ctzll(w) : HK_SMALL_CLASSES;
-}
-
 /* Where a group and its tables are. */
 typedef struct tables {
     char *group;
@@ -119,7 +109,7 @@ static void join_all(hak_ctx *ctx)
     }
 }
 
-static bool join(hak_ctx *ctx)
+bool hk_packed_join(hak_ctx *ctx)
 {
     if (!joining_pays(&ctx->packed)) return false;
     join_all(ctx);
@@ -135,7 +125,7 @@ void hk_packed_broken(hak_ctx *ctx, unsigned sc)
 /* The smallest free block of at least so many bytes becomes the region. */
 static bool region_again(hak_ctx *ctx, size_t least)
 {
-    unsigned sc = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : listed_from(ctx, hk_class_of(least));
+    unsigned sc = least > HK_SMALL_MAX ? HK_SMALL_CLASSES : hk_packed_listed_from(ctx, hk_class_of(least));
     if (sc >= HK_SMALL_CLASSES) return false;
     hk_free_block b;
     if (HK_UNLIKELY(!hk_packed_first(ctx, sc, &b))) {
@@ -232,16 +222,21 @@ static size_t units_for(size_t size)
 }
 
 /* Groups are larger where there are many: less is lost at their ends. */
-bool hk_packed_region_next(hak_ctx *ctx, size_t size)
+bool hk_packed_group_next(hak_ctx *ctx, size_t size)
 {
     enum { PART_SHIFT = 2, MOST = 4 };
-    size_t least = size % 16 ? size : size + 8, fewest = units_for(size);
-    if (region_again(ctx, least) || (join(ctx) && region_again(ctx, least))) return true;
-    if (loose(&ctx->packed) && !hk_packed_scarce(ctx)) return false;
-    size_t units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
+    if (loose(&ctx->packed) && !hk_packed_limited(ctx) && !hk_packed_scarce(ctx)) return false;
+    size_t fewest = units_for(size), units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
         if (group_new(ctx, units)) return true;
     return group_part(ctx, fewest, size);
+}
+
+bool hk_packed_region_next(hak_ctx *ctx, size_t size)
+{
+    size_t least = size % 16 ? size : size + 8;
+    if (region_again(ctx, least) || (hk_packed_join(ctx) && region_again(ctx, least))) return true;
+    return hk_packed_group_next(ctx, size);
 }
 
 static bool any_live(hk_group g)
