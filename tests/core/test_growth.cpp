@@ -79,6 +79,27 @@ TEST_CASE("blocks do not move into a freed one of more than eight times their si
     CHECK(filled(p, run.n, 3));
 }
 
+TEST_CASE("from 256 KiB on a block moves into a freed one of any size, if that grew")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.big_cache = 64 * MiB;
+    TestCtx ctx(s.space, &options);
+    void *list = hak_alloc(ctx, 1 * MiB + 1);
+    for (size_t n = 2 * MiB; n <= 10 * MiB; n += MiB)
+        REQUIRE((list = hak_realloc(ctx, list, n)) != nullptr);
+    std::memset(list, 1, 10 * MiB);
+    hak_free(ctx, list);
+    Held run(ctx, 200 * KiB);
+    void *p = hak_realloc(ctx, run.p, 256 * KiB);
+    REQUIRE(p != nullptr);
+    CHECK(p != list);
+    p = hak_realloc(ctx, p, 300 * KiB);
+    CHECK(p == list);
+    CHECK(filled(p, run.n, 3));
+    require_sound(ctx);
+}
+
 TEST_CASE("a block with room shrinks like others")
 {
     TestSpace s;

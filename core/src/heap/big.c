@@ -56,6 +56,7 @@ static hk_big *take_cached(hak_ctx *ctx, size_t align, size_t size, hak_site sit
 }
 
 enum { COPIED_MOST = 512 << 10 }; /* a run that grows further is not copied again */
+enum { REGROW_FROM = 256 << 10 }; /* ... nor beyond this, if a block that grew is kept */
 
 /* The tightest fit of which at least an eighth is in use, or one that grew to its size: a block that grows in
  * the place of another one may well grow as far. */
@@ -63,7 +64,7 @@ static hk_big *cached_to_grow(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;
     for (hk_big *b = ctx->big.cached; b; b = b->next) {
-        bool near = b->size / 8 <= size || (b->grew && size > COPIED_MOST);
+        bool near = b->size / 8 <= size || (b->grew && size > REGROW_FROM);
         if (b->size >= size && near && (!best || b->size < best->size)) best = b;
     }
     return best;
