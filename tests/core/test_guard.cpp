@@ -353,6 +353,33 @@ TEST_CASE("drawn blocks: alignment, zeros, sized frees, and what checks know")
     require_sound(c);
 }
 
+TEST_CASE("blocks that are not drawn have their labels, also the smallest beside slabs of the next class")
+{
+    bool shared = GENERATE(false, true), labels = GENERATE(false, true);
+    CAPTURE(shared, labels);
+    Guarded c([&](Options &o) {
+        o.shared = shared;
+        o.guard_every = 1 << 30;
+        if (!labels) o.label_count = 0;
+    });
+    std::vector<void *> made;
+    for (size_t i = 0; i < 6000; i++)
+        made.push_back(hak_alloc_cs(c, 16, labels ? (hak_label)(i % 4) : (hak_label)0, 0));
+    // Some of a class that has a slab are at hand.
+    for (size_t i = 0; i < 10; i++) {
+        hak_free(c, made.back());
+        made.pop_back();
+    }
+    for (size_t i = 0; i < 20; i++) {
+        hak_label label = labels ? (hak_label)(i % 3 + 1) : (hak_label)0;
+        void *p = hak_alloc_cs(c, 1 + i % 8, label, 0);
+        REQUIRE(p);
+        REQUIRE(hak_label_of(c, p) == label);
+    }
+    require_sound(c);
+    CHECK(c.errors.take() == "");
+}
+
 TEST_CASE("one block in guard_every is drawn, of each size class alike, and of no others")
 {
     size_t every = GENERATE(1, 2, 10, 100);

@@ -101,7 +101,7 @@ void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label)
 static HK_NOINLINE void *cut_halves(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (sc < HK_HALVES_CLASS && hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
+    if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
     return cut_first(ctx, packed_class(ctx, sc, label), label, hk_packed_extent(ctx, ctx->packed.at));
 }
 
@@ -204,7 +204,9 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     const hk_packed *k = &ctx->packed;
     if (k->units == 0 || !fits(ctx, sc)) return NULL;
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(hk_packed_at_hand(bin, label))) return hk_packed_take(ctx, bin, label);
+    /* Guard pages shut magazines of slabs, too: class 0, and labels, have a next class that may have left. */
+    if (HK_UNLIKELY(hk_packed_at_hand(bin, label)) && hk_packed_keeps(ctx, sc))
+        return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
     if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot)
         return alloc_scarce(ctx, sc, n, label);
