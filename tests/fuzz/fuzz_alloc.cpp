@@ -6,17 +6,36 @@
 #include <cstdlib>
 #include <exception>
 
+extern "C" {
+// One thread: a lock that is taken was not dropped. Linked in place of the core's hk_lock_wait.
+void __wrap_hk_lock_wait(void *)
+{
+    std::fprintf(stderr, "fuzz_alloc: a lock was not dropped\n");
+    test::tell_operations();
+    std::abort();
+}
+
+void __asan_on_error()
+{
+    test::tell_operations();
+}
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     test::Input input(data, size);
+    const uint64_t before = test::operations.count;
     try {
-        test::Shadow shadow([&] { return input.value(); });
-        while (input.left())
+        test::Shadow shadow([&] { return input.value(); }, 16, true);
+        while (input.left()) {
             shadow.step();
+            test::operations.count = before + shadow.steps;
+        }
         shadow.finish();
-        test::operations.count += shadow.steps;
+        test::operations.count = before + shadow.steps;
     } catch (const std::exception &e) {
         std::fprintf(stderr, "fuzz_alloc: %s\n", e.what());
+        test::tell_operations();
         std::abort();
     }
     return 0;

@@ -21,6 +21,12 @@ struct Operations {
 };
 inline Operations operations;
 
+// How many it were when something was found.
+inline void tell_operations()
+{
+    std::fprintf(stderr, "after %" PRIu64 " operations\n", operations.count);
+}
+
 class Input
 {
   public:

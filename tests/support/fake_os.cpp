@@ -1,5 +1,7 @@
 #include "fake_os.h"
 
+#include "arena.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -31,6 +33,10 @@ uintptr_t round_up(uintptr_t x, size_t align)
 }
 
 } // namespace
+
+FakeOs::FakeOs(bool keep) : keep_(keep && arena_possible())
+{
+}
 
 FakeOs::~FakeOs()
 {
@@ -64,6 +70,7 @@ const hak_os *FakeOs::table()
     /* Threads come without a lock. What is not committed must not be touched. */
     table_.populate = [](void *u, void *p, size_t n) {
         __atomic_fetch_add(&self(u)->counts.populate, 1, __ATOMIC_RELAXED);
+        if (self(u)->keep_ && !arena_may_touch(p, n)) self(u)->broken("populate of closed pages", p, n);
         for (size_t i = 0; i < n; i += PAGE)
             (void)static_cast<volatile char *>(p)[i];
     };
@@ -108,12 +115,10 @@ FakeOs::Range *FakeOs::find(uintptr_t p, size_t n, const char *what, uintptr_t *
 // Returns how many pages changed.
 size_t FakeOs::set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bool on)
 {
-    size_t changed = 0;
-    for (size_t i = (p - base) / PAGE, end = i + n / PAGE; i < end; i++) {
-        changed += range->pages[i] != on;
-        range->pages[i] = on;
-    }
-    return changed;
+    auto from = range->pages.begin() + (ptrdiff_t)((p - base) / PAGE), to = from + (ptrdiff_t)(n / PAGE);
+    auto changed = std::count(from, to, (unsigned char)!on);
+    std::fill(from, to, (unsigned char)on);
+    return (size_t)changed;
 }
 
 bool FakeOs::usable(const void *p, size_t n) const
@@ -123,29 +128,29 @@ bool FakeOs::usable(const void *p, size_t n) const
     --it;
     uintptr_t offset = addr(p) - it->first;
     if (offset > it->second.size || n > it->second.size - offset) return false;
-    for (size_t i = offset / PAGE; i <= (offset + std::max<size_t>(n, 1) - 1) / PAGE; i++)
-        if (!it->second.pages[i]) return false;
-    return true;
+    size_t first = offset / PAGE, last = (offset + std::max<size_t>(n, 1) - 1) / PAGE;
+    return !std::memchr(&it->second.pages[first], 0, last + 1 - first);
 }
 
 size_t FakeOs::resident() const
 {
     size_t pages = 0;
-    for (const auto &[base, range] : ranges_)
-        for (size_t i = 0, j, count = range.pages.size(); i < count; i = j) {
-            for (j = i + 1; j < count && range.pages[j] == range.pages[i]; j++) {
-            }
-            std::vector<unsigned char> touched(range.pages[i] ? j - i : 0);
-            if (!touched.empty() && mincore(reinterpret_cast<void *>(base + i * PAGE), touched.size() * PAGE,
+    for (const auto &entry : ranges_) {
+        const unsigned char *committed = entry.second.pages.data();
+        each_row(committed, 0, entry.second.pages.size(), [&](size_t i, size_t j) {
+            std::vector<unsigned char> touched(committed[i] ? j - i : 0);
+            if (!touched.empty() && mincore(reinterpret_cast<void *>(entry.first + i * PAGE), touched.size() * PAGE,
                                             touched.data()) == 0)
                 pages += (size_t)std::count_if(touched.begin(), touched.end(),
                                                [](unsigned char c) { return (c & 1) != 0; });
-        }
+        });
+    }
     return pages * PAGE;
 }
 
 void *FakeOs::map(size_t n, size_t align, uintptr_t below)
 {
+    if (keep_) return arena_take(n, align, below);
     size_t total = n + (align > PAGE ? align : 0);
     if (total < n) return nullptr;
     void *p = MAP_FAILED;
@@ -167,6 +172,27 @@ void *FakeOs::map(size_t n, size_t align, uintptr_t below)
     return reinterpret_cast<void *>(use);
 }
 
+bool FakeOs::close_pages(void *p, size_t n)
+{
+    if (keep_) arena_close(p, n, false);
+    return keep_ || (madvise(p, n, MADV_DONTNEED) == 0 && mprotect(p, n, PROT_NONE) == 0);
+}
+
+// Pages that are committed already keep what they hold.
+bool FakeOs::open_pages(Range *range, uintptr_t base, uintptr_t p, size_t n)
+{
+    const size_t first = (p - base) / PAGE;
+    if (!keep_ && mprotect(reinterpret_cast<void *>(p), n, PROT_READ | PROT_WRITE) != 0) return false;
+    if (keep_)
+        each_row(range->pages.data(), first, first + n / PAGE, [&](size_t i, size_t j) {
+            void *at = reinterpret_cast<void *>(base + i * PAGE);
+            if (range->pages[i]) arena_protect(at, (j - i) * PAGE, true);
+            else arena_open(at, (j - i) * PAGE);
+        });
+    committed_ += PAGE * set_pages(range, base, p, n, true);
+    return true;
+}
+
 void *FakeOs::reserve(size_t n, size_t align, uintptr_t below)
 {
     counts.reserve++;
@@ -182,9 +208,14 @@ void *FakeOs::reserve(size_t n, size_t align, uintptr_t below)
     }
     void *p = map(n, std::max(align, PAGE), below);
     if (!p) return nullptr;
-    ranges_[addr(p)] = Range{n, std::vector<bool>(n / PAGE)};
-    reserved_ += n;
+    add(p, n);
     return p;
+}
+
+FakeOs::Range *FakeOs::add(void *p, size_t n)
+{
+    reserved_ += n;
+    return &(ranges_[addr(p)] = Range{n, std::vector<unsigned char>(n / PAGE)});
 }
 
 int FakeOs::commit(void *p, size_t n)
@@ -193,12 +224,9 @@ int FakeOs::commit(void *p, size_t n)
     uintptr_t base;
     Range *range = find(addr(p), n, "commit outside a reservation", &base);
     if (!range || refused()) return -1;
-    if (mprotect(p, n, PROT_READ | PROT_WRITE) != 0) {
-        broken("mprotect of commit failed", p, n);
-        return -1;
-    }
-    committed_ += PAGE * set_pages(range, base, addr(p), n, true);
-    return 0;
+    if (open_pages(range, base, addr(p), n)) return 0;
+    broken("mprotect of commit failed", p, n);
+    return -1;
 }
 
 void FakeOs::decommit(void *p, size_t n)
@@ -207,19 +235,20 @@ void FakeOs::decommit(void *p, size_t n)
     uintptr_t base;
     Range *range = find(addr(p), n, "decommit outside a reservation", &base);
     if (!range) return;
-    if (madvise(p, n, MADV_DONTNEED) != 0 || mprotect(p, n, PROT_NONE) != 0)
-        broken("madvise or mprotect of decommit failed", p, n);
+    if (!close_pages(p, n)) broken("madvise or mprotect of decommit failed", p, n);
     committed_ -= PAGE * set_pages(range, base, addr(p), n, false);
 }
 
-int FakeOs::protect(void *p, size_t n, bool access)
+int FakeOs::protect(void *p, size_t n, bool on)
 {
     counts.protect++;
     uintptr_t base;
     if (!find(addr(p), n, "protect outside a reservation", &base)) return -1;
-    if (access && refused()) return -1;
-    if (access && !usable(p, n)) broken("access to what is not committed", p, n);
-    return mprotect(p, n, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (on && refused()) return -1;
+    if (on && !usable(p, n)) broken("access to what is not committed", p, n);
+    if (!keep_) return mprotect(p, n, on ? PROT_READ | PROT_WRITE : PROT_NONE);
+    arena_protect(p, n, on);
+    return 0;
 }
 
 void FakeOs::release(void *p, size_t n)
@@ -230,10 +259,25 @@ void FakeOs::release(void *p, size_t n)
         broken("release of what was not reserved so", p, n);
         return;
     }
-    committed_ -= PAGE * set_pages(&it->second, it->first, it->first, n, false);
-    reserved_ -= n;
+    drop(it);
+}
+
+void FakeOs::drop(Ranges::iterator it)
+{
+    const Range &range = it->second;
+    void *p = reinterpret_cast<void *>(it->first);
+    size_t committed = 0;
+    each_row(range.pages.data(), 0, range.pages.size(), [&](size_t i, size_t j) {
+        if (!range.pages[i]) return;
+        committed += (j - i) * PAGE;
+        // Big blocks, not extents.
+        if (keep_) arena_close(static_cast<char *>(p) + i * PAGE, (j - i) * PAGE, range.size < 4 * MiB);
+    });
+    if (keep_) arena_give(p, range.size);
+    else munmap(p, range.size);
+    committed_ -= committed;
+    reserved_ -= range.size;
     ranges_.erase(it);
-    munmap(p, n);
 }
 
 // Always moves the block: the harshest reading of the table.
@@ -248,26 +292,18 @@ void *FakeOs::remap(void *p, size_t old_n, size_t n, uintptr_t below)
     if (refused()) return nullptr;
     void *to = map(n, PAGE, below);
     if (!to) return nullptr;
-    Range range{n, std::vector<bool>(n / PAGE)};
-    char *from = static_cast<char *>(p), *dest = static_cast<char *>(to);
-    const size_t pages = std::min(old_n, n) / PAGE;
-    for (size_t i = 0, j; i < pages; i = j) {
-        for (j = i; j < pages && it->second.pages[j] == it->second.pages[i]; j++)
-            range.pages[j] = it->second.pages[j];
-        if (!it->second.pages[i]) continue;
-        mprotect(dest + i * PAGE, (j - i) * PAGE, PROT_READ | PROT_WRITE);
-        std::memcpy(dest + i * PAGE, from + i * PAGE, (j - i) * PAGE);
-        committed_ += (j - i) * PAGE;
-    }
-    for (size_t i = pages; i < n / PAGE; i++)
-        range.pages[i] = true;
-    if (n > old_n) mprotect(dest + old_n, n - old_n, PROT_READ | PROT_WRITE);
-    committed_ += n > old_n ? n - old_n : 0;
-    committed_ -= PAGE * set_pages(&it->second, it->first, it->first, old_n, false);
-    reserved_ = reserved_ - old_n + n;
-    munmap(p, old_n);
-    ranges_.erase(it);
-    ranges_[addr(to)] = std::move(range);
+    Range *range = add(to, n);
+    const char *from = static_cast<char *>(p);
+    char *dest = static_cast<char *>(to);
+    each_row(it->second.pages.data(), 0, std::min(old_n, n) / PAGE, [&](size_t i, size_t j) {
+        const size_t at = i * PAGE, bytes = (j - i) * PAGE;
+        if (!it->second.pages[i]) return;
+        open_pages(range, addr(to), addr(to) + at, bytes);
+        if (keep_) arena_copy(dest + at, from + at, bytes);
+        else std::memcpy(dest + at, from + at, bytes);
+    });
+    if (n > old_n) open_pages(range, addr(to), addr(to) + old_n, n - old_n);
+    drop(it);
     return to;
 }
 
@@ -280,9 +316,9 @@ std::string FakeOs::close()
         std::snprintf(line, sizeof line, "leaked reservation %p, %zu bytes\n",
                       reinterpret_cast<void *>(entry.first), entry.second.size);
         report += line;
-        munmap(reinterpret_cast<void *>(entry.first), entry.second.size);
     }
-    ranges_.clear();
+    while (!ranges_.empty())
+        drop(ranges_.begin());
     return report;
 }
 

@@ -38,6 +38,8 @@ class FakeOs
 {
   public:
     FakeOs() = default;
+    // keep: its pages are those of the arena (arena.h), if there can be one.
+    explicit FakeOs(bool keep);
     FakeOs(const FakeOs &) = delete;
     FakeOs &operator=(const FakeOs &) = delete;
     // Aborts with the report when a leak or a broken rule was not fetched by close().
@@ -92,18 +94,22 @@ class FakeOs
   private:
     struct Range {
         size_t size;
-        std::vector<bool> pages; // committed
+        std::vector<unsigned char> pages; // 1 = committed
     };
     using Ranges = std::map<uintptr_t, Range>;
 
     void *reserve(size_t n, size_t align, uintptr_t below);
     int commit(void *p, size_t n);
-    int protect(void *p, size_t n, bool access);
+    int protect(void *p, size_t n, bool on);
     void decommit(void *p, size_t n);
     void release(void *p, size_t n);
     void *remap(void *p, size_t old_n, size_t n, uintptr_t below);
     bool refused();
     void *map(size_t n, size_t align, uintptr_t below);
+    Range *add(void *p, size_t n);
+    void drop(Ranges::iterator it);
+    bool open_pages(Range *range, uintptr_t base, uintptr_t p, size_t n);
+    bool close_pages(void *p, size_t n);
     Range *find(uintptr_t p, size_t n, const char *what, uintptr_t *base);
     size_t set_pages(Range *range, uintptr_t base, uintptr_t p, size_t n, bool on);
     void broken(const char *what, const void *p, size_t n);
@@ -114,7 +120,7 @@ class FakeOs
     uint64_t fail_at_ = 0, fail_each_ = 0;
     size_t reserve_bound_ = 0;
     size_t reserved_ = 0, committed_ = 0;
-    bool refuse_all_ = false, closed_ = false;
+    bool refuse_all_ = false, closed_ = false, keep_ = false;
 };
 
 } // namespace test

@@ -1,5 +1,7 @@
 #include "shadow.h"
 
+#include "stamp.h"
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -16,45 +18,10 @@ constexpr size_t GROUP_LIMIT = 24 * MiB;
 
 const char *const GIVEN_LABELS[] = {"label7", "given", "label8"};
 
-unsigned char stamp_at(uint32_t id, size_t i)
-{
-    return (unsigned char)(id * 167 + i * 13 + (i >> 8));
-}
-
-// Small blocks are filled altogether, large ones at both ends and once a page. f says by other bits than 0 that a byte
-// is wrong; no early end, so that compilers make wide loops of it.
-template <typename F>
-bool each_stamped(size_t n, F f)
-{
-    const size_t whole = 1280, end = 64;
-    int wrong = 0;
-    for (size_t i = 0, last = std::min(n, whole); i < last; i++)
-        wrong |= f(i);
-    for (size_t i = PAGE; i < n; i += PAGE)
-        wrong |= f(i);
-    for (size_t i = std::max(n, whole + end) - end; i < n; i++)
-        wrong |= f(i);
-    return !wrong;
-}
-
-void stamp(char *p, size_t n, uint32_t id)
-{
-    each_stamped(n, [&](size_t i) {
-        p[i] = (char)stamp_at(id, i);
-        return 0;
-    });
-}
-
-// Whether the first `n` bytes still carry the stamp of a block of `whole` bytes.
-bool stamped(const char *p, size_t n, size_t whole, uint32_t id)
-{
-    if (n == whole) return each_stamped(n, [&](size_t i) { return (unsigned char)p[i] ^ stamp_at(id, i); });
-    return each_stamped(whole, [&](size_t i) { return i < n ? (unsigned char)p[i] ^ stamp_at(id, i) : 0; });
-}
-
 } // namespace
 
-Shadow::Shadow(std::function<uint64_t()> decide) : decide_(std::move(decide))
+Shadow::Shadow(std::function<uint64_t()> decide, unsigned every, bool keep)
+    : decide_(std::move(decide)), os_(keep), every_(every)
 {
     hak_space_options options = HAK_SPACE_OPTIONS_INIT;
     hak_tuning tuning = HAK_TUNING_INIT;
@@ -130,6 +97,7 @@ void Shadow::open(Heap &h)
     size_t habit = below(5);
     h.habit = habit < 2 ? Habit::MIXED : habit < 4 ? Habit::STEPS : Habit::SHRINKS;
     h.target = h.habit == Habit::STEPS ? 5 + below(100) : 20 + below(6000);
+    h.large = below(4) == 0;
     h.ceiling = SIZE_MAX;
     for (size_t i = 0; i <= options.label_count; i++)
         h.labels.push_back((hak_label)i);
@@ -143,7 +111,7 @@ void Shadow::close(Heap &h, bool retire)
         if (!h.blocks.empty() && hak_alloc(h.ctx, 1 + below(100000)))
             wrong(h, "a retired context gave a block");
         bool live = !h.blocks.empty();
-        while (!h.blocks.empty())
+        for (; !h.blocks.empty(); steps++)
             release(h, below(h.blocks.size()));
         if (live && !h.error.empty()) wrong(h, h.error);
     } else {
@@ -161,7 +129,7 @@ size_t Shadow::random_size(const Heap &h)
     if (h.habit == Habit::STEPS && r < 990) return below(r < 900 ? 1000 : 3000);
     if (r < 700) return below(260);
     if (r < 900) return below(3000);
-    if (r < 985) return below(40000);
+    if (r < 985 || (!h.large && below(10))) return below(40000);
     if (r < 998) return below(600000);
     return below(5000000);
 }
@@ -237,6 +205,7 @@ void Shadow::check_new(Heap &h, Block &b, size_t align)
         wrong(h, "usable size " + std::to_string(b.usable) + " of " + std::to_string(b.n));
     size_t natural = b.n > 32 * KiB ? PAGE : b.n >= 16 && b.n % 16 == 0 ? 16 : 8;
     if (align && at % std::max(align, natural)) wrong(h, "alignment of a block of " + std::to_string(b.n));
+    if (!os_.usable(b.p, b.usable)) wrong(h, "pages of a new block that nobody committed");
     if (hak_label_of(h.ctx, b.p) != b.label) wrong(h, "label of a new block");
     stamp(b.p, b.n, b.id);
 }
@@ -254,19 +223,29 @@ void Shadow::check_told(Heap &h, bool right) const
     if (noticed) h.error.clear();
 }
 
-// The blocks that lie next to p, which was or is a block, hold what they held and keep apart.
-void Shadow::check_around(const Heap &h, const char *p) const
+// Enters a block where it lies.
+void Shadow::enter(Heap &h, size_t index)
 {
-    auto at = h.order.lower_bound(p), end = at;
-    for (int i = 0; i < 2 && at != h.order.begin(); i++)
-        --at;
-    for (int i = 0; i < 3 && end != h.order.end(); i++)
-        ++end;
-    for (const char *before = nullptr; at != end; ++at) {
+    auto [at, is_new] = h.order.emplace(h.blocks[index].p, index);
+    if (!is_new) wrong(h, "a block that is in use was handed out");
+    h.blocks[index].entry = at;
+}
+
+void Shadow::check_edges(const Heap &h, const Block &b) const
+{
+    if (!edges_stamped(b.p, b.n, b.id)) wrong(h, "contents at an end of a block of " + std::to_string(b.n));
+}
+
+// The blocks next to this one, or to one that was before it, keep apart, and hold at their ends what they held.
+void Shadow::check_around(Heap &h, Order::iterator at) const
+{
+    if (at != h.order.begin()) --at;
+    const char *before = nullptr;
+    for (int i = 0; i < 3 && at != h.order.end(); ++i, ++at) {
         const Block &b = h.blocks[at->second];
         if (before > b.p) wrong(h, "blocks overlap");
         before = b.p + b.usable;
-        check_contents(h, b, b.n);
+        check_edges(h, b);
     }
 }
 
@@ -282,7 +261,7 @@ void Shadow::allocate(Heap &h)
     b.n = random_size(h);
     b.id = next_id_++;
     size_t form = below(10), align = 1;
-    bool zero = false;
+    bool cleared = false;
     if (form < 6) {
         b.label = random_label(h);
         b.site = below(50);
@@ -292,7 +271,7 @@ void Shadow::allocate(Heap &h)
     } else if (form < 9) {
         size_t count = 1 + below(4);
         b.n = b.n / count * count;
-        zero = true;
+        cleared = true;
         b.label = form == 7 ? random_label(h) : (hak_label)0;
         b.p = (char *)(form == 7 ? hak_calloc_cs(h.ctx, count, b.n / count, b.label, 0)
                                  : hak_calloc(h.ctx, b.n / count, count));
@@ -305,13 +284,12 @@ void Shadow::allocate(Heap &h)
         check_null(h);
         return;
     }
-    if (zero && !each_stamped(b.n, [&](size_t i) { return (int)b.p[i]; }))
-        wrong(h, "calloc of " + std::to_string(b.n) + " is not zero");
+    if (cleared && !zero(b.p, b.n)) wrong(h, "calloc of " + std::to_string(b.n) + " is not zero");
     check_new(h, b, align);
     add_to_sums(h, b);
-    h.order[b.p] = h.blocks.size();
     h.blocks.push_back(b);
-    check_around(h, b.p);
+    enter(h, h.blocks.size() - 1);
+    check_around(h, h.blocks.back().entry);
     most_blocks = std::max(most_blocks, h.blocks.size());
 }
 
@@ -335,12 +313,15 @@ void Shadow::reallocate(Heap &h, size_t index)
         if (hak_usable_size(h.ctx, b.p) != b.usable || hak_block_size(h.ctx, b.p) != b.usable ||
             hak_label_of(h.ctx, b.p) != b.label)
             wrong(h, "a failed realloc changed the block");
-        check_around(h, b.p);
+        check_around(h, b.entry);
         return;
     }
-    h.order.erase(b.p);
-    b.p = p;
-    h.order[p] = index;
+    if (p != old.p) {
+        auto next = h.order.erase(b.entry);
+        check_around(h, next);
+        b.p = p;
+        enter(h, index);
+    }
     check_contents(h, b, std::min(b.n, n));
     drop_from_sums(h, old);
     b.n = n;
@@ -350,24 +331,25 @@ void Shadow::reallocate(Heap &h, size_t index)
     bool pressed = h.hard || h.in_group || os_.failed != failed_before_;
     check_new(h, b, pressed && p == old.p ? 0 : 1);
     add_to_sums(h, b);
-    check_around(h, p);
-    if (p != old.p) check_around(h, old.p);
+    check_around(h, b.entry);
 }
 
-void Shadow::forget(Heap &h, size_t index)
+// Returns the entry of what follows.
+Shadow::Order::iterator Shadow::forget(Heap &h, size_t index)
 {
-    h.order.erase(h.blocks[index].p);
+    auto next = h.order.erase(h.blocks[index].entry);
     if (index + 1 < h.blocks.size()) {
         h.blocks[index] = h.blocks.back();
-        h.order[h.blocks[index].p] = index;
+        h.blocks[index].entry->second = index;
     }
     h.blocks.pop_back();
+    return next;
 }
 
 void Shadow::release(Heap &h, size_t index)
 {
     Block b = h.blocks[index];
-    forget(h, index);
+    auto next = forget(h, index);
     check_contents(h, b, b.n);
     drop_from_sums(h, b);
     size_t form = below(5), told = told_size(h, b);
@@ -376,7 +358,7 @@ void Shadow::release(Heap &h, size_t index)
     else if (form == 2) hak_free_cs(h.ctx, b.p, 77);
     else hak_free_sized(h.ctx, b.p, told);
     check_told(h, form < 3 || told == b.n);
-    if (!h.retired) check_around(h, b.p);
+    if (!h.retired) check_around(h, next);
 }
 
 // A collector's sweep: many blocks in the order of their addresses.
@@ -394,13 +376,14 @@ void Shadow::sweep(Heap &h)
         check_contents(h, b, b.n);
         drop_from_sums(h, b);
         hak_free(h.ctx, b.p);
+        steps++;
     }
     // Decisions must not depend on where the system maps memory, or a seed would not reproduce.
     std::sort(rest.begin(), rest.end(), [](const Block &a, const Block &b) { return a.id < b.id; });
     h.blocks = std::move(rest);
     h.order.clear();
     for (size_t i = 0; i < h.blocks.size(); i++)
-        h.order[h.blocks[i].p] = i;
+        enter(h, i);
 }
 
 void Shadow::trim(Heap &h)
@@ -478,6 +461,7 @@ void Shadow::rare(Heap &h)
 
 void Shadow::check_stats(Heap &h)
 {
+    h.unchecked = 0;
     hak_stats s;
     s.size = sizeof s;
     if (hak_ctx_stats(h.ctx, &s) != 0) wrong(h, "hak_ctx_stats failed");
@@ -490,13 +474,15 @@ void Shadow::check_stats(Heap &h)
     if (s.committed_bytes > h.ceiling)
         wrong(h, "committed " + std::to_string(s.committed_bytes) + " of " + std::to_string(h.ceiling));
     if (h.hard) h.ceiling = std::max(h.hard, s.committed_bytes);
-    if (!h.error.empty()) wrong(h, h.error);
 }
 
 void Shadow::step()
 {
     steps++;
-    if (disarm_at_ == steps) os_.fail_nth(0);
+    if (disarm_at_ && steps >= disarm_at_) {
+        os_.fail_nth(0);
+        disarm_at_ = 0;
+    }
     failed_before_ = os_.failed;
     Heap &h = heaps_[below(heaps_.size())];
     if (!h.ctx) {
@@ -505,7 +491,8 @@ void Shadow::step()
     }
     act(h);
     if (!h.ctx) return;
-    check_stats(h);
+    if (++h.unchecked >= (h.hard ? (every_ + 3) / 4 : every_) || os_.failed != failed_before_) check_stats(h);
+    if (!h.error.empty()) wrong(h, h.error);
     // All that is live, at times; small heaps often enough for what wrote over a block to be known.
     if (steps % (64 + h.blocks.size() * 4) == 0) check_all(h);
 }
@@ -515,8 +502,10 @@ void Shadow::act(Heap &h)
     size_t r = below(2000);
     bool grow = h.blocks.size() < h.target && live_bytes() < LIVE_BOUND;
     if (h.habit != Habit::MIXED && below(h.habit == Habit::STEPS ? 100 : 400) == 0) trim(h);
-    if (r < 4) rare(h);
-    else if (h.blocks.empty() || r < (grow ? 1000u : 600u)) allocate(h);
+    if (r < 4) {
+        h.unchecked = every_;
+        rare(h);
+    } else if (h.blocks.empty() || r < (grow ? 1000u : 600u)) allocate(h);
     else if (r < (h.habit == Habit::MIXED ? 1700u : 1200u)) release(h, below(h.blocks.size()));
     else reallocate(h, below(h.blocks.size()));
 }
@@ -527,6 +516,7 @@ void Shadow::verify()
     for (Heap &h : heaps_) {
         if (!h.ctx) continue;
         check_stats(h);
+        if (!h.error.empty()) wrong(h, h.error);
         if (!hak_ctx_check(
                 h.ctx,
                 [](void *u, hak_error, const void *, const char *w) { *static_cast<std::string *>(u) = w; },

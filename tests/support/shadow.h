@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fake_os.h"
+#include "recycled.h"
 
 #include <array>
 #include <functional>
@@ -18,8 +19,9 @@ namespace test
 class Shadow
 {
   public:
-    // `decide` supplies the numbers that all decisions are made of.
-    explicit Shadow(std::function<uint64_t()> decide);
+    // `decide` supplies the numbers that all decisions are made of. Sums are compared after each `every`th operation of
+    // a heap, and after what changes much. keep: see FakeOs.
+    explicit Shadow(std::function<uint64_t()> decide, unsigned every = 1, bool keep = false);
     ~Shadow();
 
     // One operation; throws std::logic_error where hakmem contradicts the shadow.
@@ -33,12 +35,15 @@ class Shadow
     size_t most_blocks = 0;
 
   private:
+    // Address of a block -> its place in `blocks`.
+    using Order = std::map<const char *, size_t, std::less<>, Recycled<std::pair<const char *const, size_t>>>;
     struct Block {
         char *p;
         size_t n, usable;
         hak_site site;
         uint32_t id;
         hak_label label;
+        Order::iterator entry;
     };
     // What the program in a heap is like: of every kind; small blocks that are resized by small steps, in
     // packed units mostly; blocks that mostly shrink.
@@ -49,11 +54,12 @@ class Shadow
     struct Heap {
         hak_ctx *ctx = nullptr;
         std::vector<Block> blocks;
-        std::map<const char *, size_t> order; // address of a block -> its place in `blocks`
+        Order order;
         std::vector<hak_label> labels;
         std::array<Sum, HAK_LABELS_MAX + 1> sums{};
         size_t live = 0, target = 1000, hard = 0, ceiling = 0;
-        bool in_group = false, retired = false, checked = false;
+        bool in_group = false, retired = false, checked = false, large = false;
+        unsigned unchecked = 0; // operations since the sums were compared
         Habit habit = Habit::MIXED;
         std::string error; // what on_error was told
     };
@@ -72,12 +78,14 @@ class Shadow
     void rare(Heap &h);
     void trim(Heap &h);
     void act(Heap &h);
-    void forget(Heap &h, size_t index);
+    Order::iterator forget(Heap &h, size_t index);
     void drop_from_sums(Heap &h, const Block &b);
     void add_to_sums(Heap &h, const Block &b);
     void check_new(Heap &h, Block &b, size_t align);
     void check_contents(const Heap &h, const Block &b, size_t n) const;
-    void check_around(const Heap &h, const char *p) const;
+    void check_around(Heap &h, Order::iterator at) const;
+    void check_edges(const Heap &h, const Block &b) const;
+    void enter(Heap &h, size_t index);
     void check_all(const Heap &h) const;
     void check_null(Heap &h);
     void check_stats(Heap &h);
@@ -95,6 +103,7 @@ class Shadow
     std::array<Heap, 4> heaps_;
     uint32_t next_id_ = 1;
     uint64_t failed_before_ = 0, disarm_at_ = 0;
+    const unsigned every_;
 };
 
 } // namespace test
