@@ -2,29 +2,15 @@
  * process that finds no such file is recorded. malloc_trim() and SIGUSR2 mark a trough. glibc. */
 #include "record.h"
 
+#include "preloaded.h"
+
 #include <dlfcn.h>
-#include <errno.h>
 #include <execinfo.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t count, size_t n);
-void *__libc_realloc(void *p, size_t n);
-void *__libc_memalign(size_t align, size_t n);
-void __libc_free(void *p);
+enum { BUFFER = 4096, NAMES = 1 << 14, OWN_FRAMES = 6 /* at most */ };
 
-enum { BUFFER = 4096, NAMES = 1 << 14, OWN_FRAMES = 4 /* at most */ };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool inside;
-static int fd = -2; /* not asked yet; -1 = not recorded */
-static pid_t owner;
 static record_event buffer[BUFFER];
 static size_t buffered;
 static record_frames frames_of;
@@ -35,15 +21,9 @@ static struct name {
     uint32_t hash;
 } names[NAMES];
 
-static void flush(void)
+static void note_end(void)
 {
-    const char *p = (const char *)buffer;
-    size_t left = buffered * sizeof *buffer;
-    while (fd >= 0 && left) {
-        ssize_t n = write(fd, p, left);
-        if (n < 0) fd = -1;
-        else p += n, left -= (size_t)n;
-    }
+    record_write(buffer, buffered * sizeof *buffer);
     buffered = 0;
 }
 
@@ -54,7 +34,7 @@ static void put(unsigned op, const void *p, size_t size, const uint32_t *site)
                         .op = op & 255,
                         .size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX};
     if (site) memcpy(e->site, site, sizeof e->site);
-    if (buffered == BUFFER) flush();
+    if (buffered == BUFFER) note_end();
 }
 
 static void on_signal(int number)
@@ -63,37 +43,16 @@ static void on_signal(int number)
     marked = 1;
 }
 
-static void begin(void)
+static bool note_begin(void)
 {
-    const char *file = getenv("HAK_RECORD");
-    fd = -1;
-    if (!file) return;
-    owner = getpid();
-    fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) signal(SIGUSR2, on_signal);
+    signal(SIGUSR2, on_signal);
+    return true;
 }
 
-/* Whether this call is to be noted; then the lock is held. */
-static bool enter(void)
+static void put_mark(void)
 {
-    if (inside) return false;
-    inside = true;
-    pthread_mutex_lock(&lock);
-    if (fd == -2) begin();
-    if (fd >= 0 && owner == getpid()) {
-        if (marked) put(RECORD_MARK, NULL, 0, NULL);
-        marked = 0;
-        return true;
-    }
-    pthread_mutex_unlock(&lock);
-    inside = false;
-    return false;
-}
-
-static void leave(void)
-{
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    put(RECORD_MARK, NULL, 0, NULL);
+    marked = 0;
 }
 
 /* ---- Sites ---------------------------------------------------------------------------------------- */
@@ -145,87 +104,25 @@ static void find_site(uint32_t *site, const void *caller)
 
 /* ---- Events --------------------------------------------------------------------------------------- */
 
-static void note_alloc(void *p, size_t n, const void *caller)
+static void note_made(void *p, size_t n, const void *caller)
 {
-    if (!p || !enter()) return;
     uint32_t site[RECORD_DEPTHS];
+    if (marked) put_mark();
     find_site(site, caller);
     put(RECORD_ALLOC, p, n, site);
-    leave();
 }
 
-static void note_free(void *p)
+static void note_freed(void *p)
 {
-    if (!p || !enter()) return;
+    if (marked) put_mark();
     put(RECORD_FREE, p, 0, NULL);
-    leave();
 }
 
-void *malloc(size_t n)
+static void note_resized(void *p, void *now, size_t n)
 {
-    void *p = __libc_malloc(n);
-    note_alloc(p, n, __builtin_return_address(0));
-    return p;
-}
-
-void *calloc(size_t count, size_t n)
-{
-    void *p = __libc_calloc(count, n);
-    note_alloc(p, count * n, __builtin_return_address(0));
-    return p;
-}
-
-void free(void *p)
-{
-    int error = errno;
-    note_free(p);
-    __libc_free(p);
-    errno = error;
-}
-
-void *realloc(void *p, size_t n)
-{
-    if (!p) {
-        void *q = __libc_malloc(n);
-        note_alloc(q, n, __builtin_return_address(0));
-        return q;
-    }
-    if (!n) {
-        free(p);
-        return NULL;
-    }
-    bool noted = enter();
-    void *q = __libc_realloc(p, n);
-    if (!noted) return q;
-    if (q) {
-        put(RECORD_FROM, p, 0, NULL);
-        put(RECORD_TO, q, n, NULL);
-    }
-    leave();
-    return q;
-}
-
-void *memalign(size_t align, size_t n)
-{
-    void *p = __libc_memalign(align, n);
-    note_alloc(p, n, __builtin_return_address(0));
-    return p;
-}
-
-void *aligned_alloc(size_t align, size_t n)
-{
-    void *p = __libc_memalign(align, n);
-    note_alloc(p, n, __builtin_return_address(0));
-    return p;
-}
-
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    void *p = __libc_memalign(align, n);
-    note_alloc(p, n, __builtin_return_address(0));
-    if (!p) return ENOMEM;
-    *out = p;
-    return 0;
+    if (marked) put_mark();
+    put(RECORD_FROM, p, 0, NULL);
+    put(RECORD_TO, now, n, NULL);
 }
 
 /* A program that is linked with another allocator would find that one's. */
@@ -246,14 +143,7 @@ int malloc_trim(size_t pad)
 {
     (void)pad;
     if (!enter()) return 0;
-    put(RECORD_MARK, NULL, 0, NULL);
+    put_mark();
     leave();
     return 1;
-}
-
-__attribute__((destructor)) static void end(void)
-{
-    pthread_mutex_lock(&lock);
-    if (fd >= 0 && owner == getpid()) flush();
-    pthread_mutex_unlock(&lock);
 }
