@@ -188,7 +188,7 @@ struct Run {
         switch (input.below(8)) {
         case 0: return input.below(32 * KiB);
         case 1: return input.below(16) ? input.below(2000) : input.below(400 * KiB);
-        case 2: return input.below(256) ? input.below(100) : MiB + input.below(2 * MiB);
+        case 2: return input.below(64) ? input.below(100) : MiB + input.below(2 * MiB);
         default: return input.below(600);
         }
     }
@@ -243,7 +243,7 @@ struct Run {
     void change(size_t at)
     {
         Block b = take(at), after = b;
-        after.n = some_size();
+        after.n = input.below(4) ? some_size() : b.n < 4 * MiB ? b.n + b.n / 2 : 100;
         after.id = next++;
         after.p = (char *)hak_realloc(by(), b.p, after.n);
         if (!after.p) {

@@ -1,5 +1,5 @@
 // Contents that tell one block from another and one place in it from the next, by words: small blocks are filled
-// altogether, large ones at both ends and in at most 64 pages between.
+// altogether, large ones at both ends and in about 32 pages between.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool each_stamped(size_t n, F f)
 {
     if (!f((size_t)0, std::min(n, STAMP_WHOLE))) return false;
     if (n <= STAMP_WHOLE) return true;
-    const size_t page = 4096, step = std::max(page, n / 64 / page * page);
+    const size_t page = 4096, step = std::max(page, n / 32 / page * page);
     for (size_t i = page; i + 8 <= n; i += step)
         if (!f(i, i + 8)) return false;
     return f(std::max(STAMP_WHOLE, (n - STAMP_END) & ~(size_t)7), n);
