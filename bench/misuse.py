@@ -11,11 +11,13 @@ import subprocess
 from pathlib import Path
 
 KINDS = [
-    "write 1 past the end", "write 64 past the end", "write 16 before", "write a page past a large one",
-    "read 64 past the end", "write after the free", "read after the free", "read of a large one after the free",
+    "write 1 past the end", "write 64 past the end", "write 16 before", "write 64 before",
+    "write 64 around 300 blocks", "write a page past a large one", "read 64 past the end",
+    "write after the free", "read after the free", "read of a large one after the free",
     "second free at once", "second free after 50 others", "second free of a block in use again",
     "second free of a large one", "free of a pointer into a block", "free of a pointer to the stack",
     "contents of a freed block in a new one", "a freed block is the next one",
+    "the next address can be told",
 ]
 HAK = [("plain", 0), ("guard", 8), ("check", 1), ("poison", 2), ("canary", 16), ("quarantine", 32), ("trace", 64),
        ("random", 256), ("all but guard", 370)]

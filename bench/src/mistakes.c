@@ -77,6 +77,39 @@ static void others(size_t size, int n)
         drop(p[--n]);
 }
 
+/* Whether most blocks lie as far behind the one before as the one before behind its own. */
+static bool foretold(void)
+{
+    enum { BLOCKS = 256 };
+    ptrdiff_t step[BLOCKS];
+    unsigned same = 0;
+    char *last = take(48);
+    for (int i = 0; i < BLOCKS; i++) {
+        char *p = take(48);
+        step[i] = p - last;
+        last = p;
+        same += i && step[i] == step[i - 1];
+    }
+    return same > BLOCKS / 2;
+}
+
+/* Blocks of many sizes, each with what lies around it overwritten, then their own contents. */
+static void overrun(void)
+{
+    enum { BLOCKS = 400 };
+    char *p[BLOCKS];
+    size_t n[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        p[i] = again(take(n[i] = 16 + below(3000)));
+    for (int i = BLOCKS / 8; i < BLOCKS - BLOCKS / 8; i++) {
+        memset(p[i] - 64, 1, 64);
+        memset(p[i] + n[i], 1, 64);
+    }
+    say("made");
+    for (int i = 0; i < BLOCKS; i++)
+        drop(p[i]);
+}
+
 static int mistake(const char *kind)
 {
     char *q, *neighbour = take(40), *p = again(take(40)), *next = take(40), *big = again(take(100000));
@@ -86,6 +119,8 @@ static int mistake(const char *kind)
     if (!strcmp(kind, "write 1 past the end")) p[40] = 1, say("made"), drop(p);
     else if (!strcmp(kind, "write 64 past the end")) memset(p + 40, 1, 64), say("made"), drop(p);
     else if (!strcmp(kind, "write 16 before")) memset(p - 16, 1, 16), say("made"), drop(p);
+    else if (!strcmp(kind, "write 64 before")) memset(p - 64, 1, 64), say("made"), drop(p);
+    else if (!strcmp(kind, "write 64 around 300 blocks")) overrun();
     else if (!strcmp(kind, "write a page past a large one")) memset(big + 100000, 1, 12288), say("made"), drop(big);
     else if (!strcmp(kind, "read 64 past the end")) hidden = (void *)(size_t)p[100], say("made"), drop(p);
     else if (!strcmp(kind, "write after the free")) drop(p), again(p)[8] = 1, say("made");
@@ -120,6 +155,8 @@ static int mistake(const char *kind)
     } else if (!strcmp(kind, "a freed block is the next one")) {
         drop(p);
         return say(take(40) == again(p) ? "yes" : "no"), 0;
+    } else if (!strcmp(kind, "the next address can be told")) {
+        return say(foretold() ? "yes" : "no"), 0;
     } else return 2;
     say("freed");
     for (int i = 0; i < 2000; i++)
