@@ -380,6 +380,25 @@ TEST_CASE("blocks that are not drawn have their labels, also the smallest beside
     CHECK(c.errors.take() == "");
 }
 
+TEST_CASE("a drawn block that is to have the size that it has stays where memory is short, max_align or not")
+{
+    bool shared = GENERATE(false, true), max_align = GENERATE(false, true);
+    CAPTURE(shared, max_align);
+    Guarded c([&](Options &o) {
+        o.shared = shared;
+        o.max_align = max_align;
+    });
+    void *p = hak_alloc(c, 54);
+    REQUIRE(drawn(c, p));
+    REQUIRE(hak_limit(c, 0, committed_of(c) + 64 * KiB, nullptr, nullptr) == 0);
+    while (hak_alloc(c, 64)) {
+    }
+    CHECK(hak_realloc(c, p, 54) == p);
+    CHECK(hak_realloc(c, p, 50) == p);
+    CHECK(hak_usable_size(c, p) >= 50);
+    require_sound(c);
+}
+
 TEST_CASE("one block in guard_every is drawn, of each size class alike, and of no others")
 {
     size_t every = GENERATE(1, 2, 10, 100);

@@ -263,8 +263,9 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 /* Most small blocks that move find another one at hand. */
 static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
-    /* With max_align sizes round up to 16, and the rounded size may fit the class. */
-    if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & HK_CHECKED)) {
+    /* With max_align sizes round up to 16, and the rounded size may fit the class. A drawn block has what was asked
+     * for. */
+    if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & (HK_CHECKED | HK_GUARDED))) {
         n = hk_align_up(n ? n : 1, 16);
         if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);
     }
