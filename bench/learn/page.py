@@ -9,7 +9,7 @@ PRICE = 0.00005  # hak_learner_options.price: of a MiB held, as a share of the t
 NS_AN_INSTRUCTION = 0.25
 WARM, LAST = 4, 16  # windows, at least
 WINS = 0.03  # a difference that counts
-LEARNERS = ("ucb1", "ucb1 progress", "elo")
+LEARNERS = ("ucb1", "ucb1 progress", "elo", "both")
 
 
 def passes(run, windows):
@@ -20,6 +20,11 @@ def passes(run, windows):
 def steady(run):
     """The whole passes after the first windows."""
     return run["windows"][passes(run, WARM):]
+
+
+def startup(run):
+    """The first pass."""
+    return run["windows"][:run["pass"]]
 
 
 class Workload:
@@ -45,6 +50,28 @@ class Workload:
         """CPU time, the default's is 1, and the price of what is held."""
         held = statistics.fmean(x["held"] for x in windows) / (1 << 20)
         return self.cpu(instructions, windows) / self.unit + PRICE * held
+
+    def second(self, run):
+        """The start and the steady state of a run with a saved policy, relative to the best fixed policy."""
+        best = self.fixed[self.best]
+        start = self.cost([run["first"]], startup(run)) / self.cost([best["first"]], startup(best)) - 1
+        return start, self.cost([run["instructions"]], steady(run)) / self.costs[self.best] - 1
+
+    def until_frozen(self, run):
+        """What the windows until the freeze cost more than the best policy's steady ones, in these."""
+        windows = run["windows"][:frozen_at(run) or len(run["windows"])]
+        each = (self.cost(self.played([x]), [x]) / self.costs[self.best] - 1 for x in windows)
+        return sum(each)
+
+    def parts(self, run):
+        """Of what the last passes cost more than the best policy: instructions, pages and calls, memory held."""
+        best, windows = steady(self.fixed[self.best]), run["windows"][-passes(run, LAST):]
+        of = [(self.played(windows), windows), ([self.instructions_of(self.best)], best)]
+        cpu = [self.cpu(instructions, x) / self.unit for instructions, x in of]
+        pages = [sum(x["ns"] for x in y) / sum(x["events"] for x in y) / self.unit for _, y in of]
+        held = [PRICE * statistics.fmean(x["held"] for x in y) / (1 << 20) for _, y in of]
+        mine, its = ([c - p, p, h] for c, p, h in zip(cpu, pages, held, strict=True))
+        return [(a - b) / self.costs[self.best] for a, b in zip(mine, its, strict=True)]
 
     def played(self, windows):
         """Instructions of an event under the policy of each window, which the context got when it was there."""
@@ -79,7 +106,31 @@ def of_workloads(all_of, result):
         row += [percent(one.learned(runs[k]) / best - 1) if k in runs else "" for k in LEARNERS]
         row += [(frozen_at(runs[k]) or "never") if k in runs else "" for k in ("ucb1", "ucb1 progress")]
         rows.append([*row, runs["ucb1"]["windows"][-1]["mode"] if runs else ""])
-    header = ["workload", "best fixed", "default", "UCB1", "UCB1, progress", "Elo", "UCB1 froze at", "progress", "UCB1's mode"]
+    header = ["workload", "best fixed", "default", "UCB1", "UCB1, progress", "Elo", "Elo, then UCB1", "UCB1 froze at", "progress", "UCB1's mode"]
+    return table(header, rows)
+
+
+def within(all_of, result):
+    """How many workloads each learner brings to within 3 % of the best fixed policy."""
+    rows = []
+    for kind, names in (("made on these", [n for n in all_of if n not in w.HELD_OUT]), ("held out", [n for n in all_of if n in w.HELD_OUT])):
+        row = [f"{kind}: {len(names)}"]
+        for learner in LEARNERS:
+            runs = [(all_of[n], result["learned"][n][learner]) for n in names if learner in result["learned"].get(n, {})]
+            regrets = [one.learned(run) / one.costs[one.best] - 1 for one, run in runs]
+            row.append(f"{sum(r <= WINS for r in regrets)}, mean {percent(statistics.fmean(regrets))}" if regrets else "")
+        rows.append(row)
+    return table(["workloads", "UCB1", "UCB1, progress", "Elo", "Elo, then UCB1"], rows)
+
+
+def of_losses(all_of, result):
+    """Where UCB1 loses, and what a second run with its policy comes to."""
+    rows = []
+    for name, one in all_of.items():
+        run = result["learned"][name]["ucb1"]
+        row = [name, f"{one.until_frozen(run):.1f}", *map(percent, one.parts(run))]
+        rows.append([*row, *map(percent, one.second(result["learned"][name]["second"]))])
+    header = ["workload", "until frozen, windows", "instructions", "pages, calls", "memory held", "second run: start", "second run: steady"]
     return table(header, rows)
 
 
@@ -99,7 +150,7 @@ def of_changes(all_of, result):
     rows = []
     for name, runs in result["changes"].items():
         second = all_of[w.CHANGES[name][1]]
-        for learner in LEARNERS:
+        for learner in runs:
             run = runs[learner]
             half = run["windows"][len(run["windows"]) // 2]["window"]
             after = [d for d in run["decisions"] if d["window"] > half]
@@ -137,6 +188,8 @@ def plot(all_of, result, file):
 def write(result, file):
     all_of = {name: Workload(fixed) for name, fixed in result["fixed"].items()}
     tables = [("Workloads", of_workloads(all_of, result)), ("Policies", of_policies(all_of))]
+    if result["learned"]:
+        tables[1:1] = [("How many are within 3 %", within(all_of, result)), ("Where UCB1 loses, and the second run", of_losses(all_of, result))]
     if result["changes"]:
         tables.append(("The work changes", of_changes(all_of, result)))
     for title, text in tables:

@@ -3,14 +3,15 @@
  * a second is by default.
  *
  *   --policy FILE     the context's policy; with --elo, one of those that play. Repeated
- *   --later FILE      the policy that it gets when it has been made, as from a learner
+ *   --later FILE      the policy that it gets after the first window, as from a learner
  *   --learn account   a learner that goes by its own account of faults and calls
  *   --learn progress  ... that counts progress, with a clock of the modelled CPU time
- *   --elo             ratings of the policies choose
+ *   --elo             ratings of the policies choose; with --learn, a learner goes on from the one that won
  *   --event-ns M=N    CPU time of an event in mode M without faults and calls, for that clock
  *   --fault-ns N      of one page fault, for both
  *   --every N         events to a window, of recorded traces
- *   --counted         under callgrind, which counts from the second pass on
+ *   --counted PASS    under callgrind, which counts the first pass, or from the second one on: 1 or 2
+ *   --save FILE       what the learner has learned at the end, as a policy
  *   --log             decisions, too */
 #include "elo.h"
 #include "trace.h"
@@ -33,8 +34,9 @@ static const double populated_share = 0.85, huge_share = 135, purged_share = 0.1
 typedef struct options {
     hak_policy *policies[ELO_MOST];
     unsigned policy_count;
-    bool elo, log, counted;
-    const char *learn;
+    bool elo, log;
+    unsigned counted; /* pass; 0 = none */
+    const char *learn, *save;
     hak_policy *later;
     double event_ns[HAK_MODE_RESEARCH + 1];
     uint64_t window_ns, purge_ns, fault_ns; /* purge_ns: of the first policy */
@@ -169,11 +171,11 @@ static void print(const options *o, uint64_t number, const window_cost *c, const
            (unsigned long long)number, (unsigned long long)c->events, (unsigned long long)c->faults, (unsigned long long)c->populated,
            (unsigned long long)c->huge, (unsigned long long)c->purged, (unsigned long long)c->calls,
            (unsigned long long)c->held, (unsigned long long)c->committed, c->ns);
-    if (o->learn)
+    if (o->learn && !(o->elo && !ratings->frozen))
         printf(", \"mode\": \"%s\", \"retained_bytes\": %zu, \"expected_bytes\": %zu",
                hak_mode_name(mode_now()), t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
                t.expected_bytes == HAK_NONE ? 0 : t.expected_bytes);
-    if (o->elo) printf(", \"policy\": %u", ratings->now);
+    else if (o->elo) printf(", \"policy\": %u", ratings->now);
     puts("}");
 }
 
@@ -213,7 +215,6 @@ static void scale_purge(const options *o, hak_space *space)
 
 static hak_learner *learner_of(const options *o)
 {
-    if (!o->learn) return NULL;
     hak_learner_options lo = HAK_LEARNER_OPTIONS_INIT;
     lo.window_ns = o->window_ns;
     lo.cool_ns = COOL_WINDOWS * o->window_ns;
@@ -224,15 +225,26 @@ static hak_learner *learner_of(const options *o)
     return learner;
 }
 
+static void save(const char *name, hak_learner *learner)
+{
+    char text[4096];
+    hak_policy *policy = hak_learner_policy(learner);
+    FILE *file = fopen(name, "w");
+    if (!policy || !file || hak_policy_print(policy, text, sizeof text) >= sizeof text) fail(name);
+    fputs(text, file);
+    fclose(file);
+    hak_policy_unref(policy);
+}
+
 static void play(const options *o, trace *traces, const unsigned *windows, unsigned segments, hak_space *space)
 {
-    if (o->later) set_policy(space, o->later);
-    hak_learner *learner = learner_of(o);
+    hak_learner *learner = o->learn && !o->elo ? learner_of(o) : NULL;
     bool progress = o->learn && strcmp(o->learn, "progress") == 0;
     elo ratings;
     elo_init(&ratings, o->policy_count, 0);
     uint64_t now = 1, number = 0;
     hak_ctx_tick(ctx, now);
+    if (o->counted == 1) CALLGRIND_START_INSTRUMENTATION;
     for (unsigned s = 0; s < segments; s++) {
         const trace *t = &traces[s];
         const trace_event *next = t->events;
@@ -244,24 +256,28 @@ static void play(const options *o, trace *traces, const unsigned *windows, unsig
             uint64_t events = (uint64_t)(next - from) - 1;
             if (next == t->events + t->count) {
                 next = t->events;
-                if (++passes == 1 && o->counted) CALLGRIND_START_INSTRUMENTATION;
+                if (++passes == 1 && o->counted == 1) CALLGRIND_STOP_INSTRUMENTATION;
+                if (passes == 1 && o->counted == 2) CALLGRIND_START_INSTRUMENTATION;
             }
             window_cost c = cost_since(o, &before);
             c.events = events;
             print(o, ++number, &c, &ratings);
+            if (o->later && number == 1) set_policy(space, o->later);
             if (progress) hak_learner_progress(learner, events);
             now += progress ? (uint64_t)(o->event_ns[mode_now()] * (double)events + c.ns) : o->window_ns;
             hak_ctx_tick(ctx, now);
             if (learner) scale_purge(o, space);
-            if (!o->elo) continue;
+            if (!o->elo || learner) continue;
             double cost = 1 + c.ns / (double)o->window_ns + held_price * (double)c.held / (1 << 20);
             unsigned was = ratings.now;
             if (elo_next(&ratings, cost) != was) set_policy(space, o->policies[ratings.now]);
+            if (ratings.frozen && o->learn) learner = learner_of(o);
         }
     }
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
     printf("{\"peak_kib\": %ld, \"pass\": %zu}\n", used.ru_maxrss, traces[segments - 1].windows);
+    if (o->save) save(o->save, learner);
     hak_ctx_destroy(ctx);
     hak_learner_delete(learner);
 }
@@ -297,8 +313,8 @@ static options parse(int argc, char **argv)
         {"elo", no_argument, NULL, 'e'},             {"window-ns", required_argument, NULL, 'w'},
         {"event-ns", required_argument, NULL, 'o'},  {"every", required_argument, NULL, 'n'},
         {"log", no_argument, NULL, 'g'},             {"fault-ns", required_argument, NULL, 'f'},
-        {"counted", no_argument, NULL, 'c'},         {"later", required_argument, NULL, 't'},
-        {0},
+        {"counted", required_argument, NULL, 'c'},   {"later", required_argument, NULL, 't'},
+        {"save", required_argument, NULL, 's'},      {0},
     };
     options o = {.window_ns = 20000000, .fault_ns = 2000, .every = 250000};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
@@ -311,7 +327,8 @@ static options parse(int argc, char **argv)
         case 'w': o.window_ns = strtoull(optarg, NULL, 10); break;
         case 'o': set_event_ns(&o, optarg); break;
         case 'n': o.every = strtoull(optarg, NULL, 10); break;
-        case 'c': o.counted = true; break;
+        case 'c': o.counted = (unsigned)strtoul(optarg, NULL, 10); break;
+        case 's': o.save = optarg; break;
         case 't': o.later = load(optarg); break;
         case 'g': o.log = true; break;
         case 'f': o.fault_ns = strtoull(optarg, NULL, 10); break;
@@ -321,6 +338,7 @@ static options parse(int argc, char **argv)
     if (o.policy_count) hak_policy_tuning(o.policies[0], &t);
     o.purge_ns = t.purge_ns;
     if (o.learn && !o.purge_ns) fail("--learn: a policy with purge_ns");
+    if (o.save && !o.learn) fail("--save: what was learned, so with --learn");
     if (optind == argc || argc - optind > SEGMENTS || !o.window_ns || !o.every || (o.elo && o.policy_count < 2))
         fail("[OPTIONS] TRACE[:WINDOWS]...");
     return o;

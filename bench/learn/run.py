@@ -18,7 +18,7 @@ sys.path.insert(0, str(w.HERE.parent))
 from driver import machine, tool  # noqa: E402
 
 NS_AN_INSTRUCTION, FAULT_NS = 0.25, 2000
-FIXED, LEARNED, PHASE = 8, 50, 32  # windows
+FIXED, LEARNED, BOTH, PHASE = 8, 50, 90, 32  # windows
 NOMINAL = 20_000_000  # a window's length where no learner looks at the time
 
 
@@ -38,11 +38,11 @@ def replay(args, *options):
     }
 
 
-def instructions(args, trace, *policy):
-    """Of an event, in the second pass of a trace."""
+def instructions(args, trace, *policy, which=2):
+    """Of an event, in the first or the second pass of a trace."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--instr-atstart=no",
-         "--toggle-collect=play_window", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", "--counted", *policy, f"{trace}:1"],
+         "--toggle-collect=play_window", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *policy, f"{trace}:1"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -67,16 +67,32 @@ def fixed(args, name, policy):
     return run
 
 
+def second(args, name, file, window_ns):
+    """The next start, with the policy that was learned, and with no learner."""
+    trace = trace_of(args, name)
+    policy = f"--policy={w.saved_policy(file, window_ns)}"
+    run = replay(args, "--window-ns", window_ns, policy, f"{trace}:{FIXED}")
+    run["instructions"], run["first"] = (instructions(args, trace, policy, which=which) for which in (2, 1))
+    run["policy"] = file.read_text()
+    return run
+
+
 def learned(args, name, traces, window_ns, event_ns):
     base = w.policy_file(args.traces, "default", window_ns)
     times = ["--window-ns", window_ns, "--log", "--policy", base]
     clock = [f"--event-ns={mode}={ns}" for mode, ns in event_ns.items()]
     # With a clock of CPU time a window of the same work may be shorter than before; each tick ends one.
     short = ["--window-ns", window_ns // 100, *times[2:]]
-    runs = {"ucb1": replay(args, *times, "--learn=account", *traces),
+    saved = args.traces / f"{name.replace(' ', '-')}.learned"
+    runs = {"ucb1": replay(args, *times, "--learn=account", f"--save={saved}", *traces),
             "ucb1 progress": replay(args, *short, *clock, "--learn=progress", *traces)}  # fmt: skip
     files = [f"--policy={w.policy_file(args.traces, p, window_ns)}" for p in w.ELO]
     runs["elo"] = replay(args, "--window-ns", window_ns, "--elo", *files, *traces)
+    if name in w.CHANGES:
+        return name, runs
+    longer = f"{trace_of(args, name)}:{BOTH}"
+    runs["both"] = replay(args, "--window-ns", window_ns, "--log", "--elo", "--learn=account", *files, longer)
+    runs["second"] = second(args, name, saved, window_ns)
     return name, runs
 
 
@@ -90,6 +106,13 @@ def window_ns_of(run):
     windows = page.steady(run)
     ns = sum(x["events"] for x in windows) * run["instructions"] * NS_AN_INSTRUCTION + sum(x["ns"] for x in windows)
     return int(ns / len(windows))
+
+
+def firsts(args, name, fixed):
+    """Instructions of the first pass: of the default and the best policy."""
+    for policy in ("default", page.Workload(fixed).best):
+        file = w.policy_file(args.traces, policy, NOMINAL)
+        fixed[policy]["first"] = instructions(args, trace_of(args, name), "--policy", file, which=1)
 
 
 def evaluate(args):
@@ -109,6 +132,8 @@ def evaluate(args):
 
         def one(name):
             fixed = result["fixed"][name]
+            if not args.fixed:
+                firsts(args, name, fixed)
             trace = f"{trace_of(args, name)}:{LEARNED}"
             return learned(args, name, [trace], window_ns_of(fixed["default"]), event_ns_of(fixed))
 

@@ -19,6 +19,8 @@ MADE = [
     "mix10k", "mix500k", "mixed-big", "waves20", "waves100", "waves200", "grow15", "grow400", "buffers-steps", "fragments", "requests", "queue",
 ]  # fmt: skip
 RECORDED = [*LUA, *PYTHON, "cc", "sqlite3", "jq"]
+# Rules and constants of learners come from the other ones: these only report.
+HELD_OUT = [*MADE, *RECORDED][1::2]
 # The work changes in the middle.
 CHANGES = {
     "waves20 to waves100": ("waves20", "waves100"),
@@ -42,7 +44,13 @@ POLICIES = {
     "magazine 128": "magazine 128",
     "magazine_most 8K": "magazine_most 8K",
     "big_cache 256M": "big_cache 256M",
+    "big_cache 64M": "big_cache 64M",
+    "packed_bytes 256K": "packed_bytes 256K",
+    "units_ahead 64": "units_ahead 64",
     "populate none": "populate_from none",
+    "populate 2": "populate_from 2",
+    "purge x10": "",
+    "purge x0.1": "",
     "retained 64M": "retained_bytes 64M",
     "retained 128M": "retained_bytes 128M",
     "retained 256M": "retained_bytes 256M",
@@ -51,19 +59,29 @@ POLICIES = {
     "room 100": "room 100 label trace",
 }
 # These change what the space does with pages, not the instructions of a block.
-OF_PAGES = ("retained", "huge_from", "expected", "populate")
+OF_PAGES = ("retained", "huge_from", "expected", "populate", "purge")
+# purge_ns, in windows.
+PURGE = {"fast": 10, "purge x10": 10, "purge x0.1": 0.1}
 # The policies of the modes that a learner chooses among.
-MODES = {"lean": "lean", "balanced": "default", "fast": "fast"}
+MODES = {"minimal": "minimal", "lean": "lean", "balanced": "default", "fast": "fast"}
 ELO = ["default", "minimal", "fast", "lean", "retained 128M", "huge_from 1M"]
 
 
 def policy_file(folder, name, window_ns):
     text = POLICIES[name]
     head, hints = (text, "") if not text.startswith("room") else ("", text)
-    purge = f"purge_ns {window_ns * (10 if name == 'fast' else 1)}"
+    purge = f"purge_ns {int(window_ns * PURGE.get(name, 1))}"
     path = folder / f"{name.replace(' ', '-')}-{window_ns}.policy"
     path.write_text("\n".join(["hakmem-policy 1", *filter(None, [head]), purge, *filter(None, [hints])]) + "\n")
     return path
+
+
+def saved_policy(file, window_ns):
+    """What a learner saved: a mode that it chose has its own period."""
+    lines = file.read_text().splitlines()
+    purge = f"purge_ns {window_ns * (PURGE['fast'] if 'mode fast' in lines else 1)}"
+    file.write_text("\n".join([line for line in lines if not line.startswith("purge_ns")] + [purge]) + "\n")
+    return file
 
 
 def command_of(name):

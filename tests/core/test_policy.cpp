@@ -450,6 +450,62 @@ TEST_CASE("policy: magazines and caches that are open shrink at once, and grow a
     require_sound(ctx);
 }
 
+TEST_CASE("policy: packed_bytes that falls sends classes to slabs at once, and packed units back with their blocks")
+{
+    const size_t limit = GENERATE((size_t)0, 3 * MiB);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_limit(ctx, 0, limit, nullptr, nullptr) == 0);
+    // 640 KiB of 20 sizes.
+    std::vector<void *> live;
+    auto fill = [&] {
+        for (size_t n = 16; n <= 320; n += 16)
+            for (size_t i = 0; i < 32 * KiB; i += n) {
+                live.push_back(hak_alloc(ctx, n));
+                REQUIRE(live.back() != nullptr);
+            }
+        return (double)committed_of(ctx) / (double)stats_of(ctx).live_bytes;
+    };
+    auto clear = [&] {
+        for (void *p : live)
+            hak_free(ctx, p);
+        live.clear();
+        hak_ctx_flush(ctx);
+        hak_ctx_trim(ctx);
+    };
+    CHECK(fill() < 1.2);
+    clear();
+    Policy few("packed_bytes 64K\n"), none("packed_bytes none\n"), more("packed_bytes 4M\n");
+    REQUIRE(fill() < 1.2);
+    REQUIRE(hak_ctx_policy_set(ctx, few) == 0);
+    CHECK(numbers_of(ctx).packed_bytes == 64 * KiB);
+    require_sound(ctx);
+    clear();
+    CHECK(committed_of(ctx) <= 128 * KiB);
+    // A sixteenth of a limit may be first slabs of classes that left for speed; the others stay as they are.
+    const double ratio = fill();
+    if (limit) CHECK(ratio < 1.5);
+    else CHECK(ratio > 1.25);
+    require_sound(ctx);
+    clear();
+    REQUIRE(hak_ctx_policy_set(ctx, none) == 0);
+    CHECK(numbers_of(ctx).packed_bytes == HAK_NONE);
+    fill();
+    require_sound(ctx);
+    // Classes that took a slab keep to slabs; the others are packed again.
+    REQUIRE(hak_ctx_policy_set(ctx, more) == 0);
+    CHECK(numbers_of(ctx).packed_bytes == 4 * MiB);
+    const size_t before = committed_of(ctx);
+    for (size_t n = 330; n <= 1000; n += 10)
+        live.push_back(hak_alloc(ctx, n));
+    CHECK(committed_of(ctx) - before <= 128 * KiB);
+    require_sound(ctx);
+    clear();
+    REQUIRE(hak_ctx_policy_set(ctx, nullptr) == 0);
+    CHECK(numbers_of(ctx).packed_bytes == 2 * MiB);
+    CHECK(stats_of(ctx).live_bytes == 0);
+}
+
 TEST_CASE("policy: magazine_most that changes moves whole classes between both ways")
 {
     TestSpace s;

@@ -3,6 +3,7 @@
 
 #include "heap/big.h"
 #include "heap/magazine.h"
+#include "heap/packed.h"
 #include "heap/row.h"
 #include "heap/run.h"
 
@@ -108,5 +109,6 @@ void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t)
             slab_changes(ctx, bin, kind);
         }
     }
+    hk_packed_limit(ctx, hk_or_none(t->packed_bytes));
     hk_big_shrink(ctx);
 }

@@ -266,6 +266,30 @@ static bool may_leave(hak_ctx *ctx)
     return !hard || ctx->packed.left < hard / (16 * HK_UNIT);
 }
 
+/* The class has slabs from now on. One without blocks has them with its first one, for which nothing is done here. */
+static bool leave(hak_ctx *ctx, unsigned sc)
+{
+    if (ctx->packed.live[sc]) return hk_class_open(ctx, sc);
+    ctx->packed.heat[sc] = HK_PACKED_LEFT;
+    return true;
+}
+
+/* All classes leave, since free packed blocks would be used again for ever. */
+void hk_packed_limit(hak_ctx *ctx, size_t bytes)
+{
+    hk_packed *k = &ctx->packed;
+    if (!k->units) return;
+    k->most = (uint16_t)((bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    bool less = k->units > k->most;
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES && !ctx->retired; sc++) {
+        bool left = k->heat[sc] == HK_PACKED_LEFT;
+        if (less && !left && may_leave(ctx) && leave(ctx, sc)) k->left++;
+        if (less || !left || hk_bin_of(ctx, sc)->slots) continue;
+        k->heat[sc] = 0;
+        k->left--;
+    }
+}
+
 enum { KEPT_FREES = 256 };
 
 /* Whether a block can be in its class's magazine: it has the class's size, and is aligned as those are. */

@@ -51,6 +51,10 @@ void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label);
 
 /* The context's first unit; blocks start behind the context itself. */
 void hk_packed_init(hak_ctx *ctx);
+/* A context that packs may have so many bytes of packed units from now on (0 = none). If it has more, its classes leave
+ * for slabs, and units go back as their blocks do; a class that took no slab comes back when there may be more. A step
+ * for each class. */
+void hk_packed_limit(hak_ctx *ctx, size_t bytes);
 
 /* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
  * at least, or 32 for its label, aligned, and 16 bytes behind it. */

@@ -37,7 +37,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned sc)
         hk_magazine_flush(ctx, bin, (size_t)(bin->top - hk_bin_low(bin)));
         ctx->packed.kept[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
     }
-    if (ctx->packed.heat[sc] != HK_PACKED_LEFT) ctx->packed.open++;
+    ctx->packed.open++;
     ctx->packed.heat[sc] = HK_PACKED_LEFT;
     hk_magazine_set(ctx, bin, slots, cap, sc, c->shift, hk_labels_of(ctx, c->area));
     bin->backoff = HK_CLOSED_FIRST;
