@@ -35,10 +35,17 @@ class Workload:
         self.unit = self.cpu([base["instructions"]], steady(base))
         self.costs = {p: self.cost([self.instructions_of(p)], steady(run)) for p, run in fixed.items()}
         self.best = min(self.costs, key=self.costs.get)
+        self.goal = self.settled(self.best)
 
     def instructions_of(self, policy):
         """Of an event. What changes pages alone takes the default's."""
         return self.fixed[policy]["instructions"] or self.instructions
+
+    def settled(self, policy):
+        """What the policy costs when the instructions are those of a later pass, as a learner's are."""
+        run = self.fixed[policy]
+        late = run["instructions"] and run.get("settled") or self.fixed["default"].get("settled") or self.instructions
+        return self.cost([late], steady(run))
 
     def cpu(self, instructions, windows):
         """ns an event; instructions: of an event in each window, or in all."""
@@ -60,18 +67,19 @@ class Workload:
     def until_frozen(self, run):
         """What the windows until the freeze cost more than the best policy's steady ones, in these."""
         windows = run["windows"][:frozen_at(run) or len(run["windows"])]
-        each = (self.cost(self.played([x]), [x]) / self.costs[self.best] - 1 for x in windows)
+        each = (self.cost(self.played([x]), [x]) / self.goal - 1 for x in windows)
         return sum(each)
 
     def parts(self, run):
         """Of what the last passes cost more than the best policy: instructions, pages and calls, memory held."""
         best, windows = steady(self.fixed[self.best]), run["windows"][-passes(run, LAST):]
-        of = [(self.played(windows), windows), ([self.instructions_of(self.best)], best)]
+        late = self.fixed[self.best if self.fixed[self.best]["instructions"] else "default"].get("settled")
+        of = [(self.played(windows), windows), ([late or self.instructions_of(self.best)], best)]
         cpu = [self.cpu(instructions, x) / self.unit for instructions, x in of]
         pages = [sum(x["ns"] for x in y) / sum(x["events"] for x in y) / self.unit for _, y in of]
         held = [PRICE * statistics.fmean(x["held"] for x in y) / (1 << 20) for _, y in of]
         mine, its = ([c - p, p, h] for c, p, h in zip(cpu, pages, held, strict=True))
-        return [(a - b) / self.costs[self.best] for a, b in zip(mine, its, strict=True)]
+        return [(a - b) / self.goal for a, b in zip(mine, its, strict=True)]
 
     def played(self, windows):
         """Instructions of an event under the policy of each window, which the context got when it was there."""
@@ -101,9 +109,8 @@ def of_workloads(all_of, result):
     rows = []
     for name, one in all_of.items():
         runs = result["learned"].get(name, {})
-        best = one.costs[one.best]
-        row = [name, one.best, percent(one.costs["default"] / best - 1)]
-        row += [percent(one.learned(runs[k]) / best - 1) if k in runs else "" for k in LEARNERS]
+        row = [name, one.best, percent(one.settled("default") / one.goal - 1)]
+        row += [percent(one.learned(runs[k]) / one.goal - 1) if k in runs else "" for k in LEARNERS]
         row += [(frozen_at(runs[k]) or "never") if k in runs else "" for k in ("ucb1", "ucb1 progress")]
         rows.append([*row, runs["ucb1"]["windows"][-1]["mode"] if runs else ""])
     header = ["workload", "best fixed", "default", "UCB1", "UCB1, progress", "Elo", "Elo, then UCB1", "UCB1 froze at", "progress", "UCB1's mode"]
@@ -117,7 +124,7 @@ def within(all_of, result):
         row = [f"{kind}: {len(names)}"]
         for learner in LEARNERS:
             runs = [(all_of[n], result["learned"][n][learner]) for n in names if learner in result["learned"].get(n, {})]
-            regrets = [one.learned(run) / one.costs[one.best] - 1 for one, run in runs]
+            regrets = [one.learned(run) / one.goal - 1 for one, run in runs]
             row.append(f"{sum(r <= WINS for r in regrets)}, mean {percent(statistics.fmean(regrets))}" if regrets else "")
         rows.append(row)
     return table(["workloads", "UCB1", "UCB1, progress", "Elo", "Elo, then UCB1"], rows)
@@ -155,7 +162,7 @@ def of_changes(all_of, result):
             half = run["windows"][len(run["windows"]) // 2]["window"]
             after = [d for d in run["decisions"] if d["window"] > half]
             noticed = next((d["window"] - half for d in after if d["decision"] in (5, 6, 2)), None)
-            regret = second.learned(run) / second.costs[second.best] - 1
+            regret = second.learned(run) / second.goal - 1
             rows.append([name, learner, noticed if noticed is not None else "" if learner == "elo" else "never", percent(regret)])
     return table(["work", "learner", "noticed after windows", "regret at the end"], rows)
 
@@ -174,10 +181,10 @@ def plot(all_of, result, file):
         for learner in LEARNERS:
             total, curve = 0, []
             for x in result["learned"][name][learner]["windows"]:
-                total += one.cost(one.played([x]), [x]) - one.costs[one.best]
+                total += one.cost(one.played([x]), [x]) - one.goal
                 curve.append(total)
             axis.plot(curve, label=learner)
-        axis.plot([i * (one.costs["default"] - one.costs[one.best]) for i in range(len(curve))], "k:", label="default")
+        axis.plot([i * (one.settled("default") - one.goal) for i in range(len(curve))], "k:", label="default")
         axis.set(title=name, xlabel="window")
     axes[0][0].set_ylabel("regret so far, windows")
     axes[0][0].legend(fontsize=7)

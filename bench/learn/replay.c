@@ -10,7 +10,7 @@
  *   --event-ns M=N    CPU time of an event in mode M without faults and calls, for that clock
  *   --fault-ns N      of one page fault, for both
  *   --every N         events to a window, of recorded traces
- *   --counted PASS    under callgrind, which counts the first pass, or from the second one on: 1 or 2
+ *   --counted PASS    under callgrind, which counts this pass, from 1
  *   --save FILE       what the learner has learned at the end, as a policy
  *   --log             decisions, too */
 #include "elo.h"
@@ -249,15 +249,15 @@ static void play(const options *o, trace *traces, const unsigned *windows, unsig
         const trace *t = &traces[s];
         const trace_event *next = t->events;
         unsigned passes = 0;
-        for (unsigned w = 0; w < windows[s] || passes < 2 || next != t->events; w++) {
+        for (unsigned w = 0; w < windows[s] || passes < 2 || passes < o->counted || next != t->events; w++) {
             window_cost before = cost_since(o, NULL);
             const trace_event *from = next;
             next = play_window(next);
             uint64_t events = (uint64_t)(next - from) - 1;
             if (next == t->events + t->count) {
                 next = t->events;
-                if (++passes == 1 && o->counted == 1) CALLGRIND_STOP_INSTRUMENTATION;
-                if (passes == 1 && o->counted == 2) CALLGRIND_START_INSTRUMENTATION;
+                if (++passes == o->counted) CALLGRIND_STOP_INSTRUMENTATION;
+                if (passes + 1 == o->counted) CALLGRIND_START_INSTRUMENTATION;
             }
             window_cost c = cost_since(o, &before);
             c.events = events;

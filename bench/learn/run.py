@@ -19,6 +19,7 @@ from driver import machine, tool  # noqa: E402
 
 NS_AN_INSTRUCTION, FAULT_NS = 0.25, 2000
 FIXED, LEARNED, BOTH, PHASE = 8, 50, 90, 32  # windows
+SETTLED = 3  # the pass whose instructions are compared with those of a learner's context
 NOMINAL = 20_000_000  # a window's length where no learner looks at the time
 
 
@@ -39,7 +40,7 @@ def replay(args, *options):
 
 
 def instructions(args, trace, *policy, which=2):
-    """Of an event, in the first or the second pass of a trace."""
+    """Of an event, in this pass of a trace."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--instr-atstart=no",
          "--toggle-collect=play_window", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *policy, f"{trace}:1"],
@@ -48,8 +49,8 @@ def instructions(args, trace, *policy, which=2):
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:
         sys.exit(f"learn: callgrind failed:\n{done.stderr}")
-    windows = [row["events"] for row in map(json.loads, done.stdout.splitlines()) if "events" in row]
-    return int(found.group(1)) / sum(windows[len(windows) // 2:])
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return int(found.group(1)) / sum(row["events"] for row in rows[: rows[-1]["pass"]])
 
 
 def trace_of(args, name):
@@ -63,7 +64,7 @@ def fixed(args, name, policy):
     run["instructions"] = None if policy.startswith(w.OF_PAGES) else instructions(args, trace, "--policy", file)
     run["late"] = run["instructions"]
     if policy in w.MODES.values() and policy != "default":
-        run["late"] = instructions(args, trace, "--policy", base, "--later", file)
+        run["late"] = instructions(args, trace, "--policy", base, "--later", file, which=SETTLED)
     return run
 
 
@@ -108,11 +109,13 @@ def window_ns_of(run):
     return int(ns / len(windows))
 
 
-def firsts(args, name, fixed):
-    """Instructions of the first pass: of the default and the best policy."""
-    for policy in ("default", page.Workload(fixed).best):
+def passes(args, name, fixed):
+    """Instructions of the first and the third pass: of the default and the best policy."""
+    for policy in {"default": 0, page.Workload(fixed).best: 0}:
         file = w.policy_file(args.traces, policy, NOMINAL)
-        fixed[policy]["first"] = instructions(args, trace_of(args, name), "--policy", file, which=1)
+        for which, at in (("first", 1), ("settled", SETTLED)):
+            fixed[policy][which] = instructions(args, trace_of(args, name), "--policy", file, which=at)
+    fixed["default"]["late"] = fixed["default"]["settled"]
 
 
 def evaluate(args):
@@ -133,7 +136,7 @@ def evaluate(args):
         def one(name):
             fixed = result["fixed"][name]
             if not args.fixed:
-                firsts(args, name, fixed)
+                passes(args, name, fixed)
             trace = f"{trace_of(args, name)}:{LEARNED}"
             return learned(args, name, [trace], window_ns_of(fixed["default"]), event_ns_of(fixed))
 

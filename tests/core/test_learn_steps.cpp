@@ -324,3 +324,58 @@ TEST_CASE("learn: a page in a huge page costs a quarter")
     CHECK(cost[1] < cost[0] * 0.35);
     CHECK(cost[1] > cost[0] * 0.2);
 }
+
+TEST_CASE("learn: a mode whose magazines are filled and flushed less is kept where it costs no more")
+{
+    const bool busy = GENERATE(true, false);
+    hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
+    o.window_ns = SECOND / 100;
+    Learned l(nullptr, o);
+    // Blocks of many sizes go by the thousand, in no order, and as many come.
+    std::vector<void *> live(30000);
+    Random random(3);
+    auto work = [&](unsigned rounds) {
+        for (size_t first = random.below(live.size()); rounds; rounds--) {
+            for (size_t i = 0; i < 3000; i++)
+                hak_free(l.ctx, live[(first + i * 7919) % live.size()]), live[(first + i * 7919) % live.size()] = nullptr;
+            for (size_t i = 0; i < 3000; i++) {
+                void *&p = live[(first + i * 7919) % live.size()];
+                REQUIRE((p = hak_alloc(l.ctx, 24 + random.below(200))) != nullptr);
+            }
+        }
+    };
+    for (void *&p : live)
+        p = hak_alloc(l.ctx, 24 + random.below(200));
+    for (int i = 0; i < 60; i++) {
+        if (busy) work(10);
+        l.tick(SECOND / 100);
+    }
+    CAPTURE(busy, l.log.text());
+    CHECK(l.info().mode == (busy ? HAK_MODE_FAST : HAK_MODE_BALANCED));
+    CHECK(l.info().phase == HAK_PHASE_FROZEN);
+    CHECK(l.log.count(HAK_DECISION_KEEP) == busy);
+    if (!busy) CHECK(l.log.count(HAK_DECISION_TRY) == 0);
+    for (void *p : live)
+        hak_free(l.ctx, p);
+}
+
+TEST_CASE("learn: where costs vary, means decide, by the error of their difference")
+{
+    // One window of eight takes longer, but not in the mode fast; or none does, but one of the trial itself.
+    const bool bursts = GENERATE(true, false);
+    Learned l;
+    for (unsigned i = 0; i < 60; i++) {
+        const bool fast = l.tuning().big_cache == 256 * MiB, eighth = i % 8 == 6;
+        if (bursts) hak_learner_progress(l.learner, !fast && eighth ? 550 : 1000);
+        else hak_learner_progress(l.learner, !fast ? 1000 : eighth ? 800 : 1500);
+        l.tick();
+    }
+    CAPTURE(bursts, l.log.text());
+    CHECK(l.info().mode == HAK_MODE_FAST);
+    // A wrong step would cost a trial at most: two windows, or eight where costs vary, or sixteen that seem better.
+    uint64_t began = 0;
+    for (const hak_decision &d : l.log.list) {
+        if (d.kind == HAK_DECISION_TRY) began = d.window;
+        if (d.kind == HAK_DECISION_UNDO || d.kind == HAK_DECISION_KEEP) CHECK(d.window - began <= 17);
+    }
+}

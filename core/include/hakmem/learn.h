@@ -19,8 +19,10 @@
  *                    tried. UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses between the steps. The first window
  *                    after a change is ignored, since it still has the pages of the window before. A step that saves
  *                    8 % of the cost above 1 in each of three windows is kept, else undone at once. Where costs vary
- *                    more than that by themselves, the mean of eight windows decides, and must be better by half of
- *                    their standard deviation, too. No step is reversed within cool_ns. Numbers that the policy or
+ *                    more than that by themselves, the mean of eight windows decides, or that of sixteen if eight seem
+ *                    better; it must be better by the standard error of the difference, too. A mode above is taken to
+ *                    save a tenth of what filling and flushing magazines takes (70 ns each), which differs too much
+ *                    from window to window to be judged by a trial. No step is reversed within cool_ns. Numbers that the policy or
  *                    the options of the context give go before the mode. A context in HAK_MODE_MINIMAL keeps it.
  *   retained_bytes   Then powers of two, by the same rules, from what the mode gives.
  *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same growth for four

@@ -13,6 +13,7 @@ enum { LOOKS = 8 /* at each context in a window; in the first, each time its age
 
 typedef struct spent {
     uint64_t fresh, fresh_huge, os_calls;
+    uint32_t exchanges; /* of the context itself */
 } spent;
 
 /* A context of the learner, and what was last seen of it, in its own tick. */
@@ -199,6 +200,17 @@ static void see_sizes(hak_ctx *ctx, float *sizes)
     }
 }
 
+static uint32_t exchanges_of(hak_ctx *ctx)
+{
+    uint32_t n = atomic_load(&ctx->account.exchanges);
+    if (!ctx->heaps) return n;
+    hk_lock_take(&ctx->heaps->walk);
+    for (const hak_ctx *heap = hk_heaps_first(ctx); heap; heap = heap->heap->next)
+        n += atomic_load(&heap->account.exchanges);
+    hk_lock_drop(&ctx->heaps->walk);
+    return n;
+}
+
 static void see(hak_learner *l, member *m)
 {
     hak_stats s = {.size = sizeof s};
@@ -210,7 +222,8 @@ static void see(hak_learner *l, member *m)
     m->retained = s.retained_bytes;
     m->huge_from = t.huge_from;
     m->retained_limit = t.retained_bytes;
-    m->so_far = (spent){s.fresh_bytes, hk_get(&m->ctx->space->clean_huge) << HK_UNIT_SHIFT, s.os_calls};
+    m->so_far = (spent){s.fresh_bytes, hk_get(&m->ctx->space->clean_huge) << HK_UNIT_SHIFT, s.os_calls,
+                        exchanges_of(m->ctx)};
     l->peak = hk_max(l->peak, hk_max(s.committed_bytes, s.peak_bytes));
     if (m->new) {
         m->before = m->so_far;
@@ -243,6 +256,7 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
         w.retained_limit = hk_min(w.retained_limit, m->retained_limit);
         for (unsigned i = 0; i < HK_SIZES; i++)
             w.sizes[i] += m->sizes[i];
+        w.exchanges += (uint32_t)(m->so_far.exchanges - m->before.exchanges); /* it may have wrapped */
         if (!counted_before(l, m)) {
             w.retained += m->retained;
             w.fresh += m->so_far.fresh - m->before.fresh;

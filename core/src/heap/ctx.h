@@ -108,6 +108,7 @@ typedef struct hk_account {
     hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
     bool pressure;        /* the soft limit was crossed, and the callback does not know yet */
     bool shrank;          /* units went back */
+    _Atomic uint32_t exchanges; /* magazines filled from slabs or flushed to them, for learners; it wraps */
 } hk_account;
 
 typedef struct hk_label_names {
@@ -296,6 +297,12 @@ void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 /* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in the
  * middle of emptying a magazine, and to hand results up would cost every free. See docs/internals/allocation.md. */
 HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
+/* One was filled or flushed. */
+HK_INLINE void hk_exchange_count(hak_ctx *ctx)
+{
+    uint32_t n = atomic_load_explicit(&ctx->account.exchanges, memory_order_relaxed);
+    atomic_store_explicit(&ctx->account.exchanges, n + 1, memory_order_relaxed);
+}
 /* Accounts of live blocks, those in magazines included. */
 HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 {

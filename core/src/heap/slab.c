@@ -226,6 +226,7 @@ static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsi
     bin->lo = at;
     bin->top = to;
     bin->swings |= HK_EMPTIED;
+    hk_exchange_count(ctx);
     hk_count_in(ctx, n * size, n);
     return true;
 }

@@ -14,12 +14,17 @@ void hk_bandit_init(hk_bandit *b, unsigned arms, unsigned base, uint64_t cool)
         b->side[side].most = INFINITE;
 }
 
+static void into(double *mean, double *variance, double cost, unsigned n)
+{
+    double by = cost - *mean;
+    *mean += by / n;
+    *variance += (by * (cost - *mean) - *variance) / n;
+}
+
 static void note(hk_arm *a, double cost)
 {
     if (a->n < REMEMBERED) a->n++;
-    double by = cost - a->mean;
-    a->mean += by / a->n;
-    a->variance += (by * (cost - a->mean) - a->variance) / a->n;
+    into(&a->mean, &a->variance, cost, a->n);
 }
 
 static void sides_anew(hk_bandit *b)
@@ -40,18 +45,30 @@ static bool varies(const hk_arm *base)
     return hk_root(base->variance) > least_of(base);
 }
 
-static hk_verdict judge(const hk_bandit *b, double cost)
+/* What a window with the arm is taken to save against one with the base, beside its cost. */
+static double credit_of(const hk_bandit *b, unsigned arm)
+{
+    return arm > b->base ? b->credit : -b->credit;
+}
+
+static hk_verdict judge(hk_bandit *b, double cost)
 {
     const hk_arm *base = &b->arm[b->base];
+    double credit = credit_of(b, b->now), trial = b->trial - credit;
+    cost -= credit;
     double least = least_of(base), spread = hk_root(base->variance);
-    if (!varies(base)) {
-        if (cost >= base->mean - least) return HK_VERDICT_UNDONE;
-        return b->tried < HK_BANDIT_TRIES ? HK_VERDICT_BETTER : HK_VERDICT_KEPT;
+    if (!varies(base) && !b->mixed) {
+        bool better = cost < base->mean - least;
+        if (better) return b->tried < HK_BANDIT_TRIES ? HK_VERDICT_BETTER : HK_VERDICT_KEPT;
+        if (trial >= base->mean - least) return HK_VERDICT_UNDONE;
+        b->mixed = true; /* the windows before were better: it varies, too */
     }
-    if (b->tried >= HK_BANDIT_TRIES && b->trial > base->mean + 2 * spread) return HK_VERDICT_UNDONE;
-    if (b->tried < HK_BANDIT_LONG) return HK_VERDICT_BETTER;
-    double better = least > spread / 2 ? least : spread / 2;
-    return b->trial < base->mean - better ? HK_VERDICT_KEPT : HK_VERDICT_UNDONE;
+    if (b->tried >= HK_BANDIT_TRIES && trial > base->mean + 2 * spread) return HK_VERDICT_UNDONE;
+    if (b->tried % HK_BANDIT_LONG) return HK_VERDICT_BETTER;
+    double error = hk_root(base->variance / base->n + b->trial_variance / b->tried); /* of the difference */
+    if (trial < base->mean - (least > error ? least : error)) return HK_VERDICT_KEPT;
+    /* What seems better costs nothing while it goes on. */
+    return trial < base->mean - least && b->tried == HK_BANDIT_LONG ? HK_VERDICT_BETTER : HK_VERDICT_UNDONE;
 }
 
 hk_verdict hk_bandit_learn(hk_bandit *b, double cost)
@@ -60,7 +77,7 @@ hk_verdict hk_bandit_learn(hk_bandit *b, double cost)
     note(&b->arm[b->now], cost);
     if (b->now == b->base) return HK_VERDICT_NONE;
     unsigned side = b->now > b->base;
-    b->trial += (cost - b->trial) / ++b->tried;
+    into(&b->trial, &b->trial_variance, cost, ++b->tried);
     hk_verdict verdict = judge(b, cost);
     b->goes_on = verdict == HK_VERDICT_BETTER;
     if (verdict == HK_VERDICT_UNDONE) b->side[side].losses++;
@@ -83,9 +100,10 @@ static bool may_try(const hk_bandit *b, unsigned side)
 /* The side lost often enough, or once by much or in a long trial. */
 static bool done(const hk_bandit *b, unsigned side)
 {
-    const hk_arm *base = &b->arm[b->base], *a = &b->arm[side ? b->base + 1 : b->base - 1];
+    unsigned arm = side ? b->base + 1 : b->base - 1;
+    const hk_arm *base = &b->arm[b->base], *a = &b->arm[arm];
     unsigned losses = b->side[side].losses;
-    return losses >= HK_BANDIT_TRIES || (losses && (varies(base) || a->mean > base->mean + least_of(base)));
+    return losses >= HK_BANDIT_TRIES || (losses && (varies(base) || a->mean - credit_of(b, arm) > base->mean + least_of(base)));
 }
 
 /* How little the side may cost, at best. What was never tried goes first, what may save most before the other. */
@@ -104,7 +122,8 @@ unsigned hk_bandit_choose(hk_bandit *b, bool explore)
     if (trial && b->goes_on && explore) return b->now;
     b->now = b->base;
     b->tried = 0;
-    b->trial = 0;
+    b->trial = b->trial_variance = 0;
+    b->mixed = false;
     if (!explore || trial || !hk_bandit_knows(b)) return b->now;
     bool settled = hk_bandit_settled(b);
     double total = base->n + 1, best = 0;

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* Windows in a row that decide; and so many where costs vary, of which the mean decides. */
+/* Windows in a row that decide; and so many where costs vary, of which the mean decides, or that of twice as many. */
 enum { HK_BANDIT_ARMS = 16, HK_BANDIT_TRIES = 3, HK_BANDIT_LONG = 8 };
 
 typedef struct hk_arm {
@@ -18,7 +18,9 @@ typedef struct hk_bandit {
     unsigned now;        /* the one of this window */
     uint64_t windows;
     unsigned tried;            /* windows of this trial */
-    double trial;              /* their mean */
+    double trial, trial_variance; /* their mean */
+    bool mixed;    /* some of them were better, some were not */
+    double credit; /* what the upper of two arms saves beside what its windows cost */
     bool goes_on;
     struct {
         unsigned losses;       /* in a row */

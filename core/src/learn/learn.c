@@ -6,9 +6,13 @@
 #include <stdio.h>
 
 enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4, REMEMBERED = 16 };
-static const double fault_ns = 250, call_ns = 1000, strange_from = 0.3, MiB = 1 << 20;
+static const double fault_ns = 250, call_ns = 1000, exchange_ns = 70, strange_from = 0.3, MiB = 1 << 20;
 static const double huge_share = 0.26; /* of a fault, for a page in a huge page */
 static const double dear_from = 0.02, dear_spreads = 4; /* a window that costs so much more or less is of other work */
+
+/* Of exchanges, that a mode above saves at least. How many there are differs with the work from window to window, so that
+ * a trial of some windows cannot tell. */
+static const double exchanges_saved = 0.1;
 
 /* The scale of modes, by the memory that they spend for speed. */
 static const hak_mode modes[] = {HAK_MODE_LEAN, HAK_MODE_BALANCED, HAK_MODE_FAST};
@@ -166,19 +170,21 @@ static double cost_of(hk_learn *l, const hk_window *w)
     return 1 + (pages * fault_ns + (double)w->os_calls * call_ns) / ns + held;
 }
 
-/* What a step may save at most: a smaller one what is held, a larger one what pages and calls take. Where the host
- * counts its progress that is not known. */
+/* What a step may save at most: a smaller one what is held, a larger one what pages and calls take, and of modes some of
+ * what exchanges do. Where the host counts its progress that is not known. */
 static void bound(hk_learn *l, const hk_window *w, double cost)
 {
     const hk_bandit *b = &l->knobs[l->turn];
     unsigned n = b->arm[b->base].n < REMEMBERED ? b->arm[b->base].n : REMEMBERED;
     double held = l->o.price * mib(w->held);
     mean(&l->held, held, n);
+    mean(&l->exchanges, w->progress ? 0 : (double)w->exchanges * exchange_ns / (double)w->ns, n);
     mean(&l->retained, l->o.price * mib(w->retained), n);
     mean(&l->pages, w->progress ? cost : cost - 1 - held, n);
     for (unsigned k = 0; k < HK_KNOBS; k++) {
         l->knobs[k].side[0].most = k == HK_KNOB_RETAINED ? l->retained : l->held;
-        l->knobs[k].side[1].most = l->pages;
+        l->knobs[k].credit = k == HK_KNOB_MODE ? exchanges_saved * l->exchanges : 0;
+        l->knobs[k].side[1].most = l->pages + l->knobs[k].credit;
     }
 }
 
@@ -297,9 +303,9 @@ static void judge_trial(hk_learn *l, const hk_window *w, double cost)
         d.kind = HAK_DECISION_KEEP;
         d.from = value_of(l->turn, base);
         d.to = value_of(l->turn, tried);
-        tell(l, d, "%s %s %s instead of %s: memory costs %.2f %% of the time instead of %.2f, in %u windows",
+        tell(l, d, "%s %s %s instead of %s: memory costs %.2f %% of the time instead of %.2f, in %u windows%s",
              l->o.dry ? "would keep" : "keeps", d.number, with.text, without.text, percent(d.observed), percent(before),
-             b->tried);
+             b->tried, d.observed < before ? "" : "; it exchanges less between magazines and slabs");
         stepped(l, w);
     } else if (verdict == HK_VERDICT_UNDONE) {
         d.kind = HAK_DECISION_UNDO;

@@ -17,6 +17,7 @@ typedef struct hk_window {
     size_t held; /* retained, or committed and not live */
     size_t huge_from, retained_limit; /* the numbers in force */
     uint64_t fresh, fresh_huge, os_calls, progress; /* fresh_huge: those of `fresh` in huge pages */
+    uint64_t exchanges;                             /* magazines filled or emptied */
     float sizes[HK_SIZES]; /* share of the live bytes in blocks of such sizes: 1 in all, or all 0 */
 } hk_window;
 
@@ -43,6 +44,7 @@ typedef struct hk_learn {
     unsigned measured; /* so many of them */
     unsigned ran[HK_KNOBS]; /* arms of the last window */
     double held, retained, pages; /* parts of the cost above 1, without trials: means */
+    double exchanges;             /* share of the time that they take, likewise; it is no part of the cost */
     float sizes[HK_SIZES]; /* while it learned: the mean */
     double wander;         /* of a window's sizes from it: the mean distance */
     unsigned sized;        /* windows in both, as many as are remembered */
