@@ -167,6 +167,16 @@ def of_changes(all_of, result):
     return table(["work", "learner", "noticed after windows", "regret at the end"], rows)
 
 
+def of_states(result):
+    rows = []
+    for name, runs in result["states"].items():
+        for policy, run in runs.items():
+            less = percent(run["instructions"] / runs["default"]["instructions"] - 1)
+            sizes = next((s.split()[1] for s in run["text"].splitlines() if s.startswith("slab_sizes")), "")
+            rows.append([f"{name}, {policy}", f"{run['events']:,}", f"{run['instructions']:,.0f}", less, f"{run['held'] >> 10} KiB", sizes])
+    return table(["life, policy", "events", "instructions", "to default", "held at its end", "slab_sizes"], rows)
+
+
 def plot(all_of, result, file):
     import matplotlib
 
@@ -199,6 +209,8 @@ def write(result, file):
         tables[1:1] = [("How many are within 3 %", within(all_of, result)), ("Where UCB1 loses, and the second run", of_losses(all_of, result))]
     if result["changes"]:
         tables.append(("The work changes", of_changes(all_of, result)))
+    if result.get("states"):
+        tables.append(("Contexts that live for a request", of_states(result)))
     for title, text in tables:
         print(f"\n{title}\n\n{text}")
     if file:

@@ -11,6 +11,7 @@
  *   --fault-ns N      of one page fault, for both
  *   --every N         events to a window, of recorded traces
  *   --counted PASS    under callgrind, which counts this pass, from 1
+ *   --fresh           each pass on a context of its own, as of a state that lives for a request
  *   --save FILE       what the learner has learned at the end, as a policy
  *   --log             decisions, too */
 #include "elo.h"
@@ -34,7 +35,7 @@ static const double populated_share = 0.85, huge_share = 135, purged_share = 0.1
 typedef struct options {
     hak_policy *policies[ELO_MOST];
     unsigned policy_count;
-    bool elo, log;
+    bool elo, log, fresh;
     unsigned counted; /* pass; 0 = none */
     const char *learn, *save;
     hak_policy *later;
@@ -213,6 +214,23 @@ static void scale_purge(const options *o, hak_space *space)
     hak_policy_unref(policy);
 }
 
+static void make(const options *o, hak_space *space)
+{
+    hak_options co = HAK_OPTIONS_INIT;
+    co.policy = o->policies[0];
+    co.workload = HAK_WORKLOAD_MALLOC;
+    ctx = space ? hak_ctx_new(space, &co) : NULL;
+    if (!ctx) fail("no context");
+    label = hak_label_define(ctx, "trace");
+}
+
+/* Its instructions are counted by name. */
+__attribute__((noinline)) static void make_again(const options *o, hak_space *space)
+{
+    hak_ctx_destroy(ctx);
+    make(o, space);
+}
+
 static hak_learner *learner_of(const options *o)
 {
     hak_learner_options lo = HAK_LEARNER_OPTIONS_INIT;
@@ -266,7 +284,12 @@ static void play(const options *o, trace *traces, const unsigned *windows, unsig
             if (progress) hak_learner_progress(learner, events);
             now += progress ? (uint64_t)(o->event_ns[mode_now()] * (double)events + c.ns) : o->window_ns;
             hak_ctx_tick(ctx, now);
-            if (learner) scale_purge(o, space);
+            if (o->fresh && next == t->events) {
+                make_again(o, space);
+                if (learner && hak_learner_add(learner, ctx)) fail("no memory");
+            } else if (learner) {
+                scale_purge(o, space);
+            }
             if (!o->elo || learner) continue;
             double cost = 1 + c.ns / (double)o->window_ns + held_price * (double)c.held / (1 << 20);
             unsigned was = ratings.now;
@@ -314,7 +337,8 @@ static options parse(int argc, char **argv)
         {"event-ns", required_argument, NULL, 'o'},  {"every", required_argument, NULL, 'n'},
         {"log", no_argument, NULL, 'g'},             {"fault-ns", required_argument, NULL, 'f'},
         {"counted", required_argument, NULL, 'c'},   {"later", required_argument, NULL, 't'},
-        {"save", required_argument, NULL, 's'},      {0},
+        {"save", required_argument, NULL, 's'},      {"fresh", no_argument, NULL, 'r'},
+        {0},
     };
     options o = {.window_ns = 20000000, .fault_ns = 2000, .every = 250000};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
@@ -329,6 +353,7 @@ static options parse(int argc, char **argv)
         case 'n': o.every = strtoull(optarg, NULL, 10); break;
         case 'c': o.counted = (unsigned)strtoul(optarg, NULL, 10); break;
         case 's': o.save = optarg; break;
+        case 'r': o.fresh = true; break;
         case 't': o.later = load(optarg); break;
         case 'g': o.log = true; break;
         case 'f': o.fault_ns = strtoull(optarg, NULL, 10); break;
@@ -371,12 +396,7 @@ int main(int argc, char **argv)
     so.os = &os;
     so.policy = o.policies[0];
     hak_space *space = hak_space_new(&so);
-    hak_options co = HAK_OPTIONS_INIT;
-    co.policy = o.policies[0];
-    co.workload = HAK_WORKLOAD_MALLOC;
-    ctx = space ? hak_ctx_new(space, &co) : NULL;
-    if (!ctx) fail("no context");
-    label = hak_label_define(ctx, "trace");
+    make(&o, space);
     play(&o, traces, windows, segments, space);
     hak_space_delete(space);
 }

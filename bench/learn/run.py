@@ -19,6 +19,7 @@ from driver import machine, tool  # noqa: E402
 
 NS_AN_INSTRUCTION, FAULT_NS = 0.25, 2000
 FIXED, LEARNED, BOTH, PHASE = 8, 50, 90, 32  # windows
+LIVES = 40  # of states
 SETTLED = 3  # the pass whose instructions are compared with those of a learner's context
 NOMINAL = 20_000_000  # a window's length where no learner looks at the time
 
@@ -43,7 +44,7 @@ def instructions(args, trace, *policy, which=2):
     """Of an event, in this pass of a trace."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--instr-atstart=no",
-         "--toggle-collect=play_window", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *policy, f"{trace}:1"],
+         "--toggle-collect=play_window", "--toggle-collect=make_again", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *policy, f"{trace}:1"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -118,8 +119,23 @@ def passes(args, name, fixed):
     fixed["default"]["late"] = fixed["default"]["settled"]
 
 
+def states(args, name):
+    """Instructions of a whole life, and what is held at its end, by policy; the last one is what a learner saved."""
+    trace, rows = w.record(args.build, args.traces, name), {}
+    saved = args.traces / f"{name}.learned"
+    every = ["--fresh", f"--every={1 << 30}"]
+    files = {p: w.policy_file(args.traces, p, NOMINAL) for p in w.STATE_POLICIES}
+    replay(args, *every, "--policy", files["default"], "--learn=account", f"--save={saved}", f"{trace}:{LIVES}")
+    files["learned"] = w.saved_policy(saved, NOMINAL)
+    for policy, file in files.items():
+        windows = replay(args, *every, "--policy", file, f"{trace}:{LIVES}")["windows"][LIVES // 2:]
+        each = instructions(args, trace, *every, "--policy", file, which=SETTLED) * windows[0]["events"]
+        rows[policy] = {"instructions": each, "held": windows[-1]["held"], "events": windows[0]["events"], "text": file.read_text()}
+    return rows
+
+
 def evaluate(args):
-    result = {"fixed": {}, "learned": {}, "changes": {}}
+    result = {"fixed": {}, "learned": {}, "changes": {}, "states": {}}
     if args.fixed:
         old = json.loads(args.fixed.read_text())
         result |= {"fixed": {n: old["fixed"][n] for n in args.workloads}, "fixed_commit": old["commit"]}
@@ -152,6 +168,7 @@ def evaluate(args):
                 progress.step(f"{name} learned")
                 result[kind][name] = runs
     progress.end()
+    result["states"] = {name: states(args, name) for name in w.STATES}
     return result
 
 

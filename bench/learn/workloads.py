@@ -14,6 +14,12 @@ TOOLS = {
     "sqlite3": ["sqlite3", ":memory:", "{sql}"],
     "jq": ["jq", "-c", "[range(60000)|{id:.,name:\"n\\(.)\",tags:[.,.+1]}]|group_by(.id%7)|map(length)", "-n"],
 }
+# Programs that live as long as a request: each of their runs has a context of its own.
+STATES = {
+    "lua-state": ["lua5.4", "-e", "local t = {} for i = 1, 200 do t[i] = {i, tostring(i)} end"],
+    "lua-request": ["lua5.4", "-e", "local t = {} for i = 1, 5000 do t[i] = {i, tostring(i), s = ('x'):rep(i % 100)} end"],
+}
+STATE_POLICIES = {"default": "", "fast": "mode fast", "packed none": "packed_bytes none"}
 # Generated ones: trace.c.
 MADE = [
     "mix10k", "mix500k", "mixed-big", "waves20", "waves100", "waves200", "grow15", "grow400", "buffers-steps", "fragments", "requests", "queue",
@@ -68,7 +74,7 @@ ELO = ["default", "minimal", "fast", "lean", "retained 128M", "huge_from 1M"]
 
 
 def policy_file(folder, name, window_ns):
-    text = POLICIES[name]
+    text = {**POLICIES, **STATE_POLICIES}[name]
     head, hints = (text, "") if not text.startswith("room") else ("", text)
     purge = f"purge_ns {int(window_ns * PURGE.get(name, 1))}"
     path = folder / f"{name.replace(' ', '-')}-{window_ns}.policy"
@@ -85,6 +91,8 @@ def saved_policy(file, window_ns):
 
 
 def command_of(name):
+    if name in STATES:
+        return STATES[name]
     if name.startswith("lua-"):
         return ["lua5.4", str(ROOT / f"bench/lua/programs/{name[4:]}.lua"), "0.3"]
     if name.startswith("python-"):

@@ -255,6 +255,53 @@ TEST_CASE("learn: contexts come and go, and a learner may go first")
     hak_learner_delete(nullptr);
 }
 
+TEST_CASE("learn: sizes that come and go in contexts that end soon have slabs from the first block on in the next")
+{
+    const int ended = GENERATE(20, 7), seconds = GENERATE(0, 60);
+    TestSpace s;
+    hak_learner *learner = hak_learner_new(s.os.table(), nullptr);
+    REQUIRE(learner != nullptr);
+    // Blocks of 32 and 56 bytes come and go; those of 40 stay, and a few of 100 do either.
+    auto work = [](hak_ctx *ctx) {
+        std::vector<void *> stay;
+        for (int i = 0; i < 300; i++) {
+            stay.push_back(hak_alloc(ctx, 40));
+            for (size_t n : {32, 56})
+                hak_free(ctx, hak_alloc(ctx, n));
+            if (i % 10 == 0) hak_free(ctx, hak_alloc(ctx, 100));
+            REQUIRE(stay.back() != nullptr);
+        }
+        require_sound(ctx);
+    };
+    for (int i = 0; i < ended; i++) {
+        hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+        REQUIRE((ctx && hak_learner_add(learner, ctx) == 0));
+        hak_ctx_tick(ctx, 1 + (uint64_t)i * 100 * SECOND);
+        work(ctx);
+        hak_ctx_tick(ctx, 1 + (uint64_t)(i * 100 + seconds) * SECOND);
+        hak_ctx_destroy(ctx);
+    }
+    hak_policy *policy = hak_learner_policy(learner);
+    const bool learned = ended >= 8 && seconds == 0;
+    const size_t sizes = 1 << 3 | 1 << 6; // of 8 i + 8 bytes
+    CHECK(printed(hak_policy_ref(policy)) ==
+          (learned ? "hakmem-policy 1\nslab_sizes " + std::to_string(sizes) + "\n" : "hakmem-policy 1\n"));
+    hak_options options = HAK_OPTIONS_INIT;
+    options.policy = policy;
+    TestCtx next(s.space, &options);
+    hak_tuning t = HAK_TUNING_INIT;
+    REQUIRE(hak_ctx_tuning(next, &t) == 0);
+    CHECK(t.slab_sizes == (learned ? sizes : HAK_NONE));
+    const size_t before = committed_of(next);
+    CHECK(hak_alloc(next, 40) != nullptr);
+    CHECK(committed_of(next) == before);
+    CHECK(hak_alloc(next, 32) != nullptr);
+    CHECK((committed_of(next) > before) == learned);
+    work(next);
+    hak_policy_unref(policy);
+    hak_learner_delete(learner);
+}
+
 TEST_CASE("learn: contexts that end with their space leave their learner")
 {
     hak_learner *learner = hak_learner_new(nullptr, nullptr);

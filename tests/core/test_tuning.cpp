@@ -36,6 +36,7 @@ const Said SAID[] = {
     {&hak_tuning::expected_bytes, {NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE}},
     {&hak_tuning::guard_every, {5000, 5000, 5000, 5000}, {5000, 5000, 5000, 5000}},
     {&hak_tuning::guard_slots, {64, 64, 64, 64}, {64, 64, 64, 64}},
+    {&hak_tuning::slab_sizes, {NONE, NONE, NONE, NONE}, {NONE, NONE, NONE, NONE}},
 };
 
 hak_tuning numbers(hak_mode mode, hak_workload workload)
@@ -261,7 +262,7 @@ TEST_CASE("magazine_most: up to which size blocks are at hand, in each mode")
 
 TEST_CASE("packed_bytes: how much a young context commits, in each mode")
 {
-    FOR_EACH_MODE_BY(packed_bytes, MODE, NUMBER, POLICY_NUMBER, POLICY);
+    FOR_EACH_MODE(packed_bytes);
     // 640 KiB of 20 sizes.
     for (size_t n = 16; n <= 320; n += 16)
         for (size_t i = 0; i < 32 * KiB; i += n)
@@ -270,6 +271,28 @@ TEST_CASE("packed_bytes: how much a young context commits, in each mode")
     if (numbers(mode, HAK_WORKLOAD_TRACED).packed_bytes == 2 * MiB) CHECK(ratio < 1.2);
     else CHECK(ratio > 1.25);
     require_sound(m.ctx);
+}
+
+TEST_CASE("slab_sizes: which classes are never packed, in each mode")
+{
+    const hak_mode mode = GENERATE(from_range(std::begin(MODES), std::end(MODES)));
+    const size_t given = GENERATE((size_t)0, (size_t)1 << 3 /* 32 bytes */);
+    hak_tuning t = HAK_TUNING_INIT;
+    t.slab_sizes = given;
+    hak_options options = HAK_OPTIONS_INIT;
+    options.mode = mode;
+    options.tuning = &t;
+    TestCtx ctx(nullptr, &options);
+    const size_t first = committed_of(ctx);
+    const bool packs = mode != HAK_MODE_MINIMAL;
+    REQUIRE(hak_alloc(ctx, 24) != nullptr);
+    CHECK((committed_of(ctx) > first) == !packs);
+    const size_t before = committed_of(ctx);
+    REQUIRE(hak_alloc(ctx, 32) != nullptr);
+    CHECK((committed_of(ctx) > before) == (!packs || given));
+    REQUIRE(hak_ctx_tuning(ctx, &t) == 0);
+    CHECK(t.slab_sizes == (packs && given ? given : NONE));
+    require_sound(ctx);
 }
 
 TEST_CASE("big_cache: what is kept of freed big blocks, in each mode")

@@ -93,10 +93,15 @@ struct hak_tuning {
      * is live, and 0.5 KiB of a table. 1 to 65536; given, the OS table must have protect. 64 in each mode. Row:
      * none. */
     size_t guard_slots;
+    /* Sizes that are never packed, bit i for blocks of 8 i + 8 bytes: their classes have slabs from a context's first block
+     * on, 16 KiB each, where others leave when they would fill them. Read when a context is made, if it packs at all;
+     * hak_ctx_tuning shows those that have slabs now. Any; HAK_NONE. None in each mode. Row: none; contexts that live as
+     * long as a request (docs/measurements/learning.md). */
+    size_t slab_sizes;
 };
 #define HAK_TUNING_INIT                                                                                      \
     {                                                                                                        \
-        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
+        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                      \
     }
 /* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: constant.
  * [any thread] Since 0.1. */

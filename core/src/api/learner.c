@@ -6,8 +6,14 @@
 #include "base/tuning.h"
 #include "heap/big.h"
 #include "heap/guide.h"
+#include "heap/packed.h"
 #include "learn/learn.h"
 #include "shared/thread_heap.h"
+
+enum { ENDED = 8 /* contexts that tell what the next will be like */ };
+/* What a class whose blocks come and go saves in slabs of its own, and what it takes: of a context that lives longer than
+ * the one pays for the other, nothing is taken over. */
+static const double slab_saves_ns = 2500, slab_mib = 16.0 / 1024;
 
 enum { LOOKS = 8 /* at each context in a window; in the first, each time its age has grown by an eighth */ };
 
@@ -38,6 +44,7 @@ struct hak_learner {
     size_t expected_first;
     hk_choice now;
     size_t peak;
+    uint32_t ended, ended_hot[HK_SLAB_SIZES]; /* contexts; those in which blocks of a size came and went */
     hk_learn learn;
     member members[HAK_LEARNER_CONTEXTS];
 };
@@ -136,11 +143,34 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
     return m ? 0 : -1;
 }
 
+/* Which sizes were hot in a context that ends. */
+static void see_end(hak_learner *l, const member *m)
+{
+    double life_ns = m->new ? 0 : (double)(m->seen_ns - m->first_ns);
+    if (m->ctx->heaps) return;
+    l->ended++;
+    if (life_ns * l->learn.o.price * slab_mib > slab_saves_ns) return;
+    size_t hot = hk_packed_sizes(m->ctx, true);
+    for (unsigned i = 0; i < HK_SLAB_SIZES; i++)
+        l->ended_hot[i] += hot >> i & 1;
+}
+
+/* The sizes that were hot in three of four contexts; 0 = nothing is known. */
+static size_t hot_sizes(const hak_learner *l)
+{
+    size_t sizes = 0;
+    for (unsigned i = 0; i < HK_SLAB_SIZES && l->ended >= ENDED; i++)
+        sizes |= (size_t)((uint64_t)l->ended_hot[i] * 4 >= (uint64_t)l->ended * 3) << i;
+    return sizes;
+}
+
 void hk_learner_forget(hak_ctx *ctx)
 {
     hak_learner *l = ctx->advice.learner;
     hk_lock_take(&l->lock);
-    leave(find(l, ctx));
+    member *m = find(l, ctx);
+    see_end(l, m);
+    leave(m);
     hk_lock_drop(&l->lock);
 }
 
@@ -286,7 +316,7 @@ static bool above_budget(const hak_learner *l, const member *m, const hk_choice 
 }
 
 /* A policy with all that the base of m (NULL = none) says, and these numbers in place of its own; 0 = its own. */
-static hak_policy *compose(const hak_learner *l, const member *m, const hk_choice *c, size_t expected)
+static hak_policy *compose(const hak_learner *l, const member *m, const hk_choice *c, size_t expected, size_t sizes)
 {
     hak_hint hints[HAK_HINTS_MOST];
     hak_policy_options o = HAK_POLICY_OPTIONS_INIT;
@@ -302,6 +332,7 @@ static hak_policy *compose(const hak_learner *l, const member *m, const hk_choic
     if (c->retained) t.retained_bytes = c->retained;
     else if (m && above_budget(l, m, c)) t.retained_bytes = l->learn.o.retained_most;
     if (expected) t.expected_bytes = expected;
+    if (sizes) t.slab_sizes = sizes;
     o.tuning = &t;
     return hak_policy_new(&l->os, &o);
 }
@@ -310,7 +341,7 @@ static void tell(hak_learner *l, member *m)
 {
     if (m->told == l->number || l->learn.o.dry) return;
     size_t expected = l->now.expected == l->expected_first ? 0 : l->now.expected;
-    hak_policy *policy = compose(l, m, &l->now, expected);
+    hak_policy *policy = compose(l, m, &l->now, expected, 0);
     if (!policy) return; /* at the next tick, perhaps */
     if (hak_ctx_policy_set(m->ctx, policy) == 0) {
         hak_space_policy_set(m->ctx->space, policy);
@@ -358,7 +389,7 @@ hak_policy *hak_learner_policy(hak_learner *l)
     size_t expected = first && first->base && first->base->tuning.expected_bytes ? HAK_NONE : 0;
     if (first && !first->new && l->peak >= first->huge_from) expected = hk_align_up(l->peak, MiB);
     hk_choice none = {.mode = HAK_POLICY_MODE_NONE}, kept = l->begun ? hk_learn_kept(&l->learn) : none;
-    hak_policy *policy = compose(l, first, &kept, expected);
+    hak_policy *policy = compose(l, first, &kept, expected, hot_sizes(l));
     hk_lock_drop(&l->lock);
     return policy;
 }

@@ -14,7 +14,7 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
 #define ROW(magazine, most, packed, big, ahead, populate, retained, percent, ns, huge, yields)               \
     {                                                                                                        \
         sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, retained, percent, ns, huge,    \
-            yields, NONE, GUARD_EVERY, GUARD_SLOTS                                                           \
+            yields, NONE, GUARD_EVERY, GUARD_SLOTS, NONE                                                           \
     }
 #define BALANCED(magazine, most)                                                                             \
     ROW(magazine, most, MIB(2), MIB(16), 16, 16, MIB(32), 50, MS(1000), MIB(64), NONE)
@@ -38,7 +38,7 @@ static const hak_tuning presets[HK_MODES][WORKLOADS] = {
 static const char names[HK_TUNING_FIELDS][HK_TUNING_NAME] = {
     "size",           "magazine",         "magazine_most", "packed_bytes", "first_offset",    "big_cache",
     "units_ahead",    "populate_from",    "retained_bytes", "retained_percent", "purge_ns",   "huge_from",
-    "retained_yields", "expected_bytes",  "guard_every",   "guard_slots",
+    "retained_yields", "expected_bytes",  "guard_every",   "guard_slots",  "slab_sizes",
 };
 
 const char *hk_tuning_name(unsigned i)

@@ -94,6 +94,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);
+        hk_packed_skip(ctx, hk_or_none(o->tuning->slab_sizes));
     } else {
         ctx->meta.at = (char *)ctx + ctx->head;
         ctx->meta.end = (char *)ctx + HK_UNIT - HK_BESIDE;

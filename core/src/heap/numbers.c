@@ -44,6 +44,7 @@ void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
         .populate_from = ctx->populate_from == HK_POPULATE_NEVER ? HAK_NONE : ctx->populate_from,
         .expected_bytes = none_or(ctx->advice.expected),
         .guard_every = guard_every(ctx),
+        .slab_sizes = none_or(hk_packed_sizes(ctx, false)),
     };
     hk_space_numbers(ctx->space, t);
 }

@@ -266,6 +266,28 @@ static bool may_leave(hak_ctx *ctx)
     return !hard || ctx->packed.left < hard / (16 * HK_UNIT);
 }
 
+void hk_packed_skip(hak_ctx *ctx, size_t sizes)
+{
+    for (unsigned i = 0; i < HK_SLAB_SIZES; i++) {
+        uint8_t *heat = &ctx->packed.heat[hk_class_of(8 * (i + 1))];
+        if (!(sizes >> i & 1) || *heat == HK_PACKED_LEFT) continue;
+        *heat = HK_PACKED_LEFT;
+        ctx->packed.left++;
+    }
+}
+
+size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
+{
+    size_t sizes = 0;
+    if (!ctx->packed.units) return 0;
+    for (unsigned i = 0; i < HK_SLAB_SIZES; i++) {
+        unsigned sc = hk_class_of(8 * (i + 1)), heat = ctx->packed.heat[sc];
+        bool left = heat == HK_PACKED_LEFT, comes_and_goes = left ? ctx->bins[sc].slots != NULL : heat >= HK_PACKED_HOT;
+        sizes |= (size_t)(hot ? comes_and_goes : left) << i;
+    }
+    return sizes;
+}
+
 /* The class has slabs from now on. One without blocks has them with its first one, for which nothing is done here. */
 static bool leave(hak_ctx *ctx, unsigned sc)
 {
@@ -278,8 +300,9 @@ static bool leave(hak_ctx *ctx, unsigned sc)
 void hk_packed_limit(hak_ctx *ctx, size_t bytes)
 {
     hk_packed *k = &ctx->packed;
-    if (!k->units) return;
-    k->most = (uint16_t)((bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    uint16_t most = (uint16_t)((bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    if (!k->units || k->most == most) return;
+    k->most = most;
     bool less = k->units > k->most;
     for (unsigned sc = 0; sc < HK_SMALL_CLASSES && !ctx->retired; sc++) {
         bool left = k->heat[sc] == HK_PACKED_LEFT;

@@ -22,6 +22,14 @@ enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
 _Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
                "blocks behind them are aligned");
 
+/* Sizes that hak_tuning.slab_sizes has a bit for: 8 to 512. */
+enum { HK_SLAB_SIZES = 64 };
+/* The context, which is new, never packs blocks of these sizes. */
+void hk_packed_skip(hak_ctx *ctx, size_t sizes);
+/* Those whose classes have slabs, or will have them with their first block; with hot also those whose blocks come and go,
+ * but none without a slab. */
+size_t hk_packed_sizes(const hak_ctx *ctx, bool hot);
+
 enum {
     HK_PACKED_HOT = 192,  /* heat of a class whose blocks come and go */
     HK_PACKED_LEFT = 255, /* ... of one that has slabs */
