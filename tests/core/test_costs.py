@@ -156,6 +156,11 @@ class Costs(unittest.TestCase):
         self.assert_constant("guard_text", "learner_policy")
         self.assert_steps("learner_delete", 100, 1)
 
+    def test_a_learner_takes_a_thousandth_of_a_second_at_most_with_a_tick_in_each(self):
+        thousandth = 1e6 / 0.25  # instructions of 0.25 ns
+        for size in self.ends("learner second")[0]:
+            self.assertLess(self.table["learner second"][size], thousandth / 20)
+
     def test_what_is_kept_of_the_last_calls_takes_steps_for_each(self):
         self.assert_says_constant("trace_frames")
         for what in ("trace_visit", "trace_visit one", "trace_text"):

@@ -151,6 +151,15 @@ static void learner_policy(size_t i)
     hak_policy_unref(read);
 }
 
+/* A second at whose end the host ticks. */
+static void learner_second(size_t i)
+{
+    static uint64_t now = 1;
+    for (size_t k = 0; k < i % 2 + 1; k++)
+        hak_free(learned[0], hak_alloc(learned[0], 100));
+    hak_ctx_tick(learned[0], now += 1000000000);
+}
+
 static void learner_delete(size_t i)
 {
     (void)i;
@@ -163,6 +172,9 @@ void measure_learner(size_t n)
     measure("learner_new", n, 1, learner_new);
     for (size_t i = 0; i < n; i++)
         learner_add(i);
+    for (size_t i = 0; i < 8 * n; i++)
+        must(hak_alloc(learned[0], 9000) && (i % 8 || hak_alloc(learned[0], (size_t)2 << 20)));
+    measure("learner second", n, 100, learner_second);
     measure("learner asked", n, 10, learner_asked);
     measure("learner_policy", n, 1, learner_policy);
     measure("learner_delete", n, 1, learner_delete);
