@@ -44,7 +44,7 @@ def instructions(args, trace, *policy, which=2):
     """Of an event, in this pass of a trace."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--instr-atstart=no",
-         "--toggle-collect=play_window", "--toggle-collect=make_again", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *policy, f"{trace}:1"],
+         "--toggle-collect=play_window", "--toggle-collect=make_again", args.build / "learn-replay", f"--every={w.EVENTS_A_WINDOW}", f"--counted={which}", *map(str, policy), f"{trace}:1"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -74,7 +74,8 @@ def second(args, name, file, window_ns):
     trace = trace_of(args, name)
     policy = f"--policy={w.saved_policy(file, window_ns)}"
     run = replay(args, "--window-ns", window_ns, policy, f"{trace}:{FIXED}")
-    run["instructions"], run["first"] = (instructions(args, trace, policy, which=which) for which in (2, 1))
+    timed = ["--window-ns", window_ns, policy]
+    run["instructions"], run["first"] = (instructions(args, trace, *timed, which=which) for which in (2, 1))
     run["policy"] = file.read_text()
     return run
 
