@@ -108,7 +108,7 @@ typedef struct hk_account {
     hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
     bool pressure;        /* the soft limit was crossed, and the callback does not know yet */
     bool shrank;          /* units went back */
-    _Atomic uint32_t exchanges; /* magazines filled from slabs or flushed to them, for learners; it wraps */
+    uint32_t exchanges; /* magazines filled from slabs or flushed to them, for learners; it wraps */
 } hk_account;
 
 typedef struct hk_label_names {
@@ -300,8 +300,7 @@ HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
 /* One was filled or flushed. */
 HK_INLINE void hk_exchange_count(hak_ctx *ctx)
 {
-    uint32_t n = atomic_load_explicit(&ctx->account.exchanges, memory_order_relaxed);
-    atomic_store_explicit(&ctx->account.exchanges, n + 1, memory_order_relaxed);
+    ctx->account.exchanges++;
 }
 /* Accounts of live blocks, those in magazines included. */
 HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)

@@ -223,10 +223,10 @@ static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsi
     size_t n = (size_t)(to - at);
     s->used = (uint16_t)(s->used + n);
     if (ctx->magazines.swept) hk_row_taken(ctx, hk_row_of(bin), s);
+    else hk_exchange_count(ctx); /* of magazines that a sweep empties, deeper ones save no fills */
     bin->lo = at;
     bin->top = to;
     bin->swings |= HK_EMPTIED;
-    hk_exchange_count(ctx);
     hk_count_in(ctx, n * size, n);
     return true;
 }
