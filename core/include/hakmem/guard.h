@@ -22,7 +22,8 @@
  *            possible.
  * PLACE      A drawn block ends at the end of a page, up to the padding that its alignment needs. The padding and the
  *            64 bytes before the block hold a pattern, which is checked when the block is freed or moved by a
- *            reallocation (HAK_E_BOUNDS). hak_usable_size is the requested size (1 for 0), which is less than hak_good_size.
+ *            reallocation (HAK_E_BOUNDS). hak_usable_size is the requested size (1 for 0), which is less than
+ *            hak_good_size.
  * ACCOUNTS   Drawn blocks count like all others in statistics, labels, limits, visits and profiles. Their pages are
  *            charged to the context.
  * COST       Off: none. On: about 60 instructions for each allocation, none for a free; for a drawn block three

@@ -385,8 +385,9 @@ HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, si
                                     hak_site site);
 HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
                                      hak_site site);
-/* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24 bytes may have to
- * move for a label above 15: where there is no memory for that, and n fits, it keeps its own. Cost: as without. */
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24 bytes may
+ * have to move for a label above 15: where there is no memory for that, and n fits, it keeps its own. Cost: as
+ * without. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
@@ -400,10 +401,11 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
 /* hak_usable_size, faster: p must be NULL, a block of ctx, or foreign. For others, such as a pointer inside a
  * block, any number. Fast; for a block with a mapping of its own the cost of hak_owns. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
-/* The bytes that a new block of n may use: hak_usable_size(ctx, hak_alloc(ctx, n)), without the block. 0 = n
- * is absurd (HAK_E_OVERFLOW). Some blocks have more, none less: packed ones (see hak_tuning.packed_bytes; 16
- * bytes at least), those above 1 KiB of a local context that packs blocks but not this one, for which n counts,
- * rounded up to 16, those of a shared context that borrow from a wider class, large ones that were kept. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
+/* The bytes that a new block of n may use at least, without the block; hak_usable_size tells those of a block. 0 = n is
+ * absurd (HAK_E_OVERFLOW). Up to 1 KiB that is the size of n's class; above, in a local context that packs blocks
+ * (hak_tuning.packed_bytes), n rounded up to 16. Packed blocks, those of a shared context that borrow from a wider
+ * class, and large ones that were kept may have more. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast.
+ * [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */

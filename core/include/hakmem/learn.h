@@ -29,9 +29,10 @@
  *                    more. If that takes the heap past huge_from, the learner tells its context at once. It takes the
  *                    forecast back if the heap does not reach half of it. hak_learner_policy reports the size that
  *                    the heap did reach.
- *   slab_sizes       The sizes of up to 512 bytes whose blocks came and went in three of four contexts, of eight at least,
- *                    that ended while they were learned from: hak_learner_policy says so, for contexts to come. A context
- *                    that lived so long that a slab of 16 KiB costs more at this price than it saves (2.5 us) tells of none.
+ *   slab_sizes       The sizes of up to 512 bytes whose blocks came and went in three of four contexts, of eight at
+ *                    least, that ended while they were learned from: hak_learner_policy says so, for contexts to come.
+ *                    A context that lived so long that a slab of 16 KiB costs more at this price than it saves
+ *                    (2.5 us) tells of none.
  *
  * PHASES  LEARNING lasts until no step is better. In FROZEN nothing is tried, except that after every 40 windows a
  *         CANARY tries a step that could save something once more, of the mode and of retained_bytes in turn. If it is
