@@ -313,3 +313,24 @@ TEST_CASE("small heaps: packed units of which much is free get no further ones")
     CHECK(now.cached_bytes < now.live_bytes * 9 / 10);
     require_sound(ctx);
 }
+
+TEST_CASE("small heaps: ticks give back packed units without blocks")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    for (size_t n = 16; n <= 512; n += 16)
+        for (size_t i = 0; i < 10 * KiB / n; i++)
+            blocks.push_back(hak_alloc(ctx, n));
+    const size_t full = committed_of(ctx), kept = 20;
+    while (blocks.size() > kept) {
+        hak_free(ctx, blocks.back());
+        blocks.pop_back();
+    }
+    CHECK(committed_of(ctx) > full - 64 * KiB);
+    const uint64_t second = 1000000000;
+    hak_ctx_tick(ctx, 1 * second);
+    hak_ctx_tick(ctx, 3 * second);
+    CHECK(committed_of(ctx) < full / 2);
+    require_sound(ctx);
+}

@@ -462,7 +462,7 @@ HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
  * go back, 16 MiB of pages at most in one call; and in a shared context what is at hand for threads that
  * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for
  * longer); 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context;
- * once a period also for each size class, and the OS calls. */
+ * once a period also for each size class and each packed block (hak_tuning.packed_bytes), and the OS calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */
