@@ -108,8 +108,7 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
     else hk_magazine_overflow(ctx, bin, p);
 }
 
-/* Makes the compiler keep the told size in the register of the third argument, so that fast frees need not
- * move it. */
+/* Makes the compiler keep the told size in the register of the third argument: fast frees need not move it. */
 HK_INLINE void stay_put(size_t n)
 {
 #if defined(__x86_64__)
@@ -240,9 +239,8 @@ static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
 }
 
-/* Called when there was no memory. Cheap ways come first, because near a limit many allocations come here and
- * are served from what is left in packed units. Only before the result is NULL are all packed units searched
- * for empty ones. */
+/* Called when there was no memory. Cheap ways come first, as near a limit many allocations come here and are served from
+ * packed units. Only before the result is NULL are all of these searched for empty ones. */
 static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, n, label) : NULL;
