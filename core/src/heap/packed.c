@@ -280,10 +280,11 @@ size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
 {
     size_t sizes = 0;
     if (!ctx->packed.units) return 0;
-    for (unsigned i = 0; i < HK_SLAB_SIZES; i++) {
-        unsigned sc = hk_class_of(8 * (i + 1)), heat = ctx->packed.heat[sc];
-        bool left = heat == HK_PACKED_LEFT, comes_and_goes = left ? ctx->bins[sc].slots != NULL : heat >= HK_PACKED_HOT;
-        sizes |= (size_t)(hot ? comes_and_goes : left) << i;
+    /* Classes are 8 bytes apart there. */
+    for (unsigned sc = 0; sc < HK_SLAB_SIZES; sc++) {
+        bool left = ctx->packed.heat[sc] == HK_PACKED_LEFT;
+        if (hot) left = left ? ctx->bins[sc].slots != NULL : ctx->packed.heat[sc] >= HK_PACKED_HOT;
+        sizes |= (size_t)left << sc;
     }
     return sizes;
 }

@@ -44,8 +44,12 @@ bool hkl_live_is_alloc(lua_Alloc f)
 }
 
 /* By a clock that nobody sets, where the C library has a function for that. */
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 30)
 #define PATIENCE_CLOCK CLOCK_MONOTONIC
+#endif
+#endif
+#ifdef PATIENCE_CLOCK
 static int wait_until(const struct timespec *end)
 {
     return sem_clockwait(&done, PATIENCE_CLOCK, end);
