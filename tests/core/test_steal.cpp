@@ -220,3 +220,55 @@ TEST_CASE("steal: a chain of threads, each of which replaces half of what comes"
     require_empty(ctx);
     CHECK(ctx.errors.take() == "");
 }
+
+TEST_CASE("steal: a slab of one block that was emptied behind its cursor leaves the lists of its heap")
+{
+    enum { SIZE = 32 * KiB, NARROWER = 28 * KiB, RUN = 40 * KiB };
+    Shared ctx;
+    auto get = [&](size_t n, unsigned count) {
+        std::vector<void *> blocks;
+        while (blocks.size() < count)
+            blocks.push_back(hak_alloc(ctx, n));
+        return blocks;
+    };
+    auto free_all = [&](const std::vector<void *> &blocks) {
+        for (void *p : blocks)
+            hak_free(ctx, p);
+    };
+    // By another thread. The runs at the end make it send the blocks and take them home: they pass by the magazine.
+    auto free_elsewhere = [&](const std::vector<void *> &blocks) { run_thread([&] { free_all(blocks); }); };
+    for (unsigned i = 0; i < 8; i++) /* a magazine of several, so that two blocks are wanted at once */
+        free_all(get(SIZE, 8));
+    hak_ctx_flush(ctx);
+    // In a large heap a slab has four of them, in a small one it has one.
+    const std::vector<void *> many = get(RUN, 400), four = get(SIZE, 4);
+    free_all(many);
+    std::vector<void *> runs = get(RUN, 42);
+    hak_ctx_flush(ctx);
+    void *one = hak_alloc(ctx, SIZE);
+    free_elsewhere({one, runs[40]});
+    REQUIRE(hak_alloc(ctx, SIZE) == one);
+    free_elsewhere({four[0], one, runs[41]});
+    REQUIRE(hak_alloc(ctx, SIZE) != nullptr);
+    // A thread that takes over slabs of this one, which sleeps; it gives them back and takes their units for others.
+    runs.resize(40);
+    std::vector<void *> theirs;
+    run_thread([&] {
+        free_all(runs);
+        for (unsigned i = 0; i < 6; i++) {
+            theirs.push_back(hak_alloc(ctx, SIZE));
+            ctx.space.os.now += 1000000;
+        }
+        free_all(theirs);
+        hak_ctx_flush(ctx);
+        theirs = get(NARROWER, 12);
+    });
+    require_sound(ctx);
+    std::vector<void *> ours = get(SIZE, 12);
+    for (void *p : ours)
+        CHECK(hak_usable_size(ctx, p) >= SIZE);
+    require_sound(ctx);
+    free_all(ours);
+    free_all(theirs);
+    require_sound(ctx);
+}

@@ -89,10 +89,11 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
 {
     hk_slab *old = bin->slab;
     if (old) {
-        bin->slab = NULL;
         unsigned most = hk_slab_capacity(ctx, old);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
-        else list_append(ctx, bin, old);
+        else if (old->used > 0) list_append(ctx, bin, old);
+        else return old->cursor = 0, true; /* freed as a whole behind the cursor: in lists slabs are partial */
+        bin->slab = NULL;
     }
     if (bin->first) {
         hk_slab *s = hk_slab_at(ctx->space, bin->first);
