@@ -153,7 +153,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
 {
     hkl_state *st = ud;
     if (nsize == 0) {
-#ifdef HKL_QUICK
+#ifdef HKC_CFI_WALK
         if (is == EXACT) hkl_quick_freed(&st->profile->quick, ptr);
 #endif
         return release(st, ptr, osize);

@@ -4,7 +4,6 @@
 #include "common/report.h"
 #include "label.h"
 #include "profile/jit.h"
-#include "profile/pc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,25 +43,6 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size hkl_profile_alloc_exact, .-hkl_profile_alloc_exact\n");
 
-#ifdef HKL_QUICK
-
-/* A stack that ends at the first function in Lua. */
-static size_t walk_quick(hkl_profile *p, const hkl_asker *asker, uintptr_t *frames, size_t room)
-{
-    hkl_quick_key key;
-    const bool keyed = hkl_quick_key_of(&p->quick, asker, &key);
-    size_t n = keyed ? hkl_quick_get(&p->quick, &key, frames, room) : 0;
-    if (n != 0) return n;
-    n = hkl_frames_walk(p->frames, &p->traces, asker, p->depth, frames, room);
-    bool settled = keyed;
-    for (size_t i = 0; i < n; i++)
-        settled = settled && hkl_frames_settled(p->frames, frames[i]);
-    if (settled) hkl_quick_put(&p->quick, &key, frames, n);
-    return n;
-}
-
-#endif
-
 /* Of the call of lua_Alloc that goes on: its stack. Exact: what the host itself takes from the context has
  * another site. 0 = no thread was found, or nothing runs on it. */
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
@@ -70,6 +50,13 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
     hkc_cfi_registers at;
     hkl_asker asker = {NULL, &p->at, &p->walk};
     if (p->exact && (site == 0 || site != p->site)) return 0;
+    const int slot = p->is_quick ? hkl_quick_find(&p->quick, &p->at) : -1;
+    if (slot >= 0) {
+        const uintptr_t *known;
+        const size_t n = hkl_quick_frames(&p->quick, slot, &known);
+        memcpy(frames, known, (n < room ? n : room) * sizeof *frames);
+        return n < room ? n : room;
+    }
     if (!p->exact) {
         hkc_cfi_here(&at);
         asker.at = &at;
@@ -77,9 +64,6 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
     }
     asker.L = hkl_thread_at(&p->walk, p->st, asker.at);
     if (!asker.L) return 0;
-#ifdef HKL_QUICK
-    if (p->is_quick) return walk_quick(p, &asker, frames, room);
-#endif
     size_t n = hkl_frames_walk(p->frames, &p->traces, &asker, p->depth, frames, room);
     if (n > 0 && n < room && asker.L != p->st->main && p->depth > 1) {
         const hak_lua_frame end = {.kind = HAK_LUA_FRAME_COROUTINE, .source = "", .function = ""};
@@ -185,9 +169,10 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     if (hak_profile_start(st->ctx, &core) != 0) return -1;
     p->depth = o.depth != 0 ? o.depth : o.exact ? 1 : DEPTH;
     p->exact = o.exact;
-#ifdef HKL_QUICK
-    hkl_quick_clear(&p->quick); /* code may have been freed since the last profile */
-    p->is_quick = o.exact && p->depth == 1 && hkl_pc_calls_known();
+#ifdef HKC_CFI_WALK
+    /* code may have been freed since the last profile */
+    hkl_quick_begin(&p->quick, st, &p->walk, p->frames, &p->traces);
+    p->is_quick = o.exact && p->depth == 1 && hkl_quick_known();
 #endif
     p->running = true;
     lua_setallocf(L, hkl_alloc_for(st), st);

@@ -18,8 +18,6 @@ struct hkl_profile {
 #ifdef HKC_CFI_WALK
     hkc_cfi_registers at; /* exact: of the runtime's call of lua_Alloc that goes on */
     hkl_walk walk;
-#endif
-#ifdef HKL_QUICK
     hkl_quick quick;
     bool is_quick; /* exact by line, and the runtime's structures are known */
 #endif

@@ -1,46 +1,81 @@
-/* Stacks that an exact profile has met before, by the instruction of Lua that allocates: most allocations are by
- * few instructions. Of 5.4, whose structures are looked at without a call; the other runtimes walk. */
+/* Stacks down to the first function in Lua that an exact profile by line has met before. What such a stack
+ * depends on is its key: few instructions of Lua make most allocations, and to find the slot of a key takes
+ * no walk. */
 #ifndef HKL_PROFILE_QUICK_H
 #define HKL_PROFILE_QUICK_H
 
 #include "profile/frames.h"
 
-#include <string.h>
+#ifdef HKC_CFI_WALK
 
-#if defined(HKC_CFI_WALK) && LUA_VERSION_NUM == 504
-#define HKL_QUICK 1
-
-enum { HKL_QUICK_STACKS = 1024, HKL_QUICK_CODES = 256, HKL_QUICK_DEPTH = 4 };
+enum { HKL_QUICK_SLOTS = 2048, HKL_QUICK_CODES = 1024, HKL_QUICK_HEADS = 2048, HKL_QUICK_DEPTH = 4 };
 
 /* What a stack down to its first function in Lua depends on. */
 typedef struct hkl_quick_key {
-    uintptr_t proto, pc;
-    uint64_t calls; /* 16 bits of each call, the function in Lua's lowest; 0 = not known */
+    uintptr_t pc;       /* the instruction of Lua; 0 = none: the slot is free */
+    uintptr_t function; /* what functions of the same code have in common */
+    uint64_t calls;     /* of functions in C above it; 0 = there are none */
 } hkl_quick_key;
 
+typedef struct hkl_quick_slot {
+    hkl_quick_key key;
+    uint32_t user;       /* the caller's; 0 when the slot gets another key */
+    uint16_t code, next; /* of the same code: 0 = no more */
+    uint16_t count;      /* of frames */
+} hkl_quick_slot;
+
 typedef struct hkl_quick {
-    struct {
-        hkl_quick_key key;
-        uint32_t generation;
-        uint8_t code, count;
-        uintptr_t frames[HKL_QUICK_DEPTH];
-    } stacks[HKL_QUICK_STACKS];
-    /* Code of functions in `stacks`. When it is freed another function may come to lie there: its stacks are of an
-     * older generation then. */
-    struct {
-        uintptr_t at;
-        uint32_t generation;
-    } codes[HKL_QUICK_CODES];
-    int usual; /* the register in which the interpreter has its instruction */
+    const hkl_state *st;
+    hkl_walk *walk;
+    hkl_frames *frames;
+    const hkl_traces *traces;
+    int usual;                             /* the register in which the interpreter has its instruction */
+    hkl_quick_slot slots[HKL_QUICK_SLOTS]; /* [0] unused */
+    uintptr_t stacks[HKL_QUICK_SLOTS][HKL_QUICK_DEPTH];
+    /* Blocks with the code of functions in `slots`. When one is freed another function may come to lie there:
+     * its slots are free then. */
+    struct hkl_quick_code {
+        uintptr_t block;
+        uint16_t next; /* with the same head */
+        uint16_t slots;
+    } codes[HKL_QUICK_CODES]; /* [0] unused */
+    uint16_t heads[HKL_QUICK_HEADS], code_count;
 } hkl_quick;
 
-static inline void hkl_quick_clear(hkl_quick *q)
+/* The runtime is one whose structures are known, as the lesson of hkl_thread_learn has found. */
+bool hkl_quick_known(void);
+
+/* Nothing is known; *q may be anything. What it points to is the profile's. */
+void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames,
+                     const hkl_traces *traces);
+
+/* The slot of the stack of who asks for memory, from the registers at the runtime's call of lua_Alloc. It is
+ * that of the same stack until that stack's code is freed or another one needs the place; `user` is 0 when a
+ * stack is new to it. Below 0 = this stack has none: it is to be walked. */
+int hkl_quick_find(hkl_quick *q, const hkc_cfi_registers *at);
+
+/* The frames of a slot, as hkl_frames_walk gives them with 1 for `most`; returns how many. */
+static inline size_t hkl_quick_frames(const hkl_quick *q, int slot, const uintptr_t **frames)
 {
-    memset(q, 0, sizeof *q);
+    *frames = q->stacks[slot];
+    return q->slots[slot].count;
 }
 
-/* lua_State: ci at 32. CallInfo: func, top, previous, next, savedpc; callstatus at 62, of which bit 1 says that the
- * function is in C. Checked while threads are learnt. */
+/* Slots of this code are free. */
+void hkl_quick_forget(hkl_quick *q, uintptr_t block);
+static inline unsigned hkl_quick_head(uintptr_t block)
+{
+    return (unsigned)((block >> 4 ^ block >> 12) % HKL_QUICK_HEADS);
+}
+/* A block is about to be freed. */
+static inline void hkl_quick_freed(hkl_quick *q, const void *block)
+{
+    if (__builtin_expect(q->heads[hkl_quick_head((uintptr_t)block)] != 0, 0))
+        hkl_quick_forget(q, (uintptr_t)block);
+}
+
+/* Of 5.4. lua_State: ci at 32. CallInfo: func, top, previous, next, savedpc; callstatus at 62, of which bit 1
+ * says that the function is in C. Checked while threads are learnt. */
 static inline const void *hkl_quick_call(const lua_State *L)
 {
     return (const void *)hkl_thread_word(L, 32);
@@ -56,26 +91,6 @@ static inline uint16_t hkl_quick_status(const void *call)
 static inline bool hkl_quick_in_c(const void *call)
 {
     return hkl_quick_status(call) & 2;
-}
-
-/* The key of the stack of a thread that asks for memory; false = it is not one of those that are kept. */
-bool hkl_quick_key_of(hkl_quick *q, const hkl_asker *asker, hkl_quick_key *key);
-/* The frames of that stack; 0 = not met before. */
-size_t hkl_quick_get(const hkl_quick *q, const hkl_quick_key *key, uintptr_t *out, size_t room);
-/* They are these, of hkl_frames_walk. */
-void hkl_quick_put(hkl_quick *q, const hkl_quick_key *key, const uintptr_t *frames, size_t count);
-
-static inline unsigned hkl_quick_code(uintptr_t code)
-{
-    return (unsigned)((code >> 4 ^ code >> 12) % HKL_QUICK_CODES);
-}
-/* A block is about to be freed. */
-static inline void hkl_quick_freed(hkl_quick *q, const void *block)
-{
-    const unsigned i = hkl_quick_code((uintptr_t)block);
-    if (__builtin_expect(q->codes[i].at != (uintptr_t)block, 1)) return;
-    q->codes[i].at = 0;
-    q->codes[i].generation++;
 }
 
 #endif
