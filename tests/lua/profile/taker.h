@@ -5,10 +5,13 @@
 
 extern "C" {
 #include "profile/frames.h"
+#include "profile/quick.h"
 #include "profile/thread.h"
 }
 
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,10 +41,20 @@ class Taker
     Taker &operator=(const Taker &) = delete;
     ~Taker()
     {
-        lua_close(L);
+        if (L != nullptr) lua_close(L);
         hak_ctx_destroy(state.ctx);
         hkl_frames_delete(frames);
         hkl_traces_forget(&traces);
+    }
+
+    // From now on each allocation is looked up by its key, too. The slots' own numbers stand for their
+    // stacks.
+    void compare()
+    {
+        REQUIRE(hkl_quick_known());
+        quick = std::make_unique<hkl_quick>();
+        found = 0;
+        hkl_quick_begin(quick.get(), &state, &walk, frames, &traces);
     }
 
     // Runs a chunk that is called a.lua.
@@ -70,6 +83,10 @@ class Taker
     std::vector<Taken> taken;
     size_t growths = 0, found = 0, on_traces = 0;
     size_t refuse = 0; // allocations of this size fail
+    std::unique_ptr<hkl_quick> quick;
+    size_t same = 0, again = 0, walked = 0, different = 0; // `again`: of the same, those with a known number
+    std::map<std::string, size_t> walks;
+    std::string difference; // the first one
 
     std::string text(uintptr_t number) const
     {
@@ -90,6 +107,43 @@ class Taker
     size_t least;
     unsigned most;
     hkl_walk walk = {};
+    std::vector<std::vector<uintptr_t>> numbered = {{}};
+
+    std::string text_of(const std::vector<uintptr_t> &stack) const
+    {
+        std::string result;
+        for (const uintptr_t number : stack)
+            result += (result.empty() ? "" : " < ") + text(number);
+        return result;
+    }
+
+    // What the slot says against the walk to the first function in Lua.
+    void look_up(lua_State *thread, const hkc_cfi_registers &at)
+    {
+        uintptr_t numbers[80];
+        const int slot = hkl_quick_find(quick.get(), &at);
+        const hkl_asker asker = {thread, &at, &walk};
+        const size_t n = hkl_frames_walk(frames, &traces, &asker, 1, numbers, 80);
+        const std::vector<uintptr_t> truth(numbers, numbers + n);
+        if (slot < 0) {
+            walked++;
+            walks[text_of(truth)]++;
+            return;
+        }
+        const uintptr_t *known;
+        const size_t count = hkl_quick_frames(quick.get(), slot, &known);
+        std::vector<uintptr_t> stack(known, known + count);
+        uint32_t &user = quick->slots[slot].user;
+        if (user != 0) {
+            again++;
+            if (stack == truth) stack = numbered[user];
+        } else {
+            user = static_cast<uint32_t>(numbered.size());
+            numbered.push_back(stack);
+        }
+        if (stack == truth) same++;
+        else if (different++ == 0) difference = text_of(stack) + " and not " + text_of(truth);
+    }
 
     void take(size_t size)
     {
@@ -100,6 +154,7 @@ class Taker
         lua_State *thread = hkl_thread_unwind(&walk, &at) ? hkl_thread_at(&walk, &state, &at) : nullptr;
         if (thread == nullptr) return;
         found++;
+        if (quick) look_up(thread, at);
         const hkl_asker asker = {thread, &at, &walk};
         size_t n = hkl_frames_walk(frames, &traces, &asker, most, numbers, 80);
         if (n > 0 && hkl_frames_at(frames, numbers[0])->kind == HAK_LUA_FRAME_TRACE) on_traces++;
@@ -114,6 +169,7 @@ class Taker
     {
         auto *me = static_cast<Taker *>(ud);
         if (nsize == 0) {
+            if (me->quick) hkl_quick_freed(me->quick.get(), ptr);
             std::free(ptr);
             return nullptr;
         }

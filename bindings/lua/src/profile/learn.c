@@ -6,11 +6,11 @@
 /* A chunk and a table that make vectors of all kinds grow. */
 static const char growing[] =
     "local t = {} for i = 1, 40 do t[i] = {i} t['k' .. i] = function() return i end end "
-    "local s = 'return 0' for i = 1, 60 do s = s .. ' + ' .. i * 1.5 end "
-    "local f = (loadstring or load)(s) "
+    "local s = 'return 0'\nfor i = 1, 60 do s = s .. ' + ' .. i * 1.5 end "
+    "local f = (loadstring or load)(s)\n"
     "local function deep(n) if n > 0 then return 1 + deep(n - 1) end return 0 end "
-    "local d = deep(100) "
-    "local big = table.concat({1, 2, 3}, ('x'):rep(3000)) "
+    "local d = deep(100)\n"
+    "local big = table.concat({1, 2, 3}, ('x'):rep(3000))\n"
     "return big:gsub('x', '%0%0') .. s:gsub('%d', '%0%0') .. big:format()";
 
 static hkl_learner *learner_of(lua_State *L)
@@ -74,24 +74,23 @@ static int exercise(lua_State *L)
     return 0;
 }
 
-#if LUA_VERSION_NUM != 503
-
 static void no_hook(lua_State *L, lua_Debug *ar)
 {
     (void)L;
     (void)ar;
 }
 
-/* Instructions that allocate, at many places, among functions in C that allocate in the same ways. */
+/* Instructions that allocate, at many places and lines, among functions in C that allocate in the same ways.
+ */
 static int step(lua_State *L)
 {
     static const char stepped[] =
-        "local allocate = ... "
+        "local allocate = ... if jit then jit.off() jit.flush() end "
         "local function f(n, ...) "
-        "  local a = {} local b = {1, 2, 3, 4, 5} local c = {x = 1, y = 2} allocate() "
-        "  local d = {a, b, c, x = d} local e = {...} local g = {n > 0 and f(n - 1, ...)} "
-        "  local h = function() return a end local i = 'a' .. #b .. 'b' "
-        "  local j = {{}, {{}}, x = {}} for m = 1, 20 do a[m] = {m} c['k' .. m] = m end "
+        "  local a = {}\nlocal b = {1, 2, 3, 4, 5}\nlocal c = {x = 1, y = 2}\nallocate() "
+        "  local d = {a, b, c, x = d}\nlocal e = {...}\nlocal g = {n > 0 and f(n - 1, ...)}\n"
+        "  local h = function() return a end\nlocal i = 'a' .. #b .. 'b'\n"
+        "  local j = {{}, {{}}, x = {}}\nfor m = 1, 20 do a[m] = {m} c['k' .. m] = m end "
         "  local k = {" /* more than an instruction sets at once */
         "1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,"
         "9,10,"
@@ -105,15 +104,13 @@ static int step(lua_State *L)
     lua_pushcfunction(L, exercise);
     learner->running = L;
     learner->stepping = true;
-    lua_sethook(L, no_hook, LUA_MASKCOUNT, 1);
+    if (learner->hooks) lua_sethook(L, no_hook, LUA_MASKCOUNT, 1);
     const int failed = lua_pcall(L, 1, 0, 0);
     lua_sethook(L, NULL, 0, 0);
     learner->stepping = false;
     learner->running = NULL;
     return failed ? lua_error(L) : 0;
 }
-
-#endif
 
 int hkl_learn_run(lua_State *L)
 {
@@ -132,9 +129,7 @@ int hkl_learn_run(lua_State *L)
     if (luaL_loadstring(L, nested) != 0) return lua_error(L);
     lua_pushcfunction(L, exercise);
     lua_call(L, 1, 0);
-#if LUA_VERSION_NUM != 503
     lua_pushcfunction(L, step);
     lua_call(L, 0, 0);
-#endif
     return 0;
 }

@@ -12,7 +12,8 @@ typedef struct hkl_learner {
     lua_State *running; /* who allocates; NULL = not known */
     bool refuse;        /* the next growth fails once */
     int exercised;      /* how often, while stepping */
-    bool stepping;      /* a hook runs for each instruction */
+    bool stepping;      /* the lines of the last chunk run */
+    bool hooks;         /* then with a hook for each instruction */
 } hkl_learner;
 
 /* Runs them all; an lua_CFunction with the hkl_learner as a light userdata. */

@@ -1,7 +1,5 @@
 #include "profile/pc.h"
 
-#include "profile/quick.h"
-
 #ifdef HKC_CFI_WALK
 
 enum { CLIMB_MOST = HKL_PC_CLIMB_MOST, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_LEAST = 2 };
@@ -18,7 +16,6 @@ typedef struct place {
 static place places[MAX_PLACES];
 static int place_count;
 static bool learnt, wrong;
-static bool calls_wrong, met_c, met_lua;
 
 static uintptr_t int_at(const void *object, size_t offset)
 {
@@ -32,13 +29,6 @@ typedef struct running {
 
 #if LUA_VERSION_NUM == 504
 /* CallInfo: func, top, previous, next, savedpc. Proto: sizecode at 24, lines at 44 and 48, code at 64. */
-uintptr_t hkl_pc_code(const void *proto, uintptr_t *end)
-{
-    const uintptr_t code = hkl_thread_word(proto, 64);
-    *end = code + int_at(proto, 24) * INSTRUCTION;
-    return code;
-}
-
 static running running_of(lua_State *L, const lua_Debug *ar)
 {
     (void)L;
@@ -47,7 +37,8 @@ static running running_of(lua_State *L, const lua_Debug *ar)
     const void *closure = (const void *)hkl_thread_word(function, 0);
     const void *proto = (const void *)hkl_thread_word(closure, 24);
     running r = {(uintptr_t *)(void *)(ci + 32), 0, 0};
-    r.code = hkl_pc_code(proto, &r.end);
+    r.code = hkl_thread_word(proto, 64);
+    r.end = r.code + int_at(proto, 24) * INSTRUCTION;
     const bool known = int_at(proto, 44) == (uintptr_t)ar->linedefined &&
                        int_at(proto, 48) == (uintptr_t)ar->lastlinedefined;
     return known ? r : (running){NULL, 0, 0};
@@ -68,23 +59,6 @@ static running running_of(lua_State *L, const lua_Debug *ar)
     return known ? r : (running){NULL, 0, 0};
 }
 #endif
-
-/* Of the function at level 0, that of profile/quick.h. */
-static void see_call(lua_State *L, const lua_Debug *ar)
-{
-#if LUA_VERSION_NUM == 504
-    lua_Debug up;
-    const void *call = ar->i_ci;
-    const bool in_c = *ar->what == 'C';
-    if (hkl_quick_call(L) != call || hkl_quick_in_c(call) != in_c) calls_wrong = true;
-    if (lua_getstack(L, 1, &up) && hkl_quick_caller(call) != up.i_ci) calls_wrong = true;
-    if (in_c) met_c = true;
-    else met_lua = true;
-#else
-    (void)L;
-    (void)ar;
-#endif
-}
 
 static bool is_in(const running *r, uintptr_t pc)
 {
@@ -107,7 +81,6 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
     lua_Debug ar;
     running r = {NULL, 0, 0};
     if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "S", &ar)) return;
-    see_call(L, &ar);
     if (*ar.what != 'C') {
         r = running_of(L, &ar);
         if (!r.stored || !is_in(&r, *r.stored)) wrong = true;
@@ -131,11 +104,6 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 void hkl_pc_learnt(void)
 {
     learnt = !wrong && !hkl_thread_layout_now.luajit && place_count < MAX_PLACES;
-}
-
-bool hkl_pc_calls_known(void)
-{
-    return learnt && met_c && met_lua && !calls_wrong;
 }
 
 int hkl_pc_register(uintptr_t pc)
@@ -179,11 +147,6 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 
 void hkl_pc_learnt(void)
 {
-}
-
-bool hkl_pc_calls_known(void)
-{
-    return false;
 }
 
 int hkl_pc_register(uintptr_t pc)

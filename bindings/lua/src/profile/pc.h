@@ -21,12 +21,6 @@ void hkl_pc_learnt(void);
  */
 int hkl_pc_register(uintptr_t pc);
 
-/* Of a function: where its code begins and ends. 5.4. */
-uintptr_t hkl_pc_code(const void *proto, uintptr_t *end);
-
-/* Whether what is read of a CallInfo in profile/quick.c was right all the time. */
-bool hkl_pc_calls_known(void);
-
 /* Where `now` is stored; NULL = nothing to correct. The caller puts *before back when it has asked. */
 typedef struct hkl_pc_patch {
     uintptr_t *stored, before;

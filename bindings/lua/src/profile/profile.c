@@ -171,8 +171,8 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     p->exact = o.exact;
 #ifdef HKC_CFI_WALK
     /* code may have been freed since the last profile */
-    hkl_quick_begin(&p->quick, st, &p->walk, p->frames, &p->traces);
     p->is_quick = o.exact && p->depth == 1 && hkl_quick_known();
+    if (p->is_quick) hkl_quick_begin(&p->quick, st, &p->walk, p->frames, &p->traces);
 #endif
     p->running = true;
     lua_setallocf(L, hkl_alloc_for(st), st);

@@ -8,29 +8,52 @@
 
 #ifdef HKC_CFI_WALK
 
-enum { HKL_QUICK_SLOTS = 2048, HKL_QUICK_CODES = 1024, HKL_QUICK_HEADS = 2048, HKL_QUICK_DEPTH = 4 };
+enum {
+    HKL_QUICK_SLOTS = 2048,
+    HKL_QUICK_CODES = 1024,
+    HKL_QUICK_HEADS = 2048,
+    HKL_QUICK_ENTRIES = 64,
+    HKL_QUICK_PATHS = 512,
+    HKL_QUICK_DEPTH = 4
+};
 
 /* What a stack down to its first function in Lua depends on. */
 typedef struct hkl_quick_key {
-    uintptr_t pc;       /* the instruction of Lua; 0 = none: the slot is free */
+    uintptr_t pc;       /* the instruction of Lua, or four times the frame of a trace; 0 = none */
     uintptr_t function; /* what functions of the same code have in common */
     uint64_t calls;     /* of functions in C above it; 0 = there are none */
 } hkl_quick_key;
 
 typedef struct hkl_quick_slot {
-    hkl_quick_key key;
+    hkl_quick_key key;   /* pc 0: the slot is free */
     uint32_t user;       /* the caller's; 0 when the slot gets another key */
-    uint16_t code, next; /* of the same code: 0 = no more */
+    uint16_t code, next; /* `next`: number of the next slot of this code, and 1; 0 = no more */
     uint16_t count;      /* of frames */
 } hkl_quick_slot;
+
+/* A return address on the way from lua_Alloc to the interpreter, through frames of constant size: with all of
+ * those below it, it says where the interpreter's instruction is. */
+typedef struct hkl_quick_path {
+    uintptr_t pc;
+    struct hkl_quick_path *above, *sibling; /* what was met above it; what else was met here */
+    uint32_t up;   /* bytes from sp to the return address above; 0 = this is the interpreter */
+    int32_t place; /* of the instruction: bytes from sp; below 0: in the register ~place */
+} hkl_quick_path;
+
+/* Where the runtime calls lua_Alloc. */
+typedef struct hkl_quick_entry {
+    hkl_quick_path path;
+    int thread; /* the register that has the thread; below 0: not known */
+} hkl_quick_entry;
 
 typedef struct hkl_quick {
     const hkl_state *st;
     hkl_walk *walk;
     hkl_frames *frames;
     const hkl_traces *traces;
-    int usual;                             /* the register in which the interpreter has its instruction */
-    hkl_quick_slot slots[HKL_QUICK_SLOTS]; /* [0] unused */
+    hkl_quick_entry entries[HKL_QUICK_ENTRIES];
+    hkl_quick_path paths[HKL_QUICK_PATHS]; /* [0] = none */
+    hkl_quick_slot slots[HKL_QUICK_SLOTS];
     uintptr_t stacks[HKL_QUICK_SLOTS][HKL_QUICK_DEPTH];
     /* Blocks with the code of functions in `slots`. When one is freed another function may come to lie there:
      * its slots are free then. */
@@ -38,11 +61,11 @@ typedef struct hkl_quick {
         uintptr_t block;
         uint16_t next; /* with the same head */
         uint16_t slots;
-    } codes[HKL_QUICK_CODES]; /* [0] unused */
-    uint16_t heads[HKL_QUICK_HEADS], code_count;
+    } codes[HKL_QUICK_CODES]; /* [0] of what is no code */
+    uint16_t heads[HKL_QUICK_HEADS], code_count, path_count;
 } hkl_quick;
 
-/* The runtime is one whose structures are known, as the lesson of hkl_thread_learn has found. */
+/* The runtime is one whose structures are as profile/key.h has them; else there are no keys. */
 bool hkl_quick_known(void);
 
 /* Nothing is known; *q may be anything. What it points to is the profile's. */
@@ -51,7 +74,7 @@ void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_fram
 
 /* The slot of the stack of who asks for memory, from the registers at the runtime's call of lua_Alloc. It is
  * that of the same stack until that stack's code is freed or another one needs the place; `user` is 0 when a
- * stack is new to it. Below 0 = this stack has none: it is to be walked. */
+ * stack is new to it. Below 0 = this stack has none: it is to be walked. Only where hkl_quick_known. */
 int hkl_quick_find(hkl_quick *q, const hkc_cfi_registers *at);
 
 /* The frames of a slot, as hkl_frames_walk gives them with 1 for `most`; returns how many. */
@@ -72,25 +95,6 @@ static inline void hkl_quick_freed(hkl_quick *q, const void *block)
 {
     if (__builtin_expect(q->heads[hkl_quick_head((uintptr_t)block)] != 0, 0))
         hkl_quick_forget(q, (uintptr_t)block);
-}
-
-/* Of 5.4. lua_State: ci at 32. CallInfo: func, top, previous, next, savedpc; callstatus at 62, of which bit 1
- * says that the function is in C. Checked while threads are learnt. */
-static inline const void *hkl_quick_call(const lua_State *L)
-{
-    return (const void *)hkl_thread_word(L, 32);
-}
-static inline const void *hkl_quick_caller(const void *call)
-{
-    return (const void *)hkl_thread_word(call, 16);
-}
-static inline uint16_t hkl_quick_status(const void *call)
-{
-    return *(const uint16_t *)(const void *)((const char *)call + 62);
-}
-static inline bool hkl_quick_in_c(const void *call)
-{
-    return hkl_quick_status(call) & 2;
 }
 
 #endif

@@ -2,6 +2,7 @@
 
 #ifdef HKC_CFI_WALK
 
+#include "profile/key.h"
 #include "profile/learn.h"
 #include "profile/pc.h"
 #include "profile/trace.h"
@@ -51,20 +52,13 @@ typedef struct scratch {
     hkl_walk rules; /* met so far: without sites, which are not learnt yet */
     hkl_learner learner;
     lua_State *main;
-    const hkl_thread_layout *layout;
     bool wrong; /* a thread did not look as the layout says */
 } scratch;
-
-static bool is_thread(const hkl_thread_layout *layout, const void *L, uintptr_t global)
-{
-    return ((const uint8_t *)L)[layout->type_at] == layout->type &&
-           hkl_thread_word(L, layout->global_at) == global;
-}
 
 static void observe(scratch *s, const hkc_cfi_registers *at)
 {
     const lua_State *L = s->learner.running;
-    if (!is_thread(s->layout, L, hkl_thread_word(s->main, s->layout->global_at))) s->wrong = true;
+    if (!hkl_thread_looks(L, hkl_thread_word(s->main, hkl_thread_layout_now.global_at))) s->wrong = true;
     uint8_t seen = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
         if (at->saved[r] == (uintptr_t)L) seen = (uint8_t)(seen | 1 << r);
@@ -92,7 +86,10 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
         if (step->ok) {
             hkc_cfi_climb(&at, &step->saves);
             observe(s, &at);
-            if (s->learner.stepping && !s->layout->luajit) hkl_pc_see(&s->rules, s->learner.running, &at);
+            if (s->learner.stepping) {
+                if (s->learner.hooks) hkl_pc_see(&s->rules, s->learner.running, &at);
+                hkl_key_see(s->learner.running);
+            }
         }
         if (s->learner.refuse) {
             s->learner.refuse = false;
@@ -120,7 +117,8 @@ static int run(lua_State *L)
 {
     scratch *s = lua_touserdata(L, 1);
     luaL_openlibs(L);
-    s->layout = layout_of(L);
+    hkl_thread_layout_now = *layout_of(L);
+    s->learner.hooks = hkl_key_in_register();
     lua_pushcfunction(L, hkl_learn_run);
     lua_pushlightuserdata(L, &s->learner);
     lua_call(L, 1, 0);
@@ -132,7 +130,7 @@ static _Thread_local bool learning;
 
 static void learn(void)
 {
-    static scratch s = {.layout = &layout_puc}; /* large, and used once */
+    static scratch s; /* large, and used once */
     lua_State *L = lua_newstate(scratch_alloc, &s);
     if (!L) return;
     lua_atpanic(L, hkl_panic);
@@ -142,9 +140,8 @@ static void learn(void)
     const bool ok = lua_pcall(L, 1, 0, 0) == 0;
     s.learner.running = NULL;
     lua_close(L);
-    hkl_thread_layout_now = *s.layout;
     hkl_pc_learnt();
-    if (s.layout->luajit) hkl_trace_learn();
+    if (hkl_thread_layout_now.luajit) hkl_trace_learn();
     learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
 }
 
@@ -215,10 +212,8 @@ static lua_State *accept(const hkl_state *st, uintptr_t value, bool sure)
 {
     lua_State *L = (lua_State *)value;
     if (L == st->main) return L;
-    if (value < 4096 || value % sizeof(void *) != 0) return NULL;
     if (!sure && !hak_owns(st->ctx, L)) return NULL;
-    const hkl_thread_layout *layout = &hkl_thread_layout_now;
-    return is_thread(layout, L, hkl_thread_word(st->main, layout->global_at)) ? L : NULL;
+    return hkl_thread_is(st, L) ? L : NULL;
 }
 
 lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)

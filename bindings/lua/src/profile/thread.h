@@ -71,5 +71,20 @@ static inline uintptr_t hkl_thread_word(const void *object, size_t offset)
     return *(const uintptr_t *)(const void *)((const char *)object + offset);
 }
 
+/* It looks like a thread of the state. */
+static inline bool hkl_thread_looks(const void *L, uintptr_t global)
+{
+    const hkl_thread_layout *layout = &hkl_thread_layout_now;
+    return ((const uint8_t *)L)[layout->type_at] == layout->type &&
+           hkl_thread_word(L, layout->global_at) == global;
+}
+
+/* What the one register has that a place is known to keep the thread in; false = not now. */
+static inline bool hkl_thread_is(const hkl_state *st, const lua_State *L)
+{
+    if ((uintptr_t)L < 4096 || (uintptr_t)L % sizeof(void *) != 0) return false;
+    return hkl_thread_looks(L, hkl_thread_word(st->main, hkl_thread_layout_now.global_at));
+}
+
 #endif
 #endif

@@ -1,0 +1,135 @@
+#include "profile/key.h"
+
+#ifdef HKC_CFI_WALK
+
+enum { INSTRUCTION = 4, LINES_LEAST = 8 };
+
+/* The code of a function, as debug information has it. */
+typedef struct code {
+    uintptr_t block;      /* that is freed with it */
+    uintptr_t begin, end; /* an instruction that runs is the one before what is stored */
+    int first, last;      /* lines */
+    const void *lines;    /* of each instruction; NULL = they are not looked up here */
+    uint8_t line_bytes;   /* each is so long, and counts from `base` */
+    int base;
+} code;
+
+static int int_at(const void *object, size_t offset)
+{
+    return *(const int *)(const void *)((const char *)object + offset);
+}
+
+#if LUA_VERSION_NUM == 501
+/* GCproto lies before its instructions, the first of which is no line's. */
+static code code_of_jit(uintptr_t begin)
+{
+    enum { BYTES = 104, COUNT = 12, FIRST = 72, LINES = 76, INFO = 80 };
+    const void *proto = (const void *)(begin - BYTES);
+    const int first = int_at(proto, FIRST), lines = int_at(proto, LINES);
+    return (code){.block = begin - BYTES,
+                  .begin = begin,
+                  .end = begin + (uintptr_t)int_at(proto, COUNT) * INSTRUCTION,
+                  .first = first,
+                  .last = first + lines,
+                  .lines = hkl_key_pointer(proto, INFO),
+                  .line_bytes = lines < 1 << 8    ? 1
+                                : lines < 1 << 16 ? 2
+                                                  : 4,
+                  .base = first};
+}
+
+enum { CODE = 24, COUNT = 80, FIRST = 96, LAST = 100, LINES = 40 };
+#elif LUA_VERSION_NUM == 503
+enum { CODE = 56, COUNT = 24, FIRST = 40, LAST = 44, LINES = 72 };
+#else
+enum { CODE = 64, COUNT = 24, FIRST = 44, LAST = 48, LINES = 0 };
+#endif
+
+static code code_of(uintptr_t function)
+{
+#if LUA_VERSION_NUM == 501
+    if (hkl_thread_layout_now.luajit) return code_of_jit(function);
+#endif
+    const void *proto = (const void *)function;
+    const uintptr_t begin = hkl_thread_word(proto, CODE);
+    return (code){.block = begin,
+                  .begin = begin,
+                  .end = begin + (uintptr_t)int_at(proto, COUNT) * INSTRUCTION,
+                  .first = int_at(proto, FIRST),
+                  .last = int_at(proto, LAST),
+                  .lines = LINES != 0 ? hkl_key_pointer(proto, LINES) : NULL,
+                  .line_bytes = 4};
+}
+
+static bool is_in(const code *c, uintptr_t pc)
+{
+    return pc > c->begin && pc <= c->end && (pc - c->begin) % INSTRUCTION == 0;
+}
+
+uintptr_t hkl_key_code(const hkl_quick_key *key)
+{
+    const code c = code_of(key->function);
+    return key->calls == HKL_KEY_TRACE || is_in(&c, key->pc) ? c.block : 0;
+}
+
+/* ---- The lesson ------------------------------------------------------------------------------------- */
+
+static bool wrong, met_c, met_lua;
+static uint64_t lines_met;
+
+static int line_of(const code *c, uintptr_t pc)
+{
+    uintptr_t i = (pc - c->begin) / INSTRUCTION - 1;
+    const bool jit = hkl_thread_layout_now.luajit;
+    if (jit && i-- == 0) return c->first;
+    const uint8_t *at = (const uint8_t *)c->lines + i * c->line_bytes;
+    uint32_t line = 0;
+    for (int byte = c->line_bytes - 1; byte >= 0; byte--)
+        line = line << 8 | at[byte];
+    return c->base + (int)line;
+}
+
+/* Where the running function is, is another matter for those that keep it in a register. */
+static void see_line(const hkl_quick_key *key, const lua_Debug *ar, bool on_top)
+{
+    const code c = code_of(key->function);
+    if (c.first != ar->linedefined || c.last != ar->lastlinedefined) wrong = true;
+    lines_met |= (uint64_t)1 << ar->currentline % 64;
+    if (wrong || (on_top && hkl_key_in_register())) return;
+    if (!is_in(&c, key->pc)) wrong = true;
+    else if (c.lines && line_of(&c, key->pc) != ar->currentline) wrong = true;
+    lines_met |= (uint64_t)1 << ar->currentline % 64;
+}
+
+void hkl_key_see(lua_State *L)
+{
+    hkl_quick_key key;
+    lua_Debug ar;
+    if (wrong) return;
+    for (int level = 0; level < HKL_QUICK_DEPTH; level++) {
+        if (!lua_getstack(L, level, &ar) || !lua_getinfo(L, "Sl", &ar)) return;
+        if (*ar.what == 't') return;
+        if (*ar.what == 'C') {
+            met_c = true;
+            continue;
+        }
+#if LUA_VERSION_NUM == 501
+        const hkl_traces traces = {NULL, 0};
+        const bool found =
+            hkl_thread_layout_now.luajit ? hkl_key_jit(&traces, L, &key) : hkl_key_puc(L, &key);
+#else
+        const bool found = hkl_key_puc(L, &key);
+#endif
+        if (!found || (key.calls == 0) != (level == 0)) wrong = true;
+        else see_line(&key, &ar, level == 0);
+        met_lua = true;
+        return;
+    }
+}
+
+bool hkl_quick_known(void)
+{
+    return hkl_thread_learn() && !wrong && met_c && met_lua && __builtin_popcountll(lines_met) >= LINES_LEAST;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* What a stack down to its first function in Lua depends on, from the runtime's own structures, with no call.
+ * Where things are in them is written here, and checked in the lesson of hkl_thread_learn. */
+#ifndef HKL_PROFILE_KEY_H
+#define HKL_PROFILE_KEY_H
+
+#include "profile/quick.h"
+#include "profile/trace.h"
+
+#ifdef HKC_CFI_WALK
+
+/* One observation of the lesson: L is the running thread, and on no trace. */
+void hkl_key_see(lua_State *L);
+
+/* The block with the code of the key's function; 0 = its instruction is none of it. */
+uintptr_t hkl_key_code(const hkl_quick_key *key);
+
+/* Instead of calls. */
+#define HKL_KEY_TRACE (~UINT64_C(0))
+
+/* The interpreter keeps its instruction in a register: see profile/pc.h. */
+static inline bool hkl_key_in_register(void)
+{
+#if LUA_VERSION_NUM == 501
+    return !hkl_thread_layout_now.luajit;
+#else
+    return LUA_VERSION_NUM == 504;
+#endif
+}
+
+/* Where it is in the frame of the interpreter; 0 = this way to it was not met. */
+static inline uintptr_t hkl_key_instruction(const hkl_quick_path *path, const hkc_cfi_registers *at)
+{
+    while (path->up != 0) {
+        const uintptr_t pc = *(const uintptr_t *)(at->sp + path->up);
+        path = path->above;
+        while (__builtin_expect(path->pc != pc, 0)) {
+            if (!path->sibling) return 0;
+            path = path->sibling;
+        }
+    }
+    return path->place < 0 ? at->saved[~path->place] : *(const uintptr_t *)(at->sp + (uintptr_t)path->place);
+}
+
+static inline uint8_t hkl_key_byte(const void *object, size_t offset)
+{
+    return ((const uint8_t *)object)[offset];
+}
+
+static inline const void *hkl_key_pointer(const void *object, size_t offset)
+{
+    return (const void *)hkl_thread_word(object, offset);
+}
+
+#if LUA_VERSION_NUM == 501
+
+/* LuaJIT with frames of two words. lua_State: base at 32, cframe at 80. A frame: the function below base[-1],
+ * which says of what type it is and where the one below begins. A function: its kind at 9, 0 at 10 for one in
+ * Lua, its code at 32. The frame of the interpreter has the instruction at 24. */
+enum {
+    HKL_JIT_BASE = 32,
+    HKL_JIT_CFRAME = 80,
+    HKL_JIT_KIND = 9,
+    HKL_JIT_FUNCTION = 8, /* that kind */
+    HKL_JIT_IN_LUA = 10,
+    HKL_JIT_CODE = 32,
+    HKL_JIT_INSTRUCTION = 24
+};
+
+static inline const void *hkl_key_jit_function(const uintptr_t *base)
+{
+    const void *function = (const void *)(base[-2] & (((uintptr_t)1 << 47) - 1));
+    return hkl_key_byte(function, HKL_JIT_KIND) == HKL_JIT_FUNCTION ? function : NULL;
+}
+
+/* Down through functions in C. */
+static inline bool hkl_key_jit_in_c(const uintptr_t *base, hkl_quick_key *key)
+{
+    enum { LUA = 0, CONTINUATION = 2, VARARG = 3, TYPE = 7 };
+    const void *function;
+    uint64_t calls = 0;
+    uintptr_t pc;
+    int in_c = 0;
+    do {
+        const uintptr_t link = base[-1], type = link & TYPE;
+        if (++in_c == HKL_QUICK_DEPTH || type == VARARG) return false;
+        if ((type & 3) == LUA) {
+            pc = link;
+            base -= 2 + ((const uint8_t *)pc)[-3]; /* the slot that the call was made in */
+            calls = calls << 4 | 8;
+        } else {
+            pc = type == CONTINUATION ? base[-3] : 0;
+            base -= link / sizeof *base;
+            calls = calls << 4 | 8 | type;
+        }
+        function = hkl_key_jit_function(base);
+        if (!function) return false;
+    } while (hkl_key_byte(function, HKL_JIT_IN_LUA) != 0);
+    *key = (hkl_quick_key){pc, hkl_thread_word(function, HKL_JIT_CODE), calls};
+    return true;
+}
+
+/* By the line at which the trace begins; where that is not known, by the function in whose frame. */
+static inline bool hkl_key_jit_trace(const hkl_traces *traces, int32_t trace, uintptr_t base,
+                                     hkl_quick_key *key)
+{
+    const uintptr_t frame = trace > 0 && (uint32_t)trace < traces->count ? traces->frames[trace] : 0;
+    if (frame != 0) {
+        *key = (hkl_quick_key){frame << 2, 0, HKL_KEY_TRACE};
+        return true;
+    }
+    const void *function = hkl_key_jit_function((const uintptr_t *)base);
+    if (!function || hkl_key_byte(function, HKL_JIT_IN_LUA) != 0) return false;
+    const uintptr_t code = hkl_thread_word(function, HKL_JIT_CODE);
+    *key = (hkl_quick_key){code, code, HKL_KEY_TRACE};
+    return true;
+}
+
+static inline bool hkl_key_jit(const hkl_traces *traces, const lua_State *L, hkl_quick_key *key)
+{
+    uintptr_t in_trace;
+    const void *global = hkl_key_pointer(L, hkl_thread_layout_now.global_at);
+    const int32_t trace = hkl_trace_running(global, &in_trace);
+    if (trace != 0 && hkl_trace_runs_on(global, L)) return hkl_key_jit_trace(traces, trace, in_trace, key);
+    const uintptr_t *base = hkl_key_pointer(L, HKL_JIT_BASE);
+    const void *function = hkl_key_jit_function(base);
+    if (!function) return false;
+    if (hkl_key_byte(function, HKL_JIT_IN_LUA) != 0) return hkl_key_jit_in_c(base, key);
+    const uintptr_t cframe = hkl_thread_word(L, HKL_JIT_CFRAME) & ~(uintptr_t)3;
+    if (cframe == 0) return false;
+    *key = (hkl_quick_key){hkl_thread_word((const void *)cframe, HKL_JIT_INSTRUCTION),
+                           hkl_thread_word(function, HKL_JIT_CODE), 0};
+    return true;
+}
+
+/* lua_State: ci at 40, the first of them at 80. CallInfo: of 40 bytes; base, func, top, savedpc. Closure: 0
+ * at 10 for one in Lua, Proto at 32. */
+enum {
+    HKL_CALL_AT = 40,
+    HKL_CALL_FIRST = 80,
+    HKL_CALL_BYTES = 40,
+    HKL_CALL_FUNCTION = 8,
+    HKL_CALL_INSTRUCTION = 24,
+    HKL_CLOSURE_IN_C = 10,
+    HKL_CLOSURE_PROTO = 32
+};
+
+static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
+{
+    const char *call = hkl_key_pointer(L, HKL_CALL_AT), *first = hkl_key_pointer(L, HKL_CALL_FIRST);
+    for (uint64_t in_c = 0; call != first && in_c < HKL_QUICK_DEPTH; in_c++, call -= HKL_CALL_BYTES) {
+        const void *closure = hkl_key_pointer(hkl_key_pointer(call, HKL_CALL_FUNCTION), 0);
+        if (hkl_key_byte(closure, HKL_CLOSURE_IN_C) != 0) continue;
+        *key = (hkl_quick_key){hkl_thread_word(call, HKL_CALL_INSTRUCTION),
+                               hkl_thread_word(closure, HKL_CLOSURE_PROTO), in_c};
+        return true;
+    }
+    return false;
+}
+
+#else
+
+/* lua_State: ci at 32. CallInfo: func, top, previous, next; where the instruction is and what says that the
+ * function is in C. */
+enum {
+    HKL_CALL_AT = 32,
+    HKL_CALL_FUNCTION = 0,
+    HKL_CALL_BELOW = 16,
+    HKL_CALL_INSTRUCTION = LUA_VERSION_NUM == 504 ? 32 : 40,
+    HKL_CALL_STATUS = LUA_VERSION_NUM == 504 ? 62 : 66,
+    HKL_CALL_BIT = 2, /* 5.4: in C; 5.3: in Lua */
+    HKL_CLOSURE_PROTO = 24
+};
+
+/* With the bit for functions in C. */
+static inline unsigned hkl_key_status(const void *call)
+{
+    const unsigned status = *(const uint16_t *)(const void *)((const char *)call + HKL_CALL_STATUS);
+    return LUA_VERSION_NUM == 504 ? status : status ^ HKL_CALL_BIT;
+}
+
+static inline bool hkl_key_in_c(unsigned status)
+{
+    return (status & HKL_CALL_BIT) != 0;
+}
+
+static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
+{
+    const void *call = hkl_key_pointer(L, HKL_CALL_AT);
+    unsigned status = hkl_key_status(call);
+    uint64_t calls = 0;
+    if (hkl_key_in_c(status)) {
+        int in_c = 0;
+        do {
+            call = hkl_key_pointer(call, HKL_CALL_BELOW);
+            if (!call || ++in_c == HKL_QUICK_DEPTH) return false;
+            calls = calls << 16 | status;
+            status = hkl_key_status(call);
+        } while (hkl_key_in_c(status));
+        calls = calls << 16 | status;
+    }
+    const void *closure = hkl_key_pointer(hkl_key_pointer(call, HKL_CALL_FUNCTION), 0);
+    *key = (hkl_quick_key){hkl_thread_word(call, HKL_CALL_INSTRUCTION),
+                           hkl_thread_word(closure, HKL_CLOSURE_PROTO), calls};
+    return true;
+}
+
+#endif
+
+/* false = not one of those that are kept. `path` is that of the registers' entry. */
+static inline bool hkl_key_of(const hkl_quick *q, const hkl_quick_path *path, const lua_State *L,
+                              const hkc_cfi_registers *at, hkl_quick_key *key)
+{
+#if LUA_VERSION_NUM == 501
+    if (hkl_thread_layout_now.luajit) return hkl_key_jit(q->traces, L, key);
+#endif
+    (void)q;
+    if (!hkl_key_puc(L, key)) return false;
+    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(path, at);
+    return true;
+}
+
+#endif
+#endif
