@@ -27,8 +27,9 @@ static inline bool hkl_key_in_register(void)
 #endif
 }
 
-/* Where it is in the frame of the interpreter; 0 = this way to it was not met. */
-static inline uintptr_t hkl_key_instruction(const hkl_quick_path *path, const hkc_cfi_registers *at)
+/* Where it is in the frame of the interpreter, or what is stored; 0 = this way to it was not met. */
+static inline uintptr_t hkl_key_instruction(const hkl_quick_path *path, const hkc_cfi_registers *at,
+                                            uintptr_t stored)
 {
     while (path->up != 0) {
         const uintptr_t pc = *(const uintptr_t *)(at->sp + path->up);
@@ -38,7 +39,8 @@ static inline uintptr_t hkl_key_instruction(const hkl_quick_path *path, const hk
             path = path->sibling;
         }
     }
-    return path->place < 0 ? at->saved[~path->place] : *(const uintptr_t *)(at->sp + (uintptr_t)path->place);
+    if (path->place >= 0) return *(const uintptr_t *)(at->sp + (uintptr_t)path->place);
+    return path->place == HKL_QUICK_STORED ? stored : at->saved[~path->place];
 }
 
 static inline uint8_t hkl_key_byte(const void *object, size_t offset)
@@ -132,10 +134,11 @@ static inline bool hkl_key_jit(const hkl_traces *traces, const lua_State *L, hkl
     return true;
 }
 
-/* lua_State: ci at 40, the first of them at 80. CallInfo: of 40 bytes; base, func, top, savedpc. Closure: 0
- * at 10 for one in Lua, Proto at 32. */
+/* lua_State: ci at 40, the instruction of the running function at 48, the first ci at 80. CallInfo: of 40
+ * bytes; base, func, top, savedpc. Closure: 0 at 10 for one in Lua, Proto at 32. */
 enum {
     HKL_CALL_AT = 40,
+    HKL_RUNNING_INSTRUCTION = 48,
     HKL_CALL_FIRST = 80,
     HKL_CALL_BYTES = 40,
     HKL_CALL_FUNCTION = 8,
@@ -150,8 +153,9 @@ static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
     for (uint64_t in_c = 0; call != first && in_c < HKL_QUICK_DEPTH; in_c++, call -= HKL_CALL_BYTES) {
         const void *closure = hkl_key_pointer(hkl_key_pointer(call, HKL_CALL_FUNCTION), 0);
         if (hkl_key_byte(closure, HKL_CLOSURE_IN_C) != 0) continue;
-        *key = (hkl_quick_key){hkl_thread_word(call, HKL_CALL_INSTRUCTION),
-                               hkl_thread_word(closure, HKL_CLOSURE_PROTO), in_c};
+        const uintptr_t pc = in_c == 0 ? hkl_thread_word(L, HKL_RUNNING_INSTRUCTION)
+                                       : hkl_thread_word(call, HKL_CALL_INSTRUCTION);
+        *key = (hkl_quick_key){pc, hkl_thread_word(closure, HKL_CLOSURE_PROTO), in_c};
         return true;
     }
     return false;
@@ -215,7 +219,7 @@ static inline bool hkl_key_of(const hkl_quick *q, const hkl_quick_path *path, co
 #endif
     (void)q;
     if (!hkl_key_puc(L, key)) return false;
-    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(path, at);
+    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(path, at, key->pc);
     return true;
 }
 

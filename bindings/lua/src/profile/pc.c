@@ -8,7 +8,7 @@ enum { CLIMB_MOST = HKL_PC_CLIMB_MOST, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_L
 
 /* A return address between the interpreter and lua_Alloc. */
 typedef struct place {
-    uintptr_t pc;
+    uintptr_t pc, function;
     uint8_t registers; /* a bit for each that had the instruction every time */
     uint8_t seen;
 } place;
@@ -71,7 +71,7 @@ static void see_place(uintptr_t pc, uint8_t registers)
     while (i < place_count && places[i].pc != pc)
         i++;
     if (i == MAX_PLACES) return;
-    if (i == place_count) places[place_count++] = (place){pc, registers, 0};
+    if (i == place_count) places[place_count++] = (place){pc, hkc_cfi_function(pc), registers, 0};
     places[i].registers &= registers;
     if (places[i].seen < UINT8_MAX) places[i].seen++;
 }
@@ -108,11 +108,15 @@ void hkl_pc_learnt(void)
 
 int hkl_pc_register(uintptr_t pc)
 {
-    for (int i = 0; i < place_count && learnt; i++) {
+    int found = HKL_PC_ELSEWHERE;
+    const uintptr_t function = learnt ? hkc_cfi_function(pc) : 0;
+    for (int i = 0; i < place_count && function != 0; i++) {
         const place *p = &places[i];
-        if (p->pc == pc && p->registers != 0 && p->seen >= SEEN_LEAST) return __builtin_ctz(p->registers);
+        if (p->function != function || p->registers == 0 || p->seen < SEEN_LEAST) continue;
+        if (p->pc == pc) return __builtin_ctz(p->registers);
+        found = HKL_PC_STORED;
     }
-    return -1;
+    return found;
 }
 
 hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at)
@@ -130,7 +134,7 @@ hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, c
             *r.stored = pc;
             return patch;
         }
-        if (!step->ok) return none;
+        if (step->instruction == HKL_PC_STORED || !step->ok) return none;
         hkc_cfi_climb(&up, &step->saves);
     }
     return none;
@@ -152,7 +156,7 @@ void hkl_pc_learnt(void)
 int hkl_pc_register(uintptr_t pc)
 {
     (void)pc;
-    return -1;
+    return HKL_PC_ELSEWHERE;
 }
 
 hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at)

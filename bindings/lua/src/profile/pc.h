@@ -17,8 +17,11 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at);
 /* The lesson is over. */
 void hkl_pc_learnt(void);
 
-/* The register that has the instruction where the interpreter's code goes on at pc; -1 = none, or not learnt.
- */
+/* The register that has the instruction where the interpreter's code goes on at pc. */
+enum {
+    HKL_PC_ELSEWHERE = -1,
+    HKL_PC_STORED = -2
+}; /* not the interpreter, or not learnt; it has none, or not known */
 int hkl_pc_register(uintptr_t pc);
 
 /* Where `now` is stored; NULL = nothing to correct. The caller puts *before back when it has asked. */

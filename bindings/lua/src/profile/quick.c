@@ -133,9 +133,9 @@ static void learn_path(hkl_quick *q, hkl_quick_path *path, const hkc_cfi_registe
         place[r] = ~r;
     for (int i = 0; i < HKL_PC_CLIMB_MOST; i++) {
         const struct hkl_walk_step *step = hkl_thread_step(q->walk, pc);
-        if (step->instruction >= 0) {
+        if (step->instruction != HKL_PC_ELSEWHERE) {
             path->up = 0;
-            path->place = place[step->instruction];
+            path->place = step->instruction == HKL_PC_STORED ? HKL_QUICK_STORED : place[step->instruction];
             return;
         }
         if (!step->ok || step->saves.cfa_from_fp || step->saves.cfa_offset <= sizeof pc) return;

@@ -12,7 +12,7 @@ enum {
     HKL_QUICK_SLOTS = 2048,
     HKL_QUICK_CODES = 1024,
     HKL_QUICK_HEADS = 2048,
-    HKL_QUICK_ENTRIES = 64,
+    HKL_QUICK_ENTRIES = 128,
     HKL_QUICK_PATHS = 512,
     HKL_QUICK_DEPTH = 4
 };
@@ -31,13 +31,17 @@ typedef struct hkl_quick_slot {
     uint16_t count;      /* of frames */
 } hkl_quick_slot;
 
+/* The runtime has stored it. */
+#define HKL_QUICK_STORED INT32_MIN
+
 /* A return address on the way from lua_Alloc to the interpreter, through frames of constant size: with all of
  * those below it, it says where the interpreter's instruction is. */
 typedef struct hkl_quick_path {
     uintptr_t pc;
     struct hkl_quick_path *above, *sibling; /* what was met above it; what else was met here */
-    uint32_t up;   /* bytes from sp to the return address above; 0 = this is the interpreter */
-    int32_t place; /* of the instruction: bytes from sp; below 0: in the register ~place */
+    uint32_t up; /* bytes from sp to the return address above; 0 = this is the interpreter */
+    int32_t
+        place; /* of the instruction: bytes from sp; below 0: in the register ~place, or HKL_QUICK_STORED */
 } hkl_quick_path;
 
 /* Where the runtime calls lua_Alloc. */
