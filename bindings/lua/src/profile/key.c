@@ -101,25 +101,47 @@ static void see_line(const hkl_quick_key *key, const lua_Debug *ar, bool on_top)
     lines_met |= (uint64_t)1 << ar->currentline % 64;
 }
 
+#if LUA_VERSION_NUM == 501
+
+/* What is read below is where and what it should be: level 0 of the stack, a function in it, and a frame of
+ * the interpreter on the stack of the machine. */
+static bool looks_like_jit(const lua_State *L, const lua_Debug *ar)
+{
+    enum { STACK = 56, SLOT = 8, TAG_BITS = 47, FUNCTION_TAG = 0x1fff7, FRAMES_MOST = 1 << 20 };
+    const uintptr_t *base = hkl_key_pointer(L, HKL_JIT_BASE);
+    const uintptr_t cframe = hkl_thread_word(L, HKL_JIT_CFRAME) & ~(uintptr_t)3, here = (uintptr_t)&base;
+    return (uintptr_t)base == hkl_thread_word(L, STACK) + (uintptr_t)(ar->i_ci & 0xffff) * SLOT + SLOT &&
+           base[-2] >> TAG_BITS == FUNCTION_TAG && cframe > here && cframe - here < FRAMES_MOST;
+}
+
+static bool key_of(const lua_State *L, const lua_Debug *ar, hkl_quick_key *key)
+{
+    const hkl_traces traces = {NULL, 0};
+    if (!hkl_thread_layout_now.luajit) return hkl_key_puc(L, key);
+    return looks_like_jit(L, ar) && hkl_key_jit(&traces, L, key);
+}
+
+#else
+
+static bool key_of(const lua_State *L, const lua_Debug *ar, hkl_quick_key *key)
+{
+    return hkl_key_call(L) == (const void *)ar->i_ci && hkl_key_puc(L, key);
+}
+
+#endif
+
 void hkl_key_see(lua_State *L)
 {
-    hkl_quick_key key;
+    hkl_quick_key key = {0, 0, 0};
     lua_Debug ar;
-    if (wrong) return;
+    if (wrong || !lua_getstack(L, 0, &ar)) return;
+    const bool found = key_of(L, &ar, &key);
     for (int level = 0; level < HKL_QUICK_DEPTH; level++) {
         if (!lua_getstack(L, level, &ar) || !lua_getinfo(L, "Sl", &ar)) return;
-        if (*ar.what == 't') return;
         if (*ar.what == 'C') {
             met_c = true;
             continue;
         }
-#if LUA_VERSION_NUM == 501
-        const hkl_traces traces = {NULL, 0};
-        const bool found =
-            hkl_thread_layout_now.luajit ? hkl_key_jit(&traces, L, &key) : hkl_key_puc(L, &key);
-#else
-        const bool found = hkl_key_puc(L, &key);
-#endif
         if (!found || (key.calls == 0) != (level == 0)) wrong = true;
         else see_line(&key, &ar, level == 0);
         met_lua = true;

@@ -27,20 +27,38 @@ static inline bool hkl_key_in_register(void)
 #endif
 }
 
-/* Where it is in the frame of the interpreter, or what is stored; 0 = this way to it was not met. */
-static inline uintptr_t hkl_key_instruction(const hkl_quick_path *path, const hkc_cfi_registers *at,
+static inline uintptr_t hkl_key_word_at(const void *base, int64_t offset)
+{
+    return *(const uintptr_t *)(const void *)((const char *)base + offset);
+}
+
+/* The same further up. */
+static inline bool hkl_key_longer(const hkl_quick_way *way, const void *sp)
+{
+    const uintptr_t *pc = way->pc + HKL_QUICK_AT_LEAST;
+    for (const int32_t *at = way->at + HKL_QUICK_AT_LEAST; *at != 0; at++, pc++)
+        if (hkl_key_word_at(sp, *at) != *pc) return false;
+    return true;
+}
+
+/* The instruction as the interpreter has it, or as it is stored; 0 = this way to the interpreter was not met,
+ * or comes first from now on. */
+static inline uintptr_t hkl_key_instruction(hkl_quick_way *ways, const hkc_cfi_registers *at,
                                             uintptr_t stored)
 {
-    while (path->up != 0) {
-        const uintptr_t pc = *(const uintptr_t *)(at->sp + path->up);
-        path = path->above;
-        while (__builtin_expect(path->pc != pc, 0)) {
-            if (!path->sibling) return 0;
-            path = path->sibling;
-        }
+    const void *sp = (const void *)at->sp;
+    for (hkl_quick_way *way = ways; way; way = way->next) {
+        /* no loop: few ways are longer */
+        if (hkl_key_word_at(sp, way->at[0]) != way->pc[0] || hkl_key_word_at(sp, way->at[1]) != way->pc[1] ||
+            hkl_key_word_at(sp, way->at[2]) != way->pc[2])
+            continue;
+        if (__builtin_expect(way->at[HKL_QUICK_AT_LEAST] != 0, 0) && !hkl_key_longer(way, sp)) continue;
+        if (way != ways && way->patience-- == 0) return 0;
+        if (way->place >= 0) return hkl_key_word_at(sp, way->place);
+        return way->place == HKL_QUICK_STORED ? stored
+                                              : hkl_key_word_at(&at->saved[HKC_CFI_SAVED], way->place);
     }
-    if (path->place >= 0) return *(const uintptr_t *)(at->sp + (uintptr_t)path->place);
-    return path->place == HKL_QUICK_STORED ? stored : at->saved[~path->place];
+    return 0;
 }
 
 static inline uint8_t hkl_key_byte(const void *object, size_t offset)
@@ -175,6 +193,11 @@ enum {
     HKL_CLOSURE_PROTO = 24
 };
 
+static inline const void *hkl_key_call(const lua_State *L)
+{
+    return hkl_key_pointer(L, HKL_CALL_AT);
+}
+
 /* With the bit for functions in C. */
 static inline unsigned hkl_key_status(const void *call)
 {
@@ -189,7 +212,7 @@ static inline bool hkl_key_in_c(unsigned status)
 
 static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 {
-    const void *call = hkl_key_pointer(L, HKL_CALL_AT);
+    const void *call = hkl_key_call(L);
     unsigned status = hkl_key_status(call);
     uint64_t calls = 0;
     if (hkl_key_in_c(status)) {
@@ -210,8 +233,8 @@ static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 
 #endif
 
-/* false = not one of those that are kept. `path` is that of the registers' entry. */
-static inline bool hkl_key_of(const hkl_quick *q, const hkl_quick_path *path, const lua_State *L,
+/* false = not one of those that are kept. `ways` are those of where lua_Alloc was called. */
+static inline bool hkl_key_of(const hkl_quick *q, hkl_quick_way *ways, const lua_State *L,
                               const hkc_cfi_registers *at, hkl_quick_key *key)
 {
 #if LUA_VERSION_NUM == 501
@@ -219,7 +242,7 @@ static inline bool hkl_key_of(const hkl_quick *q, const hkl_quick_path *path, co
 #endif
     (void)q;
     if (!hkl_key_puc(L, key)) return false;
-    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(path, at, key->pc);
+    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, key->pc);
     return true;
 }
 

@@ -7,25 +7,23 @@
 
 #ifdef HKC_CFI_WALK
 
-/* The return address of no path: nothing has it on its stack. */
-#define NO_PC (HKL_FRAME_BIT | 1)
+#define MIX 0x9e3779b1u
 
-static void clear_paths(hkl_quick *q)
-{
-    memset(q->entries, 0, sizeof q->entries);
-    q->paths[0] = (hkl_quick_path){NO_PC, NULL, NULL, 0, 0};
-    q->path_count = 0;
-}
+enum { PATIENCE = 512 };
+
+_Static_assert((int)HKL_QUICK_CLIMB == (int)HKL_PC_CLIMB_MOST && HKL_QUICK_AT_LEAST < HKL_QUICK_CLIMB,
+               "a way is no longer");
+_Static_assert(sizeof(hkl_quick_entry) == 64, "an index that is a shift");
 
 void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames,
                      const hkl_traces *traces)
 {
     memset(q, 0, sizeof *q);
     q->st = st;
+    q->main = st->main;
     q->walk = walk;
     q->frames = frames;
     q->traces = traces;
-    clear_paths(q);
 }
 
 /* ---- Slots ------------------------------------------------------------------------------------------ */
@@ -33,7 +31,7 @@ void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_fram
 /* A key may be in two slots, i and i ^ 1. */
 static inline unsigned slot_of(uintptr_t pc)
 {
-    return (unsigned)((pc >> 2 ^ pc >> 12) % HKL_QUICK_SLOTS);
+    return (uint32_t)pc * MIX >> (32 - HKL_QUICK_SLOT_BITS);
 }
 
 static inline bool is_same(const hkl_quick_key *a, const hkl_quick_key *b)
@@ -103,52 +101,56 @@ static int put(hkl_quick *q, const hkl_quick_key *key, const uintptr_t *frames, 
 
 static inline hkl_quick_entry *entry_of(hkl_quick *q, uintptr_t pc)
 {
-    return &q->entries[(pc ^ pc >> 7) % HKL_QUICK_ENTRIES];
-}
-
-/* Nothing is met above it. */
-static hkl_quick_path unmet(hkl_quick *q, uintptr_t pc)
-{
-    return (hkl_quick_path){pc, &q->paths[0], NULL, sizeof pc, 0};
-}
-
-static hkl_quick_path *path_above(hkl_quick *q, hkl_quick_path *path, uintptr_t pc)
-{
-    hkl_quick_path **link = &path->above;
-    for (; *link && *link != &q->paths[0]; link = &(*link)->sibling)
-        if ((*link)->pc == pc) return *link;
-    if (q->path_count + 1 == HKL_QUICK_PATHS) return NULL;
-    hkl_quick_path *more = &q->paths[++q->path_count];
-    *more = unmet(q, pc);
-    return *link = more;
+    return &q->entries[(uint32_t)pc * MIX >> (32 - HKL_QUICK_ENTRY_BITS)];
 }
 
 /* Goes up to the interpreter as hkl_pc_correct does, and keeps the way. */
-static void learn_path(hkl_quick *q, hkl_quick_path *path, const hkc_cfi_registers *at)
+static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at)
 {
-    int32_t place[HKC_CFI_SAVED];
+    hkl_quick_way way = {.next = NULL, .patience = PATIENCE};
+    int32_t place[HKC_CFI_SAVED], up = 0; /* bytes from sp */
     uintptr_t pc = at->pc;
-    uint32_t up = 0; /* bytes from sp */
+    int count = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
-        place[r] = ~r;
-    for (int i = 0; i < HKL_PC_CLIMB_MOST; i++) {
-        const struct hkl_walk_step *step = hkl_thread_step(q->walk, pc);
-        if (step->instruction != HKL_PC_ELSEWHERE) {
-            path->up = 0;
-            path->place = step->instruction == HKL_PC_STORED ? HKL_QUICK_STORED : place[step->instruction];
-            return;
-        }
-        if (!step->ok || step->saves.cfa_from_fp || step->saves.cfa_offset <= sizeof pc) return;
-        up += step->saves.cfa_offset;
+        place[r] = (r - HKC_CFI_SAVED) * (int32_t)sizeof pc;
+    const struct hkl_walk_step *step = hkl_thread_step(q->walk, pc);
+    for (; step->instruction == HKL_PC_ELSEWHERE; step = hkl_thread_step(q->walk, pc)) {
+        if (count + 1 == HKL_PC_CLIMB_MOST || !step->ok || step->saves.cfa_from_fp) return;
+        up += (int32_t)step->saves.cfa_offset;
         for (int r = 0; r < HKC_CFI_SAVED; r++)
-            if (step->saves.below[r] != 0) place[r] = (int32_t)(up - step->saves.below[r]);
-        path->up = up - (uint32_t)sizeof pc;
-        pc = *(const uintptr_t *)(at->sp + path->up);
-        path = path_above(q, path, pc);
-        if (!path) {
-            clear_paths(q);
-            return;
-        }
+            if (step->saves.below[r] != 0) place[r] = up - (int32_t)step->saves.below[r];
+        way.at[count] = up - (int32_t)sizeof pc;
+        pc = way.pc[count] = hkl_key_word_at((const void *)at->sp, way.at[count]);
+        count++;
+    }
+    way.place = step->instruction == HKL_PC_STORED ? HKL_QUICK_STORED : place[step->instruction];
+    for (; count < HKL_QUICK_AT_LEAST; count++) { /* what is true in any case */
+        way.at[count] = -(int32_t)sizeof pc;
+        way.pc[count] = at->pc;
+    }
+    if (q->way_count == HKL_QUICK_WAYS) { /* all begin anew */
+        q->way_count = 0;
+        for (int i = 0; i < HKL_QUICK_ENTRIES; i++)
+            q->entries[i].ways = NULL;
+    }
+    hkl_quick_way **link = &entry->ways;
+    while (*link)
+        link = &(*link)->next;
+    *link = &q->ways[q->way_count++];
+    **link = way;
+}
+
+/* The one that was found so often behind others comes first. */
+static void reorder(hkl_quick_entry *entry)
+{
+    for (hkl_quick_way **link = &entry->ways; *link; link = &(*link)->next) {
+        hkl_quick_way *way = *link;
+        if (way->patience <= PATIENCE) continue;
+        way->patience = PATIENCE;
+        *link = way->next;
+        way->next = entry->ways;
+        entry->ways = way;
+        return;
     }
 }
 
@@ -169,14 +171,16 @@ static __attribute__((noinline)) int find_slowly(hkl_quick *q, const hkc_cfi_reg
     hkl_quick_entry *entry = entry_of(q, at->pc);
     lua_State *L = hkl_thread_at(q->walk, q->st, at);
     if (!L) return -1;
-    if (entry->path.pc != at->pc) {
-        entry->path = unmet(q, at->pc);
-        entry->thread = hkl_thread_step(q->walk, at->pc)->thread;
+    if (entry->pc != at->pc) {
+        const int thread = hkl_thread_step(q->walk, at->pc)->thread;
+        if (thread < 0) return -1;
+        *entry = (hkl_quick_entry){.pc = at->pc, .thread = (uint64_t)thread};
     }
-    if (!hkl_key_of(q, &entry->path, L, at, &key)) return -1;
+    reorder(entry);
+    if (!hkl_key_of(q, entry->ways, L, at, &key)) return -1;
     if (key.pc == 0) { /* this way was not met */
-        learn_path(q, &entry->path, at);
-        hkl_key_of(q, &entry->path, L, at, &key);
+        learn_way(q, entry, at);
+        hkl_key_of(q, entry->ways, L, at, &key);
         if (key.pc == 0) return -1;
     }
     const int slot = slot_with(q, &key);
@@ -187,10 +191,10 @@ int hkl_quick_find(hkl_quick *q, const hkc_cfi_registers *at)
 {
     hkl_quick_key key;
     const hkl_quick_entry *entry = entry_of(q, at->pc);
-    if (__builtin_expect(entry->path.pc != at->pc || entry->thread < 0, 0)) return find_slowly(q, at);
+    if (__builtin_expect(entry->pc != at->pc, 0)) return find_slowly(q, at);
     const lua_State *L = (const lua_State *)at->saved[entry->thread];
-    if (L != q->st->main && !hkl_thread_is(q->st, L)) return find_slowly(q, at);
-    if (!hkl_key_of(q, &entry->path, L, at, &key)) return -1;
+    if (L != q->main && !hkl_thread_is(q->st, L)) return find_slowly(q, at);
+    if (!hkl_key_of(q, entry->ways, L, at, &key)) return -1;
     const int slot = slot_with(q, &key);
     return __builtin_expect(slot >= 0, 1) ? slot : find_slowly(q, at);
 }

@@ -9,11 +9,15 @@
 #ifdef HKC_CFI_WALK
 
 enum {
-    HKL_QUICK_SLOTS = 2048,
+    HKL_QUICK_SLOT_BITS = 11,
+    HKL_QUICK_SLOTS = 1 << HKL_QUICK_SLOT_BITS,
     HKL_QUICK_CODES = 1024,
     HKL_QUICK_HEADS = 2048,
-    HKL_QUICK_ENTRIES = 128,
-    HKL_QUICK_PATHS = 512,
+    HKL_QUICK_ENTRY_BITS = 7,
+    HKL_QUICK_ENTRIES = 1 << HKL_QUICK_ENTRY_BITS,
+    HKL_QUICK_WAYS = 128,
+    HKL_QUICK_CLIMB = 6,
+    HKL_QUICK_AT_LEAST = 3,
     HKL_QUICK_DEPTH = 4
 };
 
@@ -31,23 +35,26 @@ typedef struct hkl_quick_slot {
     uint16_t count;      /* of frames */
 } hkl_quick_slot;
 
+/* A way from lua_Alloc up to the interpreter, through frames of constant size: with these return addresses at
+ * their places it is known where the interpreter's instruction is. */
+typedef struct hkl_quick_way {
+    struct hkl_quick_way *next; /* from the same place of the runtime; NULL = no more */
+    uint32_t patience;          /* so often it may be found behind others until it comes first */
+    int32_t place; /* of the instruction: bytes from sp; below 0: bytes from the end of the registers, or
+                      HKL_QUICK_STORED */
+    int32_t at[HKL_QUICK_CLIMB]; /* bytes from sp; at least HKL_QUICK_AT_LEAST of them, then 0 */
+    uintptr_t pc[HKL_QUICK_CLIMB];
+} hkl_quick_way;
+
 /* The runtime has stored it. */
 #define HKL_QUICK_STORED INT32_MIN
 
-/* A return address on the way from lua_Alloc to the interpreter, through frames of constant size: with all of
- * those below it, it says where the interpreter's instruction is. */
-typedef struct hkl_quick_path {
-    uintptr_t pc;
-    struct hkl_quick_path *above, *sibling; /* what was met above it; what else was met here */
-    uint32_t up; /* bytes from sp to the return address above; 0 = this is the interpreter */
-    int32_t
-        place; /* of the instruction: bytes from sp; below 0: in the register ~place, or HKL_QUICK_STORED */
-} hkl_quick_path;
-
 /* Where the runtime calls lua_Alloc. */
 typedef struct hkl_quick_entry {
-    hkl_quick_path path;
-    int thread; /* the register that has the thread; below 0: not known */
+    uintptr_t pc;
+    hkl_quick_way *ways; /* NULL = none is known */
+    uint64_t thread;     /* the register that has the thread */
+    uint64_t unused[5];  /* of a cache line */
 } hkl_quick_entry;
 
 typedef struct hkl_quick {
@@ -55,8 +62,9 @@ typedef struct hkl_quick {
     hkl_walk *walk;
     hkl_frames *frames;
     const hkl_traces *traces;
+    const lua_State *main;
     hkl_quick_entry entries[HKL_QUICK_ENTRIES];
-    hkl_quick_path paths[HKL_QUICK_PATHS]; /* [0] = none */
+    hkl_quick_way ways[HKL_QUICK_WAYS];
     hkl_quick_slot slots[HKL_QUICK_SLOTS];
     uintptr_t stacks[HKL_QUICK_SLOTS][HKL_QUICK_DEPTH];
     /* Blocks with the code of functions in `slots`. When one is freed another function may come to lie there:
@@ -66,7 +74,7 @@ typedef struct hkl_quick {
         uint16_t next; /* with the same head */
         uint16_t slots;
     } codes[HKL_QUICK_CODES]; /* [0] of what is no code */
-    uint16_t heads[HKL_QUICK_HEADS], code_count, path_count;
+    uint16_t heads[HKL_QUICK_HEADS], code_count, way_count;
 } hkl_quick;
 
 /* The runtime is one whose structures are as profile/key.h has them; else there are no keys. */

@@ -86,7 +86,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
         if (step->ok) {
             hkc_cfi_climb(&at, &step->saves);
             observe(s, &at);
-            if (s->learner.stepping) {
+            if (s->learner.stepping && !s->wrong) {
                 if (s->learner.hooks) hkl_pc_see(&s->rules, s->learner.running, &at);
                 hkl_key_see(s->learner.running);
             }
