@@ -32,33 +32,39 @@ static inline uintptr_t hkl_key_word_at(const void *base, int64_t offset)
     return *(const uintptr_t *)(const void *)((const char *)base + offset);
 }
 
-/* The same further up. */
-static inline bool hkl_key_longer(const hkl_quick_way *way, const void *sp)
+/* As far as most ways go. */
+static inline bool hkl_key_is_way(const hkl_quick_way *way, const void *sp)
 {
-    const uintptr_t *pc = way->pc + HKL_QUICK_AT_LEAST;
-    for (const int32_t *at = way->at + HKL_QUICK_AT_LEAST; *at != 0; at++, pc++)
-        if (hkl_key_word_at(sp, *at) != *pc) return false;
-    return true;
+    return hkl_key_word_at(sp, way->at[0]) == way->pc[0] && hkl_key_word_at(sp, way->at[1]) == way->pc[1] &&
+           hkl_key_word_at(sp, way->at[2]) == way->pc[2];
+}
+
+/* Of such a way; 0 = it is not, further up. */
+__attribute__((always_inline)) static inline uintptr_t
+hkl_key_end(const hkl_quick_way *way, const hkc_cfi_registers *at, const uintptr_t *stored)
+{
+    const void *sp = (const void *)at->sp;
+    if (__builtin_expect(way->kind == HKL_QUICK_ON_STACK, 1)) return hkl_key_word_at(sp, way->place);
+    for (int i = HKL_QUICK_AT_LEAST; way->at[i] != 0; i++)
+        if (hkl_key_word_at(sp, way->at[i]) != way->pc[i]) return 0;
+    if ((way->kind & HKL_QUICK_STORED) != 0) return *stored;
+    return hkl_key_word_at((way->kind & HKL_QUICK_IN_REGISTER) != 0 ? (const void *)at : sp, way->place);
 }
 
 /* The instruction as the interpreter has it, or as it is stored; 0 = this way to the interpreter was not met,
  * or comes first from now on. */
-static inline uintptr_t hkl_key_instruction(hkl_quick_way *ways, const hkc_cfi_registers *at,
-                                            uintptr_t stored)
+static inline uintptr_t hkl_key_instruction(hkl_quick_way *way, const hkc_cfi_registers *at,
+                                            const uintptr_t *stored)
 {
     const void *sp = (const void *)at->sp;
-    for (hkl_quick_way *way = ways; way; way = way->next) {
-        /* no loop: few ways are longer */
-        if (hkl_key_word_at(sp, way->at[0]) != way->pc[0] || hkl_key_word_at(sp, way->at[1]) != way->pc[1] ||
-            hkl_key_word_at(sp, way->at[2]) != way->pc[2])
-            continue;
-        if (__builtin_expect(way->at[HKL_QUICK_AT_LEAST] != 0, 0) && !hkl_key_longer(way, sp)) continue;
-        if (way != ways && way->patience-- == 0) return 0;
-        if (way->place >= 0) return hkl_key_word_at(sp, way->place);
-        return way->place == HKL_QUICK_STORED ? stored
-                                              : hkl_key_word_at(&at->saved[HKC_CFI_SAVED], way->place);
+    uintptr_t pc = __builtin_expect(hkl_key_is_way(way, sp), 1) ? hkl_key_end(way, at, stored) : 0;
+    while (__builtin_expect(pc == 0, 0)) {
+        way = way->next;
+        if (!way) return 0;
+        if (hkl_key_is_way(way, sp)) pc = hkl_key_end(way, at, stored);
+        if (pc != 0 && way->patience-- == 0) return 0;
     }
-    return 0;
+    return pc;
 }
 
 static inline uint8_t hkl_key_byte(const void *object, size_t offset)
@@ -165,6 +171,11 @@ enum {
     HKL_CLOSURE_PROTO = 32
 };
 
+static inline const uintptr_t *hkl_key_stored(const lua_State *L)
+{
+    return (const uintptr_t *)(const void *)((const char *)L + HKL_RUNNING_INSTRUCTION);
+}
+
 static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 {
     const char *call = hkl_key_pointer(L, HKL_CALL_AT), *first = hkl_key_pointer(L, HKL_CALL_FIRST);
@@ -210,6 +221,11 @@ static inline bool hkl_key_in_c(unsigned status)
     return (status & HKL_CALL_BIT) != 0;
 }
 
+static inline const uintptr_t *hkl_key_stored(const lua_State *L)
+{
+    return (const uintptr_t *)(const void *)((const char *)hkl_key_call(L) + HKL_CALL_INSTRUCTION);
+}
+
 static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 {
     const void *call = hkl_key_call(L);
@@ -242,7 +258,7 @@ static inline bool hkl_key_of(const hkl_quick *q, hkl_quick_way *ways, const lua
 #endif
     (void)q;
     if (!hkl_key_puc(L, key)) return false;
-    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, key->pc);
+    if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, hkl_key_stored(L));
     return true;
 }
 

@@ -15,6 +15,15 @@ _Static_assert((int)HKL_QUICK_CLIMB == (int)HKL_PC_CLIMB_MOST && HKL_QUICK_AT_LE
                "a way is no longer");
 _Static_assert(sizeof(hkl_quick_entry) == 64, "an index that is a shift");
 
+/* All begin anew. */
+static void clear_ways(hkl_quick *q)
+{
+    q->ways[0] = (hkl_quick_way){.patience = PATIENCE, .pc = {HKL_FRAME_BIT}}; /* no return address is that */
+    q->way_count = 0;
+    for (int i = 0; i < HKL_QUICK_ENTRIES; i++)
+        q->entries[i].ways = &q->ways[0];
+}
+
 void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames,
                      const hkl_traces *traces)
 {
@@ -24,6 +33,7 @@ void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_fram
     q->walk = walk;
     q->frames = frames;
     q->traces = traces;
+    clear_ways(q);
 }
 
 /* ---- Slots ------------------------------------------------------------------------------------------ */
@@ -107,12 +117,12 @@ static inline hkl_quick_entry *entry_of(hkl_quick *q, uintptr_t pc)
 /* Goes up to the interpreter as hkl_pc_correct does, and keeps the way. */
 static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at)
 {
-    hkl_quick_way way = {.next = NULL, .patience = PATIENCE};
+    hkl_quick_way way = {.next = &q->ways[0], .patience = PATIENCE};
     int32_t place[HKC_CFI_SAVED], up = 0; /* bytes from sp */
     uintptr_t pc = at->pc;
     int count = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
-        place[r] = (r - HKC_CFI_SAVED) * (int32_t)sizeof pc;
+        place[r] = -1;
     const struct hkl_walk_step *step = hkl_thread_step(q->walk, pc);
     for (; step->instruction == HKL_PC_ELSEWHERE; step = hkl_thread_step(q->walk, pc)) {
         if (count + 1 == HKL_PC_CLIMB_MOST || !step->ok || step->saves.cfa_from_fp) return;
@@ -123,27 +133,31 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
         pc = way.pc[count] = hkl_key_word_at((const void *)at->sp, way.at[count]);
         count++;
     }
-    way.place = step->instruction == HKL_PC_STORED ? HKL_QUICK_STORED : place[step->instruction];
+    if (count > HKL_QUICK_AT_LEAST) way.kind = HKL_QUICK_LONGER;
+    if (step->instruction == HKL_PC_STORED) {
+        way.kind |= HKL_QUICK_STORED;
+    } else if (place[step->instruction] >= 0) {
+        way.place = place[step->instruction];
+    } else {
+        way.kind |= HKL_QUICK_IN_REGISTER;
+        way.place = step->instruction * (int32_t)sizeof pc;
+    }
     for (; count < HKL_QUICK_AT_LEAST; count++) { /* what is true in any case */
         way.at[count] = -(int32_t)sizeof pc;
         way.pc[count] = at->pc;
     }
-    if (q->way_count == HKL_QUICK_WAYS) { /* all begin anew */
-        q->way_count = 0;
-        for (int i = 0; i < HKL_QUICK_ENTRIES; i++)
-            q->entries[i].ways = NULL;
-    }
+    if (q->way_count + 1 == HKL_QUICK_WAYS) clear_ways(q);
     hkl_quick_way **link = &entry->ways;
-    while (*link)
+    while (*link != &q->ways[0])
         link = &(*link)->next;
-    *link = &q->ways[q->way_count++];
+    *link = &q->ways[++q->way_count];
     **link = way;
 }
 
 /* The one that was found so often behind others comes first. */
 static void reorder(hkl_quick_entry *entry)
 {
-    for (hkl_quick_way **link = &entry->ways; *link; link = &(*link)->next) {
+    for (hkl_quick_way **link = &entry->ways; (*link)->next; link = &(*link)->next) {
         hkl_quick_way *way = *link;
         if (way->patience <= PATIENCE) continue;
         way->patience = PATIENCE;
@@ -174,7 +188,7 @@ static __attribute__((noinline)) int find_slowly(hkl_quick *q, const hkc_cfi_reg
     if (entry->pc != at->pc) {
         const int thread = hkl_thread_step(q->walk, at->pc)->thread;
         if (thread < 0) return -1;
-        *entry = (hkl_quick_entry){.pc = at->pc, .thread = (uint64_t)thread};
+        *entry = (hkl_quick_entry){.pc = at->pc, .ways = &q->ways[0], .thread = (uint64_t)thread};
     }
     reorder(entry);
     if (!hkl_key_of(q, entry->ways, L, at, &key)) return -1;

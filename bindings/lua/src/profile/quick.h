@@ -37,22 +37,20 @@ typedef struct hkl_quick_slot {
 
 /* A way from lua_Alloc up to the interpreter, through frames of constant size: with these return addresses at
  * their places it is known where the interpreter's instruction is. */
+enum { HKL_QUICK_ON_STACK = 0, HKL_QUICK_IN_REGISTER = 1, HKL_QUICK_STORED = 2, HKL_QUICK_LONGER = 4 };
 typedef struct hkl_quick_way {
     struct hkl_quick_way *next; /* from the same place of the runtime; NULL = no more */
     uint32_t patience;          /* so often it may be found behind others until it comes first */
-    int32_t place; /* of the instruction: bytes from sp; below 0: bytes from the end of the registers, or
-                      HKL_QUICK_STORED */
+    int32_t kind;  /* where the instruction is, and whether there are more than HKL_QUICK_AT_LEAST of `at` */
+    int32_t place; /* of the instruction: bytes from sp, or from the registers */
     int32_t at[HKL_QUICK_CLIMB]; /* bytes from sp; at least HKL_QUICK_AT_LEAST of them, then 0 */
     uintptr_t pc[HKL_QUICK_CLIMB];
 } hkl_quick_way;
 
-/* The runtime has stored it. */
-#define HKL_QUICK_STORED INT32_MIN
-
 /* Where the runtime calls lua_Alloc. */
 typedef struct hkl_quick_entry {
     uintptr_t pc;
-    hkl_quick_way *ways; /* NULL = none is known */
+    hkl_quick_way *ways; /* at least one, which may be that of nothing */
     uint64_t thread;     /* the register that has the thread */
     uint64_t unused[5];  /* of a cache line */
 } hkl_quick_entry;
@@ -64,7 +62,7 @@ typedef struct hkl_quick {
     const hkl_traces *traces;
     const lua_State *main;
     hkl_quick_entry entries[HKL_QUICK_ENTRIES];
-    hkl_quick_way ways[HKL_QUICK_WAYS];
+    hkl_quick_way ways[HKL_QUICK_WAYS]; /* [0] of nothing */
     hkl_quick_slot slots[HKL_QUICK_SLOTS];
     uintptr_t stacks[HKL_QUICK_SLOTS][HKL_QUICK_DEPTH];
     /* Blocks with the code of functions in `slots`. When one is freed another function may come to lie there:
