@@ -146,7 +146,7 @@ return 'ok')",
                0.1);
 }
 
-TEST_CASE("quick: allocations that fail, and a slot's number after it was cleared")
+TEST_CASE("quick: allocations that fail beside others that do not")
 {
     Taker t((size_t)-1);
     t.compare();
@@ -161,7 +161,7 @@ return 'ok')") == "ok");
     check_same(t, 0.3);
 }
 
-TEST_CASE("quick: luacheck")
+TEST_CASE("quick: luacheck has the lines of the walk")
 {
     Taker t((size_t)-1);
     t.compare();
