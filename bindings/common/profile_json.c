@@ -299,7 +299,8 @@ int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_write
     hak_profile_info info = {.size = sizeof info};
     if (hak_profile_stats(ctx, &info) != 0) return 0;
     hkc_json_object(w, "profile");
-    hkc_json_text(w, "mode", info.mode == HAK_PROFILE_EXACT ? "exact" : "sampled");
+    static const char *const modes[] = {"sampled", "exact", "counted"};
+    hkc_json_text(w, "mode", modes[info.mode]);
     hkc_json_bool(w, "running", info.running);
     hkc_json_size(w, "mean_bytes", info.mean);
     hkc_json_size(w, "samples", info.samples);

@@ -136,6 +136,12 @@ class Costs(unittest.TestCase):
             self.assert_steps(what, 1000, 1)
         self.assert_steps("profile_grown", 4000, 1)
         self.assert_steps("profile_reset", 200, 1)
+        self.assert_steps("profile_stats counted", 100, 1)
+
+    def test_counted_profiles_cost_a_look_up_and_a_few_instructions(self):
+        self.assert_says_constant("profile_counts_of", "profile_tally_of", "profile_count pair")
+        for cost in self.table["profile_count pair"].values():
+            self.assertLess(cost, 60)
 
     def test_policies_take_steps_for_each_hint(self):
         self.assert_says_constant("policy reading", "policy of ctx", "policy of space")

@@ -99,8 +99,8 @@ TEST_CASE("profile: options and states that are refused")
     hak_profile_options x = o;
     x.size = 3;
     refused(x, "size");
-    int two = 2;
-    x = o, std::memcpy(&x.mode, &two, sizeof two);
+    int three = 3;
+    x = o, std::memcpy(&x.mode, &three, sizeof three);
     refused(x, "mode");
     x = o, x.mean = 1023;
     refused(x, "mean");

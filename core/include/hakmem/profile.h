@@ -11,8 +11,14 @@
  * EXACT      Every block is a sample: all numbers are exact and all errors are 0. Each live block takes 50 to 60
  *            bytes of the table, and each allocation and free takes a look-up.
  *
+ * COUNTED    The host counts: it asks for the record of a stack (hak_profile_counts_of), and adds to it what it
+ *            allocates and frees (hak_profile_count_*), as far as it knows of each block which record is its own
+ *            and how large it is. All numbers are exact; ages and lifetimes are not known. The context itself does
+ *            nothing, and its allocations are as fast as without a profile. Local contexts only.
+ *
  * Blocks count with their usable bytes (hak_usable_size), as everywhere in hakmem: in an exact profile that has run
- * from the beginning, the live bytes of all stacks add up to the live bytes of the context. A realloc that moves the
+ * from the beginning, the live bytes of all stacks add up to the live bytes of the context. (COUNTED: with what the host
+ * says.) A realloc that moves the
  * block is an allocation and a free. A realloc in place stays with the stack that allocated the block.
  *
  * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other thread may
@@ -20,7 +26,7 @@
  * profile with its next allocation for which its magazine is empty.
  *
  * COST       Off: none. Sampled: each allocation takes a few instructions more; a free takes more only in a unit of
- *            16 KiB in which a sampled block lives. The tables lie in committed memory of the context and count as
+ *            16 KiB in which a sampled block lives. Counted: some 15 instructions for each call below. The tables lie in committed memory of the context and count as
  *            metadata.
  *
  * A profile ends with its context. Since 0.1. */
@@ -33,7 +39,7 @@
 extern "C" {
 #endif
 
-typedef enum hak_profile_mode { HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT } hak_profile_mode;
+typedef enum hak_profile_mode { HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED } hak_profile_mode;
 
 /* Writes the frames of the current allocation, the innermost first, at most `room` of them, and returns their number.
  * hakmem does not interpret frames: they may be addresses of code or the host's numbers of lines. Runs inside the
@@ -50,7 +56,7 @@ typedef struct hak_profile_options {
     unsigned depth;        /* frames kept of a stack, at most. 0 = 32; at most HAK_PROFILE_DEPTH_MOST */
     size_t table_bytes;    /* bytes for stacks, samples and marks, at most. 0 = 1 MiB; 64 KiB to 1 TiB. The
                               table begins with 32 KiB and grows when it is full */
-    hak_frames_fn *frames; /* NULL = stacks are call sites */
+    hak_frames_fn *frames; /* NULL = stacks are call sites. COUNTED: not called */
     void *user;            /* for `frames` */
     uint64_t seed;         /* of the draws: the same seed draws the same bytes */
     bool frames_alone;     /* stacks with the same frames are one stack, even if their call sites differ */
@@ -58,16 +64,20 @@ typedef struct hak_profile_options {
                               that call hak_alloc_counted (hakmem/inline.h) */
     size_t (*resident)(void); /* resident bytes of the process, 0 = not known, for hak_profile_mark, on whose
                               thread it is called: hakmem reads no files. NULL = not known */
+    void (*gone)(void *user); /* COUNTED: all records are about to go, by hak_profile_reset or _start; the host forgets
+                              which blocks are of which. May not call into the context. Not called where the context
+                              is destroyed. NULL = nothing */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL         \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL   \
     }
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
 /* Begins a profile; options NULL = defaults. The results of an earlier profile are dropped. Blocks that are live
- * already are not part of the new one. 0 = ok; -1 = the options are broken, or a profile is running; -2 = no memory, or
+ * already are not part of the new one. 0 = ok; -1 = the options are broken, a profile is running, or the context is
+ * shared and the mode COUNTED; -2 = no memory, or
  * over the limit. On an error nothing changes. Cost: a step for each size class, and one for each sample of an earlier
  * profile. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
@@ -132,8 +142,86 @@ typedef struct hak_profile_info {
     uint64_t started_ns;    /* by the clock of the space */
     unsigned marks;         /* windows begun by hak_profile_mark */
 } hak_profile_info;
-/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant. */
+/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant; COUNTED: a step for each
+ * stack. */
 HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
+
+/* ---- Counted by the host -------------------------------------------------------------------------- */
+
+/* What the host has counted for one stack and label. */
+typedef struct hak_profile_counts {
+    uint64_t alloc_blocks, alloc_bytes, freed_blocks, freed_bytes;
+    uint64_t peak_seen, peak_blocks, peak_bytes; /* kept by the functions below */
+    uint64_t largest_bytes, grown_blocks, grown_bytes;
+    uint32_t id; /* as hak_profile_stack.id; set by hakmem */
+} hak_profile_counts;
+
+/* What lives of all stacks, and lived when most did. */
+typedef struct hak_profile_tally {
+    uint64_t live_bytes, peak_bytes, peak_seen;
+    uint64_t missed; /* blocks that the host could not count, for hak_profile_info.dropped_samples */
+} hak_profile_tally;
+
+/* The record of these frames (NULL = none; `depth` of hak_profile_options at most, more are cut) and this label, a new one where
+ * there is none. It stays until the profile is reset or started again, of which hak_profile_options.gone tells, or the
+ * context destroyed. NULL = there is no room
+ * (dropped_stacks counts it), or no counted profile is running. Cost: a look-up; hosts keep the pointer for the next
+ * allocation of the same place. */
+HAK_API hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth,
+                                                  hak_label label);
+/* For the functions below; valid as long as the records. NULL = there is no counted profile. It goes on after
+ * hak_profile_stop, for frees. Cost: constant. */
+HAK_API hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx);
+
+/* What was live at the highest moment is not copied when there is a higher one: a record that changes for the first
+ * time after it keeps what it had. */
+static inline void hak_profile_count_peak_(const hak_profile_tally *all, hak_profile_counts *counts)
+{
+    if (counts->peak_seen == all->peak_seen) return;
+    counts->peak_seen = all->peak_seen;
+    counts->peak_blocks = counts->alloc_blocks - counts->freed_blocks;
+    counts->peak_bytes = counts->alloc_bytes - counts->freed_bytes;
+}
+static inline void hak_profile_count_more_(hak_profile_tally *all, hak_profile_counts *counts, size_t more,
+                                           size_t size)
+{
+    counts->alloc_bytes += more;
+    if (size > counts->largest_bytes) counts->largest_bytes = size;
+    all->live_bytes += more;
+    if (all->live_bytes <= all->peak_bytes) return;
+    all->peak_bytes = all->live_bytes;
+    all->peak_seen++;
+}
+
+/* A block of `size` bytes, as the host counts them, was allocated. */
+static inline void hak_profile_count_alloc(hak_profile_tally *all, hak_profile_counts *counts, size_t size)
+{
+    hak_profile_count_peak_(all, counts);
+    counts->alloc_blocks++;
+    hak_profile_count_more_(all, counts, size, size);
+}
+/* A block of that record was freed. */
+static inline void hak_profile_count_free(hak_profile_tally *all, hak_profile_counts *counts, size_t size)
+{
+    hak_profile_count_peak_(all, counts);
+    counts->freed_blocks++;
+    counts->freed_bytes += size;
+    all->live_bytes -= size;
+}
+/* A block of that record was resized and stays with it. */
+static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_counts *counts, size_t old_size,
+                                            size_t size)
+{
+    hak_profile_count_peak_(all, counts);
+    if (size > old_size) {
+        counts->grown_blocks++;
+        counts->grown_bytes += size - old_size;
+        hak_profile_count_more_(all, counts, size - old_size, size);
+    } else {
+        counts->freed_bytes += old_size - size;
+        all->live_bytes -= old_size - size;
+    }
+}
 
 /* ---- Windows ------------------------------------------------------------------------------------- */
 
@@ -164,7 +252,8 @@ typedef struct hak_profile_growth {
     size_t size;
     uint32_t stack;                   /* its id */
     double bytes_a_window, low, high; /* slope (Theil and Sen), with its 95 % interval */
-    double freed_share; /* of the old blocks: those allocated before the middle of these windows */
+    double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at least
+                           so much, since it is not known which blocks are freed */
     unsigned windows;   /* how many were examined */
     bool leak;          /* the stack grew until the end, by more than three standard errors, and at most a tenth of
                            the old blocks was freed */

@@ -17,7 +17,7 @@ static const char *read_options(hak_profile_options *o, const hak_profile_option
     const size_t most = (size_t)1 << 40;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_profile_options.size is not set, or more is set than is known";
-    if (o->mode != HAK_PROFILE_SAMPLED && o->mode != HAK_PROFILE_EXACT) return "mode: HAK_PROFILE_* only";
+    if ((unsigned)o->mode > HAK_PROFILE_COUNTED) return "mode: HAK_PROFILE_* only";
     if (!o->mean) o->mean = (size_t)512 << 10;
     if (!o->depth) o->depth = 32;
     if (!o->table_bytes) o->table_bytes = (size_t)1 << 20;
@@ -63,7 +63,7 @@ static void batch(hak_ctx *heap, bool use)
 void hk_profile_enter(hak_ctx *heap)
 {
     hk_profile *k = hk_profile_of(heap);
-    bool run = k && atomic_load(&k->running), runs = heap->checked & HK_PROFILED;
+    bool run = k && atomic_load(&k->running) && !k->counted, runs = heap->checked & HK_PROFILED;
     if (run == runs && (!run || heap->sampling.run == atomic_load(&k->runs))) return;
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
     if (run) {
@@ -174,7 +174,7 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
     hak_profile_options o;
     if (read_options(&o, given)) return -1;
     ctx = hk_whole(ctx);
-    if (ctx->heaps) return start_shared(ctx, &o);
+    if (ctx->heaps) return o.mode == HAK_PROFILE_COUNTED ? -1 : start_shared(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);
     if (k && atomic_load(&k->running)) return -1;
     if (k) hk_profile_clear(k, &o);
@@ -209,6 +209,21 @@ int hak_profile_reset(hak_ctx *ctx)
     ctx->debug &= (uint8_t)~HK_DEBUG_PROFILE;
     hk_profile_end(k);
     return 0;
+}
+
+/* ---- Counted by the host --------------------------------------------------------------------------- */
+
+hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth, hak_label label)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k || !k->counted || !atomic_load_explicit(&k->running, memory_order_relaxed)) return NULL;
+    return hk_profile_counts_of(k, frames, depth, label);
+}
+
+hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    return k && k->counted ? &k->tally : NULL;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------- */
@@ -280,7 +295,7 @@ static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, 
     if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;
     if (s->live_samples) out->age_ns = s->age_sum / s->live_blocks;
     double dead = 0, long_dead = 0;
-    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES; i++) {
+    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES && !k->counted; i++) {
         out->lifetime[i] = k->exact ? s->died.count[i] : (double)s->died.weight[i];
         dead += out->lifetime[i];
         if (i >= SECOND) long_dead += out->lifetime[i];
@@ -296,6 +311,7 @@ int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user)
     if (!k) return -1;
     double blocks = 0;
     hk_profile_lock(k);
+    hk_profile_fold(k);
     count_ages(k, hk_profile_clock(k));
     HK_EACH_STACK(k, s)
     {
@@ -319,8 +335,9 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
     hk_profile *k = hk_profile_of(ctx);
     if (!k || !hk_sized_fits(out->size, sizeof *out)) return -1;
     hk_profile_lock(k);
+    hk_profile_fold(k);
     hak_profile_info info = {
-        .mode = k->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
+        .mode = k->counted ? HAK_PROFILE_COUNTED : k->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
         .running = atomic_load(&k->running),
         .mean = k->mean,
         .samples = k->drawn,

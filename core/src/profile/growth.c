@@ -36,10 +36,12 @@ static void slope(const double *y, size_t n, hak_profile_growth *out)
     out->high = slopes[high < (double)pairs ? (size_t)high : pairs - 1];
 }
 
-/* Of the blocks that were made before a window began. */
+/* Of the blocks that were made before a window began. Counted, nothing says which ones live: at most what lived
+ * then, and at most what lives now. */
 static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark *m, double made)
 {
-    double live = 0;
+    double live = k->counted ? hk_profile_value(k, s, m->number).live_blocks : 0;
+    if (live > s->live_blocks) live = s->live_blocks;
     for (size_t i = 0; i < k->samples.count; i++)
         for (const hk_sample *b = k->samples.at[i]; b; b = b->next)
             if (b->stack == s && b->birth_ns <= m->at_ns) live += hk_profile_weight(k, b->eligible);

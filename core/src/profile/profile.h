@@ -27,6 +27,7 @@ typedef struct hk_stack {
     union {                     /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
+        hak_profile_counts counts;             /* counted: what all sums above are made of when somebody looks */
     } died;
     uintptr_t frames[];
 } hk_stack;
@@ -75,13 +76,14 @@ struct hk_profile {
     const hk_counter *live; /* live bytes of the context */
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
-    bool exact, frames_alone, one_by_one;
+    bool exact, counted, frames_alone, one_by_one;
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
     size_t mean, table_bytes, bytes;
     hak_frames_fn *frames;
     void *user;
     size_t (*resident)(void);
+    void (*gone)(void *user);
     uint64_t random, started_ns, now_ns;
     char *at, *end; /* room for stacks and samples */
     hk_profile_group *groups; /* all but the first */
@@ -95,6 +97,7 @@ struct hk_profile {
     double live_bytes;   /* exact: of all stacks */
     double peak;         /* highest that live bytes were */
     uint64_t peak_seq;   /* ... how often they were higher than ever */
+    hak_profile_tally tally; /* counted: the same by the host */
 };
 
 HK_INLINE hk_profile *hk_profile_of(const hak_ctx *ctx)
@@ -142,6 +145,13 @@ hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
 #define HK_EACH_STACK(k, s) for (hk_stack *s = (k)->oldest; s; s = s->younger)
+
+/* ---- Counted by the host (counted.c) -------------------------------------------------------------- */
+
+/* The record of these frames; NULL = no room. */
+hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_label label);
+/* Brings all sums to what the host has counted, if it does. */
+void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */
 

@@ -52,11 +52,13 @@ static void begin(hk_profile *k)
 static void set_options(hk_profile *k, const hak_profile_options *o)
 {
     k->exact = o->mode == HAK_PROFILE_EXACT;
+    k->counted = o->mode == HAK_PROFILE_COUNTED;
     k->mean = o->mean;
     k->depth = (uint8_t)o->depth;
     k->table_bytes = o->table_bytes;
     k->frames = o->frames;
     k->resident = o->resident;
+    k->gone = o->gone;
     k->frames_alone = o->frames_alone;
     k->one_by_one = o->one_by_one;
     k->user = o->user;
@@ -98,6 +100,7 @@ static void unwatch_all(hk_profile *k)
 
 static void give_all(hk_profile *k)
 {
+    if (k->counted && k->gone) k->gone(k->user);
     for (hk_profile_group *g = k->groups, *following; g; g = following) {
         following = g->next;
         give(k, g->slab);
@@ -119,6 +122,7 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
     k->dropped_stacks = k->dropped_samples = 0;
     k->live_bytes = k->peak = 0;
     k->peak_seq = 0;
+    k->tally = (hak_profile_tally){0};
     if (o) set_options(k, o);
     else k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
     begin(k);

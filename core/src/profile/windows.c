@@ -10,6 +10,7 @@ static hk_mark_value value_now(const hk_stack *s)
 uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now)
 {
     hk_profile_lock(k);
+    hk_profile_fold(k);
     size_t stacks = k->stack_count;
     hk_profile_unlock(k);
     hk_mark *m = hk_profile_room(k, sizeof *m + stacks * sizeof *m->values);

@@ -74,9 +74,51 @@ static void profile_grown(size_t i)
     must(hak_profile_grown(ctx, growth_seen, NULL) == 0);
 }
 
+static void counts_of(size_t i)
+{
+    const uintptr_t frame = 1 + i % count;
+    hak_profile_counts *counts = hak_profile_counts_of(ctx, &frame, 1, 0);
+    must(counts != NULL);
+    sink += counts->id;
+}
+
+static void tally_of(size_t i)
+{
+    (void)i;
+    must(hak_profile_tally_of(ctx) != NULL);
+}
+
+static void count_pair(size_t i)
+{
+    static hak_profile_counts *counts;
+    if (i == 0) counts = hak_profile_counts_of(ctx, &(uintptr_t){1}, 1, 0);
+    hak_profile_tally *all = hak_profile_tally_of(ctx);
+    hak_profile_count_alloc(all, counts, 64);
+    hak_profile_count_free(all, counts, 64);
+}
+
+/* n stacks that the host counts. */
+static void measure_counted(size_t n)
+{
+    begin(NULL);
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_COUNTED;
+    options.table_bytes = (size_t)64 << 20;
+    must(hak_profile_start(ctx, &options) == 0);
+    count = n;
+    for (size_t i = 0; i < n; i++)
+        counts_of(i);
+    measure("profile_counts_of", n, 64, counts_of);
+    measure("profile_tally_of", n, 10, tally_of);
+    measure("profile_count pair", n, 100, count_pair);
+    measure("profile_stats counted", n, 10, profile_stats);
+    end();
+}
+
 /* n stacks, each with one live block. */
 void measure_profile(size_t n)
 {
+    measure_counted(n);
     begin(NULL);
     measure("profile_start", n, 1, profile_start);
     for (count = 0; count < n; count++)

@@ -1,0 +1,88 @@
+// What goes back to the system in spaces whose chunks may be huge pages, by the real functions.
+#include "heap.h"
+
+#include <algorithm>
+#include <vector>
+
+using namespace test;
+
+namespace
+{
+
+// A space by the real functions; how often memory went back, and how many bytes at most in one call.
+struct Watched {
+    hak_os real;
+    hak_space *space = nullptr;
+    size_t most = 0;
+    unsigned calls = 0;
+
+    explicit Watched(size_t huge_from, size_t retained_bytes = 0)
+    {
+        hak_os_default(&real);
+        hak_os os = real;
+        os.user = this;
+        os.decommit = [](void *user, void *p, size_t n) {
+            auto *w = static_cast<Watched *>(user);
+            w->most = std::max(w->most, n);
+            w->calls++;
+            w->real.decommit(w->real.user, p, n);
+        };
+        SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
+        options.os = &os;
+        options.huge_from = huge_from;
+        options.retained_bytes = retained_bytes;
+        if (retained_bytes) options.retained_percent = HAK_NONE;
+        space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+    }
+    ~Watched()
+    {
+        hak_space_delete(space);
+    }
+    hak_ctx *context()
+    {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        return ctx;
+    }
+};
+
+} // namespace
+
+TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back with the rest")
+{
+    auto most = [](size_t huge_from) {
+        Watched watched(huge_from);
+        hak_ctx *ctx = watched.context();
+        void *kept = hak_alloc(ctx, 100);
+        std::vector<void *> blocks;
+        for (size_t i = 0; i < 3 * MiB / 64; i++)
+            blocks.push_back(hak_alloc(ctx, 64));
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        size_t returned = hak_ctx_trim(ctx);
+        CHECK(returned >= 2 * MiB);
+        CHECK(returned <= 3 * MiB + 512 * KiB);
+        CHECK(hak_usable_size(ctx, kept) >= 100);
+        return watched.most;
+    };
+    CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
+    CHECK(most(HAK_NONE) < 2 * MiB);
+}
+
+TEST_CASE("the end of a large context takes few calls; a chunk that may be a huge page goes as a whole")
+{
+    auto left = [](size_t huge_from) {
+        Watched watched(huge_from, 3 * MiB);
+        hak_ctx *observer = watched.context(), *ctx = watched.context();
+        for (size_t total = 0; total < 128 * MiB; total += 20000)
+            if (!hak_alloc(ctx, 20000)) FAIL("no block");
+        size_t batches = (stats_of(ctx).committed_bytes + 16 * MiB - 1) / (16 * MiB);
+        unsigned before = watched.calls;
+        hak_ctx_destroy(ctx);
+        CHECK(watched.calls - before <= batches + 4);
+        return stats_of(observer).retained_bytes;
+    };
+    CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
+    CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
+}
