@@ -24,7 +24,7 @@ LAUNCHERS = {
     "lua5.3": "haklua5.3",
     "lua5.4": "haklua5.4",
 }
-WAYS = {"off": None, "512K": "512K", "64K": "64K", "exact": "exact"}
+WAYS = {"off": None, "512K": "512K", "64K": "64K", "lines": "lines", "exact": "exact"}
 TOP, MEAN = 10, 64 << 10
 
 
@@ -148,6 +148,7 @@ def main():
     tool.add_build(parser, "bindings/lua", "the launchers are")
     parser.add_argument("programs", nargs="*", help="of bench/lua/programs (all)")
     parser.add_argument("--engines", help="comma-separated: luajit,lua5.1,lua5.3,lua5.4 (luajit,lua5.4)")
+    parser.add_argument("--ways", help=f"comma-separated, beside off: {','.join(list(WAYS)[1:])} (all)")
     parser.add_argument("--scale", type=float, default=0.05, help="of the work that is counted (0.05)")
     parser.add_argument("--accuracy-scale", type=float, default=0.5, help="of the work that is sampled (0.5)")
     parser.add_argument(
@@ -160,7 +161,7 @@ def main():
     args = parser.parse_args()
     args.engines = tool.selected(args.engines or "luajit,lua5.4", LAUNCHERS, "engine")
     args.programs = tool.known(args.programs, sorted(p.stem for p in PROGRAMS.glob("*.lua")), "program")
-    args.ways = list(WAYS)
+    args.ways = ["off", *tool.selected(args.ways or ",".join(list(WAYS)[1:]), WAYS, "way")]
     tool.check_outputs(args)
     for engine in args.engines:
         if not (args.build / LAUNCHERS[engine]).exists():

@@ -248,8 +248,8 @@ struct Run {
     void profile()
     {
         hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
-        options.exact = input.below(2);
-        options.mean = options.exact ? 0 : 64 << input.below(12);
+        options.mode = (hak_lua_profile_mode)input.below(3);
+        options.mean = options.mode == HAK_LUA_PROFILE_SAMPLED ? 64 << input.below(12) : 0;
         options.depth = (unsigned)input.below(20);
         options.table_bytes = input.below(2) ? 64 * KiB << input.below(6) : 0;
         if (input.below(3)) hak_lua_profile_start(L, &options);

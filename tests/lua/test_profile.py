@@ -71,11 +71,16 @@ collectgarbage() collectgarbage()
 
 class Module(Case):
     def test_exact(self):
+        for mode in "exact", "lines":
+            with self.subTest(mode):
+                self.counts_exactly(mode)
+
+    def counts_exactly(self, mode):
         out = self.run_code(
-            NO_JIT + "local h = require('hakmem') h.profile{ mode = 'exact' }\n" + PROGRAM + """
+            NO_JIT + "local h = require('hakmem') h.profile{ mode = '" + mode + "' }\n" + PROGRAM + """
             local r = h.profile.report()
             h.profile.stop()
-            assert(r.mode == 'exact' and r.running and r.mean == nil and r.dropped_samples == 0)
+            assert(r.mode == '""" + mode + """' and r.running and r.mean == nil and r.dropped_samples == 0)
             local tables, mine, sum, first = 0, 0, 0, nil
             for i, s in ipairs(r.stacks) do
                 assert(s.live_bytes_error == 0 and s.id > 0)
@@ -92,6 +97,27 @@ class Module(Case):
             print(tables, mine, lines <= sum and lines > 0.9 * sum, r.lines['a.lua:6'].alloc_blocks >= 1000)""",
         )
         self.assertEqual(out.replace(".0", ""), "700\t300\ttrue\ttrue")
+
+    def test_lines_go_on_with_frees_and_the_next_profile_forgets(self):
+        out = self.run_code(
+            NO_JIT + "local h = require('hakmem') h.profile{ mode = 'lines' }" + PROGRAM + """
+            h.profile.stop()
+            for i = 1, 100 do keep[i] = {} end
+            collectgarbage() collectgarbage()
+            local r = h.profile.report()
+            assert(r.running == false and r.table_bytes > 0)
+            local n = 0
+            for _, s in ipairs(r.stacks) do
+                if s.frames[1] and s.frames[1].line == 5 and s.label == 'table' then n = n + s.live_blocks end
+            end
+            h.profile.report('profile.json')
+            h.profile{ mode = 'exact' }
+            print(n, h.profile.report().mode, h.profile.report().lines['a.lua:5'])"""
+        )
+        self.assertEqual(out.replace(".0", ""), "700\texact\tnil")
+        context = self.read()
+        self.assertEqual(context["profile"]["mode"], "counted")
+        self.assertEqual(self.by_line(context)[("a.lua:5", "table")], 700)
 
     def test_the_file_says_what_the_table_says(self):
         out = self.run_code(
@@ -141,10 +167,15 @@ class Module(Case):
         self.assertEqual(out, "sampled\t4096\ttrue\ttrue")
 
     def test_windows(self):
+        for mode in "exact", "lines":
+            with self.subTest(mode):
+                self.windows(mode)
+
+    def windows(self, mode):
         out = self.run_code(
             NO_JIT + """
             local h = require('hakmem')
-            h.profile{ mode = 'exact' }
+            h.profile{ mode = '""" + mode + """' }
             assert(#h.profile.report().marks == 0 and #h.profile.report().verdicts == 0)
             kept = {} collectgarbage() collectgarbage()
             for window = 1, 8 do
@@ -214,8 +245,10 @@ class Module(Case):
     def test_bad_arguments(self):
         for call, expected in (
             ("h.profile(1)", "bad argument"),
-            ("h.profile{ mode = 'all' }", "mode is 'sampled' or 'exact'"),
-            ("h.profile{ mode = 1 }", "mode is 'sampled' or 'exact'"),
+            ("h.profile{ mode = 'all' }", "mode is 'sampled', 'exact' or 'lines'"),
+            ("h.profile{ mode = 1 }", "mode is 'sampled', 'exact' or 'lines'"),
+            ("h.profile{ mode = 'lines', mean = '1K' }", "with mode 'lines' there is no other option than table"),
+            ("h.profile{ mode = 'lines', depth = 2 }", "with mode 'lines' there is no other option than table"),
             ("h.profile{ rate = 1 }", "no option 'rate'; there are mode, mean, depth, table, seed"),
             ("h.profile{ 5 }", "no option 'number'; there are mode, mean, depth, table, seed"),
             ("h.profile{ mean = 'x' }", "'x' is no size"),
@@ -255,12 +288,13 @@ class Module(Case):
 @unittest.skipUnless(LAUNCHER, "of the launchers")
 class Launcher(Case):
     def test_exact(self):
-        self.run_code(NO_JIT + PROGRAM, "--hak-profile=profile.json,exact")
-        context = self.read()
-        self.assertEqual(context["profile"]["mode"], "exact")
-        lines = self.by_line(context)
-        self.assertEqual(lines[("a.lua:5", "table")], 700)
-        self.assertEqual(lines[("a.lua:9", "mine")], 300)
+        for mode in "exact", "lines":
+            self.run_code(NO_JIT + PROGRAM, "--hak-profile=profile.json," + mode)
+            context = self.read()
+            self.assertEqual(context["profile"]["mode"], {"lines": "counted"}.get(mode, mode))
+            lines = self.by_line(context)
+            self.assertEqual(lines[("a.lua:5", "table")], 700)
+            self.assertEqual(lines[("a.lua:9", "mine")], 300)
 
     def test_rates(self):
         for rate, mean in (("", 524288), (",64K", 65536), (",1024", 1024)):
@@ -308,10 +342,11 @@ class Launcher(Case):
 
     def test_under_a_limit(self):
         grow = "local t = {} for i = 1, 1e6 do t[i] = { i } end"
-        done = self.start("--hak-profile=profile.json,exact", "--hak-limit=8M", "-e", grow)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("not enough memory", done.stderr)
-        self.assertTrue(self.read()["stacks"])
+        for mode in "exact", "lines":
+            done = self.start("--hak-profile=profile.json," + mode, "--hak-limit=8M", "-e", grow)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("not enough memory", done.stderr)
+            self.assertTrue(self.read()["stacks"])
 
 
 if __name__ == "__main__":

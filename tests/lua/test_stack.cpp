@@ -97,8 +97,8 @@ TEST_CASE("the binding takes little of a small stack", "[stack]")
         REQUIRE(L != nullptr);
         if (how >= 2) REQUIRE(hak_lua_limit(L, 0, how == 5 ? 2 << 20 : 64 << 20) == 0);
         hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
-        options.exact = how == 4;
-        options.mean = options.exact ? 0 : 1024;
+        options.mode = how == 4 ? HAK_LUA_PROFILE_EXACT : HAK_LUA_PROFILE_SAMPLED;
+        options.mean = how == 4 ? 0 : 1024;
         INFO(how);
         if (how >= 3) REQUIRE(hak_lua_profile_start(L, &options) == 0);
         const size_t bytes = touched_by(L);

@@ -104,8 +104,8 @@ TEST_CASE("compiled loops that fill the memory while a profile runs raise that e
             REQUIRE(L != nullptr);
             luaL_openlibs(L);
             hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
-            options.exact = more == 3 << 20;
-            options.mean = options.exact ? 0 : 1024;
+            options.mode = more == 3 << 20 ? HAK_LUA_PROFILE_EXACT : HAK_LUA_PROFILE_SAMPLED;
+            options.mean = options.mode == HAK_LUA_PROFILE_EXACT ? 0 : 1024;
             REQUIRE(hak_lua_profile_start(L, &options) == 0);
             REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + more) == 0);
             const std::string result = three_times(L, loop.code);

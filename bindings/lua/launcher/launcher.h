@@ -5,6 +5,7 @@
 
 #include "common/file.h"
 
+#include <hakmem/lua.h>
 #include <hakmem/policy.h>
 
 #include <lua.h>
@@ -41,7 +42,7 @@ typedef struct hkl_options {
     bool report, labels;
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
-    bool profile_exact;
+    hak_lua_profile_mode profile_mode;
     const char *live; /* where the socket is; NULL = none */
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */

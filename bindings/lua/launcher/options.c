@@ -67,7 +67,7 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-limit=size       most committed bytes: 1000, 64K, 512M, 1.5G; 0 = no limit\n"
           "  --hak-labels=on|off    book memory by part of the interpreter\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
-          "                         sample (512K), or exact\n"
+          "                         sample (512K), lines, or exact\n"
           "  --hak-live=on|socket   hakmem attach shows the program while it runs\n"
           "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal,\n"
           "                         learning, research\n"
@@ -99,10 +99,14 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
 {
     const char *comma = strrchr(value, ',');
     const char *rate = comma ? comma + 1 : NULL;
-    o->profile_exact = rate && strcmp(rate, "exact") == 0;
-    if (rate && !o->profile_exact) {
+    o->profile_mode = HAK_LUA_PROFILE_SAMPLED;
+    if (rate && strcmp(rate, "exact") == 0) {
+        o->profile_mode = HAK_LUA_PROFILE_EXACT;
+    } else if (rate && strcmp(rate, "lines") == 0) {
+        o->profile_mode = HAK_LUA_PROFILE_LINES;
+    } else if (rate) {
         const char *wrong = hkc_size_parse(rate, &o->profile_mean);
-        if (wrong) return fail(message, size, "--hak-profile: the rate '%.80s' %s; or exact", rate, wrong);
+        if (wrong) return fail(message, size, "--hak-profile: the rate '%.80s' %s; or lines, or exact", rate, wrong);
         if (o->profile_mean < 1024 || o->profile_mean > (size_t)1 << 40)
             return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
     }

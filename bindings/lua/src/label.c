@@ -125,11 +125,32 @@ APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize
     return p;
 }
 
+#ifdef HKC_CFI_WALK
+
+/* The line is asked for first: a stack that moves is not to be looked at afterwards. */
+APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)
+{
+    hkl_lines *lines = st->profile->lines;
+    const unsigned line = ptr && nsize <= osize ? 0 : hkl_profile_line(st->profile, label, site);
+    void *p = ptr ? hkl_resize(st, ptr, osize, nsize, label, site) : hkl_new(st, nsize, label, site);
+    if (!p) return NULL;
+    if (ptr) hkl_lines_resized(lines, ptr, osize, p, nsize, line);
+    else hkl_lines_made(lines, p, nsize, line);
+    return p;
+}
+
+#else
+
+#define allocate_counted(st, ptr, osize, nsize, label, site) NULL
+
+#endif
+
 /* What a state needs decides what is done, at compile time. */
-typedef enum need { PLAIN, LIMITED, PROFILED, EXACT } need;
+typedef enum need { PLAIN, LIMITED, PROFILED, EXACT, LINES } need;
 
 static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
 {
+    if (is == LINES) return allocate_counted(st, ptr, osize, nsize, from.label, from.site);
     if (is >= PROFILED) st->profile->site = from.site;
     if (ptr) return (is >= PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
     if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize, 0))
@@ -148,13 +169,19 @@ APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsiz
     return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), PROFILED);
 }
 
+APART void *count_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+{
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), LINES);
+}
+
 __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr, size_t osize, size_t nsize,
                                                             need is)
 {
     hkl_state *st = ud;
     if (nsize == 0) {
 #ifdef HKC_CFI_WALK
-        if (is == EXACT) hkl_quick_freed(&st->profile->quick, ptr);
+        if (is >= EXACT) hkl_quick_freed(&st->profile->quick, ptr);
+        if (is == LINES && ptr) hkl_lines_freed(st->profile->lines, ptr, osize);
 #endif
         return release(st, ptr, osize);
     }
@@ -166,8 +193,9 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
     if (from.label == 0) {
         from = find(labels, HKC_CFI_SP_ABOVE());
         if (__builtin_expect(from.label == 0, 0))
-            return (is >= PROFILED ? profile_uncached : allocate_uncached)(st, ptr, osize, nsize,
-                                                                           HKC_CFI_SP_ABOVE());
+            return (is == LINES      ? count_uncached
+                    : is >= PROFILED ? profile_uncached
+                                     : allocate_uncached)(st, ptr, osize, nsize, HKC_CFI_SP_ABOVE());
     }
     return allocate(st, ptr, osize, nsize, from, is);
 }
@@ -190,4 +218,9 @@ void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)
 void *hkl_labels_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     return labelled(ud, ptr, osize, nsize, EXACT);
+}
+
+void *hkl_labels_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    return labelled(ud, ptr, osize, nsize, LINES);
 }

@@ -18,6 +18,8 @@ void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize);
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize);
 /* ... that is exact. */
 void *hkl_labels_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
+/* ... that counts by line, even after it has ended. */
+void *hkl_labels_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 
 /* The label for everything that lua_newstate makes, to be the scope while it runs. */
 hak_label hkl_labels_registry(const hkl_labels *labels);

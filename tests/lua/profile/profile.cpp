@@ -15,7 +15,7 @@ namespace
 {
 
 struct Row {
-    double alloc_blocks = 0, alloc_bytes = 0, live_blocks = 0, live_bytes = 0, error2 = 0;
+    double alloc_blocks = 0, alloc_bytes = 0, live_blocks = 0, live_bytes = 0, peak_bytes = 0, error2 = 0;
 };
 
 struct Read {
@@ -34,6 +34,7 @@ void add(Row &row, const hak_profile_stack &s)
     row.alloc_bytes += s.alloc_bytes;
     row.live_blocks += s.live_blocks;
     row.live_bytes += s.live_bytes;
+    row.peak_bytes += s.peak_bytes;
     row.error2 += s.live_bytes_error * s.live_bytes_error;
 }
 
@@ -80,22 +81,25 @@ std::string run_a(lua_State *L, const std::string &code)
     return result;
 }
 
-hak_lua_profile_options options(bool exact, size_t mean = 0)
+constexpr hak_lua_profile_mode SAMPLED = HAK_LUA_PROFILE_SAMPLED, EXACT = HAK_LUA_PROFILE_EXACT,
+                               BY_LINE = HAK_LUA_PROFILE_LINES;
+
+hak_lua_profile_options options(hak_lua_profile_mode mode, size_t mean = 0)
 {
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
-    o.exact = exact;
+    o.mode = mode;
     o.mean = mean;
     return o;
 }
 
-lua_State *state(bool exact, size_t mean = 0, bool jit = false)
+lua_State *state(hak_lua_profile_mode mode, size_t mean = 0, bool jit = false)
 {
     lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
     REQUIRE(L != nullptr);
     luaL_openlibs(L);
     if (!jit) run_a(L, "if jit then jit.off() end");
     lua_gc(L, LUA_GCCOLLECT, 0);
-    const hak_lua_profile_options o = options(exact, mean);
+    const hak_lua_profile_options o = options(mode, mean);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
     return L;
 }
@@ -118,9 +122,10 @@ const char *const LINES = "keep = keep or {}\n"
 
 } // namespace
 
-TEST_CASE("exact: every block at its line and label")
+TEST_CASE("exact, by line: every block at its line and label")
 {
-    lua_State *L = state(true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     run_a(L, LINES);
     run_a(L, "collectgarbage() collectgarbage()");
     Read r = read(L);
@@ -141,7 +146,7 @@ TEST_CASE("exact: the stacks sum to what the context has more than before")
     lua_gc(L, LUA_GCCOLLECT, 0);
     lua_gc(L, LUA_GCSTOP, 0);
     const size_t before = stats_of(L).live_bytes;
-    const hak_lua_profile_options o = options(true);
+    const hak_lua_profile_options o = options(EXACT);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
     lua_createtable(L, 5000, 0);
     for (int i = 1; i <= 5000; i++) {
@@ -161,10 +166,40 @@ TEST_CASE("exact: the stacks sum to what the context has more than before")
     lua_close(L);
 }
 
-// Code of the same size at the same place, line by line another one.
-TEST_CASE("exact: functions that come to lie where others were have their own lines")
+// Lua counts its bytes itself.
+TEST_CASE("by line: live bytes are those that Lua has more than before, and the peak is the highest of them")
 {
-    lua_State *L = state(true);
+    lua_State *L = hak_lua_newstate(nullptr);
+    auto count = [&] { return lua_gc(L, LUA_GCCOUNT, 0) * 1024.0 + lua_gc(L, LUA_GCCOUNTB, 0); };
+    luaL_openlibs(L);
+    run_a(L, "if jit then jit.off() end\n" + std::string(LINES)); // what grows once has grown
+    run_a(L, "keep = nil");
+    for (int i = 0; i < 3; i++)
+        lua_gc(L, LUA_GCCOLLECT, 0);
+    lua_gc(L, LUA_GCSTOP, 0);
+    const hak_lua_profile_options o = options(BY_LINE);
+    REQUIRE(hak_lua_profile_start(L, &o) == 0);
+    const double before = count();
+    run_a(L, LINES);
+    // the table of strings is from before, and with all of its size where it grew
+    const double high = read(L).all.live_bytes, grown = count() - before;
+    CHECK(high >= grown);
+    CHECK(high <= grown + (16 << 10));
+    CHECK(read(L).all.alloc_bytes > high);
+    run_a(L, "keep = nil");
+    for (int i = 0; i < 3; i++)
+        lua_gc(L, LUA_GCCOLLECT, 0);
+    CHECK(read(L).all.live_bytes < 0.1 * high);
+    CHECK(read(L).all.peak_bytes >= high);
+    CHECK(read(L).all.peak_bytes < high + 4096); // and what the last call took
+    lua_close(L);
+}
+
+// Code of the same size at the same place, line by line another one.
+TEST_CASE("exact, by line: functions that come to lie where others were have their own lines")
+{
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     run_a(L, "for n = 1, 300 do\n"
              "  local code = ('\\n'):rep(n) .. 'for i = 1, 40 do local t = {} end'\n"
              "  assert((loadstring or load)(code, '=chunk'))()\n"
@@ -177,9 +212,10 @@ TEST_CASE("exact: functions that come to lie where others were have their own li
     lua_close(L);
 }
 
-TEST_CASE("exact: functions that come to lie where others were while no profile ran")
+TEST_CASE("exact, by line: functions that come to lie where others were while no profile ran")
 {
-    lua_State *L = state(true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     const char *const code = "local n = ...\n"
                              "local f = (loadstring or load)(('\\n'):rep(n) ..\n"
                              "  'for i = 1, 40 do local t = {} end', '=chunk')\n"
@@ -191,15 +227,16 @@ TEST_CASE("exact: functions that come to lie where others were while no profile 
         CHECK(read(L).labels["=chunk:" + std::to_string(n + 1) + " table"].alloc_blocks == 40);
         REQUIRE(hak_lua_profile_stop(L) == 0);
         lua_gc(L, LUA_GCCOLLECT, 0);
-        const hak_lua_profile_options o = options(true);
+        const hak_lua_profile_options o = options(mode);
         REQUIRE(hak_lua_profile_start(L, &o) == 0);
     }
     lua_close(L);
 }
 
-TEST_CASE("exact: lines of coroutines, of calls from C and under a hook, however often they are met")
+TEST_CASE("exact, by line: lines of coroutines, of calls from C and under a hook, however often they are met")
 {
-    lua_State *L = state(true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     run_a(L, "local make = function()\n"
              "  for i = 1, 50 do local t = {} end\n"
              "  return ('x'):rep(50)\n"
@@ -218,7 +255,7 @@ TEST_CASE("exact: lines of coroutines, of calls from C and under a hook, however
 
 TEST_CASE("sampled: estimates are within their errors, at the right lines")
 {
-    lua_State *L = state(false, 2048);
+    lua_State *L = state(SAMPLED, 2048);
     const size_t before = stats_of(L).live_bytes;
     run_a(L, "keep = {}\nfor i = 1, 40000 do\n  keep[i] = {}\nend\nfor i = 40001, 60000 do\n"
              "  keep[i] = ('text'):rep(20) .. i\nend");
@@ -247,7 +284,7 @@ TEST_CASE("stacks have the functions of the chain, and as many as asked for")
         lua_State *L = hak_lua_newstate_labelled(nullptr, nullptr);
         luaL_openlibs(L);
         run_a(L, "if jit then jit.off() end");
-        hak_lua_profile_options o = options(true);
+        hak_lua_profile_options o = options(EXACT);
         o.depth = depth;
         REQUIRE(hak_lua_profile_start(L, &o) == 0);
         run_a(L, code);
@@ -276,6 +313,13 @@ TEST_CASE("options out of range, a second start, stops without a profile")
     CHECK(hak_lua_profile_stop(L) == -1);
     hak_lua_frame f;
     CHECK(hak_lua_profile_frame(L, ~(uintptr_t)0, &f) == -1);
+    for (int wrong = 0; wrong < 4; wrong++) {
+        hak_lua_profile_options by_line = options(wrong == 3 ? (hak_lua_profile_mode)3 : BY_LINE);
+        if (wrong == 0) by_line.depth = 2;
+        if (wrong == 1) by_line.mean = 4096;
+        if (wrong == 2) by_line.seed = 1;
+        CHECK(hak_lua_profile_start(L, &by_line) == -1);
+    }
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
     o.depth = 65;
     CHECK(hak_lua_profile_start(L, &o) == -1);
@@ -302,7 +346,8 @@ TEST_CASE("options out of range, a second start, stops without a profile")
 
 TEST_CASE("after a stop nothing is added, frees are still counted, and a new start forgets")
 {
-    lua_State *L = state(true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     run_a(L, LINES);
     CHECK(hak_lua_profile_stop(L) == 0);
     const double made = read(L).labels["a.lua:3 table"].alloc_blocks;
@@ -312,7 +357,7 @@ TEST_CASE("after a stop nothing is added, frees are still counted, and a new sta
     Read r = read(L);
     CHECK(r.labels["a.lua:3 table"].alloc_blocks == made);
     CHECK(r.labels["a.lua:3 table"].live_blocks == 0); // replaced by those of the second run
-    const hak_lua_profile_options o = options(true);
+    const hak_lua_profile_options o = options(mode);
     CHECK(hak_lua_profile_start(L, &o) == 0);
     run_a(L, "\n\nlocal t = {}");
     r = read(L);
@@ -323,7 +368,8 @@ TEST_CASE("after a stop nothing is added, frees are still counted, and a new sta
 
 TEST_CASE("labels, limits and scopes change while a profile runs")
 {
-    lua_State *L = state(true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode);
     lua_pushcfunction(L, luaopen_hakmem);
     lua_setglobal(L, "open_hakmem");
     CHECK(run_a(L, "local h = open_hakmem()\n"
@@ -344,12 +390,12 @@ TEST_CASE("labels, limits and scopes change while a profile runs")
 
 TEST_CASE("states that end while profiled, by close and by drop, give everything back")
 {
-    for (bool exact : {false, true}) {
+    for (hak_lua_profile_mode mode : {SAMPLED, EXACT, BY_LINE}) {
         for (bool drop : {false, true}) {
             Counted counted;
             lua_State *L = hak_lua_newstate_labelled(nullptr, &counted.options);
             luaL_openlibs(L);
-            const hak_lua_profile_options o = options(exact, exact ? 0 : 1024);
+            const hak_lua_profile_options o = options(mode, mode == SAMPLED ? 1024 : 0);
             REQUIRE(hak_lua_profile_start(L, &o) == 0);
             run_a(L, LINES);
             run_a(L, "co = coroutine.wrap(function() keep2 = {} coroutine.yield() end) co()");
@@ -366,7 +412,7 @@ TEST_CASE("a context of the host's own: what the host takes from it, and its lif
     lua_State *L = lua_newstate(hak_lua_alloc, ctx);
     luaL_openlibs(L);
     run_a(L, "if jit then jit.off() end");
-    const hak_lua_profile_options o = options(true);
+    const hak_lua_profile_options o = options(EXACT);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
     run_a(L, LINES);
     std::vector<void *> blocks;
@@ -398,8 +444,8 @@ TEST_CASE("Lua stacks that grow while they are walked")
                              "local sum = 0\n"
                              "for round = 1, 20 do sum = sum + grow(round * 700) + deep(round * 700) end\n"
                              "return sum";
-    for (bool exact : {false, true}) {
-        lua_State *L = state(exact, exact ? 0 : 1024);
+    for (hak_lua_profile_mode mode : {SAMPLED, EXACT, BY_LINE}) {
+        lua_State *L = state(mode, mode == SAMPLED ? 1024 : 0);
         CHECK(run_a(L, code) == "294000");
         CHECK(read(L).all.alloc_bytes > 1e6);
         lua_close(L);
@@ -408,8 +454,8 @@ TEST_CASE("Lua stacks that grow while they are walked")
 
 TEST_CASE("allocations that fail under a limit, with the profile on")
 {
-    for (bool exact : {false, true}) {
-        lua_State *L = state(exact, exact ? 0 : 1024);
+    for (hak_lua_profile_mode mode : {SAMPLED, EXACT, BY_LINE}) {
+        lua_State *L = state(mode, mode == SAMPLED ? 1024 : 0);
         REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + (4 << 20)) == 0);
         CHECK(run_a(L,
                     "local ok, e = pcall(function() local t = {}\n for i = 1, 1e7 do\n t[i] = {i} end end)\n"
@@ -423,8 +469,8 @@ TEST_CASE("allocations that fail under a limit, with the profile on")
 
 TEST_CASE("whole programs give what they give without a profile")
 {
-    for (bool exact : {false, true}) {
-        lua_State *L = state(exact, exact ? 0 : 1024, true);
+    for (hak_lua_profile_mode mode : {SAMPLED, EXACT, BY_LINE}) {
+        lua_State *L = state(mode, mode == SAMPLED ? 1024 : 0, true);
         CHECK(run_file(L, "whole.lua") == WHOLE_RESULT);
         const Read r = read(L);
         double known = 0;
@@ -439,7 +485,8 @@ TEST_CASE("whole programs give what they give without a profile")
 
 TEST_CASE("traces: the line at which they begin, beside other handlers of their events")
 {
-    lua_State *L = state(true, 0, true);
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode, 0, true);
     CHECK(run_a(L, "jit.opt.start('hotloop=3')\n"
                    "local seen = 0\n"
                    "local keep = {}\n"
@@ -462,7 +509,7 @@ TEST_CASE("traces: the line at which they begin, beside other handlers of their 
                    "return n") == "0");
     CHECK(run_a(L, "stops = 0 jit.attach(function(what) if what == 'stop' then stops = stops + 1 end end, "
                    "'trace')") == "");
-    const hak_lua_profile_options o = options(true);
+    const hak_lua_profile_options o = options(mode);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
     CHECK(run_a(L, "local t = {} for i = 1, 300 do t[i] = {} end return stops > 0 and 'called'") == "called");
     CHECK(hak_lua_profile_stop(L) == 0);

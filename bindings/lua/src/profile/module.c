@@ -49,15 +49,21 @@ static void check_names(lua_State *L, int index)
     }
 }
 
-/* The mode: sampled or exact. */
-static bool is_exact(lua_State *L, int index)
+/* Of hak_lua_profile_mode, and of hak_profile_mode, which has them in the same order. */
+static const char *const mode_names[] = {"sampled", "exact", "lines"};
+
+static hak_lua_profile_mode mode_of(lua_State *L, int index)
 {
+    int mode = 0;
     lua_getfield(L, index, "mode");
-    const char *mode = lua_isnil(L, -1) ? "sampled" : lua_tostring(L, -1);
-    if (!mode || (strcmp(mode, "sampled") != 0 && strcmp(mode, "exact") != 0))
-        luaL_argerror(L, index, "mode is 'sampled' or 'exact'");
+    if (!lua_isnil(L, -1)) {
+        const char *name = lua_tostring(L, -1);
+        while (mode < 3 && !(name && strcmp(name, mode_names[mode]) == 0))
+            mode++;
+        if (mode == 3) luaL_argerror(L, index, "mode is 'sampled', 'exact' or 'lines'");
+    }
     lua_pop(L, 1);
-    return strcmp(mode, "exact") == 0;
+    return (hak_lua_profile_mode)mode;
 }
 
 static size_t size_field(lua_State *L, int index, const char *name, const char *zero)
@@ -73,22 +79,24 @@ static void read_options(lua_State *L, int index, hak_lua_profile_options *o)
     if (lua_isnoneornil(L, index)) return;
     luaL_checktype(L, index, LUA_TTABLE);
     check_names(L, index);
-    o->exact = is_exact(L, index);
+    o->mode = mode_of(L, index);
     o->mean = size_field(L, index, "mean", "512 KiB");
     o->table_bytes = size_field(L, index, "table", "512 KiB");
     o->seed = size_field(L, index, "seed", "always the same");
     const size_t depth = size_field(L, index, "depth", "the default");
     if (depth > 64) luaL_argerror(L, index, "depth is at most 64");
     o->depth = (unsigned)depth;
+    if (o->mode == HAK_LUA_PROFILE_LINES && (depth > 1 || o->mean != 0 || o->seed != 0))
+        luaL_argerror(L, index, "with mode 'lines' there is no other option than table");
 }
 
 static int start_at(lua_State *L, int index)
 {
-    hak_ctx *ctx = hkl_check_context(L);
+    hkl_check_context(L);
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
     read_options(L, index, &o);
     hak_profile_info info = {.size = sizeof info};
-    if (hak_profile_stats(ctx, &info) == 0 && info.running)
+    if (hak_profile_stats(hak_lua_context(L), &info) == 0 && info.running)
         return luaL_error(L, "hakmem.profile: a profile is running already");
     if (hak_lua_profile_start(L, &o) != 0)
         return luaL_error(L, "hakmem.profile: no memory, or an option is out of range");
@@ -119,6 +127,7 @@ static hak_profile_info check_profile(lua_State *L)
         luaL_error(L, "hakmem.profile: no profile was started");
     return info;
 }
+
 
 /* ---- Windows ---------------------------------------------------------------------------------------- */
 
@@ -331,7 +340,7 @@ static int report_table(lua_State *L)
     lua_newtable(L); /* 2: frames by number */
     lua_newtable(L); /* 3: lines */
     lua_createtable(L, 0, 11);
-    set_text(L, "mode", info.mode == HAK_PROFILE_EXACT ? "exact" : "sampled");
+    set_text(L, "mode", mode_names[info.mode]);
     lua_pushboolean(L, info.running);
     lua_setfield(L, -2, "running");
     if (info.mode == HAK_PROFILE_SAMPLED) set_count(L, "mean", info.mean);

@@ -10,38 +10,42 @@
 
 enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 512 << 10, NAMES_BYTES = 512 << 10 };
 #define EXACT_TABLE_BYTES ((size_t)1 << 30) /* each live block is in it */
+#define LINES_TABLE_BYTES ((size_t)1 << 28) /* a record of 450 bytes for each line, and windows */
 
 #ifdef HKC_CFI_WALK
 
-/* An exact profile has no time to go up through the frames of the core: this lua_Alloc notes what the runtime
- * has in its registers, and goes on in hkl_labels_alloc_exact as if that had been called. */
+/* Where each block counts there is no time to go up through the frames of the core: these lua_Alloc note what the
+ * runtime has in its registers, and go on in hkl_labels_alloc_* as if that had been called. */
 void *hkl_profile_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
+void *hkl_profile_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 
 _Static_assert(offsetof(hkl_profile, at) == 0 && offsetof(hkc_cfi_registers, pc) == 56, "as written here");
 _Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
-__asm__(".text\n"
-        ".globl hkl_profile_alloc_exact\n"
-        ".hidden hkl_profile_alloc_exact\n"
-        ".hidden hkl_labels_alloc_exact\n"
-        ".type hkl_profile_alloc_exact, @function\n"
-        "hkl_profile_alloc_exact:\n"
-        "    .cfi_startproc\n"
-        "    testq %rcx, %rcx\n" /* nothing is asked of a free */
-        "    je 1f\n"
-        "    movq 16(%rdi), %rax\n"
-        "    movq %rbx, 0(%rax)\n"
-        "    movq %rbp, 8(%rax)\n"
-        "    movq %r12, 16(%rax)\n"
-        "    movq %r13, 24(%rax)\n"
-        "    movq %r14, 32(%rax)\n"
-        "    movq %r15, 40(%rax)\n"
-        "    leaq 8(%rsp), %r10\n"
-        "    movq %r10, 48(%rax)\n"
-        "    movq (%rsp), %r10\n"
-        "    movq %r10, 56(%rax)\n"
-        "1:  jmp hkl_labels_alloc_exact\n"
-        "    .cfi_endproc\n"
-        ".size hkl_profile_alloc_exact, .-hkl_profile_alloc_exact\n");
+#define NOTE_REGISTERS(of, to)                                                                               \
+    __asm__(".text\n"                                                                                        \
+            ".globl " of "\n"                                                                                \
+            ".hidden " of "\n"                                                                               \
+            ".hidden " to "\n"                                                                               \
+            ".type " of ", @function\n" of ":\n"                                                             \
+            "    .cfi_startproc\n"                                                                           \
+            "    testq %rcx, %rcx\n" /* nothing is asked of a free */                                        \
+            "    je 1f\n"                                                                                    \
+            "    movq 16(%rdi), %rax\n"                                                                      \
+            "    movq %rbx, 0(%rax)\n"                                                                       \
+            "    movq %rbp, 8(%rax)\n"                                                                       \
+            "    movq %r12, 16(%rax)\n"                                                                      \
+            "    movq %r13, 24(%rax)\n"                                                                      \
+            "    movq %r14, 32(%rax)\n"                                                                      \
+            "    movq %r15, 40(%rax)\n"                                                                      \
+            "    leaq 8(%rsp), %r10\n"                                                                       \
+            "    movq %r10, 48(%rax)\n"                                                                      \
+            "    movq (%rsp), %r10\n"                                                                        \
+            "    movq %r10, 56(%rax)\n"                                                                      \
+            "1:  jmp " to "\n"                                                                               \
+            "    .cfi_endproc\n"                                                                             \
+            ".size " of ", .-" of "\n")
+NOTE_REGISTERS("hkl_profile_alloc_exact", "hkl_labels_alloc_exact");
+NOTE_REGISTERS("hkl_profile_alloc_lines", "hkl_labels_alloc_lines");
 
 /* Of the call of lua_Alloc that goes on: its stack. Exact: what the host itself takes from the context has
  * another site. 0 = no thread was found, or nothing runs on it. */
@@ -49,7 +53,7 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
 {
     hkc_cfi_registers at;
     hkl_asker asker = {NULL, &p->at, &p->walk};
-    if (p->exact && (site == 0 || site != p->site)) return 0;
+    if (p->registers && (site == 0 || site != p->site)) return 0;
     const int slot = p->is_quick ? hkl_quick_find(&p->quick, &p->at) : -1;
     if (slot >= 0) {
         const uintptr_t *known;
@@ -57,7 +61,7 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
         memcpy(frames, known, (n < room ? n : room) * sizeof *frames);
         return n < room ? n : room;
     }
-    if (!p->exact) {
+    if (!p->registers) {
         hkc_cfi_here(&at);
         asker.at = &at;
         if (!hkl_thread_unwind(&p->walk, &at)) return 0;
@@ -75,6 +79,7 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
 #else
 
 #define hkl_profile_alloc_exact hkl_labels_alloc_exact
+#define hkl_profile_alloc_lines hkl_labels_alloc_lines
 
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
 {
@@ -113,20 +118,93 @@ void hkl_profile_hold_now(hkl_profile *p)
 
 lua_Alloc hkl_profile_alloc_for(const hkl_profile *p)
 {
-    return p->exact ? hkl_profile_alloc_exact : hkl_labels_alloc_profiled;
+    if (hkl_profile_by_line(p->st)) return hkl_profile_alloc_lines;
+    return p->registers ? hkl_profile_alloc_exact : hkl_labels_alloc_profiled;
 }
 
 bool hkl_profile_is_alloc(lua_Alloc f)
 {
-    return f == hkl_profile_alloc_exact || f == hkl_labels_alloc_profiled;
+    return f == hkl_profile_alloc_exact || f == hkl_profile_alloc_lines || f == hkl_labels_alloc_profiled;
 }
+
+#ifdef HKC_CFI_WALK
+
+unsigned hkl_profile_line_new(hkl_profile *p, int slot, hak_label label, hak_site site)
+{
+    hkl_lines *l = p->lines;
+    if (!l->running) return 0;
+    p->site = site;
+    if (slot < 0) {
+        uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
+        return hkl_lines_number(l, frames, walk(p, site, frames, HAK_PROFILE_DEPTH_MOST), label);
+    }
+    const uintptr_t *frames;
+    const size_t depth = hkl_quick_frames(&p->quick, slot, &frames);
+    const unsigned line = hkl_lines_number(l, frames, depth, label);
+    uint32_t *const stack = &p->quick.slots[slot].user;
+    if (*stack == 0) *stack = ++l->stacks;
+    *hkl_lines_met_at(l, *stack, label) = (hkl_lines_met){*stack, label, (uint16_t)line};
+    return line;
+}
+
+static bool lines_start(hkl_profile *p)
+{
+    p->lines = hkl_lines_new(p->st->ctx);
+    return p->lines != NULL;
+}
+
+static void lines_stop(hkl_profile *p)
+{
+    if (p->lines) hkl_lines_stop(p->lines);
+}
+
+static void lines_delete(hkl_profile *p)
+{
+    hkl_lines_delete(p->lines);
+    p->lines = NULL;
+}
+
+static void lines_gone(void *user)
+{
+    hkl_profile *p = user;
+    if (p->lines) hkl_lines_forget(p->lines);
+}
+
+#else
+
+static bool lines_start(hkl_profile *p)
+{
+    (void)p;
+    return false;
+}
+
+static void lines_stop(hkl_profile *p)
+{
+    (void)p;
+}
+
+static void lines_delete(hkl_profile *p)
+{
+    (void)p;
+}
+
+static void lines_gone(void *user)
+{
+    (void)user;
+}
+
+#endif
 
 void hkl_profile_delete(hkl_profile *p)
 {
     if (!p) return;
-    hak_profile_stop(p->st->ctx); /* which may be the host's, and stay */
+    hak_ctx *ctx = p->st->ctx; /* which may be the host's, and stay */
+    hak_profile_info info = {.size = sizeof info};
+    hak_profile_stop(ctx);
+    if (hak_profile_stats(ctx, &info) == 0 && info.mode == HAK_PROFILE_COUNTED) hak_profile_reset(ctx);
     hkl_traces_forget(&p->traces);
     hkl_frames_delete(p->frames);
+    lines_delete(p);
     free(p);
 }
 
@@ -141,37 +219,58 @@ static hkl_profile *profile_new(hkl_state *st)
     return NULL;
 }
 
+static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
+{
+    static const hak_profile_mode modes[] = {HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED};
+    const hak_profile_options core = {
+        .size = sizeof core,
+        .mode = modes[o->mode],
+        .mean = o->mean,
+        .depth = HAK_PROFILE_DEPTH_MOST,
+        .table_bytes = o->table_bytes != 0                   ? o->table_bytes
+                       : o->mode == HAK_LUA_PROFILE_EXACT ? EXACT_TABLE_BYTES
+                       : o->mode == HAK_LUA_PROFILE_LINES ? LINES_TABLE_BYTES
+                                                          : TABLE_BYTES,
+        .frames = take_frames,
+        .user = p,
+        .seed = o->seed,
+        .resident = hkc_resident,
+        .gone = lines_gone,
+    };
+    return hak_profile_start(p->st->ctx, &core) == 0;
+}
+
+static bool is_sound(const hak_lua_profile_options *o)
+{
+    if (o->mode == HAK_LUA_PROFILE_LINES && (o->depth > 1 || o->mean != 0 || o->seed != 0)) return false;
+    return (unsigned)o->mode <= HAK_LUA_PROFILE_LINES && o->depth <= DEPTH_MOST;
+}
+
 int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
 {
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
     if (given && given->size != o.size) return -1;
     if (given) o = *given;
-    if (o.depth > DEPTH_MOST) return -1;
-    hkl_state *st = hkl_state_attach(L);
+    hkl_state *st = is_sound(&o) ? hkl_state_attach(L) : NULL;
     if (!st) return -1;
     if (!st->profile) st->profile = profile_new(st);
-    if (!st->profile) return -1;
-    hkl_thread_learn();
+    if (!st->profile || st->profile->running) return -1;
+    const bool by_line = o.mode == HAK_LUA_PROFILE_LINES;
+    if (hkl_thread_learn() < by_line) return -1;
     hkl_profile *p = st->profile;
-    const hak_profile_options core = {
-        .size = sizeof core,
-        .mode = o.exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
-        .mean = o.mean,
-        .depth = HAK_PROFILE_DEPTH_MOST,
-        .table_bytes = o.table_bytes != 0 ? o.table_bytes
-                       : o.exact          ? EXACT_TABLE_BYTES
-                                          : TABLE_BYTES,
-        .frames = take_frames,
-        .user = p,
-        .seed = o.seed,
-        .resident = hkc_resident,
-    };
-    if (hak_profile_start(st->ctx, &core) != 0) return -1;
-    p->depth = o.depth != 0 ? o.depth : o.exact ? 1 : DEPTH;
-    p->exact = o.exact;
+    lines_delete(p); /* its records go */
+    lua_setallocf(L, hkl_alloc_for(st), st);
+    if (!start_core(p, &o)) return -1;
+    if (by_line && !lines_start(p)) {
+        hak_profile_stop(st->ctx);
+        return -1;
+    }
+    const unsigned depth = o.mode == HAK_LUA_PROFILE_SAMPLED ? DEPTH : 1;
+    p->depth = o.depth != 0 ? o.depth : depth;
+    p->registers = o.mode != HAK_LUA_PROFILE_SAMPLED;
 #ifdef HKC_CFI_WALK
     /* code may have been freed since the last profile */
-    p->is_quick = o.exact && p->depth == 1 && hkl_quick_known();
+    p->is_quick = p->registers && p->depth == 1 && hkl_quick_known();
     if (p->is_quick) hkl_quick_begin(&p->quick, st, &p->walk, p->frames, &p->traces);
 #endif
     p->running = true;
@@ -186,6 +285,7 @@ int hak_lua_profile_stop(lua_State *L)
     if (!st || !st->profile) return -1;
     if (!st->profile->running) return 0;
     st->profile->running = false;
+    lines_stop(st->profile);
     lua_setallocf(L, hkl_alloc_for(st), st);
     hkl_jit_leave(L);
     return hak_profile_stop(st->ctx);
