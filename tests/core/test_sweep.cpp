@@ -182,6 +182,33 @@ TEST_CASE("sweep: allocations in between, of many classes, with looks at any mom
     CHECK(w.errors.list.empty());
 }
 
+TEST_CASE("sweep: the deepest magazines stay as they are, and serve again afterwards")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.mode = HAK_MODE_FAST;
+    hak_ctx *ctx = hak_ctx_new(s.space, &options);
+    REQUIRE(ctx != nullptr);
+    std::vector<void *> blocks(100000);
+    Random random(3);
+    for (int round = 0; round < 8; round++) {
+        for (void *&p : blocks)
+            p = hak_alloc(ctx, 16);
+        std::sort(blocks.begin(), blocks.end());
+        if (round == 7) // not a sweep: the magazine opens
+            for (size_t i = blocks.size() - 1; i; i--)
+                std::swap(blocks[i], blocks[random.below(i + 1)]);
+        for (size_t i = round < 7 ? 0 : 100; i < blocks.size(); i++)
+            hak_free(ctx, blocks[i]);
+    }
+    for (size_t i = 0; i < 100; i++) {
+        hak_free(ctx, blocks[i]);
+        REQUIRE(hak_alloc(ctx, 16) == blocks[i]);
+    }
+    require_sound(ctx);
+    hak_ctx_destroy(ctx);
+}
+
 TEST_CASE("sweep: what a context leaves in bitmaps is gone for the next one")
 {
     TestSpace s;

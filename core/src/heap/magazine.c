@@ -7,7 +7,8 @@
 
 enum {
     CLOSED_MOST = 15, /* log2 of slow frees */
-    SWEPT_MOST = 4096 /* bytes of a magazine that a sweep doubles: refills take all of it */
+    SWEPT_MOST = 4096, /* bytes of a magazine that a sweep doubles: refills take all of it */
+    DEEPEST = 128      /* blocks of one, which 8 bits count */
 };
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
@@ -35,7 +36,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 /* Doubles a magazine, as long as all that was added so is not above `room` bytes. */
 static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
 {
-    if (bin->cap * 2u > most) return;
+    if (bin->cap * 2u > hk_min(most, DEEPEST)) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->magazines.grown + more > room) return;
     bool was = hk_row_of(bin)->room >= bin->cap * 2u; /* so deep, once */
