@@ -100,6 +100,7 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
     const char *comma = strrchr(value, ',');
     const char *rate = comma ? comma + 1 : NULL;
     o->profile_mode = HAK_LUA_PROFILE_SAMPLED;
+    o->profile_mean = 0;
     if (rate && strcmp(rate, "exact") == 0) {
         o->profile_mode = HAK_LUA_PROFILE_EXACT;
     } else if (rate && strcmp(rate, "lines") == 0) {

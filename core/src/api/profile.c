@@ -249,6 +249,7 @@ static void count_ages(hk_profile *k, uint64_t now)
 const hk_stack *hk_profile_oldest(hk_profile *k)
 {
     hk_profile_lock(k);
+    hk_profile_fold(k);
     const hk_stack *s = k->oldest;
     hk_profile_unlock(k);
     return s;

@@ -12,7 +12,8 @@ void hk_profile_enter(hak_ctx *heap);
  * shared context find here what is left of a batch, because the table of that context leads past batches. */
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
 
-/* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`. */
+/* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`.
+ * What the host counts is in their sums. */
 const hk_stack *hk_profile_oldest(hk_profile *k);
 /* Which stack it is and how many samples it has, all else 0. */
 hak_profile_stack hk_profile_told(const hk_stack *s);

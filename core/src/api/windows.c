@@ -15,11 +15,9 @@ int hak_profile_mark(hak_ctx *ctx, const char *name)
     return number ? (int)number : -2;
 }
 
-/* Sums are those of now afterwards. */
 static uint32_t windows_of(hk_profile *k)
 {
     hk_profile_lock(k);
-    hk_profile_fold(k);
     uint32_t n = k->marks ? k->marks->number : 0;
     hk_profile_unlock(k);
     return n;
@@ -77,9 +75,6 @@ int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k) return -1;
-    hk_profile_lock(k);
-    hk_profile_fold(k);
-    hk_profile_unlock(k);
     for (const hk_stack *s = hk_profile_oldest(k); s;) {
         hak_profile_growth growth;
         hk_profile_lock(k);

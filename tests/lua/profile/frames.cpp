@@ -243,13 +243,7 @@ TEST_CASE("every allocation of every program has its thread")
     for (const auto &entry : std::filesystem::directory_iterator(BENCH_PROGRAMS)) {
         INFO(entry.path());
         Taker t((size_t)-1);
-        lua_createtable(t.L, 1, 1);
-        lua_pushstring(t.L, entry.path().c_str());
-        lua_rawseti(t.L, -2, 0);
-        lua_pushstring(t.L, "0.02");
-        lua_rawseti(t.L, -2, 1);
-        lua_setglobal(t.L, "arg");
-        CHECK(t.run("print = function() end dofile(arg[0]) return 'ok'") == "ok");
+        CHECK(t.run_program(entry.path()) == "ok");
         CHECK(t.growths > 1000);
         CHECK(t.found == t.growths);
     }

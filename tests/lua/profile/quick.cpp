@@ -41,13 +41,7 @@ TEST_CASE("quick: the programs have the lines of the walk")
         INFO(entry.path());
         Taker t((size_t)-1);
         t.compare();
-        lua_createtable(t.L, 1, 1);
-        lua_pushstring(t.L, entry.path().c_str());
-        lua_rawseti(t.L, -2, 0);
-        lua_pushstring(t.L, "0.02");
-        lua_rawseti(t.L, -2, 1);
-        lua_setglobal(t.L, "arg");
-        CHECK(t.run("print = function() end dofile(arg[0]) return 'ok'") == "ok");
+        CHECK(t.run_program(entry.path()) == "ok");
         check_same(t, 0.7);
     }
 }

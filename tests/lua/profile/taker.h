@@ -68,6 +68,18 @@ class Taker
         return result;
     }
 
+    // A program of the benchmark, with little to do.
+    std::string run_program(const std::string &path)
+    {
+        lua_createtable(L, 1, 1);
+        lua_pushstring(L, path.c_str());
+        lua_rawseti(L, -2, 0);
+        lua_pushstring(L, "0.02");
+        lua_rawseti(L, -2, 1);
+        lua_setglobal(L, "arg");
+        return run("print = function() end dofile(arg[0]) return 'ok'");
+    }
+
     // The stack of the first allocation for a string or buffer of that size; "" = there was none.
     std::string stack_of(size_t size) const
     {

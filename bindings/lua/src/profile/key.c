@@ -98,7 +98,6 @@ static void see_line(const hkl_quick_key *key, const lua_Debug *ar, bool on_top)
     if (wrong || (on_top && hkl_key_in_register())) return;
     if (!is_in(&c, key->pc)) wrong = true;
     else if (c.lines && line_of(&c, key->pc) != ar->currentline) wrong = true;
-    lines_met |= (uint64_t)1 << ar->currentline % 64;
 }
 
 #if LUA_VERSION_NUM == 501

@@ -47,20 +47,28 @@ _Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
 NOTE_REGISTERS("hkl_profile_alloc_exact", "hkl_labels_alloc_exact");
 NOTE_REGISTERS("hkl_profile_alloc_lines", "hkl_labels_alloc_lines");
 
-/* Of the call of lua_Alloc that goes on: its stack. Exact: what the host itself takes from the context has
- * another site. 0 = no thread was found, or nothing runs on it. */
+/* Of the call of lua_Alloc that goes on: the slot of its stack. Below 0 = it is to be walked. */
+static int slot_of(hkl_profile *p, hak_site site)
+{
+    return p->is_quick && site != 0 && site == p->site ? hkl_quick_find(&p->quick, &p->at) : -1;
+}
+
+static size_t known(const hkl_profile *p, int slot, uintptr_t *frames, size_t room)
+{
+    const uintptr_t *all;
+    size_t n = hkl_quick_frames(&p->quick, slot, &all);
+    if (n > room) n = room;
+    memcpy(frames, all, n * sizeof *frames);
+    return n;
+}
+
+/* Of the same call: its stack. Exact: what the host itself takes from the context has another site. 0 = no
+ * thread was found, or nothing runs on it. */
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
 {
     hkc_cfi_registers at;
     hkl_asker asker = {NULL, &p->at, &p->walk};
     if (p->registers && (site == 0 || site != p->site)) return 0;
-    const int slot = p->is_quick ? hkl_quick_find(&p->quick, &p->at) : -1;
-    if (slot >= 0) {
-        const uintptr_t *known;
-        const size_t n = hkl_quick_frames(&p->quick, slot, &known);
-        memcpy(frames, known, (n < room ? n : room) * sizeof *frames);
-        return n < room ? n : room;
-    }
     if (!p->registers) {
         hkc_cfi_here(&at);
         asker.at = &at;
@@ -81,6 +89,22 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
 #define hkl_profile_alloc_exact hkl_labels_alloc_exact
 #define hkl_profile_alloc_lines hkl_labels_alloc_lines
 
+static int slot_of(hkl_profile *p, hak_site site)
+{
+    (void)p;
+    (void)site;
+    return -1;
+}
+
+static size_t known(const hkl_profile *p, int slot, uintptr_t *frames, size_t room)
+{
+    (void)p;
+    (void)slot;
+    (void)frames;
+    (void)room;
+    return 0;
+}
+
 static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
 {
     (void)p;
@@ -92,9 +116,9 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
 
 #endif
 
-static size_t walk(hkl_profile *p, hak_site site, uintptr_t *frames, size_t room)
+static size_t walk(hkl_profile *p, hak_site site, int slot, uintptr_t *frames, size_t room)
 {
-    size_t n = walk_lua(p, site, frames, room);
+    size_t n = slot >= 0 ? known(p, slot, frames, room) : walk_lua(p, site, frames, room);
     if (n == 0 && site != 0 && room > 0) frames[n++] = site;
     return n;
 }
@@ -104,7 +128,7 @@ static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *fr
 {
     hkl_profile *p = user;
     (void)ctx;
-    if (!p->holds || site != p->site) return walk(p, site, frames, room);
+    if (!p->holds || site != p->site) return walk(p, site, slot_of(p, site), frames, room);
     const size_t n = p->held < room ? p->held : room;
     memcpy(frames, p->hold, n * sizeof *frames);
     return n;
@@ -112,7 +136,7 @@ static size_t take_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *fr
 
 void hkl_profile_hold_now(hkl_profile *p)
 {
-    p->held = walk(p, p->site, p->hold, HAK_PROFILE_DEPTH_MOST);
+    p->held = walk(p, p->site, slot_of(p, p->site), p->hold, HAK_PROFILE_DEPTH_MOST);
     p->holds = true;
 }
 
@@ -132,15 +156,12 @@ bool hkl_profile_is_alloc(lua_Alloc f)
 unsigned hkl_profile_line_new(hkl_profile *p, int slot, hak_label label, hak_site site)
 {
     hkl_lines *l = p->lines;
+    uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
     if (!l->running) return 0;
     p->site = site;
-    if (slot < 0) {
-        uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
-        return hkl_lines_number(l, frames, walk(p, site, frames, HAK_PROFILE_DEPTH_MOST), label);
-    }
-    const uintptr_t *frames;
-    const size_t depth = hkl_quick_frames(&p->quick, slot, &frames);
+    const size_t depth = walk(p, site, slot, frames, HAK_PROFILE_DEPTH_MOST);
     const unsigned line = hkl_lines_number(l, frames, depth, label);
+    if (slot < 0) return line;
     uint32_t *const stack = &p->quick.slots[slot].user;
     if (*stack == 0) *stack = ++l->stacks;
     *hkl_lines_met_at(l, *stack, label) = (hkl_lines_met){*stack, label, (uint16_t)line};
@@ -219,12 +240,16 @@ static hkl_profile *profile_new(hkl_state *st)
     return NULL;
 }
 
+_Static_assert((int)HAK_LUA_PROFILE_SAMPLED == (int)HAK_PROFILE_SAMPLED &&
+                   (int)HAK_LUA_PROFILE_EXACT == (int)HAK_PROFILE_EXACT &&
+                   (int)HAK_LUA_PROFILE_LINES == (int)HAK_PROFILE_COUNTED,
+               "as used here and in module.c");
+
 static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
 {
-    static const hak_profile_mode modes[] = {HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED};
     const hak_profile_options core = {
         .size = sizeof core,
-        .mode = modes[o->mode],
+        .mode = (hak_profile_mode)o->mode,
         .mean = o->mean,
         .depth = HAK_PROFILE_DEPTH_MOST,
         .table_bytes = o->table_bytes != 0                   ? o->table_bytes
