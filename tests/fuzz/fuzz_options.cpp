@@ -93,12 +93,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (space && !error && !ctx) wrong("no context of options that are right");
     if (ctx) use(ctx);
     hak_profile_options profile = HAK_PROFILE_OPTIONS_INIT;
-    profile.mode = (hak_profile_mode)in.below(3);
+    profile.mode = (hak_profile_mode)(in.byte() > 240 ? word(in) : in.below(3));
     profile.mean = word(in);
     profile.depth = (unsigned)word(in);
     profile.table_bytes = word(in);
     error = hak_profile_options_error(&profile);
-    if (ctx && (hak_profile_start(ctx, &profile) == 0) != (error == nullptr)) wrong("profile");
+    // Only a local context has a profile that its host counts.
+    bool right = !error && !(options.shared && profile.mode == HAK_PROFILE_COUNTED);
+    if (ctx && (hak_profile_start(ctx, &profile) == 0) != right) wrong("profile");
     if (ctx) use(ctx);
     hak_ctx_destroy(ctx);
     hak_space_delete(space);

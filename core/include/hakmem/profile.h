@@ -77,9 +77,8 @@ typedef struct hak_profile_options {
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
 /* Begins a profile; options NULL = defaults. The results of an earlier profile are dropped. Blocks that are live
  * already are not part of the new one. 0 = ok; -1 = the options are broken, a profile is running, or the context is
- * shared and the mode COUNTED; -2 = no memory, or
- * over the limit. On an error nothing changes. Cost: a step for each size class, and one for each sample of an earlier
- * profile. */
+ * shared and the mode COUNTED; -2 = no memory, or over the limit. On an error nothing changes. Cost: a step for each
+ * size class, and one for each sample of an earlier profile. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
 /* Takes no more samples. The results stay, and frees of sampled blocks are still counted. 0 = ok; -1 = no profile is
  * running. Cost: a step for each size class. */

@@ -245,7 +245,9 @@ TEST_CASE("lines: blocks from before, and none more after the end")
     const uintptr_t base = UINT64_C(0x10000000);
     hkl_lines_freed(lines.get(), at(base), 64);
     hkl_lines_resized(lines.get(), at(base), 64, at(base), 128, a);
+    hkl_lines_resized(lines.get(), at(base), 64, at(base + 512), 32, 0); // a foreign realloc that shrinks moves
     CHECK(lines.live() == 0);
+    CHECK(lines.missed() == 0);
     hkl_lines_resized(lines.get(), at(base), 64, at(base + 1024), 128, a); // it moved: a block of the profile's now
     CHECK(stack_of(lines, a).live_bytes == 128);
     hkl_lines_resized(lines.get(), at(base + 1024), 128, at(base + 1024), 100, b);

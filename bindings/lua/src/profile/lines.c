@@ -109,8 +109,8 @@ void hkl_lines_resized(hkl_lines *l, const void *from, size_t old_size, const vo
 {
     uint16_t *at = hkl_lines_at(l, from, old_size, false);
     const unsigned old = *at;
-    if (old == 0) { /* from before */
-        if (from != to) hkl_lines_made(l, to, size, number);
+    if (old == 0) { /* from before, which it stays when it shrinks */
+        if (from != to && size > old_size) hkl_lines_made(l, to, size, number);
         return;
     }
     if (from != to) {
