@@ -163,6 +163,8 @@ namespace
 // Blocks of a unit and more go home one at a time; smaller ones by batches, which are full with 64 KiB.
 // Of 2 KiB, a batch of one class has 16; the first 31 go by a mixed one.
 constexpr size_t N = 80 * KiB, SMALL = 32 * KiB, CLASS = 2 * KiB, BLOCKS = 6, BATCH = 16, BEFORE = 31 + 14;
+// Packed by the heap of a thread.
+constexpr size_t PACKED = 700;
 // How far apart two preemptions may be; all in a release build.
 constexpr uint64_t WINDOW = EFFORT > 1 ? UINT64_MAX / 2 : 12;
 const char *const LABELS[] = {"x"};
@@ -278,6 +280,22 @@ const History HISTORIES[] = {
      [](State &s) {
          s.make(1, CLASS); // by a third thread, which says goodbye
          hak_ctx_thread_done(s.ctx);
+     },
+     true},
+    {"the size of a block while the bytes behind it become the region that packed blocks are cut from",
+     [](State &s, int me) {
+         if (me == 0) s.make(0, PACKED - 100);
+         else expect(hak_usable_size(s.ctx, s.block[0][0]) < PACKED + 100, "the size of the other's block");
+     },
+     1, PACKED, 0,
+     [](State &s) {
+         scheduler->alone([&](int me) {
+             if (me) return;
+             const size_t unit = 16 * KiB;
+             do s.make(0, PACKED - 100); // what is left of the region is too small for one more
+             while (unit - addr(s.made[0].back()) % unit >= 2 * (PACKED - 90));
+             hak_free(s.ctx, s.block[0][1]);
+         });
      },
      true},
     {"both free what the other made",

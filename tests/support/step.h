@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 void hk_test_step(void);    /* before an operation */
-void hk_test_read(void);    /* before a look at the map */
+void hk_test_read(void);    /* before a look at the map, or a change of what is read without a lock */
 void hk_test_blocked(void); /* a lock was not free */
 
 #define HK_TEST_AT(order)                                                                                    \
@@ -32,6 +32,12 @@ void hk_test_blocked(void); /* a lock was not free */
     __extension__({                                                                                          \
         if ((order) != __ATOMIC_RELAXED) hk_test_read();                                                     \
         __atomic_load_n(p, order);                                                                           \
+    })
+
+#define __atomic_store_n(p, v, order)                                                                        \
+    __extension__({                                                                                          \
+        if ((order) != __ATOMIC_RELAXED) hk_test_read();                                                     \
+        __atomic_store_n(p, v, order);                                                                       \
     })
 
 #undef atomic_store_explicit

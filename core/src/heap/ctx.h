@@ -36,6 +36,7 @@ typedef struct hk_packed {
     uint32_t free[HK_SMALL_CLASSES]; /* lists of free blocks, by class, as offsets from the context */
     uint16_t live[HK_SMALL_CLASSES]; /* granules of 16 bytes */
     uint8_t heat[HK_SMALL_CLASSES];
+    uint32_t moves; /* of the region to a free block, which loses its mark */
 } hk_packed;
 
 enum { HK_POPULATE_NEVER = 255 };

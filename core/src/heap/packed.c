@@ -234,9 +234,21 @@ HK_INLINE size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
     return hk_group_size_at(ctx, g, p);
 }
 
+/* A block of another thread's heap: that thread may be changing marks behind it. */
+static HK_NOINLINE size_t size_beside(const hak_ctx *heap, hk_group g, const void *p)
+{
+    for (;;) {
+        uint32_t moves = __atomic_load_n(&heap->packed.moves, __ATOMIC_ACQUIRE);
+        size_t size = size_in(heap, g, p);
+        atomic_thread_fence(memory_order_acquire);
+        if (__atomic_load_n(&heap->packed.moves, __ATOMIC_RELAXED) == moves) return size;
+    }
+}
+
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
-    return size_in(ctx, hk_group_of(ctx, p), p);
+    hk_group g = hk_group_of(ctx, p);
+    return HK_LIKELY(ctx->role != HK_HEAP) ? size_in(ctx, g, p) : size_beside(ctx, g, p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)

@@ -131,7 +131,7 @@ HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
 
 /* The same if the region may begin behind the block: its start is not marked. Also for a live block of
  * another thread's heap: a thread that reads the region's start first sees the marks of all blocks cut
- * before. */
+ * before, and by `moves` whether a mark may have gone meanwhile. */
 static inline size_t hk_group_next(const hak_ctx *ctx, hk_group g, size_t offset)
 {
     size_t region = (size_t)(__atomic_load_n(&ctx->packed.at, __ATOMIC_ACQUIRE) - g.start);

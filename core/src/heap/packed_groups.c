@@ -135,9 +135,13 @@ static bool region_again(hak_ctx *ctx, size_t least)
     hk_packed_pop(ctx, sc, b.p);
     size_t offset = (size_t)(b.p - b.group.start);
     region_close(ctx);
+    region_set(ctx, b.group, b.p, b.p + b.size);
+    /* Another thread may be looking for the end of the block before: when the mark is gone it sees the region, or that
+     * it has to look again. */
+    __atomic_store_n(&ctx->packed.moves, ctx->packed.moves + 1, __ATOMIC_RELAXED);
+    atomic_thread_fence(memory_order_release);
     hk_bit_clear(hk_group_starts(b.group), offset >> 3);
     hk_bit_clear(hk_group_frees(b.group), offset >> 4);
-    region_set(ctx, b.group, b.p, b.p + b.size);
     return true;
 }
 
