@@ -334,3 +334,26 @@ TEST_CASE("small heaps: ticks give back packed units without blocks")
     CHECK(committed_of(ctx) < full / 2);
     require_sound(ctx);
 }
+
+TEST_CASE("small heaps: ticks give back packed units that the last few blocks held")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    for (size_t n = 352; n <= 1024; n += 32) // too few of each for magazines
+        for (size_t i = 0; i < 20 * KiB / n; i++)
+            blocks.push_back(hak_alloc(ctx, n));
+    const size_t full = committed_of(ctx), second = 1000000000, every = 16;
+    std::vector<void *> few;
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % every) hak_free(ctx, blocks[i]);
+        else few.push_back(blocks[i]);
+    hak_ctx_tick(ctx, 1 * second);
+    hak_ctx_tick(ctx, 3 * second);
+    CHECK(committed_of(ctx) > full / 2); // nearly each unit has one of them
+    for (void *p : few)
+        hak_free(ctx, p);
+    hak_ctx_tick(ctx, 5 * second);
+    CHECK(committed_of(ctx) < 4 * 16 * KiB);
+    require_sound(ctx);
+}

@@ -102,6 +102,8 @@ void hk_packed_put(hak_ctx *ctx, void *p);
 void hk_packed_trim(hak_ctx *ctx);
 /* The same if enough bytes were freed to pay for the steps. */
 void hk_packed_trim_much(hak_ctx *ctx);
+/* The same if as much was freed as a sixteenth of what is live: when few blocks are left, each may hold a group. */
+void hk_packed_trim_freed(hak_ctx *ctx);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

@@ -186,16 +186,22 @@ static bool group_add(hak_ctx *ctx, hk_slab *s, size_t lacks)
     return true;
 }
 
+/* Bytes of live blocks. */
+static size_t live_of(const hk_packed *k)
+{
+    size_t granules = 0;
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++)
+        granules += k->live[sc];
+    return granules * 16;
+}
+
 /* Whether much of what is packed is free: what classes left behind that have slabs now. Those who need larger
  * blocks than the holes take slabs, too, rather than spread what lives over more units. */
 static bool loose(const hk_packed *k)
 {
     enum { UNITS = 8, FULL_PERCENT = 70 };
-    size_t live = 0;
     if (k->units <= UNITS) return false;
-    for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++)
-        live += k->live[sc];
-    return live * 16 * 100 < ((size_t)k->units << HK_UNIT_SHIFT) * FULL_PERCENT;
+    return live_of(k) * 100 < ((size_t)k->units << HK_UNIT_SHIFT) * FULL_PERCENT;
 }
 
 static bool group_new(hak_ctx *ctx, size_t units)
@@ -260,6 +266,12 @@ static void group_drop(hak_ctx *ctx, hk_group g)
 void hk_packed_trim_much(hak_ctx *ctx)
 {
     if (!ctx->packed.trimmed || joining_pays(&ctx->packed)) hk_packed_trim(ctx);
+}
+
+void hk_packed_trim_freed(hak_ctx *ctx)
+{
+    const hk_packed *k = &ctx->packed;
+    if (!k->trimmed || (size_t)k->freed << JOIN_SHIFT >= live_of(k)) hk_packed_trim(ctx);
 }
 
 void hk_packed_trim(hak_ctx *ctx)
