@@ -7,8 +7,7 @@
 
 enum {
     CLOSED_MOST = 15, /* log2 of slow frees */
-    SWEPT_MOST = 4096, /* bytes of a magazine that a sweep doubles: refills take all of it */
-    DEEPEST = 128      /* blocks of one, which 8 bits count */
+    SWEPT_MOST = 4096 /* bytes of a magazine that a sweep doubles: refills take all of it */
 };
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
@@ -36,11 +35,12 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
 /* Doubles a magazine, as long as all that was added so is not above `room` bytes. */
 static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
 {
-    if (bin->cap * 2u > hk_min(most, DEEPEST)) return;
+    most = (unsigned)hk_min(most, HK_MAGAZINE_DEEPEST);
+    if (bin->cap * 2u > most) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->magazines.grown + more > room) return;
-    bool was = hk_row_of(bin)->room >= bin->cap * 2u; /* so deep, once */
-    void **slots = was ? bin->slots : hk_row_slots(ctx, bin->kind, bin->cap * 2u);
+    bool was = hk_row_of(bin)->room >= bin->cap * 2u; /* so deep, once, or made for it: old slots are lost */
+    void **slots = was ? bin->slots : hk_row_slots(ctx, bin->kind, (unsigned)hk_min(most, bin->cap * 4u));
     if (!slots) return;
     ctx->magazines.grown += (uint32_t)more;
     if (was) {
@@ -72,6 +72,18 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     if (bin->swings < SWINGS && !shared) return;
     bin->swings = 0;
     deepen(ctx, bin, ctx->magazines.cap, shared ? live + 2 * MiB : hk_min(live, live / 16 + 6 * MiB) + MiB);
+}
+
+/* What such a class hands out comes from refills, and larger ones are fewer. All of them may have a part of what is live:
+ * what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts more. */
+void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
+{
+    enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT };
+    unsigned most = hk_magazine_most(ctx, bin->kind), cap = bin->cap * 2u;
+    if (bin->closed || !cap || cap > most || cap * hk_kind_size(bin->kind) > BYTES_MOST) return;
+    if (hk_packed_limited(ctx) || hk_packed_scarce(ctx)) return;
+    hk_row_end(ctx, bin);
+    deepen(ctx, bin, most, hk_get(&ctx->live_bytes) >> LIVE_SHIFT);
 }
 
 /* A garbage collector's sweep frees in address order, up or down. Its blocks should come out of bitmaps, in

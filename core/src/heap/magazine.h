@@ -1,14 +1,17 @@
 /* The magazine of a bin: recently freed blocks of a class, ready to hand out. A refill takes half of one from
  * bitmaps in address order; an overflow gives half of it back. Frees in address order are a collector's
  * sweep: the magazine is emptied and closed to frees for a while, so that they set bits and blocks come out
- * in address order again. One that swings between empty and full doubles. A magazine holds blocks of the
- * context's window only; runs have magazines, too. */
+ * in address order again. One that swings between empty and full doubles, and so does one whose class takes a
+ * further slab. A magazine holds blocks of the context's window only; runs have magazines, too. */
 #ifndef HK_MAGAZINE_H
 #define HK_MAGAZINE_H
 
 #include "heap/slab.h"
 
-enum { HK_CLOSED_FIRST = 8 /* log2 of the slow frees after the first sweep */ };
+enum {
+    HK_CLOSED_FIRST = 8,      /* log2 of the slow frees after the first sweep */
+    HK_MAGAZINE_DEEPEST = 128 /* blocks, which 8 bits count */
+};
 
 /* Few pointers, for which a call or a string instruction takes longer than the copy. */
 HK_INLINE void hk_blocks_copy(void **to, void *const *from, size_t n)
@@ -62,6 +65,17 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc);
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
 /* Enlarges a full magazine if it swings between empty and full. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
+/* How deep a magazine of the kind may be. In a local context small blocks whose class grew have four times as many as the
+ * tuning says, as far as they come to a unit. */
+HK_INLINE unsigned hk_magazine_most(const hak_ctx *ctx, unsigned kind)
+{
+    unsigned cap = ctx->magazines.cap;
+    if (ctx->role != HK_LOCAL || kind >= HK_KIB_CLASSES) return cap;
+    size_t most = hk_min(hk_min(4 * cap, HK_MAGAZINE_DEEPEST), HK_UNIT / hk_classes[kind].size);
+    return (unsigned)hk_max(cap, most);
+}
+/* Enlarges the magazine of a class that takes one more slab. */
+void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin);
 /* Returns blocks [0, n) of the bin's magazine to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 /* Empties all magazines of a context; those of this kind and larger ones. */

@@ -75,7 +75,7 @@ static void slab_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
 /* A magazine that is now too deep is made shallower, one that is shut for good opens. */
 static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
 {
-    unsigned most = returns(ctx, kind) ? 0 : ctx->magazines.cap, cap = (unsigned)hk_min(bin->cap, most);
+    unsigned most = returns(ctx, kind) ? 0 : hk_magazine_most(ctx, kind), cap = (unsigned)hk_min(bin->cap, most);
     if (bin->cap == 0) cap = cap_of(ctx, kind);
     if (cap == bin->cap && !bin->closed) return;
     size_t n = (size_t)(bin->top - hk_bin_low(bin));

@@ -114,7 +114,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     if (!s) return false;
     s->fresh = 0;
     slab_use(ctx, bin, s);
-    if (bin->heat == 0) colour(ctx, bin, s);
+    if (bin->heat) hk_magazine_widen(ctx, bin);
+    else colour(ctx, bin, s);
     /* A class that has so many slabs will fill one more, unless it prefers to borrow. */
     bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
     /* The heat of a class counts its slabs, less those that went back. */
