@@ -75,13 +75,15 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 }
 
 /* What such a class hands out comes from refills, and larger ones are fewer. All of them may have a part of what is live:
- * what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts more. */
+ * what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts more, and
+ * each refusal empties them. */
 void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 {
-    enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT };
+    enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT, LIMIT_SMALL = 64 << 20 };
     unsigned most = hk_magazine_most(ctx, bin->kind), cap = bin->cap * 2u;
     if (bin->closed || !cap || cap > most || cap * hk_kind_size(bin->kind) > BYTES_MOST) return;
-    if (hk_packed_limited(ctx) || hk_packed_scarce(ctx)) return;
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    if ((hard && hard < LIMIT_SMALL) || hk_packed_scarce(ctx)) return;
     hk_row_end(ctx, bin);
     deepen(ctx, bin, most, hk_get(&ctx->live_bytes) >> LIVE_SHIFT);
 }
