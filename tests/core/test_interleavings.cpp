@@ -193,6 +193,17 @@ struct History {
     bool reads = false; // of the map are steps, too
 };
 
+// The first thread's heap: what is left of its region is too small for a block that it packs in a history.
+void fill_region(State &s)
+{
+    scheduler->alone([&](int me) {
+        if (me) return;
+        const size_t unit = 16 * KiB;
+        do s.make(0, PACKED - 100);
+        while (unit - addr(s.made[0].back()) % unit >= 2 * (PACKED - 90));
+    });
+}
+
 const History HISTORIES[] = {
     {"one frees what the other made and allocates again",
      [](State &s, int me) {
@@ -289,12 +300,51 @@ const History HISTORIES[] = {
      },
      1, PACKED, 0,
      [](State &s) {
+         fill_region(s);
          scheduler->alone([&](int me) {
-             if (me) return;
-             const size_t unit = 16 * KiB;
-             do s.make(0, PACKED - 100); // what is left of the region is too small for one more
-             while (unit - addr(s.made[0].back()) % unit >= 2 * (PACKED - 90));
-             hak_free(s.ctx, s.block[0][1]);
+             if (me == 0) hak_free(s.ctx, s.block[0][1]);
+         });
+     },
+     true},
+    {"a packed block is asked about and freed while those behind it are joined and used again",
+     [](State &s, int me) {
+         if (me == 0) {
+             hak_ctx_trim(s.ctx);
+             s.make(0, 2 * PACKED);
+         } else {
+             void *p = s.block[0][0];
+             expect(hak_usable_size(s.ctx, p) < PACKED + 100, "the size of the other's block");
+             expect(hak_label_of(s.ctx, p) == 1 && hak_owns(s.ctx, p), "the other's block");
+             hak_free(s.ctx, p);
+         }
+     },
+     4, PACKED, 0,
+     [](State &s) {
+         fill_region(s);
+         scheduler->alone([&](int me) {
+             for (size_t i = 1; me == 0 && i < 4; i++)
+                 hak_free(s.ctx, s.block[0][i]);
+         });
+     },
+     true},
+    {"realloc of the other's packed block while those behind it are joined and used again",
+     [](State &s, int me) {
+         if (me == 0) {
+             hak_ctx_trim(s.ctx);
+             s.make(0, 2 * PACKED);
+         } else {
+             unsigned char *p = (unsigned char *)hak_realloc(s.ctx, s.block[0][0], PACKED * 3 / 2);
+             expect(p != nullptr && hak_usable_size(s.ctx, p) < 2 * PACKED, "realloc");
+             memset(p, 0xA5, PACKED * 3 / 2);
+             s.block[0][0] = p;
+         }
+     },
+     2, PACKED, 0,
+     [](State &s) {
+         fill_region(s);
+         scheduler->alone([&](int me) {
+             for (size_t i = 1; me == 0 && i < 3; i++)
+                 hak_free(s.ctx, s.block[0][i]);
          });
      },
      true},
