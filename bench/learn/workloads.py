@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +79,12 @@ def policy_file(folder, name, window_ns):
     head, hints = (text, "") if not text.startswith("room") else ("", text)
     purge = f"purge_ns {int(window_ns * PURGE.get(name, 1))}"
     path = folder / f"{name.replace(' ', '-')}-{window_ns}.policy"
-    path.write_text("\n".join(["hakmem-policy 1", *filter(None, [head]), purge, *filter(None, [hints])]) + "\n")
+    text = "\n".join(["hakmem-policy 1", *filter(None, [head]), purge, *filter(None, [hints])]) + "\n"
+    # Jobs side by side want the same one: none of them may see half of it.
+    fd, part = tempfile.mkstemp(dir=folder)
+    with open(fd, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.replace(part, path)
     return path
 
 
