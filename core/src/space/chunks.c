@@ -18,7 +18,7 @@ int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     }
     hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
-    chunk->longest = (uint8_t)n;
+    chunk->longest = chunk->retained = (uint8_t)n;
     hk_bitmaps_open(chunk, n);
     e->chunks_used++;
     chunk->huge = e->owned && huge && !s->os.commit;
@@ -98,13 +98,14 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     return e->first + (uint32_t)unit;
 }
 
+/* A chunk in which a search failed is passed by until more is free there: most of a large heap's are nearly full. */
 static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want, bool huge,
                           bool *zero)
 {
     size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
     for (size_t c = 0; c < e->chunks_used; c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
-        if (chunk->longest < n) continue;
+        if ((want == HK_WANT_DIRTY ? chunk->retained : chunk->longest) < n) continue;
         uint64_t w[2] = {chunk->free[0], chunk->free[1]};
         uint64_t flip = want == HK_WANT_CLEAN ? ~UINT64_C(0) : 0;
         if (want != HK_WANT_ANY) {
@@ -113,6 +114,7 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
         }
         unsigned bit = hk_mask_row(w, n);
         if (bit < 128) return hk_chunk_claim(s, e, c, bit, n, entry, zero);
+        if (want != HK_WANT_CLEAN) chunk->retained = (uint8_t)(n - 1);
         if (want == HK_WANT_ANY) chunk->longest = (uint8_t)(n - 1);
     }
     if (want != HK_WANT_ANY || e->chunks_used == chunks) return 0;
@@ -236,6 +238,7 @@ void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_
             if (holes) chunk->dirty[i] &= ~m.w[i];
         }
         chunk->longest = HK_CHUNK_UNITS;
+        if (!holes) chunk->retained = HK_CHUNK_UNITS;
         if (!holes) hk_add(&s->retained_units, n);
         unit += n;
         units -= n;
@@ -342,7 +345,7 @@ void hk_space_take_back(hak_space *s, hk_aside *r)
         if (r->clean) chunk->dirty[i] &= ~r->units[i];
         r->units[i] = 0;
     }
-    chunk->longest = HK_CHUNK_UNITS;
+    chunk->longest = chunk->retained = HK_CHUNK_UNITS;
     hk_sub(&s->used_units, n);
     if (!r->clean) hk_add(&s->retained_units, n);
     hk_purge_to_limit(s);

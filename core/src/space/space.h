@@ -42,6 +42,7 @@ typedef struct hk_chunk {
     /* By label area, but that of runs: a bit for each row of units whose label bytes share a page in use. */
     uint32_t label_pages[HK_PAGED_AREAS];
     uint8_t longest;    /* at most so many free units in a row */
+    uint8_t retained;   /* ... that are retained */
     bool huge;          /* advised to be huge pages: units that nobody used may be resident */
     atomic_bool labels; /* label bytes committed, and in use perhaps */
     uint8_t label_areas; /* how many of its label areas are committed: the others were refused */
