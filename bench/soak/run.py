@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from kinds import KINDS, Missing
-from verdict import verdict
+from verdict import LEAST, verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from driver import tool  # noqa: E402
@@ -94,8 +94,8 @@ def write_plot(path, results):
 
 def count(text):
     value = int(text)
-    if value < 4:
-        raise argparse.ArgumentTypeError("at least 4")
+    if value < LEAST:
+        raise argparse.ArgumentTypeError(f"at least {LEAST}")
     return value
 
 

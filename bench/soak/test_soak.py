@@ -53,7 +53,9 @@ class Verdicts(unittest.TestCase):
         self.missed([], resident_bytes=lambda i: (100 + 80 * (i in (60, 90, 99)) - max(50 - i, 0)) * MIB)
 
     def test_a_machine_that_was_busy_for_most_of_the_time_is_not_drift(self):
-        ops = lambda i: (min(i, 70) + 40 * max(i - 70, 0)) * 10**7  # noqa: E731
+        def ops(i):
+            return (min(i, 70) + 40 * max(i - 70, 0)) * 10**7
+
         self.missed([], ops=ops, resident_bytes=lambda i: 100 * MIB + min(ops(i), 5 * 10**9) // 1000)
 
     def test_tables_and_mappings(self):

@@ -3,7 +3,7 @@
 import statistics
 
 DRIFT = 0.5  # percent over the half that is judged which count as none
-LEAST = 4  # samples
+LEAST = 4  # samples that are judged
 CALLS = 1e-7  # an operation
 
 

@@ -193,15 +193,25 @@ struct History {
     bool reads = false; // of the map are steps, too
 };
 
-// The first thread's heap: what is left of its region is too small for a block that it packs in a history.
-void fill_region(State &s)
+// Of the first thread's heap: what is left of its region is too small for a block that it packs in a history, and so many
+// blocks behind its first one are free.
+void free_behind_first(State &s, size_t blocks)
 {
     scheduler->alone([&](int me) {
         if (me) return;
         const size_t unit = 16 * KiB;
         do s.make(0, PACKED - 100);
         while (unit - addr(s.made[0].back()) % unit >= 2 * (PACKED - 90));
+        for (size_t i = 1; i <= blocks; i++)
+            hak_free(s.ctx, s.block[0][i]);
     });
+}
+
+// It joins them and uses them again.
+void join_and_use(State &s)
+{
+    hak_ctx_trim(s.ctx);
+    s.make(0, 2 * PACKED);
 }
 
 const History HISTORIES[] = {
@@ -299,18 +309,12 @@ const History HISTORIES[] = {
          else expect(hak_usable_size(s.ctx, s.block[0][0]) < PACKED + 100, "the size of the other's block");
      },
      1, PACKED, 0,
-     [](State &s) {
-         fill_region(s);
-         scheduler->alone([&](int me) {
-             if (me == 0) hak_free(s.ctx, s.block[0][1]);
-         });
-     },
+     [](State &s) { free_behind_first(s, 1); },
      true},
     {"a packed block is asked about and freed while those behind it are joined and used again",
      [](State &s, int me) {
          if (me == 0) {
-             hak_ctx_trim(s.ctx);
-             s.make(0, 2 * PACKED);
+             join_and_use(s);
          } else {
              void *p = s.block[0][0];
              expect(hak_usable_size(s.ctx, p) < PACKED + 100, "the size of the other's block");
@@ -319,19 +323,12 @@ const History HISTORIES[] = {
          }
      },
      4, PACKED, 0,
-     [](State &s) {
-         fill_region(s);
-         scheduler->alone([&](int me) {
-             for (size_t i = 1; me == 0 && i < 4; i++)
-                 hak_free(s.ctx, s.block[0][i]);
-         });
-     },
+     [](State &s) { free_behind_first(s, 3); },
      true},
     {"realloc of the other's packed block while those behind it are joined and used again",
      [](State &s, int me) {
          if (me == 0) {
-             hak_ctx_trim(s.ctx);
-             s.make(0, 2 * PACKED);
+             join_and_use(s);
          } else {
              unsigned char *p = (unsigned char *)hak_realloc(s.ctx, s.block[0][0], PACKED * 3 / 2);
              expect(p != nullptr && hak_usable_size(s.ctx, p) < 2 * PACKED, "realloc");
@@ -340,13 +337,7 @@ const History HISTORIES[] = {
          }
      },
      2, PACKED, 0,
-     [](State &s) {
-         fill_region(s);
-         scheduler->alone([&](int me) {
-             for (size_t i = 1; me == 0 && i < 3; i++)
-                 hak_free(s.ctx, s.block[0][i]);
-         });
-     },
+     [](State &s) { free_behind_first(s, 2); },
      true},
     {"both free what the other made",
      [](State &s, int me) {

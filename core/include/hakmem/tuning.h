@@ -33,8 +33,9 @@ struct hak_tuning {
 
     /* Blocks that a size class keeps at hand once it swings between empty and full; 32 at first, fewer above
      * 256 bytes. In local contexts up to four times as many, 128 at most, of blocks up to 1 KiB whose class takes
-     * further slabs, as far as they come to 16 KiB; all that was added so is a 32nd of what is live, and nothing is
-     * under a limit below 64 MiB. 2 to 128; HAK_NONE. 32, none, 128, 32; counted 128, none, 128, 128. Row: xmalloc 1to1. */
+     * further slabs, as far as they come to 16 KiB; all that is added so is at most a 32nd of what is live, and
+     * nothing under a limit below 64 MiB, or with a debug option or a profile. 2 to 128; HAK_NONE. 32, none, 128, 32;
+     * counted 128, none, 128, 128. Row: xmalloc 1to1. */
     size_t magazine;
     /* Bytes of the largest block that a size class keeps at hand; slabs and runs of larger blocks go back to
      * the space as soon as they are empty. 8 to 1 MiB; HAK_NONE. 1 MiB, none, 1 MiB, 4 KiB; counted 4 KiB,

@@ -74,9 +74,9 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     deepen(ctx, bin, ctx->magazines.cap, shared ? live + 2 * MiB : hk_min(live, live / 16 + 6 * MiB) + MiB);
 }
 
-/* What such a class hands out comes from refills, and larger ones are fewer. All of them may have a part of what is live:
- * what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts more, and
- * each refusal empties them. */
+/* What a growing class hands out comes from refills, and larger ones are fewer. All that such classes get is a part of what
+ * is live: what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts
+ * more, and each refusal empties magazines. */
 void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 {
     enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT, LIMIT_SMALL = 64 << 20 };

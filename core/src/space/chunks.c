@@ -238,8 +238,10 @@ void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_
             if (holes) chunk->dirty[i] &= ~m.w[i];
         }
         chunk->longest = HK_CHUNK_UNITS;
-        if (!holes) chunk->retained = HK_CHUNK_UNITS;
-        if (!holes) hk_add(&s->retained_units, n);
+        if (!holes) {
+            chunk->retained = HK_CHUNK_UNITS;
+            hk_add(&s->retained_units, n);
+        }
         unit += n;
         units -= n;
     }
