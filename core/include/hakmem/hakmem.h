@@ -459,7 +459,9 @@ HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
  * each row of retained pages. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
- * go back, 16 MiB of pages at most in one call; and in a shared context what is at hand for threads that
+ * go back, 16 MiB of pages at most in one call. If such pages are then wanted again, the wait doubles, up to 65
+ * seconds; it falls with those that are not. Pages of a heap at work that come to less than a 64th of what it uses
+ * stay. And in a shared context what is at hand for threads that
  * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for
  * longer); 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context;
  * once a period also for each size class and each packed block (hak_tuning.packed_bytes), and the OS calls. */

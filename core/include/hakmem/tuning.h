@@ -53,7 +53,7 @@ struct hak_tuning {
     /* Bytes of freed big blocks (those with mappings of their own) that are kept. The cache holds a quarter
      * of this, or of what is live if that is more, and shrinks before the heap grows. For sizes that are
      * asked for again after they were given up it grows to 64 MiB, a quarter of what is live or big_cache,
-     * whichever is most, until a tick finds them unused for purge_ns or the space needs more than ever. Any;
+     * whichever is most, until a tick finds them unused for too long (purge_ns) or the space needs more than ever. Any;
      * HAK_NONE. 16 MiB, none, 256 MiB, 2 MiB. Row: mixed held4. */
     size_t big_cache;
     /* Most units of 16 KiB that a growing context sets aside in one step, for itself alone. 2 to 64;
@@ -71,8 +71,8 @@ struct hak_tuning {
     size_t retained_bytes;
     /* 1 to 1000; HAK_NONE. 50, none, 100, none. Row: soak steady. */
     size_t retained_percent;
-    /* Period of hak_ctx_tick in nanoseconds: what is unused for one or two periods goes back to the OS. 1 on.
-     * 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
+    /* Period of hak_ctx_tick in nanoseconds: what is unused for one or two periods goes back to the OS; for up to 130
+     * where work that recurs wanted again what went before. 1 on. 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
     uint64_t purge_ns;
     /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. 1
      * on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: cold_big. */

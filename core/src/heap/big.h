@@ -1,6 +1,5 @@
 /* Big blocks: above 1 MiB, or smaller ones that grew, each in a mapping of its own. Freed ones are kept for a
- * while, by call site: a site that frees and asks again gets its block back resident, without a system call.
- */
+ * while (big_cache.h). */
 #ifndef HK_BIG_H
 #define HK_BIG_H
 
@@ -12,7 +11,7 @@ struct hk_big {
     size_t room; /* of the mapping behind it, to grow into; free blocks have none */
     hak_ctx *ctx;
     hak_site site;
-    hk_big *next, *prev; /* in ctx->bigs or ctx->cached, the newest first */
+    hk_big *next, *prev; /* in ctx->big.live or .cached, the newest first */
     hk_big *left, *right; /* in the space's tree by address */
     size_t asked;        /* with HAK_DEBUG_CHECK: see asked.h */
     uint64_t unused_since; /* clock of the tick that first saw it, or its room, unused; 0 = none yet */
@@ -45,15 +44,8 @@ void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 bool hk_big_fits(const hak_ctx *ctx, size_t n);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
-/* The heap grows by n bytes: the cache shrinks first. Blocks of sizes that are known to be asked for again
- * stay, but above big_cache only while the space is not about to be larger than ever (peak). */
-void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
-/* Unmaps all cached blocks and gives up the room of others; returns bytes. */
-size_t hk_big_purge(hak_ctx *ctx);
-/* The cache gives up what a smaller big_cache does not allow. */
-void hk_big_shrink(hak_ctx *ctx);
-/* The same for what was unused for longer than the space's purge_ns. */
-void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
+/* The block is in no list of ctx. */
+void hk_big_unmap(hak_ctx *ctx, hk_big *b);
 /* Unmaps all big blocks, live ones too, when the context or the space ends. */
 void hk_big_destroy(hak_ctx *ctx);
 void hk_big_unmap_all(hak_space *space);

@@ -141,6 +141,8 @@ typedef struct hk_bigs {
     size_t grown;                   /* bytes by which the heap grew without the cache having shrunk */
     uint16_t missed[HK_BIG_MISSED]; /* sizes given up lately, in steps of 64 KiB */
     uint8_t missed_at;
+    uint8_t patience; /* further periods that ticks wait before they give up what is cached */
+    uint16_t aged;    /* size of what they gave up last, in such steps, until it is asked for; 0 = none */
 } hk_bigs;
 
 /* See profile/profile.h. */

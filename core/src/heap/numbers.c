@@ -1,7 +1,7 @@
 /* A context's numbers, as its tuning says them and as its slow paths read them. */
 #include "heap/guide.h"
 
-#include "heap/big.h"
+#include "heap/big_cache.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/row.h"

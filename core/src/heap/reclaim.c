@@ -1,6 +1,6 @@
 #include "heap/reclaim.h"
 
-#include "heap/big.h"
+#include "heap/big_cache.h"
 #include "heap/magazine.h"
 #include "heap/row.h"
 #include "heap/slab.h"

@@ -1,6 +1,7 @@
 #include "space/purge.h"
 
 #include "base/classes.h"
+#include "base/patience.h"
 #include "space/bitmap.h"
 #include "space/extent.h"
 
@@ -140,31 +141,42 @@ void hk_purge_to_limit(hak_space *s)
         s->limit_purged += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
-/* Low-water marks: a unit that nobody wanted in a whole period of purge_ns is purged. If purged units are
- * wanted again, units must be unused for twice as many periods from then on, so that a steady load soon makes
- * no call of the OS. */
+/* Little of what a heap uses that is at work is not: its units are scattered, each a call, and soon wanted again. */
+static bool worth_calls(const hak_space *s)
+{
+    enum { SHARE = 64 };
+    return s->retained_low == hk_get(&s->retained_units) ||
+           (size_t)s->retained_low * SHARE >= hk_get(&s->used_units);
+}
+
+/* Low-water marks: what nobody wanted in a whole period of purge_ns is purged. If units are wanted again before
+ * the next purge, it must be unused for twice as many periods from then on: a steady load soon makes no call of
+ * the OS. */
 void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
-    enum { PATIENCE_MOST = 64 };
     hk_lock_take(&s->lock);
     bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= hk_get(&s->purge_ns);
     if (over && s->due == 0) {
-        if (s->purged_last)
-            s->patience = (uint8_t)(hk_get(&s->clean_units) != s->clean_before
-                                        ? hk_min(s->patience * 2u + 1, PATIENCE_MOST)
-                                        : s->patience / 2u);
+        size_t clean = hk_get(&s->clean_units);
+        if (s->purged && clean != s->clean_before) {
+            s->patience = hk_patience_more(s->patience);
+            s->purged = false;
+        }
         s->quiet = (uint8_t)(s->retained_low ? s->quiet + 1 : 0);
-        s->purged_last = s->quiet > s->patience;
-        if (s->purged_last) {
-            s->due = s->retained_low;
+        if (s->quiet > s->patience) {
             s->quiet = 0;
+            if (worth_calls(s)) {
+                if (s->purged) s->patience = hk_patience_less(s->patience);
+                s->purged = true;
+                s->clean_before = clean;
+                s->due = s->retained_low;
+            }
         }
     }
     if (s->due) s->due = (uint32_t)hk_purge_batch(s, s->due);
     if (first || over) {
         s->tick_ns = now_ns;
-        s->clean_before = hk_get(&s->clean_units);
-        s->retained_low = (uint32_t)hk_get(&s->retained_units);
+        if (!s->quiet) s->retained_low = (uint32_t)hk_get(&s->retained_units);
     }
     hk_lock_drop(&s->lock);
 }

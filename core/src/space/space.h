@@ -101,11 +101,11 @@ struct hak_space {
     size_t used_high;          /* highest use without retained units, where these yield */
     size_t limit_purged,
         limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
-    uint32_t retained_low;   /* least retained_units in this period of ticks */
-    size_t clean_before;     /* clean_units when this period of ticks began */
+    uint32_t retained_low;   /* least retained_units in this period of ticks and the quiet ones before */
+    size_t clean_before;     /* clean_units at the last purge by a tick */
     uint32_t due;            /* units that ticks have still to purge */
     uint8_t patience, quiet; /* periods that units must be unused for; that they were so far */
-    bool purged_last;        /* the last period ended with a purge */
+    bool purged;             /* by a tick, and nothing was wanted again since */
     uint64_t tick_ns;
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
