@@ -55,7 +55,7 @@ TEST_CASE("learn: retained bytes go up by steps where the mode does not give the
 
 TEST_CASE("learn: the host's price for bytes held decides which mode wins")
 {
-    const double price = GENERATE(0.0, 0.00035, 0.002);
+    const double price = GENERATE(0.0, 0.00032, 0.002);
     const bool begins_fast = GENERATE(false, true);
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
     o.price = price;
@@ -68,7 +68,7 @@ TEST_CASE("learn: the host's price for bytes held decides which mode wins")
                             : price < 0.001 ? HAK_MODE_BALANCED
                                             : HAK_MODE_LEAN));
     const std::string text = printed(hak_learner_policy(l.learner));
-    CHECK((text.find("mode") != std::string::npos) == (begins_fast || price != 0.00035));
+    CHECK((text.find("mode") != std::string::npos) == (begins_fast || price != 0.00032));
     for (int i = 0; i < 3; i++)
         l.waves(100);
     if (price == 0.0) CHECK(stats_of(l.ctx).retained_bytes >= 90 * MiB);

@@ -43,12 +43,12 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* Called with the lock held after fresh units were taken. At a new peak, retained units are purged for them.
- * Below the peak they mean that units were purged too early, and the limit of retained units rises. */
-static void yield_retained(hak_space *s, size_t fresh)
+/* Called with the lock held after fresh units were taken. They mean that units were purged too early, and the limit of
+ * retained units rises. With retained_yields, retained units are purged for them at a new peak instead. */
+static void count_fresh(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
-    if (used > s->used_high) {
+    if (s->retained_yields && used > s->used_high) {
         hk_purge_bytes(s, hk_min(fresh << HK_UNIT_SHIFT, used - s->used_high));
         s->used_high = used;
     } else {
@@ -65,7 +65,7 @@ static void count_taken(hak_space *s, unsigned n, unsigned dirty)
     if (retained < s->retained_low) s->retained_low = (uint32_t)retained;
     hk_add(&s->used_units, n);
     hk_add(&s->clean_units, n - dirty);
-    if (s->retained_yields) yield_retained(s, n - dirty);
+    if (s->retained_yields || n != dirty) count_fresh(s, n - dirty);
     if (n != dirty) hk_note_resident(s);
 }
 
