@@ -18,7 +18,7 @@ sys.path.insert(0, str(w.HERE.parent))
 from driver import machine, tool  # noqa: E402
 
 NS_AN_INSTRUCTION, FAULT_NS = 0.25, 2000
-FIXED, LEARNED, BOTH, PHASE = 8, 50, 90, 32  # windows
+FIXED, LEARNED, BOTH, PHASE = 20, 50, 90, 32  # windows
 LIVES = 40  # of states
 SETTLED = 3  # the pass whose instructions are compared with those of a learner's context
 NOMINAL = 20_000_000  # a window's length where no learner looks at the time
