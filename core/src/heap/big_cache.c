@@ -35,9 +35,8 @@ hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size)
     return best;
 }
 
-/* It follows the heap, and grows when a block is asked for that was given up lately: a
- * program that frees and allocates the same sizes again and again would take a page fault for each page,
- * every time. */
+/* It follows the heap, and grows when a block is asked for that was given up lately: a program that frees and allocates
+ * the same sizes again and again would take a page fault for each page, every time. */
 size_t hk_cached_limit(const hak_ctx *ctx)
 {
     size_t live = hk_get(&ctx->live_bytes) / 4;
