@@ -12,8 +12,6 @@ using namespace test;
 namespace
 {
 
-constexpr uint64_t MS = 1000000;
-
 std::vector<void *> records(hak_ctx *ctx, size_t count, size_t n)
 {
     std::vector<void *> blocks(count);
