@@ -25,6 +25,21 @@ void use(hak_ctx *ctx, size_t bytes)
     hak_ctx_flush(ctx);
 }
 
+void pass(hak_ctx *ctx, uint64_t &now, unsigned periods)
+{
+    for (unsigned i = 0; i < periods; i++)
+        hak_ctx_tick(ctx, now += PERIOD);
+}
+
+// Of 24 MiB an eighth is wanted in each period, the rest each fifth time.
+void phases(hak_ctx *ctx, uint64_t &now, unsigned periods)
+{
+    for (unsigned i = 0; i < periods; i++) {
+        use(ctx, i % 5 ? 3 * MiB : 24 * MiB);
+        pass(ctx, now, 1);
+    }
+}
+
 } // namespace
 
 TEST_CASE("retained pages stay until purge_ns have passed, then go")
@@ -158,23 +173,15 @@ TEST_CASE("a steady load makes hardly an OS call, ticks included")
 
 TEST_CASE("units that are wanted again stay for more and more periods, those that are not go")
 {
-    // Of 24 MiB an eighth is wanted in each period, the rest each fifth time.
     TestSpace s;
     TestCtx ctx(s.space);
     uint64_t now = 3600 * PERIOD;
-    auto run = [&](unsigned periods) {
-        uint64_t before = stats_of(ctx).fresh_bytes;
-        for (unsigned i = 0; i < periods; i++) {
-            use(ctx, i % 5 ? 3 * MiB : 24 * MiB);
-            hak_ctx_tick(ctx, now += PERIOD);
-        }
-        return stats_of(ctx).fresh_bytes - before;
-    };
-    run(100);
-    CHECK(run(500) < MiB);
+    phases(ctx, now, 100);
+    uint64_t before = stats_of(ctx).fresh_bytes;
+    phases(ctx, now, 500);
+    CHECK(stats_of(ctx).fresh_bytes - before < MiB);
     // Work that ends is no reason to wait for ever.
-    for (unsigned i = 0; i < 140; i++)
-        hak_ctx_tick(ctx, now += PERIOD);
+    pass(ctx, now, 140);
     CHECK(stats_of(ctx).retained_bytes == 0);
 }
 
@@ -183,10 +190,7 @@ TEST_CASE("what goes back and is not wanted again shortens the wait")
     TestSpace s;
     TestCtx ctx(s.space);
     uint64_t now = 3600 * PERIOD;
-    for (unsigned i = 0; i < 100; i++) {
-        use(ctx, i % 5 ? 3 * MiB : 24 * MiB);
-        hak_ctx_tick(ctx, now += PERIOD);
-    }
+    phases(ctx, now, 100);
     std::vector<void *> live;
     for (size_t n = 0; n < 48 * MiB; n += 32 * KiB)
         live.push_back(hak_alloc(ctx, 32 * KiB));
@@ -196,7 +200,7 @@ TEST_CASE("what goes back and is not wanted again shortens the wait")
         hak_ctx_flush(ctx);
         unsigned n = 0;
         for (; stats_of(ctx).retained_bytes && n < 200; n++)
-            hak_ctx_tick(ctx, now += PERIOD);
+            pass(ctx, now, 1);
         return n;
     };
     unsigned first = periods_until_gone(), last = first;
@@ -216,8 +220,8 @@ TEST_CASE("a few scattered units of a heap at work are not worth calls, those of
     for (size_t n = 0; n < 32 * MiB; n += 32 * KiB)
         live.push_back(hak_alloc(ctx, 32 * KiB));
     use(ctx, 512 * KiB);
-    for (int i = 0; i < 3; i++) // 2 MiB are free and 128 KiB of them are never wanted, 1/256 of what is live
-        hak_ctx_tick(ctx, now += PERIOD);
+    pass(ctx, now, 3);
+    // 2 MiB are free, and 128 KiB of them are never wanted: a 256th of what is live.
     use(ctx, 2 * MiB);
     size_t calls = stats_of(ctx).os_calls;
     for (unsigned i = 0; i < 20; i++) {
@@ -228,8 +232,7 @@ TEST_CASE("a few scattered units of a heap at work are not worth calls, those of
     }
     CHECK(stats_of(ctx).os_calls == calls);
     CHECK(stats_of(ctx).retained_bytes >= 2 * MiB - 64 * KiB);
-    for (unsigned i = 0; i < 5; i++)
-        hak_ctx_tick(ctx, now += PERIOD);
+    pass(ctx, now, 5);
     CHECK(stats_of(ctx).retained_bytes == 0);
 }
 
@@ -248,26 +251,23 @@ TEST_CASE("cached big blocks that are asked for again after they went stay for m
             REQUIRE(p != nullptr);
             std::memset(p, 1, 3 * MiB);
             hak_free(ctx, p);
-            for (unsigned j = 0; j < pause; j++)
-                hak_ctx_tick(ctx, now += PERIOD);
+            pass(ctx, now, pause);
         }
         return s.os.counts.calls() - before;
     };
     run(10, 5);
     CHECK(run(100, 5) == 0);
     CHECK(stats_of(ctx).cached_bytes >= 3 * MiB);
-    for (unsigned i = 0; i < 70; i++)
-        hak_ctx_tick(ctx, now += PERIOD);
+    pass(ctx, now, 70);
     CHECK(stats_of(ctx).cached_bytes < MiB);
     // Larger ones each time: nothing is asked for again, and the wait gets shorter.
     for (size_t n = MiB + 64 * KiB; n < 4 * MiB; n += 192 * KiB) {
         hak_free(ctx, hak_alloc(ctx, n));
         for (unsigned j = 0; stats_of(ctx).cached_bytes >= MiB && j < 70; j++)
-            hak_ctx_tick(ctx, now += PERIOD);
+            pass(ctx, now, 1);
     }
     hak_free(ctx, hak_alloc(ctx, 3 * MiB));
-    for (unsigned j = 0; j < 4; j++)
-        hak_ctx_tick(ctx, now += PERIOD);
+    pass(ctx, now, 4);
     CHECK(stats_of(ctx).cached_bytes < MiB);
 }
 

@@ -173,15 +173,15 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
 {
     hk_big_list_remove(&ctx->big.live, b);
     discount(ctx, b);
-    size_t mapped = hk_big_mapped(b);
-    if (b->room_purged || mapped > hk_cached_limit(ctx)) {
+    size_t keep = hk_cached_limit(ctx), mapped = hk_big_mapped(b);
+    if (b->room_purged || mapped > keep) {
         if (!b->room_purged) ctx->big.room -= b->room;
         if (!b->room_purged) hk_cached_missed(ctx, mapped);
         hk_big_unmap(ctx, b);
         return;
     }
     set_size(ctx, b, mapped, 0);
-    hk_cached_put(ctx, b);
+    hk_cached_put(ctx, b, keep);
 }
 
 static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)

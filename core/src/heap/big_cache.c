@@ -108,9 +108,8 @@ void hk_cached_wish_less(hak_ctx *ctx, size_t n, size_t least)
     if (ctx->big.wish > least) ctx->big.wish -= hk_min(ctx->big.wish - least, n);
 }
 
-void hk_cached_put(hak_ctx *ctx, hk_big *b)
+void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep)
 {
-    size_t keep = hk_cached_limit(ctx);
     b->cached = true;
     hk_big_list_add(&ctx->big.cached, b);
     hk_add(&ctx->big.cached_bytes, b->size);

@@ -20,8 +20,8 @@ HK_INLINE void hk_big_list_remove(hk_big **list, hk_big *b)
     if (b->next) b->next->prev = b->prev;
 }
 
-/* Keeps a freed block that is within the limit; the oldest ones go. */
-void hk_cached_put(hak_ctx *ctx, hk_big *b);
+/* Keeps a freed block that is within the limit `keep`; the oldest ones go. */
+void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep);
 /* The caller has it now. */
 void hk_cached_take(hak_ctx *ctx, hk_big *b);
 /* Takes the block that this call site freed last, else the tightest fit that wastes at most an eighth. NULL = none. */
