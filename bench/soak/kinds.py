@@ -23,9 +23,9 @@ class Process:
     counted = True  # whether its figures have the system calls of hakmem
 
     def start(self, command, **more):
-        self.process = subprocess.Popen(
-            [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more
-        )
+        """A process that ends with this one, however this one ends."""
+        command = ["setpriv", "--pdeathsig", "KILL", *(str(part) for part in command)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
 
     def line(self):
         line = self.process.stdout.readline()
