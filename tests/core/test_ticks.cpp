@@ -271,19 +271,19 @@ TEST_CASE("cached big blocks that are asked for again after they went stay for m
     CHECK(stats_of(ctx).cached_bytes < MiB);
 }
 
-TEST_CASE("the limit of retained pages rises to twice as much where pages above it are wanted again")
+TEST_CASE("the limit of retained pages rises by a half where pages above it are wanted again")
 {
     TestSpace s;
     TestCtx ctx(s.space);
     use(ctx, 64 * MiB);
     CHECK(stats_of(ctx).retained_bytes <= 32 * MiB);
-    for (int i = 0; i < 4; i++)
-        use(ctx, 60 * MiB);
+    for (int i = 0; i < 3; i++)
+        use(ctx, 44 * MiB);
     uint64_t calls = s.os.counts.calls();
     for (int i = 0; i < 20; i++)
-        use(ctx, 60 * MiB);
+        use(ctx, 44 * MiB);
     CHECK(s.os.counts.calls() == calls);
     for (int i = 0; i < 10; i++)
-        use(ctx, 96 * MiB);
-    CHECK(stats_of(ctx).retained_bytes <= 64 * MiB);
+        use(ctx, 64 * MiB);
+    CHECK(stats_of(ctx).retained_bytes <= 48 * MiB);
 }

@@ -66,7 +66,7 @@ struct hak_tuning {
     /* Spaces. */
 
     /* Recycled pages that a space keeps resident: retained_bytes, or retained_percent of what is in use if
-     * that is more; twice that at most, as pages above it went and were needed again. What is above goes back
+     * that is more; a half more at most, as pages above it went and were needed again. What is above goes back
      * to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB. Row: soak steady. */
     size_t retained_bytes;
     /* 1 to 1000; HAK_NONE. 50, none, 100, none. Row: soak steady. */

@@ -123,9 +123,9 @@ static size_t limit(const hak_space *s)
 {
     size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
     size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
-    /* As much more as was purged for the limit and needed again: up to as much again; with retained_yields, up to the
+    /* As much more as was purged for the limit and needed again: up to a half; with retained_yields, up to the
      * limit from half of it. */
-    return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep + hk_min(keep, s->limit_missed);
+    return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep + hk_min(keep / 2, s->limit_missed);
 }
 
 size_t hk_purge_due(const hak_space *s)
