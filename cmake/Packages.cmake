@@ -11,8 +11,8 @@ else()
 endif()
 mark_as_advanced(HAKMEM_PACKAGES)
 
-# Where no registry answers, its client gives up within half a minute, if the environment does not say otherwise.
-foreach(setting PIP_RETRIES=1 PIP_TIMEOUT=10 CARGO_NET_RETRY=1 npm_config_fetch_retries=1
+# Where no registry answers, its client gives up after about a minute, if the environment does not say otherwise.
+foreach(setting PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 CARGO_NET_RETRY=1 npm_config_fetch_retries=1
                 npm_config_fetch_retry_mintimeout=1000 npm_config_fetch_timeout=30000)
     if(setting MATCHES "(.+)=(.+)" AND NOT DEFINED ENV{${CMAKE_MATCH_1}})
         set(ENV{${CMAKE_MATCH_1}} ${CMAKE_MATCH_2})

@@ -153,9 +153,6 @@ class Cgroup(unittest.TestCase):
             command = [os.path.realpath(sys.executable), "-m", "hakmem", "run", *options, python]
             yield "python", command, {"PYTHONPATH": BUILT["python"]}
 
-    def run_in_group(self, command, mib, variables):
-        return self.run_in(self.group, command, mib, variables)
-
     def run_in(self, group, command, mib, variables):
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("LD_PRELOAD", "HAKMEM", "LUA_"))}
         return subprocess.run(
@@ -171,7 +168,7 @@ class Cgroup(unittest.TestCase):
     def test_what_fits_runs(self):
         for name, command, variables in self.commands(None):
             with self.subTest(name):
-                done = self.run_in_group(command, 50, variables)
+                done = self.run_in(self.group, command, 50, variables)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertRegex(done.stdout, r"(?i)^true\s500\s200\n$")
         self.assertEqual(self.group.killed(), 0)
@@ -182,14 +179,14 @@ class Cgroup(unittest.TestCase):
                 # Pages of files count in the group that first read them. A full one would rather evict its programs'
                 # own code over and over than end them.
                 self.run_in(None, command, 100, variables)
-                done = self.run_in_group(command, 300, variables)
+                done = self.run_in(self.group, command, 300, variables)
                 self.assertEqual((done.returncode, done.stdout), (-signal.SIGKILL, ""), done.stderr)
                 self.assertEqual(self.group.killed(), count)
 
     def test_a_limit_below_the_groups_is_an_error_that_the_program_survives(self):
         for name, command, variables in self.commands("64M"):
             with self.subTest(name):
-                done = self.run_in_group(command, 300, variables)
+                done = self.run_in(self.group, command, 300, variables)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertRegex(done.stdout, r"(?i)^false\s(not enough memory|MemoryError)\s200\n$")
         self.assertEqual(self.group.killed(), 0)
