@@ -1,6 +1,7 @@
 // A thread that waits for a lock of the core leaves the processor to the one that has it, whatever their
-// priorities. The lock is that of a space, held while the space asks the OS for another extent.
-#include "heap.h"
+// priorities: for the lock of a space, held while the space asks the OS for another extent. And a thread
+// whose blocks others free while it is inside of the lock of its heap.
+#include "shared.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -10,6 +11,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 using namespace test;
 
@@ -65,6 +67,48 @@ struct Held {
         uint64_t start = cpu_ns();
         hak_ctx_destroy(hak_ctx_new(space, nullptr));
         return cpu_ns() - start;
+    }
+};
+
+// A shared context whose heaps call `inside`, with their lock held, when they have pages made resident.
+struct Inside {
+    enum { BLOCKS = 60000, SIZE = 64 };
+    hak_os os{};
+    std::function<void()> inside;
+    hak_space *space = nullptr;
+    hak_ctx *ctx = nullptr;
+
+    Inside()
+    {
+        hak_os_default(&os);
+        os.user = this;
+        os.populate = [](void *user, void *, size_t) {
+            auto call = std::exchange(static_cast<Inside *>(user)->inside, nullptr);
+            if (call) call();
+        };
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        hak_options shared = HAK_OPTIONS_INIT;
+        shared.shared = true;
+        hak_tuning slabs = HAK_TUNING_INIT;
+        slabs.packed_bytes = HAK_NONE;
+        shared.tuning = &slabs;
+        ctx = hak_ctx_new(space, &shared);
+        REQUIRE(ctx != nullptr);
+    }
+    ~Inside()
+    {
+        hak_ctx_destroy(ctx);
+        hak_space_delete(space);
+    }
+    std::vector<void *> allocate(size_t count)
+    {
+        std::vector<void *> blocks(count);
+        for (void *&p : blocks)
+            p = hak_alloc(ctx, SIZE);
+        return blocks;
     }
 };
 
@@ -138,4 +182,68 @@ TEST_CASE("lock: a thread of real-time priority waits for an ordinary one on the
     REQUIRE(held.reservations >= 2);
     // The kernel gives ordinary threads a twentieth of each second beside one that never sleeps.
     CHECK(spent < 50 * 1000 * 1000);
+}
+
+TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are freed without it")
+{
+    Inside t;
+    std::atomic<int> state{0};
+    std::vector<void *> blocks;
+    std::thread owner([&] {
+        blocks = t.allocate(Inside::BLOCKS);
+        t.inside = [&] {
+            state = 1;
+            while (state != 2)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        };
+        while (t.inside)
+            blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
+    });
+    while (state != 1)
+        std::this_thread::yield();
+    size_t freed = 0;
+    for (size_t i = 0; i < Inside::BLOCKS; i++, freed++)
+        hak_free(t.ctx, blocks[i]);
+    state = 2;
+    owner.join();
+    CHECK(freed == Inside::BLOCKS);
+    for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
+        hak_free(t.ctx, blocks[i]);
+    hak_ctx_flush(t.ctx);
+    CHECK(stats_of(t.ctx).live_blocks == 0);
+}
+
+TEST_CASE("lock: who frees many blocks of a thread that lost its processor inside of its lock lets it go on")
+{
+    enum { LEAVES = 16 };
+    Inside t;
+    std::atomic<bool> inside{false};
+    std::vector<void *> blocks;
+    const int cpu = sched_getcpu();
+    std::thread owner([&] {
+        blocks = t.allocate(Inside::BLOCKS);
+        t.inside = [&] {
+            inside = true;
+            for (int i = 0; i < LEAVES; i++)
+                std::this_thread::yield();
+        };
+        if (!pin(cpu)) return;
+        while (t.inside)
+            blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
+    });
+    size_t before = 0, most = 0;
+    std::thread other([&] {
+        if (!pin(cpu)) return;
+        while (!inside)
+            std::this_thread::yield();
+        before = stats_of(t.ctx).metadata_bytes;
+        for (size_t i = 0; i < Inside::BLOCKS; i++)
+            hak_free(t.ctx, blocks[i]);
+        most = stats_of(t.ctx).metadata_bytes;
+    });
+    other.join();
+    owner.join();
+    // A batch is 1 KiB; those of all blocks would be 480.
+    REQUIRE(before > 0);
+    CHECK(most - before < 128 * KiB);
 }

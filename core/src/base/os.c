@@ -191,17 +191,26 @@ void hk_os_give(const hak_os *os, void *p, size_t n)
  * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
  * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
  * cancelled, with other locks held. */
+bool hk_lock_soon(hk_lock *lock)
+{
+    enum { SPINS = 64, YIELDS = 64 };
+    int error = errno;
+    bool taken = hk_lock_try(lock);
+    for (unsigned n = 0; !taken && n < SPINS + YIELDS; n++) {
+        if (n >= SPINS) sched_yield();
+        taken = hk_lock_try(lock);
+    }
+    errno = error;
+    return taken;
+}
+
 void hk_lock_wait(hk_lock *lock)
 {
-    enum { SPINS = 64, YIELDS = 64, SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
+    enum { SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
     int error = errno;
     struct timespec pause = {0, SHORT_NS};
-    for (unsigned n = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); n++) {
-        if (n < SPINS) continue;
-        if (n < SPINS + YIELDS) {
-            sched_yield();
-            continue;
-        }
+    if (hk_lock_soon(lock)) return;
+    while (!hk_lock_try(lock)) {
         syscall(SYS_nanosleep, &pause, NULL);
         if (pause.tv_nsec < LONG_NS) pause.tv_nsec *= 2;
     }

@@ -16,6 +16,8 @@ void hk_os_give(const hak_os *os, void *p, size_t n);
  * over one call of the OS. */
 typedef atomic_flag hk_lock;
 void hk_lock_wait(hk_lock *lock);
+/* Without the sleep: false = still held after that. For a lock whose holder may be suspended. */
+bool hk_lock_soon(hk_lock *lock);
 
 HK_INLINE void hk_lock_take(hk_lock *lock)
 {

@@ -50,7 +50,7 @@ void hk_big_unmap(hak_ctx *ctx, hk_big *b)
 
 static bool wants_huge(const hak_ctx *ctx, size_t size)
 {
-    return size >= HK_CHUNK && hk_wants_huge(ctx);
+    return size >= HK_CHUNK && hk_space_wants_huge(ctx->space, hk_expected(ctx));
 }
 
 static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)

@@ -335,10 +335,10 @@ void hk_refund(hak_ctx *ctx, size_t n);
 bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units);
 /* Takes units that are charged already; NULL = failed, and no longer charged. */
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
-/* Whether its new memory should be huge pages. */
-HK_INLINE bool hk_wants_huge(const hak_ctx *ctx)
+/* What it has, or is expected to have. */
+HK_INLINE size_t hk_expected(const hak_ctx *ctx)
 {
-    return hk_space_wants_huge(ctx->space, hk_max(hk_get(&ctx->account.committed), ctx->advice.expected));
+    return hk_max(hk_get(&ctx->account.committed), ctx->advice.expected);
 }
 /* Takes units for the context: charged, recorded (id, kind, units) and in its list. Callers ask for memory
  * before: see reclaim.h. NULL = failed. */

@@ -110,8 +110,7 @@ static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *ze
     if (!ctx->labels.on || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
     unsigned area = hk_classes[kind].area;
     if (area >= HK_PAGED_AREAS) return 0;
-    return hk_space_take_paged(ctx->space, ctx->extent, area, ctx->key | kind, want,
-                               hk_wants_huge(ctx), zero);
+    return hk_space_take_paged(ctx->space, ctx->extent, area, ctx->key | kind, want, hk_expected(ctx), zero);
 }
 
 /* The bitmap of a slab that goes back. Free ones have no bit set: fresh blocks need no look at it. */
@@ -147,9 +146,7 @@ HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wa
     if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
     /* Units that are set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
-    if (!id)
-        id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want,
-                           hk_wants_huge(ctx), zero);
+    if (!id) id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want, hk_expected(ctx), zero);
     hk_slab *s = id ? hk_slab_at(space, id) : NULL;
     if (s) *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
     if (s && ctx->labels.on && hk_has_labels(kind) && hk_space_labels(space, id, kind, units) != 0) {

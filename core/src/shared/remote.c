@@ -12,8 +12,18 @@
  * many frees of a class went by mixed batches before it gets a remote cache of its own. MOST_OPEN: a thread
  * that frees many classes of others would keep much in remote caches, and its batches of one class would be
  * late; after AGAIN mixed batches other classes may be the busy ones. DEEP: so many batches in a message
- * queue say that its thread does not come by: whoever pushes drains it. */
-enum { BYTES = 64 << 10, CLASS_BYTES = 32 << 10, OPENS = 32, MOST_OPEN = 24, AGAIN = 64, DEEP = 8 };
+ * queue say that its thread does not come by: whoever pushes drains it. From DEEPER on it waits a little for
+ * that: the thread may have lost its processor inside of its lock. It does not wait for ever, for the thread
+ * may be suspended for a collector, which is the one that frees. */
+enum {
+    BYTES = 64 << 10,
+    CLASS_BYTES = 32 << 10,
+    OPENS = 32,
+    MOST_OPEN = 24,
+    AGAIN = 64,
+    DEEP = 8,
+    DEEPER = 64
+};
 
 /* Blocks of one owner and class that are to be sent, at the end of the batch's first `room` places. */
 typedef struct hk_remote_class {
@@ -63,8 +73,7 @@ static void count_out(hk_batch *b)
 }
 
 /* Sends a batch to the queue of its owner. now, or if the queue is deep: this thread tries to take the batch
- * home itself, which works while nobody holds the owner's lock. From the calling thread's heap, or one
- * without thread. */
+ * home itself. From the calling thread's heap, or one without thread. */
 static void send_batch(hak_ctx *to, hk_batch *b, bool now)
 {
     hk_heap *h = to->heap;
@@ -74,7 +83,7 @@ static void send_batch(hak_ctx *to, hk_batch *b, bool now)
     b->from->heap->sent_to = to;
     atomic_store_explicit(&b->deep, (uint16_t)deep, memory_order_relaxed);
     hk_mpsc_push(&h->queue, &b->link);
-    if (HK_UNLIKELY(now || deep > DEEP) && hk_heap_try(to)) {
+    if (HK_UNLIKELY(now || deep > DEEP) && (deep > DEEPER ? hk_heap_soon(to) : hk_heap_try(to))) {
         hk_remote_drain(to, false);
         hk_heap_unlock(to);
     }

@@ -83,6 +83,11 @@ bool hk_heap_try(hak_ctx *heap)
     return hk_lock_try(&of(heap)->lock);
 }
 
+bool hk_heap_soon(hak_ctx *heap)
+{
+    return hk_lock_soon(&of(heap)->lock);
+}
+
 /* The sum of live bytes over all heaps follows in steps, so that its peak is known without stopping anybody. */
 static void publish(hak_ctx *heap)
 {

@@ -169,6 +169,8 @@ HK_NOINLINE void hk_heap_lock(hak_ctx *heap);
 HK_NOINLINE void hk_heap_enter(hak_ctx *heap);
 HK_NOINLINE void hk_heap_unlock(hak_ctx *heap);
 bool hk_heap_try(hak_ctx *heap);
+/* Waits a little. false = the lock is still held. */
+bool hk_heap_soon(hak_ctx *heap);
 
 /* Around everything that a heap's own thread does beside its magazines. For a local context it costs one
  * test. */

@@ -7,8 +7,24 @@
 #include "space/pages.h"
 #include "space/purge.h"
 
-int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
+/* Whether a chunk that is opened now is to be a huge page: in a large heap, and in one of an EARLY-th of that
+ * size whose last two chunks were filled in FAST_NS each. Then page faults are a good part of the time, and
+ * the next chunk is likely to be filled too. A clock that stands still says nothing. */
+static bool wants_huge(hak_space *s, size_t committed)
 {
+    enum { EARLY = 8, FAST_NS = 4000000 };
+    size_t from = hk_get(&s->huge_from);
+    if (!s->os.huge || from == HAK_NONE) return false;
+    if (committed >= from) return true;
+    uint64_t now = s->os.clock(s->os.user), before = s->opened_ns[1];
+    s->opened_ns[1] = s->opened_ns[0];
+    s->opened_ns[0] = now;
+    return committed >= from / EARLY && before && now != before && now - before < 2 * FAST_NS;
+}
+
+int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, size_t committed)
+{
+    bool huge = e->owned && wants_huge(s, committed);
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
     if (s->os.commit && e->owned) {
@@ -21,8 +37,8 @@ int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge)
     chunk->longest = chunk->retained = (uint8_t)n;
     hk_bitmaps_open(chunk, n);
     e->chunks_used++;
-    chunk->huge = e->owned && huge && !s->os.commit;
-    if (e->owned && huge) hk_call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
+    chunk->huge = huge && !s->os.commit;
+    if (huge) hk_call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }
 
@@ -99,8 +115,8 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
 }
 
 /* A chunk in which a search failed is passed by until more is free there: most of a large heap's are nearly full. */
-static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want, bool huge,
-                          bool *zero)
+static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want,
+                          size_t committed, bool *zero)
 {
     size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
     for (size_t c = 0; c < e->chunks_used; c++) {
@@ -119,7 +135,7 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
     }
     if (want != HK_WANT_ANY || e->chunks_used == chunks) return 0;
     size_t c = e->chunks_used;
-    if (hk_chunk_open(s, e, c, huge) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
+    if (hk_chunk_open(s, e, c, committed) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
     return hk_chunk_claim(s, e, c, 0, n, entry, zero);
 }
 
@@ -134,7 +150,7 @@ static hk_unit_id claim_paged(hak_space *s, hk_extent *e, unsigned area, size_t 
 
 /* Looks at few chunks: where these have no unit for the area, any will do. */
 static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
-                             bool huge, bool *zero)
+                             size_t committed, bool *zero)
 {
     enum { LOOKS = 4 };
     size_t looked[LOOKS], looks = 0, dirty = SIZE_MAX, shared = SIZE_MAX;
@@ -166,43 +182,44 @@ static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t
     }
     if (unit == SIZE_MAX) {
         unit = (size_t)e->chunks_used * HK_CHUNK_UNITS;
-        if (looks == LOOKS || unit >= e->units || hk_chunk_open(s, e, e->chunks_used, huge) != 0) return 0;
+        if (looks == LOOKS || unit >= e->units || hk_chunk_open(s, e, e->chunks_used, committed) != 0)
+            return 0;
     }
     return claim_paged(s, e, area, unit, entry, zero);
 }
 
 hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
-                               bool huge, bool *zero)
+                               size_t committed, bool *zero)
 {
     hk_lock_take(&s->lock);
-    hk_unit_id id = take_paged(s, e, area, entry, want, huge, zero);
+    hk_unit_id id = take_paged(s, e, area, entry, want, committed, zero);
     hk_lock_drop(&s->lock);
     return id;
 }
 
-static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, hk_want want, bool huge,
-                           bool *zero)
+static hk_unit_id take_any(hak_space *s, hk_extent *near, unsigned n, uint32_t entry, hk_want want,
+                           size_t committed, bool *zero)
 {
-    hk_unit_id id = near ? take_in(s, near, n, entry, want, huge, zero) : 0;
+    hk_unit_id id = near ? take_in(s, near, n, entry, want, committed, zero) : 0;
     for (uint32_t i = s->extents; !id && i > 0; i--) {
         hk_extent *e = hk_extent_number(s, i - 1);
-        if (e != near) id = take_in(s, e, n, entry, want, huge, zero);
+        if (e != near) id = take_in(s, e, n, entry, want, committed, zero);
     }
     return id;
 }
 
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
-                         bool *zero)
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want,
+                         size_t committed, bool *zero)
 {
     unsigned n = (unsigned)units;
     hk_unit_id id = 0;
     hk_lock_take(&s->lock);
     if (want == HK_WANT_CLEAN || (want == HK_WANT_DIRTY && hk_get(&s->retained_units) >= n))
-        id = take_any(s, near, n, entry, want, huge, zero);
-    if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, huge, zero);
+        id = take_any(s, near, n, entry, want, committed, zero);
+    if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, committed, zero);
     if (!id) {
         hk_extent *e = hk_extent_add(s);
-        if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, huge, zero);
+        if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, committed, zero);
     }
     hk_lock_drop(&s->lock);
     return id;

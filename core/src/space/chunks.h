@@ -6,7 +6,7 @@
 #include "space/space.h"
 
 /* The extent's chunk c, of which nobody had a unit yet, can be used. 0 = ok. */
-int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, bool huge);
+int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, size_t committed);
 /* Takes n units in a row of chunk c, known to be free. 0 = they could not be committed. */
 hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
                           bool *zero);

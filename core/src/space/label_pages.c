@@ -10,7 +10,7 @@ static bool set_aside(hak_space *s, hk_extent *e, size_t unit)
     size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS;
     if (e->map[unit]) return e->map[unit] == HK_KIND_LABELS;
     while (e->chunks_used <= c)
-        if (hk_chunk_open(s, e, e->chunks_used, false) != 0) return false;
+        if (hk_chunk_open(s, e, e->chunks_used, 0) != 0) return false;
     bool zero;
     if (!(hk_extent_chunk(e, c)->free[bit / 64] >> bit % 64 & 1)) return false; /* set aside by a context */
     return hk_chunk_claim(s, e, c, (unsigned)bit, 1, HK_KIND_LABELS, &zero) != 0;

@@ -90,6 +90,7 @@ struct hak_space {
     uintptr_t below;
     size_t retained_bytes, retained_percent;
     hk_counter huge_from, purge_ns; /* HAK_NONE of the first: never */
+    uint64_t opened_ns[2];          /* when the last chunks were opened, the last one first; 0 = unknown */
     bool buffer_only, retained_yields;
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
@@ -245,14 +246,14 @@ typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;
 
 /* `units` (1 to 128) units in a row, committed; 0 = none. `near` is an extent to prefer, or
  * NULL. *zero tells whether they read as zero. Map entries are set to `entry`; the record of a slab says
- * where its bitmap is. huge: a new chunk is advised to be huge pages. */
-hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want, bool huge,
-                         bool *zero);
+ * where its bitmap is. committed: what the context has, by which a new chunk is advised to be huge pages. */
+hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want,
+                         size_t committed, bool *zero);
 /* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
  * page of them is in use already, or in a row of units of which nobody used one yet, so that units of one
  * area share pages. 0 = none. */
 hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
-                               bool huge, bool *zero);
+                               size_t committed, bool *zero);
 HK_INLINE bool hk_aside_empty(const hk_aside *r)
 {
     return !(r->units[0] | r->units[1]);
