@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 using namespace test;
@@ -380,4 +381,92 @@ TEST_CASE("os_calls counts the calls of the table")
     hak_ctx_trim(ctx);
     CHECK(s.os.counts.calls() > 0);
     CHECK(stats_of(ctx).os_calls == s.os.counts.calls() - s.os.counts.clock);
+}
+
+TEST_CASE("default spaces take what is used, where the kernel counts what may be written to")
+{
+    const char *most = getenv("KERNEL_COMMIT"); // see kernel.h
+    const size_t all = most ? std::stoull(most) : 128 * MiB;
+    hak_space *first = hak_space_new(nullptr), *second = hak_space_new(nullptr);
+    REQUIRE(first != nullptr);
+    REQUIRE(second != nullptr);
+    // Blocks of both kinds: in units, and with mappings of their own.
+    auto fill_up = [&](hak_ctx *ctx) {
+        std::vector<void *> blocks;
+        size_t bytes = 0;
+        for (size_t i = 0; bytes < all * 3 / 4; i++) {
+            const size_t n = i % 8 ? 100000 : 2 * MiB;
+            blocks.push_back(hak_calloc(ctx, 1, n));
+            if (!blocks.back()) break;
+            const char *c = static_cast<const char *>(blocks.back());
+            if (std::any_of(c, c + n, [](char byte) { return byte; })) FAIL("not zero");
+            std::memset(blocks.back(), 1, n);
+            bytes += n;
+        }
+        return std::make_pair(blocks, bytes);
+    };
+    for (hak_space *space : {first, second, first}) {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        auto [blocks, bytes] = fill_up(ctx);
+        CHECK(bytes >= all * 3 / 4);
+        hak_ctx *other = hak_ctx_new(space == first ? second : first, nullptr);
+        REQUIRE(other != nullptr);
+        if (most) CHECK(fill_up(other).second < all / 2);
+        hak_ctx_destroy(other);
+        void *grown = hak_realloc(ctx, blocks[0], 3 * MiB);
+        CHECK(grown != nullptr);
+        blocks[0] = grown;
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        hak_ctx_trim(ctx);
+        CHECK(hak_alloc(ctx, 40000) != nullptr);
+        require_sound(ctx);
+        hak_ctx_destroy(ctx);
+    }
+    hak_space_delete(first);
+    hak_space_delete(second);
+}
+
+TEST_CASE("a table that commits pages as they are used is made of the default one, and of no other")
+{
+    hak_os os;
+    hak_os_default(&os);
+    SECTION("changed before")
+    {
+        static void *(*const plain)(void *, size_t, size_t, uintptr_t) = os.reserve;
+        os.reserve = [](void *user, size_t n, size_t align, uintptr_t below) {
+            return plain(user, n, align, below);
+        };
+        CHECK(!hak_os_counted(&os));
+        CHECK(os.commit == nullptr);
+        return;
+    }
+    REQUIRE(hak_os_counted(&os));
+    CHECK(!hak_os_counted(&os));
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.os = &os;
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    for (int round = 0; round < 3; round++) {
+        hak_ctx *ctx = hak_ctx_new(space, nullptr);
+        REQUIRE(ctx != nullptr);
+        CHECK(stats_of(ctx).reserved_bytes <= 4 * GiB);
+        std::vector<char *> blocks;
+        for (size_t i = 0; i < 3000; i++) {
+            const size_t n = i % 500 == 0 ? 3 * MiB : 1 + i * 37 % 40000;
+            blocks.push_back(static_cast<char *>(hak_calloc(ctx, 1, n)));
+            REQUIRE(blocks.back() != nullptr);
+            if (blocks.back()[0] || blocks.back()[n - 1]) FAIL("not zero");
+            std::memset(blocks.back(), 1, n);
+        }
+        for (size_t i = 0; i < blocks.size(); i += 2)
+            hak_free(ctx, blocks[i]);
+        hak_ctx_trim(ctx);
+        for (size_t i = 1; i < blocks.size(); i += 2)
+            blocks[i] = static_cast<char *>(hak_realloc(ctx, blocks[i], 30000));
+        require_sound(ctx);
+        hak_ctx_destroy(ctx);
+    }
+    hak_space_delete(space);
 }

@@ -324,8 +324,8 @@ struct hak_space_options {
     size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;         /* NULL = the operating system. Copied. */
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
-                                 4 MiB when refused. Further extents are four times as large up to 64 GiB; 32
+    size_t reserve;           /* address space of the first extent. 0 = 64 GiB, or 4 where pages are committed;
+                                 4 MiB to 1 TiB. Halved down to 4 MiB when refused; see also hak_os_counted. Further extents are four times as large up to 64 GiB; 32
                                  extents at most. It counts for RLIMIT_AS: a host that sets that limit after
                                  the space is made should give a smaller value, or threads and mappings will
                                  be refused. Blocks of further extents take the slow path, hence the large
@@ -596,6 +596,14 @@ static inline void hak_os_default(hak_os *os)
 {
     hak_os_init(os, sizeof *os);
 }
+
+/* Turns a table that hak_os_init filled in, before anything in it was changed, into one for kernels that count what
+ * may be written to as if it were used (vm.overcommit_memory=2): addresses are reserved without access, and pages
+ * committed as they are used. A space whose first or further extent such a kernel refuses does so by itself if
+ * reserve, commit and decommit are those of hak_os_init; a host that wraps them, or whose kernel may promise more than
+ * the 64 GiB of an extent, asks for it. false = not such a table, nothing changed. Cost: constant. Since 0.1.
+ * [any thread] */
+HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */
 

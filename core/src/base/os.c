@@ -18,9 +18,9 @@
 #define PROT (PROT_READ | PROT_WRITE)
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
-static void *map_at(uintptr_t hint, size_t n, uintptr_t below)
+static void *map_at(uintptr_t hint, size_t n, uintptr_t below, int protection)
 {
-    void *p = mmap((void *)hint, n, PROT, FLAGS, -1, 0);
+    void *p = mmap((void *)hint, n, protection, FLAGS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     if (below && (uintptr_t)p + n > below) {
         munmap(p, n);
@@ -30,31 +30,36 @@ static void *map_at(uintptr_t hint, size_t n, uintptr_t below)
 }
 
 /* The kernel maps below 2^47 on x86-64 of its own accord; elsewhere, and for lower bounds, walk hints. */
-static void *map_below(size_t n, uintptr_t below)
+static void *map_below(size_t n, uintptr_t below, int protection)
 {
-    void *p = map_at(0, n, below);
+    void *p = map_at(0, n, below, protection);
     if (p || !below || n >= below) return p;
     uintptr_t step = (uintptr_t)hk_align_up(hk_max(n, (below - n) / 64), HK_CHUNK);
     for (uintptr_t hint = HK_CHUNK * 8; hint + n <= below; hint += step) {
-        p = map_at(hint, n, below);
+        p = map_at(hint, n, below, protection);
         if (p) return p;
     }
     return NULL;
 }
 
-static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
+static void *reserve(size_t n, size_t align, uintptr_t below, int protection)
 {
-    (void)user;
-    if (align <= HK_PAGE) return map_below(n, below);
+    if (align <= HK_PAGE) return map_below(n, below, protection);
     if (n > SIZE_MAX / 2 - align) return NULL;
     /* On kernels with larger pages n may end within a page, which munmap refuses. */
     n = hk_align_up(n, (size_t)getpagesize());
-    char *p = map_below(n + align, below);
+    char *p = map_below(n + align, below, protection);
     if (!p) return NULL;
     char *start = (char *)hk_align_up((uintptr_t)p, align);
     if (start > p) munmap(p, (size_t)(start - p));
     munmap(start + n, (size_t)(p + align - start));
     return start;
+}
+
+static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
+{
+    (void)user;
+    return reserve(n, align, below, PROT);
 }
 
 /* What the kernel keeps is cleared by hand: locked pages, and parts of pages where these are larger than
@@ -73,6 +78,55 @@ static void os_decommit(void *user, void *p, size_t n)
     memset(at, 0, (size_t)(from - at));
     memset(to, 0, (size_t)(end - to));
 }
+
+/* ---- Where the kernel counts what may be written to, used or not (vm.overcommit_memory=2) ----------- */
+
+static void *counted_reserve(void *user, size_t n, size_t align, uintptr_t below)
+{
+    (void)user;
+    return reserve(n, align, below, PROT_NONE);
+}
+
+static int counted_commit(void *user, void *p, size_t n)
+{
+    (void)user;
+    size_t page = (size_t)getpagesize();
+    uintptr_t from = (uintptr_t)p & ~(uintptr_t)(page - 1), to = hk_align_up((uintptr_t)p + n, page);
+    return mprotect((void *)from, to - from, PROT);
+}
+
+/* Only a new mapping is counted no longer. */
+static void counted_decommit(void *user, void *p, size_t n)
+{
+    size_t page = (size_t)getpagesize();
+    char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
+    char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
+    if (from >= to || mmap(from, (size_t)(to - from), PROT_NONE, FLAGS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        os_decommit(user, p, n);
+        return;
+    }
+    memset(at, 0, (size_t)(from - at));
+    memset(to, 0, (size_t)(end - to));
+}
+
+HAK_API bool hak_os_counted(hak_os *os)
+{
+    if (os->reserve != os_reserve || os->commit || os->decommit != os_decommit) return false;
+    os->reserve = counted_reserve;
+    os->commit = counted_commit;
+    os->decommit = counted_decommit;
+    return true;
+}
+
+bool hk_os_counts(hak_os *os, size_t n, uintptr_t below)
+{
+    void *p = os->reserve == os_reserve ? map_below(n, below, PROT_NONE) : NULL;
+    if (!p) return false;
+    munmap(p, n);
+    return hak_os_counted(os);
+}
+
+/* ---- The rest of the table ------------------------------------------------------------------------- */
 
 static void os_release(void *user, void *p, size_t n)
 {
@@ -96,7 +150,7 @@ static void *os_remap(void *user, void *p, size_t old_n, size_t n, uintptr_t bel
         mremap(q, n, old_n, MREMAP_MAYMOVE | MREMAP_FIXED, p);
         return NULL;
     }
-    void *target = map_below(n, below);
+    void *target = map_below(n, below, PROT_NONE);
     if (!target) return NULL;
     q = mremap(p, old_n, n, MREMAP_MAYMOVE | MREMAP_FIXED, target);
     if (q == MAP_FAILED) {

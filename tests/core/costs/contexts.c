@@ -70,6 +70,7 @@ static void structs(size_t i)
     hak_options_init(&of_ctx, sizeof of_ctx);
     hak_tuning_init(&tuning, sizeof tuning);
     hak_os_init(&os, sizeof os);
+    must(hak_os_counted(&os) && !hak_os_counted(&os));
     must(hak_tuning_complete(&tuning, HAK_MODE_FAST, HAK_WORKLOAD_MALLOC) == 0);
     must(!hak_space_options_error(&of_space) && !hak_options_error(&of_ctx));
     must(!hak_profile_options_error(&of_profile));
