@@ -20,8 +20,17 @@ static void release(void *user, void *p, size_t n)
     errno = saved;
 }
 
-/* Whether the kernel promises no more than it has. */
-static bool counted(void)
+static bool grants(const hak_os *table)
+{
+    const size_t n = (size_t)64 << 30;
+    void *p = table->reserve(table->user, n, 4096, 0);
+    if (p) table->release(table->user, p, n);
+    return p;
+}
+
+/* Whether the kernel counts what may be written to as if it were used: since it promises no more than it has, or for
+ * RLIMIT_DATA. */
+static bool counts(const hak_os *counted)
 {
     char mode = '0';
     int saved = errno, file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
@@ -29,14 +38,17 @@ static bool counted(void)
         if (read(file, &mode, 1) != 1) mode = '0';
         close(file);
     }
+    bool all = mode == '2' || (!grants(&os) && grants(counted));
     errno = saved;
-    return mode == '2';
+    return all;
 }
 
 void hkc_os(hak_os *out)
 {
     hak_os_default(&os);
-    if (counted()) hak_os_counted(&os);
+    hak_os counted = os;
+    hak_os_counted(&counted);
+    if (counts(&counted)) os = counted;
     *out = os;
     out->decommit = decommit;
     out->release = release;

@@ -51,12 +51,14 @@ class Case(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
 
-    def run_program(self, *command, refused=None, space=None, **variables):
+    def run_program(self, *command, refused=None, space=None, data=None, **variables):
         prefix = [BUILT["refuse"], refused] if refused else []
 
         def limit():
             if space:
                 resource.setrlimit(resource.RLIMIT_AS, (space, space))
+            if data:
+                resource.setrlimit(resource.RLIMIT_DATA, (data, data))
 
         done = subprocess.run(
             [*prefix, *command],
@@ -170,6 +172,40 @@ class AddressSpace(Case):
             results.append(self.refused_or_whole(done, "500 30000000\n", words))
         self.assertIn(True, results)
         self.assertIn(False, results)
+
+
+class Writable(Case):
+    """RLIMIT_DATA counts what may be written to, as vm.overcommit_memory=2 does: what is reserved and not used leaves
+    room for all else, such as stacks."""
+
+    DATA = 160 * MIB
+
+    def test_lua(self):
+        code = """
+            local t = {}
+            local ok, message = pcall(function() for i = 1, 1e9 do t[i] = i .. string.rep("z", 30000) end end)
+            local count = #t
+            t = nil
+            print(ok, message, count > 3000)
+        """
+        for name in ("hakluajit", "haklua5.1", "haklua5.4"):
+            if name in BUILT:
+                done = self.run_program(BUILT[name], self.file("script.lua", code), data=self.DATA)
+                self.assertEqual((done.returncode, done.stdout), (0, "false\tnot enough memory\ttrue\n"), done.stderr)
+
+    @needs("shim")
+    def test_shim(self):
+        script = self.file("program.py", PYTHON)
+        variables = {"LD_PRELOAD": BUILT["shim"], "PYTHONMALLOC": "malloc"}
+        done = self.run_program("/usr/bin/python3", script, data=self.DATA, **variables)
+        self.assertEqual((done.returncode, done.stdout), (0, "500 30000000\n"), done.stderr)
+
+    @needs("python")
+    def test_python(self):
+        command = (os.path.realpath(sys.executable), "-m", "hakmem", "run", "--all", "--report", "")
+        script = self.file("program.py", PYTHON)
+        done = self.run_program(*command, script, data=self.DATA, PYTHONPATH=BUILT["python"])
+        self.assertEqual((done.returncode, done.stdout), (0, "500 30000000\n"), done.stderr)
 
 
 if __name__ == "__main__":

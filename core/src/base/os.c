@@ -240,11 +240,6 @@ void hk_os_give(const hak_os *os, void *p, size_t n)
     os->release(os->user, (char *)p - HK_BESIDE, pages_for(n));
 }
 
-/* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
- * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
- * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
- * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
- * cancelled, with other locks held. */
 bool hk_lock_soon(hk_lock *lock)
 {
     enum { SPINS = 64, YIELDS = 64 };
@@ -258,6 +253,11 @@ bool hk_lock_soon(hk_lock *lock)
     return taken;
 }
 
+/* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
+ * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
+ * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
+ * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
+ * cancelled, with other locks held. */
 void hk_lock_wait(hk_lock *lock)
 {
     enum { SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
