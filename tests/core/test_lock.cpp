@@ -82,6 +82,7 @@ struct Inside {
     {
         hak_os_default(&os);
         os.user = this;
+        os.huge = nullptr; // where they are, nothing is populated
         os.populate = [](void *user, void *, size_t) {
             auto call = std::exchange(static_cast<Inside *>(user)->inside, nullptr);
             if (call) call();
@@ -103,11 +104,12 @@ struct Inside {
         hak_ctx_destroy(ctx);
         hak_space_delete(space);
     }
-    std::vector<void *> allocate(size_t count)
+    // Of one size, or of more sizes than have batches of their own.
+    std::vector<void *> allocate(size_t count, bool mixed = false)
     {
         std::vector<void *> blocks(count);
-        for (void *&p : blocks)
-            p = hak_alloc(ctx, SIZE);
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = hak_alloc(ctx, SIZE + (mixed ? i * 37 % 900 : 0));
         return blocks;
     }
 };
@@ -186,11 +188,12 @@ TEST_CASE("lock: a thread of real-time priority waits for an ordinary one on the
 
 TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are freed without it")
 {
+    const bool mixed = GENERATE(false, true);
     Inside t;
     std::atomic<int> state{0};
     std::vector<void *> blocks;
     std::thread owner([&] {
-        blocks = t.allocate(Inside::BLOCKS);
+        blocks = t.allocate(Inside::BLOCKS, mixed);
         t.inside = [&] {
             state = 1;
             while (state != 2)
@@ -201,12 +204,15 @@ TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are fre
     });
     while (state != 1)
         std::this_thread::yield();
-    size_t freed = 0;
-    for (size_t i = 0; i < Inside::BLOCKS; i++, freed++)
+    hak_free(t.ctx, blocks[0]);
+    const size_t before = stats_of(t.ctx).metadata_bytes;
+    for (size_t i = 1; i < Inside::BLOCKS; i++)
         hak_free(t.ctx, blocks[i]);
+    // A batch is 1 KiB; those of all blocks would be 480.
+    CHECK(stats_of(t.ctx).metadata_bytes - before < 128 * KiB);
+    CHECK(stats_of(t.ctx).live_blocks <= blocks.size() - Inside::BLOCKS + 124);
     state = 2;
     owner.join();
-    CHECK(freed == Inside::BLOCKS);
     for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
         hak_free(t.ctx, blocks[i]);
     hak_ctx_flush(t.ctx);

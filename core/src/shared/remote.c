@@ -14,7 +14,7 @@
  * late; after AGAIN mixed batches other classes may be the busy ones. DEEP: so many batches in a message
  * queue say that its thread does not come by: whoever pushes drains it. From DEEPER on it waits a little for
  * that: the thread may have lost its processor inside of its lock. It does not wait for ever, for the thread
- * may be suspended for a collector, which is the one that frees. */
+ * may be suspended for a collector, which is the one that frees; then no more batches go into the queue. */
 enum {
     BYTES = 64 << 10,
     CLASS_BYTES = 32 << 10,
@@ -72,6 +72,27 @@ static void count_out(hk_batch *b)
     hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
+/* The blocks in slabs go home linked through themselves. Whether others are left in the batch; else it is at
+ * hand again. */
+static HK_NOINLINE bool unload(hak_ctx *to, hk_batch *b)
+{
+    hk_heap *h = b->from->heap;
+    unsigned left = 0;
+    for (unsigned i = 0, n = hk_batch_count(b); i < n; i++) {
+        void *p = b->blocks[i];
+        uint32_t kind = hk_kind_in_window(to, p);
+        if (kind < HK_SMALL_CLASSES) {
+            hk_sub(&b->bytes, hk_classes[kind].size);
+            hk_mpsc_push(&to->heap->strays, p);
+        } else b->blocks[left++] = p;
+    }
+    atomic_store_explicit(&b->count, left, memory_order_relaxed);
+    if (left) return true;
+    b->link.next = h->spare ? &h->spare->link : NULL;
+    h->spare = b;
+    return false;
+}
+
 /* Sends a batch to the queue of its owner. now, or if the queue is deep: this thread tries to take the batch
  * home itself. From the calling thread's heap, or one without thread. */
 static void send_batch(hak_ctx *to, hk_batch *b, bool now)
@@ -81,9 +102,11 @@ static void send_batch(hak_ctx *to, hk_batch *b, bool now)
     unsigned deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1u : 0;
     count_out(b);
     b->from->heap->sent_to = to;
+    bool taken = HK_UNLIKELY(deep > DEEPER) && hk_heap_soon(to);
+    if (HK_UNLIKELY(deep > DEEPER) && !taken && !unload(to, b)) return;
     atomic_store_explicit(&b->deep, (uint16_t)deep, memory_order_relaxed);
     hk_mpsc_push(&h->queue, &b->link);
-    if (HK_UNLIKELY(now || deep > DEEP) && (deep > DEEPER ? hk_heap_soon(to) : hk_heap_try(to))) {
+    if (taken || (HK_UNLIKELY(now || deep > DEEP) && hk_heap_try(to))) {
         hk_remote_drain(to, false);
         hk_heap_unlock(to);
     }
