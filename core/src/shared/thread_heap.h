@@ -64,7 +64,8 @@ struct hk_heap {
     char apart[64]; /* fields that other threads write are on other cache lines than those above */
     hk_mpsc queue;
     hk_mpsc empties; /* batches of this heap that come back empty */
-    hk_mpsc strays;  /* blocks out of magazines of heaps that had them before */
+    hk_mpsc strays;  /* blocks that do not come by batches, linked through themselves: out of magazines of
+                        heaps that had them before, or freed while the queue was deep */
 };
 
 _Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
@@ -237,7 +238,7 @@ void hk_heap_sift(hak_ctx *heap);
 void hk_heap_flush(hak_ctx *heap);
 /* The same for a block that came home to a heap that no longer has its slab. */
 void hk_heap_forward(hak_ctx *heap, void *p);
-/* Takes in the blocks that other heaps forwarded to this one, whose lock is held. */
+/* Takes in the strays of the heap, whose lock is held. */
 void hk_heap_strays(hak_ctx *heap);
 /* A slab of the class with free blocks from a heap whose thread is away: from the heap whose blocks this
  * thread frees, or one of the next few. NULL = none. */
