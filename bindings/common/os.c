@@ -53,8 +53,3 @@ void hkc_os(hak_os *out)
     out->decommit = decommit;
     out->release = release;
 }
-
-size_t hkc_reserve(const hak_os *table)
-{
-    return table->commit ? (size_t)4 << 30 : 0;
-}

@@ -7,7 +7,5 @@
 /* hak_os_default, or hak_os_counted where the kernel is such; what a free may call keeps errno. `size` of `os` is
  * set. */
 void hkc_os(hak_os *os);
-/* hak_space_options.reserve for it, 0 = the default: a map that counts is 1/4096 of it. */
-size_t hkc_reserve(const hak_os *os);
 
 #endif

@@ -1,4 +1,4 @@
-// What goes back to the system in spaces whose chunks may be huge pages, by the real functions.
+// Chunks that may be huge pages: which are, and what of them goes back to the system, by the real functions.
 #include "heap.h"
 
 #include <algorithm>
@@ -85,4 +85,41 @@ TEST_CASE("the end of a large context takes few calls; a chunk that may be a hug
     };
     CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
     CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
+}
+
+TEST_CASE("huge_from: new chunks are advised when so much is in use")
+{
+    auto huge_calls = [](size_t from) {
+        TestSpace s([&](SpaceOptions &options) { options.huge_from = from; });
+        TestCtx ctx(s.space);
+        for (size_t total = 0; total < 80 * MiB; total += 100000)
+            REQUIRE(hak_alloc(ctx, 100000) != nullptr);
+        return s.os.counts.huge;
+    };
+    uint64_t early = huge_calls(8 * MiB), standard = huge_calls(0);
+    CHECK(huge_calls(HAK_NONE) == 0);
+    CHECK(standard > 0);
+    CHECK(early > standard);
+}
+
+TEST_CASE("huge_from: a heap whose chunks are filled fast has huge pages from an eighth of it on")
+{
+    // Committed bytes at the first advice, when filling a chunk of 2 MiB takes so long.
+    auto first = [](uint64_t ns, size_t most, size_t from = 64 * MiB) {
+        TestSpace s([&](SpaceOptions &options) { options.huge_from = from; });
+        TestCtx ctx(s.space);
+        while (s.os.counts.huge == 0 && committed_of(ctx) < most) {
+            s.os.now += ns / 128;
+            REQUIRE(hak_alloc(ctx, 16 * KiB) != nullptr);
+        }
+        return committed_of(ctx);
+    };
+    const uint64_t ms = 1000000;
+    const size_t fast = first(3 * ms, 64 * MiB);
+    CHECK(fast >= 8 * MiB);
+    CHECK(fast <= 10 * MiB + 64 * KiB);
+    CHECK(first(5 * ms, 63 * MiB) >= 63 * MiB);
+    CHECK(first(0, 63 * MiB) >= 63 * MiB); // the clock stands still
+    CHECK(first(3 * ms, 63 * MiB, HAK_NONE) >= 63 * MiB);
+    CHECK(first(3 * ms, 64 * MiB, 32 * MiB) <= 6 * MiB + 64 * KiB);
 }

@@ -119,8 +119,7 @@ int kernel_getpagesize(void)
 void *kernel_mmap(void *hint, size_t n, int protection, int flags, int file, long offset)
 {
     n = whole(n);
-    bool fixed = flags & MAP_FIXED;
-    if (!fixed && !map_more(n)) return MAP_FAILED;
+    if (!(flags & MAP_FIXED) && !map_more(n)) return MAP_FAILED;
     if (page() == 4096) {
         void *at = mmap(hint, n, protection, flags, file, offset);
         if (at == MAP_FAILED || count(at, n, protection & PROT_WRITE)) return at;

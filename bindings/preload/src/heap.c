@@ -101,7 +101,7 @@ static hak_ctx *make(void)
     space_options.os = &os;
     space_options.mode = settings->mode;
     space_options.policy = settings->policy;
-    space_options.reserve = settings->reserve ? settings->reserve : hkc_reserve(&os);
+    space_options.reserve = settings->reserve;
     hak_space *space = hak_space_new(&space_options);
     if (!space) return NULL;
     hak_options options = HAK_OPTIONS_INIT;

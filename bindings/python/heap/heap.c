@@ -1,6 +1,5 @@
 #include "heap/heap.h"
 
-#include "common/os.h"
 #include "heap/domains.h"
 #include "heap/ranges.h"
 
@@ -80,7 +79,6 @@ static void create(void)
     options.on_error = on_error;
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
     pages.os = hkp_noted_os();
-    pages.reserve = hkc_reserve(pages.os);
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
     if (wanted_mode < 0) tuning.retained_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;

@@ -324,8 +324,8 @@ struct hak_space_options {
     size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;         /* NULL = the operating system. Copied. */
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space of the first extent. 0 = 64 GiB; 4 MiB to 1 TiB. Halved down to
-                                 4 MiB when refused (see also hak_os_counted). A map of it, of 1/4096, is
+    size_t reserve;           /* address space of the first extent. 0 = 64 GiB, or 4 with hak_os_counted; 4 MiB to
+                                 1 TiB. Halved down to 4 MiB when refused. A map of it, of 1/4096, is
                                  committed at once. Further extents are four times as large up to 64 GiB; 32
                                  extents at most. It counts for RLIMIT_AS: a host that sets that limit after
                                  the space is made should give a smaller value, or threads and mappings will

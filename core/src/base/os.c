@@ -62,21 +62,31 @@ static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
     return reserve(n, align, below, PROT);
 }
 
-/* What the kernel keeps is cleared by hand: locked pages, and parts of pages where these are larger than
- * HK_PAGE, for it would round up to what belongs to others. */
-static void os_decommit(void *user, void *p, size_t n)
+/* Gives back whole pages by `give`. What the kernel keeps is cleared by hand: locked pages, and parts of
+ * pages where these are larger than HK_PAGE, for it would round up to what belongs to others. */
+HK_INLINE void decommit(void *p, size_t n, bool (*give)(void *p, size_t n))
 {
-    (void)user;
     /* sysconf() would make 64 KiB more of glibc resident in a small program. */
     size_t page = (size_t)getpagesize();
     char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
     char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
-    if (from >= to || madvise(from, (size_t)(to - from), MADV_DONTNEED) != 0) {
+    if (from >= to || !give(from, (size_t)(to - from))) {
         memset(at, 0, n);
         return;
     }
     memset(at, 0, (size_t)(from - at));
     memset(to, 0, (size_t)(end - to));
+}
+
+static bool advise(void *p, size_t n)
+{
+    return madvise(p, n, MADV_DONTNEED) == 0;
+}
+
+static void os_decommit(void *user, void *p, size_t n)
+{
+    (void)user;
+    decommit(p, n, advise);
 }
 
 /* ---- Where the kernel counts what may be written to, used or not (vm.overcommit_memory=2) ----------- */
@@ -96,17 +106,15 @@ static int counted_commit(void *user, void *p, size_t n)
 }
 
 /* Only a new mapping is counted no longer. */
+static bool map_anew(void *p, size_t n)
+{
+    return mmap(p, n, PROT_NONE, FLAGS | MAP_FIXED, -1, 0) != MAP_FAILED || advise(p, n);
+}
+
 static void counted_decommit(void *user, void *p, size_t n)
 {
-    size_t page = (size_t)getpagesize();
-    char *at = p, *from = (char *)hk_align_up((uintptr_t)at, page), *end = at + n;
-    char *to = (char *)((uintptr_t)end & ~(uintptr_t)(page - 1));
-    if (from >= to || mmap(from, (size_t)(to - from), PROT_NONE, FLAGS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-        os_decommit(user, p, n);
-        return;
-    }
-    memset(at, 0, (size_t)(from - at));
-    memset(to, 0, (size_t)(end - to));
+    (void)user;
+    decommit(p, n, map_anew);
 }
 
 HAK_API bool hak_os_counted(hak_os *os)
@@ -116,6 +124,11 @@ HAK_API bool hak_os_counted(hak_os *os)
     os->commit = counted_commit;
     os->decommit = counted_decommit;
     return true;
+}
+
+size_t hk_os_reserve(const hak_os *os)
+{
+    return (size_t)(os->commit == counted_commit ? 4 : 64) << 30;
 }
 
 bool hk_os_counts(hak_os *os, size_t n, uintptr_t below)

@@ -10,6 +10,8 @@ const char *hk_os_read(hak_os *to, const hak_os *from);
 /* The table refused to reserve n bytes. Whether that is because the kernel counts them as if they were used, though it
  * grants the addresses: the table then reserves these, and commits pages as they are used. */
 bool hk_os_counts(hak_os *os, size_t n, uintptr_t below);
+/* What a space reserves first. Where the kernel counts pages, the map of an extent counts as a whole: 1 MiB then. */
+size_t hk_os_reserve(const hak_os *os);
 /* Pages for an object of n bytes that lies apart from contexts: committed, zeros, and HK_BESIDE around it, for blocks
  * may be in the pages beside these. NULL = no memory. To be given back with the same n. */
 void *hk_os_take(const hak_os *os, size_t n);

@@ -102,8 +102,8 @@ static void send_batch(hak_ctx *to, hk_batch *b, bool now)
     unsigned deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1u : 0;
     count_out(b);
     b->from->heap->sent_to = to;
-    bool taken = HK_UNLIKELY(deep > DEEPER) && hk_heap_soon(to);
-    if (HK_UNLIKELY(deep > DEEPER) && !taken && !unload(to, b)) return;
+    bool deeper = HK_UNLIKELY(deep > DEEPER), taken = deeper && hk_heap_soon(to);
+    if (deeper && !taken && !unload(to, b)) return;
     atomic_store_explicit(&b->deep, (uint16_t)deep, memory_order_relaxed);
     hk_mpsc_push(&h->queue, &b->link);
     if (taken || (HK_UNLIKELY(now || deep > DEEP) && hk_heap_try(to))) {

@@ -14,8 +14,8 @@ static bool wants_huge(hak_space *s, size_t committed)
 {
     enum { EARLY = 8, FAST_NS = 4000000 };
     size_t from = hk_get(&s->huge_from);
+    if (hk_space_wants_huge(s, committed)) return true;
     if (!s->os.huge || from == HAK_NONE) return false;
-    if (committed >= from) return true;
     uint64_t now = s->os.clock(s->os.user), before = s->opened_ns[1];
     s->opened_ns[1] = s->opened_ns[0];
     s->opened_ns[0] = now;

@@ -7,17 +7,20 @@
 #include "space/extent.h"
 #include "space/pages.h"
 
-/* Reserves address space, halving the wish until it is granted. The least holds one chunk behind what
- * describes it only where it begins at a chunk's boundary. Where the kernel counts pages, the map of an extent
- * counts as a whole: 1 MiB for COUNTED. */
+/* The least holds one chunk behind what describes it only where it begins at a chunk's boundary. */
+static char *reserve_at_once(hak_space *s, size_t n)
+{
+    return hk_call_reserve(s, n, n < 3 * HK_CHUNK ? HK_CHUNK : HK_PAGE);
+}
+
+/* Reserves address space, halving the wish until it is granted. */
 static char *reserve_extent(hak_space *s, size_t *size)
 {
-    const size_t COUNTED = (size_t)4 << 30;
     for (size_t n = *size; n >= 2 * HK_CHUNK; n /= 2) {
-        char *p = hk_call_reserve(s, n, n < 3 * HK_CHUNK ? HK_CHUNK : HK_PAGE);
+        char *p = reserve_at_once(s, n);
         if (!p && hk_os_counts(&s->os, n, s->below)) {
-            n = s->reserve = hk_min(n, COUNTED);
-            p = hk_call_reserve(s, n, n < 3 * HK_CHUNK ? HK_CHUNK : HK_PAGE);
+            n = s->reserve = hk_min(n, hk_os_reserve(&s->os));
+            p = reserve_at_once(s, n);
         }
         if (p) {
             *size = n;
@@ -110,7 +113,7 @@ hak_space *(hak_space_new)(const hak_space_options *given)
     struct hak_space boot = {.extents = 1, .next_id = 1};
     if (read_options(&options, &boot.os, &tuning, &said, given)) return NULL;
     boot.below = addresses_below(o);
-    boot.reserve = o->reserve ? o->reserve : (size_t)64 << 30;
+    boot.reserve = o->reserve ? o->reserve : hk_os_reserve(&boot.os);
     boot.buffer_only = o->buffer_only;
     size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
     char *p = o->buffer ? o->buffer : reserve_extent(&boot, &n);
