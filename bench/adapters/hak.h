@@ -1,7 +1,7 @@
 /* hakmem. Variants: BENCH_SIZED frees with the size, BENCH_LABELLED gives 12 labels, BENCH_DEBUG checks
- * every free, BENCH_INLINE uses hakmem/inline.h, BENCH_FAST has the mode fast. BENCH_SHARED is one context for all
- * threads; with BENCH_TLS each thread uses its own heap in it, by a thread-local variable. A row has one context;
- * contexts that it makes itself share the space. */
+ * every free, BENCH_INLINE uses hakmem/inline.h, BENCH_FAST has the mode fast. BENCH_SHARED is one context
+ * for all threads; with BENCH_TLS each thread uses its own heap in it, by a thread-local variable. A row has
+ * one context; contexts that it makes itself share the space. */
 #ifndef BENCH_ADAPTER_HAK_H
 #define BENCH_ADAPTER_HAK_H
 

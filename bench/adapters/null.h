@@ -10,7 +10,7 @@
 #define BA_HAS_CTX 1
 #define BA_HAS_BUFFER 0
 
-enum { RINGS = 4, RING_SMALL = 1 << 18, RING_BIG = 1 << 22, RING_SMALL_MAX = 1 << 15 };
+enum { RINGS = 4, RING_SMALL = 1 << 18, RING_BIG = 1 << 24, RING_SMALL_MAX = 1 << 15 };
 extern char null_ring_small[RINGS][RING_SMALL], null_ring_big[RING_BIG];
 /* The next address; rings are aligned to their size, and no block reaches the end of one. */
 extern _Thread_local uintptr_t null_at_small;

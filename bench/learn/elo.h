@@ -1,5 +1,5 @@
-/* Ratings of whole policies: each window is a game against the window before, which another policy played. Softmax
- * chooses who plays; the temperature falls. */
+/* Ratings of whole policies: each window is a game against the window before, which another policy played.
+ * Softmax chooses who plays; the temperature falls. */
 #ifndef ELO_H
 #define ELO_H
 

@@ -1,5 +1,5 @@
-/* LD_PRELOAD: writes what a program asks of malloc into the file HAK_RECORD (see trace.h), HAK_RECORD_MOST events
- * at most. Only the first process that finds no such file is recorded. glibc. */
+/* LD_PRELOAD: writes what a program asks of malloc into the file HAK_RECORD (see trace.h), HAK_RECORD_MOST
+ * events at most. Only the first process that finds no such file is recorded. glibc. */
 #include "trace.h"
 
 #include "preloaded.h"
@@ -15,7 +15,7 @@ static size_t buffered;
 static struct entry {
     uintptr_t p;
     uint32_t slot;
-} *map;
+} * map;
 static uint32_t *free_slots, free_count, slots;
 
 static size_t number_of(const char *name, size_t otherwise)

@@ -1,6 +1,6 @@
-/* replay [OPTIONS] TRACE[:WINDOWS]...: plays traces on one context, each in whole passes, two at least, and prints what
- * each window cost, as lines of JSON. Time is simulated: a window takes --window-ns, and is to hak_tuning.purge_ns what
- * a second is by default.
+/* replay [OPTIONS] TRACE[:WINDOWS]...: plays traces on one context, each in whole passes, two at least, and
+ * prints what each window cost, as lines of JSON. Time is simulated: a window takes --window-ns, and is to
+ * hak_tuning.purge_ns what a second is by default.
  *
  *   --policy FILE     the context's policy; with --elo, one of those that play. Repeated
  *   --later FILE      the policy that it gets after the first window, as from a learner
@@ -30,7 +30,8 @@
 
 enum { SEGMENTS = 8, COOL_WINDOWS = 180, HUGE_PAGE = 2 << 20 };
 /* Of one fault of a page: a populated page, a huge page, giving a page back. Then a call, in ns. */
-static const double populated_share = 0.85, huge_share = 135, purged_share = 0.17, call_ns = 1000, held_price = 0.00005;
+static const double populated_share = 0.85, huge_share = 135, purged_share = 0.17, call_ns = 1000,
+                    held_price = 0.00005;
 
 typedef struct options {
     hak_policy *policies[ELO_MOST];
@@ -128,7 +129,9 @@ __attribute__((noinline)) static const trace_event *play_window(const trace_even
             if (!*p) fail("no memory");
             touch(*p, sizes[e->slot], size);
             break;
-        default: hak_free(ctx, *p); break;
+        default:
+            hak_free(ctx, *p);
+            break;
         }
         sizes[e->slot] = size;
     }
@@ -139,9 +142,13 @@ static window_cost cost_since(const options *o, const window_cost *before)
 {
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(ctx, &s);
-    window_cost now = {.faults = faults(), .populated = populated, .huge = huge_pages(),
-                       .purged = s.purged_bytes / 4096, .calls = s.os_calls,
-                       .held = s.committed_bytes + s.retained_bytes - s.live_bytes, .committed = s.committed_bytes};
+    window_cost now = {.faults = faults(),
+                       .populated = populated,
+                       .huge = huge_pages(),
+                       .purged = s.purged_bytes / 4096,
+                       .calls = s.os_calls,
+                       .held = s.committed_bytes + s.retained_bytes - s.live_bytes,
+                       .committed = s.committed_bytes};
     if (!before) return now;
     now.faults -= before->faults;
     now.populated -= before->populated;
@@ -166,12 +173,14 @@ static void print(const options *o, uint64_t number, const window_cost *c, const
 {
     hak_tuning t = HAK_TUNING_INIT;
     hak_ctx_tuning(ctx, &t);
-    printf("{\"window\": %llu, \"events\": %llu, \"faults\": %llu, \"populated\": %llu, \"huge\": %llu, \"purged\": %llu, "
+    printf("{\"window\": %llu, \"events\": %llu, \"faults\": %llu, \"populated\": %llu, \"huge\": %llu, "
+           "\"purged\": %llu, "
            "\"calls\": %llu, \"held\": %llu, "
            "\"committed\": %llu, \"ns\": %.0f",
-           (unsigned long long)number, (unsigned long long)c->events, (unsigned long long)c->faults, (unsigned long long)c->populated,
-           (unsigned long long)c->huge, (unsigned long long)c->purged, (unsigned long long)c->calls,
-           (unsigned long long)c->held, (unsigned long long)c->committed, c->ns);
+           (unsigned long long)number, (unsigned long long)c->events, (unsigned long long)c->faults,
+           (unsigned long long)c->populated, (unsigned long long)c->huge, (unsigned long long)c->purged,
+           (unsigned long long)c->calls, (unsigned long long)c->held, (unsigned long long)c->committed,
+           c->ns);
     if (o->learn && !(o->elo && !ratings->frozen))
         printf(", \"mode\": \"%s\", \"retained_bytes\": %zu, \"expected_bytes\": %zu",
                hak_mode_name(mode_now()), t.retained_bytes == HAK_NONE ? 0 : t.retained_bytes,
@@ -194,7 +203,8 @@ static void set_policy(hak_space *space, hak_policy *policy)
     hak_space_policy_set(space, policy);
 }
 
-/* A learner leaves the policy's own purge_ns as it is, a window here. That of mode fast is ten times as long. */
+/* A learner leaves the policy's own purge_ns as it is, a window here. That of mode fast is ten times as
+ * long. */
 static void scale_purge(const options *o, hak_space *space)
 {
     hak_policy *policy = hak_ctx_policy(ctx);
@@ -254,7 +264,8 @@ static void save(const char *name, hak_learner *learner)
     hak_policy_unref(policy);
 }
 
-static void play(const options *o, trace *traces, const unsigned *windows, unsigned segments, hak_space *space)
+static void play(const options *o, trace *traces, const unsigned *windows, unsigned segments,
+                 hak_space *space)
 {
     hak_learner *learner = o->learn && !o->elo ? learner_of(o) : NULL;
     bool progress = o->learn && strcmp(o->learn, "progress") == 0;
@@ -332,39 +343,70 @@ static void set_event_ns(options *o, char *text)
 static options parse(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"policy", required_argument, NULL, 'p'},    {"learn", required_argument, NULL, 'l'},
-        {"elo", no_argument, NULL, 'e'},             {"window-ns", required_argument, NULL, 'w'},
-        {"event-ns", required_argument, NULL, 'o'},  {"every", required_argument, NULL, 'n'},
-        {"log", no_argument, NULL, 'g'},             {"fault-ns", required_argument, NULL, 'f'},
-        {"counted", required_argument, NULL, 'c'},   {"later", required_argument, NULL, 't'},
-        {"save", required_argument, NULL, 's'},      {"fresh", no_argument, NULL, 'r'},
+        {"policy", required_argument, NULL, 'p'},
+        {"learn", required_argument, NULL, 'l'},
+        {"elo", no_argument, NULL, 'e'},
+        {"window-ns", required_argument, NULL, 'w'},
+        {"event-ns", required_argument, NULL, 'o'},
+        {"every", required_argument, NULL, 'n'},
+        {"log", no_argument, NULL, 'g'},
+        {"fault-ns", required_argument, NULL, 'f'},
+        {"counted", required_argument, NULL, 'c'},
+        {"later", required_argument, NULL, 't'},
+        {"save", required_argument, NULL, 's'},
+        {"fresh", no_argument, NULL, 'r'},
         {0},
     };
     options o = {.window_ns = 20000000, .fault_ns = 2000, .every = 250000};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        switch (c) {
         case 'p':
             if (o.policy_count == ELO_MOST) fail("too many policies");
             o.policies[o.policy_count++] = load(optarg);
             break;
-        case 'l': o.learn = optarg; break;
-        case 'e': o.elo = true; break;
-        case 'w': o.window_ns = strtoull(optarg, NULL, 10); break;
-        case 'o': set_event_ns(&o, optarg); break;
-        case 'n': o.every = strtoull(optarg, NULL, 10); break;
-        case 'c': o.counted = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 's': o.save = optarg; break;
-        case 'r': o.fresh = true; break;
-        case 't': o.later = load(optarg); break;
-        case 'g': o.log = true; break;
-        case 'f': o.fault_ns = strtoull(optarg, NULL, 10); break;
-        default: exit(2);
+        case 'l':
+            o.learn = optarg;
+            break;
+        case 'e':
+            o.elo = true;
+            break;
+        case 'w':
+            o.window_ns = strtoull(optarg, NULL, 10);
+            break;
+        case 'o':
+            set_event_ns(&o, optarg);
+            break;
+        case 'n':
+            o.every = strtoull(optarg, NULL, 10);
+            break;
+        case 'c':
+            o.counted = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 's':
+            o.save = optarg;
+            break;
+        case 'r':
+            o.fresh = true;
+            break;
+        case 't':
+            o.later = load(optarg);
+            break;
+        case 'g':
+            o.log = true;
+            break;
+        case 'f':
+            o.fault_ns = strtoull(optarg, NULL, 10);
+            break;
+        default:
+            exit(2);
         }
     hak_tuning t = HAK_TUNING_INIT;
     if (o.policy_count) hak_policy_tuning(o.policies[0], &t);
     o.purge_ns = t.purge_ns;
     if (o.learn && !o.purge_ns) fail("--learn: a policy with purge_ns");
     if (o.save && !o.learn) fail("--save: what was learned, so with --learn");
-    if (optind == argc || argc - optind > SEGMENTS || !o.window_ns || !o.every || (o.elo && o.policy_count < 2))
+    if (optind == argc || argc - optind > SEGMENTS || !o.window_ns || !o.every ||
+        (o.elo && o.policy_count < 2))
         fail("[OPTIONS] TRACE[:WINDOWS]...");
     return o;
 }

@@ -203,9 +203,9 @@ static const struct {
     const char *name;
     void (*make)(builder *);
 } made[] = {
-    {"mix10k", mix10k}, {"mix500k", mix500k}, {"mixed-big", mixed_big}, {"waves20", waves20},
-    {"waves100", waves100}, {"waves200", waves200}, {"grow15", grow15},
-    {"grow400", grow400}, {"buffers-steps", buffers_steps},
+    {"mix10k", mix10k},       {"mix500k", mix500k},   {"mixed-big", mixed_big},
+    {"waves20", waves20},     {"waves100", waves100}, {"waves200", waves200},
+    {"grow15", grow15},       {"grow400", grow400},   {"buffers-steps", buffers_steps},
     {"fragments", fragments}, {"requests", requests}, {"queue", queue},
 };
 enum { MADE = sizeof made / sizeof *made };

@@ -1,6 +1,6 @@
-/* soak-core, soak-shared [LEAKED]: for each line on stdin a batch of the steady mix, and one line of figures on
- * stdout. LEAKED blocks a batch are forgotten. In the shared program four new threads do a batch each on the same
- * slots, so that most blocks are freed by another thread than made them, and the threads end. */
+/* soak-core, soak-shared [LEAKED]: for each line on stdin a batch of the steady mix, and one line of figures
+ * on stdout. LEAKED blocks a batch are forgotten. In the shared program four new threads do a batch each on
+ * the same slots, so that most blocks are freed by another thread than made them, and the threads end. */
 #include "steady.h"
 
 #include <errno.h>

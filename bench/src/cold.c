@@ -1,6 +1,6 @@
 /* cold: what the other rows do before they are warm; nothing is measured that went before. Buffers that grow,
- * in rounds; blocks that are replaced a hundred times; a heap that grows. One operation is one step of growth,
- * one block. */
+ * in rounds; blocks that are replaced a hundred times; a heap that grows. One operation is one step of
+ * growth, one block. */
 #include "harness.h"
 #include BENCH_ADAPTER
 
@@ -88,7 +88,8 @@ static void heap(const bench_case *c, const bench_settings *s)
     put("rss_mib", (double)resident_bytes() / MIB);
 }
 
-static const bench_case growth_cases[] = {{"x1.5", 0, 30, false}, {"plus64", 64, 1, false}, {NULL, 0, 0, false}};
+static const bench_case growth_cases[] = {
+    {"x1.5", 0, 30, false}, {"plus64", 64, 1, false}, {NULL, 0, 0, false}};
 static const bench_case replace_cases[] = {
     {"2M", 2 * MIB, 0, false}, {"512K", 512 * KIB, 0, false}, {"held4", 0, 0, false}, {NULL, 0, 0, false}};
 static const bench_case heap_cases[] = {{"390M", 390 * MIB, 0, false}, {NULL, 0, 0, false}};

@@ -1,6 +1,7 @@
 /* density [LABELS]: how dense small heaps are, and what a limit leaves: resident bytes for a live byte by
- * live size, and live bytes over the limit at the first NULL, the mean and the least of 40 seeds, fewer from 4 MiB
- * on. One context each, blocks written as a whole. With LABELS, any text, every block has one of two labels. */
+ * live size, and live bytes over the limit at the first NULL, the mean and the least of 40 seeds, fewer from
+ * 4 MiB on. One context each, blocks written as a whole. With LABELS, any text, every block has one of two
+ * labels. */
 #include <hakmem/hakmem.h>
 
 #include <inttypes.h>

@@ -11,8 +11,7 @@
 
 static const bench_row *const all_rows[] = {
     rows_small,   rows_larson, rows_battle,  rows_big,  rows_fragmentation, rows_realloc,
-    rows_latency, rows_ctx,    rows_startup, rows_soak, rows_threads,
-    rows_cold,
+    rows_latency, rows_ctx,    rows_startup, rows_soak, rows_threads,       rows_cold,
 };
 
 static void list(void)

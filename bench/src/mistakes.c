@@ -1,7 +1,8 @@
-/* mistakes MODE KIND: makes one mistake with the memory of an allocator, then goes on as a program would. MODE: "malloc"
- * (whatever malloc is preloaded), or a sum of HAK_DEBUG_* for a context of hakmem. It says how far it came on standard
- * output, so that who looks on sees when the mistake was noticed: "before", "made", "freed", "end"; of reports to
- * on_error "report". KIND "work N": N operations without a mistake, for the cost. */
+/* mistakes MODE KIND: makes one mistake with the memory of an allocator, then goes on as a program would.
+ * MODE: "malloc" (whatever malloc is preloaded), or a sum of HAK_DEBUG_* for a context of hakmem. It says how
+ * far it came on standard output, so that who looks on sees when the mistake was noticed: "before", "made",
+ * "freed", "end"; of reports to on_error "report". KIND "work N": N operations without a mistake, for the
+ * cost. */
 #include <hakmem/hakmem.h>
 #include <hakmem/tuning.h>
 
@@ -121,7 +122,8 @@ static int mistake(const char *kind)
     else if (!strcmp(kind, "write 16 before")) memset(p - 16, 1, 16), say("made"), drop(p);
     else if (!strcmp(kind, "write 64 before")) memset(p - 64, 1, 64), say("made"), drop(p);
     else if (!strcmp(kind, "write 64 around 300 blocks")) overrun();
-    else if (!strcmp(kind, "write a page past a large one")) memset(big + 100000, 1, 12288), say("made"), drop(big);
+    else if (!strcmp(kind, "write a page past a large one"))
+        memset(big + 100000, 1, 12288), say("made"), drop(big);
     else if (!strcmp(kind, "read 64 past the end")) hidden = (void *)(size_t)p[100], say("made"), drop(p);
     else if (!strcmp(kind, "write after the free")) drop(p), again(p)[8] = 1, say("made");
     else if (!strcmp(kind, "read after the free")) {
@@ -133,7 +135,8 @@ static int mistake(const char *kind)
         say(again(big)[50000] == 's' ? "old contents" : "other contents");
         say("made");
     } else if (!strcmp(kind, "second free at once")) drop(p), drop(again(p)), say("made");
-    else if (!strcmp(kind, "second free after 50 others")) drop(p), others(40, 50), drop(again(p)), say("made");
+    else if (!strcmp(kind, "second free after 50 others"))
+        drop(p), others(40, 50), drop(again(p)), say("made");
     else if (!strcmp(kind, "second free of a block in use again")) {
         drop(p);
         for (int i = 0; i < 200 && (q = take(40)) != p; i++) {

@@ -1,6 +1,6 @@
-/* What the recorders for LD_PRELOAD share: malloc and its like, each call noted under one lock, in the first process that
- * finds no file HAK_RECORD. A recorder includes this once and defines the functions that are declared here; none of them
- * may allocate. glibc. */
+/* What the recorders for LD_PRELOAD share: malloc and its like, each call noted under one lock, in the first
+ * process that finds no file HAK_RECORD. A recorder includes this once and defines the functions that are
+ * declared here; none of them may allocate. glibc. */
 #ifndef PRELOADED_H
 #define PRELOADED_H
 
@@ -26,7 +26,8 @@ static __thread bool inside;
 
 /* Before the first event; false = nothing is recorded. */
 static bool note_begin(void);
-/* The lock is held. A block of n bytes that `caller` asked for, one that is freed, and one that was at p before. */
+/* The lock is held. A block of n bytes that `caller` asked for, one that is freed, and one that was at p
+ * before. */
 static void note_made(void *p, size_t n, const void *caller);
 static void note_freed(void *p);
 static void note_resized(void *p, void *now, size_t n);

@@ -1,5 +1,5 @@
-/* A steady mix: 50,000 slots; sizes spread evenly over the powers of two from 16 bytes to 16 KiB, one block in
- * 4096 of up to 1 MiB. One operation is one allocation or one free. */
+/* A steady mix: 50,000 slots; sizes spread evenly over the powers of two from 16 bytes to 16 KiB, one block
+ * in 4096 of up to 1 MiB. One operation is one allocation or one free. */
 #ifndef BENCH_STEADY_H
 #define BENCH_STEADY_H
 

@@ -7,6 +7,7 @@
 typedef struct search {
     uintptr_t address;
     hkc_image *image;
+    hkc_image_texts *texts; /* NULL = nothing is copied */
 } search;
 
 static void find_build_id(hkc_image *image, const uint8_t *note, size_t size)
@@ -25,6 +26,18 @@ static void find_build_id(hkc_image *image, const uint8_t *note, size_t size)
         note += sizeof head + name + content;
         size -= sizeof head + name + content;
     }
+}
+
+static void copy(hkc_image *image, hkc_image_texts *texts)
+{
+    const size_t length = strnlen(image->path, sizeof texts->path - 1);
+    memcpy(texts->path, image->path, length);
+    texts->path[length] = '\0';
+    image->path = texts->path;
+    if (image->build_id_size > sizeof texts->build_id) image->build_id = NULL;
+    if (!image->build_id) return;
+    memcpy(texts->build_id, image->build_id, image->build_id_size);
+    image->build_id = texts->build_id;
 }
 
 static int match(struct dl_phdr_info *info, size_t size, void *user)
@@ -47,13 +60,20 @@ static int match(struct dl_phdr_info *info, size_t size, void *user)
         if (ph->p_type == PT_NOTE)
             find_build_id(&image, (const uint8_t *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
     }
+    if (s->texts) copy(&image, s->texts);
     *s->image = image;
     return 1;
 }
 
 bool hkc_image_at(uintptr_t address, hkc_image *image)
 {
-    search s = {address, image};
+    search s = {address, image, NULL};
+    return dl_iterate_phdr(match, &s) != 0;
+}
+
+bool hkc_image_copy_at(uintptr_t address, hkc_image *image, hkc_image_texts *texts)
+{
+    search s = {address, image, texts};
     return dl_iterate_phdr(match, &s) != 0;
 }
 

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { HKC_IMAGE_PATH = 4096, HKC_IMAGE_ID = 64 };
+
 typedef struct hkc_image {
     uintptr_t bias;          /* address = bias + address in the file */
     uintptr_t low, high;     /* all that is mapped of it */
@@ -15,8 +17,17 @@ typedef struct hkc_image {
     size_t build_id_size;
 } hkc_image;
 
+/* For copies of what is in an image. */
+typedef struct hkc_image_texts {
+    char path[HKC_IMAGE_PATH];
+    uint8_t build_id[HKC_IMAGE_ID];
+} hkc_image_texts;
+
 /* The image that is mapped at an address, data included. No lock but that of dl_iterate_phdr. */
 bool hkc_image_at(uintptr_t address, hkc_image *image);
+/* The same with path and build id in `texts`, for images that others may unload meanwhile. A longer path is
+ * cut, a longer build id left out. */
+bool hkc_image_copy_at(uintptr_t address, hkc_image *image, hkc_image_texts *texts);
 /* Name of the library's file up to the first dot: `_csv` for `_csv.cpython-311-x86_64-linux-gnu.so`. At most
  * size - 1 bytes; "" for the program. */
 void hkc_image_stem(const hkc_image *image, char *stem, size_t size);

@@ -202,26 +202,27 @@ static void spread_starts(const search *s)
     }
 }
 
-/* What names of one image have in common. */
-static hkc_name common_of(hkc_names *n, const hkc_image *image)
+/* What names of one image have in common. `path` is that of the image, which the program's name comes to. */
+static hkc_name common_of(hkc_names *n, const hkc_image *image, char path[HKC_IMAGE_PATH])
 {
-    char path[TEXT_MOST] = "", id[2 * 64 + 1];
+    char id[2 * HKC_IMAGE_ID + 1];
     hkc_name common = {0};
-    if (image->path[0] == '\0') {
-        const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (path[0] == '\0') {
+        const ssize_t size = readlink("/proc/self/exe", path, HKC_IMAGE_PATH - 1);
         path[size > 0 ? size : 0] = '\0';
     }
-    common.path = keep(n, image->path[0] != '\0' ? image->path : path);
+    common.path = keep(n, path);
     const char *slash = common.path ? strrchr(common.path, '/') : NULL;
     common.module = slash ? slash + 1 : common.path;
-    if (!image->build_id || image->build_id_size > sizeof id / 2) return common;
+    if (!image->build_id) return common;
     for (size_t i = 0; i < image->build_id_size; i++)
         snprintf(id + 2 * i, 3, "%02x", image->build_id[i]);
     common.build_id = keep(n, id);
     return common;
 }
 
-static void look_up(hkc_names *n, const hkc_image *image, hkc_name *names, size_t count)
+static void look_up(hkc_names *n, const hkc_image *image, char path[HKC_IMAGE_PATH], hkc_name *names,
+                    size_t count)
 {
     search s = {n, names, count};
     hkc_name common = {0};
@@ -238,7 +239,7 @@ static void look_up(hkc_names *n, const hkc_image *image, hkc_name *names, size_
             continue;
         }
         char offset[64];
-        if (!common.module) common = common_of(n, image);
+        if (!common.module) common = common_of(n, image, path);
         names[i].module = common.module;
         names[i].path = common.path;
         names[i].build_id = common.build_id;
@@ -256,11 +257,12 @@ void hkc_names_resolve(hkc_names *n)
     if (n->count > n->sorted) sort(n);
     for (size_t i = 0, end; i < n->count; i = end) {
         hkc_image image;
+        hkc_image_texts copied;
         end = i + 1;
-        if (!hkc_image_at(n->names[i].pc - 1, &image)) continue;
+        if (!hkc_image_copy_at(n->names[i].pc - 1, &image, &copied)) continue;
         while (end < n->count && n->names[end].pc - 1 < image.high)
             end++;
-        look_up(n, &image, n->names + i, end - i);
+        look_up(n, &image, copied.path, n->names + i, end - i);
     }
     errno = saved;
 }

@@ -21,8 +21,8 @@ typedef struct hkc_walk {
 size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
                       uintptr_t *frames, size_t room);
 
-/* The same frame by frame. end: where its part of the stack ends, above; 0 = not known, it is the last one. Return
- * false to stop. */
+/* The same frame by frame. end: where its part of the stack ends, above; 0 = not known, it is the last one.
+ * Return false to stop. */
 typedef bool hkc_walk_fn(void *user, uintptr_t pc, uintptr_t end);
 void hkc_walk_each(hkc_walk *walk, const hkc_cfi_registers *from, hkc_walk_fn *fn, void *user);
 

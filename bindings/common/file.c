@@ -74,7 +74,8 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
 {
     struct stat is;
     int error = part_of(file, name, (pid_t)syscall(SYS_gettid));
-    if (!error && stat(file->name, &is) == 0) {
+    const bool there = !error && stat(file->name, &is) == 0;
+    if (there) {
         if (access(file->name, W_OK) != 0) error = errno;
         mode = is.st_mode & 0777;
     }
@@ -84,8 +85,14 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
     }
     unlink(file->part); /* of one that had this number before */
     file->fd = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (file->fd >= 0) return 0;
+    /* That of a file that was there goes before the umask. */
+    if (file->fd >= 0 && (!there || fchmod(file->fd, mode) == 0)) return 0;
     error = errno;
+    if (file->fd >= 0) {
+        close(file->fd);
+        unlink(file->part);
+        file->fd = -1;
+    }
     file->part[0] = '\0';
     return error;
 }

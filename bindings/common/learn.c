@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TEXT = 1 << 20 }; /* touched as it fills; what comes later is left out */
+/* Touched as it fills; what comes later is left out. With the policy it is a text that may be read again. */
+enum { TEXT = 1 << 19 };
 
 bool hkc_learn_load(const char *file, hak_policy **policy, char *message, size_t size)
 {

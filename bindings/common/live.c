@@ -24,6 +24,7 @@ enum { HIGH_FD = 200, SEND_MILLISECONDS = 5000, STACK_BYTES = 256 << 10, FIRST_B
 static hkc_live_options options;
 static pthread_t thread;
 static atomic_bool running, wanted, over;
+static pid_t owner; /* whose thread it is: a child that was forked has none */
 static pthread_mutex_t calling =
     PTHREAD_MUTEX_INITIALIZER; /* held while one of the options' functions runs */
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -78,7 +79,8 @@ static bool remove_stale(const struct sockaddr_un *at)
     return stale && unlink(at->sun_path) == 0;
 }
 
-/* Sockets of the folder's other processes, which are named by their numbers. */
+/* Sockets of the folder's other processes, which are named by their numbers. Of a process that is there, none
+ * is touched: to be asked makes work. One that is not may listen all the same, in another container. */
 static void sweep(int folder)
 {
     const int own = dup(folder);
@@ -90,14 +92,15 @@ static void sweep(int folder)
         const long process = strtol(entry->d_name, &end, 10);
         hkc_live_path(at.sun_path, geteuid(), (pid_t)process);
         const char *name = strrchr(at.sun_path, '/') + 1;
-        if (process > 0 && strcmp(name, entry->d_name) == 0) remove_stale(&at);
+        if (process <= 0 || strcmp(name, entry->d_name) != 0) continue;
+        if (kill((pid_t)process, 0) != 0 && errno == ESRCH) remove_stale(&at);
     }
     if (all) closedir(all);
 }
 
 /* Who makes a socket in the folder holds its lock until it listens: one that nobody listens at, and one whose
- * number another process gets, cannot be new then. -1 = it is another folder, or somebody keeps the lock, as a process
- * that was stopped does: nothing is swept. */
+ * number another process gets, cannot be new then. -1 = it is another folder, or somebody keeps the lock, as
+ * a process that was stopped does: nothing is swept. */
 static int lock_folder(void)
 {
     enum { ATTEMPTS = 50, PAUSE_NANOSECONDS = 10000000 };
@@ -207,13 +210,20 @@ static bool may_look(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
+/* As who only wanted to know whether somebody listens, see remove_stale. */
+static bool has_gone(int fd)
+{
+    struct pollfd one = {.fd = fd};
+    return poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
+}
+
 static void serve(void)
 {
     static hkc_json w;
     memory m = {NULL, 0, 0};
     const int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0) return;
-    if (may_look(fd)) {
+    if (!has_gone(fd) && may_look(fd)) {
         hkc_json_open(&w, put, &m);
         pthread_mutex_lock(&calling);
         const int error = atomic_load(&over) ? ESRCH : options.report(options.user, &w);
@@ -256,6 +266,15 @@ static void *run(void *unused)
     return unused;
 }
 
+/* Once: a forked child has the handler, unless the program has put in one of its own since. */
+static void handle_signal(void)
+{
+    static bool handled;
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
+    sigfillset(&action.sa_mask);
+    if (!handled) handled = sigaction(options.signal, &action, NULL) == 0;
+}
+
 static int begin_thread(void)
 {
     sigset_t all, before;
@@ -266,7 +285,10 @@ static int begin_thread(void)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&thread, &attr, run, NULL);
     if (!error) pthread_detach(thread);
-    if (!error) atomic_store(&running, true);
+    if (!error) {
+        owner = getpid();
+        atomic_store(&running, true);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return error;
@@ -299,9 +321,7 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
         if (address.sun_path[0] != '\0') unlink(address.sun_path);
         close_socket();
     } else if (options.signal) {
-        struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
-        sigfillset(&action.sa_mask);
-        sigaction(options.signal, &action, NULL);
+        handle_signal();
     }
     return !socket_error && !thread_error;
 }
@@ -309,6 +329,10 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
 void hkc_live_end(void)
 {
     if (!atomic_load(&running)) return;
+    if (owner != getpid()) { /* of a host without a handler of forks: the socket is the parent's */
+        hkc_live_in_child();
+        return;
+    }
     pthread_mutex_lock(&calling);
     atomic_store(&over, true);
     pthread_mutex_unlock(&calling);

@@ -8,7 +8,9 @@
  *
  * The socket belongs to the user of the process (mode 0600, in a folder of mode 0700 unless the place is a
  * path), who connects is asked for its user (SO_PEERCRED): another one than that, and not root, gets nothing.
- * One for each process. Who makes one in that folder removes those that nobody listens at any more. */
+ * One for each process. Who makes one in that folder removes those of processes that are gone.
+ * The handler of the signal is put in once: where the program then puts in its own, a forked child has that.
+ */
 #ifndef HKC_LIVE_H
 #define HKC_LIVE_H
 
@@ -32,7 +34,7 @@ typedef struct hkc_live_options {
  * be had is there. */
 bool hkc_live_begin(const hkc_live_options *options, char error[HKC_LIVE_ERROR]);
 /* Waits for a call of the options' functions that goes on. The socket is gone then, and nothing is called any
- * more. */
+ * more. In a child of a fork it is hkc_live_in_child(): socket and thread are the parent's. */
 void hkc_live_end(void);
 /* In a forked child, where there is no such thread: what it inherits is forgotten. Safe in handlers of
  * pthread_atfork. hkc_live_begin may follow as soon as threads may be made. */

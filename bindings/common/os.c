@@ -28,8 +28,8 @@ static bool grants(const hak_os *table)
     return p;
 }
 
-/* Whether the kernel counts what may be written to as if it were used: since it promises no more than it has, or for
- * RLIMIT_DATA. */
+/* Whether the kernel counts what may be written to as if it were used: since it promises no more than it has,
+ * or for RLIMIT_DATA. */
 static bool counts(const hak_os *counted)
 {
     char mode = '0';

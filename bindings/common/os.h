@@ -4,8 +4,8 @@
 
 #include <hakmem/hakmem.h>
 
-/* hak_os_default, or hak_os_counted where the kernel is such; what a free may call keeps errno. `size` of `os` is
- * set. */
+/* hak_os_default, or hak_os_counted where the kernel is such; what a free may call keeps errno. `size` of
+ * `os` is set. */
 void hkc_os(hak_os *os);
 
 #endif

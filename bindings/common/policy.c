@@ -16,7 +16,8 @@ enum { MOST = (1 << 20) + 1 };
 static char *read_all(const char *file, size_t *n)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
-    char *text = fd >= 0 ? mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+    char *text =
+        fd >= 0 ? mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
     if (text == MAP_FAILED) text = NULL;
     ssize_t got = text ? 1 : -1;
     for (*n = 0; got > 0 && *n < MOST; *n += (size_t)got)

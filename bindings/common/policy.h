@@ -6,8 +6,8 @@
 
 /* The policy in the file. NULL = `message` says why, with file and line. */
 hak_policy *hkc_policy_load(const char *file, char *message, size_t size);
-/* Writes it: the file is whole, or as it was. 0, or errno. comment: lines in front of it, each with # before it; or
- * NULL. */
+/* Writes it: the file is whole, or as it was. 0, or errno. comment: lines in front of it, each with # before
+ * it; or NULL. */
 int hkc_policy_save(const hak_policy *policy, const char *file, const char *comment);
 
 /* The mode of this name; -1 = none, `message` says which there are. */

@@ -18,7 +18,7 @@ static size_t read_proc(pid_t pid, const char *name, char *text)
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t n = 0;
-    for (ssize_t more = 1; fd >= 0 && more > 0 && n < TEXT - 1; n += more > 0 ? (size_t)more : 0)
+    for (ssize_t more = 1; fd >= 0 && more > 0 && n<TEXT - 1; n += more> 0 ? (size_t)more : 0)
         more = read(fd, text + n, TEXT - 1 - n);
     if (fd >= 0) close(fd);
     text[n] = '\0';
@@ -138,7 +138,8 @@ void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t co
 }
 
 static const char *const phases[] = {"learning", "frozen", "canary"};
-static const char *const decisions[] = {"window", "try", "keep", "undo", "freeze", "thaw", "forecast", "met", "missed"};
+static const char *const decisions[] = {"window", "try",      "keep", "undo",  "freeze",
+                                        "thaw",   "forecast", "met",  "missed"};
 
 static void decision_json(hkc_json *w, const hak_decision *d)
 {
@@ -165,7 +166,8 @@ static void learned(hkc_json *w, hak_learner *learner)
     hak_decision decision = {.size = sizeof decision};
     hkc_json_array(w, "timeline");
     for (size_t i = 0; hak_learner_window(learner, i, &window) == 0; i++)
-        hkc_report_json_point(w, window.at_ns, window.live_bytes, window.committed_bytes, window.resident_bytes);
+        hkc_report_json_point(w, window.at_ns, window.live_bytes, window.committed_bytes,
+                              window.resident_bytes);
     hkc_json_end(w);
     hkc_json_array(w, "decisions");
     for (size_t i = 0; hak_learner_decision(learner, i, &decision) == 0; i++)

@@ -27,13 +27,13 @@ typedef struct hkc_report_process {
 
 /* The object begins: schema, version, process, memory; then the array of contexts, open. */
 void hkc_report_json_begin(hkc_json *w, const hkc_report_process *process);
-/* A context begins: name, stats, labels with blocks; of one with a learner the timeline of its windows, and its
- * decisions. name NULL = that of the context. The object stays open
+/* A context begins: name, stats, labels with blocks; of one with a learner the timeline of its windows, and
+ * its decisions. name NULL = that of the context. The object stays open
  * for what else there is: members of the format, and members of the binding's own, which readers pass over.
  */
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx);
-/* Its parts, for bindings that know more of a context than it does itself: the members "stats" and "labels" of
- * the object that is open. */
+/* Its parts, for bindings that know more of a context than it does itself: the members "stats" and "labels"
+ * of the object that is open. */
 void hkc_report_json_stats(hkc_json *w, const hak_stats *stats);
 void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t count);
 /* The array of contexts ends, and the object. */

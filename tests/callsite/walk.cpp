@@ -142,6 +142,7 @@ TEST_CASE("names stay when more are added, and what is no code has none")
     for (uintptr_t i = 1; i <= 5000; i++)
         REQUIRE(hkc_names_find(&names, i)->function == nullptr);
     CHECK(std::string(hkc_names_find(&names, (uintptr_t)&data)->function).substr(0, 2) == "0x");
-    CHECK(std::string(hkc_names_find(&names, (uintptr_t)&gnu_get_libc_version + 1)->module).substr(0, 4) == "libc");
+    CHECK(std::string(hkc_names_find(&names, (uintptr_t)&gnu_get_libc_version + 1)->module).substr(0, 4) ==
+          "libc");
     hkc_names_close(&names);
 }

@@ -95,6 +95,20 @@ TEST_CASE("what was there stays until the new one is whole")
     }
 }
 
+TEST_CASE("the mode of the old file goes before the umask")
+{
+    folder here;
+    REQUIRE(store("r", "old") == 0);
+    REQUIRE(chmod("r", 0666) == 0);
+    const mode_t before = umask(077);
+    REQUIRE(store("r", "new") == 0);
+    REQUIRE(store("s", "new") == 0);
+    umask(before);
+    CHECK(content("r") == "new");
+    CHECK(mode_of("r") == 0666);
+    CHECK(mode_of("s") == 0600);
+}
+
 TEST_CASE("the new file has the mode of the old one")
 {
     folder here;

@@ -1,5 +1,5 @@
-/* A program whose header is of another layout than the library gets no context and no space, and is told why. What
- * layout 1 is, is written here once more: whoever moves a member gives HAK_LAYOUT the next number. */
+/* A program whose header is of another layout than the library gets no context and no space, and is told why.
+ * What layout 1 is, is written here once more: whoever moves a member gives HAK_LAYOUT the next number. */
 #include <hakmem/hakmem.h>
 #include <hakmem/profile.h>
 #include <hakmem/tuning.h>

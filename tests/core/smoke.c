@@ -1,5 +1,5 @@
-/* What the core asks of a C library and of a processor, in C alone: for targets that the C++ tests are not built
- * for. Prints what fails; the exit status is the number of failures, at most 100. */
+/* What the core asks of a C library and of a processor, in C alone: for targets that the C++ tests are not
+ * built for. Prints what fails; the exit status is the number of failures, at most 100. */
 #define _GNU_SOURCE
 #include <hakmem/hakmem.h>
 

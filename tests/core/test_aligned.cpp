@@ -1,6 +1,8 @@
 // hak_aligned_calloc, hak_aligned_realloc, hak_good_size.
 #include "shared.h"
 
+#include <hakmem/policy.h>
+
 #include <cstddef>
 
 using namespace test;
@@ -222,6 +224,24 @@ TEST_CASE("hak_good_size is what a new block gets")
     CHECK(hak_good_size(ctx, most) >= most);
     for (size_t n : {most + 1, SIZE_MAX / 2, SIZE_MAX - 8, SIZE_MAX})
         CHECK(hak_good_size(ctx, n) == 0);
+}
+
+TEST_CASE("a good size is no more than the block has after a policy took packing away")
+{
+    const size_t limit = GENERATE((size_t)0, 256 * KiB);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    if (limit) REQUIRE(hak_limit(ctx, 0, limit, nullptr, nullptr) == 0);
+    void *first = hak_alloc(ctx, 100);
+    REQUIRE(hak_ctx_policy_set(ctx, hak_policy_of_mode(HAK_MODE_MINIMAL)) == 0);
+    if (!limit) REQUIRE(hak_limit(ctx, 0, committed_of(ctx) + 200 * KiB, nullptr, nullptr) == 0);
+    for (size_t n = 1025; n <= 32 * KiB; n += 511) {
+        void *p = hak_alloc(ctx, n);
+        CAPTURE(n);
+        if (p) REQUIRE(hak_usable_size(ctx, p) >= hak_good_size(ctx, n));
+        hak_free(ctx, p);
+    }
+    hak_free(ctx, first);
 }
 
 TEST_CASE("a packed block may have more than its good size")

@@ -1,5 +1,6 @@
-// Metadata lie away from blocks: who writes up to 64 bytes before or behind a block reaches other blocks, or bytes that
-// mean nothing. All pages come from one arena without gaps, so that what can lie side by side does.
+// Metadata lie away from blocks: who writes up to 64 bytes before or behind a block reaches other blocks, or
+// bytes that mean nothing. All pages come from one arena without gaps, so that what can lie side by side
+// does.
 #include "shared.h"
 
 #include <hakmem/learn.h>

@@ -8,8 +8,10 @@ using namespace test;
 namespace
 {
 
-const size_t SIZES[] = {0, 1, 7, 8, 15, 16, 48, 100, 504, 512, 1000, 1024, 1025, 4000, 8192, 32 * KiB - 8, 32 * KiB,
-                        32 * KiB + 1, 48 * KiB, 64 * KiB, 1000 * KiB, MiB, MiB + 1, 3 * MiB};
+const size_t SIZES[] = {
+    0,        1,        7,          8,    15,      16,     48,           100,      504,
+    512,      1000,     1024,       1025, 4000,    8192,   32 * KiB - 8, 32 * KiB, 32 * KiB + 1,
+    48 * KiB, 64 * KiB, 1000 * KiB, MiB,  MiB + 1, 3 * MiB};
 
 std::string check_of(hak_ctx *ctx)
 {
@@ -31,7 +33,8 @@ TEST_CASE("a byte behind a block is found by check, free and realloc")
                 INFO(n << " " << align);
                 size_t usable = std::max<size_t>(n, 1);
                 auto make = [&] {
-                    char *p = static_cast<char *>(align == 8 ? hak_alloc(d, n) : hak_aligned_alloc(d, align, n));
+                    char *p =
+                        static_cast<char *>(align == 8 ? hak_alloc(d, n) : hak_aligned_alloc(d, align, n));
                     REQUIRE(p);
                     REQUIRE(addr(p) % (n && n % 16 == 0 ? std::max<size_t>(align, 16) : align) == 0);
                     REQUIRE(hak_usable_size(d, p) == usable);
@@ -227,6 +230,66 @@ TEST_CASE("a quarantine ends with retirement, and yields to a limit")
     hak_ctx_retire(gone);
     hak_free(gone, b); // the last one: the context is gone, and the space has all units back
     CHECK(hak_ctx_of(space.space, b) == nullptr);
+}
+
+TEST_CASE("a quarantine yields to an allocation that finds no memory")
+{
+    enum { LIMIT = 16 * MiB, HELD = 256 };
+    shared_too([](bool shared) {
+        size_t n = GENERATE((size_t)1000, 10 * MiB);
+        CAPTURE(n);
+        Debugged d(HAK_DEBUG_QUARANTINE, [=](Options &o) { o.shared = shared; });
+        REQUIRE(hak_limit(d, 0, LIMIT, nullptr, nullptr) == 0);
+        std::vector<void *> blocks;
+        for (int i = 0; i < HELD; i++)
+            blocks.push_back(hak_alloc(d, 30000));
+        for (void *p : blocks)
+            hak_free(d, p);
+        size_t got = 0;
+        while (got < LIMIT / 8 * 5 && hak_alloc(d, n))
+            got += n;
+        CHECK(got >= (n > MiB ? n : LIMIT / 8 * 5));
+        CHECK(stats_of(d).failures <= 1);
+        CHECK(d.errors.take() == "");
+    });
+}
+
+TEST_CASE("another thread frees a large block that has poison and a canary")
+{
+    Debugged d(HAK_DEBUG_POISON | HAK_DEBUG_CANARY, [](Options &o) { o.shared = true; });
+    for (size_t n : {(size_t)100, 20 * KiB, 100 * KiB, 2 * MiB}) {
+        void *p = hak_alloc(d, n);
+        run_thread([&] { hak_free(d, p); });
+        CHECK(d.errors.take() == "");
+    }
+    CHECK(stats_of(d).live_blocks == 0);
+}
+
+TEST_CASE("threads empty one quarantine at once, and all of its blocks are freed")
+{
+    enum { ROUNDS = 200, HELD = 40 };
+    std::atomic<int> told{0};
+    Debugged d(HAK_DEBUG_QUARANTINE, [&](Options &o) {
+        o.shared = true;
+        o.error_user = &told;
+        o.on_error = [](void *user, hak_error, const void *, const char *) {
+            ++*static_cast<std::atomic<int> *>(user);
+        };
+    });
+    Crew crew(3, [&](size_t t) {
+        for (int round = 0; round < ROUNDS; round++) {
+            void *blocks[HELD];
+            for (void *&p : blocks)
+                p = hak_alloc(d, 100 + t);
+            for (void *p : blocks)
+                hak_free(d, p);
+            hak_ctx_flush(d);
+        }
+    });
+    REQUIRE(crew.join() == "");
+    hak_ctx_flush(d);
+    CHECK(told == 0);
+    CHECK(stats_of(d).live_blocks == 0);
 }
 
 TEST_CASE("threads free each other's blocks through one quarantine")

@@ -105,7 +105,7 @@ TEST_CASE("foreign pointers are reported and not touched")
 
 TEST_CASE("overflow and absurd sizes")
 {
-    Checked c;
+    Checked c(GENERATE(0u, (unsigned)HAK_DEBUG_CANARY, (unsigned)HAK_DEBUG_QUARANTINE));
     const size_t absurd = (size_t)PTRDIFF_MAX + 1;
     CHECK(hak_calloc(c.ctx, SIZE_MAX, 2) == nullptr);
     CHECK(c.errors.take() == "HAK_E_OVERFLOW");
@@ -113,8 +113,12 @@ TEST_CASE("overflow and absurd sizes")
     CHECK(c.errors.take() == "HAK_E_OVERFLOW");
     CHECK(hak_calloc_cs(c.ctx, SIZE_MAX / 2, 3, 0, 0) == nullptr);
     CHECK(c.errors.take() == "HAK_E_OVERFLOW");
-    for (size_t n : {(size_t)PTRDIFF_MAX, absurd, SIZE_MAX - 4096, SIZE_MAX - 7, SIZE_MAX}) {
+    for (size_t n : {(size_t)PTRDIFF_MAX, absurd, SIZE_MAX - 4096, SIZE_MAX - 15, SIZE_MAX - 7, SIZE_MAX}) {
         CAPTURE(n);
+        CHECK(hak_aligned_calloc(c.ctx, 64, 1, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_aligned_realloc(c.ctx, nullptr, 8, n) == nullptr);
+        CHECK(c.errors.take() == "HAK_E_OVERFLOW");
         CHECK(hak_alloc(c.ctx, n) == nullptr);
         CHECK(c.errors.take() == "HAK_E_OVERFLOW");
         CHECK(hak_calloc(c.ctx, 1, n) == nullptr);

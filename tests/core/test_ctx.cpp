@@ -520,7 +520,8 @@ TEST_CASE("peak and failures")
 
 TEST_CASE("without retained pages nothing that a context wrote is read by the next one")
 {
-    // 0: nothing is retained; 1: it is, and trimmed between the two; 2: it is, which shows that the test sees it.
+    // 0: nothing is retained; 1: it is, and trimmed between the two; 2: it is, which shows that the test sees
+    // it.
     int how = GENERATE(0, 1, 2);
     bool shared = GENERATE(false, true), labelled = GENERATE(false, true);
     CAPTURE(how, shared, labelled);

@@ -344,6 +344,25 @@ TEST_CASE("everything refused for a while")
     }
 }
 
+TEST_CASE("pages that are refused are no reason to reserve more")
+{
+    TestSpace s;
+    const size_t reserved = s.os.reserved();
+    for (int i = 0; i < 20; i++) {
+        TestCtx ctx(s.space);
+        void *p = hak_alloc(ctx, 100);
+        s.os.refuse_all(true);
+        CHECK(hak_alloc(ctx, 300 * KiB) == nullptr);
+        s.os.refuse_all(false);
+        s.os.fail_nth(1);
+        hak_free(ctx, hak_alloc(ctx, 300 * KiB));
+        s.os.fail_nth(0);
+        hak_free(ctx, p);
+        require_sound(ctx);
+    }
+    CHECK(s.os.reserved() == reserved);
+}
+
 TEST_CASE("quotas survive failures: what was refused is not counted")
 {
     hak_quota *group = hak_quota_new(nullptr, 64 * MiB);

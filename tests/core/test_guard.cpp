@@ -1,5 +1,6 @@
-// HAK_DEBUG_GUARD: drawn blocks before guard pages. What touches them where it must not is a fault, told apart in a
-// forked child whose handler asks hak_guard_explain; everything else about them is as of any block.
+// HAK_DEBUG_GUARD: drawn blocks before guard pages. What touches them where it must not is a fault, told
+// apart in a forked child whose handler asks hak_guard_explain; everything else about them is as of any
+// block.
 #include "guarded.h"
 
 #include <set>

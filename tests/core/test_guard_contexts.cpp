@@ -19,7 +19,8 @@ TEST_CASE("a quota gets back what drawn blocks took, when their context is destr
     hak_quota_delete(quota);
 }
 
-TEST_CASE("blocks of a context that was destroyed cannot be touched, and are told by another one of the space")
+TEST_CASE(
+    "blocks of a context that was destroyed cannot be touched, and are told by another one of the space")
 {
     TestSpace s;
     Options options = ctx_options();
@@ -94,6 +95,24 @@ TEST_CASE("a space of its own, profiles, trims and the end of a thread go with d
         hak_free(ctx, q);
     CHECK(stats_of(ctx).live_bytes == 0);
     hak_ctx_destroy(ctx);
+}
+
+TEST_CASE("a free by another context leaves no name in the record of a drawn block")
+{
+    Guarded a;
+    Options options = a.options;
+    Errors ignored;
+    options.error_user = &ignored;
+    options.tuning = &options;
+    TestCtx b(a.space.space, &options);
+    char *p = static_cast<char *>(hak_alloc(b, 100));
+    REQUIRE(drawn(b, p));
+    hak_free_cs(a, p, 4711);
+    CHECK(a.errors.take() == "HAK_E_FOREIGN");
+    hak_free(b, p);
+    Fault f = fault_of(b, [&] { touch(p, 5); });
+    CHECK(f.report.error == HAK_E_USE_AFTER_FREE);
+    CHECK(f.report.released.site == 0);
 }
 
 TEST_CASE("drawn blocks freed by other threads are gone at once")

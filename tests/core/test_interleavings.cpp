@@ -5,6 +5,9 @@
 #include "crew.h"
 #include "heap.h"
 
+#include <hakmem/policy.h>
+#include <hakmem/profile.h>
+
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -86,7 +89,8 @@ class Scheduler
     }
 
     uint64_t steps = 0;
-    bool reads = false; // of the map are steps, too
+    bool reads = false;  // of the map are steps, too
+    bool fences = false; // so are these
 
   private:
     void pass()
@@ -152,6 +156,12 @@ extern "C" void hk_test_read()
     if (scheduler && scheduler->reads) scheduler->step();
 }
 
+// One processor sees its own stores in order.
+extern "C" void hk_test_fence()
+{
+    if (scheduler && scheduler->fences) scheduler->step();
+}
+
 extern "C" void hk_test_blocked()
 {
     if (scheduler) scheduler->blocked();
@@ -193,17 +203,20 @@ struct History {
     bool reads = false; // of the map are steps, too
 };
 
-// Of the first thread's heap: what is left of its region is too small for a block that it packs in a history, and so many
-// blocks behind its first one are free.
+// Of the first thread's heap: what is left of its region is too small for a block that it packs in a history,
+// and so many blocks behind its first one are free.
 void free_behind_first(State &s, size_t blocks)
 {
     scheduler->alone([&](int me) {
         if (me) return;
         const size_t unit = 16 * KiB;
-        do s.make(0, PACKED - 100);
+        do
+            s.make(0, PACKED - 100);
         while (unit - addr(s.made[0].back()) % unit >= 2 * (PACKED - 90));
-        for (size_t i = 1; i <= blocks; i++)
+        for (size_t i = 1; i <= blocks; i++) {
             hak_free(s.ctx, s.block[0][i]);
+            s.block[0][i] = nullptr;
+        }
     });
 }
 
@@ -273,6 +286,49 @@ const History HISTORIES[] = {
          }
      },
      4, CLASS, BEFORE},
+    {"a batch of one class begins, and leaves half full",
+     [](State &s, int me) {
+         for (size_t i = 0; i < 3; i++)
+             if (me) hak_free(s.ctx, s.block[0][i]);
+         if (me) hak_ctx_flush(s.ctx);
+         else s.make(0, CLASS);
+     },
+     3, CLASS, BEFORE - 14},
+    {"other numbers while the other allocates",
+     [](State &s, int me) {
+         if (me) hak_ctx_policy_set(s.ctx, hak_policy_of_mode(HAK_MODE_FAST));
+         else s.make(0, CLASS);
+     },
+     0, CLASS},
+    {"a heap is made for a thread that comes while the other allocates",
+     [](State &s, int me) { s.make(me, CLASS); }, 0, CLASS, 0,
+     [](State &s) {
+         scheduler->alone([&](int me) {
+             if (me) hak_ctx_thread_done(s.ctx);
+         });
+         hak_free(s.ctx,
+                  hak_alloc(s.ctx, CLASS)); // the thread that waits for both gets the one that was left
+     }},
+    {"a sampled run grows while the profile begins anew",
+     [](State &s, int me) {
+         if (me) {
+             hak_profile_reset(s.ctx);
+         } else {
+             void *p = hak_realloc(s.ctx, s.made[0].back(), N + 40 * KiB);
+             expect(p != nullptr, "realloc");
+             s.made[0].back() = p;
+         }
+     },
+     0, N, 0,
+     [](State &s) {
+         hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
+         exact.mode = HAK_PROFILE_EXACT;
+         expect(hak_profile_start(s.ctx, &exact) == 0, "profile");
+         scheduler->alone([&](int me) {
+             if (!me) s.make(0, N);
+         });
+     },
+     true},
     {"sums of labels beside a batch of one class",
      [](State &s, int me) {
          if (me) {
@@ -308,9 +364,7 @@ const History HISTORIES[] = {
          if (me == 0) s.make(0, PACKED - 100);
          else expect(hak_usable_size(s.ctx, s.block[0][0]) < PACKED + 100, "the size of the other's block");
      },
-     1, PACKED, 0,
-     [](State &s) { free_behind_first(s, 1); },
-     true},
+     1, PACKED, 0, [](State &s) { free_behind_first(s, 1); }, true},
     {"a packed block is asked about and freed while those behind it are joined and used again",
      [](State &s, int me) {
          if (me == 0) {
@@ -322,9 +376,7 @@ const History HISTORIES[] = {
              hak_free(s.ctx, p);
          }
      },
-     4, PACKED, 0,
-     [](State &s) { free_behind_first(s, 3); },
-     true},
+     4, PACKED, 0, [](State &s) { free_behind_first(s, 3); }, true},
     {"realloc of the other's packed block while those behind it are joined and used again",
      [](State &s, int me) {
          if (me == 0) {
@@ -336,9 +388,7 @@ const History HISTORIES[] = {
              s.block[0][0] = p;
          }
      },
-     2, PACKED, 0,
-     [](State &s) { free_behind_first(s, 2); },
-     true},
+     2, PACKED, 0, [](State &s) { free_behind_first(s, 2); }, true},
     {"both free what the other made",
      [](State &s, int me) {
          hak_free(s.ctx, s.block[1 - me][0]);
@@ -475,17 +525,27 @@ uint64_t explore(hak_space *space, const History &history, int first, uint64_t a
     return steps;
 }
 
-// The child of a fork in the middle of what thread `actor` does: the heap is whole, and sums lack no more than what the
-// actor had in hand, a block or a batch. 0 = good, else the line that is not.
-int live_in_child(State &s, int actor)
+// The child of a fork in the middle of what thread `actor` does: the heap is whole, and sums lack no more
+// than what the actor had in hand, a block or a batch. 0 = good, else the line that is not.
+int live_in_child(State &s, int actor, Errors &errors)
 {
     scheduler = nullptr; // the other thread is gone
     alarm(60);           // a hang ends by a signal
     hak_ctx_fork_child(s.ctx);
     for (void *p : s.block[actor])
         hak_free(s.ctx, p);
-    void *blocks[] = {hak_alloc_cs(s.ctx, N, 1, 0), hak_alloc_cs(s.ctx, SMALL, 1, 0), hak_alloc_cs(s.ctx, CLASS, 1, 0),
-                      hak_alloc_cs(s.ctx, 2 * MiB, 1, 0), hak_alloc_cs(s.ctx, 24, 0, 0)};
+    // Whoever comes gets the heap of the actor, with what it has to send.
+    std::vector<void *> sent;
+    for (size_t i = 0; i < 2 * BATCH; i++)
+        sent.push_back(hak_alloc_cs(s.ctx, CLASS, 1, 0));
+    std::thread([&] {
+        for (void *p : sent)
+            hak_free(s.ctx, p);
+        hak_ctx_thread_done(s.ctx);
+    }).join();
+    void *blocks[] = {hak_alloc_cs(s.ctx, N, 1, 0), hak_alloc_cs(s.ctx, SMALL, 1, 0),
+                      hak_alloc_cs(s.ctx, CLASS, 1, 0), hak_alloc_cs(s.ctx, 2 * MiB, 1, 0),
+                      hak_alloc_cs(s.ctx, 24, 0, 0)};
     for (void *&p : blocks) {
         if (!p) return __LINE__;
         fill(p, 20, (unsigned)(addr(p) >> 4));
@@ -500,6 +560,9 @@ int live_in_child(State &s, int actor)
         if (!filled(p, 20, (unsigned)(addr(p) >> 4))) return __LINE__;
         hak_free(s.ctx, p);
     }
+    hak_ctx_flush(s.ctx);
+    if (hak_ctx_policy_set(s.ctx, nullptr) != 0) return __LINE__;
+    if (!errors.list.empty()) return __LINE__;
     hak_ctx_destroy(s.ctx);
     return 0;
 }
@@ -510,6 +573,7 @@ uint64_t explore_fork(hak_space *space, const History &history, int actor, uint6
     Errors errors;
     State s = begin(space, history, &errors);
     int status = 0;
+    scheduler->fences = true;
     std::string error = scheduler->run(
         [&](int me) {
             if (me == actor) {
@@ -518,17 +582,19 @@ uint64_t explore_fork(hak_space *space, const History &history, int actor, uint6
             }
             hak_ctx_fork_prepare(s.ctx);
             pid_t pid = fork();
-            if (pid == 0) _exit(live_in_child(s, actor));
+            if (pid == 0) _exit(live_in_child(s, actor, errors));
             hak_ctx_fork_parent(s.ctx);
             expect(pid > 0 && waitpid(pid, &status, 0) == pid, "fork");
         },
         actor, a, b);
+    scheduler->fences = false;
     const uint64_t steps = scheduler->steps;
     if (error.empty()) error = errors.take();
     if (error.empty() && !hak_ctx_check(s.ctx, nullptr, nullptr)) error = "hak_ctx_check in the parent";
     if (error != "" || status != 0)
-        FAIL(history.name << ": thread " << actor << " acts, turns at " << a << " and " << b << ": status " << status
-                          << (WIFEXITED(status) ? ", line " : ", signal, ") << WEXITSTATUS(status) << " " << error);
+        FAIL(history.name << ": thread " << actor << " acts, turns at " << a << " and " << b << ": status "
+                          << status << (WIFEXITED(status) ? ", line " : ", signal, ") << WEXITSTATUS(status)
+                          << " " << error);
     hak_ctx_destroy(s.ctx);
     return steps;
 }

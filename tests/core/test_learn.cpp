@@ -39,7 +39,8 @@ TEST_CASE("learn: a heap that grows fast gets huge pages before it is large, and
 
 TEST_CASE("learn: a policy that expects a large heap expects it no more after a small one")
 {
-    const std::string text = "hakmem-policy 1\nname n\nmode fast\nhuge_from 8M\nexpected_bytes 390M\nroom 5 label a\n";
+    const std::string text =
+        "hakmem-policy 1\nname n\nmode fast\nhuge_from 8M\nexpected_bytes 390M\nroom 5 label a\n";
     hak_policy *policy = hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
     Learned l(policy);
     l.waves(1);
@@ -165,6 +166,76 @@ TEST_CASE("learn: its last decisions and windows of all the time can be read")
     hak_free(l.ctx, p);
 }
 
+TEST_CASE("learn: what the policy of a space says stays, with what was learned on top")
+{
+    TestSpace s;
+    hak_policy *pages = parsed("retained_percent 70\npurge_ns 2000000000\n");
+    hak_space_policy_set(s.space, pages);
+    TestCtx ctx(s.space);
+    hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
+    hak_learner *learner = hak_learner_new(nullptr, &o);
+    REQUIRE((learner && hak_learner_add(learner, ctx) == 0));
+    unsigned changes = 0;
+    for (uint64_t now = 1; now < 60 * UINT64_C(1000000000); now += 1000000000) {
+        std::vector<void *> wave;
+        for (int round = 0; round < 4; round++) {
+            for (int i = 0; i < 200; i++)
+                wave.push_back(hak_alloc(ctx, 512 * KiB));
+            for (void *p : wave)
+                hak_free(ctx, p);
+            wave.clear();
+            hak_ctx_flush(ctx);
+        }
+        s.os.now = now;
+        hak_ctx_tick(ctx, now);
+        hak_learner_info info{};
+        info.size = sizeof info;
+        REQUIRE(hak_learner_stats(learner, &info) == 0);
+        changes += info.mode != HAK_MODE_BALANCED;
+        hak_tuning t = HAK_TUNING_INIT;
+        REQUIRE(hak_ctx_tuning(ctx, &t) == 0);
+        REQUIRE(t.retained_percent == 70);
+        REQUIRE(t.purge_ns == 2000000000);
+    }
+    CHECK(changes > 0);
+    hak_learner_delete(learner);
+    hak_policy_unref(pages);
+}
+
+TEST_CASE("learn: contexts of one learner are made ready for a fork, one after the other")
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = true;
+    hak_space *space = hak_space_new(nullptr);
+    hak_learner *learner = hak_learner_new(nullptr, nullptr);
+    REQUIRE((space && learner));
+    hak_ctx *contexts[] = {hak_ctx_new(space, &options), hak_ctx_new(space, nullptr),
+                           hak_ctx_new(nullptr, &options)};
+    for (hak_ctx *ctx : contexts)
+        REQUIRE((ctx && hak_learner_add(learner, ctx) == 0));
+    alarm(60); // a hang ends by a signal
+    std::atomic<bool> done{false};
+    std::thread ticker([&] {
+        for (uint64_t now = 1; !done; now += 10000000)
+            for (hak_ctx *ctx : {contexts[0], contexts[2]})
+                hak_ctx_tick(ctx, now);
+    });
+    for (int i = 0; i < 100; i++) {
+        for (hak_ctx *ctx : contexts)
+            hak_ctx_fork_prepare(ctx);
+        for (int k = 2; k >= 0; k--)
+            hak_ctx_fork_parent(contexts[k]);
+        std::this_thread::yield();
+    }
+    done = true;
+    ticker.join();
+    alarm(0);
+    for (hak_ctx *ctx : contexts)
+        hak_ctx_destroy(ctx);
+    hak_learner_delete(learner);
+    hak_space_delete(space);
+}
+
 #ifndef __SANITIZE_THREAD__ // the sanitizer's own runtime does not survive it
 TEST_CASE("learn: a fork while another thread ticks finds the learner whole")
 {
@@ -255,7 +326,8 @@ TEST_CASE("learn: contexts come and go, and a learner may go first")
     hak_learner_delete(nullptr);
 }
 
-TEST_CASE("learn: sizes that come and go in contexts that end soon have slabs from the first block on in the next")
+TEST_CASE(
+    "learn: sizes that come and go in contexts that end soon have slabs from the first block on in the next")
 {
     const int ended = GENERATE(20, 7), seconds = GENERATE(0, 60);
     TestSpace s;

@@ -337,7 +337,8 @@ TEST_CASE("learn: a mode whose magazines are filled and flushed less is kept whe
     auto work = [&](unsigned rounds) {
         for (size_t first = random.below(live.size()); rounds; rounds--) {
             for (size_t i = 0; i < 3000; i++)
-                hak_free(l.ctx, live[(first + i * 7919) % live.size()]), live[(first + i * 7919) % live.size()] = nullptr;
+                hak_free(l.ctx, live[(first + i * 7919) % live.size()]),
+                    live[(first + i * 7919) % live.size()] = nullptr;
             for (size_t i = 0; i < 3000; i++) {
                 void *&p = live[(first + i * 7919) % live.size()];
                 REQUIRE((p = hak_alloc(l.ctx, 24 + random.below(200))) != nullptr);
@@ -372,7 +373,8 @@ TEST_CASE("learn: where costs vary, means decide, by the error of their differen
     }
     CAPTURE(bursts, l.log.text());
     CHECK(l.info().mode == HAK_MODE_FAST);
-    // A wrong step would cost a trial at most: two windows, or eight where costs vary, or sixteen that seem better.
+    // A wrong step would cost a trial at most: two windows, or eight where costs vary, or sixteen that seem
+    // better.
     uint64_t began = 0;
     for (const hak_decision &d : l.log.list) {
         if (d.kind == HAK_DECISION_TRY) began = d.window;

@@ -1,6 +1,8 @@
 // Limits: the hard one to the byte, the soft one's callback, quota trees.
 #include "heap.h"
 
+#include <hakmem/profile.h>
+
 #include <algorithm>
 
 using namespace test;
@@ -325,6 +327,30 @@ TEST_CASE("the soft limit calls once per crossing")
     q = hak_alloc(ctx, 100);
     CHECK((p && q));
     CHECK(pressure.calls == 4);
+}
+
+TEST_CASE(
+    "a soft limit that the context's own data crosses is told, one that a refused block would cross is not")
+{
+    TestSpace s;
+    Pressure pressure;
+    Options options = ctx_options();
+    options.shared = true;
+    TestCtx ctx(s.space, &options);
+    hak_free(ctx, hak_alloc(ctx, 100));
+    REQUIRE(hak_limit(ctx, committed_of(ctx) + 1, 0, Pressure::fn, &pressure) == 0);
+    REQUIRE(hak_profile_start(ctx, nullptr) == 0);
+    for (int i = 0; i < 2000; i++)
+        hak_alloc(ctx, 300);
+    CHECK(pressure.calls == 1);
+
+    TestCtx local(s.space);
+    Pressure none;
+    REQUIRE(hak_limit(local, 64 * MiB, 0, Pressure::fn, &none) == 0);
+    CHECK(hak_alloc(local, (size_t)1 << 60) == nullptr);
+    for (int i = 0; i < 2000; i++)
+        hak_alloc(local, 300);
+    CHECK(none.calls == 0);
 }
 
 TEST_CASE("who changes a limit for a while can put the callback back")

@@ -78,7 +78,7 @@ struct Inside {
     hak_space *space = nullptr;
     hak_ctx *ctx = nullptr;
 
-    Inside()
+    explicit Inside(const std::function<void(hak_os &, hak_options &)> &change = {})
     {
         hak_os_default(&os);
         os.user = this;
@@ -87,15 +87,16 @@ struct Inside {
             auto call = std::exchange(static_cast<Inside *>(user)->inside, nullptr);
             if (call) call();
         };
-        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
-        options.os = &os;
-        space = hak_space_new(&options);
-        REQUIRE(space != nullptr);
         hak_options shared = HAK_OPTIONS_INIT;
         shared.shared = true;
         hak_tuning slabs = HAK_TUNING_INIT;
         slabs.packed_bytes = HAK_NONE;
         shared.tuning = &slabs;
+        if (change) change(os, shared);
+        hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+        options.os = &os;
+        space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
         ctx = hak_ctx_new(space, &shared);
         REQUIRE(ctx != nullptr);
     }
@@ -252,4 +253,88 @@ TEST_CASE("lock: who frees many blocks of a thread that lost its processor insid
     // A batch is 1 KiB; those of all blocks would be 480.
     REQUIRE(before > 0);
     CHECK(most - before < 128 * KiB);
+}
+
+TEST_CASE("lock: a fork is made ready while a new thread asks whether others live")
+{
+    static std::atomic<int> asked;
+    asked = 0;
+    Inside t([](hak_os &os, hak_options &) {
+        os.thread_alive = [](void *, uint64_t) {
+            asked = 1;
+            // Long enough for the other one to take the locks that are free, and wait for the next.
+            while (asked == 1)
+                std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            return false;
+        };
+    });
+    void *p = hak_alloc(t.ctx, 1000);
+    alarm(60); // a hang ends by a signal
+    std::thread maker([&] { hak_free(t.ctx, hak_alloc(t.ctx, 1000)); });
+    std::thread forker([&] {
+        while (!asked)
+            std::this_thread::yield();
+        asked = 2;
+        hak_ctx_fork_prepare(t.ctx);
+        hak_ctx_fork_parent(t.ctx);
+    });
+    maker.join();
+    forker.join();
+    alarm(0);
+    hak_free(t.ctx, p);
+    hak_ctx_flush(t.ctx);
+    CHECK(hak_ctx_check(t.ctx, nullptr, nullptr));
+}
+
+TEST_CASE("lock: misuse of blocks that are on their way to a suspended thread is told, and ends")
+{
+    enum { SECOND, WRITTEN, INSIDE };
+    const int what = GENERATE(0, 1, 2);
+    CAPTURE(what);
+    std::atomic<int> state{0}, told{0};
+    std::vector<void *> blocks;
+    Inside t([&](hak_os &, hak_options &options) {
+        options.error_user = &told;
+        options.on_error = [](void *user, hak_error, const void *, const char *) {
+            ++*static_cast<std::atomic<int> *>(user);
+        };
+    });
+    std::thread owner([&] {
+        blocks = t.allocate(Inside::BLOCKS);
+        t.inside = [&] {
+            state = 1;
+            while (state != 2)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        };
+        while (t.inside)
+            blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
+    });
+    while (state != 1)
+        std::this_thread::yield();
+    const size_t freed = Inside::BLOCKS - 2;
+    char *live = static_cast<char *>(blocks[freed]);
+    memset(live, 7, Inside::SIZE);
+    for (size_t i = 0; i < freed; i++) {
+        hak_free(t.ctx, blocks[i]);
+        if (i != freed - 1000) continue;
+        // The batches before it are many by now.
+        for (int k = 0; k < 300 && what == SECOND; k++)
+            hak_free(t.ctx, blocks[i - 400 + (size_t)k]);
+        for (size_t k = i - 400; k < i - 100 && what == WRITTEN; k++)
+            *static_cast<uintptr_t *>(blocks[k]) = 0x123456789abcdef0u;
+        for (int k = 0; k < 300 && what == INSIDE; k++)
+            hak_free(t.ctx, live + 8);
+    }
+    alarm(60); // a hang ends by a signal
+    state = 2;
+    owner.join();
+    for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
+        hak_free(t.ctx, blocks[i]);
+    hak_ctx_flush(t.ctx);
+    alarm(0);
+    CHECK(told > 0);
+    for (int i = 0; i < Inside::SIZE; i++)
+        CHECK(live[i] == 7);
+    CHECK(hak_ctx_check(t.ctx, nullptr, nullptr));
 }

@@ -113,7 +113,8 @@ TEST_CASE("the owner of a big block is found at each of its ends, and nobody bey
     };
     for (int i = 0; i < 1500; i++) {
         hak_ctx *ctx = random.below(2) ? a : b;
-        size_t n = MiB + PAGE * (1 + random.below(64)), what = random.below(owners.blocks.size() < 200 ? 3 : 6);
+        size_t n = MiB + PAGE * (1 + random.below(64)),
+               what = random.below(owners.blocks.size() < 200 ? 3 : 6);
         if (what < 2 || owners.blocks.empty()) {
             owners.add(ctx, hak_alloc(ctx, n));
         } else {

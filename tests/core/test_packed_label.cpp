@@ -1,5 +1,5 @@
-// Labels of small packed blocks, which have half a byte for each 16 bytes: blocks of 16 and 24 bytes have room for labels
-// up to 15 only, and neighbours share bytes.
+// Labels of small packed blocks, which have half a byte for each 16 bytes: blocks of 16 and 24 bytes have
+// room for labels up to 15 only, and neighbours share bytes.
 #include "heap.h"
 
 #include <hakmem/profile.h>
@@ -177,14 +177,15 @@ TEST_CASE("packed: neighbours of all small sizes keep their labels, whatever is 
             std::vector<std::pair<void *, hak_label>> blocks;
             for (hak_label i = 0; i < 60; i++) {
                 // All bits of the label are of the one or of the other block's.
-                const hak_label label = i % 2 ? (hak_label)(i % 4 == 1 ? 15 : 0) : (hak_label)(i % 4 ? 0xF0 : 0);
+                const hak_label label =
+                    i % 2 ? (hak_label)(i % 4 == 1 ? 15 : 0) : (hak_label)(i % 4 ? 0xF0 : 0);
                 blocks.emplace_back(hak_alloc_cs(ctx, i % 2 ? n : beside, label, 0), label);
             }
             REQUIRE(packs(ctx));
             for (auto &changed : blocks) {
                 for (const hak_label other : {(hak_label)5, (hak_label)0}) {
-                    REQUIRE(hak_realloc_cs(ctx, changed.first, hak_usable_size(ctx, changed.first), other, 0) ==
-                            changed.first);
+                    REQUIRE(hak_realloc_cs(ctx, changed.first, hak_usable_size(ctx, changed.first), other,
+                                           0) == changed.first);
                     bool same = true;
                     for (const auto &b : blocks)
                         same &= hak_label_of(ctx, b.first) == (&b == &changed ? other : b.second);
@@ -218,7 +219,8 @@ TEST_CASE("packed: a realloc to a label for which a block has no room moves it")
     TestSpace s;
     const Options options = labelled();
     TestCtx ctx(s.space, &options);
-    void *before = hak_alloc_cs(ctx, 16, 15, 0), *p = hak_alloc_cs(ctx, 16, 1, 0), *behind = hak_alloc_cs(ctx, 16, 15, 0);
+    void *before = hak_alloc_cs(ctx, 16, 15, 0), *p = hak_alloc_cs(ctx, 16, 1, 0),
+         *behind = hak_alloc_cs(ctx, 16, 15, 0);
     std::memset(p, 7, 16);
     REQUIRE(hak_realloc_cs(ctx, p, 16, 15, 0) == p);
     REQUIRE(hak_label_of(ctx, p) == 15);
@@ -338,8 +340,9 @@ TEST_CASE("packed: labels are exact under a profile that begins and ends")
 
 TEST_CASE("packed: labels are exact in each debug mode")
 {
-    const uint32_t debug = GENERATE(as<uint32_t>(), HAK_DEBUG_CHECK, HAK_DEBUG_POISON, HAK_DEBUG_GUARD, HAK_DEBUG_CANARY,
-                                    HAK_DEBUG_QUARANTINE, HAK_DEBUG_TRACE, HAK_DEBUG_RANDOM);
+    const uint32_t debug =
+        GENERATE(as<uint32_t>(), HAK_DEBUG_CHECK, HAK_DEBUG_POISON, HAK_DEBUG_GUARD, HAK_DEBUG_CANARY,
+                 HAK_DEBUG_QUARANTINE, HAK_DEBUG_TRACE, HAK_DEBUG_RANDOM);
     CAPTURE(debug);
     TestSpace s;
     Options options = labelled(debug);
@@ -355,7 +358,8 @@ TEST_CASE("packed: labels are exact in each debug mode")
     held.clear();
 }
 
-TEST_CASE("packed: where guard pages shut all magazines and a profile runs, blocks have their labels, or none")
+TEST_CASE(
+    "packed: where guard pages shut all magazines and a profile runs, blocks have their labels, or none")
 {
     const bool has_labels = GENERATE(false, true);
     TestSpace s;

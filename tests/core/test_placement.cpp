@@ -97,8 +97,9 @@ TEST_CASE("a freed block is seldom the next one")
 
 TEST_CASE("drawn places live with any schedule and any option")
 {
-    unsigned more = GENERATE(0u, (unsigned)HAK_DEBUG_POISON, (unsigned)HAK_DEBUG_GUARD,
-                             (unsigned)(HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_GUARD));
+    unsigned more =
+        GENERATE(0u, (unsigned)HAK_DEBUG_POISON, (unsigned)HAK_DEBUG_GUARD,
+                 (unsigned)(HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_GUARD));
     bool shared = GENERATE(false, true);
     INFO(more << " " << shared);
     Debugged d(HAK_DEBUG_RANDOM | more, [=](Options &o) {

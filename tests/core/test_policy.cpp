@@ -1,7 +1,5 @@
 // Policies: as objects, as text, and how contexts and spaces go by them.
-#include "heap.h"
-
-#include <hakmem/policy.h>
+#include "policy.h"
 
 #include <atomic>
 #include <thread>
@@ -10,28 +8,6 @@ using namespace test;
 
 namespace
 {
-
-struct Policy {
-    hak_policy *policy;
-
-    explicit Policy(const std::string &statements, const hak_os *os = nullptr)
-    {
-        std::string text = "hakmem-policy 1\n" + statements;
-        hak_policy_error error;
-        policy = hak_policy_parse(os, text.data(), text.size(), &error);
-        if (!policy) FAIL(error.line << ": " << error.text);
-    }
-    Policy(const Policy &) = delete;
-    Policy &operator=(const Policy &) = delete;
-    ~Policy()
-    {
-        hak_policy_unref(policy);
-    }
-    operator const hak_policy *() const
-    {
-        return policy;
-    }
-};
 
 std::string printed(const hak_policy *policy)
 {
@@ -48,8 +24,8 @@ std::vector<std::string> differences(const hak_policy *a, const hak_policy *b)
     size_t n = hak_policy_diff(
         a, b,
         [](void *user, const char *what, const char *from, const char *to) {
-            static_cast<std::vector<std::string> *>(user)->push_back(std::string(what) + ": " + (from ? from : "-") +
-                                                                     " -> " + (to ? to : "-"));
+            static_cast<std::vector<std::string> *>(user)->push_back(
+                std::string(what) + ": " + (from ? from : "-") + " -> " + (to ? to : "-"));
         },
         &all);
     CHECK(n == all.size());
@@ -61,26 +37,6 @@ hak_tuning numbers_of(const hak_ctx *ctx)
     hak_tuning t = HAK_TUNING_INIT;
     REQUIRE(hak_ctx_tuning(ctx, &t) == 0);
     return t;
-}
-
-// How often a block moves that grows from 100 to 4000 bytes in steps of 40.
-unsigned moves(hak_ctx *ctx, hak_label label, hak_site site)
-{
-    unsigned moved = 0;
-    void *p = hak_alloc_cs(ctx, 100, label, site);
-    REQUIRE(p != nullptr);
-    fill(p, 100, 1);
-    for (size_t n = 140; n <= 4000; n += 40) {
-        void *q = hak_realloc_cs(ctx, p, n, label, site);
-        REQUIRE(q != nullptr);
-        REQUIRE(filled(q, n - 40, 1));
-        fill(q, n, 1);
-        moved += q != p;
-        p = q;
-    }
-    hak_free(ctx, p);
-    require_sound(ctx);
-    return moved;
 }
 
 } // namespace
@@ -154,7 +110,8 @@ TEST_CASE("policy: what is wrong with a text is told with its line, and there is
         {"hakmem-policy 1\nmagazine 8x\n", 2, "magazine: '8x' is no number"},
         {"hakmem-policy 1\nmagazine 8KK\n", 2, "magazine: '8KK' is no number"},
         {"hakmem-policy 1\nmagazine -8\n", 2, "magazine: '-8' is no number"},
-        {"hakmem-policy 1\nretained_bytes 18446744073709551616\n", 2, "retained_bytes: '18446744073709551616' is no number"},
+        {"hakmem-policy 1\nretained_bytes 18446744073709551616\n", 2,
+         "retained_bytes: '18446744073709551616' is no number"},
         {"hakmem-policy 1\nretained_bytes 16777216T\n", 2, "retained_bytes: '16777216T' is no number"},
         {"hakmem-policy 1\nmagazine 0\n", 2, "magazine: 0 is no value; leave the line out"},
         {"hakmem-policy 1\nmagazine 129\n", 2, "magazine: 2 to 128, or HAK_NONE"},
@@ -198,7 +155,8 @@ TEST_CASE("policy: what is wrong with a text is told with its line, and there is
 
 TEST_CASE("policy: any bytes as text are refused or give a text that gives the same policy")
 {
-    const std::string good = "hakmem-policy 1\nname n\nmode lean\nmagazine 64\nretained_bytes 64M\nroom 9 label b\n";
+    const std::string good =
+        "hakmem-policy 1\nname n\nmode lean\nmagazine 64\nretained_bytes 64M\nroom 9 label b\n";
     Random random(7);
     unsigned accepted = 0;
     for (size_t i = 0; i < 4000 * EFFORT; i++) {
@@ -219,9 +177,9 @@ TEST_CASE("policy: differences name what is said on one side alone, or otherwise
 {
     Policy a("name a\nmagazine 8\nretained_bytes 1M\nroom 5 label x\nroom 6 site y\n"),
         b("mode fast\nmagazine 8\nretained_bytes none\nroom 7 label x\nroom 8 site z\n");
-    CHECK(differences(a, b) == std::vector<std::string>{"name: a -> -", "mode: - -> fast", "retained_bytes: 1M -> none",
-                                                        "room label x: 5 -> 7", "room site y: 6 -> -",
-                                                        "room site z: - -> 8"});
+    CHECK(differences(a, b) == std::vector<std::string>{"name: a -> -", "mode: - -> fast",
+                                                        "retained_bytes: 1M -> none", "room label x: 5 -> 7",
+                                                        "room site y: 6 -> -", "room site z: - -> 8"});
     CHECK(hak_policy_diff(a, b, nullptr, nullptr) == 6);
     CHECK(hak_policy_diff(a, a, nullptr, nullptr) == 0);
 }
@@ -243,7 +201,8 @@ TEST_CASE("policy: options that are none are refused with a reason")
     SECTION("both") hint.site = "b", o.hint_count = 1, begins = "hints: a label or a site";
     SECTION("neither") hint.label = nullptr, o.hint_count = 1, begins = "hints: a label or a site";
     SECTION("label") hint.label = "", o.hint_count = 1, begins = "hints: a name of 1 to 63";
-    SECTION("site") hint.label = nullptr, hint.site = " a", o.hint_count = 1, begins = "hints: a name of 1 to 191";
+    SECTION("site")
+    hint.label = nullptr, hint.site = " a", o.hint_count = 1, begins = "hints: a name of 1 to 191";
     SECTION("room") hint.room = 101, o.hint_count = 1, begins = "room";
     if (!begins.empty()) {
         const char *why = hak_policy_options_error(&o);
@@ -267,7 +226,8 @@ TEST_CASE("policy: modes have names, and policies that are built in")
         CHECK(hak_policy_mode(policy) == mode);
         CHECK(hak_policy_ref(policy) == policy);
         hak_policy_unref(policy);
-        CHECK(printed(policy) == std::string("hakmem-policy 1\nname ") + names[mode] + "\nmode " + names[mode] + "\n");
+        CHECK(printed(policy) ==
+              std::string("hakmem-policy 1\nname ") + names[mode] + "\nmode " + names[mode] + "\n");
     }
     CHECK(hak_mode_by_name("") == -1);
     CHECK(hak_mode_by_name("Fast") == -1);
@@ -394,7 +354,7 @@ TEST_CASE("policy: its numbers go before those of tuning, its mode before the mo
     CHECK(n.big_cache == 5 * MiB);      // the policy's
     CHECK(n.magazine == 16);            // the tuning's
     CHECK(n.units_ahead == 64);         // of the policy's mode
-    CHECK(n.retained_bytes == 3 * MiB);     // the space's, or its own space's tuning
+    CHECK(n.retained_bytes == 3 * MiB); // the space's, or its own space's tuning
     CHECK(n.retained_percent == (own ? 100 : 50));
     // By its options again.
     REQUIRE(hak_ctx_policy_set(ctx, nullptr) == 0);
@@ -450,7 +410,8 @@ TEST_CASE("policy: magazines and caches that are open shrink at once, and grow a
     require_sound(ctx);
 }
 
-TEST_CASE("policy: packed_bytes that falls sends classes to slabs at once, and packed units back with their blocks")
+TEST_CASE(
+    "policy: packed_bytes that falls sends classes to slabs at once, and packed units back with their blocks")
 {
     const size_t limit = GENERATE((size_t)0, 3 * MiB);
     TestSpace s;
@@ -573,6 +534,38 @@ TEST_CASE("policy: other threads of a shared context follow")
     require_sound(ctx);
 }
 
+TEST_CASE("policy: what it does not say stays as the options of a shared context said")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = true;
+    options.packed_bytes = 1 * MiB;
+    options.slab_sizes = 2;
+    TestCtx ctx(s.space, &options);
+    auto numbers = [&] {
+        hak_tuning t = HAK_TUNING_INIT;
+        REQUIRE(hak_ctx_tuning(ctx, &t) == 0);
+        return t;
+    };
+    CHECK(numbers().packed_bytes == 1 * MiB);
+    CHECK(numbers().slab_sizes == 2);
+    Policy retained("retained_bytes 64M\n"), packs("packed_bytes 2M\n");
+    REQUIRE(hak_ctx_policy_set(ctx, retained) == 0);
+    CHECK(numbers().packed_bytes == 1 * MiB);
+    CHECK(numbers().slab_sizes == 2);
+    REQUIRE(hak_ctx_policy_set(ctx, packs) == 0);
+    CHECK(numbers().packed_bytes == 2 * MiB);
+    REQUIRE(hak_ctx_policy_set(ctx, nullptr) == 0);
+    CHECK(numbers().packed_bytes == 1 * MiB);
+    // A thread that comes later packs, too: its blocks share a unit.
+    std::thread([&] {
+        void *a = hak_alloc(ctx, 40), *b = hak_alloc(ctx, 600);
+        if ((addr(a) ^ addr(b)) / (16 * KiB) != 0) std::abort();
+        hak_free(ctx, a);
+        hak_free(ctx, b);
+    }).join();
+}
+
 TEST_CASE("policy: threads at work while it changes")
 {
     TestSpace s;
@@ -625,64 +618,4 @@ TEST_CASE("policy: a heap that will be large has huge pages from its first chunk
         REQUIRE(hak_alloc(ctx, 8 * MiB) != nullptr);
         CHECK((s.os.counts.huge > before) == (policy == large.policy));
     }
-}
-
-TEST_CASE("policy: a block whose label or site has a hint gets room when it grows")
-{
-    const bool later = GENERATE(false, true), shared = GENERATE(false, true);
-    CAPTURE(later, shared);
-    TestSpace s;
-    Policy p("room 100 label grows\nroom 100 site here\nroom 10 site little\n");
-    hak_options options = HAK_OPTIONS_INIT;
-    options.shared = shared;
-    if (!later) options.policy = p;
-    TestCtx ctx(s.space, &options);
-    hak_label grows = hak_label_define(ctx, "grows"), other = hak_label_define(ctx, "other");
-    REQUIRE(hak_site_define(ctx, 1000, "here") == 0);
-    if (later) {
-        CHECK(moves(ctx, grows, 0) == moves(ctx, other, 0));
-        CHECK(moves(ctx, 0, 1000) == moves(ctx, 0, 0));
-        REQUIRE(hak_ctx_policy_set(ctx, p) == 0);
-        hak_free(ctx, hak_alloc(ctx, 100 * KiB)); // the calling thread's heap passes by
-    }
-    REQUIRE(hak_site_define(ctx, 2000, "little") == 0);
-    unsigned without = moves(ctx, other, 0);
-    CHECK(without > 20);
-    CHECK(moves(ctx, grows, 0) <= 7);
-    CHECK(moves(ctx, other, 1000) <= 7);
-    CHECK(moves(ctx, grows, 2000) > 7); // the site's goes first
-    CHECK(moves(ctx, 0, 3000) == without);
-    // A label's blocks keep it where a realloc does not say it.
-    void *p0 = hak_alloc_cs(ctx, 100, grows, 0);
-    unsigned moved = 0;
-    for (size_t n = 140; n <= 4000; n += 40) {
-        void *q = hak_realloc(ctx, p0, n);
-        moved += q != p0;
-        p0 = q;
-    }
-    CHECK(moved <= 7);
-    // What shrinks by more than the room moves to a smaller block.
-    CHECK(hak_usable_size(ctx, hak_realloc(ctx, p0, 500)) <= 1024);
-    REQUIRE(hak_site_define(ctx, 1000, "elsewhere") == 0);
-    CHECK(moves(ctx, 0, 1000) == without);
-    REQUIRE(hak_ctx_policy_set(ctx, nullptr) == 0);
-    hak_free(ctx, hak_alloc(ctx, 100 * KiB));
-    CHECK(moves(ctx, grows, 2000) == without);
-}
-
-TEST_CASE("policy: sites have names by the thousand")
-{
-    TestSpace s;
-    TestCtx ctx(s.space);
-    for (hak_site site = 1; site <= 5000; site++)
-        REQUIRE(hak_site_define(ctx, site * 16, ("site " + std::to_string(site)).c_str()) == 0);
-    Policy p("room 100 site site 4711\n");
-    REQUIRE(hak_ctx_policy_set(ctx, p) == 0);
-    CHECK(moves(ctx, 0, 4711 * 16) <= 7);
-    CHECK(moves(ctx, 0, 4712 * 16) > 20);
-    CHECK(hak_site_define(ctx, 0, "x") == -1);
-    CHECK(hak_site_define(ctx, 16, nullptr) == -1);
-    CHECK(hak_site_define(ctx, 16, "") == -1);
-    CHECK(hak_site_define(ctx, 16, std::string(192, 'x').c_str()) == -1);
-    CHECK(stats_of(ctx).metadata_bytes < 512 * KiB);
 }

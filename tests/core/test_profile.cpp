@@ -83,6 +83,38 @@ TEST_CASE("profile: estimates are within their errors, over many seeds")
     deviations.require_fair();
 }
 
+TEST_CASE("profile: blocks that shrink and grow in place again and again stand for what is live")
+{
+    enum { BLOCKS = 60, SEEDS = 60, ROUNDS = 16 };
+    double sum = 0, squares = 0, truth = 0;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        TestSpace s;
+        TestCtx ctx(s.space);
+        hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+        options.seed = seed;
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+        std::vector<void *> blocks;
+        for (int i = 0; i < BLOCKS; i++)
+            blocks.push_back(hak_alloc_cs(ctx, 128 * KiB, 0, 7));
+        for (int round = 0; round < ROUNDS; round++)
+            for (void *&p : blocks)
+                for (size_t n : {64 * KiB, 128 * KiB}) {
+                    void *q = hak_realloc_cs(ctx, p, n, 0, 7);
+                    REQUIRE(q == p);
+                }
+        truth = (double)stats_of(ctx).live_bytes;
+        double live = 0;
+        for (const auto &stack : stacks_of(ctx))
+            live += stack.second.live_bytes;
+        sum += live;
+        squares += live * live;
+    }
+    const double mean = sum / SEEDS, error = std::sqrt((squares / SEEDS - mean * mean) / SEEDS);
+    CAPTURE(truth, mean, error);
+    CHECK(std::abs(mean - truth) < 4 * error);
+    CHECK(error < truth / 10);
+}
+
 TEST_CASE("profile: options and states that are refused")
 {
     TestSpace s;
@@ -113,7 +145,8 @@ TEST_CASE("profile: options and states that are refused")
     CHECK(hak_profile_stats(ctx, &info) == -1);
     CHECK(hak_profile_stop(ctx) == -1);
     CHECK(hak_profile_reset(ctx) == -1);
-    CHECK(hak_profile_visit(ctx, [](void *, const hak_profile_stack *) { return true; }, nullptr) == -1);
+    CHECK(hak_profile_visit(
+              ctx, [](void *, const hak_profile_stack *) { return true; }, nullptr) == -1);
     REQUIRE(hak_profile_start(ctx, nullptr) == 0);
     CHECK(hak_profile_start(ctx, nullptr) == -1);
     CHECK(info_of(ctx).running);
@@ -248,7 +281,8 @@ TEST_CASE("profile: frames of the host, its stacks and depth")
     exact.user = &host;
     exact.depth = 5;
     REQUIRE(hak_profile_start(ctx, &exact) == 0);
-    void *a = hak_alloc_cs(ctx, 100, 0, 1), *b = hak_alloc_cs(ctx, 100, 0, 1), *c = hak_alloc_cs(ctx, 100, 0, 2);
+    void *a = hak_alloc_cs(ctx, 100, 0, 1), *b = hak_alloc_cs(ctx, 100, 0, 1),
+         *c = hak_alloc_cs(ctx, 100, 0, 2);
     host.depth = 77; // more than there is room for
     void *d = hak_alloc_cs(ctx, 100, 0, 2);
     CHECK(host.calls == 4);
@@ -270,7 +304,8 @@ TEST_CASE("profile: frames of the host, its stacks and depth")
     CHECK(all[2].frames[4] == 204);
     int seen = 0;
     CHECK(hak_profile_visit(
-              ctx, [](void *user, const hak_profile_stack *) { return ++*static_cast<int *>(user) < 2; }, &seen) == 1);
+              ctx, [](void *user, const hak_profile_stack *) { return ++*static_cast<int *>(user) < 2; },
+              &seen) == 1);
     CHECK(seen == 2);
     for (void *p : {a, b, c, d})
         hak_free(ctx, p);
@@ -297,7 +332,8 @@ TEST_CASE("profile: frames alone tell stacks apart, where there are any")
     hak_profile_visit(
         ctx,
         [](void *user, const hak_profile_stack *stack) {
-            static_cast<std::vector<std::pair<hak_site, double>> *>(user)->emplace_back(stack->site, stack->live_blocks);
+            static_cast<std::vector<std::pair<hak_site, double>> *>(user)->emplace_back(stack->site,
+                                                                                        stack->live_blocks);
             return true;
         },
         &all);

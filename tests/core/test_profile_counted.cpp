@@ -46,8 +46,8 @@ TEST_CASE("profile counted: what a host counts is what it reads, the peak includ
     REQUIRE(hak_profile_start(ctx, &options) == 0);
     struct Model {
         hak_profile_counts *counts;
-        double alloc_blocks = 0, alloc_bytes = 0, live_blocks = 0, live_bytes = 0, peak_blocks = 0, peak_bytes = 0,
-               grown_blocks = 0, grown_bytes = 0;
+        double alloc_blocks = 0, alloc_bytes = 0, live_blocks = 0, live_bytes = 0, peak_blocks = 0,
+               peak_bytes = 0, grown_blocks = 0, grown_bytes = 0;
         size_t largest = 0;
     };
     std::vector<Model> models;
@@ -75,7 +75,8 @@ TEST_CASE("profile counted: what a host counts is what it reads, the peak includ
             if (what == 2) {
                 hak_profile_count_resize(all, old.counts, size, n);
                 if (n > size) {
-                    old.grown_blocks++, old.grown_bytes += double(n - size), old.alloc_bytes += double(n - size);
+                    old.grown_blocks++, old.grown_bytes += double(n - size),
+                        old.alloc_bytes += double(n - size);
                     old.largest = std::max(old.largest, n);
                 }
                 old.live_bytes += double(n) - double(size), live += double(n) - double(size);
@@ -114,7 +115,8 @@ TEST_CASE("profile counted: what a host counts is what it reads, the peak includ
         CHECK(stack.samples == uint64_t(model.alloc_blocks));
         CHECK(stack.live_samples == uint64_t(model.live_blocks));
         CHECK(stack.alloc_bytes_error + stack.live_bytes_error + stack.peak_bytes_error + stack.age_ns == 0);
-        CHECK(std::all_of(stack.lifetime, stack.lifetime + HAK_PROFILE_LIFETIMES, [](double n) { return n == 0; }));
+        CHECK(std::all_of(stack.lifetime, stack.lifetime + HAK_PROFILE_LIFETIMES,
+                          [](double n) { return n == 0; }));
         sum += model.alloc_blocks;
     }
     CHECK(double(info_of(ctx).samples) == sum);

@@ -58,7 +58,8 @@ Said said_by(hak_ctx *ctx)
         said.alloc_blocks += s.alloc_blocks;
         said.live_samples += s.live_samples;
         said.samples += s.samples;
-        if (s.live_samples > s.samples || s.live_bytes > s.alloc_bytes + 0.5) FAIL("more lives than was made");
+        if (s.live_samples > s.samples || s.live_bytes > s.alloc_bytes + 0.5)
+            FAIL("more lives than was made");
     }
     return said;
 }
@@ -209,8 +210,10 @@ TEST_CASE("profile faults: pages are refused now and then, beside threads at wor
 TEST_CASE("profile faults: a clock that stands still, jumps ahead or goes back")
 {
     const uint64_t hour = 3600ull * 1000 * 1000 * 1000;
-    const uint64_t times[][4] = {
-        {1, 1, 1, 1}, {hour, hour * 9000, hour * 9001, UINT64_MAX}, {hour, hour / 2, 2, 1}, {UINT64_MAX, 1, hour, 1}};
+    const uint64_t times[][4] = {{1, 1, 1, 1},
+                                 {hour, hour * 9000, hour * 9001, UINT64_MAX},
+                                 {hour, hour / 2, 2, 1},
+                                 {UINT64_MAX, 1, hour, 1}};
     for (const Kind &kind : KINDS)
         for (const auto &time : times) {
             CAPTURE(kind.name, time[0], time[1]);
@@ -238,7 +241,8 @@ TEST_CASE("profile faults: a clock that stands still, jumps ahead or goes back")
                 }
             }
             Said said = said_by(ctx);
-            if (kind.mode == HAK_PROFILE_EXACT) REQUIRE(died == said.alloc_blocks - (double)said.live_samples);
+            if (kind.mode == HAK_PROFILE_EXACT)
+                REQUIRE(died == said.alloc_blocks - (double)said.live_samples);
             work.release_all();
             hak_ctx_flush(ctx);
             REQUIRE(said_by(ctx).live_bytes == 0);
@@ -347,7 +351,10 @@ TEST_CASE("profile faults: a thread with a stack of 16 KiB")
                             }
                         }
                         hak_profile_visit(
-                            t.ctx, [](void *user, const hak_profile_stack *) { return ++*static_cast<size_t *>(user) > 0; },
+                            t.ctx,
+                            [](void *user, const hak_profile_stack *) {
+                                return ++*static_cast<size_t *>(user) > 0;
+                            },
                             &t.seen);
                         for (void *p : blocks)
                             hak_free(t.ctx, p);

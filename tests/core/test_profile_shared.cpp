@@ -153,8 +153,8 @@ TEST_CASE("profile shared: estimates, and heaps that were there before")
     Sums sums = sums_of(ctx);
     double live = (double)stats_of(ctx).live_bytes;
     CHECK(info_of(ctx).samples > 100);
-    // The variance is at most that many bytes times the mean; the error that the samples tell is 0 when few live and
-    // none is drawn. Threads that were there have a few blocks at hand that nobody counts.
+    // The variance is at most that many bytes times the mean; the error that the samples tell is 0 when few
+    // live and none is drawn. Threads that were there have a few blocks at hand that nobody counts.
     CHECK(std::fabs(sums.live_bytes - live) < 5 * std::sqrt(live * (double)sampled.mean) + live / 50);
     crowd.free_all();
     CHECK(sums_of(ctx).live_blocks == 0);
@@ -281,7 +281,8 @@ TEST_CASE("profile shared: started, read, stopped and reset beside threads at wo
             o.mean = 4 * KiB;
             hak_profile_start(ctx, &o);
             for (int i = 0; i < 3; i++) {
-                hak_profile_visit(ctx, [](void *, const hak_profile_stack *) { return true; }, nullptr);
+                hak_profile_visit(
+                    ctx, [](void *, const hak_profile_stack *) { return true; }, nullptr);
                 std::this_thread::yield();
             }
             hak_profile_stop(ctx);

@@ -1,5 +1,5 @@
-// Windows of profiles, differences between them, and verdicts on what grows: programs with a planted leak, and
-// clean ones.
+// Windows of profiles, differences between them, and verdicts on what grows: programs with a planted leak,
+// and clean ones.
 #include "profiled.h"
 
 #include <deque>
@@ -41,8 +41,14 @@ std::vector<hak_profile_growth> grown_of(const hak_ctx *ctx)
 // A host that leaves the counting to the context, and one that counts itself.
 struct Plain {
     hak_ctx *ctx;
-    void *alloc(size_t n, hak_site site) { return hak_alloc_cs(ctx, n, 0, site); }
-    void free(void *p) { hak_free(ctx, p); }
+    void *alloc(size_t n, hak_site site)
+    {
+        return hak_alloc_cs(ctx, n, 0, site);
+    }
+    void free(void *p)
+    {
+        hak_free(ctx, p);
+    }
 };
 
 struct Counting {
@@ -67,9 +73,10 @@ struct Counting {
     }
 };
 
-// Requests: most memory is gone with its request; sessions live for a while; a cache fills up and is full; tables
-// are made at the beginning. A leak of one in a hundred allocations, at site 99.
-template <class Host> void serve(Host &host, uint64_t seed, bool leaks, unsigned windows, size_t requests)
+// Requests: most memory is gone with its request; sessions live for a while; a cache fills up and is full;
+// tables are made at the beginning. A leak of one in a hundred allocations, at site 99.
+template <class Host>
+void serve(Host &host, uint64_t seed, bool leaks, unsigned windows, size_t requests)
 {
     Random random(seed);
     std::deque<void *> sessions;
@@ -238,7 +245,8 @@ TEST_CASE("profile windows: planted leaks are found, clean programs are not blam
             }
         }
     }
-    INFO((counted ? "counted: " : "sampled: ") << "found " << found << " of 20, others blamed beside them " << others << ", in clean programs " << alarms);
+    INFO((counted ? "counted: " : "sampled: ") << "found " << found << " of 20, others blamed beside them "
+                                               << others << ", in clean programs " << alarms);
     CHECK(found == 20);
     CHECK(others == 0);
     CHECK(alarms == 0);

@@ -294,6 +294,31 @@ TEST_CASE("a failing growth leaves the block as it was")
     CHECK(stats_of(ctx).live_blocks == 0);
 }
 
+TEST_CASE("a block grows in place into what its context has at hand, at the limit")
+{
+    const size_t n = GENERATE(4 * MiB, 256 * KiB);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    void *p = hak_alloc(ctx, n);
+    std::vector<void *> runs;
+    for (int round = 0; round < 30; round++) {
+        runs = {hak_alloc(ctx, 64 * KiB), hak_alloc(ctx, 64 * KiB)};
+        for (void *q : runs)
+            hak_free(ctx, q);
+    }
+    hak_stats before = stats_of(ctx);
+    REQUIRE(before.cached_bytes >= 128 * KiB);
+    REQUIRE(hak_limit(ctx, 0, before.committed_bytes + 64 * KiB, nullptr, nullptr) == 0);
+    fill(p, 4096, 1);
+    void *grown = hak_realloc(ctx, p, n + 128 * KiB);
+    if (n >= MiB || grown) {
+        REQUIRE(grown);
+        CHECK(filled(grown, 4096, 1));
+        CHECK(stats_of(ctx).failures == before.failures);
+    }
+    require_sound(ctx);
+}
+
 TEST_CASE("many blocks grow side by side")
 {
     TestSpace s;

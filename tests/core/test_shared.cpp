@@ -469,6 +469,27 @@ TEST_CASE("shared: retire ends with the last block, whoever frees it")
     // TestSpace sees that all went back.
 }
 
+TEST_CASE("shared: a heap for whose labels there is no memory leaves nothing behind")
+{
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = true;
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    hak_free(ctx, hak_alloc(ctx, 100));
+    REQUIRE(hak_label_define(ctx, "x") != 0);
+    for (size_t room = 16 * KiB; room < 18 * KiB; room += 64) {
+        REQUIRE(hak_limit(ctx, 0, stats_of(ctx).committed_bytes + room, nullptr, nullptr) == 0);
+        const uint64_t fresh = stats_of(ctx).fresh_bytes;
+        run_thread([&] {
+            for (int i = 0; i < 20; i++)
+                hak_free(ctx, hak_alloc(ctx, 100));
+            hak_ctx_thread_done(ctx);
+        });
+        CHECK(stats_of(ctx).fresh_bytes - fresh <= 64 * KiB);
+    }
+    hak_ctx_destroy(ctx);
+}
+
 TEST_CASE("shared: sums at a quiet point, and never absurd before")
 {
     Shared ctx;

@@ -271,8 +271,11 @@ TEST_CASE("shared: neighbours in packed memory take labels from several threads 
                 std::this_thread::yield();
             for (size_t round = 0; round < ROUNDS && !crew.failed; round++)
                 for (size_t i = t; i < BLOCKS; i += 2) {
-                    const hak_label label = i % 3 == 0 ? (hak_label)(1 + round % 15) : round % 2 ? ONE : OTHER;
-                    expect(hak_realloc_cs(ctx, blocks[i], hak_usable_size(ctx, blocks[i]), label, 0) == blocks[i],
+                    const hak_label label = i % 3 == 0  ? (hak_label)(1 + round % 15)
+                                            : round % 2 ? ONE
+                                                        : OTHER;
+                    expect(hak_realloc_cs(ctx, blocks[i], hak_usable_size(ctx, blocks[i]), label, 0) ==
+                               blocks[i],
                            "it stays");
                     expect(hak_label_of(ctx, blocks[i]) == label, "the label that it was given");
                 }

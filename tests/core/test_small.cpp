@@ -177,7 +177,8 @@ TEST_CASE("small heaps: packed blocks above 1 KiB have the size that was asked f
     CHECK(stats_of(ctx).live_bytes == 0);
 }
 
-TEST_CASE("small heaps: a freed packed block above 1 KiB serves another one of its size, and its end a smaller one")
+TEST_CASE(
+    "small heaps: a freed packed block above 1 KiB serves another one of its size, and its end a smaller one")
 {
     TestSpace s;
     TestCtx ctx(s.space);

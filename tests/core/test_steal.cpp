@@ -182,7 +182,8 @@ TEST_CASE("steal: threads hand on what they made, and some sleep")
     CHECK(ctx.errors.take() == "");
 }
 
-// The transfer cache of a sleeper, which is emptied when its slabs go over, holds the last blocks of some of them.
+// The transfer cache of a sleeper, which is emptied when its slabs go over, holds the last blocks of some of
+// them.
 TEST_CASE("steal: a chain of threads, each of which replaces half of what comes")
 {
     enum { THREADS = 4, BATCHES = 16, COUNT = 1024, ROUNDS = 300 };
@@ -235,7 +236,8 @@ TEST_CASE("steal: a slab of one block that was emptied behind its cursor leaves 
         for (void *p : blocks)
             hak_free(ctx, p);
     };
-    // By another thread. The runs at the end make it send the blocks and take them home: they pass by the magazine.
+    // By another thread. The runs at the end make it send the blocks and take them home: they pass by the
+    // magazine.
     auto free_elsewhere = [&](const std::vector<void *> &blocks) { run_thread([&] { free_all(blocks); }); };
     for (unsigned i = 0; i < 8; i++) /* a magazine of several, so that two blocks are wanted at once */
         free_all(get(SIZE, 8));
@@ -250,7 +252,8 @@ TEST_CASE("steal: a slab of one block that was emptied behind its cursor leaves 
     REQUIRE(hak_alloc(ctx, SIZE) == one);
     free_elsewhere({four[0], one, runs[41]});
     REQUIRE(hak_alloc(ctx, SIZE) != nullptr);
-    // A thread that takes over slabs of this one, which sleeps; it gives them back and takes their units for others.
+    // A thread that takes over slabs of this one, which sleeps; it gives them back and takes their units for
+    // others.
     runs.resize(40);
     std::vector<void *> theirs;
     run_thread([&] {

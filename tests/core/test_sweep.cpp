@@ -169,10 +169,17 @@ TEST_CASE("sweep: allocations in between, of many classes, with looks at any mom
             }
             if (random.below(400)) continue;
             switch (checks++ % 4) {
-            case 0: hak_ctx_flush(w.ctx); break;
-            case 1: hak_ctx_trim(w.ctx); break;
-            case 2: hak_ctx_tick(w.ctx, 1000000000ull * checks); break;
-            default: require_sound(w.ctx);
+            case 0:
+                hak_ctx_flush(w.ctx);
+                break;
+            case 1:
+                hak_ctx_trim(w.ctx);
+                break;
+            case 2:
+                hak_ctx_tick(w.ctx, 1000000000ull * checks);
+                break;
+            default:
+                require_sound(w.ctx);
             }
         }
         live.swap(kept);

@@ -1,5 +1,5 @@
-// What one tenant wrote is not read by the next where zeros are promised: hak_calloc and its like, in a context that
-// takes the pages of one that was destroyed, and in blocks that were freed before.
+// What one tenant wrote is not read by the next where zeros are promised: hak_calloc and its like, in a
+// context that takes the pages of one that was destroyed, and in blocks that were freed before.
 #include "shared.h"
 
 using namespace test;
@@ -7,7 +7,8 @@ using namespace test;
 namespace
 {
 
-const size_t SIZES[] = {1, 8, 40, 200, 1000, 1024, 1500, 4096, 10000, 32 * KiB, 40 * KiB, 200 * KiB, MiB, 3 * MiB};
+const size_t SIZES[] = {1,    8,     40,       200,      1000,      1024, 1500,
+                        4096, 10000, 32 * KiB, 40 * KiB, 200 * KiB, MiB,  3 * MiB};
 
 // Of each size some blocks, full of what the next tenant must not read.
 std::vector<void *> write_all(hak_ctx *ctx)
@@ -22,7 +23,8 @@ std::vector<void *> write_all(hak_ctx *ctx)
     return made;
 }
 
-// All of them zero, by each function that says so; and whether blocks that promise nothing show the former tenant.
+// All of them zero, by each function that says so; and whether blocks that promise nothing show the former
+// tenant.
 bool read_all(hak_ctx *ctx)
 {
     bool shown = false;
@@ -68,7 +70,8 @@ TEST_CASE("zeros are zeros in a context that follows another one, whatever is re
 TEST_CASE("zeros are zeros in blocks that were freed in the same context")
 {
     bool shared = GENERATE(false, true);
-    unsigned debug = GENERATE(0u, (unsigned)HAK_DEBUG_POISON, (unsigned)HAK_DEBUG_GUARD, (unsigned)HAK_DEBUG_RANDOM);
+    unsigned debug =
+        GENERATE(0u, (unsigned)HAK_DEBUG_POISON, (unsigned)HAK_DEBUG_GUARD, (unsigned)HAK_DEBUG_RANDOM);
     CAPTURE(shared, debug);
     Debugged d(debug, [=](Options &o) {
         o.shared = shared;

@@ -1,4 +1,5 @@
-// Ticks: what was unused for a period goes back, by the clock of the test, and what was wanted again stays longer.
+// Ticks: what was unused for a period goes back, by the clock of the test, and what was wanted again stays
+// longer.
 #include "crew.h"
 #include "heap.h"
 

@@ -1,4 +1,5 @@
-// HAK_DEBUG_TRACE: which calls are kept, what on_error can tell of a pointer, and what is read beside other threads.
+// HAK_DEBUG_TRACE: which calls are kept, what on_error can tell of a pointer, and what is read beside other
+// threads.
 #include "shared.h"
 
 #include <hakmem/trace.h>
@@ -91,7 +92,8 @@ TEST_CASE("on_error can tell who allocated and who freed the pointer that it is 
         CHECK(story(teller.calls, p) == "a40l2s17 f40s34 f40s51 ");
         CHECK(lines_of(teller.text) == 3);
         char line[200];
-        snprintf(line, sizeof line, "  call 2: allocated 40 bytes at %p, label green, site 0x11\n", (void *)p);
+        snprintf(line, sizeof line, "  call 2: allocated 40 bytes at %p, label green, site 0x11\n",
+                 (void *)p);
         CHECK(teller.text.find(line) == 0);
         CHECK(teller.text.find(": freed 40 bytes at ") != std::string::npos);
 
@@ -121,7 +123,8 @@ TEST_CASE("every kind of call is kept, of every kind of block")
             o.shared = shared;
             o.guard_every = 1;
         });
-        for (size_t n : {(size_t)0, (size_t)1, (size_t)40, 1024 * (size_t)1, 8 * KiB, 32 * KiB, 33 * KiB, 900 * KiB, 2 * MiB}) {
+        for (size_t n : {(size_t)0, (size_t)1, (size_t)40, 1024 * (size_t)1, 8 * KiB, 32 * KiB, 33 * KiB,
+                         900 * KiB, 2 * MiB}) {
             INFO(n);
             std::string bytes = std::to_string(n);
             void *p = hak_alloc_cs(d, n, 1, 5);
@@ -167,7 +170,12 @@ TEST_CASE("every kind of call is kept, of every kind of block")
 
 TEST_CASE("as many calls are kept as the options say")
 {
-    for (auto [said, kept] : {std::pair<size_t, size_t>{0, 1024}, {1, 16}, {16, 16}, {20, 32}, {32768, 32768}, {SIZE_MAX, 32768}}) {
+    for (auto [said, kept] : {std::pair<size_t, size_t>{0, 1024},
+                              {1, 16},
+                              {16, 16},
+                              {20, 32},
+                              {32768, 32768},
+                              {SIZE_MAX, 32768}}) {
         INFO(said);
         Debugged plain(HAK_DEBUG_CHECK);
         Debugged d(HAK_DEBUG_TRACE, [said = said](Options &o) { o.trace_calls = said; });
@@ -194,7 +202,13 @@ TEST_CASE("without the flag nothing is kept")
     hak_free(d, hak_alloc(d, 10));
     CHECK(hak_trace_visit(d, nullptr, collect, nullptr) == -1);
     CHECK(text_of(d, nullptr) == "");
-    hak_trace_frames(d, [](void *, hak_ctx *, hak_site, uintptr_t *, size_t) -> size_t { FAIL(); return 0; }, nullptr);
+    hak_trace_frames(
+        d,
+        [](void *, hak_ctx *, hak_site, uintptr_t *, size_t) -> size_t {
+            FAIL();
+            return 0;
+        },
+        nullptr);
     hak_free_cs(d, hak_alloc(d, 10), 1);
 }
 
@@ -204,7 +218,10 @@ TEST_CASE("a visit may be stopped, and text has whole lines, the newest ones")
     for (int i = 0; i < 20; i++)
         hak_free(d, hak_alloc_cs(d, 10, 1, (hak_site)i + 1));
     size_t seen = 0;
-    CHECK(hak_trace_visit(d, nullptr, [](void *user, const hak_trace_call *) { return ++*static_cast<size_t *>(user) < 7; }, &seen) == 1);
+    CHECK(hak_trace_visit(
+              d, nullptr,
+              [](void *user, const hak_trace_call *) { return ++*static_cast<size_t *>(user) < 7; },
+              &seen) == 1);
     CHECK(seen == 7);
     std::string all = text_of(d, nullptr, 65536);
     CHECK(lines_of(all) == 40);

@@ -47,8 +47,8 @@ hak_tuning numbers(hak_mode mode, hak_workload workload)
 }
 
 // How a context and its space come to a mode's numbers: by its name; the one number that a test is of, by
-// tuning or by a policy that was text, in balanced mode; all, by the mode's policy, from the beginning or after both
-// were made in another mode.
+// tuning or by a policy that was text, in balanced mode; all, by the mode's policy, from the beginning or
+// after both were made in another mode.
 enum Way { MODE, NUMBER, POLICY_NUMBER, POLICY, POLICY_LATER };
 
 bool is_balanced(hak_mode mode)
@@ -93,7 +93,8 @@ struct InMode {
         if (way == POLICY_NUMBER) policy = made = policy_of(tuning);
         if (way == POLICY || way == POLICY_LATER) policy = hak_policy_of_mode(mode);
         if (way == MODE) pages.mode = options.mode = mode;
-        if (way == POLICY_LATER) pages.mode = options.mode = is_balanced(mode) ? HAK_MODE_LEAN : HAK_MODE_BALANCED;
+        if (way == POLICY_LATER)
+            pages.mode = options.mode = is_balanced(mode) ? HAK_MODE_LEAN : HAK_MODE_BALANCED;
         if (way == POLICY_NUMBER || way == POLICY) pages.policy = options.policy = policy;
         space = hak_space_new(&pages);
         REQUIRE(space != nullptr);
@@ -145,7 +146,8 @@ TEST_CASE("a mode and a workload give the numbers that the header says")
             for (const Said &said : SAID) {
                 CAPTURE(m, (int)workload, &said - SAID);
                 const size_t at = m < 4 ? m : 0;
-                CHECK(t.*said.field == (workload == HAK_WORKLOAD_COUNTED ? said.counted[at] : said.traced[at]));
+                CHECK(t.*said.field ==
+                      (workload == HAK_WORKLOAD_COUNTED ? said.counted[at] : said.traced[at]));
             }
             CHECK(t.purge_ns == (MODES[m] == HAK_MODE_FAST ? UINT64_C(10000000000) : UINT64_C(1000000000)));
         }
@@ -231,10 +233,9 @@ TEST_CASE("a smaller tuning lacks what is default")
 }
 
 // Each of these runs with each mode, by each way.
-#define FOR_EACH_MODE(field)                                                                                 \
-    FOR_EACH_MODE_BY(field, MODE, NUMBER, POLICY_NUMBER, POLICY, POLICY_LATER)
+#define FOR_EACH_MODE(field) FOR_EACH_MODE_BY(field, MODE, NUMBER, POLICY_NUMBER, POLICY, POLICY_LATER)
 #define FOR_EACH_MODE_BY(field, ...)                                                                         \
-    const hak_mode mode = MODES[(size_t)GENERATE(range(0, 6))];                                                 \
+    const hak_mode mode = MODES[(size_t)GENERATE(range(0, 6))];                                              \
     const Way way = GENERATE(__VA_ARGS__);                                                                   \
     const bool whole = way != NUMBER && way != POLICY_NUMBER;                                                \
     CAPTURE((int)mode, (int)way, whole);                                                                     \
@@ -354,7 +355,8 @@ TEST_CASE("retained_bytes: which pages a space keeps, in each mode")
     for (void *block : p)
         hak_free(m.ctx, block);
     hak_ctx_flush(m.ctx);
-    size_t retained = stats_of(m.ctx).retained_bytes, said = numbers(mode, HAK_WORKLOAD_TRACED).retained_bytes;
+    size_t retained = stats_of(m.ctx).retained_bytes,
+           said = numbers(mode, HAK_WORKLOAD_TRACED).retained_bytes;
     if (said == NONE) said = 0;
     CHECK(retained <= std::max(said, 128 * MiB));
     if (said >= 128 * MiB) CHECK(retained >= 120 * MiB);

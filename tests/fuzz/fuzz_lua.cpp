@@ -234,7 +234,8 @@ struct Run {
             execute();
         }
         // LuaJIT's table of strings may pass it while it shrinks (docs/guide/lua.md).
-        if (stats().committed_bytes > hard + (LUA_VERSION_NUM == 501 ? 256 * KiB : 0)) wrong("the limit is passed");
+        if (stats().committed_bytes > hard + (LUA_VERSION_NUM == 501 ? 256 * KiB : 0))
+            wrong("the limit is passed");
     }
 
     bool set_limit(size_t most)

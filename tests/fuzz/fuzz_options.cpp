@@ -1,5 +1,5 @@
-// Fuzz target: option structs of any contents and sizes. What *_options_error passes makes a context that works, and
-// what it refuses makes none.
+// Fuzz target: option structs of any contents and sizes. What *_options_error passes makes a context that
+// works, and what it refuses makes none.
 #include "input.h"
 
 #include "heap.h"
@@ -23,8 +23,10 @@ namespace
 // Mostly 0, the default; else a number at an edge or any.
 uint64_t word(Input &in)
 {
-    static const uint64_t edges[] = {1, 2, 3, 8, 16, 48, 128, 129, 254, 255, 4096, 32768, 65536, 65537, 1 << 20, 4 << 20,
-                                     16 << 20, 1ull << 30, 1ull << 40, 1ull << 47, SIZE_MAX, SIZE_MAX - 1};
+    static const uint64_t edges[] = {1,          2,          3,        8,           16,       48,
+                                     128,        129,        254,      255,         4096,     32768,
+                                     65536,      65537,      1 << 20,  4 << 20,     16 << 20, 1ull << 30,
+                                     1ull << 40, 1ull << 47, SIZE_MAX, SIZE_MAX - 1};
     uint8_t kind = in.byte();
     if (kind < 170) return 0;
     if (kind < 240) return edges[in.below(sizeof edges / sizeof *edges)];

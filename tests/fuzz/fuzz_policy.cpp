@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         std::string once = printed(policy);
         hak_policy *again = hak_policy_parse(os.table(), once.data(), once.size(), &error);
         if (!again) wrong("what was printed is refused");
-        if (printed(again) != once || hak_policy_diff(policy, again, nullptr, nullptr) != 0) wrong("not equal");
+        if (printed(again) != once || hak_policy_diff(policy, again, nullptr, nullptr) != 0)
+            wrong("not equal");
         hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
         pages.os = os.table();
         pages.reserve = 64 << 20;

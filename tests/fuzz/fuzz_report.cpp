@@ -1,5 +1,5 @@
-// Fuzz target: reports as files. What is refused is refused with one line; what is read is whole, and every writer
-// makes of it what its readers can take.
+// Fuzz target: reports as files. What is refused is refused with one line; what is read is whole, and every
+// writer makes of it what its readers can take.
 #include "input.h"
 
 extern "C" {
@@ -33,13 +33,15 @@ hkr_report *load(const uint8_t *data, size_t size, char *error)
 }
 
 // By a file: one of the writers asks for its descriptor.
-template <class Writer> std::string written(Writer writer)
+template <class Writer>
+std::string written(Writer writer)
 {
     FILE *out = std::tmpfile();
     if (!out) wrong("no file");
     if (!writer(out) || std::fflush(out) != 0) wrong("a writer failed");
     std::string result((size_t)lseek(fileno(out), 0, SEEK_END), 0);
-    if (pread(fileno(out), &result[0], result.size(), 0) != (ssize_t)result.size()) wrong("what was written is lost");
+    if (pread(fileno(out), &result[0], result.size(), 0) != (ssize_t)result.size())
+        wrong("what was written is lost");
     std::fclose(out);
     return result;
 }
@@ -73,7 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char error[HKR_ERROR];
     hkr_report *report = load(data, size, error);
     if (!report) {
-        if (!error[0] || std::strchr(error, '\n') || std::strlen(error) >= HKR_ERROR) wrong("refused without a line");
+        if (!error[0] || std::strchr(error, '\n') || std::strlen(error) >= HKR_ERROR)
+            wrong("refused without a line");
         return 0;
     }
     hkr_report *again = load(data, size, error);

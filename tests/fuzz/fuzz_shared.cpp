@@ -1,6 +1,7 @@
-// Fuzz target: a shared context used by up to 100 threads in turn, as the input says whose turn it is, with requests of
-// pages that fail. What each call did is compared with a model: contents, labels, sums. The threads are played by one:
-// the core that is linked here asks the test which of them it is (support/turns.h).
+// Fuzz target: a shared context used by up to 100 threads in turn, as the input says whose turn it is, with
+// requests of pages that fail. What each call did is compared with a model: contents, labels, sums. The
+// threads are played by one: the core that is linked here asks the test which of them it is
+// (support/turns.h).
 #include "input.h"
 
 #include "fake_os.h"
@@ -127,7 +128,10 @@ struct Run {
         options.labels = LABELS;
         options.label_count = labels = input.below(4);
         size_t debug = input.below(8);
-        options.debug = debug == 0 ? HAK_DEBUG_CHECK : debug == 1 ? HAK_DEBUG_POISON : debug < 4 ? HAK_DEBUG_GUARD : 0;
+        options.debug = debug == 0   ? HAK_DEBUG_CHECK
+                        : debug == 1 ? HAK_DEBUG_POISON
+                        : debug < 4  ? HAK_DEBUG_GUARD
+                                     : 0;
         tuning.guard_every = 1 + input.below(30);
         churn = (size_t)64 << 3 * input.below(4);
         stay = input.below(3) ? 1 : 16;
@@ -186,10 +190,14 @@ struct Run {
         size_t which = few ? input.below(8) : 7;
         if (which < 7) return sizes[which % few];
         switch (input.below(8)) {
-        case 0: return input.below(32 * KiB);
-        case 1: return input.below(16) ? input.below(2000) : input.below(400 * KiB);
-        case 2: return input.below(64) ? input.below(100) : MiB + input.below(2 * MiB);
-        default: return input.below(600);
+        case 0:
+            return input.below(32 * KiB);
+        case 1:
+            return input.below(16) ? input.below(2000) : input.below(400 * KiB);
+        case 2:
+            return input.below(64) ? input.below(100) : MiB + input.below(2 * MiB);
+        default:
+            return input.below(600);
         }
     }
 
@@ -214,7 +222,8 @@ struct Run {
             return;
         }
         b.usable = hak_usable_size(ctx, b.p);
-        if (b.usable < b.n || b.usable == 0 || reinterpret_cast<uintptr_t>(b.p) % align) wrong("size or alignment");
+        if (b.usable < b.n || b.usable == 0 || reinterpret_cast<uintptr_t>(b.p) % align)
+            wrong("size or alignment");
         if (!os.usable(b.p, b.usable)) wrong("pages of a new block that nobody committed");
         if (hak_label_of(ctx, b.p) != b.label) wrong("label of a new block");
         if (cleared && !zero(b.p, b.n)) wrong("not zero");
@@ -227,7 +236,8 @@ struct Run {
     {
         Block b = blocks[at];
         if (!stamped(b.p, b.n, b.n, b.id)) wrong("contents");
-        if (hak_usable_size(ctx, b.p) != b.usable || hak_label_of(ctx, b.p) != b.label) wrong("block changed");
+        if (hak_usable_size(ctx, b.p) != b.usable || hak_label_of(ctx, b.p) != b.label)
+            wrong("block changed");
         blocks[at] = blocks.back();
         blocks.pop_back();
         live -= b.usable;
@@ -271,7 +281,8 @@ struct Run {
         }
     }
 
-    // Around so many blocks as are to be; at times many at once, for batches are what frees of other threads go by.
+    // Around so many blocks as are to be; at times many at once, for batches are what frees of other threads
+    // go by.
     void operation()
     {
         size_t kind = input.below(16);
@@ -327,17 +338,38 @@ struct Run {
             end(threads[thread], input.below(2) != 0);
             turn(thread);
             break;
-        case 1: hak_ctx_thread_done(ctx); break;
-        case 2: hak_ctx_flush(ctx); break;
-        case 3: hak_ctx_trim(ctx); break;
-        case 4: hak_ctx_tick(ctx, os.now += 600000000); break;
-        case 5: os.fail_nth(input.below(20)); break;
-        case 6: limit(); break;
-        case 7: hak_ctx_peak_reset(ctx); break;
-        case 8: fork(); break;
-        case 9: define(); break;
-        case 10: target = input.below(input.below(8) ? 600 : 5000); break;
-        default: verify();
+        case 1:
+            hak_ctx_thread_done(ctx);
+            break;
+        case 2:
+            hak_ctx_flush(ctx);
+            break;
+        case 3:
+            hak_ctx_trim(ctx);
+            break;
+        case 4:
+            hak_ctx_tick(ctx, os.now += 600000000);
+            break;
+        case 5:
+            os.fail_nth(input.below(20));
+            break;
+        case 6:
+            limit();
+            break;
+        case 7:
+            hak_ctx_peak_reset(ctx);
+            break;
+        case 8:
+            fork();
+            break;
+        case 9:
+            define();
+            break;
+        case 10:
+            target = input.below(input.below(8) ? 600 : 5000);
+            break;
+        default:
+            verify();
         }
     }
 

@@ -1,5 +1,6 @@
-// Drives a fuzz target where the compiler has no libFuzzer: by random inputs for so many seconds, half of them changed
-// from the files that are named, TARGET SECONDS SEED [FILE...]; or by files alone, TARGET FILE...
+// Drives a fuzz target where the compiler has no libFuzzer: by random inputs for so many seconds, half of
+// them changed from the files that are named, TARGET SECONDS SEED [FILE...]; or by files alone, TARGET
+// FILE...
 #include "input.h"
 
 #include <algorithm>
@@ -37,19 +38,29 @@ Bytes random_bytes(std::mt19937_64 &random)
 void change(std::mt19937_64 &random, Bytes *bytes, const Bytes &other)
 {
     for (uint64_t n = 1 + random() % 6; n && !bytes->empty(); n--) {
-        size_t at = random() % bytes->size(), length = std::min<size_t>(1 + random() % 16, bytes->size() - at);
+        size_t at = random() % bytes->size(),
+               length = std::min<size_t>(1 + random() % 16, bytes->size() - at);
         auto from = bytes->begin() + (ptrdiff_t)at;
         switch (random() % 5) {
-        case 0: *from = (uint8_t)random(); break;
-        case 1: *from = (uint8_t)("0123456789 \nKM#"[random() % 15]); break;
-        case 2: bytes->erase(from, from + (ptrdiff_t)length); break;
+        case 0:
+            *from = (uint8_t)random();
+            break;
+        case 1:
+            *from = (uint8_t)("0123456789 \nKM#"[random() % 15]);
+            break;
+        case 2:
+            bytes->erase(from, from + (ptrdiff_t)length);
+            break;
         case 3: {
             Bytes copy(from, from + (ptrdiff_t)length);
-            bytes->insert(bytes->begin() + (ptrdiff_t)(random() % (bytes->size() + 1)), copy.begin(), copy.end());
+            bytes->insert(bytes->begin() + (ptrdiff_t)(random() % (bytes->size() + 1)), copy.begin(),
+                          copy.end());
             break;
         }
         default:
-            if (at < other.size()) bytes->assign(bytes->begin(), from), bytes->insert(bytes->end(), other.begin() + (ptrdiff_t)at, other.end());
+            if (at < other.size())
+                bytes->assign(bytes->begin(), from),
+                    bytes->insert(bytes->end(), other.begin() + (ptrdiff_t)at, other.end());
         }
     }
 }

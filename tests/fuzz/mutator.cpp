@@ -1,6 +1,7 @@
-// How libFuzzer changes inputs of operations: by its own means, which seldom meet the few bytes at the beginning that say
-// what contexts there are; these bytes anew; or all that follows a random place anew. Most inputs are as long as may be,
-// for to make the contexts takes as long as many operations; a few are short, for options that meet seldom.
+// How libFuzzer changes inputs of operations: by its own means, which seldom meet the few bytes at the
+// beginning that say what contexts there are; these bytes anew; or all that follows a random place anew. Most
+// inputs are as long as may be, for to make the contexts takes as long as many operations; a few are short,
+// for options that meet seldom.
 #include <cstddef>
 #include <cstdint>
 

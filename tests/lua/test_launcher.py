@@ -393,6 +393,14 @@ class Options(Case):
         done = self.run_hak("-lhakmem", "-e", "require('hakmem').report()")
         self.check_report(done.stderr)
 
+    def test_files_of_the_program_do_not_run_before_it_asks(self):
+        # The places of labels are learnt by what requires these libraries, in a state of its own.
+        os.mkdir(os.path.join(self.dir, "jit"))
+        for name in "ffi.lua", "jit/util.lua", "jit/profile.lua":
+            self.write(name, "print(...) os.exit(7)\n")
+        done = self.run_hak("--hak-labels=on", "-e", "print(1)")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "1\n", ""))
+
     def test_labels_of_the_program(self):
         code = (
             "local h = require('hakmem') t = h.label('records', function() local t = {} "

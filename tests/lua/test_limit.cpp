@@ -62,6 +62,14 @@ int sample(lua_State *L)
     return 0;
 }
 
+int samples_left; // until growth is stopped
+
+int sample_and_stop(lua_State *L)
+{
+    if (--samples_left == 0) lua_pushboolean(L, hak_lua_limit(L, 0, 1) == 0);
+    return samples_left == 0;
+}
+
 } // namespace
 
 TEST_CASE("over the limit there is an error that can be caught, and the state goes on")
@@ -88,9 +96,11 @@ TEST_CASE("refused strings leave the callers' locals alone, and not a byte above
 {
     const bool labels = GENERATE(false, true);
     const bool by_quota = GENERATE(false, true); // the quota refuses, below the limit
+    const bool soft_alone = GENERATE(false, true);
     int refused = 0;
+    if (soft_alone && !by_quota) return; // nothing is refused
     for (size_t more = 800 << 10; more < 2000 << 10; more += 40 << 10) {
-        CAPTURE(labels, by_quota, more);
+        CAPTURE(labels, by_quota, soft_alone, more);
         Counted contexts;
         lua_State *L = hak_lua_newstate(&contexts.options);
         REQUIRE(L != nullptr);
@@ -98,8 +108,8 @@ TEST_CASE("refused strings leave the callers' locals alone, and not a byte above
         lua_register(L, "sample", sample);
         if (labels) REQUIRE(hak_lua_labels(L, true) == 0);
         const size_t limit = stats_of(L).committed_bytes + more;
-        const size_t hard = by_quota ? limit * 2 : limit;
-        REQUIRE(hak_lua_limit(L, 0, hard) == 0);
+        const size_t hard = soft_alone ? 0 : by_quota ? limit * 2 : limit;
+        REQUIRE(hak_lua_limit(L, soft_alone ? limit * 2 : 0, hard) == 0);
         if (by_quota) hak_quota_set(contexts.quota, contexts.used() + more);
         const size_t most = by_quota ? contexts.used() + more : hak_quota_used(contexts.quota) + more;
         sampled = 0;
@@ -116,6 +126,38 @@ TEST_CASE("refused strings leave the callers' locals alone, and not a byte above
     }
     CHECK(refused > 0);
 }
+
+TEST_CASE("refused strings leave the callers' locals alone under the smallest limit")
+{
+    const bool labels = GENERATE(false, true);
+    int refused = 0;
+    for (int samples = 100; samples <= 10000; samples += 300) {
+        CAPTURE(labels, samples);
+        State L;
+        lua_register(L, "sample", sample_and_stop);
+        if (labels) REQUIRE(hak_lua_labels(L, true) == 0);
+        samples_left = samples;
+        const std::string result = run(L, STRINGS);
+        if (result == "not enough memory") refused++;
+        else CHECK(result == "end");
+        CHECK(stats_of(L).hard_limit == 1);
+        hak_lua_limit(L, 0, 0);
+    }
+    CHECK(refused > 0);
+}
+
+#if LUA_VERSION_NUM == 501
+TEST_CASE("each hard limit has a soft one below it or at it")
+{
+    State L;
+    for (size_t hard : {size_t{1}, size_t{99}, size_t{100}, size_t{64} << 20, SIZE_MAX}) {
+        REQUIRE(hak_lua_limit(L, 0, hard) == 0);
+        CHECK(stats_of(L).soft_limit > 0);
+        CHECK(stats_of(L).soft_limit <= hard);
+        if (hard > 1000) CHECK(stats_of(L).soft_limit / (hard / 1000) == Approx(700).margin(1));
+    }
+}
+#endif
 
 TEST_CASE("an error in Lua's own pcall leaves the program running")
 {
@@ -158,6 +200,29 @@ TEST_CASE("a program's own pace of collection is back when memory is no longer s
     CHECK(lua_gc(L, LUA_GCSETSTEPMUL, 321) == Approx(321).margin(4));
 }
 
+TEST_CASE("a pace that the program sets while the collector is hurried stays")
+{
+    const bool freed = GENERATE(false, true); // else the limit goes
+    State L;
+    REQUIRE(hak_lua_limit(L, 0, L.committed() + (3 << 20)) == 0);
+    run(L, "local t = {} while true do t[#t + 1] = { #t } end");
+    int pace = lua_gc(L, LUA_GCSETSTEPMUL, 321);
+#if LUA_VERSION_NUM == 501
+    CHECK(pace == 5000);
+#else
+    (void)pace;
+#endif
+    // looked at again while memory is short, and when it no longer is
+    run(L, "local t = {} while true do t[#t + 1] = { #t } end");
+    if (freed) {
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        CHECK(run(L, "local t = {} for i = 1, 20000 do t[i % 100] = { i } end return #t") == "99");
+    } else {
+        REQUIRE(hak_lua_limit(L, 0, 0) == 0);
+    }
+    CHECK(lua_gc(L, LUA_GCSETSTEPMUL, 321) == Approx(321).margin(4));
+}
+
 TEST_CASE("from the soft limit on the collector is hurried")
 {
     auto peak_with = [](size_t soft) {
@@ -177,7 +242,8 @@ namespace
 
 bool allocated;
 
-// A global with a finalizer that needs more than the limit, which is set here, leaves; it says so in `allocated`.
+// A global with a finalizer that needs more than the limit, which is set here, leaves; it says so in
+// `allocated`.
 void limit_below_a_finalizer(lua_State *L)
 {
     allocated = false;

@@ -14,7 +14,7 @@ from waiting import until_it_reads  # noqa: E402
 
 LAUNCHER = sys.argv.pop(1)
 COMMAND = sys.argv.pop(1)
-# Reads a word and does as it says; `spin` allocates until a file is there.
+# Reads a word and does as it says; `spin` allocates until a file is there, `fork` leaves by way of os.exit.
 PROGRAM = """
 local kept = {}
 local function keep(n) for i = 1, n do kept[#kept + 1] = {i} end end
@@ -24,6 +24,13 @@ for word in io.lines() do
   elseif word == "coroutine" then coroutine.wrap(function() spin("stop") end)() print("stopped")
   elseif word == "spin" then spin("stop") print("stopped")
   elseif word == "exit" then os.exit(0, true)
+  elseif word == "fork" then
+    local ffi = require("ffi")
+    ffi.cdef("int fork(void); int waitpid(int process, int *status, int options);")
+    local child, status = ffi.C.fork(), ffi.new("int[1]")
+    if child == 0 then keep(1000) os.exit(0, true) end
+    ffi.C.waitpid(child, status, 0)
+    print("child", status[0])
   else print(word) end
   io.flush()
 end
@@ -108,6 +115,13 @@ class Live(FolderCase):
         _, err = p.communicate(timeout=60)
         self.assertEqual((err, p.returncode), ("", 0))
         peer.close()
+
+    @unittest.skipUnless("luajit" in os.path.basename(LAUNCHER), "no fork in Lua")
+    def test_a_forked_child_leaves_the_socket_to_its_parent(self):
+        p = self.start("--hak-live=on")
+        self.assertEqual(self.say(p, "fork"), "child\t0\n")
+        self.assertTrue(os.path.exists(self.place(p)))
+        self.assertEqual(self.look_while(p, "spin")["process"]["pid"], p.pid)
 
     def test_a_socket_of_ones_own(self):
         p = self.start("--hak-live=here-%p")

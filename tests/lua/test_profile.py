@@ -216,6 +216,39 @@ class Module(Case):
             ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "leak\t8\ttrue\t0\tgrew by"],
         )
 
+    def test_windows_while_a_finalizer_begins_another_profile(self):
+        out = self.run_code(
+            NO_JIT + """
+            local h = require('hakmem')
+            local begun = 0
+            local function many(n) return n % 2 == 0 and 60 or 20 end
+            local function begin()
+                begun = begun + 1
+                if begun > 1 then h.profile.stop() end
+                h.profile{ table = '1M' }
+                for i = 1, many(begun) do h.profile.mark(begun .. ' ' .. i) end
+            end
+            local function when_collected(f)
+                if newproxy then getmetatable(newproxy(true)).__gc = f else setmetatable({}, { __gc = f }) end
+            end
+            local function again() begin() when_collected(again) end
+            begin()
+            when_collected(again)
+            collectgarbage('setpause', 0) collectgarbage('setstepmul', 1000)
+            local meanwhile = 0
+            for round = 1, 40 do
+                local before = begun
+                local r = h.profile.report()
+                if begun > before then meanwhile = meanwhile + 1 end
+                local of = tonumber(r.marks[1].name:match('^(%d+) 1$'))
+                assert(of and #r.marks == many(of), r.marks[1].name .. ': ' .. #r.marks)
+                for i, m in ipairs(r.marks) do assert(m.name == of .. ' ' .. i, m.name) end
+                h.profile.diff(0, 1)
+            end
+            print(meanwhile > 4)"""
+        )
+        self.assertEqual(out, "true")
+
     def test_coroutines_from_before(self):
         # In an adopted state they lie in memory of the old allocator.
         out = self.run_code(

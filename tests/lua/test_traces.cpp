@@ -10,9 +10,9 @@ struct Loop {
     const char *name, *code;
 };
 
-// Each fills the memory, most of them from LuaJIT's compiled code: by tables, vectors, hashes, strings, buffers,
-// closures, upvalues, cdata. The last ones are called from where LuaJIT keeps to the interpreter (`pairs`), so
-// that the stack pointer of the thread is not that of the compiled code when it is refused.
+// Each fills the memory, most of them from LuaJIT's compiled code: by tables, vectors, hashes, strings,
+// buffers, closures, upvalues, cdata. The last ones are called from where LuaJIT keeps to the interpreter
+// (`pairs`), so that the stack pointer of the thread is not that of the compiled code when it is refused.
 const Loop LOOPS[] = {
     {"tables", "local t = {} for i = 1, 1e8 do t[i] = { i } end"},
     {"vector", "local t = {} for i = 1, 1e9 do t[i] = i end"},
@@ -48,8 +48,8 @@ const Loop LOOPS[] = {
                 "for _ in pairs(one) do v(1, 2, 3, 4, 5, 6, 7, 8, 9, 10) end end"},
 };
 
-// The same loop is refused three times. The locals of the caller are looked at, and at the end the state must have
-// its memory back, also what compiled code had hold of.
+// The same loop is refused three times. The locals of the caller are looked at, and at the end the state must
+// have its memory back, also what compiled code had hold of.
 std::string three_times(lua_State *L, const char *code)
 {
     return run(L, std::string("local function eat() ") + code +
@@ -134,6 +134,34 @@ TEST_CASE("handlers of jit.attach are called again when compiled code was flushe
                  "for i = 1, 10 do assert(loadstring('local n = 0 for i = 1, 1000 do n = n + i end'))() end "
                  "return tostring(ok) .. ' ' .. tostring(first > 0) .. ' ' .. tostring(starts > before)") ==
           "false true true");
+    lua_close(L);
+}
+
+// At the moment when the error has reached it, and before any instruction.
+TEST_CASE("handlers of jit.attach are called again when the host sets a hook after an error")
+{
+    const bool hook = GENERATE(false, true); // else it takes away the one that there is
+    const bool lifted = GENERATE(false, true);
+    CAPTURE(hook, lifted);
+    lua_State *L = hak_lua_newstate(nullptr);
+    REQUIRE(L != nullptr);
+    luaL_openlibs(L);
+    REQUIRE(hak_lua_limit(L, 0, stats_of(L).committed_bytes + (4 << 20)) == 0);
+    run(L, "starts = 0 "
+           "jit.attach(function(what) if what == 'start' then starts = starts + 1 end end, 'trace')");
+    CHECK(run(L, "local t = {} for i = 1, 1e8 do t[i] = { i } end") == "not enough memory");
+    CHECK(lua_gethook(L) != nullptr);
+    if (hook)
+        lua_sethook(
+            L, [](lua_State *, lua_Debug *) {}, LUA_MASKCOUNT, 1000000);
+    else lua_sethook(L, nullptr, 0, 0);
+    if (lifted) REQUIRE(hak_lua_limit(L, 0, 0) == 0);
+    lua_gc(L, LUA_GCCOLLECT, 0);
+    CHECK(run(L, "local before, keep = starts, {} "
+                 "for i = 1, 20000 do keep[i % 100] = { i } end "
+                 "for i = 1, 10 do assert(loadstring('local n = 0 for i = 1, 1000 do n = n + i end'))() end "
+                 "return starts > before") == "true");
+    lua_sethook(L, nullptr, 0, 0);
     lua_close(L);
 }
 #endif

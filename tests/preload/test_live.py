@@ -178,6 +178,32 @@ class Live(Case):
             self.assertIn(f"process {p.pid},", self.hakmem("attach", p.pid).stdout)
             self.finish(p)
 
+    def listen(self, number):
+        """A socket as a process of that number has it."""
+        place = self.place(number)
+        s = socket.socket(socket.AF_UNIX)
+        self.addCleanup(s.close)
+        s.bind(place)
+        self.addCleanup(os.unlink, place)
+        s.listen(8)
+        s.setblocking(False)
+        return s
+
+    def test_sockets_of_processes_that_are_there_are_left_in_peace(self):
+        first = self.run_program("live=on")
+        there = self.listen(os.getpid())
+        idle = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(lambda: (idle.kill(), idle.wait()))
+        silent = self.dead(idle.pid)
+        elsewhere = self.listen((1 << 22) + 60)  # in a container that has the folder, too
+        second = self.run_program("live=on")
+        with self.assertRaises(BlockingIOError):
+            there.accept()
+        self.assertTrue(os.path.exists(silent))
+        self.assertTrue(os.path.exists(elsewhere.getsockname()))
+        for p in (first, second):
+            self.finish(p)
+
     def test_a_folder_that_somebody_keeps_locked(self):
         first = self.run_program("live=on")
         folder = os.open(os.path.dirname(self.place(first.pid)), os.O_RDONLY)
@@ -244,6 +270,23 @@ class Live(Case):
                 pass
         self.assertFalse(os.path.exists(self.path("p.json.101")))
         self.finish(p)
+
+    def test_a_handler_of_the_program_is_its_childrens_too(self):
+        program = (
+            "import os, signal, sys, time\n"
+            "came = []\n"
+            "signal.signal(signal.SIGUSR2, lambda *a: came.append(1))\n"
+            "child = os.fork()\n"
+            "kept = [bytearray(300_000) for i in range(40)]\n"  # in a child, this begins the thread
+            "os.kill(os.getpid(), signal.SIGUSR2)\n"
+            "end = time.monotonic() + 10\n"
+            "while not came and time.monotonic() < end: time.sleep(0.01)\n"
+            "if child: os.waitpid(child, 0)\n"
+            "print('child' if child == 0 else 'parent', came)\n"
+        )
+        done = self.start([PYTHON, "-c", program], "rate=64K,profile=p%p.json,signal=USR2")
+        self.assertEqual((done.stdout, done.stderr), ("child [1]\nparent [1]\n", ""))
+        self.assertEqual([name for name in os.listdir(self.dir) if name.endswith(".json.1")], [])
 
     def test_signals_in_the_middle_of_allocations(self):
         p = self.run_program("rate=1K,profile=p.json,signal=USR1", [PYTHON, "-c", BUSY], "0\n")

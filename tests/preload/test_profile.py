@@ -183,6 +183,21 @@ class Profiles(Case):
             self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
             self.assertRegex(done.stderr, rf"^hakmem: HAKMEM: no profile in {name}: {why}[^\n]*\n$")
 
+    def test_a_pipe_that_nobody_reads(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, writer)
+        done = subprocess.run(
+            [STACKS, "known"],
+            env=self.environment(f"profile=/dev/fd/{writer},rate=16K"),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            pass_fds=(writer,),
+        )
+        self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
+        self.assertRegex(done.stderr, r"^hakmem: HAKMEM: no profile in /dev/fd/\d+: Broken pipe\n$")
+
     def test_a_full_disk_leaves_the_file_before(self):
         file = self.path("profile.json", "before")
         script = f"ulimit -f 1; trap '' XFSZ; exec {STACKS} known"

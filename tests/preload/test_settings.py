@@ -312,6 +312,44 @@ class Settings(Case):
         done = self.python("guard=1", "import ctypes; ctypes.string_at(16)")
         self.assertEqual((done.stderr, done.returncode), ("", -signal.SIGSEGV))
 
+    def test_guard_leaves_signals_that_are_sent(self):
+        for number in (signal.SIGSEGV, signal.SIGBUS):
+            for how in ("signal.raise_signal(%d)", "os.kill(os.getpid(), %d)"):
+                with self.subTest(how=how, number=number):
+                    done = self.python("guard=1", f"import os, signal; {how % number}; print('went on')")
+                    self.assertEqual((done.stdout, done.stderr, done.returncode), ("", "", -number))
+
+    def unread(self, command, settings):
+        """With a standard error that nobody reads, as at the end of `command | head -1`."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer) as unread:
+            return subprocess.run(
+                command,
+                env=self.environment(settings),
+                cwd=self.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=unread,
+                text=True,
+                timeout=120,
+            )
+
+    def test_nobody_reads_what_is_told_at_the_end(self):
+        files = [self.path(name) for name in ("profile", "learned")]
+        command = [os.path.join(HELPERS, "preload_stacks"), "known"]
+        done = self.unread(command, "report=stderr,rate=64K,profile={},learn={}".format(*files))
+        self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
+        self.assertEqual([file for file in files if not os.path.exists(file)], [])
+
+    def test_nobody_reads_what_is_told_meanwhile(self):
+        for settings, kind in (("check=report", "many"), ("trace=16", "double"), ("none=of this", "none")):
+            with self.subTest(settings=settings):
+                done = self.unread([os.path.join(HELPERS, "preload_helper"), "misuse", kind], settings)
+                self.assertEqual((done.stdout.splitlines()[-1:], done.returncode), (["went on"], 0))
+        ended = self.unread([os.path.join(HELPERS, "preload_helper"), "misuse", "after"], "guard=1")
+        self.assertEqual(ended.returncode, -signal.SIGSEGV)
+
     def test_trace_tells_who_allocated_and_freed(self):
         told = self.misuse("trace=16", "double")
         self.assertEqual((told.stdout, told.returncode), ("went on\n", 0))

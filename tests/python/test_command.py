@@ -33,17 +33,15 @@ class Arguments(ProgramCase):
                 self.assertIn(word, done.stderr)
 
     def test_commands_of_the_program_hakmem_are_passed_on(self):
-        script, program = self.folder / "script", self.folder / "program"
-        for folder in (script, program):
+        program, none = self.folder / "program", self.folder / "none"
+        for folder in (program, none):
             folder.mkdir()
-        (script / "hakmem").write_text("#!/bin/sh\necho not this one\n")  # as pip makes it
-        (script / "hakmem").chmod(0o755)
         (program / "hakmem").symlink_to(shutil.which("echo"))
         for command in ("attach", "top", "html", "pprof", "folded", "speedscope", "prometheus"):
-            done = self.hakmem(command, "-o", "x.json", "7", env={**plain_environment(), "PATH": f"{script}::{program}"})
+            done = self.hakmem(command, "-o", "x.json", "7", env={**plain_environment(), "PATH": f"{none}:{program}"})
             self.assertEqual(done.stdout, f"{command} -o x.json 7\n")
             self.assertIn(f"\n    {command}", self.hakmem("--help").stdout)
-        done = self.hakmem("top", "7", check=False, env={**plain_environment(), "PATH": str(script)})
+        done = self.hakmem("top", "7", check=False, env={**plain_environment(), "PATH": str(none)})
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("there is no program hakmem in PATH", done.stderr)

@@ -1,8 +1,19 @@
 """Where hakmem may go in, where it must not, and what the allocator promises to CPython."""
 
+import json
+import subprocess
 import unittest
 
-from support import FREE_THREADED, OBJ, ProgramCase, needs_module, needs_objects, plain_environment, preloaded
+from support import (
+    FREE_THREADED,
+    OBJ,
+    ProgramCase,
+    compiler,
+    needs_module,
+    needs_objects,
+    plain_environment,
+    preloaded,
+)
 
 WORK = "x = [{'a': i, 'b': str(i)} for i in range(20000)]; del x\n"
 
@@ -63,6 +74,52 @@ class Early(ProgramCase):
         """)
         self.assertEqual(found[0], [["covered"] * 3] * 3)
         self.assertEqual(found[1:], [["mem", "obj", "raw"], "replaced"])
+
+    def test_again_below_tracemalloc_is_nothing_new(self):
+        """Blocks of others still go back to them, not round and round between tracemalloc and hakmem."""
+        found = self.run_code("""
+            import ctypes, json, tracemalloc, hakmem
+            libc, api = ctypes.CDLL(None), ctypes.pythonapi
+            libc.malloc.restype = ctypes.c_void_p
+            api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+            tracemalloc.start()
+            states = []
+            for mode in ("auto", "wrap", "replace"):
+                status = hakmem.install("all", mode=mode)
+                states.append([status[d] for d in ("raw", "mem", "obj")])
+                api.PyMem_RawFree(libc.malloc(100))
+            tracemalloc.stop()
+            api.PyMem_RawFree(libc.malloc(100))
+            print(json.dumps([states, [hakmem.status()[d] for d in ("raw", "mem", "obj")]]))
+        """)
+        self.assertEqual(found, [[["covered"] * 3] * 3, ["replaced", "replaced", OBJ]])
+
+    def test_again_when_others_put_back_what_they_found(self):
+        """A profile has hooks of its own. tracemalloc knows those that were there before it began."""
+        found = self.run_code(f"""
+            import ctypes, json, tracemalloc, hakmem, hakmem.profile
+            libc, api = ctypes.CDLL(None), ctypes.pythonapi
+            libc.malloc.restype = ctypes.c_void_p
+            api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+            states = []
+            def now():
+                states.append([hakmem.status()[d] for d in ("raw", "mem", "obj")])
+                {WORK.strip()}
+                api.PyMem_RawFree(libc.malloc(100))
+            tracemalloc.start()
+            hakmem.profile.start()
+            tracemalloc.stop()
+            now()
+            hakmem.install("all", mode="auto")
+            now()
+            tracemalloc.start()
+            hakmem.profile.stop()
+            tracemalloc.stop()
+            hakmem.install("all")
+            now()
+            print(json.dumps([states, hakmem.status()["holder"]]))
+        """)
+        self.assertEqual(found, [[["replaced", "replaced", OBJ]] * 3, {}])
 
     @needs_module("memray")
     def test_memray_on_top(self):
@@ -152,6 +209,56 @@ print(json.dumps([status["raw"], status["obj"], status["early"], hakmem.stats()[
         self.assertTrue(found)
         found = self.late("hakmem.install('raw'); print(json.dumps(hakmem.install('all')['obj']))")
         self.assertEqual(found, "replaced")
+
+    def test_again_below_tracemalloc_is_nothing_new(self):
+        found = self.late(f"""
+import tracemalloc
+before = [str(i) * 3 for i in range(50000)]
+hakmem.install("all")
+tracemalloc.start()
+states = []
+for mode in ("auto", "replace"):
+    states.append(hakmem.install("all", mode=mode)["obj"])
+    del before[:20000]                    # blocks from before go back to whom they belong
+    {WORK}
+tracemalloc.stop()
+del before
+print(json.dumps([states, hakmem.status()["obj"]]))
+""")
+        self.assertEqual(found, [["covered"] * 2, "replaced"])
+
+    @unittest.skipUnless(compiler(), "no C compiler")
+    def test_again_below_other_arenas_is_nothing_new(self):
+        source, library = self.folder / "cover.c", self.folder / "cover.so"
+        source.write_text("""
+#include <stddef.h>
+typedef struct { void *ctx, *(*alloc)(void *, size_t); void (*free)(void *, void *, size_t); } arenas;
+void PyObject_GetArenaAllocator(arenas *), PyObject_SetArenaAllocator(arenas *);
+static arenas below;
+static void *take(void *ctx, size_t n) { (void)ctx; return below.alloc(below.ctx, n); }
+static void give(void *ctx, void *p, size_t n) { (void)ctx; below.free(below.ctx, p, n); }
+void cover(void) {
+    arenas on_top = {NULL, take, give};
+    PyObject_GetArenaAllocator(&below);
+    PyObject_SetArenaAllocator(&on_top);
+}
+void uncover(void) { PyObject_SetArenaAllocator(&below); }
+""")
+        subprocess.run([compiler(), "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+        found = self.late(f"""
+import ctypes
+before = [bytes(i % 400) for i in range(200000)]
+hakmem.install("raw")
+foreign = ctypes.PyDLL({json.dumps(str(library))})
+foreign.cover()
+states = [hakmem.install("raw", mode=mode)["arena"] for mode in ("auto", "replace")]
+del before                                # arenas from before go back to whom they belong
+after = [bytes(i % 400) for i in range(200000)]
+del after
+foreign.uncover()
+print(json.dumps([states, hakmem.status()["arena"]]))
+""")
+        self.assertEqual(found, [["covered"] * 2, "replaced"])
 
     def test_refused_while_tracemalloc_is_active(self):
         found = self.late(f"""

@@ -240,6 +240,43 @@ class Interpreters(ProgramCase):
         self.assertIn(found[1], ("replaced", "wrapped"))
         self.assertGreaterEqual(found[2], 1000)
 
+    @needs_version(3, 12)
+    def test_limits_of_one_with_a_gil_of_its_own(self):
+        """It may change the hard limit. The soft one and its callback are those of the main interpreter."""
+        found = self.run_code(f"""
+            import gc, json, os, sys
+            import {"_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"} as interpreters
+            import hakmem
+            gc.disable()
+            calls = []
+            def callback():
+                calls.append(1)
+                gc.collect()
+            hakmem.limit(300 << 20, soft=50 << 20, soft_callback=callback)
+            one = interpreters.create({'"isolated"' if sys.version_info >= (3, 13) else "isolated=True"})
+            r, w = os.pipe()
+            failed = interpreters.run_string(one, f'''
+            import sys; sys.path[:0] = {{sys.path!r}}
+            import hakmem, os
+            hakmem.limit(200 << 20)
+            for options in ({{{{"soft": 1 << 20}}}}, {{{{"soft_callback": print}}}}):
+                try:
+                    hakmem.limit(100 << 20, **options)
+                except RuntimeError as error:
+                    os.write({{w}}, str(error).encode() + b".")
+            '''.replace("\\n            ", "\\n"))
+            interpreters.destroy(one)
+            references = sys.getrefcount(callback)
+            limits = [hakmem.stats()[name] >> 20 for name in ("hard_limit", "soft_limit")]
+            for i in range(200_000):           # garbage that only the collector frees: about 100 MB
+                x = [0] * 60; x.append(x)
+            hakmem.limit(None)
+            dropped = references - sys.getrefcount(callback)
+            print(json.dumps([str(failed), os.read(r, 200).decode(), limits, len(calls) >= 1, dropped]))
+        """)
+        told = "a soft limit is for the main interpreter."
+        self.assertEqual(found, ["None", told * 2, [200, 50], True, 1])
+
 
 class Modules(ProgramCase):
     def test_a_thousand_imports_leak_nothing(self):

@@ -104,6 +104,24 @@ class Showing(ProgramCase):
             program.stderr.close()
             self.assertEqual(program.wait(60), 3)
 
+    def test_nobody_reads_the_pipe_of_the_report(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, writer)
+        for stderr in (None, writer):  # where it is said
+            for end in ("sys.exit(3)", "os._exit(3)"):
+                text = f"import os, signal, sys; signal.signal(signal.SIGPIPE, signal.SIG_DFL); {end}"
+                program = subprocess.run(
+                    [sys.executable, self.script(text)],
+                    env=preloaded(report=f"/dev/fd/{writer}"),
+                    stderr=stderr or subprocess.PIPE,
+                    pass_fds=(writer,),
+                    timeout=60,
+                )
+                self.assertEqual(program.returncode, 3)
+                if not stderr:
+                    self.assertIn(b"Broken pipe", program.stderr)
+
     def test_stderr_is_closed(self):
         text = "import os; os.close(2)"
         done = self.python(self.script(text), env=preloaded(report="-"))

@@ -41,11 +41,12 @@ struct Arena {
     char *base;
     std::vector<unsigned char> dirty; // pages that may hold something
     std::map<char *, size_t> taken;
-    char *high;                       // behind it nobody had anything yet, and nothing is poisoned
+    char *high; // behind it nobody had anything yet, and nothing is poisoned
 
     Arena() : dirty(BYTES / PAGE)
     {
-        void *p = mmap(nullptr, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p =
+            mmap(nullptr, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) {
             std::perror("arena");
             std::abort();
@@ -142,7 +143,8 @@ void arena_copy(void *to, const void *from, size_t n)
     if (n >= MUCH) mincore(const_cast<void *>(from), n, resident.data());
     each_row(resident.data(), 0, n / PAGE, [&](size_t i, size_t j) {
         const size_t at = i * PAGE, bytes = (j - i) * PAGE;
-        if (resident[i] & 1) std::memcpy(static_cast<char *>(to) + at, static_cast<const char *>(from) + at, bytes);
+        if (resident[i] & 1)
+            std::memcpy(static_cast<char *>(to) + at, static_cast<const char *>(from) + at, bytes);
     });
 }
 

@@ -139,8 +139,8 @@ size_t FakeOs::resident() const
         const unsigned char *committed = entry.second.pages.data();
         each_row(committed, 0, entry.second.pages.size(), [&](size_t i, size_t j) {
             std::vector<unsigned char> touched(committed[i] ? j - i : 0);
-            if (!touched.empty() && mincore(reinterpret_cast<void *>(entry.first + i * PAGE), touched.size() * PAGE,
-                                            touched.data()) == 0)
+            if (!touched.empty() && mincore(reinterpret_cast<void *>(entry.first + i * PAGE),
+                                            touched.size() * PAGE, touched.data()) == 0)
                 pages += (size_t)std::count_if(touched.begin(), touched.end(),
                                                [](unsigned char c) { return (c & 1) != 0; });
         });

@@ -1,6 +1,6 @@
-/* What forks have to bear of an allocator: beside threads that allocate while libc's lock of all streams is held,
- * and in a signal handler, in the middle of allocations of the only thread. For one C file of a program, which
- * defines _GNU_SOURCE first. */
+/* What forks have to bear of an allocator: beside threads that allocate while libc's lock of all streams is
+ * held, and in a signal handler, in the middle of allocations of the only thread. For one C file of a
+ * program, which defines _GNU_SOURCE first. */
 #ifndef TESTS_SUPPORT_FORKS_H
 #define TESTS_SUPPORT_FORKS_H
 

@@ -1,4 +1,5 @@
-// Contexts whose blocks are drawn before guard pages, and the faults of those who touch them where they must not.
+// Contexts whose blocks are drawn before guard pages, and the faults of those who touch them where they must
+// not.
 #pragma once
 
 #include "shared.h"

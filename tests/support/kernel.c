@@ -27,8 +27,8 @@ static bool plain(void)
 /* As with RLIMIT_AS=KERNEL_SPACE: what is mapped counts. */
 static _Atomic size_t mapped;
 
-/* As with vm.overcommit_memory=2: what may be written to counts, MAP_NORESERVE or not, touched or not, until it is
- * mapped anew; no more than KERNEL_COMMIT. */
+/* As with vm.overcommit_memory=2: what may be written to counts, MAP_NORESERVE or not, touched or not, until
+ * it is mapped anew; no more than KERNEL_COMMIT. */
 static struct {
     uintptr_t from, to;
 } counted[1 << 16];
@@ -79,7 +79,8 @@ static size_t overlap(uintptr_t from, uintptr_t to)
 {
     size_t n = 0;
     for (size_t i = 0; i < ranges; i++) {
-        uintptr_t a = counted[i].from > from ? counted[i].from : from, b = counted[i].to < to ? counted[i].to : to;
+        uintptr_t a = counted[i].from > from ? counted[i].from : from,
+                  b = counted[i].to < to ? counted[i].to : to;
         if (a < b) n += b - a;
     }
     return n;

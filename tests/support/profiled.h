@@ -1,4 +1,5 @@
-// What the tests of profiles share: an exact shadow of a program's blocks, and programs that come by every path.
+// What the tests of profiles share: an exact shadow of a program's blocks, and programs that come by every
+// path.
 #pragma once
 
 #include "heap.h"
@@ -108,7 +109,8 @@ struct Program {
         case 0:
             return made({hak_calloc_cs(ctx, 1, n, label, site), n, 0, site, label});
         case 1:
-            return made({hak_aligned_alloc_cs(ctx, (size_t)8 << random.below(11), n, label, site), n, 0, site, label});
+            return made({hak_aligned_alloc_cs(ctx, (size_t)8 << random.below(11), n, label, site), n, 0, site,
+                         label});
         case 2:
             return made({hak_alloc_inline(ctx, n, label), n, 0, 0, label});
         case 3:
@@ -197,8 +199,9 @@ struct Deviations {
         n++;
     }
 
-    // 0.3 % would be beyond 3 if the errors were known; with few live samples they are estimates themselves. Where
-    // threads draw in an order of their own each run is another experiment, and the bounds are twice as wide.
+    // 0.3 % would be beyond 3 if the errors were known; with few live samples they are estimates themselves.
+    // Where threads draw in an order of their own each run is another experiment, and the bounds are twice as
+    // wide.
     void require_fair(double wide = 1) const
     {
         CHECK(alloc_sum / (double)n == Approx(1).margin(0.3 * wide));

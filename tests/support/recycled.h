@@ -1,5 +1,5 @@
-// An allocator for the nodes of containers: what was freed is handed out again, without a question to malloc, which
-// takes long under AddressSanitizer. For one thread.
+// An allocator for the nodes of containers: what was freed is handed out again, without a question to malloc,
+// which takes long under AddressSanitizer. For one thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-/* refuse CALL[,CALL...] PROGRAM [ARGUMENT...]: becomes the program, for which the kernel refuses these system calls with
- * EPERM, as under a filter of a container. 77 = no filters here. */
+/* refuse CALL[,CALL...] PROGRAM [ARGUMENT...]: becomes the program, for which the kernel refuses these system
+ * calls with EPERM, as under a filter of a container. 77 = no filters here. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -44,7 +44,8 @@ int main(int count, char **arguments)
     }
     code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {length, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
         perror("refuse: no filter of system calls here");
         return 77;
     }

@@ -236,7 +236,8 @@ void Shadow::check_edges(const Heap &h, const Block &b) const
     if (!edges_stamped(b.p, b.n, b.id)) wrong(h, "contents at an end of a block of " + std::to_string(b.n));
 }
 
-// The blocks next to this one, or to one that was before it, keep apart, and hold at their ends what they held.
+// The blocks next to this one, or to one that was before it, keep apart, and hold at their ends what they
+// held.
 void Shadow::check_around(Heap &h, Order::iterator at) const
 {
     if (at != h.order.begin()) --at;

@@ -19,8 +19,8 @@ namespace test
 class Shadow
 {
   public:
-    // `decide` supplies the numbers that all decisions are made of. Sums are compared after each `every`th operation of
-    // a heap, and after what changes much. keep: see FakeOs.
+    // `decide` supplies the numbers that all decisions are made of. Sums are compared after each `every`th
+    // operation of a heap, and after what changes much. keep: see FakeOs.
     explicit Shadow(std::function<uint64_t()> decide, unsigned every = 1, bool keep = false);
     ~Shadow();
 

@@ -116,8 +116,14 @@ struct Debugged {
 // A body for a local context, and once more for a shared one.
 inline void shared_too(const std::function<void(bool)> &body)
 {
-    SECTION("local") { body(false); }
-    SECTION("shared") { body(true); }
+    SECTION("local")
+    {
+        body(false);
+    }
+    SECTION("shared")
+    {
+        body(true);
+    }
 }
 
 } // namespace test

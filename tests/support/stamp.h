@@ -1,5 +1,5 @@
-// Contents that tell one block from another and one place in it from the next, by words: small blocks are filled
-// altogether, large ones at both ends and in about 32 pages between.
+// Contents that tell one block from another and one place in it from the next, by words: small blocks are
+// filled altogether, large ones at both ends and in about 32 pages between.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ inline uint64_t stamp_word(uint32_t id, size_t at)
     return ((uint64_t)id + 1) * 0x9E3779B97F4A7C15u + at / 8 * STAMP_STEP;
 }
 
-// f(from, to) for each part of a block of n bytes that has a stamp, from being a multiple of 8; until it is false.
+// f(from, to) for each part of a block of n bytes that has a stamp, from being a multiple of 8; until it is
+// false.
 template <typename F>
 bool each_stamped(size_t n, F f)
 {
@@ -43,7 +44,8 @@ inline void stamp(char *p, size_t n, uint32_t id)
     });
 }
 
-// Whether the bytes of [from, to) are those of the stamp. No early end, so that compilers make wide loops of it.
+// Whether the bytes of [from, to) are those of the stamp. No early end, so that compilers make wide loops of
+// it.
 inline bool stamped_in(const char *p, size_t from, size_t to, uint32_t id)
 {
     uint64_t word = stamp_word(id, from), wrong = 0;

@@ -1,6 +1,6 @@
 /* Included before everything in a build of the core for tests/core/test_interleavings.cpp: each synchronizing
- * operation (ordered atomics, locks) asks the test whether another thread shall go on here. Relaxed counters
- * do not. For gcc. */
+ * operation (ordered atomics, locks, fences) asks the test whether another thread shall go on here. Relaxed
+ * counters do not. For gcc. */
 #ifndef HK_TEST_STEP_H
 #define HK_TEST_STEP_H
 
@@ -9,6 +9,7 @@
 
 void hk_test_step(void);    /* before an operation */
 void hk_test_read(void);    /* before a look at the map, or a change of what is read without a lock */
+void hk_test_fence(void);   /* between two stores of which a child of a fork may find one */
 void hk_test_blocked(void); /* a lock was not free */
 
 #define HK_TEST_AT(order)                                                                                    \
@@ -81,6 +82,9 @@ void hk_test_blocked(void); /* a lock was not free */
         if (hk_taken) hk_test_blocked();                                                                     \
         hk_taken;                                                                                            \
     })
+#undef atomic_signal_fence
+#define atomic_signal_fence(order) hk_test_fence()
+
 #undef atomic_flag_clear_explicit
 #define atomic_flag_clear_explicit(p, order)                                                                 \
     __extension__({                                                                                          \

@@ -64,7 +64,8 @@ TEST_CASE("duktape: programs run, and labels tell what their memory is for")
     Machine m(t.space);
     CHECK(m.run(Machine::WORK) == Machine::GIVES);
     duk_gc(m.duk, 0);
-    size_t objects = label_named(m.heap, "object").live_blocks, strings = label_named(m.heap, "string").live_blocks;
+    size_t objects = label_named(m.heap, "object").live_blocks,
+           strings = label_named(m.heap, "string").live_blocks;
     CHECK(m.run("var o = []; for (var i = 0; i < 1000; i++) o.push({a: i}); 1") == "1");
     CHECK(label_named(m.heap, "object").live_blocks >= objects + 1000);
     CHECK(label_named(m.heap, "property").live_blocks >= 1000);
@@ -104,7 +105,8 @@ TEST_CASE("duktape: the limit is an error that a program can catch, and the mach
     Machine m(t.space, limit), other(t.space);
     REQUIRE(m.duk);
     for (int round = 0; round < 3; round++) {
-        CHECK(m.run("var l = []; for (;;) l.push({a: 'a longer text ' + l.length})") == "Error: alloc failed");
+        CHECK(m.run("var l = []; for (;;) l.push({a: 'a longer text ' + l.length})") ==
+              "Error: alloc failed");
         CHECK(committed_of(m.heap) <= limit);
         CHECK(stats_of(m.heap).peak_bytes > limit * 6 / 10);
         CHECK(m.run("l = null; 1") == "1");

@@ -38,8 +38,9 @@ struct Machine {
         if (!program && !mrb->exc) return "syntax error";
         mrb_value value = !program ? mrb_nil_value() : mrb_top_run(mrb, program, mrb_top_self(mrb), 0);
         std::string result = mrb->exc ? mrb_obj_classname(mrb, mrb_obj_value(mrb->exc))
-                             : mrb_string_p(value) ? std::string(RSTRING_PTR(value), (size_t)RSTRING_LEN(value))
-                                                   : "no string";
+                             : mrb_string_p(value)
+                                 ? std::string(RSTRING_PTR(value), (size_t)RSTRING_LEN(value))
+                                 : "no string";
         mrb->exc = nullptr;
         return result;
     }
@@ -71,7 +72,8 @@ TEST_CASE("mruby: programs run, and labels tell what their memory is for")
     CHECK(m.run(Machine::WORK) == Machine::GIVES);
     CHECK(m.run("def (") == "syntax error");
     mrb_full_gc(m.mrb);
-    size_t strings = label_named(m.heap, "string").live_blocks, arrays = label_named(m.heap, "array").live_blocks;
+    size_t strings = label_named(m.heap, "string").live_blocks,
+           arrays = label_named(m.heap, "array").live_blocks;
     CHECK(m.run("$s = (0...1000).map { |i| 'a longer text, behind the object ' * 3 + i.to_s }; '1'") == "1");
     CHECK(label_named(m.heap, "string").live_blocks >= strings + 1000);
     CHECK(m.run("$a = (0...1000).map { |i| [i] * 20 }; '2'") == "2");
@@ -116,7 +118,8 @@ TEST_CASE("mruby: the limit is an error that a program can catch, and the machin
         CHECK(committed_of(m.heap) <= limit);
         CHECK(stats_of(m.heap).peak_bytes > limit * 7 / 10);
         CHECK(m.run("$l = nil; '1'") == "1");
-        CHECK(m.run("begin; 'x' * 100_000_000; rescue NoMemoryError => e; e.message; end") == "Out of memory");
+        CHECK(m.run("begin; 'x' * 100_000_000; rescue NoMemoryError => e; e.message; end") ==
+              "Out of memory");
         CHECK(m.run(Machine::WORK) == Machine::GIVES);
         require_sound(m.heap);
     }
@@ -155,7 +158,8 @@ TEST_CASE("mruby: eval with little memory runs or is told, and the machine goes 
     TestSpace t;
     Evaluating m(t.space, 2 * MiB);
     // What is popped leaves room for the next line, not for what that line compiles.
-    const char fill[] = "$l = []; begin; loop { $l << 'x' * 1000 }; rescue NoMemoryError; end; 150.times { $l.pop }; '1'";
+    const char fill[] =
+        "$l = []; begin; loop { $l << 'x' * 1000 }; rescue NoMemoryError; end; 150.times { $l.pop }; '1'";
     CHECK(m.run(fill) == "1");
     CHECK(m.run("begin; eval('[1, 2];' * 1000); rescue NoMemoryError; 'none'; end") == "none");
     CHECK(m.run("$l = nil; '2'") == "2");

@@ -114,7 +114,8 @@ TEST_CASE("quickjs: the limit is an error that a program can catch, and the mach
     const size_t limit = 4 * MiB;
     Machine m(t.space, limit), other(t.space);
     for (int round = 0; round < 3; round++) {
-        CHECK(m.run("var l = []; for (;;) l.push({a: 'x'.repeat(100) + l.length})") == "InternalError: out of memory");
+        CHECK(m.run("var l = []; for (;;) l.push({a: 'x'.repeat(100) + l.length})") ==
+              "InternalError: out of memory");
         CHECK(committed_of(m.heap) <= limit);
         CHECK(stats_of(m.heap).peak_bytes > limit * 8 / 10);
         CHECK(m.run("l = null; 1") == "1");

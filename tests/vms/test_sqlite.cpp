@@ -252,8 +252,10 @@ TEST_CASE("sqlite: connections of several threads share a file, and the first go
         Library library(t.space);
         size_t before = stats_of(sqlite_heap_process()).live_blocks;
         Connection first(file.c_str());
-        CHECK(first.exec(std::string("PRAGMA synchronous = off; PRAGMA journal_mode = ") + mode) == SQLITE_OK);
-        CHECK(first.exec("DROP TABLE IF EXISTS t; CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)") == SQLITE_OK);
+        CHECK(first.exec(std::string("PRAGMA synchronous = off; PRAGMA journal_mode = ") + mode) ==
+              SQLITE_OK);
+        CHECK(first.exec("DROP TABLE IF EXISTS t; CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)") ==
+              SQLITE_OK);
         CHECK(label_named(sqlite_heap_process(), "file").live_blocks > 0);
         CHECK(label_named(first.heap, "file").live_blocks == 0);
         Connection second(file.c_str());
@@ -270,7 +272,8 @@ TEST_CASE("sqlite: connections of several threads share a file, and the first go
                 sqlite3_busy_timeout(c.db, 60000);
                 c.exec("PRAGMA synchronous = off");
                 for (int k = 0; k < each; k++)
-                    good += c.exec("INSERT INTO t VALUES(" + std::to_string(i * each + k) + ", 'z')") == SQLITE_OK;
+                    good += c.exec("INSERT INTO t VALUES(" + std::to_string(i * each + k) + ", 'z')") ==
+                            SQLITE_OK;
                 c.close();
                 sqlite_heap_use(nullptr);
             });

@@ -14,9 +14,9 @@ namespace
 {
 
 // Functions of lists.
-#define LISTS                                                                                 \
-    "(define count (lambda (l n) (if (pair? l) (count (cdr l) (+ n 1)) n)))\n"                \
-    "(define make (lambda (n l) (if (= n 0) l (make (- n 1) (cons (cons n (text n)) l)))))\n" \
+#define LISTS                                                                                                \
+    "(define count (lambda (l n) (if (pair? l) (count (cdr l) (+ n 1)) n)))\n"                               \
+    "(define make (lambda (n l) (if (= n 0) l (make (- n 1) (cons (cons n (text n)) l)))))\n"                \
     "(define sum (lambda (l n) (if (pair? l) (sum (cdr l) (+ n (car (car l)))) n)))\n"
 
 // A machine whose output is text.
@@ -200,8 +200,7 @@ TEST_CASE("toy: the limit is an error of the program, and the machine goes on")
     TestSpace t;
     const size_t limit = 256 * KiB;
     Machine m(t.space, limit);
-    CHECK(m.run(LISTS
-                "(define l nil)\n(define grow (lambda () (begin (set! l (cons 1 l)) (grow))))") == "");
+    CHECK(m.run(LISTS "(define l nil)\n(define grow (lambda () (begin (set! l (cons 1 l)) (grow))))") == "");
     for (int round = 0; round < 2; round++) {
         CHECK_THAT(m.run("(print \"on\")\n(grow)"),
                    Catch::Contains("on\nline 5: out of memory: no 24 bytes for"));

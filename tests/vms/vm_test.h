@@ -13,7 +13,8 @@ namespace test
 enum class Ran { None, Refused, Good };
 
 // run(space) once for each request of a page, which is refused, and until there are no more requests.
-template <class Run> void refuse_each_page(Run run, size_t reserve = 16 * MiB)
+template <class Run>
+void refuse_each_page(Run run, size_t reserve = 16 * MiB)
 {
     uint64_t n = 1;
     bool good = false;
@@ -33,7 +34,8 @@ template <class Run> void refuse_each_page(Run run, size_t reserve = 16 * MiB)
 }
 
 // run(space, limit) for every limit, and all three ends are met.
-template <class Run> void sweep_limits(size_t step, size_t last, Run run)
+template <class Run>
+void sweep_limits(size_t step, size_t last, Run run)
 {
     TestSpace t;
     int ends[3] = {};
@@ -61,10 +63,11 @@ inline hak_label_info label_named(const hak_ctx *ctx, const char *name)
 //
 // A machine M(space, limit = 0, labels = true) has `heap`, the context or NULL; there(), whether it may run
 // programs; run(source), what the program gives, or its error; WORK, a program, and GIVES, what that gives;
-// refused(result), whether that is what a program is told where there is no memory; lost(), whether it can only
-// be dropped now.
+// refused(result), whether that is what a program is told where there is no memory; lost(), whether it can
+// only be dropped now.
 
-template <class M> Ran work(M &m)
+template <class M>
+Ran work(M &m)
 {
     if (!m.there()) return Ran::None;
     const std::string result = m.run(M::WORK);
@@ -74,7 +77,8 @@ template <class M> Ran work(M &m)
     return Ran::Refused;
 }
 
-template <class M> void test_without_labels()
+template <class M>
+void test_without_labels()
 {
     TestSpace t;
     M m(t.space, 0, false);
@@ -85,7 +89,8 @@ template <class M> void test_without_labels()
 }
 
 // Limits up to last; first: what a heap may have before it has a limit.
-template <class M> void test_little_memory(size_t step, size_t last, size_t first)
+template <class M>
+void test_little_memory(size_t step, size_t last, size_t first)
 {
     sweep_limits(step, last, [first](hak_space *space, size_t limit) {
         M m(space, limit);
@@ -99,7 +104,8 @@ template <class M> void test_little_memory(size_t step, size_t last, size_t firs
     });
 }
 
-template <class M> void test_refused_pages()
+template <class M>
+void test_refused_pages()
 {
     refuse_each_page([](hak_space *space) {
         M m(space);
@@ -111,7 +117,8 @@ template <class M> void test_refused_pages()
 }
 
 // keep: a program that keeps something, and gives it; ask: one that gives it again.
-template <class M> void test_many_machines(const char *keep, const char *ask, const char *kept, int count)
+template <class M>
+void test_many_machines(const char *keep, const char *ask, const char *kept, int count)
 {
     TestSpace t;
     M first(t.space);

@@ -5,6 +5,7 @@
 #include <hakmem/wasm_profile.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -22,6 +23,24 @@ hak_wasm_tenant *child_of(hak_wasm_host *host, hak_wasm_tenant *parent, hak_wasm
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
     REQUIRE(tenant != nullptr);
     return tenant;
+}
+
+// A number of the heap, the first context in the tenant's report.
+size_t reported(hak_wasm_tenant *tenant, const std::string &name)
+{
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    REQUIRE(out != nullptr);
+    REQUIRE(hak_wasm_report_json(tenant, out) == 0);
+    REQUIRE(std::fclose(out) == 0);
+    const std::string report(text, size);
+    std::free(text);
+    const size_t contexts = report.find("\"contexts\"");
+    const size_t at = report.find("\"" + name + "\":", contexts);
+    INFO(report.substr(contexts));
+    REQUIRE(at != std::string::npos);
+    return std::stoul(report.substr(at + name.size() + 3));
 }
 
 } // namespace
@@ -483,6 +502,42 @@ TEST_CASE("a tenant in the context of one before is as new", "[tenant]")
     CHECK(info_of(root).heap_committed > before);
     hak_wasm_host_tick(host, 20000);
     CHECK(info_of(root).heap_committed == before);
+}
+
+TEST_CASE("a report shows nothing of the tenant that had the context before", "[tenant]")
+{
+    Host host;
+    for (int turn = 0; turn < 3; turn++) {
+        hak_wasm_tenant *first = child_of(host, nullptr);
+        std::vector<void *> blocks;
+        {
+            Scope scope(first, HAK_WASM_NATIVE);
+            for (size_t i = 0; i < 2000; i++)
+                blocks.push_back(hak_wasm_alloc(host, 16 + i * 37 % 500));
+            CHECK(hak_wasm_alloc(host, SIZE_MAX / 2) == nullptr);
+        }
+        CHECK(reported(first, "peak_bytes") > 400 * KIB);
+        CHECK(reported(first, "failures") == 1);
+        for (void *p : blocks)
+            hak_wasm_free(host, p);
+        hak_wasm_tenant_close(first, HAK_WASM_RETIRE);
+        hak_wasm_tenant *second = child_of(host, nullptr);
+        REQUIRE(second == first);
+        CHECK(reported(second, "failures") == 0);
+        CHECK(reported(second, "peak_bytes") == 0);
+        CHECK(reported(second, "live_bytes") == 0);
+        CHECK(reported(second, "live_blocks") == 0);
+        {
+            Scope scope(second, HAK_WASM_NATIVE);
+            void *p = hak_wasm_alloc(host, 3000);
+            CHECK(reported(second, "peak_bytes") >= 3000);
+            hak_wasm_free(host, p);
+            CHECK(hak_wasm_alloc(host, SIZE_MAX / 2) == nullptr);
+        }
+        CHECK(reported(second, "peak_bytes") >= 3000);
+        CHECK(reported(second, "failures") == 1);
+        hak_wasm_tenant_close(second, HAK_WASM_RETIRE);
+    }
 }
 
 TEST_CASE("tenants, hosts and labels have names", "[tenant]")

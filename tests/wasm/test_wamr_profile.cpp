@@ -116,6 +116,22 @@ TEST_CASE("no lock of a tenant is held while names are looked up", "[wamr]")
     CHECK(probe_held == 0);
 }
 
+TEST_CASE("a report is of the context that the tenant has when it is locked", "[wamr]")
+{
+    Profiled host;
+    hak_wasm_tenant *first = hak_wasm_tenant_new(host, nullptr);
+    REQUIRE(first != nullptr);
+    hak_wasm_tenant_close(first, HAK_WASM_RETIRE);
+    Tenant second = new_tenant(host);
+    REQUIRE(second.get() == first); // its context is replaced when it gets a limit
+    probe_limits = probe_stale = 0;
+    probe_tenant = probe_limited = second.get();
+    CHECK(stacks_of(second.get()).empty());
+    probe_tenant = nullptr;
+    CHECK(probe_limits == 1);
+    CHECK(probe_stale == 0);
+}
+
 TEST_CASE("nothing of a tenant's profile is in another tenant's", "[wamr]")
 {
     Profiled host;

@@ -37,6 +37,41 @@ size_t open_files()
     return n;
 }
 
+// Two directories, which a guest of "numbers" has as 3 and 4, and what it creates in them.
+struct Directories {
+    char first[32] = "/tmp/hakmem-first-XXXXXX", second[32] = "/tmp/hakmem-second-XXXXXX";
+    Directories()
+    {
+        REQUIRE(mkdtemp(first) != nullptr);
+        REQUIRE(mkdtemp(second) != nullptr);
+    }
+    Directories(const Directories &) = delete;
+    Directories &operator=(const Directories &) = delete;
+    ~Directories()
+    {
+        for (const char *place : {first, second}) {
+            took_file(place);
+            rmdir(place);
+        }
+    }
+    static bool took_file(const char *place)
+    {
+        return unlink((std::string(place) + "/hakmem-guest").c_str()) == 0;
+    }
+};
+
+// Opens `function`(dir) until the number is this one: WAMR chooses them at random. What is closed in between
+// leaves its address to the next one.
+bool open_as(Guest &guest, const char *function, uint32_t dir, uint32_t number)
+{
+    for (int i = 0; i < 10000; i++) {
+        const uint32_t fd = guest.call(function, 1, dir);
+        if (fd == number || fd == UINT32_MAX) return fd == number;
+        guest.call("close_file", 1, fd);
+    }
+    return false;
+}
+
 int counted = 0;
 void count(wasm_exec_env_t)
 {
@@ -278,6 +313,75 @@ TEST_CASE("a guest that opened a file is instantiated anew, and the file is clos
     CHECK(info_of(tenant.get()).label[HAK_WASM_LINEAR].live_blocks == 0);
     CHECK(unlink((std::string(place) + "/hakmem-guest").c_str()) == 0);
     CHECK(rmdir(place) == 0);
+}
+
+TEST_CASE("a directory at the number and the address of another one is not taken for it", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "numbers");
+    const Directories place;
+    const char *dirs[] = {place.first, place.second};
+    wasm_runtime_set_wasi_args(module, dirs, 2, nullptr, 0, nullptr, 0, nullptr, 0);
+    const size_t files = open_files();
+    {
+        Guest guest(tenant.get(), module), other(tenant.get(), module);
+        INFO(guest.error);
+        REQUIRE(guest.guest != nullptr);
+        REQUIRE(other.guest != nullptr);
+        Snapshot snapshot(guest);
+        REQUIRE(snapshot != nullptr);
+        for (int i = 0; i < 12; i++) {
+            const bool exchanged = i % 2;
+            Guest &g = i / 2 % 2 ? other : guest;
+            INFO((exchanged ? "exchanged by two renumberings, turn " : "closed and opened, turn ") << i);
+            if (exchanged) {
+                for (int turn = 0; turn < 2; turn++) {
+                    CHECK(g.call("renumber", 2, 4, 3) == 0);
+                    REQUIRE(open_as(g, "open_again", 3, 4));
+                }
+            } else {
+                CHECK(g.call("close_file", 1, 3) == 0);
+                REQUIRE(open_as(g, "open_again", 4, 3));
+            }
+            CHECK(hak_wasm_wamr_reset(g, snapshot) == 1);
+            CHECK(hak_wasm_wamr_reset(g, snapshot) == 0);
+            const int fd = int(g.call("open_file", 1, 3));
+            CHECK(fd > 4);
+            CHECK(g.call("close_file", 1, uint32_t(fd)) == 0);
+            CHECK(place.took_file(place.first));
+            CHECK_FALSE(place.took_file(place.second));
+        }
+    }
+    CHECK(open_files() == files);
+}
+
+TEST_CASE("a file that is open in a snapshot is not mistaken for one that is opened later", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "numbers");
+    const Directories place;
+    const char *dirs[] = {place.first, place.second};
+    wasm_runtime_set_wasi_args(module, dirs, 2, nullptr, 0, nullptr, 0, nullptr, 0);
+    const size_t files = open_files();
+    {
+        Guest guest(tenant.get(), module), other(tenant.get(), module);
+        INFO(guest.error);
+        REQUIRE(guest.guest != nullptr);
+        const uint32_t fd = guest.call("open_file", 1, 3);
+        REQUIRE(int(fd) > 4);
+        Snapshot snapshot(guest), same(guest);
+        CHECK(hak_wasm_wamr_reset(guest, snapshot) == 0);
+        CHECK(hak_wasm_wamr_reset(guest, same) == 0);
+        CHECK(guest.call("close_file", 1, fd) == 0);
+        REQUIRE(open_as(guest, "open_file", 4, fd));
+        CHECK(hak_wasm_wamr_reset(guest, snapshot) == -1);
+        REQUIRE(open_as(other, "open_file", 3, fd));
+        CHECK(hak_wasm_wamr_reset(other, same) == -1); // it is another instance's
+    }
+    CHECK(open_files() == files);
+    CHECK(info_of(tenant.get()).label[HAK_WASM_INSTANCE].live_blocks == 0);
 }
 
 TEST_CASE("a reset does not run the start function again, and takes the exit code back", "[reset]")

@@ -43,12 +43,12 @@ typedef struct hkl_options {
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;
-    const char *live; /* where the socket is; NULL = none */
+    const char *live;       /* where the socket is; NULL = none */
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */
     size_t limit;           /* 0 = none */
     hak_mode mode;
-    hak_policy *policy; /* NULL = none */
+    hak_policy *policy;     /* NULL = none */
     const char *learn_file; /* NULL = none */
 } hkl_options;
 

@@ -113,8 +113,9 @@ static void start_profile(lua_State *L, const hkl_options *o)
     options.mode = o->profile_mode;
     options.mean = o->profile_mean;
     if (hak_lua_profile_start(L, &options) != 0)
-        luaL_error(L, o->profile_mode == HAK_LUA_PROFILE_LINES ? "no memory for the profile, or no lines on this platform"
-                                                                : "no memory for the profile");
+        luaL_error(L, o->profile_mode == HAK_LUA_PROFILE_LINES
+                          ? "no memory for the profile, or no lines on this platform"
+                          : "no memory for the profile");
 }
 
 static void start_live(lua_State *L, const hkl_options *o)

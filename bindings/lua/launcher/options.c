@@ -107,7 +107,8 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
         o->profile_mode = HAK_LUA_PROFILE_LINES;
     } else if (rate) {
         const char *wrong = hkc_size_parse(rate, &o->profile_mean);
-        if (wrong) return fail(message, size, "--hak-profile: the rate '%.80s' %s; or lines, or exact", rate, wrong);
+        if (wrong)
+            return fail(message, size, "--hak-profile: the rate '%.80s' %s; or lines, or exact", rate, wrong);
         if (o->profile_mean < 1024 || o->profile_mean > (size_t)1 << 40)
             return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
     }

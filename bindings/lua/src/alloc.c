@@ -43,9 +43,10 @@ static void *alloc_guarded(void *ud, void *ptr, size_t osize, size_t nsize)
 
 lua_Alloc hkl_alloc_for(const hkl_state *st)
 {
-    if (st->profile && (st->profile->running || hkl_profile_by_line(st))) return hkl_profile_alloc_for(st->profile);
+    if (st->profile && (st->profile->running || hkl_profile_by_line(st)))
+        return hkl_profile_alloc_for(st->profile);
     if (st->labels)
-        return LUA_VERSION_NUM == 501 && st->hard != 0 ? hkl_labels_alloc_limited : hkl_labels_alloc;
+        return LUA_VERSION_NUM == 501 && st->soft != 0 ? hkl_labels_alloc_limited : hkl_labels_alloc;
     return st->old_alloc || st->soft != 0 ? alloc_guarded : alloc_own;
 }
 

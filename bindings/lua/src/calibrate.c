@@ -276,7 +276,7 @@ static void run_op(lua_State *L, recorder *rec, const hkl_calibrate_op *op)
 static int run_all(lua_State *L)
 {
     recorder *rec = lua_touserdata(L, 1);
-    luaL_openlibs(L);
+    hkl_open_libraries(L);
     lua_gc(L, LUA_GCSTOP, 0);
     if (call_jit(L, "off")) {
         hkl_site_has_traces();

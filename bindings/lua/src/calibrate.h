@@ -32,6 +32,9 @@ typedef struct hkl_calibrate_op {
     hkl_calibrate_rule rules[3]; /* the first that matches; a block without one teaches nothing */
 } hkl_calibrate_op;
 
+/* In a scratch state. */
+void hkl_open_libraries(lua_State *L);
+
 extern const hkl_calibrate_op hkl_calibrate_ops[];
 extern const size_t hkl_calibrate_op_count;
 

@@ -73,9 +73,21 @@ static int grow_stack(lua_State *L)
 /* Slots that exist already, to keep what is made. */
 #define SLOTS "{1,2,3}"
 
-static int open_libraries(lua_State *L)
+/* What is required here is found in no file of the program's, which would run. */
+void hkl_open_libraries(lua_State *L)
 {
     luaL_openlibs(L);
+    lua_getglobal(L, "package");
+    lua_pushliteral(L, "");
+    lua_setfield(L, -2, "path");
+    lua_pushliteral(L, "");
+    lua_setfield(L, -2, "cpath");
+    lua_pop(L, 1);
+}
+
+static int open_libraries(lua_State *L)
+{
+    hkl_open_libraries(L);
     return 0;
 }
 

@@ -128,7 +128,8 @@ APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize
 #ifdef HKC_CFI_WALK
 
 /* The line is asked for first: a stack that moves is not to be looked at afterwards. */
-APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)
+APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
+                             hak_site site)
 {
     hkl_lines *lines = st->profile->lines;
     const unsigned line = ptr && nsize <= osize ? 0 : hkl_profile_line(st->profile, label, site);

@@ -22,9 +22,9 @@ static int64_t look_distance(const hkl_state *st)
 
 #if LUA_VERSION_NUM == 501
 
-/* LuaJIT and 5.1 do not collect when they are refused: the garbage is still there when pcall returns, and even
- * the call of collectgarbage() may need a larger stack. So a part of the limit is kept back for what handles the
- * error. */
+/* LuaJIT and 5.1 do not collect when they are refused: the garbage is still there when pcall returns, and
+ * even the call of collectgarbage() may need a larger stack. So a part of the limit is kept back for what
+ * handles the error. */
 static size_t reserve_for(size_t hard)
 {
     enum { UNIT = 16 << 10, PART = 32, MOST = 64 << 10 };
@@ -67,7 +67,7 @@ static void hurry(hkl_state *st)
 {
 #if LUA_VERSION_NUM == 501
     int before = lua_gc(st->main, LUA_GCSETSTEPMUL, HURRIED_STEPMUL);
-    if (!st->hurried) st->stepmul = before;
+    if (!st->hurried || before != HURRIED_STEPMUL) st->stepmul = before; /* or set by the program since */
 #endif
     st->hurried = true;
     lua_gc(st->main, LUA_GCRESTART, 0);
@@ -78,7 +78,8 @@ static void relax(hkl_state *st)
     if (!st->hurried) return;
     st->hurried = false;
 #if LUA_VERSION_NUM == 501
-    lua_gc(st->main, LUA_GCSETSTEPMUL, st->stepmul);
+    const int now = lua_gc(st->main, LUA_GCSETSTEPMUL, st->stepmul);
+    if (now != HURRIED_STEPMUL) lua_gc(st->main, LUA_GCSETSTEPMUL, now); /* set by the program since */
 #endif
 }
 
@@ -88,6 +89,7 @@ void hkl_check_pressure(hkl_state *st)
         st->until_check = INT64_MAX;
         return;
     }
+    hkl_events_back(st);
     st->until_check = look_distance(st);
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(st->ctx, &s);
@@ -101,7 +103,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     hak_ctx *ctx = hak_lua_context(L);
     if (!ctx || (hard != 0 && soft > hard)) return -1;
 #if LUA_VERSION_NUM == 501
-    if (soft == 0) soft = hard / 100 * SOFT_PERCENT;
+    if (soft == 0) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
     if (soft != 0) hkl_trace_learn();
 #endif
     hkl_state *st = soft != 0 ? hkl_state_attach(L) : hkl_state_of(L);
@@ -109,6 +111,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st) {
         relax(st);
+        hkl_events_back(st);
         hkl_reserve_free(st);
         st->soft = soft;
         st->hard = hard;

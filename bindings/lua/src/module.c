@@ -2,8 +2,8 @@
 #include "profile/module.h"
 #include "adopt.h"
 #include "common/size.h"
-#include "hakmem/lua.h"
 #include "hakmem/learn.h"
+#include "hakmem/lua.h"
 #include "label.h"
 #include "module_check.h"
 #include "snapshot.h"
@@ -220,8 +220,8 @@ static int module_report(lua_State *L)
 int luaopen_hakmem(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"stats", module_stats}, {"labels", module_labels}, {"limit", module_limit},
-        {"trim", module_trim},   {"label", module_label},   {"report", module_report}, {"tick", module_tick},
+        {"stats", module_stats}, {"labels", module_labels}, {"limit", module_limit}, {"trim", module_trim},
+        {"label", module_label}, {"report", module_report}, {"tick", module_tick},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
     if (!hak_lua_context(L)) {

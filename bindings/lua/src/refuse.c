@@ -26,6 +26,13 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
     st->events = 0;
 }
 
+void hkl_events_back(hkl_state *st)
+{
+    if (st->events == 0 || lua_gethook(st->main) == flush_traces) return;
+    hkl_trace_events_on(st->main, st->events);
+    st->events = 0;
+}
+
 /* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these
  * may be all that fills the memory. It can go where none of it runs: at the next instruction that is
  * interpreted. Until then no handler of jit.attach is called, such as a profile's: where recording ends for
@@ -33,6 +40,7 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
 static void flush_traces_soon(hkl_state *st)
 {
     lua_State *L = st->main;
+    hkl_events_back(st);
     if (!luaJIT_setmode || (lua_gethook(L) && lua_gethook(L) != flush_traces)) return;
     st->events |= hkl_trace_events_off(L);
     lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
@@ -56,9 +64,9 @@ static void *alloc_beyond(void *ud, void *ptr, size_t osize, size_t nsize)
 static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     hkl_reserve_free(st);
-    void *p = hak_alloc_cs(st->ctx, nsize, label, site), *ud, *user;
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site), *user;
     hak_stats s = {.size = sizeof s};
-    if (p || lua_getallocf(st->main, &ud) != hkl_alloc_for(st) || hak_ctx_stats(st->ctx, &s) != 0) return p;
+    if (p || hkl_state_of(st->main) != st || hak_ctx_stats(st->ctx, &s) != 0) return p;
     if (st->hard == 0 || s.hard_limit != st->hard) return NULL; /* it is the host's */
     const size_t now = s.committed_bytes > st->hard ? s.committed_bytes : st->hard;
     hak_pressure_fn *const fn = hak_limit_callback(st->ctx, &user); /* the host's, perhaps */
@@ -74,7 +82,8 @@ static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_s
 void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     if (!st->main) return NULL; /* it is being made */
-    if (nsize != 0 && st->soft != 0 && hkl_trace_collects(st->main)) return collector_block(st, nsize, label, site);
+    if (nsize != 0 && st->soft != 0 && hkl_trace_collects(st->main))
+        return collector_block(st, nsize, label, site);
     hkl_reserve_free(st);
     flush_traces_soon(st);
     if (st->soft != 0 && hkl_trace_to_base(st->main)) return NULL; /* LuaJIT sets the top there */

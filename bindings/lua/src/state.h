@@ -21,25 +21,32 @@ typedef struct hkl_state {
     void *last;           /* the block that lua_close frees last; NULL = not known (yet) */
     lua_Alloc old_alloc;  /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;
-    lua_State *main; /* a thread that lives as long as the state */
-    hak_label scope; /* label of the running hakmem.label; 0 = none */
-    bool owns_ctx;   /* the context goes with the last block */
-    uint8_t events;  /* of LuaJIT's, which had handlers that are not called just now */
-    bool hurried;    /* the collector runs at the speed of hkl_check_pressure */
-    int stepmul;     /* the program's own, while hurried */
-    size_t soft, hard;
-    void *reserve; /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
+    lua_State *main;   /* a thread that lives as long as the state */
+    hak_label scope;   /* label of the running hakmem.label; 0 = none */
+    bool owns_ctx;     /* the context goes with the last block */
+    uint8_t events;    /* of LuaJIT's, which had handlers that are not called just now */
+    bool hurried;      /* the collector runs at the speed of hkl_check_pressure */
+    int stepmul;       /* the program's own, while hurried */
+    size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
+    void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
     bool warn_on, warn_continues; /* 5.4: the state of the warning function */
 } hkl_state;
 
 /* The slow sides of the inline functions below. */
 void hkl_check_pressure(hkl_state *st);
-/* Before the binding gives NULL, which is nearly always what this returns. nsize: of the block that the context
- * refused; 0 = one was to grow. */
+/* Before the binding gives NULL, which is nearly always what this returns. nsize: of the block that the
+ * context refused; 0 = one was to grow. */
 #if LUA_VERSION_NUM == 501
 void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site);
+/* Handlers of jit.attach that are not called since then are, if the hook that sees to that has been replaced.
+ */
+void hkl_events_back(hkl_state *st);
 #else
+static inline void hkl_events_back(hkl_state *st)
+{
+    (void)st;
+}
 static inline void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
     (void)st;

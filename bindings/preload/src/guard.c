@@ -43,6 +43,10 @@ static void fault(int number, siginfo_t *info, void *unused)
     text t;
     (void)unused;
     signal(number, SIG_DFL);
+    if (info->si_code <= 0) { /* one that was sent does not come again by itself */
+        raise(number);        /* blocked until this returns */
+        return;
+    }
     if (!hak_guard_explain(hks_heap_shared(), info->si_addr, &report) || report.error == HAK_OK) return;
     hks_report_text(t.bytes, hak_guard_text(&report, t.bytes, sizeof t.bytes));
     put_places(&report.allocated, &t);

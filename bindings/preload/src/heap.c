@@ -2,9 +2,9 @@
 
 #include "common/os.h"
 #include "common/process.h"
-#include "profile.h"
 #include "guard.h"
 #include "places.h"
+#include "profile.h"
 #include "report.h"
 #include "settings.h"
 

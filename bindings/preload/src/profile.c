@@ -4,6 +4,7 @@
 #include "callsite/walk.h"
 #include "common/file.h"
 #include "common/live.h"
+#include "common/pipe.h"
 #include "common/profile_json.h"
 #include "common/report.h"
 #include "common/report_json.h"
@@ -122,6 +123,8 @@ static void write_file(unsigned number)
     char target[HKC_FILE_NAME];
     hkc_file file;
     hkc_json w;
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
     int error = expand(target, sizeof target, hks_settings_get()->profile, number) ? 0 : ENAMETOOLONG;
     if (!error) error = hkc_file_open(&file, target, 0666);
     if (!error) {
@@ -130,6 +133,7 @@ static void write_file(unsigned number)
         const int failed = hkc_json_close(&w);
         error = hkc_file_close(&file, failed ? failed : lost);
     }
+    hkc_pipe_end(&quiet, error == EPIPE);
     if (error) hks_report_failed("profile", target, error);
 }
 

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "common/pipe.h"
 #include "common/report.h"
 #include "heap.h"
 
@@ -73,13 +74,17 @@ static void compose(text *t)
 
 static bool write_bytes(int fd, const char *bytes, size_t size)
 {
+    hkc_pipe quiet;
+    size_t done = 0;
+    ssize_t n = 1;
+    hkc_pipe_begin(&quiet);
     /* The rest once more after a short write, to learn why. */
-    for (size_t done = 0; done < size;) {
-        ssize_t n = fd >= 0 ? write(fd, bytes + done, size - done) : -1;
-        if (n <= 0) return false;
-        done += (size_t)n;
+    while (done < size && n > 0) {
+        n = fd >= 0 ? write(fd, bytes + done, size - done) : -1;
+        if (n > 0) done += (size_t)n;
     }
-    return true;
+    hkc_pipe_end(&quiet, n < 0 && errno == EPIPE);
+    return done == size;
 }
 
 static bool write_all(int fd, const text *t)

@@ -17,7 +17,8 @@ void hks_report_failed(const char *what, const char *file, int error);
 void hks_report_line(const char *what);
 /* So many bytes there. A signal handler may call it. */
 void hks_report_text(const char *bytes, size_t n);
-/* A line on standard error, at most HKS_MISUSE_LINES of them in a process. Allocates nothing. true = it was told. */
+/* A line on standard error, at most HKS_MISUSE_LINES of them in a process. Allocates nothing. true = it was
+ * told. */
 enum { HKS_MISUSE_LINES = 100 };
 bool hks_report_misuse(const char *error, const void *p, const char *what);
 

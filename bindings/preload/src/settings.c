@@ -2,17 +2,25 @@
 
 #include "common/learn.h"
 #include "common/live.h"
+#include "common/pipe.h"
 #include "common/policy.h"
 #include "common/size.h"
 
 #include <hakmem/profile.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ITEM_SIZE = PATH_MAX + 16, TRIM_MOST = 24 * 60 * 60, GUARD_MOST = 1 << 30, TRACE_LEAST = 16, TRACE_MOST = 32768 };
+enum {
+    ITEM_SIZE = PATH_MAX + 16,
+    TRIM_MOST = 24 * 60 * 60,
+    GUARD_MOST = 1 << 30,
+    TRACE_LEAST = 16,
+    TRACE_MOST = 32768
+};
 
 static const size_t RESERVE_LEAST = (size_t)4 << 20, RESERVE_MOST = (size_t)1 << 40;
 
@@ -174,8 +182,11 @@ static const char *take(hks_settings *s, const char *key, const char *value)
 static void complain(const char *item, const char *why)
 {
     char line[320]; /* for the longest there is */
+    hkc_pipe quiet;
     int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
-    (void)!write(STDERR_FILENO, line, (size_t)n);
+    hkc_pipe_begin(&quiet);
+    const bool broken = write(STDERR_FILENO, line, (size_t)n) < 0 && errno == EPIPE;
+    hkc_pipe_end(&quiet, broken);
 }
 
 static void parse(hks_settings *settings, const char *text)

@@ -43,7 +43,8 @@ static void start_keeper(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A process that was over before its first window leaves the file as it is: a shell that starts the program, say. */
+/* A process that was over before its first window leaves the file as it is: a shell that starts the program,
+ * say. */
 static void learned(void)
 {
     hak_learner_info info = {.size = sizeof info};
@@ -67,7 +68,8 @@ __attribute__((constructor(101))) static void begin(void)
     if (settings->report || hks_settings_finds_misuse(settings) || *settings->learn != '\0' ||
         *settings->profile != '\0' || *settings->live != '\0')
         hks_report_open(settings->file);
-    if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false)) hks_report_line("learn: no memory");
+    if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false))
+        hks_report_line("learn: no memory");
     if (settings->trim != 0 || learning.learner) start_keeper();
     hks_guard_listen();
     hks_profile_listen();

@@ -50,7 +50,7 @@ typedef struct hkp_arena_allocator {
 typedef struct hkp_process_allocator {
     void *(*malloc)(size_t n);
     void *(*calloc)(size_t n);
-    void *(*realloc)(void *p, size_t n);           /* p is not NULL */
+    void *(*realloc)(void *p, size_t n);            /* p is not NULL */
     void *(*aligned_alloc)(size_t align, size_t n); /* align: a power of 2 */
     void (*free)(void *p);
     size_t (*usable_size)(void *p);

@@ -29,7 +29,8 @@ static bool read_mode(hkp_options *options)
 {
     const char *mode = getenv("HAKMEM_MODE"), *policy = getenv("HAKMEM_POLICY");
     char why[400];
-    if (mode && *mode && (options->mode = hkc_mode_parse(mode, why, sizeof why)) < 0) return bad("HAKMEM_MODE", mode);
+    if (mode && *mode && (options->mode = hkc_mode_parse(mode, why, sizeof why)) < 0)
+        return bad("HAKMEM_MODE", mode);
     if (!policy || !*policy) return read_learned(options);
     options->policy = hkc_policy_load(policy, why, sizeof why);
     if (!options->policy) fprintf(stderr, "hakmem: HAKMEM_POLICY: %s; hakmem stays out\n", why);

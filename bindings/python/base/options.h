@@ -7,16 +7,16 @@
 #include <hakmem/policy.h>
 
 typedef struct hkp_options {
-    bool all;           /* HAKMEM_DOMAINS=all; default raw */
-    const char *labels; /* HAKMEM_LABELS; default off */
+    bool all;            /* HAKMEM_DOMAINS=all; default raw */
+    const char *labels;  /* HAKMEM_LABELS; default off */
     const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
-    size_t limit;       /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
-    int mode;           /* HAKMEM_MODE, a hak_mode; -1 = none */
-    hak_policy *policy; /* of the file HAKMEM_POLICY; NULL = none */
-    const char *learn;  /* HAKMEM_LEARN: a file, of the first process alone; NULL = none */
-    const char *report; /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
-    const char *live;   /* HAKMEM_LIVE: on, or a socket; NULL = none */
-    bool first;         /* not started by another process under hakmem: HAKMEM_PID is set by this one */
+    size_t limit;        /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
+    int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */
+    hak_policy *policy;  /* of the file HAKMEM_POLICY; NULL = none */
+    const char *learn;   /* HAKMEM_LEARN: a file, of the first process alone; NULL = none */
+    const char *report;  /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
+    const char *live;    /* HAKMEM_LIVE: on, or a socket; NULL = none */
+    bool first;          /* not started by another process under hakmem: HAKMEM_PID is set by this one */
 } hkp_options;
 
 /* false: a value that is none; it was named on stderr. */

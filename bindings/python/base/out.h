@@ -1,5 +1,6 @@
-/* Text, into a file or into memory: reports for people, and JSON of common/json.h in memory. Without stdio and
- * malloc, whose locks may be held by others for ever where a report is written by a copy of the process. */
+/* Text, into a file or into memory: reports for people, and JSON of common/json.h in memory. Without stdio
+ * and malloc, whose locks may be held by others for ever where a report is written by a copy of the
+ * process. */
 #ifndef HKP_OUT_H
 #define HKP_OUT_H
 

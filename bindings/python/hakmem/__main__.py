@@ -1,4 +1,4 @@
-"""python -m hakmem, and the command hakmem."""
+"""python -m hakmem."""
 
 import sys
 

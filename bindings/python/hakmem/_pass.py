@@ -1,6 +1,7 @@
 """Commands that the program hakmem has, which reads reports: `python -m hakmem top` is `hakmem top`."""
 
 import os
+import shutil
 
 from hakmem._run import fail
 
@@ -15,26 +16,9 @@ COMMANDS = {
 }
 
 
-def is_program(path):
-    """A program of its own: pip puts this package's command there by the same name."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(4) == b"\x7fELF" and os.access(path, os.X_OK)
-    except OSError:
-        return False
-
-
-def find(path):
-    for folder in path.split(os.pathsep):
-        candidate = os.path.join(folder or os.curdir, "hakmem")
-        if is_program(candidate):
-            return candidate
-    return None
-
-
 def start(arguments):
     """Does not return."""
-    program = find(os.environ.get("PATH", os.defpath))
+    program = shutil.which("hakmem")
     if not program:
         fail(f"{arguments[0]}: there is no program hakmem in PATH; it is hakmem's component 'report' (CMake)")
     try:

@@ -187,6 +187,16 @@ int hkp_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user)
     return status;
 }
 
+int hkp_limit_hard(size_t hard)
+{
+    if (!hkp_ctx()) return -1;
+    pthread_mutex_lock(&limit_lock);
+    limit.hard = hard;
+    int status = limit_most();
+    pthread_mutex_unlock(&limit_lock);
+    return status;
+}
+
 void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, hak_site site)
 {
     enum { SMALL = 512 };

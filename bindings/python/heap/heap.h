@@ -31,6 +31,8 @@ HKP_API bool hkp_owns(const void *p);
 HKP_API size_t hkp_trim(void);
 HKP_API void hkp_peak_reset(void);
 HKP_API int hkp_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
+/* The soft limit and its function stay as they are. */
+HKP_API int hkp_limit_hard(size_t hard);
 
 /* The calling thread's heap; hkp_none = none yet, with nothing at hand and no room. Initial-exec: two words
  * at most, which the loader can place also when the module loads this library late. */
@@ -57,8 +59,8 @@ HKP_INLINE hak_ctx *hkp_heap(void)
     return HKP_LIKELY(heap != hkp_none) ? heap : hkp_heap_find();
 }
 
-/* Memory that is unused goes back as time passes, which the heap is told here: when a block is made that is not
- * at hand, and the last time was a while ago. No heap's lock is held. */
+/* Memory that is unused goes back as time passes, which the heap is told here: when a block is made that is
+ * not at hand, and the last time was a while ago. No heap's lock is held. */
 extern _Atomic uint32_t hkp_calls HKP_HIDDEN;
 HKP_INLINE void hkp_time_passes(void)
 {

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/process.h"
 #include "common/file.h"
+#include "common/pipe.h"
 #include "heap/heap.h"
 #include "hook/report.h"
 
@@ -28,7 +29,7 @@ static char target[NAME]; /* "" = none */
 static pid_t owner;       /* the process that plans; a vfork child is another that shares this memory */
 static bool written;
 bool hkp_report_due;
-static int shown = -1; /* the file to show on stderr */
+static int shown = -1;             /* the file to show on stderr */
 static char *stack, *beside_stack; /* of copies of the process */
 
 static void in_child(void)
@@ -48,8 +49,11 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n > 0 && write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1) < 0)
-        return;
+    if (n <= 0) return;
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
+    ssize_t done = write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    hkc_pipe_end(&quiet, done < 0 && errno == EPIPE);
 }
 
 /* ---- Files --------------------------------------------------------------------------------------- */
@@ -134,31 +138,33 @@ void hkp_report_write(bool gil)
 {
     if (!target[0] || owner != getpid() || written) return;
     int saved = errno;
-    write_target(gil);
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
+    int error = write_target(gil);
+    hkc_pipe_end(&quiet, error == EPIPE);
     written = true;
     errno = saved;
 }
 
 /* ---- Showing ------------------------------------------------------------------------------------- */
 
-/* The text goes to stderr. If nobody reads there, that is no reason to end by SIGPIPE. */
+/* The text goes to stderr. */
 static void show(int fd)
 {
     char bytes[4096];
-    sigset_t pipe_signal, before;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    bool broken = false;
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
     off_t at = 0;
     for (ssize_t n; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n) {
         n = write(STDERR_FILENO, bytes, (size_t)n);
         if (n >= 0) continue;
+        broken = errno == EPIPE;
         if (errno == EAGAIN) poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
         else if (errno != EINTR) break;
         n = 0;
     }
-    if (!sigismember(&before, SIGPIPE)) sigtimedwait(&pipe_signal, NULL, &(struct timespec){0});
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    hkc_pipe_end(&quiet, broken);
 }
 
 void hkp_report_finish(void)

@@ -20,8 +20,9 @@ void hkp_report_finish(void);
  * and said why; -1 = it was cut off after `milliseconds`: this thread or another one may have been where it
  * held a lock, so that it may be tried again once they had time to go on. */
 int hkp_report_apart(const char *file, int milliseconds);
-/* For a thread that the program does not know: a copy of the process, made between two allocations of each thread's
- * heap, writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. One thread at a time. */
+/* For a thread that the program does not know: a copy of the process, made between two allocations of each
+ * thread's heap, writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. One thread at a
+ * time. */
 int hkp_report_beside(int fd, int milliseconds);
 /* A copy of the process sends it the signal in a moment, after the handler that runs has returned. */
 void hkp_report_again(int signal);

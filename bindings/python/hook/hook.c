@@ -51,7 +51,8 @@ static void begin_learning(const char *file)
 {
     const int error = hkc_file_absolute(file, learned_file);
     if (error) fprintf(stderr, "hakmem: HAKMEM_LEARN: %s: %s; nothing is learned\n", file, strerror(error));
-    else if (!hkc_learn_start(&learning, hkp_ctx(), false)) fputs("hakmem: HAKMEM_LEARN: no memory\n", stderr);
+    else if (!hkc_learn_start(&learning, hkp_ctx(), false))
+        fputs("hakmem: HAKMEM_LEARN: no memory\n", stderr);
 }
 
 static void end_learning(void)

@@ -42,6 +42,20 @@ static const hkp_allocator *ours(int domain)
     return put[domain] == HKP_WRAPPED ? &hkp_wrappers[domain] : &hooks_now()->domains[domain];
 }
 
+/* Ours may come back on top when who covered them goes: with a profile or without, as they were then. */
+static bool is_ours(int d, const hkp_allocator *a)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    return a->malloc == provider->hooks->domains[d].malloc ||
+           a->malloc == provider->profiled->domains[d].malloc || a->malloc == hkp_wrappers[d].malloc;
+}
+
+static bool is_our_arena(const hkp_arena_allocator *a)
+{
+    const hkp_provider *provider = hkp_provider_current();
+    return a->alloc == provider->hooks->arena.alloc || a->alloc == provider->profiled->arena.alloc;
+}
+
 /* CPython's own allocators have no ctx and lie in the file of PyObject_Malloc; debug hooks, tracemalloc and
  * memray have a ctx or lie elsewhere. */
 static bool builtin(const hkp_python *python, const hkp_allocator *a)
@@ -53,25 +67,50 @@ static bool builtin(const hkp_python *python, const hkp_allocator *a)
     return !a->ctx && dladdr(code, &info) && dladdr(object_malloc, &own) && info.dli_fbase == own.dli_fbase;
 }
 
-/* The first domain with an allocator that is neither built in nor ours; -1 = none. */
+/* Ours is not on top: does an allocation still come to us? */
+static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now, bool gil)
+{
+    if (builtin(python, now) || !gil) return HKP_DISPLACED;
+    unsigned calls = hkp_wrap_calls();
+    void *p = now->malloc(now->ctx, 1);
+    bool by_us = put[d] == HKP_WRAPPED ? hkp_wrap_calls() != calls : p && hkp_owns(p);
+    now->free(now->ctx, p);
+    return by_us ? HKP_COVERED : HKP_DISPLACED;
+}
+
+static hkp_state below_arenas(const hkp_arena_allocator *now, bool gil)
+{
+    enum { ARENA = 1 << 20 };
+    void *p = gil ? now->alloc(now->ctx, ARENA) : NULL;
+    const bool by_us = p && hkp_owns(p);
+    if (p) now->free(now->ctx, p, ARENA);
+    return by_us ? HKP_COVERED : HKP_DISPLACED;
+}
+
+/* The first domain with an allocator that is neither built in nor ours nor on top of ours; -1 = none. */
 static int stranger(const hkp_python *python)
 {
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         hkp_allocator now;
         python->get_allocator(d, &now);
-        if (!(put[d] && now.malloc == ours(d)->malloc) && !builtin(python, &now)) return d;
+        if (is_ours(d, &now) || builtin(python, &now)) continue;
+        if (!put[d] || below(python, d, &now, true) != HKP_COVERED) return d;
     }
     return -1;
 }
 
+/* Who covers ours passes on to them: to have it for the original would be a circle. */
 static void put_domain(const hkp_python *python, int d, hkp_state state)
 {
     hkp_allocator now, next;
     python->get_allocator(d, &now);
-    if (put[d] && now.malloc == ours(d)->malloc) return;
-    hkp_original[d] = now;
-    put[d] = state;
+    if (!is_ours(d, &now)) {
+        if (put[d] && below(python, d, &now, true) == HKP_COVERED) return;
+        hkp_original[d] = now;
+        put[d] = state;
+    }
     next = *ours(d);
+    if (now.malloc == next.malloc) return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     python->set_allocator(d, &next);
 }
@@ -80,9 +119,12 @@ static void put_arenas(const hkp_python *python)
 {
     hkp_arena_allocator now, next = hooks_now()->arena;
     python->get_arena_allocator(&now);
+    if (!is_our_arena(&now)) {
+        if (put[HKP_ARENA] && below_arenas(&now, true) == HKP_COVERED) return;
+        hkp_original_arena = now;
+        put[HKP_ARENA] = HKP_REPLACED;
+    }
     if (now.alloc == next.alloc) return;
-    hkp_original_arena = now;
-    put[HKP_ARENA] = HKP_REPLACED;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     python->set_arena_allocator(&next);
 }
@@ -154,8 +196,8 @@ int hkp_install(bool all, hkp_mode mode, const char *labels)
     return result;
 }
 
-/* Where another allocator is on top, ours below it stay, and serve a profile slower. The hooks do not look at `ctx`,
- * so that a thread may come with words of the old ones and of the new. */
+/* Where another allocator is on top, ours below it stay, and serve a profile slower. The hooks do not look at
+ * `ctx`, so that a thread may come with words of the old ones and of the new. */
 static void use_hooks(const hkp_python *python, bool profile)
 {
     bool on_top[HKP_DOMAINS] = {false};
@@ -163,10 +205,10 @@ static void use_hooks(const hkp_python *python, bool profile)
     hkp_arena_allocator arenas;
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         python->get_allocator(d, &now);
-        on_top[d] = put[d] == HKP_REPLACED && now.malloc == ours(d)->malloc;
+        on_top[d] = put[d] == HKP_REPLACED && is_ours(d, &now);
     }
     python->get_arena_allocator(&arenas);
-    on_top[HKP_ARENA] = put[HKP_ARENA] && arenas.alloc == hooks_now()->arena.alloc;
+    on_top[HKP_ARENA] = put[HKP_ARENA] && is_our_arena(&arenas);
     profiled = profile;
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         now = *ours(d);
@@ -204,17 +246,6 @@ int hakmem_python_install(bool all)
     return hkp_install(all, HKP_REPLACE, hkp_provider_off.name);
 }
 
-/* Ours is not on top: does an allocation still come to us? */
-static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now, bool gil)
-{
-    if (builtin(python, now) || !gil) return HKP_DISPLACED;
-    unsigned calls = hkp_wrap_calls();
-    void *p = now->malloc(now->ctx, 1);
-    bool by_us = put[d] == HKP_WRAPPED ? hkp_wrap_calls() != calls : p && hkp_owns(p);
-    now->free(now->ctx, p);
-    return by_us ? HKP_COVERED : HKP_DISPLACED;
-}
-
 static void name_of(const void *code, char *out, size_t size)
 {
     Dl_info info;
@@ -235,7 +266,7 @@ void hkp_status_get(hkp_status *status, bool gil)
     for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
         hkp_allocator now;
         python->get_allocator(d, &now);
-        if (put[d] && now.malloc == ours(d)->malloc) {
+        if (put[d] && is_ours(d, &now)) {
             status->state[d] = put[d];
             continue;
         }
@@ -247,7 +278,6 @@ void hkp_status_get(hkp_status *status, bool gil)
     if (put[HKP_ARENA]) {
         hkp_arena_allocator now;
         python->get_arena_allocator(&now);
-        bool there = now.alloc == hooks_now()->arena.alloc;
-        status->state[HKP_ARENA] = there ? HKP_REPLACED : HKP_DISPLACED;
+        status->state[HKP_ARENA] = is_our_arena(&now) ? HKP_REPLACED : below_arenas(&now, gil);
     }
 }

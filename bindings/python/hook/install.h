@@ -36,12 +36,13 @@ typedef struct hkp_status {
 } hkp_status;
 
 /* all: RAW, MEM and OBJ; else RAW and arenas. labels: the name of a provider; what is installed once keeps
- * its provider. 0 = installed; -1 = refused, and the status says why. May be called again. A program that
- * initializes Python anew must: CPython 3.12 and later put their own allocators back, so between
+ * its provider. 0 = installed; -1 = refused, and the status says why. With the GIL held, or before there is a
+ * Python that runs. May be called again: where hooks of others are on top of ours, that changes nothing. A
+ * program that initializes Python anew must: CPython 3.12 and later put their own allocators back, so between
  * Py_PreInitialize and Py_InitializeFromConfig. */
 HKP_API int hkp_install(bool all, hkp_mode mode, const char *labels);
-/* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is a Python
- * that runs. */
+/* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is
+ * a Python that runs. */
 HKP_API const char *hkp_install_profile(const hkp_profile_options *options);
 HKP_API int hkp_install_profile_stop(void);
 /* The same as hkp_install for programs that embed Python and find it by dlsym: replaces, without labels. */

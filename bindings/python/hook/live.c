@@ -27,8 +27,9 @@ static int pass(int fd, hkc_json *w)
     return at == 0 && !error ? EIO : error;
 }
 
-/* On a thread that Python does not know, beside threads that allocate, end and begin a profile: of a copy of the
- * process all of that stands still. It may meet a lock of the loader that another thread held, and is made again. */
+/* On a thread that Python does not know, beside threads that allocate, end and begin a profile: of a copy of
+ * the process all of that stands still. It may meet a lock of the loader that another thread held, and is
+ * made again. */
 static int report(void *unused, hkc_json *w)
 {
     static const int patience[] = {250, 1000, 6000}; /* milliseconds; a viewer waits for 10 seconds */

@@ -4,8 +4,8 @@
 
 #include "base/core.h"
 
-/* place: as in common/live.h. Once Python runs, hkp_live_first_call makes the socket. Of a path without %p, only
- * a `first` process has one, see hkp_report_plan. */
+/* place: as in common/live.h. Once Python runs, hkp_live_first_call makes the socket. Of a path without %p,
+ * only a `first` process has one, see hkp_report_plan. */
 void hkp_live_plan(const char *place, bool first);
 /* With the GIL held, in the main thread. What fails is told in a line. True = there is a socket. */
 bool hkp_live_first_call(void);

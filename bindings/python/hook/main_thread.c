@@ -40,10 +40,10 @@ static bool api_find(void)
     return hkp_function("PyImport_ImportModule", &api.import) &&
            hkp_function("PyObject_CallMethod", &api.call_method) &&
            hkp_function("PyCFunction_NewEx", &api.new_function) &&
-           hkp_function("PyObject_GetAttrString", &api.attribute) && hkp_function("Py_BuildValue", &api.build) &&
-           hkp_function("PyObject_Call", &api.call) && hkp_function("Py_IncRef", &api.incref) &&
-           hkp_function("Py_DecRef", &api.decref) && hkp_function("PyErr_Clear", &api.clear_error) &&
-           api.none;
+           hkp_function("PyObject_GetAttrString", &api.attribute) &&
+           hkp_function("Py_BuildValue", &api.build) && hkp_function("PyObject_Call", &api.call) &&
+           hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
+           hkp_function("PyErr_Clear", &api.clear_error) && api.none;
 }
 
 static void *none(void)

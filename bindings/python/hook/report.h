@@ -7,13 +7,13 @@
 
 /* For people. Otherwise as the next. */
 void hkp_report_text(hkp_out *out, bool gil);
-/* As JSON, the format of all reports. Takes no lock but those of the heap, and allocates with neither malloc nor
- * Python. */
+/* As JSON, the format of all reports. Takes no lock but those of the heap, and allocates with neither malloc
+ * nor Python. */
 void hkp_report_json(hkc_json *w, bool gil);
 /* The same into memory. */
 HKP_API void hkp_report_json_text(hkp_out *out, bool gil);
-/* The stacks that changed between two windows of the profile, as JSON. 0 = done; EINVAL = there are no such windows;
- * ENOMEM. */
+/* The stacks that changed between two windows of the profile, as JSON. 0 = done; EINVAL = there are no such
+ * windows; ENOMEM. */
 HKP_API int hkp_report_diff_text(hkp_out *out, unsigned from, unsigned to);
 
 #endif

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a report may take, in milliseconds, at each attempt. A copy of the process that meets a lock waits in vain,
- * and a busy program often holds one: there are several attempts, and the first ones are short. */
+/* What a report may take, in milliseconds, at each attempt. A copy of the process that meets a lock waits in
+ * vain, and a busy program often holds one: there are several attempts, and the first ones are short. */
 static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 10000};
 enum { ATTEMPTS = sizeof patience / sizeof *patience };
 

@@ -181,7 +181,8 @@ void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out
         sum += parts[i].bytes;
     }
     amount(out, ", untouched ", sum > ours ? "-" : "", sum > ours ? sum - ours : ours - sum);
-    amount(out, ", not ours ", ours > resident ? "-" : "", ours > resident ? ours - resident : resident - ours);
+    amount(out, ", not ours ", ours > resident ? "-" : "",
+           ours > resident ? ours - resident : resident - ours);
 }
 
 static void head(const hkp_text *t, hkp_out *out)
@@ -190,8 +191,8 @@ static void head(const hkp_text *t, hkp_out *out)
     if (version > 40) version = 40;
     hkp_out_format(out, "hakmem %.40s: ", t->version);
     beginning(out, t->command, COMMAND);
-    hkp_out_format(out, "\n  Python %.*s, process %ld, %llu.%02llu s of CPU, ", version,
-                   t->python, t->process, (unsigned long long)(t->cpu / 1000000),
+    hkp_out_format(out, "\n  Python %.*s, process %ld, %llu.%02llu s of CPU, ", version, t->python,
+                   t->process, (unsigned long long)(t->cpu / 1000000),
                    (unsigned long long)(t->cpu / 10000 % 100));
     amount(out, "peak resident ", "", t->resident_peak);
     for (int d = 0; d < HKP_DOMAINS; d++) {

@@ -17,9 +17,9 @@ typedef struct hkp_layout {
     uint16_t code_first_line, code_file, code_name, code_lines;
     uint16_t code_body;              /* the instructions; 0 = frames count them instead */
     uint16_t text_ascii, text_other; /* in a str: the characters */
-    /* Calls of the interpreter loop: in the thread state the innermost one, on the C stack, and in a call the one
-     * around it; 0 = frames of their own stand for calls. A byte of a frame says that it is the outermost of its
-     * call, or stands for it; 0 = each frame has its own call. */
+    /* Calls of the interpreter loop: in the thread state the innermost one, on the C stack, and in a call the
+     * one around it; 0 = frames of their own stand for calls. A byte of a frame says that it is the outermost
+     * of its call, or stands for it; 0 = each frame has its own call. */
     uint16_t thread_call, call_before, frame_entry;
     uint16_t frame_locals; /* the first local variable */
 } hkp_layout;
@@ -68,8 +68,8 @@ bool hkp_frames_prepare(void);
 /* Python ends: states of threads that still run go away, so that from now on frames are read with the GIL
  * only. With the GIL held. */
 void hkp_frames_end(void);
-/* The state whose frames this thread may read now: that which runs, or that of this thread, which waits for the GIL;
- * NULL = none. gil: whether this thread holds it, as far as that can be told. */
+/* The state whose frames this thread may read now: that which runs, or that of this thread, which waits for
+ * the GIL; NULL = none. gil: whether this thread holds it, as far as that can be told. */
 const void *hkp_frames_thread(bool *gil);
 /* Which of the layouts it is. */
 int hkp_frames_layout(void);

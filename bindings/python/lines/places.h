@@ -57,7 +57,8 @@ HKP_INLINE int hkp_place_raw(int layout)
 }
 int hkp_place_find_raw(void);
 
-/* The number of the place in a frame, known or not; -1 = the frame is of no Python code, or its body has not begun. */
+/* The number of the place in a frame, known or not; -1 = the frame is of no Python code, or its body has not
+ * begun. */
 int hkp_place_in(const void *frame);
 
 /* Frames can be read from now on, if that can be known. With the GIL held. */

@@ -7,7 +7,8 @@
 typedef struct hkp_stack_frame {
     uint32_t number; /* of the line */
     const void *frame;
-    uintptr_t call;  /* an address on the C stack, in the frame of the interpreter loop that runs it; 0 = not known */
+    uintptr_t call; /* an address on the C stack, in the frame of the interpreter loop that runs it; 0 = not
+                       known */
 } hkp_stack_frame;
 
 typedef struct hkp_stack {

@@ -125,7 +125,7 @@ static PyObject *reset_peak(PyObject *self, PyObject *unused)
 
 /* ---- Limits -------------------------------------------------------------------------------------- */
 
-static PyObject *soft_callback; /* of the interpreter that set a soft limit last */
+static PyObject *soft_callback; /* of the main interpreter: others may have another GIL */
 
 static int call_soft(void *unused)
 {
@@ -146,14 +146,19 @@ static PyObject *limit(PyObject *self, PyObject *args)
     Py_ssize_t soft, hard;
     PyObject *callback;
     if (!PyArg_ParseTuple(args, "nnO", &soft, &hard, &callback)) return NULL;
-    if (callback != Py_None && PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(PyExc_RuntimeError, "a soft limit with a callback is for the main interpreter");
+    const bool main = PyInterpreterState_Get() == PyInterpreterState_Main();
+    if (!main && (callback != Py_None || soft != 0)) {
+        PyErr_SetString(PyExc_RuntimeError, "a soft limit is for the main interpreter");
         return NULL;
     }
-    if (soft < 0 || hard < 0 || hkp_limit((size_t)soft, (size_t)hard, hkp_pressure, NULL) != 0) {
+    int status = soft < 0 || hard < 0;
+    if (!status && main) status = hkp_limit((size_t)soft, (size_t)hard, hkp_pressure, NULL);
+    else if (!status) status = hkp_limit_hard((size_t)hard);
+    if (status != 0) {
         PyErr_SetString(PyExc_ValueError, "limits are at least 0, and the soft one is at most the hard one");
         return NULL;
     }
+    if (!main) Py_RETURN_NONE;
     PyObject *before = soft_callback;
     soft_callback = callback == Py_None ? NULL : callback;
     Py_XINCREF(soft_callback);

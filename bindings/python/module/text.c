@@ -88,9 +88,8 @@ PyObject *hkp_module_text(PyObject *module, PyObject *args)
     PyObject *numbers, *labels, *sites, *wrapped;
     if (!PyArg_ParseTuple(args, "(sssssssss)(lKk)OO!OO!", &t.version, &t.command, &t.python, &t.why,
                           &t.states[HKP_RAW], &t.states[HKP_MEM], &t.states[HKP_OBJ], &t.states[HKP_ARENA],
-                          &t.states[HKP_MALLOC],
-                          &t.process, &cpu, &t.resident_peak, &numbers, &PyList_Type, &labels, &sites,
-                          &PyList_Type, &wrapped))
+                          &t.states[HKP_MALLOC], &t.process, &cpu, &t.resident_peak, &numbers, &PyList_Type,
+                          &labels, &sites, &PyList_Type, &wrapped))
         return NULL;
     t.cpu = cpu;
     t.label_count = (size_t)PyList_GET_SIZE(labels);

@@ -13,5 +13,8 @@ static const char *start(hak_ctx *ctx)
     return NULL;
 }
 
-const hkp_provider hkp_provider_off = {
-    .name = "off", .counts = true, .start = start, .hooks = &hkp_hooks_off, .profiled = &hkp_hooks_off_profiled};
+const hkp_provider hkp_provider_off = {.name = "off",
+                                       .counts = true,
+                                       .start = start,
+                                       .hooks = &hkp_hooks_off,
+                                       .profiled = &hkp_hooks_off_profiled};

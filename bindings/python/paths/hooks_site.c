@@ -92,9 +92,5 @@ static void await(bool awaited)
     hkp_places_none(awaited);
 }
 
-hkp_provider hkp_provider_site = {.name = "site",
-                                  .needs_all = true,
-                                  .start = start,
-                                  .report = report,
-                                  .lines = lines,
-                                  .await = await};
+hkp_provider hkp_provider_site = {
+    .name = "site", .needs_all = true, .start = start, .report = report, .lines = lines, .await = await};

@@ -44,8 +44,9 @@ static bool ends(const char *text, const char *end)
     return n >= most && strcmp(text + n - most, end) == 0;
 }
 
-/* Thread._bootstrap(self) is the outermost function of a thread that `threading` began: its name is an attribute.
- * Nothing is allocated, and no code of Python runs: only objects that look up their attributes as all do are asked. */
+/* Thread._bootstrap(self) is the outermost function of a thread that `threading` began: its name is an
+ * attribute. Nothing is allocated, and no code of Python runs: only objects that look up their attributes as
+ * all do are asked. */
 static bool python_name(const hkp_stack *stack, const hkp_stack_frame *frames, char *name)
 {
     hkp_site_info info;
@@ -71,7 +72,8 @@ static uint32_t thread_number(const hkp_stack *stack, const hkp_stack_frame *fra
     if (mine != 0) return mine - 1;
     bool known = true;
     if (syscall(SYS_gettid) == getpid()) strcpy(name, "MainThread");
-    else if (!python_name(stack, frames, name)) known = prctl(PR_GET_NAME, name) == 0 && stack->gil && stack->outer && api.name;
+    else if (!python_name(stack, frames, name))
+        known = prctl(PR_GET_NAME, name) == 0 && stack->gil && stack->outer && api.name;
     const uint32_t number = hkp_few_number(&names, name);
     if (known) mine = number + 1;
     return number;

@@ -1,5 +1,5 @@
-/* Who asks for memory beside the stack: the domain and the thread. Kept with each stack of a profile as one more
- * frame, the last one, so that the core tells stacks of different askers apart. */
+/* Who asks for memory beside the stack: the domain and the thread. Kept with each stack of a profile as one
+ * more frame, the last one, so that the core tells stacks of different askers apart. */
 #ifndef HKP_ASKER_H
 #define HKP_ASKER_H
 

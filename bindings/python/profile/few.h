@@ -1,5 +1,5 @@
-/* Names by number, of which there are few: threads and tasks, many of which may have one name one after the other.
- * Kept for the life of the process. */
+/* Names by number, of which there are few: threads and tasks, many of which may have one name one after the
+ * other. Kept for the life of the process. */
 #ifndef HKP_FEW_H
 #define HKP_FEW_H
 

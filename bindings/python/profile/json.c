@@ -1,9 +1,9 @@
 #include "profile/json.h"
 
 #include "base/core.h"
+#include "frame.h"
 #include "heap/heap.h"
 #include "lines/site.h"
-#include "frame.h"
 #include "profile/asker.h"
 #include "profile/stack.h"
 #include "profile/task.h"
@@ -12,7 +12,8 @@
 
 static bool is_code(uintptr_t frame)
 {
-    return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && !hkp_task_is(frame) && frame != HKP_STACK_MORE;
+    return !HKP_SITE_IS_FRAME(frame) && !hkp_asker_is(frame) && !hkp_task_is(frame) &&
+           frame != HKP_STACK_MORE;
 }
 
 static bool note_code(void *user, const hak_profile_stack *stack)

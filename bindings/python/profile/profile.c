@@ -44,7 +44,9 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .mode = o->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
         .mean = o->mean,
         .depth = HAK_PROFILE_DEPTH_MOST,
-        .table_bytes = o->table_bytes != 0 ? o->table_bytes : o->exact ? EXACT_TABLE_BYTES : TABLE_BYTES,
+        .table_bytes = o->table_bytes != 0 ? o->table_bytes
+                       : o->exact          ? EXACT_TABLE_BYTES
+                                           : TABLE_BYTES,
         .frames = take,
         .seed = o->seed,
         .frames_alone = true,

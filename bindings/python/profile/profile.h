@@ -19,8 +19,8 @@ typedef struct hkp_profile_options {
     uint64_t seed;
 } hkp_profile_options;
 
-/* "exact", or a mean as hkc_size_parse reads it; "" is a sampled one by default. NULL = it is in *options, else what
- * is wrong with it. */
+/* "exact", or a mean as hkc_size_parse reads it; "" is a sampled one by default. NULL = it is in *options,
+ * else what is wrong with it. */
 HKP_API const char *hkp_profile_parse(const char *text, hkp_profile_options *options);
 
 /* Begins a profile, what an earlier one left is forgotten. NULL = it runs, else why not. [any thread] */

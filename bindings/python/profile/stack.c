@@ -39,8 +39,8 @@ enum { WALKED_MOST = 400, KINDS = 1024, SHOWN = 1 };
 static hkc_walk walk;
 static hkc_image core;
 
-/* Code of extensions is shown. What is not: CPython and the program that it is in, of which lines tell more, and what
- * allocates for others. Known addresses, with a bit that says it. */
+/* Code of extensions is shown. What is not: CPython and the program that it is in, of which lines tell more,
+ * and what allocates for others. Known addresses, with a bit that says it. */
 static _Atomic uintptr_t kinds[KINDS];
 
 static bool look_at(uintptr_t pc)
@@ -64,8 +64,8 @@ static bool is_shown(uintptr_t pc)
     return known & SHOWN;
 }
 
-/* A frame of machine code. The interpreter loop has the addresses of its lines within its own; further out than the
- * last line is what began the thread. */
+/* A frame of machine code. The interpreter loop has the addresses of its lines within its own; further out
+ * than the last line is what began the thread. */
 static bool put_frame(void *user, uintptr_t pc, uintptr_t end)
 {
     merge *m = user;

@@ -1,5 +1,5 @@
-/* asyncio runs each step of a task by Handle._run, whose first local variable is the handle; its callback is an object
- * that has the task. Read from the objects, since asking for an attribute may allocate. */
+/* asyncio runs each step of a task by Handle._run, whose first local variable is the handle; its callback is
+ * an object that has the task. Read from the objects, since asking for an attribute may allocate. */
 #include "profile/task.h"
 
 #include "base/cpython.h"

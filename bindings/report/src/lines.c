@@ -135,7 +135,8 @@ static size_t add_inlined(Dwarf_Die *unit, Dwarf_Addr address, hkr_code_line lin
     return count;
 }
 
-size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address, hkr_code_line lines[HKR_INLINED])
+size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address,
+                      hkr_code_line lines[HKR_INLINED])
 {
     const code *c = code_of(path, build_id);
     GElf_Addr shift, unit_shift;
@@ -151,7 +152,8 @@ size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address, 
 
 #else
 
-size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address, hkr_code_line lines[HKR_INLINED])
+size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address,
+                      hkr_code_line lines[HKR_INLINED])
 {
     (void)path, (void)build_id, (void)address, (void)lines;
     return 0;

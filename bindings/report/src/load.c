@@ -183,7 +183,8 @@ static bool parse(hkr_report *r, char *error)
     char text[128];
     /* As real numbers: sizes may be above INT64_MAX. */
     r->root = json_loadb(r->text, r->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
-    if (!r->root) return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
+    if (!r->root)
+        return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
     const json_t *schema = json_object_get(r->root, "schema"), *contexts;
     if (!schema) return hkr_fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
     if (!json_is_string(schema) || strcmp(json_string_value(schema), "hakmem-report/1") != 0)
@@ -201,7 +202,7 @@ static bool parse(hkr_report *r, char *error)
                                        json_array_get(contexts, r->context_count), text, sizeof text);
         if (wrong)
             return hkr_fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
-                        r->context_count + 1);
+                            r->context_count + 1);
     }
     return true;
 }

@@ -35,9 +35,9 @@ static bool find_process(hkr_source *s, pid_t process, char *error)
         snprintf(s->path, sizeof s->path, "%s", path);
         return true;
     }
-    return hkr_fail(error,
-                "process %ld does not listen: it was not started with live=on, or belongs to somebody else",
-                (long)process);
+    return hkr_fail(
+        error, "process %ld does not listen: it was not started with live=on, or belongs to somebody else",
+        (long)process);
 }
 
 bool hkr_source_find(hkr_source *s, const char *what, char *error)
@@ -79,7 +79,7 @@ static FILE *dial(const hkr_source *s, char *error)
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         hkr_fail(error, "%.400s: %s", s->path,
-             errno == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(errno));
+                 errno == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(errno));
     else if (!is_trusted(s, fd)) hkr_fail(error, "%.400s: another process has taken this place", s->path);
     else in = fdopen(fd, "r");
     if (!in && fd >= 0) close(fd);

@@ -1,4 +1,5 @@
-/* A host that is looked at while it runs. Who embeds it knows which tenants there are, and keeps them open. */
+/* A host that is looked at while it runs. Who embeds it knows which tenants there are, and keeps them
+ * open. */
 #include "profile.h"
 
 #include "common/live.h"

@@ -160,13 +160,12 @@ void hkw_pages_destroy(hkw_pages *pages)
     pthread_mutex_destroy(&pages->lock);
 }
 
-/* MADV_DONTNEED fails on mappings of our own where pages are locked, as by mlockall(). Linux before 5.18 has
- * nothing for these; then they are cleared. */
-static void give_back(void *base, size_t n)
+/* MADV_DONTNEED fails on mappings of our own where pages are locked, as by mlockall(); Linux before 5.18 has
+ * nothing for these. A filter of system calls may refuse both. */
+bool hkw_pages_return(void *base, size_t n)
 {
     size_t whole = (n + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
-    if (n && madvise(base, whole, MADV_DONTNEED) != 0 && madvise(base, whole, MADV_DONTNEED_LOCKED) != 0)
-        memset(base, 0, n);
+    return madvise(base, whole, MADV_DONTNEED) == 0 || madvise(base, whole, MADV_DONTNEED_LOCKED) == 0;
 }
 
 size_t hkw_pages_clear(hkw_pages *pages, void *base, size_t n, bool keep)
@@ -174,17 +173,17 @@ size_t hkw_pages_clear(hkw_pages *pages, void *base, size_t n, bool keep)
     hkw_walk walk;
     hkw_range range;
     size_t resident = 0;
-    int more = -1;
-    if (keep) {
-        hkw_walk_begin(&walk, pages, base, n);
-        while ((more = hkw_walk_next(&walk, &range)) == 1) {
-            memset((void *)(uintptr_t)range.start, 0, range.end - range.start);
-            resident += range.end - range.start;
-        }
+    int more;
+    if (n == 0 || (!keep && hkw_pages_return(base, n))) return 0;
+    hkw_walk_begin(&walk, pages, base, n);
+    while ((more = hkw_walk_next(&walk, &range)) == 1) {
+        memset((void *)(uintptr_t)range.start, 0, range.end - range.start);
+        resident += range.end - range.start;
     }
     if (more == 0) return resident;
-    give_back(base, n);
-    return 0;
+    if (keep && hkw_pages_return(base, n)) return 0;
+    memset(base, 0, n);
+    return n;
 }
 
 size_t hkw_pages_restore(hkw_pages *pages, void *base, const void *source, size_t n)
@@ -204,11 +203,9 @@ size_t hkw_pages_restore(hkw_pages *pages, void *base, const void *source, size_
     for (size_t at = 0; at < n; at += HKW_PAGE) {
         size_t size = n - at < HKW_PAGE ? n - at : HKW_PAGE;
         char *page = (char *)base + at;
-        if (memcmp(page, from + at, size) == 0) continue;
-        memcpy(page, from + at, size);
-        copied += size;
+        if (memcmp(page, from + at, size) != 0) memcpy(page, from + at, size);
     }
-    return copied;
+    return n;
 }
 
 size_t hkw_pages_resident(hkw_pages *pages, const void *base, size_t n)

@@ -38,10 +38,14 @@ void hkw_walk_begin(hkw_walk *walk, hkw_pages *pages, const void *base, size_t n
 /* 1 = a range; 0 = the end; -1 = this kernel does not tell. Ranges come in ascending order. */
 int hkw_walk_next(hkw_walk *walk, hkw_range *range);
 
-/* Anonymous memory reads zero again. `keep` = false: pages go back instead of being cleared. Returns how
- * many bytes stay resident. */
+/* The pages of [base, base + n) go back: anonymous memory reads zero, a private mapping of a file as the
+ * file. false = the kernel refuses: what was written is there, or parts of it. */
+bool hkw_pages_return(void *base, size_t n);
+/* Anonymous memory that is readable and writable reads zero again. `keep` = false: pages go back instead of
+ * being cleared, unless the kernel refuses. Returns how many bytes stay resident. */
 size_t hkw_pages_clear(hkw_pages *pages, void *base, size_t n, bool keep);
-/* A private mapping of a file reads as `source` again. Returns how many bytes stay resident as copies. */
+/* A private mapping of a file reads as `source` again. Returns how many bytes stay resident as copies; all
+ * where the kernel does not tell. */
 size_t hkw_pages_restore(hkw_pages *pages, void *base, const void *source, size_t n);
 /* Own bytes resident in [base, base + n). */
 size_t hkw_pages_resident(hkw_pages *pages, const void *base, size_t n);

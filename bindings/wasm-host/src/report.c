@@ -27,15 +27,16 @@ static bool add_names(void *user, const hak_profile_stack *stack)
     return true;
 }
 
-/* Takes the lock with all stacks' names known. They are looked up without it, which reads the symbols of a library when
- * one is met first; a context that makes new stacks all the time gets addresses for those of the last moment. */
-static void lock_named(pthread_mutex_t *lock, const hak_ctx *ctx, hkc_names *names)
+/* Takes the lock with all stacks' names known. They are looked up without it, which reads the symbols of a
+ * library when one is met first; a context that makes new stacks all the time gets addresses for those of the
+ * last moment. *ctx is under the lock: another one may be there the next time. */
+static void lock_named(pthread_mutex_t *lock, hak_ctx *const *ctx, hkc_names *names)
 {
     enum { ROUNDS = 4 };
     for (int round = 0;; round++) {
         pthread_mutex_lock(lock);
         if (round == ROUNDS) return;
-        hak_profile_visit(ctx, add_names, names);
+        hak_profile_visit(*ctx, add_names, names);
         if (names->count == names->sorted) return;
         pthread_mutex_unlock(lock);
         hkc_names_resolve(names);
@@ -75,17 +76,37 @@ static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
     hkc_json_end(w);
 }
 
+/* Another tenant may have had the context before: its failures, and what magazines kept of its blocks, are
+ * left out. What this one takes out of these is not in the context's peak, so no report tells less than one
+ * before it. */
+static void put_heap(hkc_json *w, hak_wasm_tenant *tenant)
+{
+    hak_stats s = {.size = sizeof s};
+    hak_label_info labels[HAK_WASM_LABELS];
+    hak_ctx_stats(tenant->ctx, &s);
+    s.failures = tenant->failures;
+    s.peak_bytes -= tenant->at_hand;
+    if (s.peak_bytes < s.live_bytes) s.peak_bytes = s.live_bytes;
+    if (s.peak_bytes < tenant->heap_peak) s.peak_bytes = tenant->heap_peak;
+    tenant->heap_peak = s.peak_bytes;
+    const int n = hak_labels_stats(tenant->ctx, labels, HAK_WASM_LABELS);
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "name", tenant->name);
+    hkc_report_json_stats(w, &s);
+    hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
+}
+
 int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)
 {
+    lock_named(&tenant->lock, &tenant->ctx, names);
     hkw_profile *p = atomic_load(&tenant->profile);
     namer n = {.frames = p ? p->frames : NULL, .names = names};
-    lock_named(&tenant->lock, tenant->ctx, names);
-    hkc_report_json_context(w, tenant->name, tenant->ctx);
+    put_heap(w, tenant);
     int error = hkc_profile_json(w, tenant->ctx, name_frame, &n);
     hkc_json_end(w);
     pthread_mutex_unlock(&tenant->lock);
     if (p) {
-        lock_named(&p->lock, p->linear, names);
+        lock_named(&p->lock, &p->linear, names);
         put_linear(w, p, &n);
         pthread_mutex_unlock(&p->lock);
     }

@@ -233,7 +233,11 @@ static int give_cold(hkw_slots *s, hkw_slot *slot)
 {
     size_t mapped = slot->mapped;
     if (hkw_slot_detach(slot) != 0) return -1;
-    if (slot->high > mapped) hkw_pages_clear(&s->pages, slot->base + mapped, slot->high - mapped, false);
+    if (slot->high > mapped && !hkw_pages_return(slot->base + mapped, slot->high - mapped)) {
+        /* What is not open cannot be written to, and is zero since it was closed. */
+        size_t end = s->guarded && slot->open < slot->high ? slot->open : slot->high;
+        if (end > mapped) hkw_pages_clear(&s->pages, slot->base + mapped, end - mapped, true);
+    }
     slot->high = slot->resident = 0;
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&slot->state, HKW_COLD, memory_order_relaxed);
@@ -264,9 +268,8 @@ static size_t clean(hkw_slots *s, hkw_slot *slot, size_t size)
 {
     size_t resident = 0, from = slot->mapped;
     if (from) {
-        if (s->pages.method == HAK_WASM_DIRTY_COMPARE)
-            hkw_pages_clear(&s->pages, slot->base, from, false); /* drops the copies */
-        else resident = hkw_pages_restore(&s->pages, slot->base, slot->image->view, from);
+        bool dropped = s->pages.method == HAK_WASM_DIRTY_COMPARE && hkw_pages_return(slot->base, from);
+        if (!dropped) resident = hkw_pages_restore(&s->pages, slot->base, slot->image->view, from);
     }
     if (size > from) {
         resident += hkw_pages_clear(&s->pages, slot->base + from, size - from, true);

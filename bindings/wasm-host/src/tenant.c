@@ -67,6 +67,7 @@ static void renew(hak_wasm_tenant *tenant)
     hak_ctx_destroy(tenant->ctx);
     tenant->ctx = fresh;
     tenant->closes = 0;
+    tenant->at_hand = 0;
 }
 
 void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)

@@ -32,6 +32,8 @@ struct hak_wasm_tenant {
     bool closed;           /* under lock, like the rest */
     size_t blocks;         /* live, or fewer: frees that the context drops are counted too */
     uint64_t failures;
+    size_t heap_peak;             /* as a report has told it */
+    size_t at_hand;               /* bytes that the context kept of tenants before, and counts in its peak */
     hak_ctx *ctx;                 /* NULL = gone */
     hkw_profile *_Atomic profile; /* NULL = there was never one */
     pthread_mutex_t lock;         /* contexts are for one thread at a time */

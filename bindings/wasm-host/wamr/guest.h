@@ -5,15 +5,16 @@
 #include <hakmem/wasm_profile.h>
 #include <hakmem/wasm_wamr.h>
 
+typedef struct hkw_wamr_files hkw_wamr_files;
+
 struct hak_wasm_wamr {
     hak_wasm_tenant *tenant;
     wasm_module_t module;
     wasm_module_inst_t instance;
     wasm_exec_env_t env;
     uint32_t stack_size;
-    uint64_t serial; /* of the instance; addresses come again */
-    void *files;     /* its descriptors when it was new; NULL = it has none */
-    size_t files_size;
+    uint64_t serial;       /* of the instance; addresses come again */
+    hkw_wamr_files *files; /* its descriptors when it was new; NULL = it has none */
 };
 
 /* Instance and environment; false with a text in error. */
@@ -42,11 +43,18 @@ void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state);
 /* The functions that run, for profiles; user: the guest. */
 size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room);
 
-/* File descriptors: bytes of the table, and the table. */
+/* File descriptors as they are now, in *files; NULL = the instance has none. What is open stays open until
+ * the release, so that nothing else can be taken for it. false = no memory. */
+bool hkw_wamr_files_hold(wasm_module_inst_t instance, hkw_wamr_files **files);
+/* While there is WAMR. NULL is fine. */
+void hkw_wamr_files_release(hkw_wamr_files *files);
+/* Whether none of the instance's descriptors was opened, closed or renumbered since. */
+bool hkw_wamr_files_same(wasm_module_inst_t instance, const hkw_wamr_files *files);
+
+/* Which descriptors are open and with which rights, which instances may have in common: bytes of the table,
+ * and the table. */
 size_t hkw_wamr_files_size(wasm_module_inst_t instance);
-void hkw_wamr_files_save(wasm_module_inst_t instance, void *files);
-/* Whether the instance's descriptors are those of the saved table. `exact` = false leaves out the identity of
- * open files, which no two instances have in common. */
-bool hkw_wamr_files_equal(wasm_module_inst_t instance, const void *files, size_t size, bool exact);
+void hkw_wamr_files_save(wasm_module_inst_t instance, void *table);
+bool hkw_wamr_files_alike(wasm_module_inst_t instance, const void *table, size_t size);
 
 #endif

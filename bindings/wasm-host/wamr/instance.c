@@ -20,12 +20,7 @@ static bool prepare(hak_wasm_wamr *guest)
 {
     static _Atomic uint64_t instances;
     guest->serial = ++instances;
-    guest->files_size = hkw_wamr_files_size(guest->instance);
-    if (guest->files_size) {
-        guest->files = hak_wasm_alloc(hak_wasm_tenant_host(guest->tenant), guest->files_size);
-        if (!guest->files) return false;
-        hkw_wamr_files_save(guest->instance, guest->files);
-    }
+    if (!hkw_wamr_files_hold(guest->instance, &guest->files)) return false;
     hak_wasm_enter(guest->tenant, HAK_WASM_STACK);
     guest->env = wasm_runtime_create_exec_env(guest->instance, guest->stack_size);
     return guest->env;
@@ -58,7 +53,7 @@ void hkw_wamr_end(hak_wasm_wamr *guest)
 {
     if (guest->env) wasm_runtime_destroy_exec_env(guest->env);
     if (guest->instance) wasm_runtime_deinstantiate(guest->instance);
-    hak_wasm_free(hak_wasm_tenant_host(guest->tenant), guest->files);
+    hkw_wamr_files_release(guest->files);
     guest->env = NULL;
     guest->instance = NULL;
     guest->files = NULL;

@@ -8,6 +8,7 @@ struct hak_wasm_wamr_snapshot {
     wasm_module_t module;
     uint64_t serial;       /* of the instance that it was taken of */
     hak_wasm_image *image; /* NULL = no memory, or one without a page */
+    hkw_wamr_files *files; /* NULL = those of a new instance */
     size_t state_size, files_size;
     uint64_t bytes[]; /* the state, then the files */
 };
@@ -27,8 +28,13 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **wh
     size_t files = hkw_wamr_files_size(guest->instance);
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
     hak_wasm_wamr_snapshot *snapshot = hak_wasm_calloc(host, 1, sizeof *snapshot + state + files);
+    bool ok = snapshot && (hkw_wamr_files_same(guest->instance, guest->files) ||
+                           hkw_wamr_files_hold(guest->instance, &snapshot->files));
     hak_wasm_leave(before);
-    if (!snapshot) return NULL;
+    if (!ok) {
+        hak_wasm_free(host, snapshot);
+        return NULL;
+    }
     snapshot->tenant = guest->tenant;
     snapshot->module = guest->module;
     snapshot->serial = guest->serial;
@@ -36,7 +42,7 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **wh
     snapshot->files_size = files;
     void *memory = hkw_wamr_memory(guest->instance);
     if (memory && !(snapshot->image = hak_wasm_image_take(host, memory))) {
-        hak_wasm_free(host, snapshot);
+        hak_wasm_wamr_drop(snapshot);
         return NULL;
     }
     hkw_wamr_state_save(guest->instance, snapshot->bytes);
@@ -49,16 +55,18 @@ void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot)
 {
     if (!snapshot) return;
     hak_wasm_image_drop(snapshot->image);
+    hkw_wamr_files_release(snapshot->files);
     hak_wasm_free(hak_wasm_tenant_host(snapshot->tenant), snapshot);
 }
 
-/* Another instance than the snapshot's must have the descriptors that it had when it was new. */
+/* What a guest did to its descriptors before the snapshot, no other instance can have. */
 static bool files_are_back(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
 {
     wasm_module_inst_t instance = guest->instance;
-    bool same = guest->serial == snapshot->serial;
-    return hkw_wamr_files_equal(instance, files_of(snapshot), snapshot->files_size, same) &&
-           (same || hkw_wamr_files_equal(instance, guest->files, guest->files_size, true));
+    if (snapshot->files)
+        return guest->serial == snapshot->serial && hkw_wamr_files_same(instance, snapshot->files);
+    return hkw_wamr_files_same(instance, guest->files) &&
+           hkw_wamr_files_alike(instance, files_of(snapshot), snapshot->files_size);
 }
 
 /* Size and content, also from and to a memory without a page, which has no slot. */

@@ -29,7 +29,7 @@
  *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
  *              reported to hak_options.on_error where it is detected; see hak_error.
  *   Structs    options begin with their size and grow at their end: what a smaller one lacks is 0, which is
- *              the default; a larger one is refused unless all that this library does not know of is 0.
+ *              the default; a larger one is accepted only if every byte beyond what this library knows is 0.
  *              The same holds for hak_os. hak_stats may have any size: see there. hak_block may get further
  *              members at its end; hak_label_info stays as it is.
  *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. "constant" is
@@ -50,22 +50,23 @@
  *   Without HAK_DEBUG_CHECK, for blocks of up to 1 MiB:
  *    - A free of a free block, or of a pointer into the middle of one: a freed pointer mostly waits in the
  *      magazine of its size class, and is validated when the magazine gives it back (by hak_ctx_flush at the
- *      latest). A wrong pointer is reported then, and dropped. Until then the magazine may hand it out: a block
- *      freed twice to two callers, a pointer into a block to one, and no error is reported.
+ *      latest). A wrong pointer is reported then, and dropped. Until then the magazine may hand it out: a
+ *      block freed twice to two callers, a pointer into a block to one, and no error is reported.
  *    - A realloc of such a pointer may return the pointer if the new size needs no other block. It takes a
- *      free block that waits in a magazine for a live one. Otherwise the pointer is reported and the result is
- *      NULL.
+ *      free block that waits in a magazine for a live one. Otherwise the pointer is reported and the result
+ *      is NULL.
  *    - The size given to a sized free or realloc is ignored: a wrong one does no harm.
  *   In a shared context, what is freed may also wait on its way to the heap that it came from.
  *
- *   An overflow of a block by up to 64 bytes, in either direction, and a write to a free block, change no metadata: at
- *   worst other blocks' contents. See docs/guide/misuse.md.
+ *   An overflow of a block by up to 64 bytes, in either direction, and a write to a free block, change no
+ *   metadata but labels in a caller's buffer: at worst other blocks' contents. See docs/guide/misuse.md.
  *
  *   Never detected: a second free of a block that was handed out again meanwhile. It frees the new block.
  *
- *   A second free is HAK_E_DOUBLE_FREE while the memory is a block's of that size. If it is anything else of
- *   the context's by then it is HAK_E_POINTER; if the context gave it back, as it soon does with blocks above
- * 32 KiB, HAK_E_FOREIGN, but with HAK_DEBUG_CHECK and up to 1 MiB only if another context has it.
+ *   What a second free is called depends on what became of the memory: HAK_E_DOUBLE_FREE while it serves
+ *   blocks of that size, HAK_E_POINTER if the context uses it for something else, HAK_E_FOREIGN once the
+ *   context gave it back, as it soon does with blocks above 32 KiB. With HAK_DEBUG_CHECK, blocks of up to 1
+ *   MiB are HAK_E_FOREIGN only if another context has the memory by then.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -85,8 +86,8 @@ extern "C" {
 #define HAK_VERSION_MAJOR 0
 #define HAK_VERSION_MINOR 1
 #define HAK_VERSION_PATCH 0
-/* Numbers what the structs and constants of the headers mean: another number, and a program and a library that
- * do not fit together. What only grows at its end keeps the number. See hak_header_error. */
+/* Numbers what the structs and constants of the headers mean: another number, and a program and a library
+ * that do not fit together. What only grows at its end keeps the number. See hak_header_error. */
 #define HAK_LAYOUT 1
 
 #if defined(__GNUC__)
@@ -105,13 +106,13 @@ typedef struct hak_policy hak_policy; /* hakmem/policy.h */
 typedef struct hak_stats hak_stats;
 typedef struct hak_os hak_os;
 
-/* 0 = unlabelled. Others come from hak_label_define; HAK_LABELS_MAX names a context. */
+/* 0 = unlabelled. Others come from hak_label_define; a context has HAK_LABELS_MAX of them at most. */
 typedef uint16_t hak_label;
 #define HAK_LABELS_MAX 253
 
 /* Where in the program a block was asked for: a native return address or an interpreter's location.
- * 0 = unknown. Keys the cache of big blocks, is shown for big blocks by hak_ctx_visit, and for all by profiles
- * (hakmem/profile.h). */
+ * 0 = unknown. Keys the cache of big blocks, is shown for big blocks by hak_ctx_visit, and for all by
+ * profiles (hakmem/profile.h). */
 typedef uintptr_t hak_site;
 #define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
 
@@ -155,8 +156,8 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
 /* Limits on committed bytes, metadata included; 0 = none. The hard limit is never passed: ctx gives up its
  * caches first, then allocations are NULL. One call of `fn` per crossing of the soft limit; fn may be NULL. A
  * limit below what is committed only stops growth. 0 = ok, -1 = soft > hard > 0, nothing changed. Cost:
- * constant. An allocation that is refused takes a few steps for each size class, whatever the heap's size; where
- * small blocks were freed since the last one also a look at each of the context's packed blocks
+ * constant. An allocation that is refused takes a few steps for each size class, whatever the heap's size;
+ * where small blocks were freed since the last one also a look at each of the context's packed blocks
  * (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 /* The `fn` of the last hak_limit and its `user`; NULL = none. The limits themselves are in hak_stats. For who
@@ -180,9 +181,11 @@ struct hak_stats {
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
-    uint64_t os_calls;             /* calls of the OS table by the context's space so far, but for the clock */
-    uint64_t fresh_bytes; /* taken by contexts of the space so far and not resident: page faults when touched */
-    uint64_t purged_bytes; /* given back to the OS by the space so far */
+    uint64_t os_calls;             /* calls of the OS table by the context's space so far, but for the
+                                      clock */
+    uint64_t fresh_bytes;          /* taken by contexts of the space so far and not resident: page faults when
+                                      touched */
+    uint64_t purged_bytes;         /* given back to the OS by the space so far */
 };
 /* Fills in *stats. 0 = ok; -1 = size is not set. Cost: some steps for each size class, about 1 us; in a
  * shared context for the heap of each thread, too. */
@@ -201,11 +204,11 @@ typedef enum hak_error {
     HAK_E_ALIGNMENT,   /* alignment not a power of two, or above 1 GiB; NULL was returned */
     HAK_E_OVERFLOW,    /* count * n does not fit size_t, or n is within 1 GiB of PTRDIFF_MAX or above; NULL */
     HAK_E_LABEL,       /* too many labels, or a name that is NULL, empty or over 63 bytes; label 0 */
-    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON and _QUARANTINE, and without
-                             them where the write hit the list of free packed blocks */
+    HAK_E_USE_AFTER_FREE, /* a free block was written to: found with HAK_DEBUG_POISON and _QUARANTINE, and
+                             without them where the write hit the list of free packed blocks */
     HAK_E_CORRUPT,        /* hak_ctx_check: the heap contradicts itself */
-    HAK_E_BOUNDS          /* HAK_DEBUG_GUARD, HAK_DEBUG_CANARY: a block was written to behind its end, or (GUARD) before
-                             its beginning */
+    HAK_E_BOUNDS          /* HAK_DEBUG_GUARD, HAK_DEBUG_CANARY: a block was written to behind its end, or
+                             (GUARD) before its beginning */
 } hak_error;
 
 /* Called on the thread of the failing call, inside it; must not call into the same context. p: the pointer,
@@ -247,27 +250,30 @@ typedef enum hak_workload {
 } hak_workload;
 
 enum {
-    HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (about 3x slower);
-                            what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of blocks */
-    HAK_DEBUG_POISON = 2, /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
-    HAK_DEBUG_ABORT = 4,  /* abort() after on_error */
-    HAK_DEBUG_CANARY = 16, /* CHECK too; at least 8 bytes behind the requested ones hold a pattern, which free,
-                              realloc and hak_ctx_check look at (HAK_E_BOUNDS). hak_usable_size and hak_good_size are
-                              what was asked for, 1 for 0; statistics and hak_block_size count the pattern */
-    HAK_DEBUG_QUARANTINE = 32, /* CHECK too; the last 256 freed blocks of up to 32 KiB hold 0xDD and are not handed out.
-                                  A second free of one is found, and a write to one, when it leaves and by hak_ctx_check
-                                  (HAK_E_USE_AFTER_FREE). Until then they count as live. All leave by hak_ctx_flush,
-                                  and where three quarters of the limit are in use none is held */
-    HAK_DEBUG_TRACE = 64, /* CHECK too; the last calls are kept with pointer, size, label, site and thread, and on_error
-                             may print those of its pointer: see hakmem/trace.h. hak_ctx_new returns NULL if there is
-                             no memory for them */
-    HAK_DEBUG_RANDOM = 256, /* CHECK too; a block of up to 32 KiB gets a random one of the free places of its slab
-                               (16 KiB or more), so that the next address cannot be told from the ones before.
-                               Larger blocks are placed as usual. A program that can read the context's memory can
-                               predict the places */
-    HAK_DEBUG_GUARD = 8   /* a few blocks, drawn at random, lie before a guard page and cannot be touched once they
-                             are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have no such
-                             pages: it has a buffer only, or an OS table without protect */
+    HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (small blocks 5 to
+                            12 times slower); what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of
+                            blocks */
+    HAK_DEBUG_POISON = 2,  /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
+    HAK_DEBUG_ABORT = 4,   /* abort() after on_error */
+    HAK_DEBUG_CANARY = 16, /* CHECK too; at least 8 bytes behind the requested ones hold a pattern, which
+                              free, realloc and hak_ctx_check look at (HAK_E_BOUNDS). hak_usable_size and
+                              hak_good_size are what was asked for, 1 for 0; statistics and hak_block_size
+                              count the pattern */
+    HAK_DEBUG_QUARANTINE = 32, /* CHECK too; the last 256 freed blocks of up to 32 KiB hold 0xDD and are not
+                                  handed out. A second free of one is found, and a write to one, when it
+                                  leaves and by hak_ctx_check (HAK_E_USE_AFTER_FREE). Until then they count as
+                                  live. All leave by hak_ctx_flush, and where three quarters of the limit are
+                                  in use none is held */
+    HAK_DEBUG_TRACE = 64,   /* CHECK too; the last calls are kept with pointer, size, label, site and thread,
+                               and on_error may print those of its pointer: see hakmem/trace.h. hak_ctx_new
+                               returns NULL if there is no memory for them */
+    HAK_DEBUG_RANDOM = 256, /* CHECK too; a block of up to 32 KiB gets a random one of the free places of its
+                               slab (16 KiB or more), so that the next address cannot be told from the ones
+                               before. Larger blocks are placed as usual. A program that can read the
+                               context's memory can predict the places */
+    HAK_DEBUG_GUARD = 8 /* a few blocks, drawn at random, lie before a guard page and cannot be touched once
+                           they are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have
+                           no such pages: it has a buffer only, or an OS table without protect */
 };
 
 struct hak_options {
@@ -289,14 +295,14 @@ struct hak_options {
                               hak_ctx_new makes for this context has the same mode */
     const hak_tuning
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
-    const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references. NULL =
-                                 none */
+    const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references.
+                                 NULL = none */
     size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
                            Default 0: 1024 */
-    uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places, relative to
-                           each other; in a shared context only if its threads come in the same order. Against an
-                           attacker take it from the system's random numbers. Default 0: from the clock and
-                           addresses */
+    uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places,
+                           relative to each other; in a shared context only if its threads come in the same
+                           order. Against an attacker take it from the system's random numbers. Default 0:
+                           from the clock and addresses */
 };
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
@@ -324,8 +330,8 @@ struct hak_space_options {
     size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;         /* NULL = the operating system. Copied. */
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space of the first extent. 0 = 64 GiB, or 4 with hak_os_counted; 4 MiB to
-                                 1 TiB. Halved down to 4 MiB when refused. A map of it, of 1/4096, is
+    size_t reserve;           /* address space of the first extent. 0 = 64 GiB, or 4 with hak_os_counted; 4
+                                 MiB to 1 TiB. Halved down to 4 MiB when refused. A map of it, of 1/4096, is
                                  committed at once. Further extents are four times as large up to 64 GiB; 32
                                  extents at most. It counts for RLIMIT_AS: a host that sets that limit after
                                  the space is made should give a smaller value, or threads and mappings will
@@ -386,9 +392,9 @@ HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, si
                                     hak_site site);
 HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
                                      hak_site site);
-/* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24 bytes may
- * have to move for a label above 15: where there is no memory for that, and n fits, it keeps its own. Cost: as
- * without. */
+/* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24
+ * bytes may have to move for a label above 15: where there is no memory for that, and n fits, it keeps its
+ * own. Cost: as without. */
 HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
                                    hak_site site);
@@ -402,11 +408,11 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
 /* hak_usable_size, faster: p must be NULL, a block of ctx, or foreign. For others, such as a pointer inside a
  * block, any number. Fast; for a block with a mapping of its own the cost of hak_owns. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
-/* The bytes that a new block of n may use at least, without the block; hak_usable_size tells those of a block. 0 = n is
- * absurd (HAK_E_OVERFLOW). Up to 1 KiB that is the size of n's class; above, in a local context that packs blocks
- * (hak_tuning.packed_bytes), n rounded up to 16. Packed blocks, those of a shared context that borrow from a wider
- * class, and large ones that were kept may have more. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast.
- * [any thread] */
+/* The bytes that a new block of n may use at least, without the block; hak_usable_size tells those of a
+ * block. 0 = n is absurd (HAK_E_OVERFLOW). Up to 1 KiB that is the size of n's class; above, in a local
+ * context that packs blocks (hak_tuning.packed_bytes), n rounded up to 16. Packed blocks, those of a shared
+ * context that borrow from a wider class, and large ones that were kept may have more. Blocks that
+ * HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */
@@ -445,8 +451,9 @@ HAK_API void hak_quota_delete(hak_quota *quota);
  * nothing from others meanwhile: a tenant over its limit is refused alone. Fast. [any thread] */
 HAK_API size_t hak_quota_used(const hak_quota *quota);
 HAK_API size_t hak_quota_peak(const hak_quota *quota);
-/* A new limit; one below what is used only stops growth. Fast. [any thread] A group itself costs some steps each
- * time that a context in it takes memory from its space or gives it back; an allocation costs nothing more. */
+/* A new limit; one below what is used only stops growth. Fast. [any thread] A group itself costs some steps
+ * each time that a context in it takes memory from its space or gives it back; an allocation costs nothing
+ * more. */
 HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 
 /* ---- Giving back --------------------------------------------------------------------------------- */
@@ -460,12 +467,13 @@ HAK_API size_t hak_ctx_flush(hak_ctx *ctx);
  * each row of retained pages. */
 HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* The host lends time: pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns)
- * go back, 16 MiB of pages at most in one call. If such pages are then wanted again, the wait doubles, up to 65
- * seconds; it falls with those that are not. Pages of a heap at work that come to less than a 64th of what it uses
- * stay. And in a shared context what is at hand for threads that
+ * go back, 16 MiB of pages at most in one call. If such pages are then wanted again, the wait doubles, up to
+ * 65 periods; it falls with those that are not. Pages of a heap at work that come to less than a 64th of what
+ * it uses stay. And in a shared context what is at hand for threads that
  * ended. now_ns: a clock that never runs backwards (where it does, or stands still, what is unused stays for
  * longer); 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared context;
- * once a period also for each size class and each packed block (hak_tuning.packed_bytes), and the OS calls. */
+ * once a period also for each size class and each packed block (hak_tuning.packed_bytes), and the OS
+ * calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */
@@ -558,9 +566,9 @@ HAK_API void hak_space_free(hak_space *space, void *p);
 /* ---- Advanced: pages from the host --------------------------------------------------------------- */
 
 /* Where pages come from. NULL in hak_space_options means the operating system. Every function gets
- * `user`, and must not call into hakmem. Those that concern pages, reserve to huge and protect, are called one at a
- * time, with a lock of the space held; the others by any thread. Memory from reserve reads as zero once committed,
- * and again after decommit + commit. */
+ * `user`, and must not call into hakmem. Those that concern pages, reserve to huge and protect, are called
+ * one at a time, with a lock of the space held; the others by any thread. Memory from reserve reads as zero
+ * once committed, and again after decommit + commit. */
 struct hak_os {
     size_t size; /* sizeof(hak_os), by hak_os_init */
     void *user;
@@ -598,12 +606,12 @@ static inline void hak_os_default(hak_os *os)
     hak_os_init(os, sizeof *os);
 }
 
-/* Turns a table that hak_os_init filled in, before anything in it was changed, into one for kernels that count what
- * may be written to as if it were used (vm.overcommit_memory=2): addresses are reserved without access, and pages
- * committed as they are used. A space whose first or further extent such a kernel refuses does so by itself if
- * reserve, commit and decommit are those of hak_os_init; a host that wraps them, or whose kernel may promise more than
- * the 64 GiB of an extent, asks for it. false = not such a table, nothing changed. Cost: constant. Since 0.1.
- * [any thread] */
+/* Turns a table that hak_os_init filled in, before anything in it was changed, into one for kernels that
+ * count what may be written to as if it were used (vm.overcommit_memory=2): addresses are reserved without
+ * access, and pages committed as they are used. A space whose first or further extent such a kernel refuses
+ * does so by itself if reserve, commit and decommit are those of hak_os_init; a host that wraps them, or
+ * whose kernel may promise more than the 64 GiB of an extent, asks for it. false = not such a table, nothing
+ * changed. Cost: constant. Since 0.1. [any thread] */
 HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */
@@ -613,8 +621,8 @@ HAK_API bool hak_os_counted(hak_os *os);
  * = the size is none, or there is something behind what is known; *to is then not to be used. Cost: a step
  * for each byte. [any thread] */
 HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
-/* Whether a program with that HAK_LAYOUT may use this library: NULL = yes, else what is wrong, in one line. In
- * C and C++ the functions that make contexts and spaces ask by themselves: they return NULL, and
+/* Whether a program with that HAK_LAYOUT may use this library: NULL = yes, else what is wrong, in one line.
+ * In C and C++ the functions that make contexts and spaces ask by themselves: they return NULL, and
  * hak_options_error and hak_space_options_error the line. Other languages ask once. Fast. [any thread] */
 HAK_API const char *hak_header_error(int layout);
 #define hak_options_error(...)                                                                               \

@@ -7,13 +7,13 @@
  *
  * If n and label are constants, an allocation compiles to a few loads.
  *
- * When nothing is at hand, the first two call the library. So they work with every context: local, shared or retired,
- * with debug checks, limits and labels.
+ * When nothing is at hand, the first two call the library. So they work with every context: local, shared or
+ * retired, with debug checks, limits and labels.
  *
- * The price is a fixed layout. HAK_INLINE_LAYOUT is the number of the layout that the structs below describe; it
- * changes when they do. A host that links the library statically gets the right one when it is built. A host that loads
- * the library dynamically compares once, hak_inline_layout() == HAK_INLINE_LAYOUT, and calls the functions of hakmem.h
- * if the numbers differ. Since 0.1. */
+ * The price is a fixed layout. HAK_INLINE_LAYOUT is the number of the layout that the structs below describe;
+ * it changes when they do. A host that links the library statically gets the right one when it is built. A
+ * host that loads the library dynamically compares once, hak_inline_layout() == HAK_INLINE_LAYOUT, and calls
+ * the functions of hakmem.h if the numbers differ. Since 0.1. */
 #ifndef HAKMEM_INLINE_H
 #define HAKMEM_INLINE_H
 
@@ -31,15 +31,16 @@ HAK_API int hak_inline_layout(void);
 typedef struct hak_inline_bin {
     void **top, **lo, **hi;
     uint8_t *labels; /* labels[address >> shift]; NULL = the context has no labels */
-    void **slots; /* while the context is profiled: blocks in [slots, top) are at hand, for hak_alloc_counted */
+    void **slots;    /* while the context is profiled: blocks in [slots, top) are at hand, for
+                        hak_alloc_counted */
     uint8_t private_a[21];
     uint8_t shift;
     uint8_t private_b[2];
 } hak_inline_bin;
 
-/* The beginning of a context. A block lies in the unit of 16 KiB with the number (address - base) >> 14, below `units`.
- * The unit's entry in the map, xor key, is the number of the block's bin if the context owns the unit; otherwise it is
- * HAK_INLINE_BINS or more. */
+/* The beginning of a context. A block lies in the unit of 16 KiB with the number (address - base) >> 14,
+ * below `units`. The unit's entry in the map, xor key, is the number of the block's bin if the context owns
+ * the unit; otherwise it is HAK_INLINE_BINS or more. */
 typedef struct hak_inline_ctx {
     uint8_t private_a[64];
     uintptr_t base;
@@ -52,8 +53,8 @@ typedef struct hak_inline_ctx {
 
 enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14, HAK_INLINE_TABLE = 192 };
 
-/* The number of the bin for n bytes, up to HAK_INLINE_MOST. It comes from a table in front of the bins, because the
- * heaps of a shared context have fewer classes. */
+/* The number of the bin for n bytes, up to HAK_INLINE_MOST. It comes from a table in front of the bins,
+ * because the heaps of a shared context have fewer classes. */
 static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
 {
     const uint8_t *table = (const uint8_t *)((const hak_inline_ctx *)(const void *)ctx)->bins;
@@ -84,9 +85,9 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
 /* The offset in a context, or in a thread's heap, of the int64_t that counts the bytes to the next sample. */
 HAK_API extern const size_t hak_inline_left_at;
 
-/* For a context with a sampled profile that was started with hak_profile_options.one_by_one: takes a block from a bin
- * whose blocks have `size` bytes, without a label. NULL = nothing is at hand, a sample is due, or there is no such
- * profile: call hak_alloc_cs then. left_at: hak_inline_left_at. */
+/* For a context with a sampled profile that was started with hak_profile_options.one_by_one: takes a block
+ * from a bin whose blocks have `size` bytes, without a label. NULL = nothing is at hand, a sample is due, or
+ * there is no such profile: call hak_alloc_cs then. left_at: hak_inline_left_at. */
 static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t size, size_t left_at)
 {
     int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);
@@ -99,8 +100,8 @@ static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t 
     return top[-1];
 }
 
-/* The number of p's bin if p lies in a slab or run of this context, and not of another thread's heap; otherwise
- * HAK_INLINE_BINS or more. p may be any pointer. */
+/* The number of p's bin if p lies in a slab or run of this context, and not of another thread's heap;
+ * otherwise HAK_INLINE_BINS or more. p may be any pointer. */
 static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
 {
     const hak_inline_ctx *c = (const hak_inline_ctx *)(const void *)ctx;
@@ -119,7 +120,8 @@ static inline bool hak_inline_push(hak_ctx *ctx, uint32_t kind, void *p)
     void **top = bin->top;
     if (__builtin_expect(top >= bin->hi, 0)) return false;
     *top = p;
-    /* If another thread forks between the two stores, the child finds the block stored and the end not yet moved. */
+    /* If another thread forks between the two stores, the child finds the block stored and the end not yet
+     * moved. */
     __atomic_signal_fence(__ATOMIC_RELEASE);
     bin->top = top + 1;
     return true;

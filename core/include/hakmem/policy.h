@@ -1,8 +1,8 @@
 /* hakmem, policies: the numbers of hakmem/tuning.h and hints by name, as one object that does not change.
  *
- * A policy names a mode, sets single numbers, and gives hints for labels and call sites. It is made in C or read from
- * text. Contexts and spaces get it when they are made (hak_options.policy, hak_space_options.policy) or at any time
- * later (hak_ctx_policy_set, hak_space_policy_set):
+ * A policy names a mode, sets single numbers, and gives hints for labels and call sites. It is made in C or
+ * read from text. Contexts and spaces get it when they are made (hak_options.policy,
+ * hak_space_options.policy) or at any time later (hak_ctx_policy_set, hak_space_policy_set):
  *
  *     hak_policy_error error;
  *     hak_policy *policy = hak_policy_parse(NULL, text, strlen(text), &error);
@@ -10,11 +10,12 @@
  *     hak_ctx_policy_set(ctx, policy);
  *     hak_policy_unref(policy);             // the context has a reference of its own
  *
- * PRECEDENCE  A number of a context is taken from the first of these that gives it: the policy, hak_options.tuning, the
- *             policy's mode, hak_options.mode.
+ * PRECEDENCE  A number of a context is taken from the first of these that gives it: the policy,
+ *             hak_options.tuning, the policy's mode, hak_options.mode.
  *
- * TEXT        One statement on each line; a line whose first word begins with `#` is a comment. A name is the last word
- *             of its statement and reaches to the end of the line. Sizes may end in K, M, G or T; `none` is HAK_NONE.
+ * TEXT        One statement on each line; a line whose first word begins with `#` is a comment. A name is the
+ *             last word of its statement and reaches to the end of the line. Sizes may end in K, M, G or T;
+ *             `none` is HAK_NONE.
  *
  *     hakmem-policy 1
  *     name web server
@@ -24,7 +25,8 @@
  *     room 100 label buffer
  *     room 50 site src/json.c:120
  *
- * COST        Only slow paths read a policy: the fast paths of a context with a policy execute the same instructions.
+ * COST        Only slow paths read a policy: the fast paths of a context with a policy execute the same
+ *             instructions.
  *
  * Threads: a policy may be read and referenced by any number of threads at once. Since 0.1. */
 #ifndef HAKMEM_POLICY_H
@@ -37,20 +39,21 @@ extern "C" {
 #endif
 
 enum {
-    HAK_POLICY_NAME_MOST = 63,  /* bytes of the name of a policy or label */
-    HAK_HINT_NAME_MOST = 191,   /* ... of a site */
-    HAK_HINTS_MOST = 1024,      /* of a policy */
-    HAK_HINT_ROOM_MOST = 100,   /* percent */
-    HAK_POLICY_MODE_NONE = -1   /* the policy leaves the mode as it is */
+    HAK_POLICY_NAME_MOST = 63, /* bytes of the name of a policy or label */
+    HAK_HINT_NAME_MOST = 191,  /* ... of a site */
+    HAK_HINTS_MOST = 1024,     /* of a policy */
+    HAK_HINT_ROOM_MOST = 100,  /* percent */
+    HAK_POLICY_MODE_NONE = -1  /* the policy leaves the mode as it is */
 };
 
-/* What is known of the blocks of a label or of a call site. A hint for a site takes precedence over one for a label. */
+/* What is known of the blocks of a label or of a call site. A hint for a site takes precedence over one for a
+ * label. */
 typedef struct hak_hint {
     const char *label; /* the name of a label, or NULL */
     const char *site;  /* the name of a site, as given to hak_site_define, or NULL: one of the two */
-    unsigned room;     /* when a block grows and has to move, the new one is larger than requested by so many percent,
-                          up to 32 KiB in all. 1 to HAK_HINT_ROOM_MOST. For blocks that grow in steps: each step
-                          that fits saves a copy */
+    unsigned room;     /* when a block grows and has to move, the new one is larger than requested by so many
+                          percent, up to 32 KiB in all. 1 to HAK_HINT_ROOM_MOST. For blocks that grow in
+                          steps: each step that fits saves a copy */
 } hak_hint;
 
 typedef struct hak_policy_options {
@@ -69,19 +72,19 @@ typedef struct hak_policy_options {
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant, and a step for each byte of
  * the hints' names. [any thread] */
 HAK_API const char *hak_policy_options_error(const hak_policy_options *options);
-/* A policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the operating system.
- * Returns NULL if the options or the table are broken, or there is no memory. Cost: a comparison for each pair of
- * hints, and one call for the pages; two with os->commit. [any thread] */
+/* A policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the
+ * operating system. Returns NULL if the options or the table are broken, or there is no memory. Cost: a
+ * comparison for each pair of hints, and one call for the pages; two with os->commit. [any thread] */
 HAK_API hak_policy *hak_policy_new(const hak_os *os, const hak_policy_options *options);
-/* The built-in policy of a mode. It lives forever: references to it are not counted. NULL = no such mode. Fast. [any
- * thread] */
+/* The built-in policy of a mode. It lives forever: references to it are not counted. NULL = no such mode.
+ * Fast. [any thread] */
 HAK_API const hak_policy *hak_policy_of_mode(hak_mode mode);
 /* The mode of this name ("balanced"...); -1 = none. hak_mode_name: NULL = no such mode. Cost: constant. [any
  * thread] */
 HAK_API int hak_mode_by_name(const char *name);
 HAK_API const char *hak_mode_name(hak_mode mode);
-/* Adds a reference, or drops one; when the last one is dropped the pages go back. NULL is allowed. Fast; the last
- * reference takes a call for the pages. [any thread] */
+/* Adds a reference, or drops one; when the last one is dropped the pages go back. NULL is allowed. Fast; the
+ * last reference takes a call for the pages. [any thread] */
 HAK_API hak_policy *hak_policy_ref(const hak_policy *policy);
 HAK_API void hak_policy_unref(const hak_policy *policy);
 
@@ -91,11 +94,11 @@ HAK_API void hak_policy_unref(const hak_policy *policy);
 HAK_API const char *hak_policy_name(const hak_policy *policy);
 /* A hak_mode, or HAK_POLICY_MODE_NONE. Fast. [any thread] */
 HAK_API int hak_policy_mode(const hak_policy *policy);
-/* The numbers that it sets, 0 for all others. The caller sets tuning->size. 0 = ok, -1 = tuning->size is not valid.
- * Cost: constant. [any thread] */
+/* The numbers that it sets, 0 for all others. The caller sets tuning->size. 0 = ok, -1 = tuning->size is not
+ * valid. Cost: constant. [any thread] */
 HAK_API int hak_policy_tuning(const hak_policy *policy, hak_tuning *tuning);
-/* Fills in up to `count` hints and returns how many there are. The names are valid as long as the policy is. Cost: a
- * step for each hint. [any thread] */
+/* Fills in up to `count` hints and returns how many there are. The names are valid as long as the policy is.
+ * Cost: a step for each hint. [any thread] */
 HAK_API size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
@@ -104,43 +107,46 @@ typedef struct hak_policy_error {
     unsigned line;  /* from 1; 0 = no memory */
     char text[120]; /* what is wrong there */
 } hak_policy_error;
-/* The policy that the text of n bytes describes. On an error it returns NULL and *error (which may be NULL) says why:
- * another version, unknown or repeated words, values out of range. os: as for hak_policy_new. Cost: some steps for each
- * byte, and that of hak_policy_new. [any thread] */
+/* The policy that the text of n bytes describes. On an error it returns NULL and *error (which may be NULL)
+ * says why: another version, unknown or repeated words, values out of range. os: as for hak_policy_new. Cost:
+ * some steps for each byte, and that of hak_policy_new. [any thread] */
 HAK_API hak_policy *hak_policy_parse(const hak_os *os, const char *text, size_t n, hak_policy_error *error);
-/* Writes the policy as text, at most `room` bytes with the terminating 0, and returns the length of the whole text
- * without that 0. hak_policy_parse makes an equal policy of it. out may be NULL if room is 0. Cost: some steps for each
- * byte. [any thread] */
+/* Writes the policy as text, at most `room` bytes with the terminating 0, and returns the length of the whole
+ * text without that 0. hak_policy_parse makes an equal policy of it. out may be NULL if room is 0. Cost: some
+ * steps for each byte. [any thread] */
 HAK_API size_t hak_policy_print(const hak_policy *policy, char *out, size_t room);
 /* what: a statement without its value. from, to: its value in each policy; NULL = it is not there. */
 typedef void hak_policy_diff_fn(void *user, const char *what, const char *from, const char *to);
-/* Calls fn for each statement that differs, and returns how many do. fn may be NULL. Cost: a comparison of each hint of
- * one policy with each of the other. [any thread] */
-HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn, void *user);
+/* Calls fn for each statement that differs, and returns how many do. fn may be NULL. Cost: a comparison of
+ * each hint of one policy with each of the other. [any thread] */
+HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn,
+                               void *user);
 
 /* ---- Policies of contexts and spaces ------------------------------------------------------------- */
 
-/* The context follows this policy from now on; NULL: its options again. The context takes a reference. If the context
- * has a space of its own, the space follows the policy, too. first_offset and slab_sizes are read when a context is made:
- * a policy that is set later does not change them. Magazines and caches shrink at once. If packed_bytes falls below what
- * is packed, size classes have slabs from then on, and those that took one keep to slabs when it rises again; a context
- * that was made to pack nothing goes on so. The other threads of a shared context follow at their next slow path. 0 = ok;
- * -1 = no memory, and nothing changed. Cost: a step for each size class and hint, and for what caches give back. */
+/* The context follows this policy from now on; NULL: its options again. The context takes a reference. If the
+ * context has a space of its own, the space follows the policy, too. first_offset and slab_sizes are read
+ * when a context is made: a policy that is set later does not change them. Magazines and caches shrink at
+ * once. If packed_bytes falls below what is packed, size classes have slabs from then on, and those that took
+ * one keep to slabs when it rises again; a context that was made to pack nothing goes on so. The other
+ * threads of a shared context follow at their next slow path. 0 = ok;
+ * -1 = no memory, and nothing changed. Cost: a step for each size class and hint, and for what caches give
+ * back. */
 HAK_API int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy);
 /* The policy of the context; the caller owns a reference. NULL = none. Cost: constant. */
 HAK_API hak_policy *hak_ctx_policy(const hak_ctx *ctx);
-/* The numbers that are in force for the context now, those of its space included. The caller sets tuning->size. 0 = ok,
- * -1 = tuning->size is not valid. Cost: constant. */
+/* The numbers that are in force for the context now, those of its space included. The caller sets
+ * tuning->size. 0 = ok, -1 = tuning->size is not valid. Cost: constant. */
 HAK_API int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *tuning);
-/* The same for the numbers of a space. If a limit falls, the pages above it go back with the next free of a unit or the
- * next tick. Cost: constant. [any thread] */
+/* The same for the numbers of a space. If a limit falls, the pages above it go back with the next free of a
+ * unit or the next tick. Cost: constant. [any thread] */
 HAK_API void hak_space_policy_set(hak_space *space, const hak_policy *policy);
 HAK_API hak_policy *hak_space_policy(hak_space *space);
 
-/* Names a call site, so that policies can refer to it; a second name replaces the first. Each site takes 16 to 32 bytes
- * of metadata, even if no hint of the current policy names it: a later policy may. A context has room for 65536 sites.
- * 0 = ok; -1 = no memory or no room, or the name is NULL, empty or too long, or the site is 0. Cost: a step for each
- * hint. */
+/* Names a call site, so that policies can refer to it; a second name replaces the first. Each site takes 22
+ * to 43 bytes of metadata, even if no hint of the current policy names it: a later policy may. A context has
+ * room for 49152 sites. 0 = ok; -1 = no memory or no room, or the name is NULL, empty or too long, or the
+ * site is 0. Cost: a step for each hint. */
 HAK_API int hak_site_define(hak_ctx *ctx, hak_site site, const char *name);
 
 #ifdef __cplusplus

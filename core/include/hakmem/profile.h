@@ -5,29 +5,30 @@
  *       ... hak_alloc_cs(ctx, n, label, HAK_CALLSITE()) ...
  *       hak_profile_visit(ctx, print_stack, NULL);
  *
- * SAMPLED    Each allocated byte has the same chance to be drawn, one in `mean` on average; a block of which a
- *            byte is drawn is a sample. A sample of n bytes stands for n / (1 - exp(-n / mean)) bytes, so that
- *            every sum is an estimate without bias, and comes with its standard error.
- * EXACT      Every block is a sample: all numbers are exact and all errors are 0. Each live block takes 50 to 60
- *            bytes of the table, and each allocation and free takes a look-up.
+ * SAMPLED    Each allocated byte has the same chance to be drawn, one in `mean` on average; a block of which
+ *            a byte is drawn is a sample. A sample of n bytes stands for n / (1 - exp(-n / mean)) bytes, so
+ *            that every sum is an estimate without bias, and comes with its standard error.
+ * EXACT      Every block is a sample: all numbers are exact and all errors are 0. Each live block takes 50 to
+ *            60 bytes of the table, and each allocation and free takes a look-up.
  *
- * COUNTED    The host counts: it asks for the record of a stack (hak_profile_counts_of), and adds to it what it
- *            allocates and frees (hak_profile_count_*), as far as it knows of each block which record is its own
- *            and how large it is. All numbers are exact; ages and lifetimes are not known. The context itself does
- *            nothing, and its allocations are as fast as without a profile. Local contexts only.
+ * COUNTED    The host counts: it asks for the record of a stack (hak_profile_counts_of), and adds to it what
+ *            it allocates and frees (hak_profile_count_*), as far as it knows of each block which record is
+ *            its own and how large it is. All numbers are exact; ages and lifetimes are not known. The
+ *            context itself does nothing, and its allocations are as fast as without a profile. Local
+ *            contexts only.
  *
- * Blocks count with their usable bytes (hak_usable_size), as everywhere in hakmem: in an exact profile that has run
- * from the beginning, the live bytes of all stacks add up to the live bytes of the context. (COUNTED: with what the host
- * says.) A realloc that moves the
+ * Blocks count with their usable bytes (hak_usable_size), as everywhere in hakmem: in an exact profile that
+ * has run from the beginning, the live bytes of all stacks add up to the live bytes of the context. (COUNTED:
+ * with what the host says.) A realloc that moves the
  * block is an allocation and a free. A realloc in place stays with the stack that allocated the block.
  *
- * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other thread may
- * be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating joins or leaves the
- * profile with its next allocation for which its magazine is empty.
+ * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other
+ * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating
+ * joins or leaves the profile with its next allocation for which its magazine is empty.
  *
- * COST       Off: none. Sampled: each allocation takes a few instructions more; a free takes more only in a unit of
- *            16 KiB in which a sampled block lives. Counted: some 15 instructions for each call below. The tables lie in committed memory of the context and count as
- *            metadata.
+ * COST       Off: none. Sampled: each allocation takes a few instructions more; a free takes more only in a
+ *            unit of 16 KiB in which a sampled block lives. Counted: some 15 instructions for each call
+ *            below. The tables lie in committed memory of the context and count as metadata.
  *
  * A profile ends with its context. Since 0.1. */
 #ifndef HAKMEM_PROFILE_H
@@ -39,12 +40,16 @@
 extern "C" {
 #endif
 
-typedef enum hak_profile_mode { HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED } hak_profile_mode;
+typedef enum hak_profile_mode {
+    HAK_PROFILE_SAMPLED,
+    HAK_PROFILE_EXACT,
+    HAK_PROFILE_COUNTED
+} hak_profile_mode;
 
-/* Writes the frames of the current allocation, the innermost first, at most `room` of them, and returns their number.
- * hakmem does not interpret frames: they may be addresses of code or the host's numbers of lines. Runs inside the
- * allocation, on its thread, with no lock held. It must not call into ctx, and it cannot fail. ctx: the context that
- * hak_profile_start was given. site: the site of the allocation. */
+/* Writes the frames of the current allocation, the innermost first, at most `room` of them, and returns their
+ * number. hakmem does not interpret frames: they may be addresses of code or the host's numbers of lines.
+ * Runs inside the allocation, on its thread, with no lock held. It must not call into ctx, and it cannot
+ * fail. ctx: the context that hak_profile_start was given. site: the site of the allocation. */
 typedef size_t hak_frames_fn(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
 enum { HAK_PROFILE_DEPTH_MOST = 128 };
@@ -64,9 +69,10 @@ typedef struct hak_profile_options {
                               that call hak_alloc_counted (hakmem/inline.h) */
     size_t (*resident)(void); /* resident bytes of the process, 0 = not known, for hak_profile_mark, on whose
                               thread it is called: hakmem reads no files. NULL = not known */
-    void (*gone)(void *user); /* COUNTED: all records are about to go, by hak_profile_reset or _start; the host forgets
-                              which blocks are of which. May not call into the context. Not called where the context
-                              is destroyed. NULL = nothing */
+    void (*gone)(void *user); /* COUNTED: all records are about to go, by hak_profile_reset or _start; the
+                                 host forgets
+                              which blocks are of which. May not call into the context. Not called where the
+                              context is destroyed. NULL = nothing */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
@@ -75,21 +81,22 @@ typedef struct hak_profile_options {
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
-/* Begins a profile; options NULL = defaults. The results of an earlier profile are dropped. Blocks that are live
- * already are not part of the new one. 0 = ok; -1 = the options are broken, a profile is running, or the context is
- * shared and the mode COUNTED; -2 = no memory, or over the limit. On an error nothing changes. Cost: a step for each
- * size class, and one for each sample of an earlier profile. */
+/* Begins a profile; options NULL = defaults. The results of an earlier profile are dropped. Blocks that are
+ * live already are not part of the new one. 0 = ok; -1 = the options are broken, a profile is running, or the
+ * context is shared and the mode COUNTED; -2 = no memory, or over the limit. On an error nothing changes.
+ * Cost: a step for each size class, and one for each sample of an earlier profile. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
-/* Takes no more samples. The results stay, and frees of sampled blocks are still counted. 0 = ok; -1 = no profile is
- * running. Cost: a step for each size class. */
+/* Takes no more samples. The results stay, and frees of sampled blocks are still counted. 0 = ok; -1 = no
+ * profile is running. Cost: a step for each size class. */
 HAK_API int hak_profile_stop(hak_ctx *ctx);
-/* Drops all results and marks; a running profile starts again from nothing. If none is running, a local context gets
- * back all memory of the profile, a shared one all but the first 32 KiB. 0 = ok; -1 = there is no profile. Cost: some
- * steps for each live sample, and clearing the table. */
+/* Drops all results and marks; a running profile starts again from nothing. If none is running, a local
+ * context gets back all memory of the profile, a shared one all but the first 32 KiB. 0 = ok; -1 = there is
+ * no profile. Cost: some steps for each live sample, and clearing the table. */
 HAK_API int hak_profile_reset(hak_ctx *ctx);
 
-/* The kind of a stack's blocks. SMALL_FREQUENT: 1 KiB or less on average, and at least one in a thousand of all
- * blocks. LARGE_INFREQUENT: more than 32 KiB on average. MEDIUM: all others. UNKNOWN: fewer than two samples. */
+/* The kind of a stack's blocks. SMALL_FREQUENT: 1 KiB or less on average, and at least one in a thousand of
+ * all blocks. LARGE_INFREQUENT: more than 32 KiB on average. MEDIUM: all others. UNKNOWN: fewer than two
+ * samples. */
 typedef enum hak_profile_class {
     HAK_PROFILE_UNKNOWN,
     HAK_PROFILE_SMALL_FREQUENT,
@@ -99,13 +106,14 @@ typedef enum hak_profile_class {
 
 enum { HAK_PROFILE_LIFETIMES = 48 };
 
-/* All blocks of one stack, site and label. Numbers of blocks and bytes are estimates in a sampled profile, exact in an
- * exact one. Valid until the callback returns; `frames` until the profile is reset, started again or destroyed. */
+/* All blocks of one stack, site and label. Numbers of blocks and bytes are estimates in a sampled profile,
+ * exact in an exact one. Valid until the callback returns; `frames` until the profile is reset, started again
+ * or destroyed. */
 typedef struct hak_profile_stack {
     size_t size;
-    uint32_t id;     /* the same in every visit; from 1, without gaps */
-    hak_label label; /* of the allocation */
-    hak_site site;   /* 0 with frames_alone */
+    uint32_t id;             /* the same in every visit; from 1, without gaps */
+    hak_label label;         /* of the allocation */
+    hak_site site;           /* 0 with frames_alone */
     const uintptr_t *frames; /* the innermost first */
     unsigned depth;          /* 0 = the host gave no frames */
     uint64_t samples, live_samples;
@@ -116,16 +124,17 @@ typedef struct hak_profile_stack {
     double mean_bytes;                                            /* of a block */
     size_t largest_bytes;                                         /* among the samples */
     double age_ns;                                                /* of live blocks, on average */
-    double lifetime[HAK_PROFILE_LIFETIMES]; /* freed blocks by log2 of their lifetime in ns. Exact profiles read
-                                               the clock only at every 64th event */
+    double lifetime[HAK_PROFILE_LIFETIMES]; /* freed blocks by log2 of their lifetime in ns. Exact profiles
+                                               read the clock only at every 64th event */
     double grown_blocks, grown_bytes;       /* reallocs to a larger size, and the bytes added */
     hak_profile_class kind;
     bool long_lived; /* most blocks lived for a second or more, among those freed or that old */
 } hak_profile_stack;
 /* Return false to stop. Must not call into the context. */
 typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
-/* Calls fn for every stack, in the order of their first samples. 0 = all were visited, 1 = fn stopped, -1 = there is no
- * profile. Cost: up to a thousand instructions for each stack, and a step for each live sample. */
+/* Calls fn for every stack, in the order of their first samples. 0 = all were visited, 1 = fn stopped, -1 =
+ * there is no profile. Cost: up to a thousand instructions for each stack, and a step for each live
+ * sample. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
 
 typedef struct hak_profile_info {
@@ -141,8 +150,8 @@ typedef struct hak_profile_info {
     uint64_t started_ns;    /* by the clock of the space */
     unsigned marks;         /* windows begun by hak_profile_mark */
 } hak_profile_info;
-/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant; COUNTED: a step for each
- * stack. */
+/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant; COUNTED: a step for
+ * each stack. */
 HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
 
 /* ---- Counted by the host -------------------------------------------------------------------------- */
@@ -161,19 +170,19 @@ typedef struct hak_profile_tally {
     uint64_t missed; /* blocks that the host could not count, for hak_profile_info.dropped_samples */
 } hak_profile_tally;
 
-/* The record of these frames (NULL = none; `depth` of hak_profile_options at most, more are cut) and this label, a new one where
- * there is none. It stays until the profile is reset or started again, of which hak_profile_options.gone tells, or the
- * context destroyed. NULL = there is no room
- * (dropped_stacks counts it), or no counted profile is running. Cost: a look-up; hosts keep the pointer for the next
- * allocation of the same place. */
+/* The record of these frames (NULL = none; `depth` of hak_profile_options at most, more are cut) and this
+ * label, a new one where there is none. It stays until the profile is reset or started again, of which
+ * hak_profile_options.gone tells, or the context destroyed. NULL = there is no room
+ * (dropped_stacks counts it), or no counted profile is running. Cost: a look-up; hosts keep the pointer for
+ * the next allocation of the same place. */
 HAK_API hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth,
                                                   hak_label label);
 /* For the functions below; valid as long as the records. NULL = there is no counted profile. It goes on after
  * hak_profile_stop, for frees. Cost: constant. */
 HAK_API hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx);
 
-/* What was live at the highest moment is not copied when there is a higher one: a record that changes for the first
- * time after it keeps what it had. */
+/* What was live at the highest moment is not copied when there is a higher one: a record that changes for the
+ * first time after it keeps what it had. */
 static inline void hak_profile_count_peak_(const hak_profile_tally *all, hak_profile_counts *counts)
 {
     if (counts->peak_seen == all->peak_seen) return;
@@ -208,8 +217,8 @@ static inline void hak_profile_count_free(hak_profile_tally *all, hak_profile_co
     all->live_bytes -= size;
 }
 /* A block of that record was resized and stays with it. */
-static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_counts *counts, size_t old_size,
-                                            size_t size)
+static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_counts *counts,
+                                            size_t old_size, size_t size)
 {
     hak_profile_count_peak_(all, counts);
     if (size > old_size) {
@@ -224,26 +233,26 @@ static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_
 
 /* ---- Windows ------------------------------------------------------------------------------------- */
 
-/* Begins a window: the counts of each stack are kept. name: its first 47 bytes are copied; NULL = "". Returns the
- * number of the window, from 1; -1 = there is no profile, -2 = no room in the table. Cost: a step, and 48 bytes of the
- * table, for each stack. */
+/* Begins a window: the counts of each stack are kept. name: its first 47 bytes are copied; NULL = "". Returns
+ * the number of the window, from 1; -1 = there is no profile, -2 = no room in the table. Cost: a step, and 48
+ * bytes of the table, for each stack. */
 HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
 
 typedef struct hak_profile_window {
     size_t size;
-    const char *name; /* valid until the profile is reset, started again or destroyed */
-    uint64_t at_ns;   /* when it began */
+    const char *name;                   /* valid until the profile is reset, started again or destroyed */
+    uint64_t at_ns;                     /* when it began */
     size_t live_bytes, committed_bytes; /* of the context, then */
     size_t resident_bytes; /* of the process, then, by hak_profile_options.resident; 0 = not known */
 } hak_profile_window;
-/* The windows, from number 1. Fills in up to `count` of them and returns how many there are; -1 = there is no profile.
- * Cost: a step for each window. */
+/* The windows, from number 1. Fills in up to `count` of them and returns how many there are; -1 = there is no
+ * profile. Cost: a step for each window. */
 HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count);
-/* What changed between the beginning of window `from` and that of window `to`. 0 is the start of the profile; the
- * number after the last one is now. Calls fn for each stack that allocated or freed in between: alloc_* and live_* are
- * differences (live_* may be negative), live_bytes_error is an upper bound, and peaks, ages, lifetimes and growth are
- * 0. Returns what hak_profile_visit returns, and -1 also if there are no such windows or to <= from. Cost: that of
- * hak_profile_visit. */
+/* What changed between the beginning of window `from` and that of window `to`. 0 is the start of the profile;
+ * the number after the last one is now. Calls fn for each stack that allocated or freed in between: alloc_*
+ * and live_* are differences (live_* may be negative), live_bytes_error is an upper bound, and peaks, ages,
+ * lifetimes and growth are 0. Returns what hak_profile_visit returns, and -1 also if there are no such
+ * windows or to <= from. Cost: that of hak_profile_visit. */
 HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
 
 /* How the live bytes of a stack grew over the last windows, at most 32. */
@@ -251,17 +260,17 @@ typedef struct hak_profile_growth {
     size_t size;
     uint32_t stack;                   /* its id */
     double bytes_a_window, low, high; /* slope (Theil and Sen), with its 95 % interval */
-    double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at least
-                           so much, since it is not known which blocks are freed */
+    double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at
+                           least so much, since it is not known which blocks are freed */
     unsigned windows;   /* how many were examined */
-    bool leak;          /* the stack grew until the end, by more than three standard errors, and at most a tenth of
-                           the old blocks was freed */
+    bool leak;          /* the stack grew until the end, by more than three standard errors, and at most a
+                           tenth of the old blocks was freed */
     char evidence[160]; /* the reason for `leak` in one sentence */
 } hak_profile_growth;
 typedef bool hak_profile_growth_fn(void *user, const hak_profile_growth *growth);
-/* Calls fn for every stack whose whole interval of the slope is above 0. It needs at least 5 windows, each with about
- * the same work. 0 = all were visited, 1 = fn stopped, -1 = there is no profile. Cost: 500 steps for each stack, and
- * one for each live sample and stack. */
+/* Calls fn for every stack whose whole interval of the slope is above 0. It needs at least 5 windows, each
+ * with about the same work. 0 = all were visited, 1 = fn stopped, -1 = there is no profile. Cost: 500 steps
+ * for each stack, and one for each live sample and stack. */
 HAK_API int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user);
 
 #ifdef __cplusplus

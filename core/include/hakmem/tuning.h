@@ -22,20 +22,21 @@
 extern "C" {
 #endif
 
-/* The four values in a comment are the defaults in the modes balanced, minimal, fast and lean, in this order; learning
- * and research have those of balanced. "counted": the same four with HAK_WORKLOAD_COUNTED, where they differ. Row:
- * the row of the benchmarks (docs/measurements/core.md) that the number moves most. A context reads the first group, a
- * space the second one; a space that hak_ctx_new makes for one context takes its group from that context's tuning. */
+/* The four values in a comment are the defaults in the modes balanced, minimal, fast and lean, in this order;
+ * learning and research have those of balanced. "counted": the same four with HAK_WORKLOAD_COUNTED, where
+ * they differ. Row: the row of the benchmarks (docs/measurements/core.md) that the number moves most. A
+ * context reads the first group, a space the second one; a space that hak_ctx_new makes for one context takes
+ * its group from that context's tuning. */
 struct hak_tuning {
     size_t size; /* sizeof(hak_tuning), by HAK_TUNING_INIT; other sizes as for options */
 
     /* Contexts. */
 
     /* Blocks that a size class keeps at hand once it swings between empty and full; 32 at first, fewer above
-     * 256 bytes. In local contexts up to four times as many, 128 at most, of blocks up to 1 KiB whose class takes
-     * further slabs, as far as they come to 16 KiB; all that is added so is at most a 32nd of what is live, and
-     * nothing under a limit below 64 MiB, or with a debug option or a profile. 2 to 128; HAK_NONE. 32, none, 128, 32;
-     * counted 128, none, 128, 128. Row: xmalloc 1to1. */
+     * 256 bytes. In local contexts a class of blocks up to 1 KiB that goes on taking slabs keeps up to four
+     * times as many, at most 128 and 16 KiB of them. All classes together keep at most a 32nd of the live
+     * bytes so, and none under a limit below 64 MiB, with a debug option or with a profile. 2 to 128;
+     * HAK_NONE. 32, none, 128, 32; counted 128, none, 128, 128. Row: xmalloc 1to1. */
     size_t magazine;
     /* Bytes of the largest block that a size class keeps at hand; slabs and runs of larger blocks go back to
      * the space as soon as they are empty. 8 to 1 MiB; HAK_NONE. 1 MiB, none, 1 MiB, 4 KiB; counted 4 KiB,
@@ -53,8 +54,8 @@ struct hak_tuning {
     /* Bytes of freed big blocks (those with mappings of their own) that are kept. The cache holds a quarter
      * of this, or of what is live if that is more, and shrinks before the heap grows. For sizes that are
      * asked for again after they were given up it grows to 64 MiB, a quarter of what is live or big_cache,
-     * whichever is most, until a tick finds them unused for too long (purge_ns) or the space needs more than ever. Any;
-     * HAK_NONE. 16 MiB, none, 256 MiB, 2 MiB. Row: mixed held4. */
+     * whichever is most, until a tick finds them unused for too long (purge_ns) or the space needs more than
+     * ever. Any; HAK_NONE. 16 MiB, none, 256 MiB, 2 MiB. Row: mixed held4. */
     size_t big_cache;
     /* Most units of 16 KiB that a growing context sets aside in one step, for itself alone. 2 to 64;
      * HAK_NONE. 16, none, 64, none. Row: ctx blocks1000. */
@@ -66,17 +67,18 @@ struct hak_tuning {
     /* Spaces. */
 
     /* Recycled pages that a space keeps resident: retained_bytes, or retained_percent of what is in use if
-     * that is more; a half more at most, as pages above it went and were needed again. What is above goes back
-     * to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB. Row: soak steady. */
+     * that is more; a half more at most, as pages above it went and were needed again. What is above goes
+     * back to the OS at once. Any; HAK_NONE. 32 MiB, none, 256 MiB, 4 MiB. Row: soak steady. */
     size_t retained_bytes;
     /* 1 to 1000; HAK_NONE. 50, none, 100, none. Row: soak steady. */
     size_t retained_percent;
-    /* Period of hak_ctx_tick in nanoseconds: what is unused for one or two periods goes back to the OS; for up to 130
-     * where work that recurs wanted again what went before. 1 on. 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
+    /* Period of hak_ctx_tick in nanoseconds: what is unused for one or two goes back to the OS; where work
+     * that recurs wanted again what went before, for up to 65. A host that ticks seldom makes each period up
+     * to twice as long. 1 on. 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
     uint64_t purge_ns;
-    /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. New chunks
-     * (2 MiB) are so from an eighth of it on where the last two of the space took less than 8 ms together to fill. 1
-     * on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: cold_big. */
+    /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. New
+     * chunks (2 MiB) are so from an eighth of it on where the last two of the space took less than 8 ms
+     * together to fill. 1 on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: cold_big. */
     size_t huge_from;
     /* 1: at a new peak, each fresh page purges a retained one; half of the retained pages that are allowed
      * are kept at first, more once they are wanted again. 1; HAK_NONE. None, none, none, 1. Row: mixed held4.
@@ -85,27 +87,28 @@ struct hak_tuning {
 
     /* Contexts again. */
 
-    /* Bytes that the context is expected to commit, as an earlier run or a learner knows: from its first chunk on,
-     * pages are taken as of a context that has so much already (see huge_from). 1 on; HAK_NONE = nothing is known.
-     * None in each mode. Row: none of the core; Lua programs whose heap
+    /* Bytes that the context is expected to commit, as an earlier run or a learner knows: from its first
+     * chunk on, pages are taken as of a context that has so much already (see huge_from). 1 on; HAK_NONE =
+     * nothing is known. None in each mode. Row: none of the core; Lua programs whose heap
      * grows to hundreds of MB. */
     size_t expected_bytes;
-    /* Contexts with HAK_DEBUG_GUARD: one block of up to 32 KiB in so many, on average, lies before a guard page.
-     * 1 to 2^30. 5000 in each mode. Row: none; docs/guide/misuse.md. */
+    /* Contexts with HAK_DEBUG_GUARD: one block of up to 32 KiB in so many, on average, lies before a guard
+     * page. 1 to 2^30. 5000 in each mode. Row: none; docs/guide/misuse.md. */
     size_t guard_every;
-    /* A space: so many such blocks at once, of all contexts; each takes 36 KiB of address space, pages only while it
-     * is live, and 0.5 KiB of a table. 1 to 65536; given, the OS table must have protect. 64 in each mode. Row:
-     * none. */
+    /* A space: so many such blocks at once, of all contexts; each takes 36 KiB of address space, pages only
+     * while it is live, and 0.5 KiB of a table. 1 to 65536; given, the OS table must have protect. 64 in each
+     * mode. Row: none. */
     size_t guard_slots;
-    /* Sizes that are never packed, bit i for blocks of 8 i + 8 bytes: their classes have slabs from a context's first block
-     * on, 16 KiB each, where others leave when they would fill them. Read when a context is made, if it packs at all;
-     * hak_ctx_tuning shows those that have slabs now. Any; HAK_NONE. None in each mode. Row: none; contexts that live as
-     * long as a request (docs/measurements/learning.md). */
+    /* Sizes that are never packed, bit i for blocks of 8 i + 8 bytes. Their classes get slabs of 16 KiB from
+     * the first block on; other classes get them only once their packed blocks would fill one. Read when a
+     * context is made, if it packs at all; hak_ctx_tuning shows those that have slabs now. Any; HAK_NONE.
+     * None in each mode. Row: none; contexts that live as long as a request
+     * (docs/measurements/learning.md). */
     size_t slab_sizes;
 };
 #define HAK_TUNING_INIT                                                                                      \
     {                                                                                                        \
-        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                      \
+        sizeof(hak_tuning), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                   \
     }
 /* The same for languages without the macro. size: sizeof *tuning, as the caller knows it. Cost: constant.
  * [any thread] Since 0.1. */

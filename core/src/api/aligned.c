@@ -51,7 +51,8 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
     }
     size_t with = hk_with_canary(ctx, n);
     if (!in_slab(ctx, align, with)) return hk_alloc_large(ctx, align, n, label, site, zero);
-    return hk_check_first(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n, label, site);
+    return hk_check_first(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n, label,
+                          site);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
@@ -84,7 +85,8 @@ size_t hak_good_size(const hak_ctx *ctx, size_t n)
 {
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY)) return n <= HK_SIZE_MOST ? hk_max(n, 1) : 0;
     if (n <= 1024) return hk_classes[hk_class_in(ctx, n)].size;
-    if (n <= HK_SMALL_MAX && ctx->packed.most && ctx->role == HK_LOCAL) return hk_align_up(n, 16);
+    if (n <= HK_SMALL_MAX && (ctx->packed.most || ctx->packed.units) && ctx->role == HK_LOCAL)
+        return hk_align_up(n, 16);
     if (n <= HK_RUN_MAX) return hk_kind_size(hk_kind_above(n));
     return n <= HK_SIZE_MOST ? hk_align_up(n, HK_PAGE) : 0;
 }
@@ -112,7 +114,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     if (align_wrong(ctx, align)) return hk_fail(ctx);
     /* All blocks above 32 KiB begin at page boundaries. */
     if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
-        return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n) : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
+        return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n)
+                                      : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
     size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->account.failures);
     if (HK_UNLIKELY(size == 0)) {
         hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, 0, site);
@@ -130,7 +133,8 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
         memcpy(q, p, hk_min(size, n));
-        if (HK_UNLIKELY(hk_profile_of(ctx) != NULL)) hk_profile_grown(hk_profile_of(ctx), p, hak_usable_size(ctx, q));
+        if (HK_UNLIKELY(hk_profile_of(ctx) != NULL))
+            hk_profile_grown(hk_profile_of(ctx), p, hak_usable_size(ctx, q));
         hak_free(ctx, p);
         return q;
     }

@@ -90,7 +90,8 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
     else free_without_heap(shared, p, n);
 }
 
-/* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a profile. */
+/* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a
+ * profile. */
 static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
     bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
@@ -108,7 +109,8 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
     else hk_magazine_overflow(ctx, bin, p);
 }
 
-/* Makes the compiler keep the told size in the register of the third argument: fast frees need not move it. */
+/* Makes the compiler keep the told size in the register of the third argument: fast frees need not move
+ * it. */
 HK_INLINE void stay_put(size_t n)
 {
 #if defined(__x86_64__)
@@ -127,7 +129,8 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         void **top = bin->top;
         if (HK_LIKELY(top < bin->hi)) {
             *top = p;
-            /* The order matters to a child that is forked between the two stores: see shared/thread_heap.h. */
+            /* The order matters to a child that is forked between the two stores: see
+             * shared/thread_heap.h. */
             atomic_signal_fence(memory_order_release);
             bin->top = top + 1;
             return;
@@ -165,7 +168,8 @@ void hak_free(hak_ctx *ctx, void *p)
     else free_outside(ctx, p);
 }
 
-/* The look-up is one load from a flat map, and makes a wrong size harmless: see docs/internals/allocation.md. */
+/* The look-up is one load from a flat map, and makes a wrong size harmless: see
+ * docs/internals/allocation.md. */
 void hak_free_sized(hak_ctx *ctx, void *p, size_t n)
 {
     if (HK_LIKELY(hk_in_window(ctx, p))) free_in(ctx, p, n);
@@ -239,8 +243,8 @@ static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
     return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
 }
 
-/* Called when there was no memory. Cheap ways come first, as near a limit many allocations come here and are served from
- * packed units. Only before the result is NULL are all of these searched for empty ones. */
+/* Called when there was no memory. Cheap ways come first, as near a limit many allocations come here and are
+ * served from packed units. Only before the result is NULL are all of these searched for empty ones. */
 static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, n, label) : NULL;
@@ -266,7 +270,8 @@ static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, size_t n, h
     void *p = alloc_small(ctx, sc, n, label);
     if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, n, label);
     hk_leave(ctx);
-    return p ? p : hk_fail(ctx);
+    if (HK_LIKELY(p != NULL)) return p;
+    return hk_quarantine_yields(ctx) ? alloc_class_slow(ctx, sc, n, label) : hk_fail(ctx);
 }
 
 static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label label)
@@ -302,7 +307,8 @@ static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label lab
     unsigned sc = hk_class_of(n);
     hk_bin *bin = hk_bin_of(ctx, sc);
     bool quick = !(ctx->role | ctx->account.pressure) && bin->slab && bin->top == bin->lo;
-    if (HK_LIKELY(quick) && hk_slab_refill_here(ctx, bin, hk_refill_of(bin))) return hk_magazine_pop(bin, label);
+    if (HK_LIKELY(quick) && hk_slab_refill_here(ctx, bin, hk_refill_of(bin)))
+        return hk_magazine_pop(bin, label);
     return alloc_class_slow(ctx, sc, n, label);
 }
 
@@ -340,7 +346,8 @@ static HK_NOINLINE void *alloc_sample(hak_ctx *ctx, unsigned sc, size_t n, hak_l
     ctx->sampling.left -= hk_classes[sc].size;
     void *p = hk_magazine_pop(bin, label);
     if (HK_LIKELY(ctx->sampling.left < 0))
-        hk_profile_add(ctx, p, hk_packed_keeps(ctx, sc) ? 0 : hk_classes[sc].size, hk_classes[sc].size, label, site);
+        hk_profile_add(ctx, p, hk_packed_keeps(ctx, sc) ? 0 : hk_classes[sc].size, hk_classes[sc].size, label,
+                       site);
     return p;
 }
 
@@ -394,12 +401,13 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, sc, label);
     if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_in_slab(heap, sc, label);
     hk_leave(heap);
+    if (HK_UNLIKELY(!p) && hk_quarantine_yields(heap)) return hk_alloc_in_slab(ctx, sc, label, site);
     if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[sc].size, label, site);
     return p ? p : hk_fail(ctx);
 }
 
-/* Of a local context that is profiled and nothing else: a block of a unit that is watched, which hides its kind, is
- * freed as any other. */
+/* Of a local context that is profiled and nothing else: a block of a unit that is watched, which hides its
+ * kind, is freed as any other. */
 HK_INLINE bool free_watched(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
@@ -427,8 +435,8 @@ static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
     else hk_block_free(ctx, p, n);
 }
 
-/* Records a free in the trace and puts p into quarantine. Returns the block that leaves quarantine and is freed in its
- * place; NULL = none. */
+/* Records a free in the trace and puts p into quarantine. Returns the block that leaves quarantine and is
+ * freed in its place; NULL = none. */
 static HK_COLD void *seen(hak_ctx *ctx, void *p, size_t *n)
 {
     if (*n == HK_NOTED) *n = HAK_NONE;

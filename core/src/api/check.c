@@ -1,14 +1,16 @@
 #include "api/check.h"
 
 #include "api/errors.h"
+#include "api/limits.h"
 #include "api/quarantine.h"
 #include "api/trace.h"
+#include "api/trim.h"
 #include "heap/asked.h"
 #include "heap/batch.h"
-#include "heap/canary.h"
 #include "heap/big.h"
-#include "heap/guard.h"
 #include "heap/block.h"
+#include "heap/canary.h"
+#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/placement.h"
@@ -57,10 +59,21 @@ static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
     return done;
 }
 
+/* The context gives up what it has at hand, as for a block. */
+static bool make_room(hak_ctx *ctx)
+{
+    hak_ctx *heap = hk_heap_for(ctx);
+    if (!heap) return false;
+    hk_enter(heap);
+    bool done = hk_give_up(heap);
+    hk_leave(heap);
+    return done || hk_quarantine_yields(ctx);
+}
+
 void *hk_check_note(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p || !(ctx->debug & HAK_DEBUG_CHECK)) return p;
-    if (!note_asked(ctx, p, n)) {
+    if (!note_asked(ctx, p, n) && !(make_room(ctx) && note_asked(ctx, p, n))) {
         hak_free(ctx, p);
         return hk_fail(ctx);
     }

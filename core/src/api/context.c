@@ -119,6 +119,7 @@ void hak_ctx_retire(hak_ctx *ctx)
     if (ctx->role == HK_SHARED) {
         hk_shared_retire(ctx);
         hak_ctx_flush(ctx);
+        hk_shared_gather(ctx);
         if (hk_shared_empty(ctx)) hak_ctx_destroy(ctx);
         return;
     }

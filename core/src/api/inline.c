@@ -21,7 +21,7 @@ _Static_assert((int)HAK_INLINE_BINS == (int)HK_BINS && HAK_INLINE_UNIT == HK_UNI
                    (int)HAK_INLINE_TABLE == (int)HK_BINS_TABLE,
                "see hakmem/inline.h");
 
-_Static_assert(sizeof ((hak_ctx *)NULL)->sampling.left == sizeof(int64_t), "see hakmem/inline.h");
+_Static_assert(sizeof((hak_ctx *)NULL)->sampling.left == sizeof(int64_t), "see hakmem/inline.h");
 const size_t hak_inline_left_at = offsetof(hak_ctx, sampling.left);
 
 int hak_inline_layout(void)

@@ -19,7 +19,8 @@ hak_label hak_label_of(const hak_ctx *ctx, const void *p)
 
 void hk_label_give(const hak_ctx *ctx, void *p, hak_label label)
 {
-    /* Blocks beside it share its byte, and their heap may be about to write it. Packed memory stays with its heap. */
+    /* Blocks beside it share its byte, and their heap may be about to write it. Packed memory stays with its
+     * heap. */
     hak_ctx *heap = ctx->role && hk_is_packed(ctx, p) ? hk_owner(ctx, p) : NULL;
     if (heap) hk_heap_lock(heap);
     hk_relabel(ctx, p, label);
@@ -169,8 +170,8 @@ HK_RACY static void discount(void *user, void *p)
         size = kind < HK_BINS ? hk_kind_size(kind) : hk_packed_size(owner, p);
         if (owner->labels.on) label = hk_label_at(e, kind, p, size);
     } else {
-        /* A small block may have a mapping of its own, for its alignment, and wait in a remote cache as others
-         * do. */
+        /* A small block may have a mapping of its own, for its alignment, and wait in a remote cache as
+         * others do. */
         const hk_big *b = hk_big_find(owner, p);
         if (!b || b->cached) return;
         size = b->size;

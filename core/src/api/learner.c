@@ -11,8 +11,8 @@
 #include "shared/thread_heap.h"
 
 enum { ENDED = 8 /* contexts that tell what the next will be like */ };
-/* What a class whose blocks come and go saves in slabs of its own, and what it takes: of a context that lives longer than
- * the one pays for the other, nothing is taken over. */
+/* What a class whose blocks come and go saves in slabs of its own, and what it takes: of a context that lives
+ * longer than the one pays for the other, nothing is taken over. */
 static const double slab_saves_ns = 2500, slab_mib = 16.0 / 1024;
 
 enum { LOOKS = 8 /* at each context in a window; in the first, each time its age has grown by an eighth */ };
@@ -24,8 +24,8 @@ typedef struct spent {
 
 /* A context of the learner, and what was last seen of it, in its own tick. */
 typedef struct member {
-    hak_ctx *ctx; /* NULL = free */
-    hak_policy *base;
+    hak_ctx *ctx;             /* NULL = free */
+    hak_policy *base, *pages; /* what the context and its space went by when it was added */
     size_t live, committed, retained, huge_from, retained_limit;
     spent so_far, before; /* of its space; before: when the window began */
     float sizes[HK_SIZES];
@@ -35,7 +35,7 @@ typedef struct member {
 } member;
 
 struct hak_learner {
-    hk_lock lock; /* first: shared/fork.c takes it */
+    hk_learner_lock held; /* first: shared/fork.c takes it */
     hak_os os;
     _Atomic uint64_t progress;
     uint64_t window_progress, window_ns;
@@ -49,7 +49,7 @@ struct hak_learner {
     member members[HAK_LEARNER_CONTEXTS];
 };
 
-_Static_assert(offsetof(hak_learner, lock) == 0, "the lock is where fork.c looks for it");
+_Static_assert(offsetof(hak_learner, held) == 0, "the lock is where fork.c looks for it");
 
 static const char *read_options(hak_learner_options *o, const hak_learner_options *given)
 {
@@ -88,6 +88,7 @@ static void leave(member *m)
 {
     m->ctx->advice.learner = NULL;
     hak_policy_unref(m->base);
+    hak_policy_unref(m->pages);
     *m = (member){0};
 }
 
@@ -113,6 +114,14 @@ static hak_mode mode_of(const hak_ctx *ctx, const hak_policy *policy)
     return (hak_mode)(mode == HAK_POLICY_MODE_NONE ? ctx->advice.mode : mode);
 }
 
+/* Another context of the same space. */
+static const member *beside(const hak_learner *l, const member *m)
+{
+    for (const member *other = l->members; other < l->members + HAK_LEARNER_CONTEXTS; other++)
+        if (other != m && other->ctx && other->ctx->space == m->ctx->space) return other;
+    return NULL;
+}
+
 int hak_learner_add(hak_learner *l, hak_ctx *ctx)
 {
     ctx = hk_whole(ctx);
@@ -124,10 +133,12 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
     if (!made) return -1;
     hak_tuning t = HAK_TUNING_INIT;
     hak_ctx_tuning(ctx, &t);
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     member *m = find(l, NULL);
     if (m) {
         *m = (member){.ctx = ctx, .base = hak_ctx_policy(ctx), .new = true, .told = l->number};
+        const member *same = beside(l, m);
+        m->pages = same ? hak_policy_ref(same->pages) : hak_space_policy(ctx->space);
         ctx->advice.learner = l;
         if (!l->begun) {
             hak_learner_options o = l->learn.o;
@@ -139,7 +150,7 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
         }
         l->begun = true;
     }
-    hk_lock_drop(&l->lock);
+    hk_lock_drop(&l->held.lock);
     return m ? 0 : -1;
 }
 
@@ -167,11 +178,11 @@ static size_t hot_sizes(const hak_learner *l)
 void hk_learner_forget(hak_ctx *ctx)
 {
     hak_learner *l = ctx->advice.learner;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     see_end(l, m);
     leave(m);
-    hk_lock_drop(&l->lock);
+    hk_lock_drop(&l->held.lock);
 }
 
 hak_learner *hak_ctx_learner(const hak_ctx *ctx)
@@ -274,15 +285,18 @@ static bool counted_before(const hak_learner *l, const member *m)
 static hk_window end_window(hak_learner *l, uint64_t now_ns)
 {
     uint64_t progress = atomic_load_explicit(&l->progress, memory_order_relaxed);
-    hk_window w = {.at_ns = now_ns, .ns = now_ns - l->window_ns, .progress = progress - l->window_progress,
+    hk_window w = {.at_ns = now_ns,
+                   .ns = now_ns - l->window_ns,
+                   .progress = progress - l->window_progress,
                    .resident = l->learn.o.resident ? l->learn.o.resident() : 0,
-                   .huge_from = HAK_NONE, .retained_limit = HAK_NONE};
+                   .huge_from = HAK_NONE,
+                   .retained_limit = HAK_NONE};
     double all = 0;
     for (member *m = l->members; m < l->members + HAK_LEARNER_CONTEXTS; m++) {
         if (!m->ctx) continue;
         w.live = hk_max(w.live, m->live);
         w.committed = hk_max(w.committed, m->committed);
-        w.held += m->committed - m->live;
+        w.held += m->committed - hk_min(m->live, m->committed); /* a shared context is at work meanwhile */
         w.huge_from = hk_min(w.huge_from, m->huge_from);
         w.retained_limit = hk_min(w.retained_limit, m->retained_limit);
         for (unsigned i = 0; i < HK_SIZES; i++)
@@ -309,29 +323,32 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 /* ---- What is told --------------------------------------------------------------------------------- */
 
 /* Whether the retained bytes that come with a mode are more than the learner may decide on. */
-static bool above_budget(const hak_learner *l, const member *m, const hk_choice *c)
+static bool above_budget(const hak_learner *l, const member *m, const hak_policy *base, const hk_choice *c)
 {
     bool said = m->ctx->advice.said >> offsetof(hak_tuning, retained_bytes) / sizeof(size_t) & 1;
-    if (c->mode == HAK_POLICY_MODE_NONE || said || (m->base && m->base->tuning.retained_bytes)) return false;
-    return hk_tuning_preset((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes > l->learn.o.retained_most;
+    if (c->mode == HAK_POLICY_MODE_NONE || said || (base && base->tuning.retained_bytes)) return false;
+    return hk_tuning_preset((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes >
+           l->learn.o.retained_most;
 }
 
-/* A policy with all that the base of m (NULL = none) says, and these numbers in place of its own; 0 = its own. */
-static hak_policy *compose(const hak_learner *l, const member *m, const hk_choice *c, size_t expected, size_t sizes)
+/* A policy with all that the base (NULL = none) says, and these numbers in place of its own; 0 = its own. m:
+ * whose it is to be; NULL = nobody's. */
+static hak_policy *compose(const hak_learner *l, const member *m, const hak_policy *base, const hk_choice *c,
+                           size_t expected, size_t sizes)
 {
     hak_hint hints[HAK_HINTS_MOST];
     hak_policy_options o = HAK_POLICY_OPTIONS_INIT;
     hak_tuning t = HAK_TUNING_INIT;
-    if (m && m->base) {
-        hak_policy_tuning(m->base, &t);
-        o.name = hak_policy_name(m->base);
-        o.mode = hak_policy_mode(m->base);
+    if (base) {
+        hak_policy_tuning(base, &t);
+        o.name = hak_policy_name(base);
+        o.mode = hak_policy_mode(base);
         o.hints = hints;
-        o.hint_count = hak_policy_hints(m->base, hints, HAK_HINTS_MOST);
+        o.hint_count = hak_policy_hints(base, hints, HAK_HINTS_MOST);
     }
     if (c->mode != HAK_POLICY_MODE_NONE) o.mode = c->mode;
     if (c->retained) t.retained_bytes = c->retained;
-    else if (m && above_budget(l, m, c)) t.retained_bytes = l->learn.o.retained_most;
+    else if (m && above_budget(l, m, base, c)) t.retained_bytes = l->learn.o.retained_most;
     if (expected) t.expected_bytes = expected;
     if (sizes) t.slab_sizes = sizes;
     o.tuning = &t;
@@ -342,19 +359,22 @@ static void tell(hak_learner *l, member *m)
 {
     if (m->told == l->number || l->learn.o.dry) return;
     size_t expected = l->now.expected == l->expected_first ? 0 : l->now.expected;
-    hak_policy *policy = compose(l, m, &l->now, expected, 0);
-    if (!policy) return; /* at the next tick, perhaps */
-    if (hak_ctx_policy_set(m->ctx, policy) == 0) {
-        hak_space_policy_set(m->ctx->space, policy);
+    hak_policy *policy = compose(l, m, m->base, &l->now, expected, 0);
+    hak_policy *pages =
+        m->pages == m->base ? hak_policy_ref(policy) : compose(l, m, m->pages, &l->now, expected, 0);
+    /* Without memory at the next tick, perhaps. */
+    if (policy && pages && hak_ctx_policy_set(m->ctx, policy) == 0) {
+        hak_space_policy_set(m->ctx->space, pages);
         m->told = l->number;
     }
+    hak_policy_unref(pages);
     hak_policy_unref(policy);
 }
 
 void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     hak_learner *l = ctx->advice.learner;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     bool over = now_ns < m->seen_ns || now_ns - l->window_ns >= l->learn.o.window_ns;
     if (m->new) m->first_ns = now_ns;
@@ -370,11 +390,12 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
         hk_window w = end_window(l, now_ns);
         hk_learn_window(&l->learn, &w);
         hk_choice c = hk_learn_now(&l->learn);
-        if (c.mode != l->now.mode || c.retained != l->now.retained || c.expected != l->now.expected) l->number++;
+        if (c.mode != l->now.mode || c.retained != l->now.retained || c.expected != l->now.expected)
+            l->number++;
         l->now = c;
     }
     tell(l, m);
-    hk_lock_drop(&l->lock);
+    hk_lock_drop(&l->held.lock);
 }
 
 /* ---- What is known -------------------------------------------------------------------------------- */
@@ -383,22 +404,22 @@ hak_policy *hak_learner_policy(hak_learner *l)
 {
     const size_t MiB = (size_t)1 << 20;
     const member *first = NULL;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     for (member *m = l->members + HAK_LEARNER_CONTEXTS; m-- > l->members;)
         if (m->ctx) first = m;
     /* If the heap stayed smaller than was expected, the policy says so, for the next start. */
     size_t expected = first && first->base && first->base->tuning.expected_bytes ? HAK_NONE : 0;
     if (first && !first->new && l->peak >= first->huge_from) expected = hk_align_up(l->peak, MiB);
     hk_choice none = {.mode = HAK_POLICY_MODE_NONE}, kept = l->begun ? hk_learn_kept(&l->learn) : none;
-    hak_policy *policy = compose(l, first, &kept, expected, hot_sizes(l));
-    hk_lock_drop(&l->lock);
+    hak_policy *policy = compose(l, first, first ? first->base : NULL, &kept, expected, hot_sizes(l));
+    hk_lock_drop(&l->held.lock);
     return policy;
 }
 
 int hak_learner_stats(hak_learner *l, hak_learner_info *out)
 {
     if (!hk_sized_fits(out->size, sizeof *out)) return -1;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     const hk_learn *k = &l->learn;
     hak_learner_info info = {
         .phase = k->phase,
@@ -413,7 +434,7 @@ int hak_learner_stats(hak_learner *l, hak_learner_info *out)
     }
     for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
         info.contexts += l->members[i].ctx != NULL;
-    hk_lock_drop(&l->lock);
+    hk_lock_drop(&l->held.lock);
     hk_sized_write(out, &info, sizeof info);
     return 0;
 }
@@ -425,7 +446,7 @@ static int give(hak_learner *l, const void *found, size_t known, void *out, size
         memcpy(out, found, hk_min(size, known));
         memcpy(out, &size, sizeof size);
     }
-    hk_lock_drop(&l->lock);
+    hk_lock_drop(&l->held.lock);
     return found ? 0 : -1;
 }
 
@@ -437,13 +458,13 @@ static bool sized(size_t size, size_t known)
 int hak_learner_decision(hak_learner *l, size_t i, hak_decision *out)
 {
     if (!sized(out->size, sizeof *out)) return -1;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     return give(l, hk_learn_decision(&l->learn, i), sizeof *out, out, out->size);
 }
 
 int hak_learner_window(hak_learner *l, size_t i, hak_window *out)
 {
     if (!sized(out->size, sizeof *out)) return -1;
-    hk_lock_take(&l->lock);
+    hk_lock_take(&l->held.lock);
     return give(l, hk_learn_window_at(&l->learn, i), sizeof *out, out, out->size);
 }

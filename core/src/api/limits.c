@@ -8,7 +8,7 @@ void hk_pressure(hak_ctx *ctx)
     hak_ctx *whole = hk_whole(ctx);
     hk_heaps *heaps = whole->heaps;
     ctx->account.pressure = false;
-    if (heaps && !atomic_exchange(&heaps->pressure, false)) return;
+    if (heaps && !atomic_exchange(&heaps->account.crossed, false)) return;
     hk_whole_lock(whole);
     hak_pressure_fn *fn = whole->host.on_pressure;
     void *user = whole->host.pressure_user;
@@ -29,7 +29,7 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
     ctx->host.on_pressure = fn;
     ctx->host.pressure_user = user;
     ctx->account.pressure = false;
-    if (ctx->heaps) atomic_store(&ctx->heaps->pressure, false);
+    if (ctx->heaps) atomic_store(&ctx->heaps->account.crossed, false);
     hk_whole_unlock(ctx);
     return 0;
 }

@@ -19,8 +19,7 @@ const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const
     o->tuning = hk_tuning_read(t, o->tuning, o->mode, o->workload, said, &error);
     if (!o->tuning) return error;
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT | HAK_DEBUG_GUARD |
-                              HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE |
-                              HAK_DEBUG_RANDOM))
+                               HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM))
         return "debug: HAK_DEBUG_* only";
     if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";
     if (o->label_count && !o->labels) return "label_count without labels";

@@ -7,7 +7,8 @@
 static void change(hak_ctx *whole, const hak_policy *policy)
 {
     hak_tuning t;
-    hk_policy_merge(&t, &whole->advice.guide->base, whole->advice.said, policy, (hak_workload)whole->advice.workload);
+    hk_policy_merge(&t, &whole->advice.guide->base, whole->advice.said, policy,
+                    (hak_workload)whole->advice.workload);
     if (whole->heaps) {
         hk_shared_numbers(whole, &t);
         return;

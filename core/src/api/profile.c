@@ -50,14 +50,12 @@ static void open_all(hak_ctx *heap)
     }
 }
 
-/* Without memory for batches each allocation is counted. Entering a heap sifts what is set aside. */
+/* Without memory for batches each allocation is counted. The heap was entered, which sifts what is set aside.
+ */
 static void batch(hak_ctx *heap, bool use)
 {
-    if (!use && heap->sampling.batches != HK_BATCHES_USED) return;
-    hk_enter(heap);
     if (use) (void)hk_batches_begin(heap);
     else hk_batches_end(heap);
-    hk_leave(heap);
 }
 
 void hk_profile_enter(hak_ctx *heap)
@@ -65,6 +63,8 @@ void hk_profile_enter(hak_ctx *heap)
     hk_profile *k = hk_profile_of(heap);
     bool run = k && atomic_load(&k->running) && !k->counted, runs = heap->checked & HK_PROFILED;
     if (run == runs && (!run || heap->sampling.run == atomic_load(&k->runs))) return;
+    /* Under the lock, as a child that is forked must not find magazines half shut. */
+    hk_enter(heap);
     heap->checked = (uint8_t)(run ? heap->checked | HK_PROFILED | HK_OBSERVED : heap->checked & ~HK_PROFILED);
     if (run) {
         /* In the heap of a thread it is set already, and other threads may be reading it. */
@@ -83,6 +83,7 @@ void hk_profile_enter(hak_ctx *heap)
     }
     heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) &&
                          heap->packed.units;
+    hk_leave(heap);
 }
 
 static uint32_t draw_blocks(hak_ctx *heap, unsigned sc)
@@ -213,7 +214,8 @@ int hak_profile_reset(hak_ctx *ctx)
 
 /* ---- Counted by the host --------------------------------------------------------------------------- */
 
-hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth, hak_label label)
+hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth,
+                                          hak_label label)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (!k || !k->counted || !atomic_load_explicit(&k->running, memory_order_relaxed)) return NULL;
@@ -338,7 +340,9 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
     hk_profile_lock(k);
     hk_profile_fold(k);
     hak_profile_info info = {
-        .mode = k->counted ? HAK_PROFILE_COUNTED : k->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
+        .mode = k->counted ? HAK_PROFILE_COUNTED
+                : k->exact ? HAK_PROFILE_EXACT
+                           : HAK_PROFILE_SAMPLED,
         .running = atomic_load(&k->running),
         .mean = k->mean,
         .samples = k->drawn,

@@ -4,12 +4,13 @@
 
 #include "profile/profile.h"
 
-/* Brings the calling thread's heap in line with the profile: its magazines are shut while the profile runs and
- * open while it does not. */
+/* Brings the calling thread's heap in line with the profile: its magazines are shut while the profile runs
+ * and open while it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
-/* Takes a block of a batch, none of which is a sample. NULL = a sample is due, or there is no batch. Calls to a
- * shared context find here what is left of a batch, because the table of that context leads past batches. */
+/* Takes a block of a batch, none of which is a sample. NULL = a sample is due, or there is no batch. Calls to
+ * a shared context find here what is left of a batch, because the table of that context leads past
+ * batches. */
 void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label);
 
 /* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`.

@@ -9,13 +9,13 @@
 #include "heap/packed.h"
 #include "shared/thread_heap.h"
 
-/* Of a context with all its heaps, under its lock. Blocks above 32 KiB are not held back: their memory goes back to the
- * space, and an access to it is mostly a fault or another context's. */
+/* Of a context with all its heaps, under its lock. Blocks above 32 KiB are not held back: their memory goes
+ * back to the space, and an access to it is mostly a fault or another context's. */
 enum { PLACES = 256 };
 
 struct hk_quarantine {
     unsigned first, count;
-    bool off;
+    unsigned leaving; /* blocks that were taken out and are not freed yet: meanwhile none comes in */
     void *blocks[PLACES];
 };
 
@@ -73,7 +73,7 @@ void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n)
     if (!p || retired(whole) || !can_hold(ctx, p)) return p;
     hk_whole_lock(whole);
     struct hk_quarantine *q = quarantine_of(whole);
-    bool held = hk_asked(ctx, p) == HK_HELD, off = !q || q->off, full = scarce(whole);
+    bool held = hk_asked(ctx, p) == HK_HELD, off = !q || q->leaving, full = scarce(whole);
     void *out = NULL;
     if (!off && !held && !full) {
         hk_check_size(ctx, p, *n);
@@ -101,16 +101,28 @@ void hk_quarantine_end(hak_ctx *ctx)
 {
     hak_ctx *whole = hk_whole(ctx);
     if (!(ctx->debug & HAK_DEBUG_QUARANTINE)) return;
-    for (void *p = whole; p;) {
+    for (void *p = NULL;;) {
         hk_whole_lock(whole);
         struct hk_quarantine *q = whole->quarantine;
+        if (p) q->leaving--;
         p = q && q->count ? leave(q) : NULL;
-        if (q) q->off = p != NULL;
+        if (p) q->leaving++;
         hk_whole_unlock(whole);
         if (!p) return;
         look(ctx, p);
         hak_free_sized(ctx, p, HK_NOTED);
     }
+}
+
+bool hk_quarantine_yields(hak_ctx *ctx)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    if (HK_LIKELY(!(ctx->debug & HAK_DEBUG_QUARANTINE))) return false;
+    hk_whole_lock(whole);
+    bool some = whole->quarantine && whole->quarantine->count;
+    hk_whole_unlock(whole);
+    if (some) hk_quarantine_end(ctx);
+    return some;
 }
 
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user)

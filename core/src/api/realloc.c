@@ -86,8 +86,10 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
  * limit end. */
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room)
 {
-    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX) return hk_min(n + n * room / 100, HK_SMALL_MAX);
-    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED) return n;
+    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX)
+        return hk_min(n + n * room / 100, HK_SMALL_MAX);
+    if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED)
+        return n;
     unsigned fit = hk_class_of(n), sc = fit;
     while (!hk_is_power_of_two(hk_classes[sc].size) && hk_classes[sc + 1].least <= hk_classes[fit].size)
         sc++;
@@ -142,7 +144,8 @@ static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
 static bool grows_apart(const hak_ctx *ctx, const void *p, size_t size, size_t n)
 {
     hk_extent *e;
-    return size > HK_SMALL_MAX && n > size && !(ctx->checked & HK_CHECKED) && hk_kind_at(ctx, p, &e) < HK_BINS;
+    return size > HK_SMALL_MAX && n > size && !(ctx->checked & HK_CHECKED) &&
+           hk_kind_at(ctx, p, &e) < HK_BINS;
 }
 
 static bool one_at_hand(hak_ctx *ctx, size_t n)
@@ -198,10 +201,18 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
 }
 
 /* A block that has such room keeps it. */
-static bool stays_hinted(const hak_ctx *ctx, const void *p, size_t size, size_t n, unsigned room)
+static bool stays_hinted(const void *p, size_t size, size_t n, unsigned room)
 {
-    return n && n <= size && size <= HK_SMALL_MAX && aligned_for(p, n) && !(ctx->checked & HK_CHECKED) &&
+    return n && n <= size && size <= HK_SMALL_MAX && aligned_for(p, n) &&
            hk_classes[hk_class_of(hk_min(n + n * room / 100, HK_SMALL_MAX))].size >= size;
+}
+
+/* The block was resized without a copy: it is q now. */
+static void *kept(hak_ctx *ctx, void *p, void *q, size_t size, size_t n, int label, hak_site site)
+{
+    if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
+    q = q == p ? hk_check_new(ctx, q, n) : hk_check_first(ctx, q, n, hk_label_after(ctx, q, label), site);
+    return hk_stay(ctx, q, label);
 }
 
 /* old: the size told, or HAK_NONE. */
@@ -223,17 +234,15 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         hk_check_size(ctx, p, old);
     }
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
-    unsigned room = HK_UNLIKELY(ctx->advice.hinted) ? hinted_room(ctx, p, label, site) : 0;
+    unsigned room = 0;
+    if (HK_UNLIKELY(ctx->advice.hinted) && !(ctx->checked & HK_CHECKED))
+        room = hinted_room(ctx, p, label, site);
     bool takes = hk_takes_label(ctx, p, size, label);
-    if (room && takes && stays_hinted(ctx, p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    if (room && takes && stays_hinted(p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     bool apart = grows_apart(ctx, p, size, n);
     bool moves = !takes || (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size);
     void *q = moves ? NULL : resize(ctx, p, size, n);
-    if (q) {
-        if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
-        q = q == p ? hk_check_new(ctx, q, n) : hk_check_first(ctx, q, n, hk_label_after(ctx, q, label), site);
-        return hk_stay(ctx, q, label);
-    }
+    if (q) return kept(ctx, p, q, size, n, label, site);
     hak_label given = hk_label_after(ctx, p, label);
     size_t want = with_room(ctx, size, n, room), failures = hk_get(&ctx->account.failures),
            high = hk_get(&ctx->space->high);
@@ -245,15 +254,19 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         hak_free(ctx, q);
         q = NULL;
     }
+    /* The context gave up what it had at hand for a block of n bytes: that may do for the growth. */
+    void *grown = !q && !moves && n > size ? resize(ctx, p, size, n) : NULL;
     /* Count at most one failure per failed call. */
     if (HK_UNLIKELY(hk_get(&ctx->account.failures) != failures))
-        hk_set(&ctx->account.failures, failures + (!q && n > size));
+        hk_set(&ctx->account.failures, failures + (!q && !grown && n > size));
+    if (grown) return kept(ctx, p, grown, size, n, label, site);
     if (!q) {
         if (n > size) return NULL;
         return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     }
     bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
-    if (peak && n > size && size <= HK_RUN_MAX && !(ctx->debug & HAK_DEBUG_CANARY)) size = move_end(ctx, p, q, size);
+    if (peak && n > size && size <= HK_RUN_MAX && !(ctx->debug & HAK_DEBUG_CANARY))
+        size = move_end(ctx, p, q, size);
     memcpy(q, p, hk_min(size, n));
     free_old(ctx, p, size, q);
     if (peak) hk_space_shrink(ctx->space, size);
@@ -263,8 +276,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 /* Most small blocks that move find another one at hand. */
 static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
-    /* With max_align sizes round up to 16, and the rounded size may fit the class. A drawn block has what was asked
-     * for. */
+    /* With max_align sizes round up to 16, and the rounded size may fit the class. A drawn block has what was
+     * asked for. */
     if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & (HK_CHECKED | HK_GUARDED))) {
         n = hk_align_up(n ? n : 1, 16);
         if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);

@@ -14,7 +14,9 @@
 size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
     size_t size = hk_block_size(ctx, p);
-    return HK_LIKELY(!(ctx->debug & (HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE))) ? size : hk_canary_usable(ctx, p, size);
+    return HK_LIKELY(!(ctx->debug & (HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE)))
+               ? size
+               : hk_canary_usable(ctx, p, size);
 }
 
 size_t hak_block_size(const hak_ctx *ctx, const void *p)
@@ -51,8 +53,8 @@ static size_t not_below_zero(size_t n)
     return (ptrdiff_t)n < 0 ? 0 : n;
 }
 
-/* What this heap's thread freed of other heaps, less what came home to this heap. Summed over all heaps, it is
- * what was freed and is still under way. */
+/* What this heap's thread freed of other heaps, less what came home to this heap. Summed over all heaps, it
+ * is what was freed and is still under way. */
 static void under_way(const hak_ctx *heap, size_t *bytes, size_t *blocks)
 {
     const hk_heap *h = heap->heap;

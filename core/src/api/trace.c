@@ -7,8 +7,8 @@
 
 enum { CALLS = 1024, CALLS_MOST = 32768 };
 
-/* A call by its number, which is 0 while it is written. A reader that finds the same number before and after the
- * rest has read all of one call: the rest is stored behind the 0 and loaded before the second look. */
+/* A call by its number, which is 0 while it is written. A reader that finds the same number before and after
+ * the rest has read all of one call: the rest is stored behind the 0 and loaded before the second look. */
 typedef struct trace_slot {
     _Atomic uint64_t number;
     _Atomic uint32_t what; /* kind << 16 | label */
@@ -71,7 +71,8 @@ static bool read_call(struct hk_trace *t, uint64_t number, hak_trace_call *c)
     return atomic_load_explicit(&s->number, memory_order_relaxed) == number;
 }
 
-void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_t n, hak_label label, hak_site site)
+void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_t n, hak_label label,
+                   hak_site site)
 {
     hak_ctx *whole = hk_whole(ctx);
     struct hk_trace *t = whole->trace;

@@ -157,8 +157,8 @@ static bool flush_left(hak_ctx *ctx)
     return ctx->heap->flushed = true;
 }
 
-/* Larger blocks wait in magazines for one period at most; in a heap that nobody uses all blocks do. Packed units of
- * classes that have slabs now empty by and by, and no allocation looks at them. */
+/* Larger blocks wait in magazines for one period at most; in a heap that nobody uses all blocks do. Packed
+ * units of classes that have slabs now empty by and by, and no allocation looks at them. */
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->magazines.flush_ns;

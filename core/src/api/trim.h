@@ -3,12 +3,12 @@
 
 #include "heap/ctx.h"
 
-/* Caches and empty slabs, and packed units without blocks where much was freed, so that a failed allocation may be
- * tried again; those of the other heaps of a shared context too, where nobody is at work. Takes a step for each
- * class, whatever the heap's size. false = there was nothing. */
+/* Caches and empty slabs, and packed units without blocks where much was freed, so that a failed allocation
+ * may be tried again; those of the other heaps of a shared context too, where nobody is at work. Takes a step
+ * for each class, whatever the heap's size. false = there was nothing. */
 bool hk_give_up(hak_ctx *ctx);
-/* Then packed units without blocks, however little was freed. Takes a step for each packed block, but none where no
- * packed block was freed since the last time. */
+/* Then packed units without blocks, however little was freed. Takes a step for each packed block, but none
+ * where no packed block was freed since the last time. */
 bool hk_give_up_packed(hak_ctx *ctx);
 
 #endif

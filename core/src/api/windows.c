@@ -33,15 +33,15 @@ int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count)
     uint32_t n = m ? m->number : 0;
     for (; m; m = m->before) {
         if (m->number > count) continue;
-        out[m->number - 1] =
-            (hak_profile_window){sizeof *out, m->name, m->at_ns, m->live_bytes, m->committed_bytes,
-                                 m->resident_bytes};
+        out[m->number - 1] = (hak_profile_window){
+            sizeof *out, m->name, m->at_ns, m->live_bytes, m->committed_bytes, m->resident_bytes};
     }
     return (int)n;
 }
 
 /* false = nothing was allocated or freed. */
-static bool difference(const hk_profile *k, const hk_stack *s, unsigned from, unsigned to, hak_profile_stack *out)
+static bool difference(const hk_profile *k, const hk_stack *s, unsigned from, unsigned to,
+                       hak_profile_stack *out)
 {
     hk_mark_value a = hk_profile_value(k, s, from), b = hk_profile_value(k, s, to);
     *out = hk_profile_told(s);

@@ -24,8 +24,8 @@
 #define HK_SIZE_MOST ((size_t)PTRDIFF_MAX - HK_ALIGN_MAX)
 #define HK_POINTERS_BELOW ((uintptr_t)1 << 47) /* what LuaJIT can hold */
 
-/* Unused bytes wherever metadata lie beside blocks, or may come to lie there: a block that is overflowed by so many
- * bytes in either direction changes none. */
+/* Unused bytes wherever metadata lie beside blocks, or may come to lie there: a block that is overflowed by
+ * so many bytes in either direction changes none. */
 enum { HK_BESIDE = 64 };
 
 /* A struct that says to be larger than what is known of it by more than this has a broken size. */

@@ -11,12 +11,12 @@ enum {
     HK_SMALL_CLASSES = 126,
     HK_RUN_CLASSES = 32,
     HK_BINS = HK_SMALL_CLASSES + HK_RUN_CLASSES,
-    HK_KIB_CLASSES = 81,  /* those up to 1 KiB */
-    HK_KIND_PACKED = 254, /* a unit of packed small blocks */
-    HK_KIND_META = 253,   /* a unit of the context's own data */
-    HK_KIND_LABELS = 252, /* a unit of label bytes, of no context */
+    HK_KIB_CLASSES = 81,   /* those up to 1 KiB */
+    HK_KIND_PACKED = 254,  /* a unit of packed small blocks */
+    HK_KIND_META = 253,    /* a unit of the context's own data */
+    HK_KIND_LABELS = 252,  /* a unit of label bytes, of no context */
     HK_KIND_WATCHED = 251, /* a block that starts here is a sample of a profile; its record has the kind */
-    HK_KIND_MASK = 255    /* of a map entry */
+    HK_KIND_MASK = 255     /* of a map entry */
 };
 
 typedef struct hk_class {
@@ -48,7 +48,7 @@ HK_HIDDEN extern const uint8_t hk_class_table_above[513];
 #define HK_FOUR4(f, c) HK_SAME4(f(c)), HK_SAME4(f((c) + 1)), HK_SAME4(f((c) + 2)), HK_SAME4(f((c) + 3))
 #define HK_CLASS_TABLE(f)                                                                                    \
     {                                                                                                        \
-        f(0), HK_SEQ16(f, 0), HK_SEQ16(f, 16), HK_SEQ16(f, 32), HK_SEQ16(f, 48), f(64), f(65), f(65), f(65),    \
+        f(0), HK_SEQ16(f, 0), HK_SEQ16(f, 16), HK_SEQ16(f, 32), HK_SEQ16(f, 48), f(64), f(65), f(65), f(65), \
             HK_SAME4(f(66)), HK_SAME4(f(67)), HK_SAME4(f(68)), HK_FOUR4(f, 69), HK_FOUR4(f, 73),             \
             HK_FOUR4(f, 77)                                                                                  \
     }

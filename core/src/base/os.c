@@ -210,6 +210,9 @@ static void os_populate(void *user, void *p, size_t n)
 static int os_protect(void *user, void *p, size_t n, bool access)
 {
     (void)user;
+    size_t page = (size_t)getpagesize();
+    /* The kernel would open what follows, up to the end of its page. */
+    if (((uintptr_t)p | n) & (page - 1)) return -1;
     int error = errno, rc = mprotect(p, n, access ? PROT : PROT_NONE);
     errno = error;
     return rc;
@@ -217,8 +220,9 @@ static int os_protect(void *user, void *p, size_t n, bool access)
 
 HAK_API void hak_os_init(hak_os *os, size_t size)
 {
-    const hak_os table = {size,     NULL,    os_reserve, NULL,         os_decommit,     os_release,
-                          os_remap, os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate, os_protect};
+    const hak_os table = {size,      NULL,    os_reserve, NULL,         os_decommit,     os_release,
+                          os_remap,  os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate,
+                          os_protect};
     memset(os, 0, size);
     memcpy(os, &table, hk_min(size, sizeof table));
 }

@@ -1,6 +1,7 @@
-/* How many further periods a tick waits before it gives back what nobody wanted. What is wanted again after it was
- * given back came back at the price of page faults: the wait doubles. It falls by a quarter for what was not, so that
- * work with phases, in which most of what is given back is not wanted, keeps it all the same. */
+/* How many further periods a tick waits before it gives back what nobody wanted. What is wanted again after
+ * it was given back came back at the price of page faults: the wait doubles. It falls by a quarter for what
+ * was not, so that work with phases, in which most of what is given back is not wanted, keeps it all the
+ * same. */
 #ifndef HK_PATIENCE_H
 #define HK_PATIENCE_H
 

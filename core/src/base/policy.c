@@ -56,8 +56,10 @@ bool hk_name_good(const char *name, size_t most)
 static const char *hint_wrong(const hak_hint *h)
 {
     if (!h->label == !h->site) return "hints: a label or a site each";
-    if (h->label && !hk_name_good(h->label, HAK_POLICY_NAME_MOST)) return "hints: a name of 1 to 63 bytes for a label";
-    if (h->site && !hk_name_good(h->site, HAK_HINT_NAME_MOST)) return "hints: a name of 1 to 191 bytes for a site";
+    if (h->label && !hk_name_good(h->label, HAK_POLICY_NAME_MOST))
+        return "hints: a name of 1 to 63 bytes for a label";
+    if (h->site && !hk_name_good(h->site, HAK_HINT_NAME_MOST))
+        return "hints: a name of 1 to 191 bytes for a site";
     if (h->room == 0 || h->room > HAK_HINT_ROOM_MOST) return "room: 1 to 100";
     return NULL;
 }
@@ -72,7 +74,8 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     const char *error;
     hak_tuning all;
     uint32_t said;
-    const hak_tuning *read = hk_tuning_read(&all, o->tuning, HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED, &said, &error);
+    const hak_tuning *read =
+        hk_tuning_read(&all, o->tuning, HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED, &said, &error);
     if (!read) return error;
     hk_tuning_said(t, read, said);
     if (o->hint_count > HAK_HINTS_MOST) return "hint_count: at most 1024";
@@ -147,7 +150,8 @@ static hak_policy *counted(const hak_policy *policy)
 
 hak_policy *hak_policy_ref(const hak_policy *policy)
 {
-    if (policy && !policy->built_in) atomic_fetch_add_explicit(&counted(policy)->refs, 1, memory_order_relaxed);
+    if (policy && !policy->built_in)
+        atomic_fetch_add_explicit(&counted(policy)->refs, 1, memory_order_relaxed);
     return counted(policy);
 }
 

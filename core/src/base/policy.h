@@ -8,10 +8,10 @@
 #include "base/tuning.h"
 
 typedef struct hk_hint {
-    bool site;      /* or a label */
+    bool site; /* or a label */
     uint16_t room;
-    uint32_t name;  /* bytes from the beginning of the policy */
-    uint64_t hash;  /* of the name */
+    uint32_t name; /* bytes from the beginning of the policy */
+    uint64_t hash; /* of the name */
 } hk_hint;
 
 struct hak_policy {
@@ -20,7 +20,7 @@ struct hak_policy {
     int mode;
     hak_tuning tuning; /* 0 = not given */
     hak_os os;
-    size_t bytes;      /* of its pages */
+    size_t bytes; /* of its pages */
     char name[HAK_POLICY_NAME_MOST + 1];
     size_t hint_count;
     hk_hint *hints; /* behind it, their names behind them */
@@ -32,7 +32,8 @@ HK_INLINE const char *hk_hint_name(const hak_policy *policy, const hk_hint *hint
 }
 
 uint64_t hk_name_hash(const char *name);
-/* Whether the text may be the name of something: 1 to `most` bytes, none of them of control, no blank at an end. */
+/* Whether the text may be the name of something: 1 to `most` bytes, none of them of control, no blank at an
+ * end. */
 bool hk_name_good(const char *name, size_t most);
 /* The room that the policy, which may be NULL, gives to the label or site of this name; 0 = none. */
 unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash);

@@ -64,12 +64,14 @@ static bool parse_hint(parser *p, char *rest)
     bool site = strcmp(what, "site") == 0;
     if (!parse_number(value, &room) || room == 0 || room > HAK_HINT_ROOM_MOST)
         return fail(p, "room: '%.40s' is not from 1 to %d", value, HAK_HINT_ROOM_MOST);
-    if (!site && strcmp(what, "label") != 0) return fail(p, "room: 'label' or 'site' expected, not '%.40s'", what);
+    if (!site && strcmp(what, "label") != 0)
+        return fail(p, "room: 'label' or 'site' expected, not '%.40s'", what);
     size_t most = site ? HAK_HINT_NAME_MOST : HAK_POLICY_NAME_MOST;
     if (!hk_name_good(rest, most)) return fail(p, "%s: a name of 1 to %zu bytes expected", what, most);
     for (size_t i = 0; i < p->o.hint_count; i++) {
         const char *other = site ? p->hints[i].site : p->hints[i].label;
-        if (other && strcmp(other, rest) == 0) return fail(p, "room of the %s '%.60s': said twice", what, rest);
+        if (other && strcmp(other, rest) == 0)
+            return fail(p, "room of the %s '%.60s': said twice", what, rest);
     }
     if (p->o.hint_count == HAK_HINTS_MOST) return fail(p, "more than %d hints", HAK_HINTS_MOST);
     p->hints[p->o.hint_count++] = (hak_hint){site ? NULL : rest, site ? rest : NULL, (unsigned)room};

@@ -9,7 +9,8 @@ struct hak_quota {
     _Atomic size_t used, hard;
     _Atomic size_t taken; /* `used`, and what is on its way to be used or refused; at most `hard` */
     _Atomic size_t peak;  /* most that `used` was when it fell */
-    hak_os os;            /* where its page came from; groups below it ask there, too */
+    atomic_bool crossed; /* of a shared context's heaps: the soft limit, and the callback does not know yet */
+    hak_os os;           /* where its page came from; groups below it ask there, too */
 };
 
 /* Charges the group and its parents: all or nothing. NULL is a group without a limit. *before is what the

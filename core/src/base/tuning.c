@@ -14,7 +14,7 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
 #define ROW(magazine, most, packed, big, ahead, populate, retained, percent, ns, huge, yields)               \
     {                                                                                                        \
         sizeof(hak_tuning), magazine, most, packed, 0, big, ahead, populate, retained, percent, ns, huge,    \
-            yields, NONE, GUARD_EVERY, GUARD_SLOTS, NONE                                                           \
+            yields, NONE, GUARD_EVERY, GUARD_SLOTS, NONE                                                     \
     }
 #define BALANCED(magazine, most)                                                                             \
     ROW(magazine, most, MIB(2), MIB(16), 16, 16, MIB(32), 50, MS(1000), MIB(64), NONE)
@@ -27,18 +27,16 @@ _Static_assert(sizeof(hak_tuning) == HK_TUNING_FIELDS * sizeof(size_t) && sizeof
 #define LEAN(magazine) ROW(magazine, KIB(4), MIB(2), MIB(2), NONE, 16, MIB(4), NONE, MS(1000), NONE, 1)
 
 static const hak_tuning presets[HK_MODES][WORKLOADS] = {
-    [HAK_MODE_BALANCED] = BALANCEDS,
-    [HAK_MODE_MINIMAL] = {MINIMAL, MINIMAL, MINIMAL},
-    [HAK_MODE_FAST] = {FAST, FAST, FAST},
-    [HAK_MODE_LEAN] = {LEAN(32), LEAN(128), LEAN(32)},
-    [HAK_MODE_LEARNING] = BALANCEDS,
-    [HAK_MODE_RESEARCH] = BALANCEDS,
+    [HAK_MODE_BALANCED] = BALANCEDS,      [HAK_MODE_MINIMAL] = {MINIMAL, MINIMAL, MINIMAL},
+    [HAK_MODE_FAST] = {FAST, FAST, FAST}, [HAK_MODE_LEAN] = {LEAN(32), LEAN(128), LEAN(32)},
+    [HAK_MODE_LEARNING] = BALANCEDS,      [HAK_MODE_RESEARCH] = BALANCEDS,
 };
 
 static const char names[HK_TUNING_FIELDS][HK_TUNING_NAME] = {
-    "size",           "magazine",         "magazine_most", "packed_bytes", "first_offset",    "big_cache",
-    "units_ahead",    "populate_from",    "retained_bytes", "retained_percent", "purge_ns",   "huge_from",
-    "retained_yields", "expected_bytes",  "guard_every",   "guard_slots",  "slab_sizes",
+    "size",        "magazine",    "magazine_most",   "packed_bytes",   "first_offset",
+    "big_cache",   "units_ahead", "populate_from",   "retained_bytes", "retained_percent",
+    "purge_ns",    "huge_from",   "retained_yields", "expected_bytes", "guard_every",
+    "guard_slots", "slab_sizes",
 };
 
 const char *hk_tuning_name(unsigned i)
@@ -119,8 +117,8 @@ const char *hk_tuning_wrong(const hak_tuning *t)
     return NULL;
 }
 
-const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode, hak_workload workload,
-                                 uint32_t *said, const char **error)
+const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode,
+                                 hak_workload workload, uint32_t *said, const char **error)
 {
     *error = NULL;
     *said = 0;

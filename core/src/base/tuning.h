@@ -17,8 +17,8 @@ enum {
 
 /* All numbers: *to is theirs if any were given. Returns to, or a constant; NULL = *error says what is wrong.
  * *said: a bit for each number that was given. */
-const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode, hak_workload workload,
-                                 uint32_t *said, const char **error);
+const hak_tuning *hk_tuning_read(hak_tuning *to, const hak_tuning *given, hak_mode mode,
+                                 hak_workload workload, uint32_t *said, const char **error);
 /* What is wrong with numbers of which none is 0 but first_offset; NULL = nothing. */
 const char *hk_tuning_wrong(const hak_tuning *t);
 /* The numbers of a mode, which is one. */

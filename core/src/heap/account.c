@@ -9,10 +9,10 @@ bool hk_charge(hak_ctx *ctx, size_t n)
     size_t before = 0;
     if (ctx->account.quota && !hk_quota_charge(ctx->account.quota, n, &before)) return false;
     hk_set(&ctx->account.committed, now + n);
-    if (HK_UNLIKELY(ctx->role == HK_HEAP)) {
-        soft = hk_get(&ctx->whole->account.soft);
+    if (HK_UNLIKELY(ctx->role != HK_LOCAL)) {
+        soft = hk_get(&hk_whole(ctx)->account.soft);
         /* The first thread that comes by reports it: this one may not allocate again. */
-        if (soft && before < soft && before + n >= soft) atomic_store(ctx->member->crossed, true);
+        if (soft && before < soft && before + n >= soft) atomic_store(&ctx->account.quota->crossed, true);
     } else if (soft && now < soft && now + n >= soft) {
         ctx->account.pressure = true;
     }
@@ -29,6 +29,8 @@ void hk_refund(hak_ctx *ctx, size_t n)
 {
     hk_sub(&ctx->account.committed, n);
     hk_quota_refund(ctx->account.quota, n);
+    /* What was refused did not cross anything. */
+    if (hk_get(&ctx->account.committed) < hk_get(&ctx->account.soft)) ctx->account.pressure = false;
 }
 
 void hk_account_begin(hak_ctx *ctx)

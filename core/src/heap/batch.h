@@ -1,11 +1,12 @@
 /* Batches: blocks set aside for the next allocations of a class, while a profile samples a context. The
- * table of classes leads allocations of up to 1 KiB to a bin of its own for each class, behind those of the kinds.
- * Frees push on the bin of the kind, as ever. So a bin of its own only drains, and what it was given is what was
- * allocated when it is empty: the trials of so many blocks are made when it is filled, none when one is popped.
+ * table of classes leads allocations of up to 1 KiB to a bin of its own for each class, behind those of the
+ * kinds. Frees push on the bin of the kind, as ever. So a bin of its own only drains, and what it was given
+ * is what was allocated when it is empty: the trials of so many blocks are made when it is filled, none when
+ * one is popped.
  *
  * A block of n bytes is a sample with the chance 1 - exp(-n / mean), as by bytes that are counted down
- * (profile/draw.c). So the number of blocks of a class up to its next sample has a geometric distribution, and is
- * drawn for each class. */
+ * (profile/draw.c). So the number of blocks of a class up to its next sample has a geometric distribution,
+ * and is drawn for each class. */
 #ifndef HK_BATCH_H
 #define HK_BATCH_H
 
@@ -50,7 +51,8 @@ HK_INLINE void hk_batch_move(hk_bin *next, hk_bin *bin, size_t n)
     next->top = to + n;
 }
 
-/* Whether there are enough blocks at hand for a batch, and no sample among them: hk_batch_quick() may be called. */
+/* Whether there are enough blocks at hand for a batch, and no sample among them: hk_batch_quick() may be
+ * called. */
 HK_INLINE bool hk_batch_ready(const hak_ctx *ctx, unsigned sc)
 {
     const hk_batches *b = hk_batches_of(ctx);
@@ -73,7 +75,8 @@ HK_INLINE void *hk_batch_quick(hak_ctx *ctx, unsigned sc, hak_label label)
     return hk_magazine_pop(next, label);
 }
 
-/* Of a local context: the same, straight from the current slab. NULL = blocks are at hand, or the slab has none. */
+/* Of a local context: the same, straight from the current slab. NULL = blocks are at hand, or the slab has
+ * none. */
 void *hk_batch_here(hak_ctx *ctx, unsigned sc, hak_label label);
 /* The same, after some more blocks came to hand. NULL = a sample is due, or the class has none. */
 void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label);

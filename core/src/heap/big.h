@@ -11,9 +11,9 @@ struct hk_big {
     size_t room; /* of the mapping behind it, to grow into; free blocks have none */
     hak_ctx *ctx;
     hak_site site;
-    hk_big *next, *prev; /* in ctx->big.live or .cached, the newest first */
-    hk_big *left, *right; /* in the space's tree by address */
-    size_t asked;        /* with HAK_DEBUG_CHECK: see asked.h */
+    hk_big *next, *prev;   /* in ctx->big.live or .cached, the newest first */
+    hk_big *left, *right;  /* in the space's tree by address */
+    size_t asked;          /* with HAK_DEBUG_CHECK: see asked.h */
     uint64_t unused_since; /* clock of the tick that first saw it, or its room, unused; 0 = none yet */
     uint8_t label;
     bool grew;          /* it was asked for smaller */

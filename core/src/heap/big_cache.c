@@ -22,7 +22,10 @@ hk_big *hk_cached_fit(hak_ctx *ctx, size_t align, size_t size, hak_site site)
     return best;
 }
 
-enum { REGROW_FROM = 256 << 10 }; /* a run that grows further is not copied again, if a block that grew is kept */
+enum {
+    REGROW_FROM = 256 << 10
+}; /* a run that grows further is not copied again, if a block that grew is
+      kept */
 
 /* A block that grows in the place of another one may well grow as far. */
 hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size)
@@ -35,8 +38,8 @@ hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size)
     return best;
 }
 
-/* It follows the heap, and grows when a block is asked for that was given up lately: a program that frees and allocates
- * the same sizes again and again would take a page fault for each page, every time. */
+/* It follows the heap, and grows when a block is asked for that was given up lately: a program that frees and
+ * allocates the same sizes again and again would take a page fault for each page, every time. */
 size_t hk_cached_limit(const hak_ctx *ctx)
 {
     size_t live = hk_get(&ctx->live_bytes) / 4;

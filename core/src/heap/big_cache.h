@@ -1,5 +1,6 @@
-/* The big blocks that a heap freed and keeps, resident: by call site, so that a site that frees and asks again gets
- * its block back without a system call. How many follows what is live, what was missed, and time. */
+/* The big blocks that a heap freed and keeps, resident: by call site, so that a site that frees and asks
+ * again gets its block back without a system call. How many follows what is live, what was missed, and
+ * time. */
 #ifndef HK_BIG_CACHE_H
 #define HK_BIG_CACHE_H
 
@@ -24,7 +25,8 @@ HK_INLINE void hk_big_list_remove(hk_big **list, hk_big *b)
 void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep);
 /* The caller has it now. */
 void hk_cached_take(hak_ctx *ctx, hk_big *b);
-/* Takes the block that this call site freed last, else the tightest fit that wastes at most an eighth. NULL = none. */
+/* Takes the block that this call site freed last, else the tightest fit that wastes at most an eighth. NULL =
+ * none. */
 hk_big *hk_cached_fit(hak_ctx *ctx, size_t align, size_t size, hak_site site);
 /* The tightest fit of which at least an eighth is in use, or one that grew to its size. NULL = none. */
 hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size);
@@ -36,7 +38,8 @@ size_t hk_cached_limit(const hak_ctx *ctx);
 void hk_cached_wish_less(hak_ctx *ctx, size_t n, size_t least);
 /* A block of this size was given up, in case it is asked for again. */
 void hk_cached_missed(hak_ctx *ctx, size_t size);
-/* A block of this size, or up to `more` bytes larger, was not there: if one was given up lately, the cache learns. */
+/* A block of this size, or up to `more` bytes larger, was not there: if one was given up lately, the cache
+ * learns. */
 void hk_cached_asked(hak_ctx *ctx, size_t size, size_t more);
 
 /* The heap grows by n bytes: the cache shrinks first. Blocks of sizes that are known to be asked for again
@@ -46,7 +49,8 @@ void hk_big_yield(hak_ctx *ctx, size_t n, bool peak);
 size_t hk_big_purge(hak_ctx *ctx);
 /* The cache gives up what a smaller big_cache does not allow. */
 void hk_big_shrink(hak_ctx *ctx);
-/* It gives up what was unused for longer than the space's purge_ns, and for longer than that if it was wrong before. */
+/* It gives up what was unused for longer than the space's purge_ns, and for longer than that if it was wrong
+ * before. */
 void hk_big_tick(hak_ctx *ctx, uint64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 #include "heap/block.h"
 
 #include "heap/asked.h"
-#include "heap/canary.h"
 #include "heap/big.h"
+#include "heap/canary.h"
 #include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/packed.h"
@@ -171,6 +171,7 @@ bool hk_block_put_back(hak_ctx *ctx, void *p)
     if (HK_LIKELY(kind < HK_SMALL_CLASSES)) hk_slab_free(ctx, e, kind, p);
     else if (kind < HK_BINS) hk_run_give(ctx, p);
     else if (hk_owner(ctx, p) != ctx) return false;
-    else hk_block_free(ctx, p, HAK_NONE);
+    else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
+    else free_big(ctx, p);
     return true;
 }

@@ -39,8 +39,8 @@ HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p);
 bool hk_is_packed(const hak_ctx *ctx, const void *p);
 /* The label of a live block. */
 hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
-/* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it keeps
- * its own. */
+/* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it
+ * keeps its own. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
 
 /* Frees a block of a context that the caller may use as it is: a local one, or a heap whose lock is held. n:
@@ -50,8 +50,8 @@ void hk_block_free(hak_ctx *ctx, void *p, size_t n);
  */
 bool hk_block_put_back(hak_ctx *ctx, void *p);
 
-/* Compares the size told for a live block with what was last asked for (HAK_NONE = none told), and looks at its
- * canary. */
+/* Compares the size told for a live block with what was last asked for (HAK_NONE = none told), and looks at
+ * its canary. */
 HK_COLD void hk_check_size(const hak_ctx *ctx, const void *p, size_t told);
 /* Before a free: checks the size told, poisons the block. */
 HK_COLD void hk_check_free(hak_ctx *ctx, void *p, size_t n);

@@ -1,14 +1,15 @@
-/* HAK_DEBUG_CANARY: the bytes of a block behind those that were asked for, 8 at least, hold a pattern that depends on
- * the address and on the context. What was asked for is in asked.h. */
+/* HAK_DEBUG_CANARY: the bytes of a block behind those that were asked for, 8 at least, hold a pattern that
+ * depends on the address and on the context. What was asked for is in asked.h. */
 #ifndef HK_CANARY_H
 #define HK_CANARY_H
 
 #include "heap/asked.h"
 
-/* What to take for n bytes, so that there is room for the pattern, and the alignment stays. */
+/* What to take for n bytes, so that there is room for the pattern, and the alignment stays. Absurd sizes stay
+ * absurd. */
 HK_INLINE size_t hk_with_canary(const hak_ctx *ctx, size_t n)
 {
-    if (HK_LIKELY(!(ctx->debug & HAK_DEBUG_CANARY))) return n;
+    if (HK_LIKELY(!(ctx->debug & HAK_DEBUG_CANARY)) || n > HK_SIZE_MOST) return n;
     n = hk_max(n, 1);
     return n + (n % 16 ? 8 : 16);
 }

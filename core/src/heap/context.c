@@ -9,7 +9,10 @@
 
 _Static_assert(sizeof(hak_ctx) <= 1600, "20 blocks and their context fit two pages");
 
-enum { IMPLY_CHECK = HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM };
+enum {
+    IMPLY_CHECK =
+        HAK_DEBUG_POISON | HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM
+};
 
 static void set_options(hak_ctx *ctx, const hak_options *o)
 {
@@ -30,13 +33,12 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->max_align = o->max_align;
 }
 
-/* How many packed units a context may have; 0 = none. A shared context has no blocks itself, and under
- * HAK_DEBUG_CHECK every call must be seen. */
+/* How many packed units a context may have, or each heap of a shared one; 0 = none. Under HAK_DEBUG_CHECK
+ * every call must be seen. */
 static size_t packed_units(const hak_options *o)
 {
     size_t bytes = o->tuning->packed_bytes;
-    bool none = bytes == HAK_NONE || o->shared || o->tuning->first_offset ||
-                o->debug & (HAK_DEBUG_CHECK | IMPLY_CHECK);
+    bool none = bytes == HAK_NONE || o->tuning->first_offset || o->debug & (HAK_DEBUG_CHECK | IMPLY_CHECK);
     return none ? 0 : (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
 }
 
@@ -45,7 +47,9 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
 {
     size_t ignored;
     if (!hk_quota_charge(quota, bytes, &ignored)) return 0;
-    hk_unit_id id = hk_space_take(space, NULL, 1, HK_KIND_META, HK_WANT_DIRTY, false, zero);
+    /* The numbers of units in later extents may be too large for the map. */
+    hk_extent *near = hk_extent_number(space, 0);
+    hk_unit_id id = hk_space_take(space, near, 1, HK_KIND_META, HK_WANT_DIRTY, false, zero);
     if (id && !(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0))
         return id;
     if (id) hk_space_give(space, id, 1);
@@ -56,7 +60,8 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
 hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 {
     bool zero;
-    size_t units = packed_units(o), first = HK_UNIT + HK_UNIT_META;
+    /* A shared context has no blocks itself. */
+    size_t most = packed_units(o), units = o->shared ? 0 : most, first = HK_UNIT + HK_UNIT_META;
     if (units && o->label_count) first += hk_label_bytes(HK_KIND_PACKED, 1);
     hk_unit_id id = take_first(space, o->quota, first, units && o->label_count, &zero);
     if (!id) return NULL;
@@ -88,17 +93,18 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     if (o->debug & HAK_DEBUG_RANDOM) hk_placement_begin(ctx, o->seed);
     if (ctx->debug & HAK_DEBUG_CANARY)
         ctx->canary = ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
-    ctx->packed.most = (uint16_t)units;
+    ctx->packed.most = (uint16_t)most;
     hk_set(&ctx->account.metadata,
-           first - HK_UNIT + (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
+           first - HK_UNIT +
+               (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);
-        hk_packed_skip(ctx, hk_or_none(o->tuning->slab_sizes));
     } else {
         ctx->meta.at = (char *)ctx + ctx->head;
         ctx->meta.end = (char *)ctx + HK_UNIT - HK_BESIDE;
     }
+    if (most) hk_packed_skip(ctx, hk_or_none(o->tuning->slab_sizes));
     return ctx;
 }
 

@@ -44,8 +44,8 @@ enum { HK_POPULATE_NEVER = 255 };
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
  * magazines are shut, because a profile counts allocations. OBSERVED: there may be samples among the blocks.
- * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. TRACED: with CHECKED: frees with a site
- * are kept by it, see api/trace.h. PLACED: with CHECKED: blocks are drawn, see placement.h. */
+ * GUARDED: debug, too: allocations are counted for drawn blocks, see guard.h. TRACED: with CHECKED: frees
+ * with a site are kept by it, see api/trace.h. PLACED: with CHECKED: blocks are drawn, see placement.h. */
 enum { HK_CHECKED = 1, HK_PROFILED = 2, HK_OBSERVED = 4, HK_GUARDED = 8, HK_TRACED = 16, HK_PLACED = 32 };
 /* Of hk_sampling.batches: see batch.h. */
 enum { HK_BATCHES_NONE, HK_BATCHES_MADE, HK_BATCHES_USED };
@@ -62,8 +62,7 @@ typedef struct hk_member {
     hk_slab *(*steal)(hak_ctx *heap, unsigned sc);
     /* Before the heap grows by fresh pages: blocks that wait to be used again go back to their slabs. */
     void (*recall)(hak_ctx *heap);
-    atomic_bool *crossed; /* all heaps together crossed the soft limit */
-    hk_unit_id walk;      /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
+    hk_unit_id walk; /* where a walk over the owned units goes on when it dropped the lock; 0 = none */
 } hk_member;
 
 /* What may be found wrong with a block while it is freed or resized. */
@@ -109,7 +108,7 @@ typedef struct hk_account {
     hak_ctx *next, *prev; /* in the space's list of contexts with a quota */
     bool pressure;        /* the soft limit was crossed, and the callback does not know yet */
     bool shrank;          /* units went back */
-    uint32_t exchanges; /* magazines filled from slabs or flushed to them, for learners; it wraps */
+    uint32_t exchanges;   /* magazines filled from slabs or flushed to them, for learners; it wraps */
 } hk_account;
 
 typedef struct hk_label_names {
@@ -158,11 +157,11 @@ typedef struct hk_guide hk_guide;
 /* What its policy says beside numbers of the other parts; see guide.h. */
 typedef struct hk_advice {
     struct hak_learner *learner; /* NULL = none */
-    hk_guide *guide;  /* of a shared context under its lock; NULL = no policy, no named site */
-    size_t expected;  /* bytes that it will commit; 0 = unknown */
-    uint32_t said;    /* a bit for each number of hak_options.tuning that was given */
-    uint8_t workload, mode; /* a hak_workload, a hak_mode: those of its options */
-    bool hinted;      /* there are labels or sites with hints */
+    hk_guide *guide;             /* of a shared context under its lock; NULL = no policy, no named site */
+    size_t expected;             /* bytes that it will commit; 0 = unknown */
+    uint32_t said;               /* a bit for each number of hak_options.tuning that was given */
+    uint8_t workload, mode;      /* a hak_workload, a hak_mode: those of its options */
+    bool hinted;                 /* there are labels or sites with hints */
 } hk_advice;
 
 /* With HAK_DEBUG_GUARD: see guard.h. */
@@ -174,9 +173,9 @@ typedef struct hk_drawing {
 } hk_drawing;
 
 struct hak_ctx {
-    /* A block of another context may lie before it. And the context begins a page, as many blocks do: a processor
-     * that compares a load with earlier stores looks at the offset in the page first, so that stores to such blocks
-     * would hold up loads of this line. */
+    /* A block of another context may lie before it. And the context begins a page, as many blocks do: a
+     * processor that compares a load with earlier stores looks at the offset in the page first, so that
+     * stores to such blocks would hold up loads of this line. */
     char beside[HK_BESIDE];
 
     /* What the fast paths read, a cache line; see hakmem/inline.h, too. */
@@ -194,7 +193,7 @@ struct hak_ctx {
     hk_meta meta;
     union {
         hk_heaps *heaps; /* of a shared context; NULL for a local context */
-        hk_heap *heap; /* of a heap */
+        hk_heap *heap;   /* of a heap */
         hk_member *member;
     };
     hak_ctx *whole; /* what the host has: of a heap its shared context, of others the context itself */
@@ -217,7 +216,7 @@ struct hak_ctx {
     struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
     struct hk_trace *trace;           /* see api/trace.c; likewise */
     uint64_t canary;                  /* with HAK_DEBUG_CANARY: what the patterns are made of; likewise */
-    hk_judge *judge;       /* of a heap: that of its shared context */
+    hk_judge *judge;                  /* of a heap: that of its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
 _Static_assert(offsetof(struct hak_ctx, host) == 128, "the fast paths' fields are a cache line");
@@ -251,8 +250,8 @@ HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
     return &ctx->bins[kind];
 }
 
-/* Its bins, those of batches included; see batch.h. These come after the others. Before ctx->bins is read, which are
- * another place before there are batches: the caller may be another thread. */
+/* Its bins, those of batches included; see batch.h. These come after the others. Before ctx->bins is read,
+ * which are another place before there are batches: the caller may be another thread. */
 HK_INLINE unsigned hk_bins_all(const hak_ctx *ctx)
 {
     bool batches = __atomic_load_n(&ctx->sampling.batches, __ATOMIC_ACQUIRE) != HK_BATCHES_NONE;
@@ -297,8 +296,9 @@ uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
  * in units that ctx, which may be shared, does not own. */
 void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
 
-/* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in the
- * middle of emptying a magazine, and to hand results up would cost every free. See docs/internals/allocation.md. */
+/* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in
+ * the middle of emptying a magazine, and to hand results up would cost every free. See
+ * docs/internals/allocation.md. */
 HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
 /* One was filled or flushed. */
 HK_INLINE void hk_exchange_count(hak_ctx *ctx)
@@ -348,7 +348,8 @@ HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool
     return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
 }
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
-/* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or refused. */
+/* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or
+ * refused. */
 hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind);
 void hk_units_give_part(hak_ctx *ctx, hk_slab *slab, size_t lacks);
 /* Clears the bitmap of a slab that goes back. */

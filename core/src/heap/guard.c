@@ -19,7 +19,8 @@ static char *place_of(const hk_guard *g, const hk_guard_slot *slot)
 static hk_guard *pool_new(hak_space *s)
 {
     size_t bytes = HK_PAGE + s->guard_slots * (HK_GUARD_MOST + HK_PAGE);
-    size_t table = hk_align_up(sizeof(hk_guard) + s->guard_slots * sizeof(hk_guard_slot) + HK_BESIDE, HK_PAGE);
+    size_t table =
+        hk_align_up(sizeof(hk_guard) + s->guard_slots * sizeof(hk_guard_slot) + HK_BESIDE, HK_PAGE);
     char *base = hk_call_reserve(s, bytes, HK_PAGE);
     hk_guard *g = base ? hk_call_reserve(s, table, HK_PAGE) : NULL;
     if (g && (hk_call_protect(s, base, bytes, false) != 0 || hk_call_commit(s, g, table) != 0)) {
@@ -97,7 +98,8 @@ hk_guard_slot *hk_guard_in(const hak_space *s, const void *p)
 hk_guard_slot *hk_guard_find(const hak_ctx *ctx, const void *p)
 {
     hk_guard_slot *slot = hk_guard_in(ctx->space, p);
-    return slot && slot->p == p && atomic_load_explicit(&slot->ctx, memory_order_relaxed) == ctx ? slot : NULL;
+    return slot && slot->p == p && atomic_load_explicit(&slot->ctx, memory_order_relaxed) == ctx ? slot
+                                                                                                 : NULL;
 }
 
 hk_guard_slot *hk_guard_next(const hak_ctx *ctx, const hk_guard_slot *after)
@@ -153,6 +155,9 @@ void hk_guard_freed_by(const hak_ctx *ctx, const void *p, hak_site site)
     hk_guard_slot *slot = hk_guard_in(ctx->space, p);
     /* With a site it was noted by hak_free_cs. */
     if (!slot || slot->p != p || (!site && slot->released.site)) return;
+    /* Another context's is not touched. */
+    const hak_ctx *owner = atomic_load_explicit(&slot->ctx, memory_order_relaxed);
+    if (!owner || (owner != ctx && hk_whole(owner) != hk_whole(ctx))) return;
     hk_guard_event_now(ctx, site, &slot->released);
 }
 
@@ -239,10 +244,8 @@ static bool filled(const char *p, size_t n)
 void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot)
 {
     const char *end = place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST, *after = slot->p + slot->size;
-    if (!filled(after, (size_t)(end - after)))
-        hk_found_wrong(ctx, HK_WRONG_BEHIND, slot->p);
-    if (!filled(slot->p - before_of(slot), before_of(slot)))
-        hk_found_wrong(ctx, HK_WRONG_BEFORE, slot->p);
+    if (!filled(after, (size_t)(end - after))) hk_found_wrong(ctx, HK_WRONG_BEHIND, slot->p);
+    if (!filled(slot->p - before_of(slot), before_of(slot))) hk_found_wrong(ctx, HK_WRONG_BEFORE, slot->p);
 }
 
 /* Takes the pages of a slot back; what its table knows of the block stays. Returns the bytes. */

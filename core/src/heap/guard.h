@@ -1,7 +1,7 @@
-/* Drawn blocks of HAK_DEBUG_GUARD: each alone before a page that nobody may touch, in a pool of the space. What is
- * known of a block is in a table far away from it, which stays when it is freed: hak_guard_explain reads it, in a
- * signal handler perhaps, without a lock. A slot is a context's while its block lives; which slots are free is
- * under the lock of the space. */
+/* Drawn blocks of HAK_DEBUG_GUARD: each alone before a page that nobody may touch, in a pool of the space.
+ * What is known of a block is in a table far away from it, which stays when it is freed: hak_guard_explain
+ * reads it, in a signal handler perhaps, without a lock. A slot is a context's while its block lives; which
+ * slots are free is under the lock of the space. */
 #ifndef HK_GUARD_H
 #define HK_GUARD_H
 
@@ -52,14 +52,16 @@ hk_guard_slot *hk_guard_in(const hak_space *s, const void *p);
 /* The slot of the block of ctx that starts at p. NULL = none. */
 hk_guard_slot *hk_guard_find(const hak_ctx *ctx, const void *p);
 
-/* A block; the heap's lock is held if it has one. NULL = no slot is free, or there is no memory: nothing changed. */
+/* A block; the heap's lock is held if it has one. NULL = no slot is free, or there is no memory: nothing
+ * changed. */
 void *hk_guard_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, const hak_guard_event *event);
 /* Another label. */
 void hk_guard_relabel(const hak_ctx *ctx, hk_guard_slot *slot, hak_label label);
 void hk_guard_free(hak_ctx *ctx, hk_guard_slot *slot);
 /* Reports what was written beside a live block. */
 void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot);
-/* Who is about to free p, if it is a drawn block; before any lock is taken. site 0 = not known, or told already. */
+/* Who is about to free p, if it is a drawn block; before any lock is taken. site 0 = not known, or told
+ * already. */
 void hk_guard_freed_by(const hak_ctx *ctx, const void *p, hak_site site);
 /* Who calls, for the record. */
 void hk_guard_event_now(const hak_ctx *ctx, hak_site site, hak_guard_event *event);

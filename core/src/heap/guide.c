@@ -76,9 +76,7 @@ static bool sites_grow(hak_ctx *ctx, hk_guide *g)
     size_t bytes = room * sizeof *g->sites;
     bool zero, alone = bytes >= HK_UNIT;
     hk_slab *s = alone ? hk_meta_units(ctx, bytes, &zero) : NULL;
-    hk_named_site *sites = s        ? hk_meta_start(ctx, s)
-                           : !alone ? hk_meta_alloc(ctx, bytes)
-                                    : NULL;
+    hk_named_site *sites = s ? hk_meta_start(ctx, s) : !alone ? hk_meta_alloc(ctx, bytes) : NULL;
     if (!sites) return false;
     memset(sites, 0, bytes);
     for (uint32_t i = 0; i < g->site_room; i++)
@@ -93,9 +91,13 @@ static bool sites_grow(hak_ctx *ctx, hk_guide *g)
 int hk_guide_site(hak_ctx *ctx, hak_site site, uint64_t name)
 {
     hk_guide *g = hk_guide_make(ctx);
-    if (!g || (g->site_count * 2 >= g->site_room && !sites_grow(ctx, g))) return -1;
-    hk_named_site *at = find(g->sites, g->site_room, site);
-    g->site_count += !at->site;
+    if (!g) return -1;
+    hk_named_site *at = g->site_room ? find(g->sites, g->site_room, site) : NULL;
+    if (!at || !at->site) {
+        if (g->site_count >= g->site_room / 4 * 3 && !sites_grow(ctx, g)) return -1;
+        at = find(g->sites, g->site_room, site);
+        g->site_count++;
+    }
     *at = (hk_named_site){site, (uint32_t)name, room_of_site(g->policy, (uint32_t)name)};
     return 0;
 }

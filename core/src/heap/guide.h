@@ -1,5 +1,5 @@
-/* What a context's policy says, where its slow paths find it: the numbers are copied into the context (and the heaps
- * of a shared one), hints lie in its guide, by label and by site. */
+/* What a context's policy says, where its slow paths find it: the numbers are copied into the context (and
+ * the heaps of a shared one), hints lie in its guide, by label and by site. */
 #ifndef HK_GUIDE_H
 #define HK_GUIDE_H
 
@@ -13,8 +13,8 @@ typedef struct hk_named_site {
     uint32_t room;
 } hk_named_site;
 
-/* Of a local or shared context; of a shared one under its lock. Made with the first policy or named site, and gone
- * with the context. */
+/* Of a local or shared context; of a shared one under its lock. Made with the first policy or named site, and
+ * gone with the context. */
 struct hk_guide {
     hak_ctx *ctx;
     hk_guide *next, *prev;    /* in its space, whose end may come first */
@@ -29,7 +29,8 @@ struct hk_guide {
 /* The numbers of a new context, and those that one has. */
 void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t);
 void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t);
-/* The numbers change: magazines and caches follow. By the thread of a local context or heap, whose lock it holds. */
+/* The numbers change: magazines and caches follow. By the thread of a local context or heap, whose lock it
+ * holds. */
 void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t);
 
 /* NULL = no memory. */

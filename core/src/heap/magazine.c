@@ -57,10 +57,11 @@ static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
     bin->hi = slots + bin->cap;
 }
 
-/* In the heap of a thread magazines grow at once, by as much as is live, for two reasons: a free for which a magazine
- * has no room takes a lock; and a class of larger blocks whose number rises and falls then keeps to the pages that it
- * has touched, while units that move between classes touch all of theirs. Ticks empty those magazines. In a local
- * context they grow seldom; in a large one by a part of what is live, as they would go on to grow for hours. */
+/* In the heap of a thread magazines grow at once, by as much as is live, for two reasons: a free for which a
+ * magazine has no room takes a lock; and a class of larger blocks whose number rises and falls then keeps to
+ * the pages that it has touched, while units that move between classes touch all of theirs. Ticks empty those
+ * magazines. In a local context they grow seldom; in a large one by a part of what is live, as they would go
+ * on to grow for hours. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
 {
     enum { SWINGS = 24 };
@@ -74,9 +75,9 @@ void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin)
     deepen(ctx, bin, ctx->magazines.cap, shared ? live + 2 * MiB : hk_min(live, live / 16 + 6 * MiB) + MiB);
 }
 
-/* What a growing class hands out comes from refills, and larger ones are fewer. All that such classes get is a part of what
- * is live: what is at hand when the heap shrinks holds slabs. Under a small limit, and near a larger one, memory counts
- * more, and each refusal empties magazines. */
+/* What a growing class hands out comes from refills, and larger ones are fewer. All that such classes get is
+ * a part of what is live: what is at hand when the heap shrinks holds slabs. Under a small limit, and near a
+ * larger one, memory counts more, and each refusal empties magazines. */
 void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 {
     enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT, LIMIT_SMALL = 64 << 20 };
@@ -90,7 +91,8 @@ void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 }
 
 /* A garbage collector's sweep frees in address order, up or down. Its blocks should come out of bitmaps, in
- * address order, and not last in, first out: the program would walk the heap against its layout ever after. */
+ * address order, and not last in, first out: the program would walk the heap against its layout ever
+ * after. */
 static bool is_sweep(void **from, void **to)
 {
     unsigned up = 0, down = 0;
@@ -146,7 +148,7 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;
-        hk_slab_put_back(ctx, ctx->extent, bin->kind, p);
+        hk_slab_put_found(ctx, bin->kind, p);
         return;
     }
     bin->backoff = HK_CLOSED_FIRST;

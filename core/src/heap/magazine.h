@@ -32,8 +32,8 @@ HK_INLINE void *hk_magazine_pop(hk_bin *bin, hak_label label)
     return p;
 }
 
-/* The bin gets a magazine of `cap` slots, empty, for blocks of this kind. labels: see hk_bin; NULL = the context
- * has none. */
+/* The bin gets a magazine of `cap` slots, empty, for blocks of this kind. labels: see hk_bin; NULL = the
+ * context has none. */
 HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, unsigned cap, unsigned kind,
                                unsigned shift, uint8_t *labels)
 {
@@ -65,8 +65,8 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc);
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
 /* Enlarges a full magazine if it swings between empty and full. */
 void hk_magazine_grow(hak_ctx *ctx, hk_bin *bin);
-/* How deep a magazine of the kind may be. In a local context small blocks whose class grew have four times as many as the
- * tuning says, as far as they come to a unit. */
+/* How deep a magazine of the kind may be. In a local context small blocks whose class grew have four times as
+ * many as the tuning says, as far as they come to a unit. */
 HK_INLINE unsigned hk_magazine_most(const hak_ctx *ctx, unsigned kind)
 {
     unsigned cap = ctx->magazines.cap;

@@ -10,7 +10,8 @@
 void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t)
 {
     /* A check sees each call. */
-    ctx->magazines.cap = (uint8_t)(ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) ? 0 : hk_or_none(t->magazine));
+    ctx->magazines.cap =
+        (uint8_t)(ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) ? 0 : hk_or_none(t->magazine));
     ctx->magazines.most = (uint32_t)hk_or_none(t->magazine_most);
     ctx->big.cache = hk_or_none(t->big_cache);
     ctx->owned.aside.most = (uint8_t)hk_or_none(t->units_ahead);
@@ -27,8 +28,9 @@ static size_t none_or(size_t n)
 /* A context without guard pages keeps no such number. */
 static size_t guard_every(const hak_ctx *ctx)
 {
-    return ctx->debug & HAK_DEBUG_GUARD ? hk_drawing_of(ctx)->every
-                                        : hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->guard_every;
+    return ctx->debug & HAK_DEBUG_GUARD
+               ? hk_drawing_of(ctx)->every
+               : hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->guard_every;
 }
 
 void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
@@ -75,7 +77,8 @@ static void slab_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
 /* A magazine that is now too deep is made shallower, one that is shut for good opens. */
 static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
 {
-    unsigned most = returns(ctx, kind) ? 0 : hk_magazine_most(ctx, kind), cap = (unsigned)hk_min(bin->cap, most);
+    unsigned most = returns(ctx, kind) ? 0 : hk_magazine_most(ctx, kind),
+             cap = (unsigned)hk_min(bin->cap, most);
     if (bin->cap == 0) cap = cap_of(ctx, kind);
     if (cap == bin->cap && !bin->closed) return;
     size_t n = (size_t)(bin->top - hk_bin_low(bin));

@@ -208,8 +208,7 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     if (HK_UNLIKELY(hk_packed_at_hand(bin, label)) && hk_packed_keeps(ctx, sc))
         return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
-    if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot)
-        return alloc_scarce(ctx, sc, n, label);
+    if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot) return alloc_scarce(ctx, sc, n, label);
     /* Those that come and go pass through the magazine of their class, and have its size. */
     if (k->heat[sc] >= HK_PACKED_HOT) n = 0;
     return count_new(ctx, alloc(ctx, sc, n, label));
@@ -264,8 +263,10 @@ static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 
 void hk_packed_put(hak_ctx *ctx, void *p)
 {
-    hk_group g = hk_group_of(ctx, p);
-    size_t size = size_in(ctx, g, p);
+    hk_extent *e;
+    bool packed = hk_kind_at(ctx, p, &e) == HK_KIND_PACKED;
+    hk_group g = packed ? hk_group_of(ctx, p) : (hk_group){0};
+    size_t size = packed ? size_in(ctx, g, p) : 0;
     if (size) put(ctx, g, p, size);
     else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
@@ -291,7 +292,7 @@ void hk_packed_skip(hak_ctx *ctx, size_t sizes)
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
 {
     size_t sizes = 0;
-    if (!ctx->packed.units) return 0;
+    if (!ctx->packed.units && (hot || !ctx->packed.most)) return 0;
     /* Classes are 8 bytes apart there. */
     for (unsigned sc = 0; sc < HK_SLAB_SIZES; sc++) {
         bool left = ctx->packed.heat[sc] == HK_PACKED_LEFT;
@@ -301,7 +302,8 @@ size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
     return sizes;
 }
 
-/* The class has slabs from now on. One without blocks has them with its first one, for which nothing is done here. */
+/* The class has slabs from now on. One without blocks has them with its first one, for which nothing is done
+ * here. */
 static bool leave(hak_ctx *ctx, unsigned sc)
 {
     if (ctx->packed.live[sc]) return hk_class_open(ctx, sc);
@@ -365,7 +367,8 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
-    if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p)) return;
+    if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
+        return;
     warm_up(ctx, sc, FREED);
     put(ctx, hk_group_of(ctx, p), p, size);
 }

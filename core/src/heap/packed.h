@@ -1,8 +1,8 @@
 /* Packed units: small blocks side by side, whatever their class. A class of its own pages wastes half a page
  * on average, which dozens of classes in a small heap cannot afford; so a class leaves for slabs only when it
- * would fill them. Units are taken one by one, then in groups of up to four. A group has a bit for each 8 bytes (a
- * block starts here) and one for each 16 (the block that starts here is free); blocks are 16 bytes at least.
- * Labels: see packed_label.h. Free blocks are listed by size; those side by side are
+ * would fill them. Units are taken one by one, then in groups of up to four. A group has a bit for each 8
+ * bytes (a block starts here) and one for each 16 (the block that starts here is free); blocks are 16 bytes
+ * at least. Labels: see packed_label.h. Free blocks are listed by size; those side by side are
  * joined before a further group is taken. */
 #ifndef HK_PACKED_H
 #define HK_PACKED_H
@@ -13,8 +13,8 @@
 typedef struct hk_packed_head {
     int32_t
         before; /* the group that the context took before this one, counted from its first unit; 0 = that */
-    uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one that is in
-                       no list */
+    uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one
+                       that is in no list */
     int32_t unused[2];
 } hk_packed_head;
 /* What a unit costs for tables. */
@@ -26,8 +26,8 @@ _Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
 enum { HK_SLAB_SIZES = 64 };
 /* The context, which is new, never packs blocks of these sizes. */
 void hk_packed_skip(hak_ctx *ctx, size_t sizes);
-/* Those whose classes have slabs, or will have them with their first block; with hot also those whose blocks come and go,
- * but none without a slab. */
+/* Those whose classes have slabs, or will have them with their first block; with hot also those whose blocks
+ * come and go, but none without a slab. */
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot);
 
 enum {
@@ -48,8 +48,8 @@ HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned sc)
     return ctx->packed.kept[sc / 64] >> (sc % 64) & 1;
 }
 
-/* Whether the class's magazine is one of packed blocks that is shut, because it cannot write their labels, and has a
- * block for this label, which hk_packed_take() takes. */
+/* Whether the class's magazine is one of packed blocks that is shut, because it cannot write their labels,
+ * and has a block for this label, which hk_packed_take() takes. */
 HK_INLINE bool hk_packed_at_hand(const hk_bin *bin, hak_label label)
 {
     return bin->lo == HK_SHUT_EVER && bin->top != bin->slots &&
@@ -59,9 +59,9 @@ void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label);
 
 /* The context's first unit; blocks start behind the context itself. */
 void hk_packed_init(hak_ctx *ctx);
-/* A context that packs may have so many bytes of packed units from now on (0 = none). If it has more, its classes leave
- * for slabs, and units go back as their blocks do; a class that took no slab comes back when there may be more. A step
- * for each class. */
+/* A context that packs may have so many bytes of packed units from now on (0 = none). If it has more, its
+ * classes leave for slabs, and units go back as their blocks do; a class that took no slab comes back when
+ * there may be more. A step for each class. */
 void hk_packed_limit(hak_ctx *ctx, size_t bytes);
 
 /* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
@@ -81,28 +81,30 @@ HK_INLINE bool hk_packed_listed(const hak_ctx *ctx, unsigned sc)
 /* NULL = it needs a larger one, or another alignment, or somebody wrote to it. */
 HK_NOINLINE void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
-/* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs blocks
- * of any class. */
+/* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs
+ * blocks of any class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* For any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
-/* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as well. */
+/* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as
+ * well. */
 bool hk_packed_scarce(const hak_ctx *ctx);
 /* Whether the limit is so small that a few slabs, or magazines of all classes, are a large part of it. */
 bool hk_packed_limited(const hak_ctx *ctx);
-/* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL = it is
- * more, or no packed memory. */
+/* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL
+ * = it is more, or no packed memory. */
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* To the lists. */
 void hk_packed_put(hak_ctx *ctx, void *p);
-/* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for each
- * packed block, but none at all where no packed block was freed since the last time. */
+/* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for
+ * each packed block, but none at all where no packed block was freed since the last time. */
 void hk_packed_trim(hak_ctx *ctx);
 /* The same if enough bytes were freed to pay for the steps. */
 void hk_packed_trim_much(hak_ctx *ctx);
-/* The same if as much was freed as a sixteenth of what is live: when few blocks are left, each may hold a group. */
+/* The same if as much was freed as a sixteenth of what is live: when few blocks are left, each may hold a
+ * group. */
 void hk_packed_trim_freed(hak_ctx *ctx);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);

@@ -18,8 +18,8 @@ HK_INLINE hk_group hk_group_in(const hk_extent *e, size_t unit)
 {
     const hk_slab *s = hk_extent_slab(e, unit);
     unsigned head = s->head;
-    return (hk_group){(char *)(e->base + ((unit - head) << HK_UNIT_SHIFT)), (size_t)s[head].units << HK_UNIT_SHIFT,
-                      HK_BESIDE};
+    return (hk_group){(char *)(e->base + ((unit - head) << HK_UNIT_SHIFT)),
+                      (size_t)s[head].units << HK_UNIT_SHIFT, HK_BESIDE};
 }
 
 /* The context's first one. */
@@ -147,8 +147,9 @@ static inline size_t hk_group_size_at(const hak_ctx *ctx, hk_group g, const char
 
 /* ---- Free blocks ---------------------------------------------------------------------------------- */
 
-/* Lists link through the first bytes of a block. Granules from the context: 16 GiB to either side. Who writes to a free
- * block changes its link: one that is followed is compared with the bits, which lie elsewhere and are what counts. */
+/* Lists link through the first bytes of a block. Granules from the context: 16 GiB to either side. Who writes
+ * to a free block changes its link: one that is followed is compared with the bits, which lie elsewhere and
+ * are what counts. */
 static inline char *hk_packed_decode(const hak_ctx *ctx, uint32_t code)
 {
     return (char *)(uintptr_t)ctx + ((ptrdiff_t)(int32_t)code * (1 << HK_GRANULE_SHIFT));
@@ -187,12 +188,14 @@ HK_INLINE bool hk_free_block_find(const hak_ctx *ctx, hk_free_block *b)
         if (hk_kind_at(ctx, p, &e) != HK_KIND_PACKED) return false;
         unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     }
-    b->group = HK_UNLIKELY((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) ? hk_group_own(ctx) : hk_group_in(e, unit);
+    b->group =
+        HK_UNLIKELY((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) ? hk_group_own(ctx) : hk_group_in(e, unit);
     b->extent = e;
     return true;
 }
 
-/* Fills in the rest about the one at b->p, which a list of this class leads to. false = the list is broken. */
+/* Fills in the rest about the one at b->p, which a list of this class leads to. false = the list is
+ * broken. */
 HK_INLINE bool hk_free_block_measure(const hak_ctx *ctx, unsigned sc, hk_free_block *b)
 {
     if (HK_UNLIKELY(!hk_free_block_find(ctx, b))) return false;
@@ -233,8 +236,8 @@ static inline void hk_packed_pop(hak_ctx *ctx, unsigned sc, const char *p)
 /* Reports that somebody wrote to a free block of the list, and lists all free blocks anew, by the bits. */
 HK_COLD void hk_packed_broken(hak_ctx *ctx, unsigned sc);
 
-/* A region for a block of `size` bytes, which may have to be aligned: a free block, or a new group. false = no
- * memory, or the context has its units. */
+/* A region for a block of `size` bytes, which may have to be aligned: a free block, or a new group. false =
+ * no memory, or the context has its units. */
 HK_NOINLINE bool hk_packed_region_next(hak_ctx *ctx, size_t size);
 /* The same, a new group. */
 bool hk_packed_group_next(hak_ctx *ctx, size_t size);

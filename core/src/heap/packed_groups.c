@@ -48,7 +48,8 @@ static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
 static void region_close(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
-    if (k->at < k->end) add_free(ctx, (tables){k->group, k->starts, k->frees}, k->at, (size_t)(k->end - k->at));
+    if (k->at < k->end)
+        add_free(ctx, (tables){k->group, k->starts, k->frees}, k->at, (size_t)(k->end - k->at));
     __atomic_store_n(&k->at, NULL, __ATOMIC_RELEASE);
     k->end = NULL;
 }
@@ -136,8 +137,8 @@ static bool region_again(hak_ctx *ctx, size_t least)
     size_t offset = (size_t)(b.p - b.group.start);
     region_close(ctx);
     region_set(ctx, b.group, b.p, b.p + b.size);
-    /* Another thread may be looking for the end of the block before: when the mark is gone it sees the region, or that
-     * it has to look again. */
+    /* Another thread may be looking for the end of the block before: when the mark is gone it sees the
+     * region, or that it has to look again. */
     __atomic_store_n(&ctx->packed.moves, ctx->packed.moves + 1, __ATOMIC_RELAXED);
     atomic_thread_fence(memory_order_release);
     hk_bit_clear(hk_group_starts(b.group), offset >> 3);
@@ -236,7 +237,8 @@ bool hk_packed_group_next(hak_ctx *ctx, size_t size)
 {
     enum { PART_SHIFT = 2, MOST = 4 };
     if (loose(&ctx->packed) && !hk_packed_limited(ctx) && !hk_packed_scarce(ctx)) return false;
-    size_t fewest = units_for(size), units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
+    size_t fewest = units_for(size),
+           units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */
         if (group_new(ctx, units)) return true;
     return group_part(ctx, fewest, size);
@@ -260,7 +262,8 @@ static void group_drop(hak_ctx *ctx, hk_group g)
 {
     const hk_extent *e = hk_extent_of(ctx->space, g.start);
     ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
-    group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT), hk_group_head(g)->lacks);
+    group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT),
+               hk_group_head(g)->lacks);
 }
 
 void hk_packed_trim_much(hak_ctx *ctx)

@@ -1,9 +1,10 @@
-/* Labels of packed blocks: half a byte for each 16 bytes, in the area of an extent that has a byte for each 32. A block
- * of 64 bytes or more covers all of the 32 bytes behind those in which it starts: their byte is its label, and no other
- * block's, so that magazines write it as they write those of slabs. A smaller one has the half of the 16 bytes in which
- * it starts, and one of 32 bytes or more the next half, too, for the upper bits: no other block starts in either. So a
- * block of 16 or 24 bytes has labels up to 15 only. Halves of neighbours share a byte, which is read and written under
- * the lock of their heap; the holder of a block may read its own half without. */
+/* Labels of packed blocks: half a byte for each 16 bytes, in the area of an extent that has a byte for each
+ * 32. A block of 64 bytes or more covers all of the 32 bytes behind those in which it starts: their byte is
+ * its label, and no other block's, so that magazines write it as they write those of slabs. A smaller one has
+ * the half of the 16 bytes in which it starts, and one of 32 bytes or more the next half, too, for the upper
+ * bits: no other block starts in either. So a block of 16 or 24 bytes has labels up to 15 only. Halves of
+ * neighbours share a byte, which is read and written under the lock of their heap; the holder of a block may
+ * read its own half without. */
 #ifndef HK_PACKED_LABEL_H
 #define HK_PACKED_LABEL_H
 

@@ -73,7 +73,8 @@ static void give(hak_ctx *ctx, hk_extent *e, void *p)
 void hk_run_give(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
-    if (hk_kind_at(ctx, p, &e) < HK_BINS) give(ctx, e, p);
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind >= HK_SMALL_CLASSES && kind < HK_BINS) give(ctx, e, p);
     else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
@@ -106,8 +107,10 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     size_t unit = hk_extent_unit(e, s);
     s->kind = (uint8_t)kind;
     bool watched = (hk_read(&e->map[unit]) & HK_KIND_MASK) == HK_KIND_WATCHED;
-    for (size_t i = watched; i < units; i++)
+    for (size_t i = 0; i < units; i++)
         hk_write(&e->map[unit + i], ctx->key | kind);
+    /* Anew, so that a profile that ends meanwhile does not write the kind of before. */
+    if (watched) hk_unit_watch(ctx, p, true);
     hk_count_out(ctx, old << HK_UNIT_SHIFT, 1);
     hk_count_in(ctx, units << HK_UNIT_SHIFT, 1);
     return true;

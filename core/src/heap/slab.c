@@ -61,7 +61,8 @@ static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
 {
     enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
     unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) || !ctx->magazines.churn) return;
+    if (size > SIZE_MOST || ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) || !ctx->magazines.churn)
+        return;
     uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
     for (unsigned i = 0; i * 64 < skip; i++)
         bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
@@ -92,7 +93,9 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         unsigned most = hk_slab_capacity(ctx, old);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else if (old->used > 0) list_append(ctx, bin, old);
-        else return old->cursor = 0, true; /* freed as a whole behind the cursor: in lists slabs are partial */
+        else
+            return old->cursor = 0, true; /* freed as a whole behind the cursor: in lists slabs are
+                                             partial */
         bin->slab = NULL;
     }
     if (bin->first) {
@@ -106,8 +109,8 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         return true;
     }
     bool zero;
-    /* Most classes never fill their first slab. Of recycled units it would be resident as a whole, so it takes
-     * fresh ones; a young context takes recycled units all the same. */
+    /* Most classes never fill their first slab. Of recycled units it would be resident as a whole, so it
+     * takes fresh ones; a young context takes recycled units all the same. */
     bool once = bin->heat == 0 && ctx->account.shrank && !hk_slab_returns(ctx, bin->kind);
     hk_want want = once ? HK_WANT_CLEAN : HK_WANT_DIRTY;
     hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
@@ -280,10 +283,18 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
     return 0;
 }
 
+/* A second free of p may have been in the row, and its slab be gone with it. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     if (e == ctx->extent) hk_row_end(ctx, hk_bin_of(ctx, kind));
-    hk_slab_put_back(ctx, e, kind, p);
+    hk_slab_put_found(ctx, kind, p);
+}
+
+void hk_slab_put_found(hak_ctx *ctx, unsigned kind, void *p)
+{
+    hk_extent *e;
+    if (HK_LIKELY(hk_kind_at(ctx, p, &e) == kind)) hk_slab_put_back(ctx, e, kind, p);
+    else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *s, unsigned i)
@@ -330,6 +341,13 @@ void hk_slab_take_over(hak_ctx *ctx, hk_slab *s)
     else s->trigger = (uint16_t)(most - 1);
 }
 
+/* The block of a magazine may have been freed twice: the first time, its slab may have gone back. */
+HK_INLINE bool is_of_kind(const hak_ctx *ctx, unsigned kind, const void *p)
+{
+    hk_extent *e;
+    return HK_LIKELY(hk_kind_in_window(ctx, p) == kind) || hk_kind_at(ctx, p, &e) == kind;
+}
+
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
 {
     size_t wrong = 0, used_bytes = 0;
@@ -337,15 +355,19 @@ size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
     for (; block < end; block++) {
         size_t offset = (uintptr_t)*block - at.first;
         if (offset >= used_bytes) {
-            at = hk_place_of(ctx, ctx->extent, kind, *block);
+            bool there = is_of_kind(ctx, kind, *block);
+            if (HK_LIKELY(there)) at = hk_place_of(ctx, ctx->extent, kind, *block);
             offset = (uintptr_t)*block - at.first;
-            used_bytes = (size_t)at.slab->fresh * hk_classes[kind].size;
+            used_bytes = there ? (size_t)at.slab->fresh * hk_classes[kind].size : 0;
         }
         uint32_t i = hk_slab_number(kind, (uint32_t)offset);
         if (HK_UNLIKELY(offset >= used_bytes || i == UINT32_MAX || !hk_slab_set_bit(at.bits, i))) {
             hk_found_wrong(ctx, HK_WRONG_BLOCK, *block);
             wrong++;
-        } else hk_slab_count_down(ctx, at.slab, kind);
+        } else if (HK_UNLIKELY(--at.slab->used == at.slab->trigger)) {
+            hk_slab_event(ctx, at.slab, kind);
+            used_bytes = 0; /* the slab may be gone */
+        }
     }
     return wrong;
 }

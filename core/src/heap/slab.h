@@ -4,8 +4,8 @@
  *   current   refills of its bin come from it; trigger = never, or 0 in a class without magazine
  *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
  *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
- * A slab of a single block is never partial: its free gives it back. So a free decrements `used` and compares it
- * once, with the trigger. */
+ * A slab of a single block is never partial: its free gives it back. So a free decrements `used` and compares
+ * it once, with the trigger. */
 #ifndef HK_SLAB_H
 #define HK_SLAB_H
 
@@ -38,6 +38,8 @@ void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
 /* Returns blocks of a class to their bitmaps, faster if most lie in the slab of the one before. Returns how
  * many were no live blocks. The caller counts live blocks. */
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end);
+/* Puts p into the bitmap of its slab, if it still lies in one of the kind. */
+void hk_slab_put_found(hak_ctx *ctx, unsigned kind, void *p);
 /* `used` has fallen to the trigger: the slab was full and has a free block, or it is empty. */
 HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */

@@ -76,7 +76,8 @@ HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
         (s - i)->head = (uint8_t)i;
 }
 
-/* How many units it sets aside: a share of its own, larger in a heap, because other heaps want the lock too. */
+/* How many units it sets aside: a share of its own, larger in a heap, because other heaps want the lock
+ * too. */
 static size_t part_of_units(const hak_ctx *ctx)
 {
     unsigned part_shift = ctx->role == HK_HEAP ? 2 : 5;
@@ -139,7 +140,8 @@ static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
 }
 
 /* `lacks` bytes of them are not charged. */
-HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, size_t lacks, bool *zero)
+HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, size_t lacks,
+                                bool *zero)
 {
     hak_space *space = ctx->space;
     hk_unit_id id = units == 1 && want == HK_WANT_DIRTY ? take_aside(ctx, ctx->key | kind, zero) : 0;

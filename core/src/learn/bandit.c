@@ -39,7 +39,8 @@ static double least_of(const hk_arm *base)
     return least > noise ? least : noise;
 }
 
-/* Costs vary by more than that from window to window, as where the work has phases: single windows say nothing. */
+/* Costs vary by more than that from window to window, as where the work has phases: single windows say
+ * nothing. */
 static bool varies(const hk_arm *base)
 {
     return hk_root(base->variance) > least_of(base);
@@ -103,10 +104,12 @@ static bool done(const hk_bandit *b, unsigned side)
     unsigned arm = side ? b->base + 1 : b->base - 1;
     const hk_arm *base = &b->arm[b->base], *a = &b->arm[arm];
     unsigned losses = b->side[side].losses;
-    return losses >= HK_BANDIT_TRIES || (losses && (varies(base) || a->mean - credit_of(b, arm) > base->mean + least_of(base)));
+    return losses >= HK_BANDIT_TRIES ||
+           (losses && (varies(base) || a->mean - credit_of(b, arm) > base->mean + least_of(base)));
 }
 
-/* How little the side may cost, at best. What was never tried goes first, what may save most before the other. */
+/* How little the side may cost, at best. What was never tried goes first, what may save most before the
+ * other. */
 static double promise(const hk_bandit *b, unsigned side, double total)
 {
     const hk_arm *a = &b->arm[side ? b->base + 1 : b->base - 1];

@@ -1,10 +1,12 @@
-/* Which of a scale of values is the best: a step up or down from the one in use is tried, a window at a time. */
+/* Which of a scale of values is the best: a step up or down from the one in use is tried, a window at a
+ * time. */
 #ifndef HK_BANDIT_H
 #define HK_BANDIT_H
 
 #include "base/base.h"
 
-/* Windows in a row that decide; and so many where costs vary, of which the mean decides, or that of twice as many. */
+/* Windows in a row that decide; and so many where costs vary, of which the mean decides, or that of twice as
+ * many. */
 enum { HK_BANDIT_ARMS = 16, HK_BANDIT_TRIES = 3, HK_BANDIT_LONG = 8 };
 
 typedef struct hk_arm {
@@ -17,18 +19,18 @@ typedef struct hk_bandit {
     unsigned arms, base; /* base: the one in use */
     unsigned now;        /* the one of this window */
     uint64_t windows;
-    unsigned tried;            /* windows of this trial */
+    unsigned tried;               /* windows of this trial */
     double trial, trial_variance; /* their mean */
-    bool mixed;    /* some of them were better, some were not */
-    double credit; /* what the upper of two arms saves beside what its windows cost */
+    bool mixed;                   /* some of them were better, some were not */
+    double credit;                /* what the upper of two arms saves beside what its windows cost */
     bool goes_on;
     struct {
-        unsigned losses;       /* in a row */
-        double most;           /* that it could save of what the base costs */
-    } side[2];                 /* below and above the base */
-    uint64_t stepped_at;       /* window of the last step; 0 = none */
-    int stepped;               /* -1, 1 */
-    uint64_t cool;             /* windows in which no step back is tried */
+        unsigned losses; /* in a row */
+        double most;     /* that it could save of what the base costs */
+    } side[2];           /* below and above the base */
+    uint64_t stepped_at; /* window of the last step; 0 = none */
+    int stepped;         /* -1, 1 */
+    uint64_t cool;       /* windows in which no step back is tried */
 } hk_bandit;
 
 typedef enum hk_verdict { HK_VERDICT_NONE, HK_VERDICT_BETTER, HK_VERDICT_KEPT, HK_VERDICT_UNDONE } hk_verdict;
@@ -37,8 +39,8 @@ void hk_bandit_init(hk_bandit *b, unsigned arms, unsigned base, uint64_t cool);
 /* The window with b->now cost so much: at least 1. BETTER: the trial
  * goes on; KEPT: b->base is b->now's arm from now on. */
 hk_verdict hk_bandit_learn(hk_bandit *b, double cost);
-/* The arm of the next window, which becomes b->now: a trial goes on until it is decided, one that lost is followed by
- * the base, and that by the side that UCB1 wants to try. explore: a trial may be made. */
+/* The arm of the next window, which becomes b->now: a trial goes on until it is decided, one that lost is
+ * followed by the base, and that by the side that UCB1 wants to try. explore: a trial may be made. */
 unsigned hk_bandit_choose(hk_bandit *b, bool explore);
 /* A trial is under way, or was until this window. */
 bool hk_bandit_tries(const hk_bandit *b);

@@ -7,11 +7,12 @@
 
 enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4, REMEMBERED = 16 };
 static const double fault_ns = 250, call_ns = 1000, exchange_ns = 70, strange_from = 0.3, MiB = 1 << 20;
-static const double huge_share = 0.26; /* of a fault, for a page in a huge page */
-static const double dear_from = 0.02, dear_spreads = 4; /* a window that costs so much more or less is of other work */
+static const double huge_share = 0.26;                  /* of a fault, for a page in a huge page */
+static const double dear_from = 0.02, dear_spreads = 4; /* a window that costs so much more or less is of
+                                                           other work */
 
-/* Of exchanges, that a mode above saves at least. How many there are differs with the work from window to window, so that
- * a trial of some windows cannot tell. */
+/* Of exchanges, that a mode above saves at least. How many there are differs with the work from window to
+ * window, so that a trial of some windows cannot tell. */
 static const double exchanges_saved = 0.1;
 
 /* The scale of modes, by the memory that they spend for speed. */
@@ -55,12 +56,14 @@ void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, siz
     l->mode_first = fixed || mode == HAK_MODE_LEAN ? 0 : mode == HAK_MODE_FAST ? 2 : 1;
     hk_bandit_init(&l->knobs[HK_KNOB_MODE], fixed ? 1 : MODES, l->mode_first, cool_windows(l));
     begin_retained(l, retained);
-    l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after a change */
+    l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after a
+                                              change */
 }
 
 static hk_choice choice_of(const hk_learn *l, unsigned mode, unsigned retained)
 {
-    hk_choice c = {.mode = mode == l->mode_first ? HAK_POLICY_MODE_NONE : (int)modes[mode], .expected = l->expected};
+    hk_choice c = {.mode = mode == l->mode_first ? HAK_POLICY_MODE_NONE : (int)modes[mode],
+                   .expected = l->expected};
     /* Another mode is being tried: with its own number. */
     bool own = retained == l->retained_first || mode != l->knobs[HK_KNOB_MODE].base;
     if (!own) c.retained = retained ? bytes_of(retained) : HAK_NONE;
@@ -124,10 +127,14 @@ static void keep_window(hk_learn *l, const hk_window *w, double cost)
             if (log->windows[i].window % log->every == 0) log->windows[log->windows_kept++] = log->windows[i];
         if (l->windows % log->every != 0) return;
     }
-    log->windows[log->windows_kept++] = (hak_window){
-        .size = sizeof(hak_window), .window = l->windows, .at_ns = w->at_ns, .live_bytes = w->live,
-        .committed_bytes = w->committed, .retained_bytes = w->retained, .cost = cost,
-        .resident_bytes = w->resident};
+    log->windows[log->windows_kept++] = (hak_window){.size = sizeof(hak_window),
+                                                     .window = l->windows,
+                                                     .at_ns = w->at_ns,
+                                                     .live_bytes = w->live,
+                                                     .committed_bytes = w->committed,
+                                                     .retained_bytes = w->retained,
+                                                     .cost = cost,
+                                                     .resident_bytes = w->resident};
 }
 
 const hak_decision *hk_learn_decision(const hk_learn *l, size_t i)
@@ -170,8 +177,8 @@ static double cost_of(hk_learn *l, const hk_window *w)
     return 1 + (pages * fault_ns + (double)w->os_calls * call_ns) / ns + held;
 }
 
-/* What a step may save at most: a smaller one what is held, a larger one what pages and calls take, and of modes some of
- * what exchanges do. Where the host counts its progress that is not known. */
+/* What a step may save at most: a smaller one what is held, a larger one what pages and calls take, and of
+ * modes some of what exchanges do. Where the host counts its progress that is not known. */
 static void bound(hk_learn *l, const hk_window *w, double cost)
 {
     const hk_bandit *b = &l->knobs[l->turn];
@@ -218,7 +225,8 @@ static void know_sizes(hk_learn *l, const hk_window *w)
 
 static bool sized_otherwise(hk_learn *l, const hk_window *w)
 {
-    bool strange = !empty(w->sizes) && l->sized && distance_of(w->sizes, l->sizes) >= strange_from + 2 * l->wander;
+    bool strange =
+        !empty(w->sizes) && l->sized && distance_of(w->sizes, l->sizes) >= strange_from + 2 * l->wander;
     l->strange = strange ? l->strange + 1 : 0;
     return l->strange >= STRANGE;
 }
@@ -228,7 +236,10 @@ static bool costs_otherwise(hk_learn *l, double cost)
 {
     const hk_bandit *b = &l->knobs[l->turn];
     const hk_arm *base = &b->arm[b->base];
-    if (l->phase == HAK_PHASE_LEARNING && base->n < HK_BANDIT_LONG) return false;
+    if (l->phase == HAK_PHASE_LEARNING && base->n < HK_BANDIT_LONG) {
+        l->dear = 0; /* of a step that was kept since */
+        return false;
+    }
     double by = cost > base->mean ? cost - base->mean : base->mean - cost;
     l->dear = by > dear_from + dear_spreads * hk_root(base->variance) ? l->dear + 1 : 0;
     return l->dear >= STRANGE;
@@ -254,8 +265,10 @@ static void freeze(hk_learn *l, double cost)
     l->phase = HAK_PHASE_FROZEN;
     l->frozen_at = l->canary_at = l->windows;
     tell(l, (hak_decision){.kind = HAK_DECISION_FREEZE, .observed = cost},
-         "frozen with mode %s and %.0f MiB retained: no step is better by 8 %%; memory costs %.2f %% of the time",
-         mode_name(l, l->knobs[HK_KNOB_MODE].base), mib(bytes_of(l->knobs[HK_KNOB_RETAINED].base)), percent(cost));
+         "frozen with mode %s and %.0f MiB retained: no step is better by 8 %%; memory costs %.2f %% of the "
+         "time",
+         mode_name(l, l->knobs[HK_KNOB_MODE].base), mib(bytes_of(l->knobs[HK_KNOB_RETAINED].base)),
+         percent(cost));
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------------- */
@@ -277,7 +290,8 @@ static name name_of(const hk_learn *l, unsigned knob, unsigned arm)
     return n;
 }
 
-static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"}; /* of characters: pointers would be relocated */
+static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"}; /* of characters: pointers would be
+                                                                         relocated */
 
 /* What is known of the other knob was seen with the old value of this one. */
 static void stepped(hk_learn *l, const hk_window *w)
@@ -303,9 +317,11 @@ static void judge_trial(hk_learn *l, const hk_window *w, double cost)
         d.kind = HAK_DECISION_KEEP;
         d.from = value_of(l->turn, base);
         d.to = value_of(l->turn, tried);
-        tell(l, d, "%s %s %s instead of %s: memory costs %.2f %% of the time instead of %.2f, in %u windows%s",
-             l->o.dry ? "would keep" : "keeps", d.number, with.text, without.text, percent(d.observed), percent(before),
-             b->tried, d.observed < before ? "" : "; it exchanges less between magazines and slabs");
+        tell(l, d,
+             "%s %s %s instead of %s: memory costs %.2f %% of the time instead of %.2f, in %u windows%s",
+             l->o.dry ? "would keep" : "keeps", d.number, with.text, without.text, percent(d.observed),
+             percent(before), b->tried,
+             d.observed < before ? "" : "; it exchanges less between magazines and slabs");
         stepped(l, w);
     } else if (verdict == HK_VERDICT_UNDONE) {
         d.kind = HAK_DECISION_UNDO;
@@ -331,7 +347,8 @@ static void judge(hk_learn *l, const hk_window *w, double cost)
     bound(l, w, cost);
 }
 
-/* The knob whose turn it is: the first one that is not settled; in a canary the next one that could be better. */
+/* The knob whose turn it is: the first one that is not settled; in a canary the next one that could be
+ * better. */
 static bool take_turn(hk_learn *l, bool canary)
 {
     for (unsigned k = 0; k < HK_KNOBS; k++) {
@@ -360,10 +377,13 @@ static void choose(hk_learn *l)
     }
     if (tries) return; /* goes on */
     double before = b->arm[b->base].mean;
-    hak_decision d = {.kind = HAK_DECISION_TRY, .number = numbers[l->turn], .from = value_of(l->turn, b->base),
-                      .to = value_of(l->turn, b->now), .expected = before};
-    tell(l, d, "%s %s %s; with %s memory costs %.2f %% of the time", l->o.dry ? "would try" : "tries", d.number,
-         name_of(l, l->turn, b->now).text, name_of(l, l->turn, b->base).text, percent(before));
+    hak_decision d = {.kind = HAK_DECISION_TRY,
+                      .number = numbers[l->turn],
+                      .from = value_of(l->turn, b->base),
+                      .to = value_of(l->turn, b->now),
+                      .expected = before};
+    tell(l, d, "%s %s %s; with %s memory costs %.2f %% of the time", l->o.dry ? "would try" : "tries",
+         d.number, name_of(l, l->turn, b->now).text, name_of(l, l->turn, b->base).text, percent(before));
 }
 
 /* ---- How large the heap will be ------------------------------------------------------------------- */
@@ -372,12 +392,16 @@ static void check_forecast(hk_learn *l, const hk_window *w)
 {
     if (!l->due || l->windows < l->due) return;
     bool met = w->committed >= l->expected / 2;
-    hak_decision d = {.kind = met ? HAK_DECISION_MET : HAK_DECISION_MISSED, .number = "expected_bytes",
-                      .from = l->expected, .to = met ? l->expected : l->was_expected,
-                      .expected = (double)l->expected, .observed = (double)w->committed};
+    hak_decision d = {.kind = met ? HAK_DECISION_MET : HAK_DECISION_MISSED,
+                      .number = "expected_bytes",
+                      .from = l->expected,
+                      .to = met ? l->expected : l->was_expected,
+                      .expected = (double)l->expected,
+                      .observed = (double)w->committed};
     l->due = 0;
     if (!met) l->expected = l->was_expected;
-    tell(l, d, "expected %.0f MiB, came to %.0f%s", mib(d.from), mib(w->committed), met ? "" : ": taken back");
+    tell(l, d, "expected %.0f MiB, came to %.0f%s", mib(d.from), mib(w->committed),
+         met ? "" : ": taken back");
 }
 
 static void forecast(hk_learn *l, const hk_window *w)
@@ -389,13 +413,19 @@ static void forecast(hk_learn *l, const hk_window *w)
     if (l->grew < GREW || l->due || w->committed >= w->huge_from) return;
     size_t comes = w->committed + AHEAD * by;
     if (comes < w->huge_from || (l->expected != HAK_NONE && l->expected >= comes)) return;
-    hak_decision d = {.kind = HAK_DECISION_FORECAST, .number = "expected_bytes", .from = l->expected, .to = comes,
-                      .expected = (double)comes, .observed = (double)w->committed};
+    hak_decision d = {.kind = HAK_DECISION_FORECAST,
+                      .number = "expected_bytes",
+                      .from = l->expected,
+                      .to = comes,
+                      .expected = (double)comes,
+                      .observed = (double)w->committed};
     l->was_expected = l->expected;
     l->expected = comes;
     l->due = l->windows + AHEAD;
-    tell(l, d, "%s %.0f MiB in four windows: the heap has %.0f and grew by %.0f in the last; huge pages from now on",
-         l->o.dry ? "would expect" : "expects", mib(comes), mib(w->committed), mib(by));
+    tell(
+        l, d,
+        "%s %.0f MiB in four windows: the heap has %.0f and grew by %.0f in the last; huge pages from now on",
+        l->o.dry ? "would expect" : "expects", mib(comes), mib(w->committed), mib(by));
 }
 
 void hk_learn_window(hk_learn *l, const hk_window *w)
@@ -408,7 +438,8 @@ void hk_learn_window(hk_learn *l, const hk_window *w)
     keep_window(l, w, cost);
     if (l->o.windows)
         tell(l, (hak_decision){.kind = HAK_DECISION_WINDOW, .observed = cost},
-             "window of %.2f s: %.0f MiB committed, %.0f retained, %.0f fresh, %llu calls; memory costs %.2f %%",
+             "window of %.2f s: %.0f MiB committed, %.0f retained, %.0f fresh, %llu calls; memory costs %.2f "
+             "%%",
              (double)w->ns / 1e9, mib(w->committed), mib(w->retained), (double)w->fresh / MiB,
              (unsigned long long)w->os_calls, percent(cost));
     forecast(l, w);
@@ -418,8 +449,8 @@ void hk_learn_window(hk_learn *l, const hk_window *w)
         l->ran[k] = l->knobs[k].now;
     }
     if (l->phase == HAK_PHASE_LEARNING) know_sizes(l, w);
-    /* The first of a host that counts its progress only says what a unit takes; and the first after a change still has
-     * the pages of the one before. */
+    /* The first of a host that counts its progress only says what a unit takes; and the first after a change
+     * still has the pages of the one before. */
     if (measuring || changed) return;
     judge(l, w, cost);
     choose(l);

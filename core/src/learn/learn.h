@@ -1,6 +1,6 @@
-/* learn/: what learners know and decide. It knows no contexts and nothing of the folders below but base/: windows go
- * in, numbers come out, and api/learner.c, which drives it, sees to the rest. No allocation path calls it. See
- * docs/guide/learning.md. */
+/* learn/: what learners know and decide. It knows no contexts and nothing of the folders below but base/:
+ * windows go in, numbers come out, and api/learner.c, which drives it, sees to the rest. No allocation path
+ * calls it. See docs/guide/learning.md. */
 #ifndef HK_LEARN_H
 #define HK_LEARN_H
 
@@ -14,8 +14,8 @@ enum { HK_SIZES = 24 /* by log2 */ };
 typedef struct hk_window {
     uint64_t at_ns, ns; /* its end, its length */
     size_t live, committed, retained, resident;
-    size_t held; /* retained, or committed and not live */
-    size_t huge_from, retained_limit; /* the numbers in force */
+    size_t held;                                    /* retained, or committed and not live */
+    size_t huge_from, retained_limit;               /* the numbers in force */
     uint64_t fresh, fresh_huge, os_calls, progress; /* fresh_huge: those of `fresh` in huge pages */
     uint64_t exchanges;                             /* magazines filled or emptied */
     float sizes[HK_SIZES]; /* share of the live bytes in blocks of such sizes: 1 in all, or all 0 */
@@ -35,28 +35,29 @@ enum { HK_KNOB_MODE, HK_KNOB_RETAINED, HK_KNOBS };
 typedef struct hk_learn {
     hak_learner_options o;
     hk_bandit knobs[HK_KNOBS];
-    unsigned turn; /* the one whose steps are tried now */
+    unsigned turn;                       /* the one whose steps are tried now */
     unsigned mode_first, retained_first; /* arms: of the context, and of the mode that is kept */
     hak_phase phase;
     uint64_t windows, frozen_at, canary_at;
     uint64_t at_ns;
-    double ns_a_unit;  /* of the host's progress, in the first windows */
-    unsigned measured; /* so many of them */
-    unsigned ran[HK_KNOBS]; /* arms of the last window */
-    double held, retained, pages; /* parts of the cost above 1, without trials: means */
-    double exchanges;             /* share of the time that they take, likewise; it is no part of the cost */
-    float sizes[HK_SIZES]; /* while it learned: the mean */
-    double wander;         /* of a window's sizes from it: the mean distance */
-    unsigned sized;        /* windows in both, as many as are remembered */
-    unsigned strange, dear, grew; /* windows in a row */
+    double ns_a_unit;              /* of the host's progress, in the first windows */
+    unsigned measured;             /* so many of them */
+    unsigned ran[HK_KNOBS];        /* arms of the last window */
+    double held, retained, pages;  /* parts of the cost above 1, without trials: means */
+    double exchanges;              /* share of the time that they take, likewise; it is no part of the cost */
+    float sizes[HK_SIZES];         /* while it learned: the mean */
+    double wander;                 /* of a window's sizes from it: the mean distance */
+    unsigned sized;                /* windows in both, as many as are remembered */
+    unsigned strange, dear, grew;  /* windows in a row */
     size_t committed;              /* a window ago */
     size_t expected, was_expected; /* bytes, HAK_NONE = unknown; before the forecast */
     hk_learn_log log;
-    uint64_t due;                  /* the window that shows whether the forecast came true; 0 = none */
+    uint64_t due; /* the window that shows whether the forecast came true; 0 = none */
 } hk_learn;
 
 /* o is whole and right; the mode, retained_bytes and expected_bytes as they are now. */
-void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained, size_t expected);
+void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained,
+                   size_t expected);
 void hk_learn_window(hk_learn *l, const hk_window *w);
 
 /* What contexts are to run with. */

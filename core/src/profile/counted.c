@@ -3,13 +3,15 @@
 
 #include "heap/label.h"
 
-hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_label label)
+hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth,
+                                         hak_label label)
 {
     const uintptr_t none = 0;
     if (!frames) frames = &none, depth = 0;
     hk_profile_prepare(k);
     size_t before = k->stack_count;
-    hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), 0, hk_label_known(k->ctx, label));
+    hk_stack *s =
+        hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), 0, hk_label_known(k->ctx, label));
     if (!s) {
         k->dropped_stacks++;
         return NULL;

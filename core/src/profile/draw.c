@@ -4,11 +4,14 @@
 #include "base/random.h"
 #include "base/real.h"
 
+double hk_profile_uniform(hk_profile *k)
+{
+    return (double)((hk_random_next(&k->random) >> 11) + 1) / (double)(UINT64_C(1) << 53);
+}
+
 int64_t hk_profile_draw(hk_profile *k)
 {
-    if (k->exact) return 0;
-    double uniform = (double)((hk_random_next(&k->random) >> 11) + 1) / (double)(UINT64_C(1) << 53);
-    return (int64_t)(-hk_log(uniform) * (double)k->mean);
+    return k->exact ? 0 : (int64_t)(-hk_log(hk_profile_uniform(k)) * (double)k->mean);
 }
 
 /* 1 - exp(-x), also for small x: of x halved often enough by the series, then doubled. */

@@ -36,8 +36,8 @@ static void slope(const double *y, size_t n, hak_profile_growth *out)
     out->high = slopes[high < (double)pairs ? (size_t)high : pairs - 1];
 }
 
-/* Of the blocks that were made before a window began. Counted, nothing says which ones live: at most what lived
- * then, and at most what lives now. */
+/* Of the blocks that were made before a window began. Counted, nothing says which ones live: at most what
+ * lived then, and at most what lives now. */
 static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark *m, double made)
 {
     double live = k->counted ? hk_profile_value(k, s, m->number).live_blocks : 0;
@@ -52,7 +52,8 @@ static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark 
 static void tell(hak_profile_growth *g, double grown)
 {
     snprintf(g->evidence, sizeof g->evidence,
-             "grew by %.0f KiB over %u windows, %.0f to %.0f bytes each; %.0f %% of what was allocated in the first "
+             "grew by %.0f KiB over %u windows, %.0f to %.0f bytes each; %.0f %% of what was allocated in "
+             "the first "
              "half is freed",
              grown / 1024, g->windows, g->low, g->high, g->freed_share * 100);
 }

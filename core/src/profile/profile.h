@@ -27,7 +27,8 @@ typedef struct hk_stack {
     union {                     /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
-        hak_profile_counts counts;             /* counted: what all sums above are made of when somebody looks */
+        hak_profile_counts counts;             /* counted: what all sums above are made of when somebody
+                                                  looks */
     } died;
     uintptr_t frames[];
 } hk_stack;
@@ -37,7 +38,7 @@ typedef struct hk_sample {
     struct hk_sample *next; /* in its bucket, or of those to use again */
     hk_stack *stack;
     uintptr_t p;
-    size_t size;    /* now */
+    size_t size;     /* now */
     size_t eligible; /* bytes that had a chance to be drawn */
     uint64_t birth_ns;
 } hk_sample;
@@ -64,7 +65,7 @@ typedef struct hk_profile_group {
 
 typedef struct hk_buckets {
     void **at;
-    size_t count; /* a power of two */
+    size_t count;  /* a power of two */
     hk_slab *slab; /* NULL: in the first group */
 } hk_buckets;
 
@@ -85,7 +86,7 @@ struct hk_profile {
     size_t (*resident)(void);
     void (*gone)(void *user);
     uint64_t random, started_ns, now_ns;
-    char *at, *end; /* room for stacks and samples */
+    char *at, *end;           /* room for stacks and samples */
     hk_profile_group *groups; /* all but the first */
     hk_sample *spare;
     hk_buckets stacks, samples;
@@ -94,9 +95,9 @@ struct hk_profile {
     hk_mark *marks; /* the last one first */
     uint64_t drawn;
     size_t dropped_stacks, dropped_samples;
-    double live_bytes;   /* exact: of all stacks */
-    double peak;         /* highest that live bytes were */
-    uint64_t peak_seq;   /* ... how often they were higher than ever */
+    double live_bytes;       /* exact: of all stacks */
+    double peak;             /* highest that live bytes were */
+    uint64_t peak_seq;       /* ... how often they were higher than ever */
     hak_profile_tally tally; /* counted: the same by the host */
 };
 
@@ -119,14 +120,18 @@ HK_INLINE void hk_profile_unlock(hk_profile *k)
 
 /* Bytes to the next sample. */
 int64_t hk_profile_draw(hk_profile *k);
+/* A number above 0, at most 1. */
+double hk_profile_uniform(hk_profile *k);
 /* How many blocks of n eligible bytes a sample stands for. */
 double hk_profile_weight(const hk_profile *k, size_t n);
 
 /* ---- Memory (table.c) ----------------------------------------------------------------------------- */
 
 /* o is whole and right; the memory's lock is held if there is one. NULL = no memory. */
-hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory, const hk_counter *live);
-/* Forgets all; what follows counts by these options. The lock of the memory is held, and that of the profile. */
+hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
+                           const hk_counter *live);
+/* Forgets all; what follows counts by these options. The lock of the memory is held, and that of the
+ * profile. */
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 /* Of a local context: gives all memory back. */
 void hk_profile_end(hk_profile *k);
@@ -149,7 +154,8 @@ void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
 /* ---- Counted by the host (counted.c) -------------------------------------------------------------- */
 
 /* The record of these frames; NULL = no room. */
-hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_label label);
+hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth,
+                                         hak_label label);
 /* Brings all sums to what the host has counted, if it does. */
 void hk_profile_fold(hk_profile *k);
 
@@ -159,8 +165,8 @@ void hk_profile_fold(hk_profile *k);
 uint64_t hk_profile_now(hk_profile *k);
 /* The clock itself. */
 uint64_t hk_profile_clock(const hk_profile *k);
-/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. size: of the block, 0 = look. No lock is
- * held. */
+/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. size: of the block, 0 = look. No
+ * lock is held. */
 void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site);
 /* A block of the context is about to be freed, by any thread. */
 HK_NOINLINE void hk_profile_free(hk_profile *k, const void *p);

@@ -20,8 +20,8 @@ uint64_t hk_profile_now(hk_profile *k)
 
 /* ---- Sums ----------------------------------------------------------------------------------------- */
 
-/* What was live at the peak is not copied for all stacks each time that there is a higher one: a stack that did
- * not change since has it live still, and one that is about to change keeps it. */
+/* What was live at the peak is not copied for all stacks each time that there is a higher one: a stack that
+ * did not change since has it live still, and one that is about to change keeps it. */
 static void keep_peak(const hk_profile *k, hk_stack *s)
 {
     if (s->peak_seen == k->peak_seq) return;
@@ -71,6 +71,12 @@ static void note_peak(hk_profile *k)
     k->peak_seq++;
 }
 
+/* A sample of the stack is gone. */
+static void settle_live(hk_stack *s)
+{
+    if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
+}
+
 static void died(hk_profile *k, hk_sample **link)
 {
     hk_sample *block = *link;
@@ -78,7 +84,7 @@ static void died(hk_profile *k, hk_sample **link)
     share a = share_of(k, block->eligible, block->size);
     count_live(k, s, a, -1);
     s->freed_var += a.var;
-    if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
+    settle_live(s);
     uint64_t now = hk_profile_now(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
     unsigned log = life ? hk_log2(life) : 0;
     if (log >= HAK_PROFILE_LIFETIMES) log = HAK_PROFILE_LIFETIMES - 1;
@@ -159,6 +165,15 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n)
     hk_profile_unlock(k);
 }
 
+/* What a block that shrinks loses of its chance: with that, it is no sample any more. Otherwise one that
+ * grows again and again would have many chances and stand for one. */
+static bool thinned(hk_profile *k, const hk_sample *block, size_t n)
+{
+    if (k->exact || n >= block->size) return false;
+    double stays = hk_profile_weight(k, block->eligible) / hk_profile_weight(k, hk_max(n, 1));
+    return hk_profile_uniform(k) > stays;
+}
+
 /* The chance of a block is that of all its bytes, those that it grew by included. */
 static bool resize(hk_profile *k, const void *p, void *q, size_t n)
 {
@@ -167,6 +182,12 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
     hk_stack *s = block->stack;
     share old = share_of(k, block->eligible, block->size);
     size_t before = block->size;
+    if (thinned(k, block, n)) {
+        count_live(k, s, old, -1);
+        settle_live(s);
+        hk_profile_sample_drop(k, link);
+        return true;
+    }
     if (p != q) {
         /* Of a mapping of its own, which no unit is watched for. */
         hk_sample copy = *block;
@@ -177,7 +198,7 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
         *block = copy;
     }
     block->size = n;
-    block->eligible = hk_max(block->eligible, n);
+    block->eligible = k->exact ? hk_max(block->eligible, n) : n;
     share now = share_of(k, block->eligible, n);
     count_live(k, s, old, -1);
     count_live(k, s, now, 1);

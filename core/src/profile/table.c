@@ -1,5 +1,5 @@
-/* The memory of a profile, and its two hash tables. Units are taken as the context's own data are: charged, and
- * counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
+/* The memory of a profile, and its two hash tables. Units are taken as the context's own data are: charged,
+ * and counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
 #include "profile/profile.h"
 
 enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_MOST = 1 << 17 };
@@ -66,7 +66,8 @@ static void set_options(hk_profile *k, const hak_profile_options *o)
     k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
 }
 
-hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory, const hk_counter *live)
+hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
+                           const hk_counter *live)
 {
     bool zero;
     hk_slab *s = hk_meta_units(ctx, room_in(FIRST_UNITS), &zero);
@@ -171,8 +172,8 @@ static size_t spread(uint64_t x, const hk_buckets *b)
     return (size_t)((x * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - hk_log2(b->count)));
 }
 
-/* Samples of a unit share a bucket, so that the last one is known; exact, where units stay watched, they are far
- * too many. */
+/* Samples of a unit share a bucket, so that the last one is known; exact, where units stay watched, they are
+ * far too many. */
 static size_t sample_bucket(const hk_profile *k, uintptr_t p)
 {
     return spread(k->exact ? p >> 3 : p >> HK_UNIT_SHIFT, &k->samples);

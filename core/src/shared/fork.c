@@ -29,24 +29,37 @@ static void space_done(hak_space *s)
     hk_lock_drop(&s->lock);
 }
 
-/* A learner's lock is its first member. Its ticks take locks of contexts and spaces: it comes first. */
-static hk_lock *lock_of_learner(hak_ctx *shared)
+/* Its ticks take locks of contexts and spaces: it comes first. One learner may have several contexts. */
+static void learner_hold(hak_ctx *shared, uintptr_t thread)
 {
-    return (hk_lock *)shared->advice.learner;
+    hk_learner_lock *l = (hk_learner_lock *)shared->advice.learner;
+    if (!l) return;
+    if (atomic_load(&l->forking) != thread) hk_lock_take(&l->lock);
+    atomic_store(&l->forking, thread);
+    l->forks++;
+}
+
+static void learner_done(hak_ctx *shared)
+{
+    hk_learner_lock *l = (hk_learner_lock *)shared->advice.learner;
+    if (!l || --l->forks > 0) return;
+    atomic_store(&l->forking, 0);
+    hk_lock_drop(&l->lock);
 }
 
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
-    if (shared->advice.learner) hk_lock_take(lock_of_learner(shared));
     uintptr_t thread = hk_thread_register();
     unsigned held = space_pause(shared->space, thread);
+    learner_hold(shared, thread);
     if (shared->heaps) {
         hk_lock_take(&shared->heaps->walk);
         hk_lock_take(&shared->heaps->lock);
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_take(&heap->heap->lock);
         if (hk_profile_of(shared)) hk_profile_lock(hk_profile_of(shared));
+        hk_lock_take(&shared->heaps->numbers);
     }
     space_hold(shared->space, thread, held);
 }
@@ -56,13 +69,14 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     hak_ctx *shared = hk_whole(ctx);
     space_done(shared->space);
     if (shared->heaps) {
+        hk_lock_drop(&shared->heaps->numbers);
         if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_drop(&heap->heap->lock);
         hk_lock_drop(&shared->heaps->lock);
         hk_lock_drop(&shared->heaps->walk);
     }
-    if (shared->advice.learner) hk_lock_drop(lock_of_learner(shared));
+    learner_done(shared);
 }
 
 /* The other threads do not exist in the child: their heaps go to whoever comes next. */

@@ -6,7 +6,8 @@ void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from)
 {
     heaps->tuning = *from;
     /* Threads are many, and none has all sizes of the context. */
-    if (heaps->tuning.packed_bytes != HAK_NONE) heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
+    if (heaps->tuning.packed_bytes != HAK_NONE)
+        heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
 }
 
 uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out)
@@ -22,6 +23,7 @@ void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t)
 {
     hk_heaps *heaps = shared->heaps;
     hk_numbers_set(shared, t);
+    shared->packed.most = (uint16_t)((hk_or_none(t->packed_bytes) + HK_UNIT - 1) >> HK_UNIT_SHIFT);
     hk_lock_take(&heaps->numbers);
     hk_heaps_numbers_set(heaps, t);
     heaps->tunings++;

@@ -72,8 +72,8 @@ static void count_out(hk_batch *b)
     hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
-/* The blocks in slabs go home linked through themselves. Whether others are left in the batch; else it is at
- * hand again. */
+/* The blocks in slabs go home linked through themselves; what is no live block is not written to. Whether
+ * others are left in the batch; else it is at hand again. */
 static HK_NOINLINE bool unload(hak_ctx *to, hk_batch *b)
 {
     hk_heap *h = b->from->heap;
@@ -81,7 +81,7 @@ static HK_NOINLINE bool unload(hak_ctx *to, hk_batch *b)
     for (unsigned i = 0, n = hk_batch_count(b); i < n; i++) {
         void *p = b->blocks[i];
         uint32_t kind = hk_kind_in_window(to, p);
-        if (kind < HK_SMALL_CLASSES) {
+        if (kind < HK_SMALL_CLASSES && hk_block_size(to, p)) {
             hk_sub(&b->bytes, hk_classes[kind].size);
             hk_mpsc_push(&to->heap->strays, p);
         } else b->blocks[left++] = p;
@@ -132,20 +132,46 @@ HK_INLINE void class_set(hk_remote_class *cache, unsigned left)
     atomic_store_explicit(&cache->left, (uint8_t)left, memory_order_release);
 }
 
+/* A child that is forked while a batch comes or goes finds a cache of no class, which takes no block. What
+ * the batch has is lost there. */
+static void class_shut(hk_remote_class *cache)
+{
+    cache->entry = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void class_begin(hk_remote_class *cache, hk_batch *b, unsigned room, uint32_t entry)
+{
+    class_shut(cache);
+    cache->room = (uint8_t)room;
+    class_set(cache, room);
+    cache->batch = b;
+    atomic_signal_fence(memory_order_seq_cst);
+    cache->entry = entry;
+}
+
+static void class_end(hk_remote_class *cache)
+{
+    uint32_t entry = cache->entry;
+    class_shut(cache);
+    cache->batch = NULL;
+    class_set(cache, 0);
+    cache->misses = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    cache->entry = entry;
+}
+
 static HK_NOINLINE void send_class(const hak_ctx *heap, hk_remote_class *cache)
 {
     hk_batch *b = cache->batch;
+    uint32_t entry = cache->entry;
     unsigned left = class_left(cache), n = cache->room - left;
-    if (!b || n == 0) return;
+    class_end(cache);
+    if (!b || n == 0 || !entry) return;
     if (left) memmove(b->blocks, b->blocks + left, n * sizeof(void *));
     hk_set(&b->bytes, n * hk_classes[b->kind].size);
     atomic_store_explicit(&b->count, n, memory_order_relaxed);
-    cache->batch = NULL;
-    cache->misses = 0;
-    class_set(cache, 0);
-    /* A fork between the two must not leave the batch in both places. */
-    atomic_signal_fence(memory_order_seq_cst);
-    send_batch((hak_ctx *)(void *)hk_extent_address(heap->extent, cache->entry >> 8), b, false);
+    send_batch((hak_ctx *)(void *)hk_extent_address(heap->extent, entry >> 8), b, false);
 }
 
 /* Sends off the remote caches of one class; none belongs to a class then. */
@@ -178,9 +204,10 @@ HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks)
     }
     const hk_remote_class *classes = heap->heap->remote;
     for (unsigned i = 0; classes && i < HK_REMOTE_CLASSES; i++) {
-        if (!classes[i].batch) continue;
+        const hk_batch *b = classes[i].batch;
+        if (!b || b->kind >= HK_SMALL_CLASSES) continue;
         size_t n = classes[i].room - class_left(&classes[i]);
-        *bytes += n * hk_classes[classes[i].entry & 255].size;
+        *bytes += n * hk_classes[b->kind].size;
         *blocks += n;
     }
 }
@@ -234,8 +261,7 @@ void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
 
 void hk_remote_drain(hak_ctx *heap, bool own)
 {
-    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed)))
-        hk_heap_strays(heap);
+    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed))) hk_heap_strays(heap);
     for (hk_link *at = hk_mpsc_take(&heap->heap->queue), *next; at; at = next) {
         next = at->next;
         __builtin_prefetch(next, 1);
@@ -316,12 +342,11 @@ static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, v
     hk_batch *b = batch_get(heap);
     if (!b) return false;
     b->kind = (uint16_t)sc;
-    cache->room = (uint8_t)hk_min(CLASS_BYTES / hk_classes[sc].size, HK_BATCH);
-    for (unsigned i = 0; i < cache->room; i += 8)
+    unsigned room = (unsigned)hk_min(CLASS_BYTES / hk_classes[sc].size, HK_BATCH);
+    for (unsigned i = 0; i < room; i += 8)
         __builtin_prefetch(&b->blocks[i], 1);
-    class_set(cache, cache->room);
-    cache->batch = b;
-    class_put(cache, cache->room, p);
+    class_begin(cache, b, room, entry);
+    class_put(cache, room, p);
     return true;
 }
 

@@ -75,17 +75,15 @@ void hk_heap_reclaim(hak_ctx *heap)
     hk_lock_take(&heaps->lock);
     hak_ctx *first = heaps->sought ? heaps->sought : hk_heaps_first(shared), *other = first;
     hk_lock_drop(&heaps->lock);
+    hk_heap_lock(heap);
     do {
         if (other != heap && hk_heap_try(other)) {
-            if (died(other, &looks)) {
-                hk_heap_lock(heap);
-                reclaim(other, heap);
-                hk_heap_unlock(heap);
-            }
+            if (died(other, &looks)) reclaim(other, heap);
             hk_heap_unlock(other);
         }
         other = other->heap->next ? other->heap->next : hk_heaps_first(shared);
     } while (looks && other != first);
+    hk_heap_unlock(heap);
     hk_lock_take(&heaps->lock);
     heaps->sought = other;
     hk_lock_drop(&heaps->lock);
@@ -124,6 +122,11 @@ static void push_stray(hak_ctx *owner, void *p)
 
 void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
 {
+    /* What came into a magazine was not looked at. */
+    if (!hk_block_size(heap, p)) {
+        hk_found_wrong(heap, HK_WRONG_BLOCK, p);
+        return;
+    }
     hk_add(&heap->heap->out_bytes, hk_kind_size(kind));
     hk_add(&heap->heap->out_blocks, 1);
     push_stray(hk_owner(heap, p), p);
@@ -167,13 +170,20 @@ void hk_heap_forward(hak_ctx *heap, void *p)
     push_stray((hak_ctx *)(uintptr_t)owner, p);
 }
 
+/* The program may have freed a block twice, or written to it, since it was linked: what the links lead to
+ * from there on is lost. */
 void hk_heap_strays(hak_ctx *heap)
 {
     for (hk_link *at = hk_mpsc_take(&heap->heap->strays), *next; at; at = next) {
-        next = at->next;
         const hak_ctx *owner = heap;
         hk_extent *e;
-        hk_add(&heap->heap->in_bytes, hk_kind_size(hk_find(&owner, at, &e)));
+        uint32_t kind = hk_find(&owner, at, &e);
+        if (HK_UNLIKELY(kind >= HK_BINS || !hk_block_size(heap, at))) {
+            hk_found_wrong(heap, HK_WRONG_BLOCK, at);
+            return;
+        }
+        next = at->next;
+        hk_add(&heap->heap->in_bytes, hk_kind_size(kind));
         hk_add(&heap->heap->in_blocks, 1);
         if (!hk_block_put_back(heap, at)) hk_heap_forward(heap, at);
     }

@@ -88,7 +88,8 @@ bool hk_heap_soon(hak_ctx *heap)
     return hk_lock_soon(&of(heap)->lock);
 }
 
-/* The sum of live bytes over all heaps follows in steps, so that its peak is known without stopping anybody. */
+/* The sum of live bytes over all heaps follows in steps, so that its peak is known without stopping
+ * anybody. */
 static void publish(hak_ctx *heap)
 {
     hk_heaps *heaps = heap->whole->heaps;
@@ -252,8 +253,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
     heap->whole = shared;
     heap->heap = h;
     h->tunings = run;
-    h->member = (hk_member){
-        .steal = hk_heap_steal, .recall = hk_transfer_recall, .crossed = &shared->heaps->pressure};
+    h->member = (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
     heap->packed.quick = false; /* packed units are under the lock */
@@ -295,7 +295,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
         hk_lock_drop(&heaps->lock);
         hk_big_destroy(heap);
         hk_account_end(heap);
-        if (!shared->own_space) hk_ctx_end(heap);
+        hk_ctx_end(heap);
         return NULL;
     }
     heap->labels.on = shared->labels.on;

@@ -36,17 +36,17 @@ typedef struct hk_batch hk_batch;
 struct hk_heap {
     hk_member member; /* first */
     hk_lock lock;
-    hak_ctx *next;                     /* in the list of heaps; never changes once there */
-    uint64_t thread_id;                /* of the thread that took it */
-    uintptr_t left_by;                 /* register of the last thread that had it */
-    size_t published;                  /* part of live_bytes that is in the sum of heaps */
-    hk_counter out_bytes, out_blocks;  /* freed here, of other heaps, and sent off */
-    hk_counter in_bytes, in_blocks;    /* freed elsewhere, of this heap, and come home */
-    size_t away;                       /* bytes that others brought home since its thread was here */
+    hak_ctx *next;                    /* in the list of heaps; never changes once there */
+    uint64_t thread_id;               /* of the thread that took it */
+    uintptr_t left_by;                /* register of the last thread that had it */
+    size_t published;                 /* part of live_bytes that is in the sum of heaps */
+    hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
+    hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
+    size_t away;                      /* bytes that others brought home since its thread was here */
     uint64_t away_ns; /* when another heap first asked whether its thread comes back; 0 = none did */
     uint8_t patience; /* how often slabs were taken from it and its thread came back */
     bool lost_slabs;  /* slabs of it moved to another heap */
-    bool stolen_from;      /* its magazines may hold blocks of such slabs */
+    bool stolen_from; /* its magazines may hold blocks of such slabs */
     bool flushed;     /* by a tick, since its thread ended */
     uint32_t tunings; /* which change of the shared context's numbers it took over last */
     hak_ctx *sent_to; /* the last one that blocks went to */
@@ -88,15 +88,21 @@ struct hk_heaps {
     hk_lock lock;    /* table, list, labels, pressure */
     hk_lock walk;    /* one walk over all heaps at a time */
     atomic_bool retired;
-    atomic_bool pressure;      /* the soft limit was crossed, and the callback does not know yet */
     hak_quota account;         /* committed bytes of all heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `tuning` */
     hak_tuning tuning;
-    hk_lock numbers; /* the last: of tuning and what follows */
-    uint32_t tunings; /* how often these changed */
+    hk_lock numbers;    /* the last: of tuning and what follows */
+    uint32_t tunings;   /* how often these changed */
     atomic_bool hinted; /* by the policy */
 };
+
+/* The first member of a hak_learner. A thread holds it over a fork for any number of contexts. */
+typedef struct hk_learner_lock {
+    hk_lock lock;
+    atomic_uintptr_t forking; /* register of that thread; 0 = none */
+    unsigned forks;
+} hk_learner_lock;
 
 #if defined(__x86_64__) && defined(__linux__)
 HK_INLINE uintptr_t hk_thread_register(void)
@@ -199,7 +205,8 @@ HK_INLINE void hk_whole_unlock(const hak_ctx *whole)
 /* Whether the callback is to be told that the soft limit was crossed. */
 HK_INLINE bool hk_pressed(const hak_ctx *ctx)
 {
-    if (ctx->role == HK_HEAP) return atomic_load_explicit(&ctx->whole->heaps->pressure, memory_order_relaxed);
+    if (ctx->role == HK_HEAP)
+        return atomic_load_explicit(&ctx->whole->heaps->account.crossed, memory_order_relaxed);
     return ctx->account.pressure;
 }
 
@@ -257,7 +264,8 @@ void hk_borrow_anew(hak_ctx *heap);
  * walk at a time: with its lock for walks held. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
-/* Other numbers for the heaps, which take them over at their next slow path; the lock of the context is held. */
+/* Other numbers for the heaps, which take them over at their next slow path; the lock of the context is
+ * held. */
 void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t);
 /* Those of a new shared context; those that a new heap gets, and which change of them it was. */
 void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from);

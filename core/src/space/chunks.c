@@ -28,9 +28,11 @@ int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, size_t committed)
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
     if (s->os.commit && e->owned) {
-        if (c > 0 && hk_call_commit(s, chunk, sizeof *chunk) != 0) return -1;
-        if (hk_call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) != 0) return -1;
-        if (hk_call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) != 0) return -1;
+        bool ok = c == 0 || hk_call_commit(s, chunk, sizeof *chunk) == 0;
+        ok = ok && hk_call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) == 0;
+        ok = ok && hk_call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) == 0;
+        s->refused |= !ok;
+        if (!ok) return -1;
     }
     hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
@@ -59,8 +61,9 @@ static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
         hk_write(&e->map[unit + i], entry);
 }
 
-/* Called with the lock held after fresh units were taken. They mean that units were purged too early, and the limit of
- * retained units rises. With retained_yields, retained units are purged for them at a new peak instead. */
+/* Called with the lock held after fresh units were taken. They mean that units were purged too early, and the
+ * limit of retained units rises. With retained_yields, retained units are purged for them at a new peak
+ * instead. */
 static void count_fresh(hak_space *s, size_t fresh)
 {
     size_t used = (hk_get(&s->used_units) << HK_UNIT_SHIFT) + hk_get(&s->mapped_bytes);
@@ -100,8 +103,10 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
     unsigned resident = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
     if (resident < n && e->owned &&
-        hk_call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0)
+        hk_call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0) {
+        s->refused = true;
         return 0;
+    }
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] &= ~m.w[i];
         chunk->dirty[i] |= m.w[i];
@@ -114,7 +119,8 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     return e->first + (uint32_t)unit;
 }
 
-/* A chunk in which a search failed is passed by until more is free there: most of a large heap's are nearly full. */
+/* A chunk in which a search failed is passed by until more is free there: most of a large heap's are nearly
+ * full. */
 static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want,
                           size_t committed, bool *zero)
 {
@@ -214,10 +220,11 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
     unsigned n = (unsigned)units;
     hk_unit_id id = 0;
     hk_lock_take(&s->lock);
+    s->refused = false;
     if (want == HK_WANT_CLEAN || (want == HK_WANT_DIRTY && hk_get(&s->retained_units) >= n))
         id = take_any(s, near, n, entry, want, committed, zero);
     if (!id) id = take_any(s, near, n, entry, HK_WANT_ANY, committed, zero);
-    if (!id) {
+    if (!id && !s->refused) {
         hk_extent *e = hk_extent_add(s);
         if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, committed, zero);
     }

@@ -65,8 +65,8 @@ void hk_extent_init(hk_extent *e, char *p, size_t n, size_t units, const hk_layo
     e->bits = (uint64_t *)(void *)(p + l->bits);
     e->chunks = (hk_chunk *)(void *)(p + l->chunks);
     e->label_first = (uint32_t)(units - l->label_units);
-    char *labels =
-        l->label_units ? (char *)e->base + ((size_t)e->label_first << HK_UNIT_SHIFT) + l->labels : p + l->labels;
+    char *labels = l->label_units ? (char *)e->base + ((size_t)e->label_first << HK_UNIT_SHIFT) + l->labels
+                                  : p + l->labels;
     for (unsigned a = 0; a < HK_AREAS; a++) {
         /* Biased through integers: the pointer itself lies outside any object until it is indexed. */
         e->labels[a] = (uint8_t *)((uintptr_t)labels - (e->base >> hk_area_shift[a]));

@@ -117,15 +117,16 @@ size_t hk_purge_batch(hak_space *s, size_t n)
     return last || !done ? 0 : n - done; /* none: they are in the caller's buffer */
 }
 
-/* A heap that grows and shrinks keeps a share of its size resident. Small heaps keep retained_bytes, because a
- * share of little would be purged and faulted in again all the time. */
+/* A heap that grows and shrinks keeps a share of its size resident. Small heaps keep retained_bytes, because
+ * a share of little would be purged and faulted in again all the time. */
 static size_t limit(const hak_space *s)
 {
     size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
     size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
-    /* As much more as was purged for the limit and needed again: up to a half; with retained_yields, up to the
-     * limit from half of it. */
-    return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed) : keep + hk_min(keep / 2, s->limit_missed);
+    /* As much more as was purged for the limit and needed again: up to a half; with retained_yields, up to
+     * the limit from half of it. */
+    return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed)
+                              : keep + hk_min(keep / 2, s->limit_missed);
 }
 
 size_t hk_purge_due(const hak_space *s)
@@ -141,7 +142,8 @@ void hk_purge_to_limit(hak_space *s)
         s->limit_purged += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
-/* Little of what a heap uses that is at work is not: its units are scattered, each a call, and soon wanted again. */
+/* Little of what a heap uses that is at work is not: its units are scattered, each a call, and soon wanted
+ * again. */
 static bool worth_calls(const hak_space *s)
 {
     enum { SHARE = 64 };
@@ -149,13 +151,14 @@ static bool worth_calls(const hak_space *s)
            (size_t)s->retained_low * SHARE >= hk_get(&s->used_units);
 }
 
-/* Low-water marks: what nobody wanted in a whole period of purge_ns is purged. If units are wanted again before
- * the next purge, it must be unused for twice as many periods from then on: a steady load soon makes no call of
- * the OS. */
+/* Low-water marks: what nobody wanted in a whole period of purge_ns is purged. If units are wanted again
+ * before the next purge, it must be unused for twice as many periods from then on: a steady load soon makes
+ * no call of the OS. */
 void hk_space_tick(hak_space *s, uint64_t now_ns)
 {
     hk_lock_take(&s->lock);
-    bool first = s->tick_ns == 0 || now_ns < s->tick_ns, over = !first && now_ns - s->tick_ns >= hk_get(&s->purge_ns);
+    bool first = s->tick_ns == 0 || now_ns < s->tick_ns,
+         over = !first && now_ns - s->tick_ns >= hk_get(&s->purge_ns);
     if (over && s->due == 0) {
         size_t clean = hk_get(&s->clean_units);
         if (s->purged && clean != s->clean_before) {

@@ -41,10 +41,10 @@ typedef struct hk_chunk {
     uint64_t free[2], dirty[2]; /* dirty: resident; a subset of free counts as retained */
     /* By label area, but that of runs: a bit for each row of units whose label bytes share a page in use. */
     uint32_t label_pages[HK_PAGED_AREAS];
-    uint8_t longest;    /* at most so many free units in a row */
-    uint8_t retained;   /* ... that are retained */
-    bool huge;          /* advised to be huge pages: units that nobody used may be resident */
-    atomic_bool labels; /* label bytes committed, and in use perhaps */
+    uint8_t longest;     /* at most so many free units in a row */
+    uint8_t retained;    /* ... that are retained */
+    bool huge;           /* advised to be huge pages: units that nobody used may be resident */
+    atomic_bool labels;  /* label bytes committed, and in use perhaps */
     uint8_t label_areas; /* how many of its label areas are committed: the others were refused */
     /* A bit for each HK_BITMAP_LEAST of its room for bitmaps that a slab has: see bitmap.h. */
     uint64_t bitmaps[HK_BITMAP_MASKS];
@@ -92,14 +92,15 @@ struct hak_space {
     hk_counter huge_from, purge_ns; /* HAK_NONE of the first: never */
     uint64_t opened_ns[2];          /* when the last chunks were opened, the last one first; 0 = unknown */
     bool buffer_only, retained_yields;
+    bool refused; /* while units are taken: there were some, but not their pages */
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
-    hk_counter purged_bytes;   /* given back to the OS so far */
+    hk_counter purged_bytes;              /* given back to the OS so far */
     hk_counter clean_units, clean_mapped; /* taken so far that were not resident; bytes outside of extents */
     hk_counter clean_huge;                /* those of clean_units in chunks that are to be huge pages */
-    hk_counter mapped_bytes;   /* outside of extents */
-    hk_counter high;           /* most that hk_space_resident() was */
-    size_t used_high;          /* highest use without retained units, where these yield */
+    hk_counter mapped_bytes;              /* outside of extents */
+    hk_counter high;                      /* most that hk_space_resident() was */
+    size_t used_high;                     /* highest use without retained units, where these yield */
     size_t limit_purged,
         limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
     uint32_t retained_low;   /* least retained_units in this period of ticks and the quiet ones before */

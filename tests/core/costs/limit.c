@@ -18,7 +18,8 @@ static void from_the_rest(size_t i)
     must((blocks[i] = hak_alloc(ctx, 40)) != NULL);
 }
 
-/* A context of `limit` bytes that is full of blocks, packed ones or in slabs, of which some are freed again. */
+/* A context of `limit` bytes that is full of blocks, packed ones or in slabs, of which some are freed
+ * again. */
 void measure_full(size_t limit, bool packed, bool shared)
 {
     hak_options options = HAK_OPTIONS_INIT;

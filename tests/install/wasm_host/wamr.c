@@ -25,8 +25,7 @@ int main(int argc, char **argv)
     hak_wasm_wamr_args(host, &args);
     if (!tenant || !wasm_runtime_full_init(&args)) return 3;
     wasm_module_t module = hak_wasm_wamr_load(tenant, bytes, size, error, sizeof error);
-    hak_wasm_wamr *guest =
-        module ? hak_wasm_wamr_open(tenant, module, 16384, error, sizeof error) : NULL;
+    hak_wasm_wamr *guest = module ? hak_wasm_wamr_open(tenant, module, 16384, error, sizeof error) : NULL;
     if (!guest) {
         puts(error);
         return 4;

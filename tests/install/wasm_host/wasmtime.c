@@ -1,4 +1,5 @@
-/* host guest.wasm: two requests to a guest, and a reset that forgets the second: wasmtime cannot shrink a memory. */
+/* host guest.wasm: two requests to a guest, and a reset that forgets the second: wasmtime cannot shrink a
+ * memory. */
 #include <hakmem/wasm_wasmtime.h>
 
 #include <stdio.h>
@@ -11,8 +12,10 @@ static wasmtime_val_t call(hak_wasmtime_instance *guest, const char *name, const
     wasmtime_val_t in = {.kind = WASMTIME_I32, .of.i32 = argument ? *argument : 0};
     wasmtime_val_t out = {.kind = WASMTIME_I32, .of.i32 = -2};
     wasm_trap_t *trap = NULL;
-    if (!wasmtime_instance_export_get(context, hak_wasmtime_instance_get(guest), name, strlen(name), &function) ||
-        hak_wasmtime_call(guest, &function.of.func, &in, argument ? 1 : 0, &out, argument ? 0 : 1, &trap) || trap)
+    if (!wasmtime_instance_export_get(context, hak_wasmtime_instance_get(guest), name, strlen(name),
+                                      &function) ||
+        hak_wasmtime_call(guest, &function.of.func, &in, argument ? 1 : 0, &out, argument ? 0 : 1, &trap) ||
+        trap)
         printf("%s fails\n", name);
     return out;
 }

@@ -40,10 +40,22 @@ struct Lines {
         hkl_lines_delete(lines);
         hak_ctx_destroy(ctx);
     }
-    hkl_lines *get() const { return lines; }
-    hkl_lines *operator->() const { return lines; }
-    uint64_t live() const { return lines->all->live_bytes; }
-    uint64_t missed() const { return lines->all->missed; }
+    hkl_lines *get() const
+    {
+        return lines;
+    }
+    hkl_lines *operator->() const
+    {
+        return lines;
+    }
+    uint64_t live() const
+    {
+        return lines->all->live_bytes;
+    }
+    uint64_t missed() const
+    {
+        return lines->all->missed;
+    }
 };
 
 const void *at(uintptr_t address)
@@ -124,7 +136,9 @@ TEST_CASE("lines: what happens to blocks all over the addresses is what a map sa
         return b;
     };
     // 3000 pages of the table: its directory grows twice
-    auto place = [&] { return (uintptr_t(random() % 3000) << 20 | uintptr_t(random() % 60000 << 4)) + (UINT64_C(1) << 40); };
+    auto place = [&] {
+        return (uintptr_t(random() % 3000) << 20 | uintptr_t(random() % 60000 << 4)) + (UINT64_C(1) << 40);
+    };
     for (int i = 0; i < 200000; i++) {
         const size_t at_random = live.empty() ? 0 : random() % places.size();
         const size_t size = 16 + random() % 500;
@@ -143,7 +157,8 @@ TEST_CASE("lines: what happens to blocks all over the addresses is what a map sa
         } else if (what == 3 && !live.empty()) {
             const Block b = drop(places[at_random]);
             const bool moves = random() % 2 && !live.count(p);
-            hkl_lines_resized(lines.get(), at(places[at_random]), b.size, at(moves ? p : places[at_random]), size, line);
+            hkl_lines_resized(lines.get(), at(places[at_random]), b.size, at(moves ? p : places[at_random]),
+                              size, line);
             if (moves) places[at_random] = p;
             put(places[at_random], size, moves ? line : b.line);
         }
@@ -245,10 +260,12 @@ TEST_CASE("lines: blocks from before, and none more after the end")
     const uintptr_t base = UINT64_C(0x10000000);
     hkl_lines_freed(lines.get(), at(base), 64);
     hkl_lines_resized(lines.get(), at(base), 64, at(base), 128, a);
-    hkl_lines_resized(lines.get(), at(base), 64, at(base + 512), 32, 0); // a foreign realloc that shrinks moves
+    hkl_lines_resized(lines.get(), at(base), 64, at(base + 512), 32,
+                      0); // a foreign realloc that shrinks moves
     CHECK(lines.live() == 0);
     CHECK(lines.missed() == 0);
-    hkl_lines_resized(lines.get(), at(base), 64, at(base + 1024), 128, a); // it moved: a block of the profile's now
+    hkl_lines_resized(lines.get(), at(base), 64, at(base + 1024), 128,
+                      a); // it moved: a block of the profile's now
     CHECK(stack_of(lines, a).live_bytes == 128);
     hkl_lines_resized(lines.get(), at(base + 1024), 128, at(base + 1024), 100, b);
     CHECK(stack_of(lines, a).live_bytes == 100);

@@ -436,6 +436,58 @@ TEST_CASE("a context of the host's own: what the host takes from it, and its lif
     hak_ctx_destroy(ctx);
 }
 
+TEST_CASE("a profile of the host's own goes on when a state ends whose profile has ended before")
+{
+    const auto mode = GENERATE(SAMPLED, EXACT, BY_LINE);
+    const auto hosts = GENERATE(HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED);
+    const bool again = GENERATE(false, true); // the state tries to begin one beside the host's
+    CAPTURE(mode, hosts, again);
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    luaL_openlibs(L);
+    const hak_lua_profile_options o = options(mode);
+    REQUIRE(hak_lua_profile_start(L, &o) == 0);
+    run_a(L, LINES);
+    REQUIRE(hak_lua_profile_stop(L) == 0);
+    hak_profile_options own = HAK_PROFILE_OPTIONS_INIT;
+    own.mode = hosts;
+    REQUIRE(hak_profile_start(ctx, &own) == 0);
+    if (again) CHECK(hak_lua_profile_start(L, &o) == -1);
+    lua_close(L);
+    hak_profile_info info = {};
+    info.size = sizeof info;
+    REQUIRE(hak_profile_stats(ctx, &info) == 0);
+    CHECK(info.running);
+    CHECK(info.mode == hosts);
+    hak_ctx_destroy(ctx);
+}
+
+TEST_CASE("by line: nothing of a state's profile is left in a context of the host's own")
+{
+    const bool stopped = GENERATE(false, true);
+    const bool again = GENERATE(false, true); // it fails to begin another one
+    if (again && !stopped) return;
+    CAPTURE(stopped, again);
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    luaL_openlibs(L);
+    const hak_lua_profile_options o = options(BY_LINE);
+    REQUIRE(hak_lua_profile_start(L, &o) == 0);
+    run_a(L, LINES);
+    if (stopped) REQUIRE(hak_lua_profile_stop(L) == 0);
+    if (again) {
+        hak_lua_profile_options broken = o;
+        broken.table_bytes = 1; // which the core refuses
+        CHECK(hak_lua_profile_start(L, &broken) == -1);
+    }
+    lua_close(L);
+    hak_profile_info info = {};
+    info.size = sizeof info;
+    CHECK(hak_profile_stats(ctx, &info) == -1);
+    REQUIRE(hak_profile_start(ctx, nullptr) == 0); // which tells nobody that records go
+    hak_ctx_destroy(ctx);
+}
+
 TEST_CASE("Lua stacks that grow while they are walked")
 {
     // large stacks are blocks that move by the system, and their old place is gone at once
@@ -515,6 +567,33 @@ TEST_CASE("traces: the line at which they begin, beside other handlers of their 
     CHECK(hak_lua_profile_stop(L) == 0);
     CHECK(run_a(L, "stops = 0 local t = {} for i = 1, 300 do t[i] = {} end return stops > 0 and 'back'") ==
           "back");
+    run_a(L, "jit.flush()");
+    lua_close(L);
+}
+
+// The new ones have the numbers of those that are gone.
+TEST_CASE("traces: those that were compiled while no profile ran are not taken for earlier ones")
+{
+    const auto mode = GENERATE(EXACT, BY_LINE);
+    lua_State *L = state(mode, 0, true);
+    CHECK(run_a(L, "jit.opt.start('hotloop=3')\n"
+                   "keep = {}\n"
+                   "function a()\n"
+                   "  for i = 1, 2000 do keep[i] = {i} end\n"
+                   "end\n"
+                   "function b()\n"
+                   "  for i = 1, 2000 do keep[i] = {i} end\n"
+                   "end\n"
+                   "a()") == "");
+    CHECK(read(L).labels["a.lua:4 table"].alloc_blocks > 1900);
+    REQUIRE(hak_lua_profile_stop(L) == 0);
+    run_a(L, "jit.flush() b()");
+    const hak_lua_profile_options o = options(mode);
+    REQUIRE(hak_lua_profile_start(L, &o) == 0);
+    run_a(L, "b()");
+    Read r = read(L);
+    CHECK(r.labels["a.lua:4 table"].alloc_blocks == 0);
+    CHECK(r.labels["a.lua:6 table"].alloc_blocks + r.labels["a.lua:7 table"].alloc_blocks > 1900);
     run_a(L, "jit.flush()");
     lua_close(L);
 }

@@ -1,5 +1,5 @@
-// What snmalloc's own tests call, as the functions of libc, so that they test whatever malloc the process has. The
-// tests are those of the crate snmalloc-sys; they allow allocators that know less of their blocks.
+// What snmalloc's own tests call, as the functions of libc, so that they test whatever malloc the process
+// has. The tests are those of the crate snmalloc-sys; they allow allocators that know less of their blocks.
 #include <test/snmalloc_testlib.h>
 
 #include <cerrno>

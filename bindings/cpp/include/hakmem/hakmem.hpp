@@ -15,8 +15,9 @@
  * there is none or it returns. Every file of a program must see the same HAKMEM_CPP_EXCEPTIONS. Threads: as
  * the context: one at a time, unless it is shared. A hak::label_scope counts for its context, not for a
  * thread: in a shared context give labels to resources and allocators instead. Cost: that of the function of
- * hakmem.h which each one calls, with a test and a load or two for the context and the label; hak::resource adds a
- * virtual call, as each memory_resource does. A hak::context takes one block of 32 bytes more. Since 0.1. */
+ * hakmem.h which each one calls, with a test and a load or two for the context and the label; hak::resource
+ * adds a virtual call, as each memory_resource does. A hak::context takes one block of 32 bytes more. Since
+ * 0.1. */
 #ifndef HAKMEM_HPP
 #define HAKMEM_HPP
 

@@ -21,8 +21,9 @@
  *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
  *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
  *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
- *              as hak_labels_stats; _report_json: also hak_profile_visit, and naming each frame. hak_lua_trim:
- *              a full collection and hak_ctx_trim. hak_lua_close: lua_close. hak_lua_drop: hak_ctx_destroy.
+ *              as hak_labels_stats; _report_json: also hak_profile_visit, and naming each frame.
+ *              hak_lua_trim: a full collection and hak_ctx_trim. hak_lua_close: lua_close. hak_lua_drop:
+ *              hak_ctx_destroy.
  *   Since      0.1 for everything in this file.
  */
 #ifndef HAKMEM_LUA_H
@@ -68,7 +69,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
  * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT
- * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard limit.
+ * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard
+ * limit.
  * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
@@ -85,10 +87,11 @@ HAK_API int hak_lua_labels(lua_State *L, bool on);
 typedef enum hak_lua_profile_mode {
     HAK_LUA_PROFILE_SAMPLED, /* one sample each so many bytes */
     HAK_LUA_PROFILE_EXACT,   /* every allocation */
-    HAK_LUA_PROFILE_LINES    /* every allocation, by line and label alone, without ages and lifetimes, at a fraction of
-                                the cost of EXACT. Bytes are those that Lua asked for. It takes two bytes from the
-                                operating system for each 16 bytes of addresses with blocks, outside of the context
-                                and its limit. mean and seed are 0, depth is 0 or 1 */
+    HAK_LUA_PROFILE_LINES    /* every allocation, by line and label alone, without ages and lifetimes, at a
+                                fraction of the cost of EXACT. Bytes are those that Lua asked for. It takes
+                                two bytes from the operating system for each 16 bytes of addresses with
+                                blocks, outside of the context and its limit. mean and seed are 0, depth is 0
+                                or 1 */
 } hak_lua_profile_mode;
 
 typedef struct hak_lua_profile_options {
@@ -103,14 +106,15 @@ typedef struct hak_lua_profile_options {
 } hak_lua_profile_options;
 #define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
     {                                                                                                        \
-        sizeof(hak_lua_profile_options), HAK_LUA_PROFILE_SAMPLED, 0, 0, 0, 0                                                   \
+        sizeof(hak_lua_profile_options), HAK_LUA_PROFILE_SAMPLED, 0, 0, 0, 0                                 \
     }
 
 /* From now on; options NULL = defaults. What was profiled before is forgotten. Takes at most 512 KiB from
  * malloc for the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no
  * registers (all but x86-64 Linux) stacks are the call site in the runtime alone. On LuaJIT it attaches to
  * the events of the compiler, as jit.v does. -1 also for options out of range, a profile that runs already,
- * no memory, and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is none that is known. */
+ * no memory, and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is none that is
+ * known. */
 HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
 
 /* No more samples; what there is stays readable. -1 also when there was no profile. */
@@ -141,12 +145,15 @@ HAK_API int hak_lua_profile_frame(lua_State *L, uintptr_t number, hak_lua_frame 
  * docs/internals/report-format.md). Allocates nothing in the context. -1 also when writing fails. */
 HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
 
-/* From now on `hakmem attach PID` shows the state while it runs: a thread serves a socket of the owner's, "on" = the
- * place where the command looks, else its path with %p for the process. The state's own thread writes the report,
- * the next time that it asks for memory or frees some; a state that does neither for 2 seconds does not answer.
- * One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none until somebody looks. */
+/* From now on `hakmem attach PID` shows the state while it runs: a thread serves a socket of the owner's,
+ * "on" = the place where the command looks, else its path with %p for the process. The state's own thread
+ * writes the report, the next time that it asks for memory or frees some; a state that does neither for 2
+ * seconds does not answer, nor does one whose allocator the host has wrapped, nor a forked child. One state
+ * in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none until somebody looks. On platforms
+ * other than x86-64 Linux it is to be stopped before a host wraps the allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
-/* To be called before the state is closed, on its thread. No effect if the state was not shown. */
+/* To be called before the state is closed, on its thread, whatever allocator it has. No effect if the state
+ * was not shown. In a forked child, the parent's state goes on to be shown. */
 HAK_API void hak_lua_live_stop(lua_State *L);
 
 /* A full collection, then hak_ctx_trim. Returns the bytes given back to the operating system. Raises

@@ -1,5 +1,6 @@
 #include "profile/copy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,24 @@ static bool copy_growth(void *user, const hak_profile_growth *g)
     return !c->failed;
 }
 
+static bool copy_marks(hkl_copy *c, const hak_ctx *ctx)
+{
+    const int room = hak_profile_marks(ctx, NULL, 0);
+    if (room <= 0) return true;
+    c->marks = calloc((size_t)room, sizeof *c->marks);
+    c->names = calloc((size_t)room, sizeof *c->names);
+    if (!c->marks || !c->names) return false;
+    for (int i = 0; i < room; i++)
+        c->marks[i].size = sizeof *c->marks;
+    const int there = hak_profile_marks(ctx, c->marks, (size_t)room);
+    for (int i = 0; i < there && i < room; i++) {
+        snprintf(c->names[i], sizeof c->names[i], "%s", c->marks[i].name);
+        c->marks[i].name = c->names[i];
+        c->mark_count++;
+    }
+    return true;
+}
+
 static int leaks_first(const void *a, const void *b)
 {
     const hak_profile_growth *x = a, *y = b;
@@ -73,6 +92,7 @@ bool hkl_copy_take(hkl_copy *c, const hak_ctx *ctx)
 {
     hak_profile_visit(ctx, copy_one, c);
     if (!c->failed) hak_profile_grown(ctx, copy_growth, c);
+    if (!c->failed) c->failed = !copy_marks(c, ctx);
     order(c);
     return !c->failed;
 }
@@ -89,5 +109,7 @@ void hkl_copy_drop(hkl_copy *c)
     free(c->stacks);
     free(c->frames);
     free(c->grown);
+    free(c->marks);
+    free(c->names);
     *c = (hkl_copy){.stacks = NULL};
 }

@@ -1,6 +1,7 @@
-/* Exact counts by line: every block, under the stack down to the first function in Lua, with its label, in a counted
- * profile of the context. Which record a block belongs to stands in a table beside the heap, two bytes for each 16
- * bytes of addresses: nothing is added to blocks, and counting may begin and end at any time. */
+/* Exact counts by line: every block, under the stack down to the first function in Lua, with its label, in a
+ * counted profile of the context. Which record a block belongs to stands in a table beside the heap, two
+ * bytes for each 16 bytes of addresses: nothing is added to blocks, and counting may begin and end at any
+ * time. */
 #ifndef HKL_PROFILE_LINES_H
 #define HKL_PROFILE_LINES_H
 
@@ -35,7 +36,8 @@ typedef struct hkl_lines {
     hkl_lines_page *pages; /* a hash table, at most a quarter full */
     size_t page_room, page_count;
     uint16_t none;                    /* what blocks outside of all pages have; stays 0 */
-    uint32_t stacks;                  /* that profile/quick.h has found so far: a number for each, in its slot */
+    uint32_t stacks;                  /* that profile/quick.h has found so far: a number for each, in its
+                                         slot */
     hkl_lines_met met[HKL_LINES_MET]; /* by number and label */
     hak_profile_counts *counts[HKL_LINES_MOST];
 } hkl_lines;

@@ -128,7 +128,6 @@ static hak_profile_info check_profile(lua_State *L)
     return info;
 }
 
-
 /* ---- Windows ---------------------------------------------------------------------------------------- */
 
 /* mark([name]) -> number of the window that begins. */
@@ -261,7 +260,8 @@ static int drop_copy(lua_State *L)
     return 0;
 }
 
-/* Pushes a copy that goes with the collector. */
+/* Pushes a copy that goes with the collector. Finalizers that run meanwhile may begin and end profiles: what
+ * is copied is asked for afterwards. */
 static hkl_copy *push_copy(lua_State *L)
 {
     hkl_copy *copy = lua_newuserdata(L, sizeof *copy);
@@ -283,26 +283,20 @@ static void push_stacks(lua_State *L, hak_ctx *ctx, int known, const hkl_copy *c
 }
 
 /* The windows: a table with an entry for each. */
-static void push_marks(lua_State *L, hak_ctx *ctx, uint64_t started_ns)
+static void push_marks(lua_State *L, const hkl_copy *copy, uint64_t started_ns)
 {
-    const int count = hak_profile_marks(ctx, NULL, 0);
-    lua_createtable(L, count, 0);
-    if (count <= 0) return;
-    hak_profile_window *all = lua_newuserdata(L, (size_t)count * sizeof *all);
-    for (int i = 0; i < count; i++)
-        all[i].size = sizeof *all;
-    hak_profile_marks(ctx, all, (size_t)count);
-    for (int i = 0; i < count; i++) {
+    lua_createtable(L, (int)copy->mark_count, 0);
+    for (size_t i = 0; i < copy->mark_count; i++) {
+        const hak_profile_window *m = &copy->marks[i];
         lua_createtable(L, 0, 5);
-        lua_pushstring(L, all[i].name);
+        lua_pushstring(L, m->name);
         lua_setfield(L, -2, "name");
-        set_number(L, "at", (double)(int64_t)(all[i].at_ns - started_ns) / 1e9);
-        set_count(L, "live_bytes", all[i].live_bytes);
-        set_count(L, "committed_bytes", all[i].committed_bytes);
-        if (all[i].resident_bytes > 0) set_count(L, "resident_bytes", all[i].resident_bytes);
-        lua_rawseti(L, -3, i + 1);
+        set_number(L, "at", (double)(int64_t)(m->at_ns - started_ns) / 1e9);
+        set_count(L, "live_bytes", m->live_bytes);
+        set_count(L, "committed_bytes", m->committed_bytes);
+        if (m->resident_bytes > 0) set_count(L, "resident_bytes", m->resident_bytes);
+        lua_rawseti(L, -2, (int)i + 1);
     }
-    lua_pop(L, 1);
 }
 
 /* What grew over the windows; the stack of each is the one in the table at `stacks`. */
@@ -333,9 +327,9 @@ static void push_verdicts(lua_State *L, int stacks, const hkl_copy *copy)
 static int report_table(lua_State *L)
 {
     hak_ctx *ctx = hkl_check_context(L);
-    const hak_profile_info info = check_profile(L);
     lua_settop(L, 0);
     hkl_copy *copy = push_copy(L);
+    const hak_profile_info info = check_profile(L);
     if (!hkl_copy_take(copy, ctx)) return luaL_error(L, "hakmem.profile: not enough memory");
     lua_newtable(L); /* 2: frames by number */
     lua_newtable(L); /* 3: lines */
@@ -352,7 +346,7 @@ static int report_table(lua_State *L)
     push_verdicts(L, 5, copy);
     lua_setfield(L, 4, "verdicts");
     lua_setfield(L, 4, "stacks");
-    push_marks(L, ctx, info.started_ns);
+    push_marks(L, copy, info.started_ns);
     lua_setfield(L, 4, "marks");
     for (size_t i = 0; i < copy->count; i++)
         add_to_line(L, 3, &copy->stacks[i]);
@@ -386,17 +380,17 @@ static unsigned check_window(lua_State *L, int arg, unsigned marks)
 static int profile_diff(lua_State *L)
 {
     hak_ctx *ctx = hkl_check_context(L);
-    const hak_profile_info info = check_profile(L);
     luaL_checknumber(L, 1);
+    lua_settop(L, 2);
+    hkl_copy *copy = push_copy(L);
+    const hak_profile_info info = check_profile(L);
     const unsigned from = check_window(L, 1, info.marks), to = check_window(L, 2, info.marks);
     luaL_argcheck(L, from < to, 2, "a later window expected");
-    lua_settop(L, 0);
-    hkl_copy *copy = push_copy(L);
     bool there;
     if (!hkl_copy_take_diff(copy, ctx, from, to, &there) || !there)
         return luaL_error(L, "hakmem.profile: not enough memory");
-    lua_newtable(L);
-    push_stacks(L, ctx, 2, copy);
+    lua_newtable(L); /* 4: frames by number */
+    push_stacks(L, ctx, 4, copy);
     hkl_copy_drop(copy);
     return 1;
 }

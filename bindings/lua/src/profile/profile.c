@@ -14,8 +14,8 @@ enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 512 << 10, NAMES_BYTES = 512 <
 
 #ifdef HKC_CFI_WALK
 
-/* Where each block counts there is no time to go up through the frames of the core: these lua_Alloc note what the
- * runtime has in its registers, and go on in hkl_labels_alloc_* as if that had been called. */
+/* Where each block counts there is no time to go up through the frames of the core: these lua_Alloc note what
+ * the runtime has in its registers, and go on in hkl_labels_alloc_* as if that had been called. */
 void *hkl_profile_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
 void *hkl_profile_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 
@@ -185,9 +185,8 @@ static void lines_delete(hkl_profile *p)
     p->lines = NULL;
 }
 
-static void lines_gone(void *user)
+static void lines_forget(hkl_profile *p)
 {
-    hkl_profile *p = user;
     if (p->lines) hkl_lines_forget(p->lines);
 }
 
@@ -209,20 +208,28 @@ static void lines_delete(hkl_profile *p)
     (void)p;
 }
 
-static void lines_gone(void *user)
+static void lines_forget(hkl_profile *p)
 {
-    (void)user;
+    (void)p;
 }
 
 #endif
 
+/* A profile that runs begins again with new records; of one that has ended nothing is left in the core. */
+static void lines_gone(void *user)
+{
+    hkl_profile *p = user;
+    lines_forget(p);
+    if (!p->running) p->counted = false;
+}
+
 void hkl_profile_delete(hkl_profile *p)
 {
     if (!p) return;
-    hak_ctx *ctx = p->st->ctx; /* which may be the host's, and stay */
-    hak_profile_info info = {.size = sizeof info};
-    hak_profile_stop(ctx);
-    if (hak_profile_stats(ctx, &info) == 0 && info.mode == HAK_PROFILE_COUNTED) hak_profile_reset(ctx);
+    hak_ctx *ctx = p->st->ctx; /* which may be the host's, and stay, with a profile of the host's */
+    if (p->running) hak_profile_stop(ctx);
+    p->running = false;
+    if (p->counted) hak_profile_reset(ctx);
     hkl_traces_forget(&p->traces);
     hkl_frames_delete(p->frames);
     lines_delete(p);
@@ -252,7 +259,7 @@ static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
         .mode = (hak_profile_mode)o->mode,
         .mean = o->mean,
         .depth = HAK_PROFILE_DEPTH_MOST,
-        .table_bytes = o->table_bytes != 0                   ? o->table_bytes
+        .table_bytes = o->table_bytes != 0                ? o->table_bytes
                        : o->mode == HAK_LUA_PROFILE_EXACT ? EXACT_TABLE_BYTES
                        : o->mode == HAK_LUA_PROFILE_LINES ? LINES_TABLE_BYTES
                                                           : TABLE_BYTES,
@@ -286,6 +293,7 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     lines_delete(p); /* its records go */
     lua_setallocf(L, hkl_alloc_for(st), st);
     if (!start_core(p, &o)) return -1;
+    p->counted = by_line;
     if (by_line && !lines_start(p)) {
         hak_profile_stop(st->ctx);
         return -1;
@@ -313,6 +321,8 @@ int hak_lua_profile_stop(lua_State *L)
     lines_stop(st->profile);
     lua_setallocf(L, hkl_alloc_for(st), st);
     hkl_jit_leave(L);
+    /* nobody tells when the numbers of traces become those of others */
+    hkl_traces_forget(&st->profile->traces);
     return hak_profile_stop(st->ctx);
 }
 

@@ -28,8 +28,9 @@ struct hkl_profile {
     hkl_traces traces;
     unsigned depth;
     bool running, registers; /* lua_Alloc notes them in `at` */
-    hak_site site; /* of the last call of lua_Alloc that allocated */
-    size_t held;   /* frames in `hold` that were taken ahead */
+    bool counted;            /* the context's profile is this one's, by line, whether it still runs or not */
+    hak_site site;           /* of the last call of lua_Alloc that allocated */
+    size_t held;             /* frames in `hold` that were taken ahead */
     bool holds;
     uintptr_t hold[HAK_PROFILE_DEPTH_MOST];
 };

@@ -111,7 +111,8 @@ static uint16_t find_number(lua_State *L, lesson *s)
     return found;
 }
 
-/* The word at `at` is this thread while a function of it runs: asked in the main thread, and in a coroutine. */
+/* The word at `at` is this thread while a function of it runs: asked in the main thread, and in a
+ * coroutine. */
 static int is_running(lua_State *L)
 {
     const char *global = (const char *)word_at((const char *)L, GLOBAL_AT);
@@ -165,7 +166,8 @@ static int teach(lua_State *L)
     lua_getglobal(L, "jit");
     if (!lua_istable(L, -1)) return 0; /* 5.1 */
     lua_settop(L, 1);
-    if ((word_at(thread, TOP_AT) - word_at(thread, BASE_AT)) / SLOT_BYTES != (uintptr_t)lua_gettop(L)) return 0;
+    if ((word_at(thread, TOP_AT) - word_at(thread, BASE_AT)) / SLOT_BYTES != (uintptr_t)lua_gettop(L))
+        return 0;
     switch_compiler(L, s, false);
     for (int i = 0; i < LOOPS; i++)
         run_loop(L, s);

@@ -55,8 +55,8 @@ static inline bool hkl_trace_collects(const lua_State *L)
     return at != 0 && *(const int32_t *)(const void *)((const char *)hkl_trace_global(L) + at) == COLLECTS;
 }
 
-/* On a trace: the thread's stack pointer becomes the frame in which the trace began, so that an error is raised
- * from there. Later LuaJITs do so themselves. false = no trace runs. */
+/* On a trace: the thread's stack pointer becomes the frame in which the trace began, so that an error is
+ * raised from there. Later LuaJITs do so themselves. false = no trace runs. */
 static inline bool hkl_trace_to_base(const lua_State *L)
 {
     uintptr_t base;

@@ -101,17 +101,14 @@ typedef struct hak_wasm_host_options {
                             Halved when refused */
     size_t warm_bytes;   /* resident, zeroed pages kept in free slots, at most. 0 = 64 MiB; HAK_NONE = none */
     uint64_t decay_ns;   /* slots free for one to two of these go cold at a tick. 0 = 1 s */
-    hak_wasm_dirty dirty;   /* anything but the default is refused when it does not work here */
-    hak_wasm_limits limits; /* of all tenants together */
-    const hak_policy *policy; /* of the space and the contexts, which take references: see hakmem/policy.h. Its purge_ns
-                                 goes before decay_ns. NULL = none */
+    hak_wasm_dirty dirty;     /* anything but the default is refused when it does not work here */
+    hak_wasm_limits limits;   /* of all tenants together */
+    const hak_policy *policy; /* of the space and the contexts, which take references: see hakmem/policy.h.
+                                 Its purge_ns goes before decay_ns. NULL = none */
 } hak_wasm_host_options;
 #define HAK_WASM_HOST_OPTIONS_INIT                                                                           \
     {                                                                                                        \
-        sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO,                    \
-        {                                                                                                    \
-            0, false, 0, 0                                                                                   \
-        },                                                                                                   \
+        sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO, {0, false, 0, 0},  \
             NULL                                                                                             \
     }
 

@@ -29,30 +29,32 @@ extern "C" {
 
 /* Begins both profiles, or begins anew. Of `options`, `frames` and `user` are not heeded; depth at most 32;
  * NULL = defaults. Memories and blocks that are live already are not in it. 0 = ok; -1 = broken options, or a
- * profile runs; -2 = no memory, or over the tenant's limit. Cost: that of two calls of hak_profile_start(). */
+ * profile runs; -2 = no memory, or over the tenant's limit. Cost: that of two calls of
+ * hak_profile_start(). */
 HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_options *options);
 /* No more samples; what there is stays until the tenant is closed, and what is freed is still counted.
  * 0 = ok; -1 = none runs. Cost: that of two calls of hak_profile_stop(). */
 HAK_API int hak_wasm_profile_stop(hak_wasm_tenant *tenant);
 /* The report, "hakmem-report/1", of this tenant alone: its context, and one of its linear memories. Written
- * to memory first, so that nobody waits for `out`. 0 = ok; else errno. Cost: a step for each stack and each size class,
- * and the names of functions that were not looked up before, from the tables of symbols of the process. */
+ * to memory first, so that nobody waits for `out`. 0 = ok; else errno. Cost: a step for each stack and each
+ * size class, and the names of functions that were not looked up before, from the tables of symbols of the
+ * process. */
 HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 
 /* ---- Looking at a host while it runs ------------------------------------------------------------- */
 
 /* A report that somebody asked for, while hak_wasm_tenants_fn runs. */
 typedef struct hak_wasm_look hak_wasm_look;
-/* Calls hak_wasm_look_at() for each tenant that is to be seen; none of them may be closed meanwhile. On a thread of the
- * library, which holds no lock. */
+/* Calls hak_wasm_look_at() for each tenant that is to be seen; none of them may be closed meanwhile. On a
+ * thread of the library, which holds no lock. */
 typedef void hak_wasm_tenants_fn(void *user, hak_wasm_look *look);
-/* Adds a tenant to the report: its context, labels, and profiles if it has any. What waits for the tenant's lock waits
- * while they are written to memory. Cost: that of hak_wasm_report_json() without `out`. */
+/* Adds a tenant to the report: its context, labels, and profiles if it has any. What waits for the tenant's
+ * lock waits while they are written to memory. Cost: that of hak_wasm_report_json() without `out`. */
 HAK_API void hak_wasm_look_at(hak_wasm_look *look, hak_wasm_tenant *tenant);
-/* `hakmem attach PID` and `hakmem top PID` may look at this process from now on: a socket of its user's, mode 0600, at
- * which no other user but root gets anything; one thread. place: "on", or the socket's path, %p in it is the process.
- * Once in a process. 0 = ok; -1 = error, which has room for error_size bytes, says why in a line. Cost: a thread that
- * sleeps until somebody looks. */
+/* `hakmem attach PID` and `hakmem top PID` may look at this process from now on: a socket of its user's, mode
+ * 0600, at which no other user but root gets anything; one thread. place: "on", or the socket's path, %p in
+ * it is the process. Once in a process. 0 = ok; -1 = error, which has room for error_size bytes, says why in
+ * a line. Cost: a thread that sleeps until somebody looks. */
 HAK_API int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *user, char *error,
                                 size_t error_size);
 /* The socket is gone, and the function is not called any more: waits for a call that goes on. */

@@ -16,18 +16,18 @@
  *       hak_wasm_wamr_reset(guest, fresh);
  *
  *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1,
- *   WAMR_BUILD_LIBC_WASI=1, WAMR_BUILD_SHRUNK_MEMORY=0 and the definition WASM_MEM_ALLOC_WITH_USAGE=1, without
- *   multiple modules and memories, shared memories and garbage collection; other settings do not compile. Modules
- *   that were compiled ahead of time are served where it is built with WAMR_BUILD_AOT; with
- *   WAMR_BUILD_DUMP_CALL_STACK profiles have their functions, too. The adapter reads structures of WAMR whose layout
- *   all settings decide. So it is compiled with the host's WAMR, by hakmem_add_wasm_wamr of the CMake package: see
- *   docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
+ *   WAMR_BUILD_LIBC_WASI=1, WAMR_BUILD_SHRUNK_MEMORY=0 and the definition WASM_MEM_ALLOC_WITH_USAGE=1,
+ *   without multiple modules and memories, shared memories and garbage collection; other settings do not
+ *   compile. Modules that were compiled ahead of time are served where it is built with WAMR_BUILD_AOT; with
+ *   WAMR_BUILD_DUMP_CALL_STACK profiles have their functions, too. The adapter reads structures of WAMR whose
+ *   layout all settings decide. So it is compiled with the host's WAMR, by hakmem_add_wasm_wamr of the CMake
+ *   package: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
  *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
- * so one host at a time. Each wrapper costs what WAMR's function costs, and setting the tenant and the label: some
- * steps. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables hold; a reset leaves out
- * pages that the guest did not touch. Since 0.1 for everything in this file.
+ * so one host at a time. Each wrapper costs what WAMR's function costs, and setting the tenant and the label:
+ * some steps. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables hold; a reset
+ * leaves out pages that the guest did not touch. Since 0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_WAMR_H
 #define HAKMEM_WASM_WAMR_H
@@ -71,9 +71,11 @@ typedef struct hak_wasm_wamr_snapshot hak_wasm_wamr_snapshot;
  * without a page; the exit code. Serves all guests of the same module and tenant. NULL with the reason, which
  * is static: no memory, or the module has a table or a global of external references, which belong to one
  * instance. Modules with several memories, shared ones, or vectors are not loaded by this build of WAMR.
- * Memories and tables that a module imports are each instance's own in WAMR, and restored as well. */
+ * Memories and tables that a module imports are each instance's own in WAMR, and restored as well.
+ * If the guest has opened, closed or renumbered file descriptors, the snapshot serves this instance alone,
+ * and what is open stays open in the host until it is dropped. */
 HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why);
-/* Before the tenant is closed. NULL is fine. */
+/* Before the tenant is closed, and before wasm_runtime_destroy. NULL is fine. */
 HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);
 /* The guest as it was when the snapshot was taken, whatever it did since, traps included.
  * 0 = in place. 1 = instantiated anew first, because it opened, closed or renumbered file descriptors: only

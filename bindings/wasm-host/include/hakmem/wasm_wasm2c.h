@@ -1,9 +1,9 @@
 /* hakmem for wasm2c: memories and tables of guests that were compiled to C.
  *
  * INTRODUCTION
- *   Linked with the target that hakmem_add_wasm_wasm2c of the CMake package makes (see docs/guide/wasm.md), which
- *   passes --wrap to the linker, guests get their memories and tables from a host. wasm2c gives the functions that allocate these no argument of the
- *   embedder's, so the tenant is the thread's current one.
+ *   Linked with the target that hakmem_add_wasm_wasm2c of the CMake package makes (see docs/guide/wasm.md),
+ *   which passes --wrap to the linker, guests get their memories and tables from a host. wasm2c gives the
+ *   functions that allocate these no argument of the embedder's, so the tenant is the thread's current one.
  *
  *       static Z_guest_instance_t guest;             // zero: after a trap in the middle it can be freed
  *       hak_wasm_wasm2c_use(host, WASM_RT_MEMCHECK_SIGNAL_HANDLER);

@@ -1,5 +1,6 @@
-/* mimalloc's interface as far as its own tests call it, on contexts of one space: its default heap is a shared context,
- * each further heap a local one. Every free goes by hak_space_free, which finds the context. */
+/* mimalloc's interface as far as its own tests call it, on contexts of one space: its default heap is a
+ * shared context, each further heap a local one. Every free goes by hak_space_free, which finds the
+ * context. */
 #ifndef TESTS_CORE_SUITES_MIMALLOC_H
 #define TESTS_CORE_SUITES_MIMALLOC_H
 
@@ -31,7 +32,8 @@ __attribute__((destructor)) static void suite_end(void)
     hak_stats stats;
     stats.size = sizeof stats;
     hak_ctx_flush(suite_ctx);
-    if (!hak_ctx_check(suite_ctx, NULL, NULL) || hak_ctx_stats(suite_ctx, &stats) != 0 || stats.live_blocks != 0) {
+    if (!hak_ctx_check(suite_ctx, NULL, NULL) || hak_ctx_stats(suite_ctx, &stats) != 0 ||
+        stats.live_blocks != 0) {
         fprintf(stderr, "FAILED: %zu blocks are live at the end, or the heap is broken\n", stats.live_blocks);
         _Exit(99);
     }

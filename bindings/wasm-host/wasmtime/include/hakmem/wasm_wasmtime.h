@@ -32,8 +32,8 @@
  *   table grows, so room to grow is charged from the start, until the instance is closed: a table that the
  *   module declares as growing may grow by a sixteenth of the smallest limit on linear bytes that the tenant
  *   or a parent has, shared with the other such tables of the instance. Beyond that table.grow is -1. No room
- *   is charged for modules of which instances can be reset: they have no instruction that grows a table. Without
- *   such a limit tables are charged with the size that they begin with, and grow without end.
+ *   is charged for modules of which instances can be reset: they have no instruction that grows a table.
+ *   Without such a limit tables are charged with the size that they begin with, and grow without end.
  *   Compiled code and the rest of an instance are in wasmtime's own heap: counted with
  *   hak_wasmtime_hook_heap, and bounded by the size of the module.
  *

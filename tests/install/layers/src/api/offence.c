@@ -1,3 +1,5 @@
 #include "api/offence.h"
 
-void hk_offence_high(void) {}
+void hk_offence_high(void)
+{
+}

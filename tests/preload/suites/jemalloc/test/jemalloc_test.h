@@ -1,5 +1,5 @@
-/* What jemalloc's tests of the standard functions use of jemalloc's test library, so that they test whatever malloc the
- * process has. */
+/* What jemalloc's tests of the standard functions use of jemalloc's test library, so that they test whatever
+ * malloc the process has. */
 #ifndef TESTS_PRELOAD_SUITES_JEMALLOC_H
 #define TESTS_PRELOAD_SUITES_JEMALLOC_H
 
@@ -20,7 +20,8 @@
 
 static int failed_checks;
 
-#define test_fail(...) (failed_checks++, printf("%s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), (void)putchar('\n'))
+#define test_fail(...)                                                                                       \
+    (failed_checks++, printf("%s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), (void)putchar('\n'))
 #define expect_that(holds, ...) ((holds) ? (void)0 : test_fail(__VA_ARGS__))
 #define expect_d_eq(a, b, ...) expect_that((a) == (b), __VA_ARGS__)
 #define expect_d_ne(a, b, ...) expect_that((a) != (b), __VA_ARGS__)
@@ -29,9 +30,11 @@ static int failed_checks;
 #define assert(a) expect_that(a, #a)
 
 typedef void test_function(void);
-#define TEST_BEGIN(name) static void name(void) {
+#define TEST_BEGIN(name)                                                                                     \
+    static void name(void)                                                                                   \
+    {
 #define TEST_END }
-#define test(...) run_tests((test_function *const[]){ __VA_ARGS__, NULL })
+#define test(...) run_tests((test_function *const[]){__VA_ARGS__, NULL})
 
 static int run_tests(test_function *const *tests)
 {

@@ -1,0 +1,89 @@
+// The socket of a process that runs: who gets a report, and for whom none is made.
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <semaphore.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+extern "C" {
+#include "common/live.h"
+}
+
+namespace
+{
+
+sem_t made, may_go_on;
+
+int report(void *user, hkc_json *w)
+{
+    ++*static_cast<int *>(user);
+    sem_post(&made);
+    sem_wait(&may_go_on);
+    hkc_json_object(w, nullptr);
+    hkc_json_end(w);
+    return 0;
+}
+
+int connected(const std::string &path)
+{
+    sockaddr_un at = {};
+    at.sun_family = AF_UNIX;
+    std::strcpy(at.sun_path, path.c_str());
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0);
+    REQUIRE(connect(fd, (sockaddr *)&at, sizeof at) == 0);
+    return fd;
+}
+
+std::string received(int fd)
+{
+    char bytes[64];
+    std::string all;
+    for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;)
+        all.append(bytes, (size_t)n);
+    close(fd);
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("no report is made for who has gone already")
+{
+    char folder[] = "/tmp/hakmem-live-XXXXXX", error[HKC_LIVE_ERROR] = "";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    const std::string path = std::string(folder) + "/socket";
+    int reports = 0;
+    hkc_live_options options = {};
+    options.place = path.c_str();
+    options.report = report;
+    options.user = &reports;
+    sem_init(&made, 0, 0);
+    sem_init(&may_go_on, 0, 10);
+    const bool begun = hkc_live_begin(&options, error);
+    INFO(error);
+    REQUIRE(begun);
+
+    // While the first report is made, others come and go; one says that it sends nothing, and waits.
+    while (sem_trywait(&may_go_on) == 0) {
+    }
+    const int first = connected(path);
+    sem_wait(&made);
+    for (int i = 0; i < 3; i++)
+        close(connected(path));
+    const int half = connected(path), last = connected(path);
+    shutdown(half, SHUT_WR);
+    for (int i = 0; i < 10; i++)
+        sem_post(&may_go_on);
+    CHECK(received(first) == "{}\n");
+    CHECK(received(half) == "{}\n");
+    CHECK(received(last) == "{}\n");
+    CHECK(reports == 3);
+
+    hkc_live_end();
+    CHECK(access(path.c_str(), F_OK) != 0);
+    rmdir(folder);
+}

@@ -1,0 +1,146 @@
+// Writes into a pipe that nobody reads, and the signal that comes with them.
+#include <catch2/catch.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <unistd.h>
+
+extern "C" {
+#include "common/pipe.h"
+}
+
+namespace
+{
+
+struct Broken {
+    int fd;
+
+    Broken()
+    {
+        int ends[2];
+        REQUIRE(pipe(ends) == 0);
+        close(ends[0]);
+        fd = ends[1];
+    }
+    ~Broken()
+    {
+        close(fd);
+    }
+
+    // As the bindings write. The signal would end the test.
+    void write_quietly() const
+    {
+        hkc_pipe quiet;
+        hkc_pipe_begin(&quiet);
+        const bool broken = write(fd, "x", 1) < 0 && errno == EPIPE;
+        hkc_pipe_end(&quiet, broken);
+        CHECK(errno == EPIPE);
+    }
+};
+
+bool is_pending()
+{
+    sigset_t set;
+    sigpending(&set);
+    return sigismember(&set, SIGPIPE) == 1;
+}
+
+bool is_blocked()
+{
+    sigset_t set;
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    return sigismember(&set, SIGPIPE) == 1;
+}
+
+volatile sig_atomic_t caught;
+
+void on_pipe(int)
+{
+    caught = caught + 1;
+}
+
+// How the program has it.
+struct Program {
+    sigset_t pipe_signal, before;
+    void (*handler)(int);
+
+    Program() : handler(signal(SIGPIPE, on_pipe))
+    {
+        sigemptyset(&pipe_signal);
+        sigaddset(&pipe_signal, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, nullptr, &before);
+        caught = 0;
+    }
+    ~Program()
+    {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        signal(SIGPIPE, handler);
+    }
+    void block()
+    {
+        pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
+    }
+    void unblock()
+    {
+        pthread_sigmask(SIG_UNBLOCK, &pipe_signal, nullptr);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a pipe that nobody reads raises nothing")
+{
+    Program program;
+    Broken broken;
+    program.unblock();
+    for (int i = 0; i < 3; i++)
+        broken.write_quietly();
+    CHECK_FALSE(is_blocked());
+    CHECK(caught == 0);
+    raise(SIGPIPE); // the program's own
+    CHECK(caught == 1);
+}
+
+TEST_CASE("a program that blocks the signal finds none later")
+{
+    Program program;
+    Broken broken;
+    program.block();
+    broken.write_quietly();
+    CHECK(is_blocked());
+    CHECK_FALSE(is_pending());
+}
+
+TEST_CASE("a signal that was pending stays pending")
+{
+    Program program;
+    Broken broken;
+    program.block();
+    raise(SIGPIPE);
+    broken.write_quietly();
+    CHECK(is_pending());
+    program.unblock();
+    CHECK(caught == 1);
+}
+
+TEST_CASE("a signal that comes from elsewhere meanwhile is not taken")
+{
+    Program program;
+    program.unblock();
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
+    raise(SIGPIPE);
+    CHECK(caught == 0);
+    hkc_pipe_end(&quiet, false);
+    CHECK(caught == 1);
+}
+
+TEST_CASE("who ignores the signal goes on ignoring it")
+{
+    Program program;
+    Broken broken;
+    signal(SIGPIPE, SIG_IGN);
+    broken.write_quietly();
+    CHECK_FALSE(is_pending());
+    CHECK(signal(SIGPIPE, SIG_IGN) == SIG_IGN);
+}

@@ -1,0 +1,145 @@
+// A kernel that takes no pages back, as under a filter of system calls: what was written goes all the same.
+// The linker puts __wrap_madvise before libc's.
+#include "wasm_test.h"
+
+#include <cerrno>
+
+using namespace test;
+
+extern "C" {
+int __real_madvise(void *p, size_t n, int advice);
+int __wrap_madvise(void *p, size_t n, int advice);
+}
+
+namespace
+{
+
+int refused = -1; // calls; -1 = none is refused
+
+struct Refusal {
+    Refusal()
+    {
+        refused = 0;
+    }
+    Refusal(const Refusal &) = delete;
+    Refusal &operator=(const Refusal &) = delete;
+    ~Refusal()
+    {
+        refused = -1;
+    }
+};
+
+// fn(host) for each way to find written pages that this kernel has, flat and with guards.
+template <typename Fn>
+void each_host(size_t warm_bytes, Fn fn)
+{
+    for (hak_wasm_dirty dirty : {HAK_WASM_DIRTY_SCAN, HAK_WASM_DIRTY_PAGEMAP, HAK_WASM_DIRTY_COMPARE}) {
+        for (hak_wasm_bounds bounds : {HAK_WASM_FLAT, HAK_WASM_GUARD}) {
+            HostOptions options;
+            options.dirty = dirty;
+            options.bounds = bounds;
+            options.warm_bytes = warm_bytes;
+            hak_wasm_host *probe = hak_wasm_host_new(&options);
+            if (probe == nullptr) {
+                WARN("this kernel does not have method " << dirty);
+                continue;
+            }
+            hak_wasm_host_delete(probe);
+            INFO("method " << dirty << ", bounds " << bounds);
+            Host host(&options);
+            fn(host);
+        }
+    }
+}
+
+char *new_memory(hak_wasm_host *host, size_t n)
+{
+    char *p = static_cast<char *>(hak_wasm_memory_new(host, n));
+    REQUIRE(p != nullptr);
+    return p;
+}
+
+} // namespace
+
+int __wrap_madvise(void *p, size_t n, int advice)
+{
+    if (refused < 0) return __real_madvise(p, n, advice);
+    refused++;
+    errno = EPERM;
+    return -1;
+}
+
+TEST_CASE("a slot that was larger once goes cold where no pages are taken back", "[refused]")
+{
+    for (size_t warm_bytes : {size_t(0), HAK_NONE}) {
+        each_host(warm_bytes, [](Host &host) {
+            const size_t large = 8 * WASM_PAGE, small = WASM_PAGE;
+            char *p = new_memory(host, large);
+            std::memset(p, 1, large);
+            hak_wasm_memory_free(host, p);
+            REQUIRE(new_memory(host, small) == p); // the rest is closed on a host with guards
+            std::memset(p, 2, small);
+            const Refusal refusal;
+            hak_wasm_memory_free(host, p);
+            hak_wasm_host_trim(host);
+            CHECK(refused > 0);
+            CHECK(host.info().warm == 0);
+            REQUIRE(new_memory(host, large) == p);
+            CHECK(is_zero(p, large));
+            hak_wasm_memory_free(host, p);
+        });
+    }
+}
+
+TEST_CASE("a slot of an image holds the image again where no pages are taken back", "[refused]")
+{
+    each_host(0, [](Host &host) {
+        const size_t n = 4 * WASM_PAGE, more = 2 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        for (size_t i = 0; i < n; i++)
+            p[i] = i / 4096 % 3 == 1 ? 0 : char(i * 7 + 1);
+        const std::vector<char> then(p, p + n);
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        REQUIRE(image != nullptr);
+        const Refusal refusal;
+        for (int i = 0; i < 3; i++) {
+            std::memset(p, 7, n);
+            if (i == 1) {
+                REQUIRE(hak_wasm_memory_grow(host, p, n + more) == 0);
+                CHECK(is_zero(p + n, more));
+                std::memset(p + n, 7, more);
+                REQUIRE(hak_wasm_memory_reset(host, p, image) == 0);
+                CHECK(std::memcmp(p, then.data(), n) == 0);
+                std::memset(p, 7, n);
+            }
+            hak_wasm_memory_free(host, p);
+            REQUIRE(hak_wasm_memory_adopt(host, image) == p);
+            CHECK(std::memcmp(p, then.data(), n) == 0);
+        }
+        hak_wasm_memory_free(host, p);
+        hak_wasm_image_drop(image);
+        REQUIRE(new_memory(host, n + more) == p);
+        CHECK(is_zero(p, n + more));
+        hak_wasm_memory_free(host, p);
+    });
+}
+
+TEST_CASE("pages that are not taken back count as warm", "[refused]")
+{
+    HostOptions options;
+    options.dirty = HAK_WASM_DIRTY_COMPARE;
+    Host host(&options);
+    const size_t n = 4 * WASM_PAGE;
+    char *p = new_memory(host, n), *q = new_memory(host, n);
+    std::memset(p, 3, n);
+    hak_wasm_image *image = hak_wasm_image_take(host, p);
+    REQUIRE(image != nullptr);
+    std::memset(p, 4, n);
+    std::memset(q, 4, n);
+    const Refusal refusal;
+    hak_wasm_memory_free(host, p);
+    CHECK(host.info().warm_bytes == n);
+    hak_wasm_memory_free(host, q);
+    CHECK(host.info().warm_bytes == 2 * n);
+    hak_wasm_image_drop(image);
+}
