@@ -20,7 +20,7 @@ function(hakmem_add_wasm_wamr target)
             list(APPEND arg_DEFINITIONS ${definitions})
         endif()
     endif()
-    # wasm_export.h is for hosts; the other headers are for two files, which see what the public ones do not tell.
+    # wasm_export.h is for hosts; the other headers are for three files, which see what the public ones do not tell.
     set(public)
     foreach(folder IN LISTS arg_INCLUDES)
         if(EXISTS ${folder}/wasm_export.h)
@@ -32,12 +32,13 @@ function(hakmem_add_wasm_wamr target)
     endif()
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wamr)
     add_library(${target} STATIC
-        ${sources}/memory.c ${sources}/instance.c ${sources}/snapshot.c ${sources}/state.c ${sources}/aot.c)
+        ${sources}/memory.c ${sources}/instance.c ${sources}/snapshot.c ${sources}/state.c ${sources}/files.c
+        ${sources}/aot.c)
     target_compile_features(${target} PRIVATE c_std_11)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
     target_include_directories(${target} SYSTEM PUBLIC ${public})
-    set_source_files_properties(${sources}/state.c ${sources}/aot.c PROPERTIES
+    set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c PROPERTIES
         COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "-w;-std=gnu11;-fno-sanitize=undefined"
         INCLUDE_DIRECTORIES "${arg_INCLUDES}")
 endfunction()

@@ -356,6 +356,41 @@ TEST_CASE("a directory at the number and the address of another one is not taken
     CHECK(open_files() == files);
 }
 
+TEST_CASE("a guest that renumbers its descriptors neither ends nor stops the host", "[reset]")
+{
+    enum { BAD_FILE = 8 };
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "numbers");
+    const Directories place;
+    const char *dirs[] = {place.first, place.second};
+    wasm_runtime_set_wasi_args(module, dirs, 2, nullptr, 0, nullptr, 0, nullptr, 0);
+    const size_t files = open_files();
+    {
+        Guest guest(tenant.get(), module);
+        INFO(guest.error);
+        REQUIRE(guest.guest != nullptr);
+        for (uint32_t fd = 0; fd < 5; fd++)
+            CHECK(guest.call("renumber", 2, fd, fd) == 0);
+        CHECK(guest.call("renumber", 2, 77, 77) == BAD_FILE);
+        CHECK(guest.call("renumber", 2, UINT32_MAX, UINT32_MAX) == BAD_FILE);
+        for (int i = 0; i < 100; i++) {
+            const uint32_t a = guest.call("open_file", 1, 3), b = guest.call("open_file", 1, 4);
+            REQUIRE((int(a) > 4 && int(b) > 4));
+            CHECK(guest.call("renumber", 2, a, b) == 0);
+            CHECK(guest.call("close_file", 1, a) == BAD_FILE);
+            CHECK(guest.call("close_file", 1, b) == 0);
+        }
+        // Each leaves one more: WAMR has to see that its table is full.
+        for (int i = 0; i < 200; i++) {
+            const uint32_t a = guest.call("open_file", 1, 3), b = guest.call("open_file", 1, 4);
+            REQUIRE((int(a) > 4 && int(b) > 4));
+            CHECK(guest.call("renumber", 2, a, b) == 0);
+        }
+    }
+    CHECK(open_files() == files);
+}
+
 TEST_CASE("a file that is open in a snapshot is not mistaken for one that is opened later", "[reset]")
 {
     Wamr host;

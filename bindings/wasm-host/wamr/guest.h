@@ -43,6 +43,9 @@ void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state);
 /* The functions that run, for profiles; user: the guest. */
 size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room);
 
+/* WAMR's fd_renumber is replaced by one that no guest can end the host with. Before a module is loaded. false
+ * = no memory. */
+bool hkw_wamr_files_begin(void);
 /* File descriptors as they are now, in *files; NULL = the instance has none. What is open stays open until
  * the release, so that nothing else can be taken for it. false = no memory. */
 bool hkw_wamr_files_hold(wasm_module_inst_t instance, hkw_wamr_files **files);

@@ -9,6 +9,10 @@
 wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
                                  uint32_t error_size)
 {
+    if (!hkw_wamr_files_begin()) {
+        snprintf(error, error_size, "no memory");
+        return NULL;
+    }
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
     wasm_module_t module = wasm_runtime_load(bytes, size, error, error_size);
     hak_wasm_leave(before);

@@ -1,8 +1,6 @@
 /* The state of an instance that WAMR's public interface does not show, by its private headers. */
 #include "wasm_runtime.h"
 
-#include "posix.h"
-#include "refcount.h"
 #include "wasm_interp.h"
 #include "wasm_runtime_common.h"
 
@@ -144,125 +142,6 @@ void hkw_wamr_state_save(wasm_module_inst_t instance, void *state)
 void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state)
 {
     transfer_all(instance, (char *)(uintptr_t)state, false);
-}
-
-/* ---- File descriptors ---------------------------------------------------------------------------- */
-
-/* An entry of WAMR's table of descriptors: an object, which begins with a count, and two masks of rights. */
-typedef struct file {
-    struct refcount *object;
-    uint64_t rights, inheriting;
-} file;
-
-/* With a reference to each object: no other one can get its address and pass for it. */
-struct hkw_wamr_files {
-    struct fd_table table;
-    struct fd_prestats dirs; /* names of those that the host opened */
-};
-
-static WASIContext *wasi_of(wasm_module_inst_t instance)
-{
-    return wasm_runtime_get_wasi_ctx((WASMModuleInstanceCommon *)instance);
-}
-
-static const struct fd_table *table_of(wasm_module_inst_t instance)
-{
-    WASIContext *wasi = wasi_of(instance);
-    return wasi ? wasi->curfds : NULL;
-}
-
-static const file *files_of(const struct fd_table *table)
-{
-    return (const file *)(const void *)table->entries;
-}
-
-size_t hkw_wamr_files_size(wasm_module_inst_t instance)
-{
-    const struct fd_table *table = table_of(instance);
-    return table ? table->size * sizeof(file) : 0;
-}
-
-void hkw_wamr_files_save(wasm_module_inst_t instance, void *files)
-{
-    const struct fd_table *table = table_of(instance);
-    if (table && table->size) memcpy(files, files_of(table), table->size * sizeof(file));
-}
-
-static bool are_alike(const file *a, const file *b)
-{
-    if (!a->object || !b->object) return a->object == b->object;
-    return a->rights == b->rights && a->inheriting == b->inheriting;
-}
-
-bool hkw_wamr_files_alike(wasm_module_inst_t instance, const void *table, size_t size)
-{
-    const file *then = table;
-    if (hkw_wamr_files_size(instance) != size) return false;
-    for (size_t i = 0; i < size / sizeof(file); i++)
-        if (!are_alike(&files_of(table_of(instance))[i], &then[i])) return false;
-    return true;
-}
-
-/* The name of a directory that the host opened under this number; NULL = none. */
-static const char *name_at(const struct fd_prestats *dirs, size_t number)
-{
-    const char *const *names = (const char *const *)(const void *)dirs->prestats;
-    return number < dirs->size ? names[number] : NULL;
-}
-
-bool hkw_wamr_files_hold(wasm_module_inst_t instance, hkw_wamr_files **out)
-{
-    const struct fd_table *now = table_of(instance);
-    *out = NULL;
-    if (!now) return true;
-    hkw_wamr_files *files = wasm_runtime_malloc(sizeof *files);
-    if (!files) return false;
-    if (!fd_table_init(&files->table) || !fd_prestats_init(&files->dirs)) {
-        wasm_runtime_free(files);
-        return false;
-    }
-    file *entries = wasm_runtime_malloc((uint32)(now->size * sizeof(file)));
-    bool ok = entries;
-    if (ok) {
-        memcpy(entries, files_of(now), now->size * sizeof(file));
-        for (size_t i = 0; i < now->size; i++)
-            if (entries[i].object) refcount_acquire(entries[i].object);
-        files->table.entries = (struct fd_entry *)(void *)entries;
-        files->table.size = now->size;
-        files->table.used = now->used;
-    }
-    const struct fd_prestats *dirs = wasi_of(instance)->prestats;
-    for (size_t i = 0; ok && i < dirs->size; i++)
-        if (name_at(dirs, i)) ok = fd_prestats_insert(&files->dirs, name_at(dirs, i), (__wasi_fd_t)i);
-    if (ok) *out = files;
-    else hkw_wamr_files_release(files);
-    return ok;
-}
-
-void hkw_wamr_files_release(hkw_wamr_files *files)
-{
-    if (!files) return;
-    fd_table_destroy(&files->table);
-    fd_prestats_destroy(&files->dirs);
-    wasm_runtime_free(files);
-}
-
-bool hkw_wamr_files_same(wasm_module_inst_t instance, const hkw_wamr_files *files)
-{
-    const struct fd_table *now = table_of(instance);
-    if (!now || !files) return !now && !files;
-    /* A renumbering leaves `used` too low in WAMR, which looks for ever for room in a table that is full. */
-    if (now->size != files->table.size || now->used != files->table.used) return false;
-    for (size_t i = 0; i < now->size; i++) {
-        const file *a = &files_of(now)[i], *b = &files_of(&files->table)[i];
-        if (a->object != b->object || !are_alike(a, b)) return false;
-    }
-    const struct fd_prestats *dirs = wasi_of(instance)->prestats;
-    for (size_t i = 0; i < dirs->size || i < files->dirs.size; i++) {
-        const char *a = name_at(dirs, i), *b = name_at(&files->dirs, i);
-        if (!a != !b || (a && strcmp(a, b) != 0)) return false;
-    }
-    return true;
 }
 
 /* ---- The functions that run ----------------------------------------------------------------------- */
