@@ -18,8 +18,9 @@ static size_t read_proc(pid_t pid, const char *name, char *text)
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t n = 0;
-    for (ssize_t more = 1; fd >= 0 && more > 0 && n<TEXT - 1; n += more> 0 ? (size_t)more : 0)
-        more = read(fd, text + n, TEXT - 1 - n);
+    ssize_t more;
+    while (fd >= 0 && n < TEXT - 1 && (more = read(fd, text + n, TEXT - 1 - n)) > 0)
+        n += (size_t)more;
     if (fd >= 0) close(fd);
     text[n] = '\0';
     return n;

@@ -171,7 +171,7 @@ TEST_CASE("learn: what the policy of a space says stays, with what was learned o
     TestSpace s;
     hak_policy *pages = parsed("retained_percent 70\npurge_ns 2000000000\n");
     hak_space_policy_set(s.space, pages);
-    TestCtx ctx(s.space);
+    hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
     hak_learner *learner = hak_learner_new(nullptr, &o);
     REQUIRE((learner && hak_learner_add(learner, ctx) == 0));
@@ -198,6 +198,11 @@ TEST_CASE("learn: what the policy of a space says stays, with what was learned o
         REQUIRE(t.purge_ns == 2000000000);
     }
     CHECK(changes > 0);
+    // What comes later begins where this one began.
+    hak_ctx_destroy(ctx);
+    hak_policy *left = hak_space_policy(s.space);
+    CHECK(left == pages);
+    hak_policy_unref(left);
     hak_learner_delete(learner);
     hak_policy_unref(pages);
 }

@@ -71,8 +71,9 @@ size_t hkp_command(char *text, size_t size)
 {
     size_t n = 0;
     int fd = hkp_process_open("cmdline");
-    for (ssize_t more = 1; fd >= 0 && more > 0 && n<size - 1; n += more> 0 ? (size_t)more : 0)
-        more = read(fd, text + n, size - 1 - n);
+    ssize_t more;
+    while (fd >= 0 && n < size - 1 && (more = read(fd, text + n, size - 1 - n)) > 0)
+        n += (size_t)more;
     if (fd >= 0) close(fd);
     text[n] = '\0';
     return n;

@@ -67,13 +67,13 @@ static bool builtin(const hkp_python *python, const hkp_allocator *a)
     return !a->ctx && dladdr(code, &info) && dladdr(object_malloc, &own) && info.dli_fbase == own.dli_fbase;
 }
 
-/* Ours is not on top: does an allocation still come to us? */
+/* Ours is not on top: does an allocation still come to us? Where there is no memory to try it, it does. */
 static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now, bool gil)
 {
     if (builtin(python, now) || !gil) return HKP_DISPLACED;
     unsigned calls = hkp_wrap_calls();
     void *p = now->malloc(now->ctx, 1);
-    bool by_us = put[d] == HKP_WRAPPED ? hkp_wrap_calls() != calls : p && hkp_owns(p);
+    bool by_us = put[d] == HKP_WRAPPED ? hkp_wrap_calls() != calls : !p || hkp_owns(p);
     now->free(now->ctx, p);
     return by_us ? HKP_COVERED : HKP_DISPLACED;
 }
@@ -81,16 +81,19 @@ static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now
 static hkp_state below_arenas(const hkp_arena_allocator *now, bool gil)
 {
     enum { ARENA = 1 << 20 };
-    void *p = gil ? now->alloc(now->ctx, ARENA) : NULL;
-    const bool by_us = p && hkp_owns(p);
+    if (!gil) return HKP_DISPLACED;
+    void *p = now->alloc(now->ctx, ARENA);
+    const bool by_us = !p || hkp_owns(p);
     if (p) now->free(now->ctx, p, ARENA);
     return by_us ? HKP_COVERED : HKP_DISPLACED;
 }
 
-/* The first domain with an allocator that is neither built in nor ours nor on top of ours; -1 = none. */
-static int stranger(const hkp_python *python)
+/* The first domain with an allocator that is neither built in nor ours nor on top of ours; -1 = none. Who
+ * covers RAW, and is what MEM and OBJ have, is no stranger where these are not asked for. */
+static int stranger(const hkp_python *python, bool all)
 {
-    for (int d = HKP_RAW; d <= HKP_OBJ; d++) {
+    const int last = !all && put[HKP_RAW] ? HKP_RAW : HKP_OBJ;
+    for (int d = HKP_RAW; d <= last; d++) {
         hkp_allocator now;
         python->get_allocator(d, &now);
         if (is_ours(d, &now) || builtin(python, &now)) continue;
@@ -151,7 +154,7 @@ static int install(const hkp_python *python, bool all, hkp_mode mode, const char
     if (!hkp_ctx_for(all)) return refuse("no memory for a context");
     if (choose_provider(labels, all) != 0) return -1;
     why[0] = '\0';
-    int other = late ? stranger(python) : -1;
+    int other = late ? stranger(python, all) : -1;
     if (other >= 0) {
         refuse(
             "another allocator is active in domain %s (tracemalloc, memray, PYTHONMALLOC=debug or -X dev?); "

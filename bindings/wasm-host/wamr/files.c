@@ -148,18 +148,31 @@ static __wasi_errno_t renumber(wasm_exec_env_t env, __wasi_fd_t from, __wasi_fd_
     return error;
 }
 
+/* WAMR's own function of the name; NULL = it has none. */
+static void *own(const char *name)
+{
+    uint32 get_libc_wasi_export_apis(NativeSymbol * *symbols);
+    NativeSymbol *symbols;
+    uint32 count = get_libc_wasi_export_apis(&symbols);
+    for (uint32 i = 0; i < count; i++)
+        if (strcmp(symbols[i].symbol, name) == 0) return symbols[i].func_ptr;
+    return NULL;
+}
+
 bool hkw_wamr_files_begin(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static NativeSymbol symbols[] = {{"fd_renumber", (void *)renumber, "(ii)i", NULL}};
     static const char *const modules[] = {"wasi_snapshot_preview1", "wasi_unstable"};
     bool ok = true;
+    hak_wasm_scope before = hak_wasm_enter(NULL, HAK_WASM_OTHER); /* WAMR's list is no tenant's */
     pthread_mutex_lock(&lock);
-    /* WAMR is asked, since it forgets when it ends. */
+    /* WAMR is asked, since it forgets when it ends; one of the host's own stays. */
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (wasm_native_resolve_symbol(modules[i], symbols->symbol, NULL, NULL, NULL, NULL) !=
-            (void *)renumber)
+        if (wasm_native_resolve_symbol(modules[i], symbols->symbol, NULL, NULL, NULL, NULL) ==
+            own(symbols->symbol))
             ok = wasm_runtime_register_natives(modules[i], symbols, 1) && ok;
     pthread_mutex_unlock(&lock);
+    hak_wasm_leave(before);
     return ok;
 }

@@ -85,7 +85,7 @@ size_t hak_good_size(const hak_ctx *ctx, size_t n)
 {
     if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY)) return n <= HK_SIZE_MOST ? hk_max(n, 1) : 0;
     if (n <= 1024) return hk_classes[hk_class_in(ctx, n)].size;
-    if (n <= HK_SMALL_MAX && (ctx->packed.most || ctx->packed.units) && ctx->role == HK_LOCAL)
+    if (n <= HK_SMALL_MAX && ctx->role == HK_LOCAL && (ctx->packed.most || ctx->packed.units))
         return hk_align_up(n, 16);
     if (n <= HK_RUN_MAX) return hk_kind_size(hk_kind_above(n));
     return n <= HK_SIZE_MOST ? hk_align_up(n, HK_PAGE) : 0;

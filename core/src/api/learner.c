@@ -26,6 +26,7 @@ typedef struct spent {
 typedef struct member {
     hak_ctx *ctx;             /* NULL = free */
     hak_policy *base, *pages; /* what the context and its space went by when it was added */
+    hak_policy *told_pages;   /* what the space was told last */
     size_t live, committed, retained, huge_from, retained_limit;
     spent so_far, before; /* of its space; before: when the window began */
     float sizes[HK_SIZES];
@@ -89,6 +90,7 @@ static void leave(member *m)
     m->ctx->advice.learner = NULL;
     hak_policy_unref(m->base);
     hak_policy_unref(m->pages);
+    hak_policy_unref(m->told_pages);
     *m = (member){0};
 }
 
@@ -175,12 +177,22 @@ static size_t hot_sizes(const hak_learner *l)
     return sizes;
 }
 
+/* The space goes by what the host gave it again, unless that gave it another policy meanwhile: a context that
+ * comes later begins there. */
+static void forget_pages(const member *m)
+{
+    hak_policy *now = hak_space_policy(m->ctx->space);
+    if (now && now == m->told_pages) hak_space_policy_set(m->ctx->space, m->pages);
+    hak_policy_unref(now);
+}
+
 void hk_learner_forget(hak_ctx *ctx)
 {
     hak_learner *l = ctx->advice.learner;
     hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     see_end(l, m);
+    if (!beside(l, m)) forget_pages(m);
     leave(m);
     hk_lock_drop(&l->held.lock);
 }
@@ -366,6 +378,9 @@ static void tell(hak_learner *l, member *m)
     if (policy && pages && hak_ctx_policy_set(m->ctx, policy) == 0) {
         hak_space_policy_set(m->ctx->space, pages);
         m->told = l->number;
+        hak_policy *before = m->told_pages;
+        m->told_pages = pages;
+        pages = before;
     }
     hak_policy_unref(pages);
     hak_policy_unref(policy);

@@ -9,16 +9,6 @@
 #include "heap/packed.h"
 #include "shared/thread_heap.h"
 
-/* Of a context with all its heaps, under its lock. Blocks above 32 KiB are not held back: their memory goes
- * back to the space, and an access to it is mostly a fault or another context's. */
-enum { PLACES = 256 };
-
-struct hk_quarantine {
-    unsigned first, count;
-    unsigned leaving; /* blocks that were taken out and are not freed yet: meanwhile none comes in */
-    void *blocks[PLACES];
-};
-
 /* With the lock held. NULL = none, or no memory. */
 static struct hk_quarantine *quarantine_of(hak_ctx *whole)
 {
@@ -31,7 +21,7 @@ static struct hk_quarantine *quarantine_of(hak_ctx *whole)
 static void *leave(struct hk_quarantine *q)
 {
     void *p = q->blocks[q->first];
-    q->first = (q->first + 1) % PLACES;
+    q->first = (q->first + 1) % HK_HELD_MOST;
     q->count--;
     return p;
 }
@@ -79,8 +69,8 @@ void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n)
         hk_check_size(ctx, p, *n);
         hk_asked_set(ctx, p, HK_HELD, false);
         memset(p, HK_POISON_FREE, hk_block_size(ctx, p));
-        if (q->count == PLACES) out = leave(q);
-        q->blocks[(q->first + q->count++) % PLACES] = p;
+        if (q->count == HK_HELD_MOST) out = leave(q);
+        q->blocks[(q->first + q->count++) % HK_HELD_MOST] = p;
     }
     hk_whole_unlock(whole);
     if (off) return p; /* all leave, and this is one of them perhaps */
@@ -130,7 +120,7 @@ size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *us
     const struct hk_quarantine *q = whole->quarantine;
     size_t wrong = 0;
     for (unsigned i = 0; q && i < q->count; i++) {
-        const void *p = q->blocks[(q->first + i) % PLACES];
+        const void *p = q->blocks[(q->first + i) % HK_HELD_MOST];
         if (is_whole(whole, p)) continue;
         wrong++;
         if (report) report(user, HAK_E_USE_AFTER_FREE, p, "quarantine: a freed block was written to");

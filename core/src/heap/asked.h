@@ -16,4 +16,14 @@ bool hk_asked_set(hak_ctx *ctx, const void *p, size_t n, bool make);
 /* HAK_NONE = ctx never had a block at p, or a big one that is gone. [any thread] */
 size_t hk_asked(const hak_ctx *ctx, const void *p);
 
+/* The ring of blocks that HAK_DEBUG_QUARANTINE holds back, of a context with all its heaps, under its lock.
+ * Blocks above 32 KiB are not held back: their memory goes back to the space, and an access to it is mostly a
+ * fault or another context's. */
+enum { HK_HELD_MOST = 256 };
+struct hk_quarantine {
+    unsigned first, count;
+    unsigned leaving; /* blocks that were taken out and are not freed yet: meanwhile none comes in */
+    void *blocks[HK_HELD_MOST];
+};
+
 #endif

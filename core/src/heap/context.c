@@ -33,12 +33,11 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->max_align = o->max_align;
 }
 
-/* How many packed units a context may have, or each heap of a shared one; 0 = none. Under HAK_DEBUG_CHECK
- * every call must be seen. */
-static size_t packed_units(const hak_options *o)
+/* Under HAK_DEBUG_CHECK every call must be seen. */
+size_t hk_packed_units(const hak_options *o, const hak_tuning *t)
 {
-    size_t bytes = o->tuning->packed_bytes;
-    bool none = bytes == HAK_NONE || o->tuning->first_offset || o->debug & (HAK_DEBUG_CHECK | IMPLY_CHECK);
+    size_t bytes = t->packed_bytes;
+    bool none = bytes == HAK_NONE || t->first_offset || o->debug & (HAK_DEBUG_CHECK | IMPLY_CHECK);
     return none ? 0 : (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
 }
 
@@ -47,9 +46,12 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
 {
     size_t ignored;
     if (!hk_quota_charge(quota, bytes, &ignored)) return 0;
-    /* The numbers of units in later extents may be too large for the map. */
-    hk_extent *near = hk_extent_number(space, 0);
-    hk_unit_id id = hk_space_take(space, near, 1, HK_KIND_META, HK_WANT_DIRTY, false, zero);
+    /* The numbers of units in further extents may be too large for the map. */
+    uint32_t newest = atomic_load(&space->extents) - 1, i = newest;
+    while (i && (hk_extent_number(space, i)->first + hk_extent_number(space, i)->units) >> HK_ID_BITS)
+        i--;
+    hk_unit_id id = hk_space_take(space, hk_extent_number(space, i), 1, HK_KIND_META,
+                                  i == newest ? HK_WANT_DIRTY : HK_WANT_ANY, false, zero);
     if (id && !(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0))
         return id;
     if (id) hk_space_give(space, id, 1);
@@ -61,7 +63,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 {
     bool zero;
     /* A shared context has no blocks itself. */
-    size_t most = packed_units(o), units = o->shared ? 0 : most, first = HK_UNIT + HK_UNIT_META;
+    size_t most = hk_packed_units(o, o->tuning), units = o->shared ? 0 : most, first = HK_UNIT + HK_UNIT_META;
     if (units && o->label_count) first += hk_label_bytes(HK_KIND_PACKED, 1);
     hk_unit_id id = take_first(space, o->quota, first, units && o->label_count, &zero);
     if (!id) return NULL;

@@ -290,6 +290,8 @@ HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 }
 /* The same in any extent; *e is the extent. */
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
+/* How many packed units such a context may have, or each heap of a shared one; 0 = none. */
+size_t hk_packed_units(const hak_options *o, const hak_tuning *t);
 /* The kind of a watched unit of the context `owner`. */
 uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
 /* Makes frees of blocks in the unit at p take the slow path, or no longer. No effect outside of extents, and

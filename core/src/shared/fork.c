@@ -1,6 +1,7 @@
 /* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
  * everything that is under a lock in order. What is without a lock bears a fork between any two of its
  * stores: see thread_heap.h. */
+#include "heap/asked.h"
 #include "profile/profile.h"
 #include "shared/thread_heap.h"
 
@@ -84,6 +85,7 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
     uintptr_t thread = hk_thread_register();
+    if (shared->quarantine) shared->quarantine->leaving = 0; /* who had some in hand is not here */
     if (shared->heaps) {
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             if (hk_thread_of(heap) == thread) hk_heap_renew(heap);

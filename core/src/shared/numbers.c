@@ -23,7 +23,7 @@ void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t)
 {
     hk_heaps *heaps = shared->heaps;
     hk_numbers_set(shared, t);
-    shared->packed.most = (uint16_t)((hk_or_none(t->packed_bytes) + HK_UNIT - 1) >> HK_UNIT_SHIFT);
+    shared->packed.most = (uint16_t)hk_packed_units(&heaps->options, t);
     hk_lock_take(&heaps->numbers);
     hk_heaps_numbers_set(heaps, t);
     heaps->tunings++;
