@@ -85,7 +85,7 @@ TEST_CASE("profile: estimates are within their errors, over many seeds")
 
 TEST_CASE("profile: blocks that shrink and grow in place again and again stand for what is live")
 {
-    enum { BLOCKS = 60, SEEDS = 60, ROUNDS = 16 };
+    constexpr int BLOCKS = 60, SEEDS = 60, ROUNDS = 16;
     double sum = 0, squares = 0, truth = 0;
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
         TestSpace s;
