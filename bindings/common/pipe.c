@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 static sigset_t only_pipe(void)
 {
@@ -30,4 +31,13 @@ void hkc_pipe_end(const hkc_pipe *p, bool broken)
     }
     pthread_sigmask(SIG_SETMASK, &p->before, NULL);
     errno = saved;
+}
+
+ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size)
+{
+    hkc_pipe p;
+    hkc_pipe_begin(&p);
+    const ssize_t n = write(fd, bytes, size);
+    hkc_pipe_end(&p, n < 0 && errno == EPIPE);
+    return n;
 }

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 typedef struct hkc_pipe {
     sigset_t before;
@@ -14,5 +15,7 @@ typedef struct hkc_pipe {
  * errno, and may be called in signal handlers. */
 void hkc_pipe_begin(hkc_pipe *p);
 void hkc_pipe_end(const hkc_pipe *p, bool broken);
+/* write() between the two. */
+ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size);
 
 #endif

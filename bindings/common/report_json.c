@@ -179,10 +179,15 @@ static void learned(hkc_json *w, hak_learner *learner)
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx)
 {
     hak_stats stats = {.size = sizeof stats};
+    hkc_report_json_context_as(w, name, ctx, hak_ctx_stats(ctx, &stats) == 0 ? &stats : NULL);
+}
+
+void hkc_report_json_context_as(hkc_json *w, const char *name, const hak_ctx *ctx, const hak_stats *stats)
+{
     hak_label_info labels[HAK_LABELS_MAX + 1];
     hkc_json_object(w, NULL);
     hkc_json_text(w, "name", name ? name : hak_ctx_name(ctx));
-    if (hak_ctx_stats(ctx, &stats) == 0) hkc_report_json_stats(w, &stats);
+    if (stats) hkc_report_json_stats(w, stats);
     const int n = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
     hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
     hak_learner *learner = hak_ctx_learner(ctx);

@@ -32,6 +32,8 @@ void hkc_report_json_begin(hkc_json *w, const hkc_report_process *process);
  * for what else there is: members of the format, and members of the binding's own, which readers pass over.
  */
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx);
+/* The same with other numbers than the context's own; NULL = none. */
+void hkc_report_json_context_as(hkc_json *w, const char *name, const hak_ctx *ctx, const hak_stats *stats);
 /* Its parts, for bindings that know more of a context than it does itself: the members "stats" and "labels"
  * of the object that is open. */
 void hkc_report_json_stats(hkc_json *w, const hak_stats *stats);

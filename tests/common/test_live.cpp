@@ -1,13 +1,10 @@
 // The socket of a process that runs: who gets a report, and for whom none is made.
+#include "looker.h"
+
 #include <catch2/catch.hpp>
 
 #include <cstdio>
-#include <cstring>
 #include <semaphore.h>
-#include <string>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 extern "C" {
 #include "common/live.h"
@@ -30,23 +27,9 @@ int report(void *user, hkc_json *w)
 
 int connected(const std::string &path)
 {
-    sockaddr_un at = {};
-    at.sun_family = AF_UNIX;
-    std::strcpy(at.sun_path, path.c_str());
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = test::connected_to(path);
     REQUIRE(fd >= 0);
-    REQUIRE(connect(fd, (sockaddr *)&at, sizeof at) == 0);
     return fd;
-}
-
-std::string received(int fd)
-{
-    char bytes[64];
-    std::string all;
-    for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;)
-        all.append(bytes, (size_t)n);
-    close(fd);
-    return all;
 }
 
 } // namespace
@@ -78,9 +61,9 @@ TEST_CASE("no report is made for who has gone already")
     shutdown(half, SHUT_WR);
     for (int i = 0; i < 10; i++)
         sem_post(&may_go_on);
-    CHECK(received(first) == "{}\n");
-    CHECK(received(half) == "{}\n");
-    CHECK(received(last) == "{}\n");
+    CHECK(test::received(first) == "{}\n");
+    CHECK(test::received(half) == "{}\n");
+    CHECK(test::received(last) == "{}\n");
     CHECK(reports == 3);
 
     hkc_live_end();

@@ -115,6 +115,42 @@ struct Inside {
     }
 };
 
+// A thread that makes blocks, and is then suspended inside of the lock of its heap.
+class Suspended
+{
+  public:
+    std::vector<void *> blocks;
+
+    explicit Suspended(Inside &t, bool mixed = false)
+        : thread_([this, &t, mixed] {
+              blocks = t.allocate(Inside::BLOCKS, mixed);
+              t.inside = [this] {
+                  state_ = 1;
+                  while (state_ != 2)
+                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              };
+              while (t.inside)
+                  blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
+          })
+    {
+        while (state_ != 1)
+            std::this_thread::yield();
+    }
+    // It goes on, and ends. What it made since is freed.
+    void end(Inside &t)
+    {
+        state_ = 2;
+        thread_.join();
+        for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
+            hak_free(t.ctx, blocks[i]);
+        hak_ctx_flush(t.ctx);
+    }
+
+  private:
+    std::atomic<int> state_{0};
+    std::thread thread_; // the last: it uses what is above
+};
+
 bool pin(int cpu)
 {
     cpu_set_t set;
@@ -191,20 +227,8 @@ TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are fre
 {
     const bool mixed = GENERATE(false, true);
     Inside t;
-    std::atomic<int> state{0};
-    std::vector<void *> blocks;
-    std::thread owner([&] {
-        blocks = t.allocate(Inside::BLOCKS, mixed);
-        t.inside = [&] {
-            state = 1;
-            while (state != 2)
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        };
-        while (t.inside)
-            blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
-    });
-    while (state != 1)
-        std::this_thread::yield();
+    Suspended owner(t, mixed);
+    const std::vector<void *> &blocks = owner.blocks;
     hak_free(t.ctx, blocks[0]);
     const size_t before = stats_of(t.ctx).metadata_bytes;
     for (size_t i = 1; i < Inside::BLOCKS; i++)
@@ -212,11 +236,7 @@ TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are fre
     // A batch is 1 KiB; those of all blocks would be 480.
     CHECK(stats_of(t.ctx).metadata_bytes - before < 128 * KiB);
     CHECK(stats_of(t.ctx).live_blocks <= blocks.size() - Inside::BLOCKS + 124);
-    state = 2;
-    owner.join();
-    for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
-        hak_free(t.ctx, blocks[i]);
-    hak_ctx_flush(t.ctx);
+    owner.end(t);
     CHECK(stats_of(t.ctx).live_blocks == 0);
 }
 
@@ -292,26 +312,15 @@ TEST_CASE("lock: misuse of blocks that are on their way to a suspended thread is
     enum { SECOND, WRITTEN, INSIDE };
     const int what = GENERATE(0, 1, 2);
     CAPTURE(what);
-    std::atomic<int> state{0}, told{0};
-    std::vector<void *> blocks;
+    std::atomic<int> told{0};
     Inside t([&](hak_os &, hak_options &options) {
         options.error_user = &told;
         options.on_error = [](void *user, hak_error, const void *, const char *) {
             ++*static_cast<std::atomic<int> *>(user);
         };
     });
-    std::thread owner([&] {
-        blocks = t.allocate(Inside::BLOCKS);
-        t.inside = [&] {
-            state = 1;
-            while (state != 2)
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        };
-        while (t.inside)
-            blocks.push_back(hak_alloc(t.ctx, Inside::SIZE));
-    });
-    while (state != 1)
-        std::this_thread::yield();
+    Suspended owner(t);
+    const std::vector<void *> &blocks = owner.blocks;
     const size_t freed = Inside::BLOCKS - 2;
     char *live = static_cast<char *>(blocks[freed]);
     memset(live, 7, Inside::SIZE);
@@ -327,11 +336,7 @@ TEST_CASE("lock: misuse of blocks that are on their way to a suspended thread is
             hak_free(t.ctx, live + 8);
     }
     alarm(60); // a hang ends by a signal
-    state = 2;
-    owner.join();
-    for (size_t i = Inside::BLOCKS; i < blocks.size(); i++)
-        hak_free(t.ctx, blocks[i]);
-    hak_ctx_flush(t.ctx);
+    owner.end(t);
     alarm(0);
     CHECK(told > 0);
     for (int i = 0; i < Inside::SIZE; i++)

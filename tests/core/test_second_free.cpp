@@ -29,6 +29,17 @@ struct Second {
         hak_ctx_destroy(other);
         hak_ctx_destroy(ctx);
     }
+    // Another context takes what is free by now, and the magazines give back theirs.
+    void flush_beside_other()
+    {
+        std::vector<void *> theirs;
+        for (int i = 0; i < 600; i++)
+            theirs.push_back(hak_alloc(other, 48));
+        hak_ctx_flush(ctx);
+        for (void *p : theirs)
+            CHECK(hak_usable_size(other, p) == 48);
+        require_sound(other);
+    }
     // Nothing but one error was told, and nobody's blocks overlap.
     void require_told(size_t live)
     {
@@ -93,13 +104,7 @@ TEST_CASE(
     size_t freed = 20;
     for (size_t i = 0; t.errors.list.empty() && i < 11; i++, freed++)
         hak_free(t.ctx, rest[i * 7 + 1]);
-    std::vector<void *> theirs;
-    for (int i = 0; i < 600; i++)
-        theirs.push_back(hak_alloc(t.other, 48));
-    hak_ctx_flush(t.ctx);
-    for (void *q : theirs)
-        CHECK(hak_usable_size(t.other, q) == 48);
-    require_sound(t.other);
+    t.flush_beside_other();
     t.require_told(rest.size() - freed);
 }
 
@@ -110,18 +115,11 @@ TEST_CASE("second free: a sweep empties the magazine that has the first one")
     void *p = alone_in_slab(t.ctx, rest);
     std::sort(rest.begin(), rest.end());
     hak_free(t.ctx, p);
-    size_t freed = 0;
-    // Frees of p again and again: one of them is the one that finds the magazine full.
-    std::vector<void *> theirs;
-    for (; freed < 200; freed++)
-        hak_free(t.ctx, rest[freed]);
+    const size_t freed = 200;
+    for (size_t i = 0; i < freed; i++)
+        hak_free(t.ctx, rest[i]);
     hak_free(t.ctx, p);
-    for (int i = 0; i < 600; i++)
-        theirs.push_back(hak_alloc(t.other, 48));
-    hak_ctx_flush(t.ctx);
-    for (void *q : theirs)
-        CHECK(hak_usable_size(t.other, q) == 48);
-    require_sound(t.other);
+    t.flush_beside_other();
     t.require_told(rest.size() - freed);
 }
 

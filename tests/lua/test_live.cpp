@@ -1,29 +1,18 @@
 // A state that is looked at while it runs: what a host has put in place of its allocator stays, and a forked
 // child is not shown. hak_lua_live_start is for once in a process, so each test has one of its own.
+#include "looker.h"
 #include "lua_test.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 using namespace test;
 
 namespace
 {
-
-std::string received(int fd)
-{
-    char bytes[4096];
-    std::string all;
-    for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;)
-        all.append(bytes, (size_t)n);
-    close(fd);
-    return all;
-}
 
 struct Shown {
     char folder[32] = "/tmp/hakmem-live-XXXXXX";
@@ -53,13 +42,7 @@ struct Shown {
     }
     int connected() const
     {
-        sockaddr_un at = {};
-        at.sun_family = AF_UNIX;
-        std::strcpy(at.sun_path, path.c_str());
-        const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connect(fd, reinterpret_cast<sockaddr *>(&at), sizeof at) == 0) return fd;
-        close(fd);
-        return -1;
+        return connected_to(path);
     }
     // Somebody asks, and the state's next allocation is to answer.
     int asked() const

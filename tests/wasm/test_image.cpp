@@ -30,12 +30,7 @@ void each_method(Fn fn)
         HostOptions options;
         options.dirty = m.dirty;
         options.bounds = m.bounds;
-        hak_wasm_host *probe = hak_wasm_host_new(&options);
-        if (probe == nullptr) {
-            WARN("this kernel does not have method " << m.dirty);
-            continue;
-        }
-        hak_wasm_host_delete(probe);
+        if (!has_method(options)) continue;
         INFO("method " << m.dirty << ", bounds " << m.bounds);
         Host host(&options);
         CHECK(host.info().dirty == m.dirty);

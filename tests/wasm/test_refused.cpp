@@ -39,12 +39,7 @@ void each_host(size_t warm_bytes, Fn fn)
             options.dirty = dirty;
             options.bounds = bounds;
             options.warm_bytes = warm_bytes;
-            hak_wasm_host *probe = hak_wasm_host_new(&options);
-            if (probe == nullptr) {
-                WARN("this kernel does not have method " << dirty);
-                continue;
-            }
-            hak_wasm_host_delete(probe);
+            if (!has_method(options)) continue;
             INFO("method " << dirty << ", bounds " << bounds);
             Host host(&options);
             fn(host);

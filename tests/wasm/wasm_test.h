@@ -26,6 +26,15 @@ struct TenantOptions : hak_wasm_tenant_options {
     }
 };
 
+// Whether this kernel has the way to find written pages that the options ask for.
+inline bool has_method(const HostOptions &options)
+{
+    hak_wasm_host *probe = hak_wasm_host_new(&options);
+    if (probe == nullptr) WARN("this kernel does not have method " << options.dirty);
+    else hak_wasm_host_delete(probe);
+    return probe != nullptr;
+}
+
 // A host that is deleted at the end.
 struct Host {
     hak_wasm_host *host;

@@ -74,17 +74,13 @@ static void compose(text *t)
 
 static bool write_bytes(int fd, const char *bytes, size_t size)
 {
-    hkc_pipe quiet;
-    size_t done = 0;
-    ssize_t n = 1;
-    hkc_pipe_begin(&quiet);
     /* The rest once more after a short write, to learn why. */
-    while (done < size && n > 0) {
-        n = fd >= 0 ? write(fd, bytes + done, size - done) : -1;
-        if (n > 0) done += (size_t)n;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = fd >= 0 ? hkc_pipe_write(fd, bytes + done, size - done) : -1;
+        if (n <= 0) return false;
+        done += (size_t)n;
     }
-    hkc_pipe_end(&quiet, n < 0 && errno == EPIPE);
-    return done == size;
+    return true;
 }
 
 static bool write_all(int fd, const text *t)

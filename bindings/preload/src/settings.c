@@ -8,7 +8,6 @@
 
 #include <hakmem/profile.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,11 +181,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
 static void complain(const char *item, const char *why)
 {
     char line[320]; /* for the longest there is */
-    hkc_pipe quiet;
     int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
-    hkc_pipe_begin(&quiet);
-    const bool broken = write(STDERR_FILENO, line, (size_t)n) < 0 && errno == EPIPE;
-    hkc_pipe_end(&quiet, broken);
+    (void)hkc_pipe_write(STDERR_FILENO, line, (size_t)n);
 }
 
 static void parse(hks_settings *settings, const char *text)

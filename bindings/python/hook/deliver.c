@@ -50,10 +50,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (n <= 0) return;
-    hkc_pipe quiet;
-    hkc_pipe_begin(&quiet);
-    ssize_t done = write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-    hkc_pipe_end(&quiet, done < 0 && errno == EPIPE);
+    (void)hkc_pipe_write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 /* ---- Files --------------------------------------------------------------------------------------- */

@@ -82,18 +82,13 @@ static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
 static void put_heap(hkc_json *w, hak_wasm_tenant *tenant)
 {
     hak_stats s = {.size = sizeof s};
-    hak_label_info labels[HAK_WASM_LABELS];
     hak_ctx_stats(tenant->ctx, &s);
     s.failures = tenant->failures;
     s.peak_bytes -= tenant->at_hand;
     if (s.peak_bytes < s.live_bytes) s.peak_bytes = s.live_bytes;
     if (s.peak_bytes < tenant->heap_peak) s.peak_bytes = tenant->heap_peak;
     tenant->heap_peak = s.peak_bytes;
-    const int n = hak_labels_stats(tenant->ctx, labels, HAK_WASM_LABELS);
-    hkc_json_object(w, NULL);
-    hkc_json_text(w, "name", tenant->name);
-    hkc_report_json_stats(w, &s);
-    hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
+    hkc_report_json_context_as(w, tenant->name, tenant->ctx, &s);
 }
 
 int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)

@@ -181,10 +181,8 @@ struct hak_stats {
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
     uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
-    uint64_t os_calls;             /* calls of the OS table by the context's space so far, but for the
-                                      clock */
-    uint64_t fresh_bytes;          /* taken by contexts of the space so far and not resident: page faults when
-                                      touched */
+    uint64_t os_calls;             /* calls of the OS table by the context's space, without its clock */
+    uint64_t fresh_bytes;          /* taken by contexts of the space and not resident: page faults to come */
     uint64_t purged_bytes;         /* given back to the OS by the space so far */
 };
 /* Fills in *stats. 0 = ok; -1 = size is not set. Cost: some steps for each size class, about 1 us; in a

@@ -126,10 +126,8 @@ typedef struct hak_learner_options {
 
 enum {
     HAK_LEARNER_CONTEXTS = 64,
-    HAK_LEARNER_DECISIONS = 128, /* the last ones are kept to be read; HAK_DECISION_WINDOW is not among
-                                    them */
-    HAK_LEARNER_WINDOWS = 512    /* kept to be read; when there is no room left, every second one is
-                                    dropped */
+    HAK_LEARNER_DECISIONS = 128, /* the last ones are kept to be read, without HAK_DECISION_WINDOW */
+    HAK_LEARNER_WINDOWS = 512    /* kept to be read; where there is no room, every second one goes */
 };
 
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */

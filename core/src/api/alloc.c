@@ -271,7 +271,7 @@ static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, size_t n, h
     if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, n, label);
     hk_leave(ctx);
     if (HK_LIKELY(p != NULL)) return p;
-    return hk_quarantine_yields(ctx) ? alloc_class_slow(ctx, sc, n, label) : hk_fail(ctx);
+    return hk_quarantine_end(ctx) ? alloc_class_slow(ctx, sc, n, label) : hk_fail(ctx);
 }
 
 static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label label)
@@ -401,7 +401,7 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, sc, label);
     if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_in_slab(heap, sc, label);
     hk_leave(heap);
-    if (HK_UNLIKELY(!p) && hk_quarantine_yields(heap)) return hk_alloc_in_slab(ctx, sc, label, site);
+    if (HK_UNLIKELY(!p) && hk_quarantine_end(heap)) return hk_alloc_in_slab(ctx, sc, label, site);
     if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[sc].size, label, site);
     return p ? p : hk_fail(ctx);
 }

@@ -67,7 +67,7 @@ static bool make_room(hak_ctx *ctx)
     hk_enter(heap);
     bool done = hk_give_up(heap);
     hk_leave(heap);
-    return done || hk_quarantine_yields(ctx);
+    return done || hk_quarantine_end(ctx);
 }
 
 void *hk_check_note(hak_ctx *ctx, void *p, size_t n)

@@ -44,8 +44,7 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_large(heap, align, with, label, site, zero);
     if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_large(heap, align, with, label, site, zero);
     hk_leave(heap);
-    if (HK_UNLIKELY(!p) && hk_quarantine_yields(heap))
-        return hk_alloc_large(ctx, align, n, label, site, zero);
+    if (HK_UNLIKELY(!p) && hk_quarantine_end(heap)) return hk_alloc_large(ctx, align, n, label, site, zero);
     if (!p) return hk_fail(ctx);
     return HK_LIKELY(!heap->debug) ? p : new_large(heap, p, n, label, site, zero);
 }

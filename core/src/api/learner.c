@@ -116,10 +116,10 @@ static hak_mode mode_of(const hak_ctx *ctx, const hak_policy *policy)
     return (hak_mode)(mode == HAK_POLICY_MODE_NONE ? ctx->advice.mode : mode);
 }
 
-/* Another context of the same space. */
-static const member *beside(const hak_learner *l, const member *m)
+/* Another context of the same space, among those before `end`. */
+static const member *beside(const hak_learner *l, const member *m, const member *end)
 {
-    for (const member *other = l->members; other < l->members + HAK_LEARNER_CONTEXTS; other++)
+    for (const member *other = l->members; other < end; other++)
         if (other != m && other->ctx && other->ctx->space == m->ctx->space) return other;
     return NULL;
 }
@@ -139,7 +139,7 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
     member *m = find(l, NULL);
     if (m) {
         *m = (member){.ctx = ctx, .base = hak_ctx_policy(ctx), .new = true, .told = l->number};
-        const member *same = beside(l, m);
+        const member *same = beside(l, m, l->members + HAK_LEARNER_CONTEXTS);
         m->pages = same ? hak_policy_ref(same->pages) : hak_space_policy(ctx->space);
         ctx->advice.learner = l;
         if (!l->begun) {
@@ -192,7 +192,7 @@ void hk_learner_forget(hak_ctx *ctx)
     hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     see_end(l, m);
-    if (!beside(l, m)) forget_pages(m);
+    if (!beside(l, m, l->members + HAK_LEARNER_CONTEXTS)) forget_pages(m);
     leave(m);
     hk_lock_drop(&l->held.lock);
 }
@@ -285,14 +285,6 @@ static void see(hak_learner *l, member *m)
     }
 }
 
-/* What contexts of one space share (retained pages, OS calls) counts once. */
-static bool counted_before(const hak_learner *l, const member *m)
-{
-    for (const member *other = l->members; other < m; other++)
-        if (other->ctx && other->ctx->space == m->ctx->space) return true;
-    return false;
-}
-
 /* The window of all contexts that ends now; the next one begins. */
 static hk_window end_window(hak_learner *l, uint64_t now_ns)
 {
@@ -314,7 +306,8 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
         for (unsigned i = 0; i < HK_SIZES; i++)
             w.sizes[i] += m->sizes[i];
         w.exchanges += (uint32_t)(m->so_far.exchanges - m->before.exchanges); /* it may have wrapped */
-        if (!counted_before(l, m)) {
+        /* What contexts of one space share counts once. */
+        if (!beside(l, m, m)) {
             w.retained += m->retained;
             w.fresh += m->so_far.fresh - m->before.fresh;
             w.fresh_huge += m->so_far.fresh_huge - m->before.fresh_huge;

@@ -87,10 +87,11 @@ void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n)
     return out;
 }
 
-void hk_quarantine_end(hak_ctx *ctx)
+bool hk_quarantine_end(hak_ctx *ctx)
 {
     hak_ctx *whole = hk_whole(ctx);
-    if (!(ctx->debug & HAK_DEBUG_QUARANTINE)) return;
+    bool some = false;
+    if (!(ctx->debug & HAK_DEBUG_QUARANTINE)) return false;
     for (void *p = NULL;;) {
         hk_whole_lock(whole);
         struct hk_quarantine *q = whole->quarantine;
@@ -98,21 +99,11 @@ void hk_quarantine_end(hak_ctx *ctx)
         p = q && q->count ? leave(q) : NULL;
         if (p) q->leaving++;
         hk_whole_unlock(whole);
-        if (!p) return;
+        if (!p) return some;
+        some = true;
         look(ctx, p);
         hak_free_sized(ctx, p, HK_NOTED);
     }
-}
-
-bool hk_quarantine_yields(hak_ctx *ctx)
-{
-    hak_ctx *whole = hk_whole(ctx);
-    if (HK_LIKELY(!(ctx->debug & HAK_DEBUG_QUARANTINE))) return false;
-    hk_whole_lock(whole);
-    bool some = whole->quarantine && whole->quarantine->count;
-    hk_whole_unlock(whole);
-    if (some) hk_quarantine_end(ctx);
-    return some;
 }
 
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user)

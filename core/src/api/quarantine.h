@@ -8,10 +8,8 @@
 /* The host frees p and told the size *n. Returns the block to free in its place, and sets *n to HAK_NONE; p
  * itself if it is not held back; NULL = none is to be freed. The caller holds no lock. */
 HK_COLD void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n);
-/* Frees all blocks that are held back. */
-void hk_quarantine_end(hak_ctx *ctx);
-/* An allocation failed: frees all if there are some. Whether there were. The caller holds no lock. */
-HK_COLD bool hk_quarantine_yields(hak_ctx *ctx);
+/* Frees all blocks that are held back. Whether there were some. The caller holds no lock. */
+bool hk_quarantine_end(hak_ctx *ctx);
 /* Reports each block that was written to while it was held back. Returns how many. */
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user);
 

@@ -21,6 +21,11 @@ void hk_os_give(const hak_os *os, void *p, size_t n);
 /* Spins briefly, then yields, then sleeps for up to half a millisecond at a time. Held for a few dozen
  * instructions, or over one call of the OS. */
 typedef atomic_flag hk_lock;
+/* Of a lock that a thread holds over a fork for several contexts. */
+typedef struct hk_fork_hold {
+    _Atomic uintptr_t by; /* register of that thread; 0 = none */
+    unsigned times;
+} hk_fork_hold;
 void hk_lock_wait(hk_lock *lock);
 /* Without the sleep: false = still held after that. For a lock whose holder may be suspended. */
 bool hk_lock_soon(hk_lock *lock);

@@ -148,7 +148,7 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
         bin->closed = (uint16_t)(1u << bin->backoff);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;
-        hk_slab_put_found(ctx, bin->kind, p);
+        hk_slab_put_found(ctx, ctx->extent, bin->kind, p);
         return;
     }
     bin->backoff = HK_CLOSED_FIRST;

@@ -264,11 +264,15 @@ static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 void hk_packed_put(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
-    bool packed = hk_kind_at(ctx, p, &e) == HK_KIND_PACKED;
-    hk_group g = packed ? hk_group_of(ctx, p) : (hk_group){0};
-    size_t size = packed ? size_in(ctx, g, p) : 0;
-    if (size) put(ctx, g, p, size);
-    else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+    if (hk_kind_at(ctx, p, &e) == HK_KIND_PACKED) {
+        hk_group g = hk_group_of(ctx, p);
+        size_t size = size_in(ctx, g, p);
+        if (size) {
+            put(ctx, g, p, size);
+            return;
+        }
+    }
+    hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 /* Blocks of slabs are freed faster, but each class with pages of its own wastes some. Under a limit, only a

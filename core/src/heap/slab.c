@@ -93,9 +93,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         unsigned most = hk_slab_capacity(ctx, old);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else if (old->used > 0) list_append(ctx, bin, old);
-        else
-            return old->cursor = 0, true; /* freed as a whole behind the cursor: in lists slabs are
-                                             partial */
+        else return old->cursor = 0, true; /* freed behind the cursor: slabs in lists are partial */
         bin->slab = NULL;
     }
     if (bin->first) {
@@ -283,17 +281,23 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
     return 0;
 }
 
+/* The block of a magazine may have been freed twice: the first time, its slab may have gone back. */
+HK_INLINE bool is_of_kind(const hak_ctx *ctx, unsigned kind, const void *p)
+{
+    hk_extent *e;
+    return HK_LIKELY(hk_kind_in_window(ctx, p) == kind) || hk_kind_at(ctx, p, &e) == kind;
+}
+
 /* A second free of p may have been in the row, and its slab be gone with it. */
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
     if (e == ctx->extent) hk_row_end(ctx, hk_bin_of(ctx, kind));
-    hk_slab_put_found(ctx, kind, p);
+    hk_slab_put_found(ctx, e, kind, p);
 }
 
-void hk_slab_put_found(hak_ctx *ctx, unsigned kind, void *p)
+void hk_slab_put_found(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
-    hk_extent *e;
-    if (HK_LIKELY(hk_kind_at(ctx, p, &e) == kind)) hk_slab_put_back(ctx, e, kind, p);
+    if (HK_LIKELY(is_of_kind(ctx, kind, p))) hk_slab_put_back(ctx, e, kind, p);
     else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
@@ -339,13 +343,6 @@ void hk_slab_take_over(hak_ctx *ctx, hk_slab *s)
     if (s->used == 0) hk_units_give(ctx, s);
     else if (s->used < most) list_append(ctx, hk_bin_of(ctx, s->kind), s);
     else s->trigger = (uint16_t)(most - 1);
-}
-
-/* The block of a magazine may have been freed twice: the first time, its slab may have gone back. */
-HK_INLINE bool is_of_kind(const hak_ctx *ctx, unsigned kind, const void *p)
-{
-    hk_extent *e;
-    return HK_LIKELY(hk_kind_in_window(ctx, p) == kind) || hk_kind_at(ctx, p, &e) == kind;
 }
 
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)

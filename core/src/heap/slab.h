@@ -39,7 +39,7 @@ void hk_slab_leave(hak_ctx *ctx, hk_slab *slab);
  * many were no live blocks. The caller counts live blocks. */
 size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end);
 /* Puts p into the bitmap of its slab, if it still lies in one of the kind. */
-void hk_slab_put_found(hak_ctx *ctx, unsigned kind, void *p);
+void hk_slab_put_found(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* `used` has fallen to the trigger: the slab was full and has a free block, or it is empty. */
 HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind);
 /* Whether block i of the slab is out of the bitmap (live or in a magazine). */

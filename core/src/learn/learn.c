@@ -7,9 +7,9 @@
 
 enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4, REMEMBERED = 16 };
 static const double fault_ns = 250, call_ns = 1000, exchange_ns = 70, strange_from = 0.3, MiB = 1 << 20;
-static const double huge_share = 0.26;                  /* of a fault, for a page in a huge page */
-static const double dear_from = 0.02, dear_spreads = 4; /* a window that costs so much more or less is of
-                                                           other work */
+static const double huge_share = 0.26; /* of a fault, for a page in a huge page */
+/* A window that costs so much more or less is of other work. */
+static const double dear_from = 0.02, dear_spreads = 4;
 
 /* Of exchanges, that a mode above saves at least. How many there are differs with the work from window to
  * window, so that a trial of some windows cannot tell. */
@@ -56,8 +56,8 @@ void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, siz
     l->mode_first = fixed || mode == HAK_MODE_LEAN ? 0 : mode == HAK_MODE_FAST ? 2 : 1;
     hk_bandit_init(&l->knobs[HK_KNOB_MODE], fixed ? 1 : MODES, l->mode_first, cool_windows(l));
     begin_retained(l, retained);
-    l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS; /* the first window, in which all is fresh, counts as one after a
-                                              change */
+    /* The first window, in which all is fresh, counts as one after a change. */
+    l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS;
 }
 
 static hk_choice choice_of(const hk_learn *l, unsigned mode, unsigned retained)
@@ -290,8 +290,8 @@ static name name_of(const hk_learn *l, unsigned knob, unsigned arm)
     return n;
 }
 
-static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"}; /* of characters: pointers would be
-                                                                         relocated */
+/* Of characters: pointers would be relocated. */
+static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"};
 
 /* What is known of the other knob was seen with the old value of this one. */
 static void stepped(hk_learn *l, const hk_window *w)

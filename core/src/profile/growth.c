@@ -53,8 +53,7 @@ static void tell(hak_profile_growth *g, double grown)
 {
     snprintf(g->evidence, sizeof g->evidence,
              "grew by %.0f KiB over %u windows, %.0f to %.0f bytes each; %.0f %% of what was allocated in "
-             "the first "
-             "half is freed",
+             "the first half is freed",
              grown / 1024, g->windows, g->low, g->high, g->freed_share * 100);
 }
 

@@ -27,8 +27,7 @@ typedef struct hk_stack {
     union {                     /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
-        hak_profile_counts counts;             /* counted: what all sums above are made of when somebody
-                                                  looks */
+        hak_profile_counts counts;             /* counted: what all sums above are made of at a look */
     } died;
     uintptr_t frames[];
 } hk_stack;

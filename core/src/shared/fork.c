@@ -5,55 +5,50 @@
 #include "profile/profile.h"
 #include "shared/thread_heap.h"
 
-/* The lock of a space is held over a fork for any number of contexts. It comes last: before the locks of
- * another context are taken it is dropped. Returns for how many contexts it was held. */
-static unsigned space_pause(hak_space *s, uintptr_t thread)
+/* The locks of a space and of a learner are held over a fork for any number of their contexts. That of the
+ * space comes last: before the locks of another context are taken it is dropped. Returns for how many it was
+ * held. */
+static unsigned fork_pause(hk_lock *lock, hk_fork_hold *held, uintptr_t thread)
 {
-    if (atomic_load(&s->forking) != thread) return 0;
-    unsigned held = s->forks;
-    atomic_store(&s->forking, 0);
-    hk_lock_drop(&s->lock);
-    return held;
+    if (atomic_load(&held->by) != thread) return 0;
+    unsigned times = held->times;
+    atomic_store(&held->by, 0);
+    hk_lock_drop(lock);
+    return times;
 }
 
-static void space_hold(hak_space *s, uintptr_t thread, unsigned held)
+/* For one context more; times: for how many it was held before it was paused. */
+static void fork_hold(hk_lock *lock, hk_fork_hold *held, uintptr_t thread, unsigned times)
 {
-    hk_lock_take(&s->lock);
-    atomic_store(&s->forking, thread);
-    s->forks = held + 1;
+    if (atomic_load(&held->by) != thread) {
+        hk_lock_take(lock);
+        atomic_store(&held->by, thread);
+        held->times = times;
+    }
+    held->times++;
 }
 
-static void space_done(hak_space *s)
+static void fork_done(hk_lock *lock, hk_fork_hold *held)
 {
-    if (--s->forks > 0) return;
-    atomic_store(&s->forking, 0);
-    hk_lock_drop(&s->lock);
+    if (--held->times > 0) return;
+    atomic_store(&held->by, 0);
+    hk_lock_drop(lock);
 }
 
-/* Its ticks take locks of contexts and spaces: it comes first. One learner may have several contexts. */
-static void learner_hold(hak_ctx *shared, uintptr_t thread)
+/* Its ticks take locks of contexts and spaces: it comes first. */
+static hk_learner_lock *lock_of_learner(hak_ctx *shared)
 {
-    hk_learner_lock *l = (hk_learner_lock *)shared->advice.learner;
-    if (!l) return;
-    if (atomic_load(&l->forking) != thread) hk_lock_take(&l->lock);
-    atomic_store(&l->forking, thread);
-    l->forks++;
-}
-
-static void learner_done(hak_ctx *shared)
-{
-    hk_learner_lock *l = (hk_learner_lock *)shared->advice.learner;
-    if (!l || --l->forks > 0) return;
-    atomic_store(&l->forking, 0);
-    hk_lock_drop(&l->lock);
+    return (hk_learner_lock *)shared->advice.learner;
 }
 
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
     uintptr_t thread = hk_thread_register();
-    unsigned held = space_pause(shared->space, thread);
-    learner_hold(shared, thread);
+    hak_space *space = shared->space;
+    hk_learner_lock *learner = lock_of_learner(shared);
+    unsigned held = fork_pause(&space->lock, &space->fork, thread);
+    if (learner) fork_hold(&learner->lock, &learner->fork, thread, 0);
     if (shared->heaps) {
         hk_lock_take(&shared->heaps->walk);
         hk_lock_take(&shared->heaps->lock);
@@ -62,13 +57,14 @@ HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
         if (hk_profile_of(shared)) hk_profile_lock(hk_profile_of(shared));
         hk_lock_take(&shared->heaps->numbers);
     }
-    space_hold(shared->space, thread, held);
+    fork_hold(&space->lock, &space->fork, thread, held);
 }
 
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
-    space_done(shared->space);
+    hk_learner_lock *learner = lock_of_learner(shared);
+    fork_done(&shared->space->lock, &shared->space->fork);
     if (shared->heaps) {
         hk_lock_drop(&shared->heaps->numbers);
         if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
@@ -77,7 +73,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
         hk_lock_drop(&shared->heaps->lock);
         hk_lock_drop(&shared->heaps->walk);
     }
-    learner_done(shared);
+    if (learner) fork_done(&learner->lock, &learner->fork);
 }
 
 /* The other threads do not exist in the child: their heaps go to whoever comes next. */

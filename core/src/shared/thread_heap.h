@@ -97,11 +97,10 @@ struct hk_heaps {
     atomic_bool hinted; /* by the policy */
 };
 
-/* The first member of a hak_learner. A thread holds it over a fork for any number of contexts. */
+/* The first member of a hak_learner. */
 typedef struct hk_learner_lock {
     hk_lock lock;
-    atomic_uintptr_t forking; /* register of that thread; 0 = none */
-    unsigned forks;
+    hk_fork_hold fork;
 } hk_learner_lock;
 
 #if defined(__x86_64__) && defined(__linux__)

@@ -83,8 +83,7 @@ struct hak_space {
     hk_extent *more;          /* HK_EXTENTS - 1 further ones */
     _Atomic uint32_t extents; /* grows under the lock; those that it counts are complete */
     hk_lock lock;
-    _Atomic uintptr_t forking; /* register of the thread that holds the lock for a fork */
-    unsigned forks;            /* contexts for which it does */
+    hk_fork_hold fork; /* of the lock */
     hak_os os;
     size_t reserve;
     uintptr_t below;

@@ -36,8 +36,7 @@ typedef struct hkl_lines {
     hkl_lines_page *pages; /* a hash table, at most a quarter full */
     size_t page_room, page_count;
     uint16_t none;                    /* what blocks outside of all pages have; stays 0 */
-    uint32_t stacks;                  /* that profile/quick.h has found so far: a number for each, in its
-                                         slot */
+    uint32_t stacks;                  /* that profile/quick.h has found: a number for each, in its slot */
     hkl_lines_met met[HKL_LINES_MET]; /* by number and label */
     hak_profile_counts *counts[HKL_LINES_MOST];
 } hkl_lines;
