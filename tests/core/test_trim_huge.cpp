@@ -123,3 +123,22 @@ TEST_CASE("huge_from: a heap whose chunks are filled fast has huge pages from an
     CHECK(first(3 * ms, 63 * MiB, HAK_NONE) >= 63 * MiB);
     CHECK(first(3 * ms, 64 * MiB, 32 * MiB) <= 6 * MiB + 64 * KiB);
 }
+
+TEST_CASE("huge_from: a heap that is filled fast by runs has huge pages from all of it on")
+{
+    // Committed bytes at the first advice, if one in `every` units' worth of blocks is a run.
+    auto first = [](unsigned every) {
+        TestSpace s;
+        TestCtx ctx(s.space);
+        for (unsigned i = 0; s.os.counts.huge == 0; i++) {
+            s.os.now += 1000;
+            const bool run = i % every == 0;
+            for (int k = 0; k < (run ? 1 : 4); k++)
+                REQUIRE(hak_alloc(ctx, run ? 64 * KiB : 16 * KiB) != nullptr);
+        }
+        return committed_of(ctx);
+    };
+    CHECK(first(1) >= 63 * MiB);
+    CHECK(first(2) >= 63 * MiB);
+    CHECK(first(8) <= 10 * MiB + 64 * KiB);
+}

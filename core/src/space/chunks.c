@@ -8,18 +8,21 @@
 #include "space/purge.h"
 
 /* Whether a chunk that is opened now is to be a huge page: in a large heap, and in one of an EARLY-th of that
- * size whose last two chunks were filled in FAST_NS each. Then page faults are a good part of the time, and
- * the next chunk is likely to be filled too. A clock that stands still says nothing. */
+ * size whose last two chunks were filled in FAST_NS each, by slabs but for a FEW_RUNS-th. Then page faults
+ * are a good part of the time, and the next chunk is likely to be filled, and written to, too: of runs some,
+ * such as stacks, are hardly touched. A clock that stands still says nothing. */
 static bool wants_huge(hak_space *s, size_t committed)
 {
-    enum { EARLY = 8, FAST_NS = 4000000 };
+    enum { EARLY = 8, FAST_NS = 4000000, FEW_RUNS = 4 };
     size_t from = hk_get(&s->huge_from);
     if (hk_space_wants_huge(s, committed)) return true;
     if (!s->os.huge || from == HAK_NONE) return false;
-    uint64_t now = s->os.clock(s->os.user), before = s->opened_ns[1];
-    s->opened_ns[1] = s->opened_ns[0];
-    s->opened_ns[0] = now;
-    return committed >= from / EARLY && before && now != before && now - before < 2 * FAST_NS;
+    const hk_opened now = {s->os.clock(s->os.user), s->clean_runs}, before = s->opened[1];
+    s->opened[1] = s->opened[0];
+    s->opened[0] = now;
+    return committed >= from / EARLY && before.ns && now.ns != before.ns &&
+           now.ns - before.ns < 2 * FAST_NS &&
+           now.clean_runs - before.clean_runs <= 2 * HK_CHUNK_UNITS / FEW_RUNS;
 }
 
 int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, size_t committed)
@@ -114,6 +117,7 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     count_taken(s, n, resident);
     if (resident < n && chunk->huge) hk_add(&s->clean_huge, n - resident);
     if ((entry & HK_KIND_MASK) < HK_SMALL_CLASSES) take_bitmap(e, unit, entry & HK_KIND_MASK);
+    else if ((entry & HK_KIND_MASK) < HK_BINS) s->clean_runs += n - resident;
     set_map(e, unit, n, entry);
     *zero = resident == 0;
     return e->first + (uint32_t)unit;

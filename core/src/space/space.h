@@ -75,6 +75,12 @@ typedef struct hk_aside {
     uint8_t most; /* units that are set aside at once, at most; the context's */
 } hk_aside;
 
+/* The space as a chunk was opened. */
+typedef struct hk_opened {
+    uint64_t ns; /* 0 = unknown */
+    uint64_t clean_runs;
+} hk_opened;
+
 typedef struct hk_big hk_big;
 typedef struct hk_guard hk_guard;
 
@@ -89,7 +95,8 @@ struct hak_space {
     uintptr_t below;
     size_t retained_bytes, retained_percent;
     hk_counter huge_from, purge_ns; /* HAK_NONE of the first: never */
-    uint64_t opened_ns[2];          /* when the last chunks were opened, the last one first; 0 = unknown */
+    hk_opened opened[2];            /* the last chunks, the last one first */
+    uint64_t clean_runs;            /* units of runs taken so far that were not resident */
     bool buffer_only, retained_yields;
     bool refused; /* while units are taken: there were some, but not their pages */
     hk_unit_id next_id;
