@@ -10,22 +10,24 @@ typedef struct search {
     hkc_image_texts *texts; /* NULL = nothing is copied */
 } search;
 
-static void find_build_id(hkc_image *image, const uint8_t *note, size_t size)
+const uint8_t *hkc_image_build_id(const void *notes, size_t size, size_t *id_size)
 {
+    const uint8_t *note = notes;
     while (size >= sizeof(ElfW(Nhdr))) {
         ElfW(Nhdr) head;
         memcpy(&head, note, sizeof head);
-        size_t name = (head.n_namesz + 3U) & ~3U, content = (head.n_descsz + 3U) & ~3U;
-        if (name + content > size - sizeof head) return;
+        const uint64_t name = (head.n_namesz + UINT64_C(3)) & ~UINT64_C(3),
+                       content = (head.n_descsz + UINT64_C(3)) & ~UINT64_C(3);
+        if (name + content > size - sizeof head) return NULL;
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
             memcmp(note + sizeof head, "GNU", 4) == 0) {
-            image->build_id = note + sizeof head + name;
-            image->build_id_size = head.n_descsz;
-            return;
+            *id_size = head.n_descsz;
+            return note + sizeof head + name;
         }
         note += sizeof head + name + content;
         size -= sizeof head + name + content;
     }
+    return NULL;
 }
 
 static void copy(hkc_image *image, hkc_image_texts *texts)
@@ -57,8 +59,9 @@ static int match(struct dl_phdr_info *info, size_t size, void *user)
     if (!found) return 0;
     for (int i = 0; i < info->dlpi_phnum && !image.build_id; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        if (ph->p_type == PT_NOTE)
-            find_build_id(&image, (const uint8_t *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+        if (ph->p_type != PT_NOTE) continue;
+        const void *notes = (const void *)(info->dlpi_addr + ph->p_vaddr);
+        image.build_id = hkc_image_build_id(notes, ph->p_memsz, &image.build_id_size);
     }
     if (s->texts) copy(&image, s->texts);
     *s->image = image;

@@ -28,6 +28,8 @@ bool hkc_image_at(uintptr_t address, hkc_image *image);
 /* The same with path and build id in `texts`, for images that others may unload meanwhile. A longer path is
  * cut, a longer build id left out. */
 bool hkc_image_copy_at(uintptr_t address, hkc_image *image, hkc_image_texts *texts);
+/* The build id in notes, of an image or a file; NULL = none. */
+const uint8_t *hkc_image_build_id(const void *notes, size_t size, size_t *id_size);
 /* Name of the library's file up to the first dot: `_csv` for `_csv.cpython-311-x86_64-linux-gnu.so`. At most
  * size - 1 bytes; "" for the program. */
 void hkc_image_stem(const hkc_image *image, char *stem, size_t size);

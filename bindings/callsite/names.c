@@ -93,15 +93,6 @@ const hkc_name *hkc_names_find(const hkc_names *n, uintptr_t pc)
     return at < n->sorted && n->names[at].pc == pc ? &n->names[at] : NULL;
 }
 
-bool hkc_names_add(hkc_names *n, uintptr_t pc)
-{
-    if (hkc_names_find(n, pc)) return true;
-    if (n->count > n->sorted && n->names[n->count - 1].pc == pc) return true;
-    if (n->count == n->room && !grow(n)) return false;
-    n->names[n->count++] = (hkc_name){.pc = pc};
-    return true;
-}
-
 static void sift(hkc_name *names, size_t at, size_t count)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
@@ -134,6 +125,20 @@ static void sort(hkc_names *n)
         }
     }
     n->count = n->sorted = kept;
+}
+
+bool hkc_names_add(hkc_names *n, uintptr_t pc)
+{
+    if (hkc_names_find(n, pc)) return true;
+    if (n->count > n->sorted && n->names[n->count - 1].pc == pc) return true;
+    if (n->count == n->room) {
+        /* Most are there already, since stacks share their frames. */
+        if (n->count > n->sorted) sort(n);
+        if (hkc_names_find(n, pc)) return true;
+        if (n->count >= n->room / 2 && !grow(n)) return false;
+    }
+    n->names[n->count++] = (hkc_name){.pc = pc};
+    return true;
 }
 
 /* ---- Symbols -------------------------------------------------------------------------------------- */

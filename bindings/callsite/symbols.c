@@ -43,15 +43,38 @@ static const void *inside(const reading *r, uint64_t offset, uint64_t size)
     return offset <= r->file_size && size <= r->file_size - offset ? (const char *)r->file + offset : NULL;
 }
 
-static bool find_table(reading *r, unsigned type)
+/* NULL = it is no such file. */
+static const section *sections_of(const reading *r, unsigned *count)
 {
     const ElfW(Ehdr) *head = r->file;
-    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_shentsize != sizeof(section)) return false;
-    const section *sections = inside(r, head->e_shoff, head->e_shnum * sizeof(section));
-    if (!sections) return false;
-    for (unsigned i = 0; i < head->e_shnum; i++) {
+    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_shentsize != sizeof(section)) return NULL;
+    *count = head->e_shnum;
+    return inside(r, head->e_shoff, head->e_shnum * sizeof(section));
+}
+
+/* Under the name of an image there may be another file by now, as after an upgrade. */
+static bool is_of(const reading *r, const hkc_image *image)
+{
+    unsigned count = 0;
+    const section *sections = sections_of(r, &count);
+    if (!image->build_id) return true;
+    for (unsigned i = 0; sections && i < count; i++) {
+        const section *s = &sections[i];
+        const void *notes = s->sh_type == SHT_NOTE ? inside(r, s->sh_offset, s->sh_size) : NULL;
+        size_t size = 0;
+        const uint8_t *id = notes ? hkc_image_build_id(notes, s->sh_size, &size) : NULL;
+        if (id) return size == image->build_id_size && memcmp(id, image->build_id, size) == 0;
+    }
+    return false;
+}
+
+static bool find_table(reading *r, unsigned type)
+{
+    unsigned count = 0;
+    const section *sections = sections_of(r, &count);
+    for (unsigned i = 0; sections && i < count; i++) {
         const section *table = &sections[i];
-        if (table->sh_type != type || table->sh_link >= head->e_shnum) continue;
+        if (table->sh_type != type || table->sh_link >= count) continue;
         const section *names = &sections[table->sh_link];
         r->table = inside(r, table->sh_offset, table->sh_size);
         r->names = inside(r, names->sh_offset, names->sh_size);
@@ -80,11 +103,12 @@ static size_t visit_functions(const reading *r, uintptr_t bias, hkc_symbols_visi
     return count;
 }
 
-static bool read_table(const char *path, unsigned type, uintptr_t bias, hkc_symbols_visit *visit, void *user)
+static bool read_table(const char *path, unsigned type, const hkc_image *image, hkc_symbols_visit *visit,
+                       void *user)
 {
     reading r;
     if (!map_file(&r, path)) return false;
-    bool ok = find_table(&r, type) && visit_functions(&r, bias, visit, user) > 0;
+    bool ok = is_of(&r, image) && find_table(&r, type) && visit_functions(&r, image->bias, visit, user) > 0;
     munmap((void *)(uintptr_t)r.file, r.file_size);
     return ok;
 }
@@ -106,11 +130,11 @@ hkc_symbols_source hkc_symbols_read(const hkc_image *image, const char *debug_ro
     const char *path = image->path[0] != 0 ? image->path : "/proc/self/exe";
     char debug[256];
     hkc_symbols_source source = HKC_SYMBOLS_NONE;
-    if (read_table(path, SHT_SYMTAB, image->bias, visit, user)) source = HKC_SYMBOLS_SYMTAB;
+    if (read_table(path, SHT_SYMTAB, image, visit, user)) source = HKC_SYMBOLS_SYMTAB;
     else if (debug_path(image, debug_root, debug, sizeof debug) &&
-             read_table(debug, SHT_SYMTAB, image->bias, visit, user))
+             read_table(debug, SHT_SYMTAB, image, visit, user))
         source = HKC_SYMBOLS_DEBUG;
-    else if (read_table(path, SHT_DYNSYM, image->bias, visit, user)) source = HKC_SYMBOLS_DYNSYM;
+    else if (read_table(path, SHT_DYNSYM, image, visit, user)) source = HKC_SYMBOLS_DYNSYM;
     errno = error;
     return source;
 }

@@ -1,6 +1,6 @@
 /* Names of the functions of an image, from the first of these that is there: its .symtab, that of its debug
- * package (by build id), its .dynsym. The file is mapped for as long as it is read: its pages would count as
- * the program's. */
+ * package (by build id), its .dynsym. A file of another build id than the image's is none of these. The file
+ * is mapped for as long as it is read: its pages would count as the program's. */
 #ifndef HKC_SYMBOLS_H
 #define HKC_SYMBOLS_H
 

@@ -97,13 +97,20 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
     return error;
 }
 
+int hkc_file_open_at_once(const char *name, int flags, mode_t mode)
+{
+    const int fd = open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, mode);
+    if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
 int hkc_file_open(hkc_file *file, const char *name, mode_t mode)
 {
     file->fd = -1;
     file->part[0] = '\0';
     if (!hkc_file_in_place(name)) return open_part(file, name, mode);
     /* Behind what is in the file that a stream leads to. */
-    file->fd = open(name, O_WRONLY | O_CLOEXEC | (is_stream(name) ? O_APPEND : 0));
+    file->fd = hkc_file_open_at_once(name, is_stream(name) ? O_APPEND : 0, 0);
     return file->fd >= 0 ? 0 : errno;
 }
 

@@ -28,6 +28,8 @@ int hkc_file_try(const char *name);
 /* What a thread that is gone was writing beside the name, if it was. */
 void hkc_file_remove_part(const char *name, pid_t thread);
 
+/* open() for writing, with further flags. Of a pipe that nobody reads an error (ENXIO), not a wait. */
+int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
 /* Whether it would be written to in place. */
 bool hkc_file_in_place(const char *name);
 /* The absolute name, for a program that may change directories: 0 or errno. The file need not exist, the

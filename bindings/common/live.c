@@ -19,7 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HIGH_FD = 200, SEND_MILLISECONDS = 5000, STACK_BYTES = 256 << 10, FIRST_BYTES = 1 << 20 };
+enum {
+    HIGH_FD = 200,
+    SEND_MILLISECONDS = 5000,
+    STACK_BYTES = 256 << 10,
+    FIRST_BYTES = 1 << 20,
+    PAUSE_NANOSECONDS = 100000000
+};
 
 static hkc_live_options options;
 static pthread_t thread;
@@ -103,16 +109,16 @@ static void sweep(int folder)
  * a process that was stopped does: nothing is swept. */
 static int lock_folder(void)
 {
-    enum { ATTEMPTS = 50, PAUSE_NANOSECONDS = 10000000 };
+    enum { ATTEMPTS = 50, BETWEEN_NANOSECONDS = 10000000 };
     char folder[HKC_LIVE_PATH];
-    const struct timespec pause = {0, PAUSE_NANOSECONDS};
+    const struct timespec between = {0, BETWEEN_NANOSECONDS};
     if (strcmp(options.place, "on") != 0) return -1;
     memcpy(folder, address.sun_path, sizeof folder);
     *strrchr(folder, '/') = '\0';
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     for (int i = 0; fd >= 0 && i < ATTEMPTS; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-        nanosleep(&pause, NULL);
+        nanosleep(&between, NULL);
     }
     if (fd >= 0) close(fd);
     return -1;
@@ -217,12 +223,13 @@ static bool has_gone(int fd)
     return poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
 }
 
-static void serve(void)
+/* false = the process has no descriptor left for one who waits. */
+static bool serve(void)
 {
     static hkc_json w;
     memory m = {NULL, 0, 0};
     const int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     if (!has_gone(fd) && may_look(fd)) {
         hkc_json_open(&w, put, &m);
         pthread_mutex_lock(&calling);
@@ -232,6 +239,7 @@ static void serve(void)
         if (m.bytes) munmap(m.bytes, m.room);
     }
     close(fd);
+    return true;
 }
 
 /* ---- The thread ----------------------------------------------------------------------------------- */
@@ -251,6 +259,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 static void *run(void *unused)
 {
+    const struct timespec pause = {0, PAUSE_NANOSECONDS};
     sigset_t waiting;
     sigfillset(&waiting);
     if (options.signal) sigdelset(&waiting, options.signal);
@@ -261,7 +270,7 @@ static void *run(void *unused)
             pthread_mutex_unlock(&calling);
         }
         struct pollfd one = {.fd = is_ours() ? listening : -1, .events = POLLIN};
-        if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours()) serve();
+        if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours() && !serve()) ppoll(NULL, 0, &pause, &waiting);
     }
     return unused;
 }

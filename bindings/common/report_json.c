@@ -36,27 +36,43 @@ static void command(hkc_json *w, pid_t pid)
     hkc_json_end(w);
 }
 
-/* A line of /proc/PID/status, "VmHWM:   1234 kB"; 0 = it is not there. */
-static uint64_t kilobytes(const char *text, const char *name)
+/* Of a line of /proc/PID/status, "VmHWM:   1234 kB". */
+static bool kilobytes(const char *line, const char *name, uint64_t *bytes)
 {
-    const char *at = strstr(text, name);
-    uint64_t n = 0;
-    if (!at) return 0;
-    for (at += strlen(name); *at == ' ' || *at == '\t' || *at == ':';)
-        at++;
-    for (; *at >= '0' && *at <= '9'; at++)
-        n = n * 10 + (uint64_t)(*at - '0');
-    return n * 1024;
+    const size_t length = strlen(name);
+    if (strncmp(line, name, length) != 0) return false;
+    *bytes = 0;
+    for (line += length; *line == ' ' || *line == '\t'; line++) {
+    }
+    for (; *line >= '0' && *line <= '9'; line++)
+        *bytes = *bytes * 10 + (uint64_t)(*line - '0');
+    *bytes *= 1024;
+    return true;
 }
 
 static void memory(hkc_json *w, pid_t pid)
 {
-    char text[TEXT];
-    read_proc(pid, "status", text);
+    char text[TEXT], path[64];
+    uint64_t resident = 0, peak = 0, anonymous = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t more;
+    for (size_t n = 0; fd >= 0 && (more = read(fd, text + n, sizeof text - n)) > 0;) {
+        char *line = text, *end = text + n + (size_t)more;
+        for (char *behind; (behind = memchr(line, '\n', (size_t)(end - line))) != NULL; line = behind + 1) {
+            *behind = '\0';
+            if (!kilobytes(line, "VmRSS:", &resident) && !kilobytes(line, "VmHWM:", &peak))
+                kilobytes(line, "RssAnon:", &anonymous);
+        }
+        n = (size_t)(end - line);
+        if (n == sizeof text) n = 0; /* a user's groups may be many; none of the lines is as long */
+        memmove(text, line, n);
+    }
+    if (fd >= 0) close(fd);
     hkc_json_object(w, "memory");
-    hkc_json_size(w, "resident_bytes", kilobytes(text, "\nVmRSS"));
-    hkc_json_size(w, "peak_resident_bytes", kilobytes(text, "\nVmHWM"));
-    hkc_json_size(w, "anonymous_bytes", kilobytes(text, "\nRssAnon"));
+    hkc_json_size(w, "resident_bytes", resident);
+    hkc_json_size(w, "peak_resident_bytes", peak);
+    hkc_json_size(w, "anonymous_bytes", anonymous);
     hkc_json_end(w);
 }
 

@@ -18,6 +18,7 @@ extern "C" {
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 extern "C" __attribute__((noinline, visibility("default"))) int hk_test_exported(int x)
 {
@@ -151,20 +152,46 @@ TEST_CASE("a stripped program takes the names of its debug package")
 {
     std::string stripped = changed_copy("stripped", "strip"),
                 debug = changed_copy("debug", "strip --only-keep-debug");
-    static const uint8_t id[] = {0xab, 0x01, 0xcd};
-    std::string root = debug.substr(0, debug.rfind('/'));
-    REQUIRE(std::system(("mkdir -p " + root + "/.build-id/ab && mv " + debug + " " + root +
-                         "/.build-id/ab/01cd.debug")
-                            .c_str()) == 0);
+    std::string root = debug.substr(0, debug.rfind('/')), id;
     hkc_image image = own_image();
     image.path = stripped.c_str();
-    image.build_id = id;
-    image.build_id_size = sizeof id;
+    for (size_t i = 0; i < image.build_id_size; i++) {
+        char digits[4];
+        snprintf(digits, sizeof digits, i == 1 ? "/%02x" : "%02x", image.build_id[i]);
+        id += digits;
+    }
+    REQUIRE(id.size() > 8);
+    const std::string place = root + "/.build-id/" + id + ".debug";
+    REQUIRE(std::system(("mkdir -p " + place.substr(0, place.rfind('/')) + " && mv " + debug + " " + place)
+                            .c_str()) == 0);
     Symbols symbols(image, root.c_str());
     CHECK(symbols.source == HKC_SYMBOLS_DEBUG);
     CHECK(symbols.name_at((uintptr_t)&local_to_this_file).find("local_to_this_file") != std::string::npos);
     remove_copy(stripped);
     remove_copy(debug);
+}
+
+TEST_CASE("a file that came in the place of an image since gives it no names")
+{
+    hkc_image image = own_image();
+    REQUIRE(image.build_id_size >= 8);
+    std::vector<uint8_t> other(image.build_id, image.build_id + image.build_id_size);
+    other.back() ^= 1;
+    image.path = "/proc/self/exe";
+    CHECK(Symbols(image, "/nonexistent").source == HKC_SYMBOLS_SYMTAB);
+    image.build_id = other.data();
+    CHECK(Symbols(image, "/nonexistent").source == HKC_SYMBOLS_NONE);
+    other.pop_back();
+    image.build_id_size--;
+    CHECK(Symbols(image, "/nonexistent").source == HKC_SYMBOLS_NONE);
+
+    std::string none = changed_copy("none", "objcopy --remove-section .note.gnu.build-id");
+    image = own_image();
+    image.path = none.c_str();
+    CHECK(Symbols(image, "/nonexistent").source == HKC_SYMBOLS_NONE);
+    image.build_id = nullptr;
+    CHECK(Symbols(image, "/nonexistent").source == HKC_SYMBOLS_SYMTAB);
+    remove_copy(none);
 }
 
 TEST_CASE("broken files have no symbols, and errno is kept")

@@ -146,3 +146,14 @@ TEST_CASE("names stay when more are added, and what is no code has none")
           "libc");
     hkc_names_close(&names);
 }
+
+TEST_CASE("names take room for each place once, however often it is added")
+{
+    hkc_names names = {};
+    for (uintptr_t i = 0; i < 1000000; i++)
+        REQUIRE(hkc_names_add(&names, i * 7919 % 3000 + 1));
+    CHECK(names.room <= 8192);
+    hkc_names_resolve(&names);
+    CHECK(names.count == 3000);
+    hkc_names_close(&names);
+}

@@ -208,3 +208,16 @@ TEST_CASE("the absolute name of a file that need not exist")
     CHECK(hkc_file_absolute("d/", name) == EISDIR);
     CHECK(hkc_file_absolute(("d/" + std::string(HKC_FILE_NAME, 'x')).c_str(), name) == ENAMETOOLONG);
 }
+
+TEST_CASE("a pipe that nobody reads is an error, and one that is read is waited for")
+{
+    folder here;
+    REQUIRE(mkfifo("pipe", 0600) == 0);
+    hkc_file file;
+    CHECK(hkc_file_open(&file, "pipe", 0600) == ENXIO);
+    const int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+    REQUIRE(hkc_file_open(&file, "pipe", 0600) == 0);
+    CHECK((fcntl(file.fd, F_GETFL) & O_NONBLOCK) == 0);
+    CHECK(hkc_file_close(&file, 0) == 0);
+    close(reader);
+}

@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <cstdio>
+#include <ctime>
 #include <semaphore.h>
+#include <sys/resource.h>
 
 extern "C" {
 #include "common/live.h"
@@ -34,7 +36,7 @@ int connected(const std::string &path)
 
 } // namespace
 
-TEST_CASE("no report is made for who has gone already")
+TEST_CASE("no report is made for who has gone already, and who comes when no descriptor is left waits")
 {
     char folder[] = "/tmp/hakmem-live-XXXXXX", error[HKC_LIVE_ERROR] = "";
     REQUIRE(mkdtemp(folder) != nullptr);
@@ -65,6 +67,21 @@ TEST_CASE("no report is made for who has gone already")
     CHECK(test::received(half) == "{}\n");
     CHECK(test::received(last) == "{}\n");
     CHECK(reports == 3);
+
+    struct rlimit limit;
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const struct rlimit none = {3, limit.rlim_max};
+    const int late = socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const bool waits = test::connects(late, path);
+    const clock_t before = clock();
+    usleep(400000);
+    const clock_t used = clock() - before;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    REQUIRE(waits);
+    CHECK(used < CLOCKS_PER_SEC / 10);
+    sem_post(&may_go_on);
+    CHECK(test::received(late) == "{}\n");
 
     hkc_live_end();
     CHECK(access(path.c_str(), F_OK) != 0);

@@ -83,6 +83,16 @@ class Profiles(Case):
         self.assertEqual(p.sum("live_blocks", "keep_small")[0], 3000)
         self.assertEqual(p.sum("alloc_blocks", "churn")[0], 20000)
 
+    def test_memory_of_a_user_in_many_groups(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root chooses its groups")
+        program = "import os, sys; os.setgroups(range(100000, 101500)); os.execv(sys.argv[1], sys.argv[1:])"
+        p, _ = self.profile([PYTHON, "-c", program, STACKS, "known"])
+        memory = p.report["memory"]
+        self.assertGreater(memory["anonymous_bytes"], 32 << 20)
+        self.assertGreaterEqual(memory["resident_bytes"], memory["anonymous_bytes"])
+        self.assertGreaterEqual(memory["peak_resident_bytes"], memory["resident_bytes"])
+
     def test_the_default_is_512_kib(self):
         p, _ = self.profile([STACKS, "known"], "name=x")
         self.assertEqual(p.context["profile"]["mean_bytes"], 512 << 10)

@@ -54,6 +54,19 @@ class Settings(Case):
         self.assertLess(self.cached(f"mode=fast,policy={nothing}"), 3 << 20)
         self.assertGreater(self.cached(f"mode=minimal,policy={fast}"), 3 << 20)
 
+    def test_a_key_that_there_is_not_is_told_in_one_line(self):
+        for item in ("reprot=/var/log/a/long/name/of/a/file", "x" * 2000):
+            done = self.start(["/bin/true"], item)
+            self.assertRegex(done.stderr, r"\Ahakmem: HAKMEM: '%s[^\n\0]*; left out\n\Z" % item[:80])
+
+    def test_a_pipe_that_nobody_reads_is_told(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        for key in ("report", "profile"):
+            done = self.start(["/bin/true"], f"{key}={pipe}")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(f"no {key} in {pipe}: No such device or address", done.stderr)
+
     def test_what_is_learned_is_written_and_acts_at_the_next_start(self):
         file = self.path("learned", "")
         os.remove(file)

@@ -10,14 +10,20 @@
 namespace test
 {
 
-// -1 = nobody listens there.
-inline int connected_to(const std::string &path)
+// false = nobody listens there.
+inline bool connects(int fd, const std::string &path)
 {
     sockaddr_un at = {};
     at.sun_family = AF_UNIX;
     std::strcpy(at.sun_path, path.c_str());
+    return connect(fd, reinterpret_cast<sockaddr *>(&at), sizeof at) == 0;
+}
+
+// -1 = nobody listens there.
+inline int connected_to(const std::string &path)
+{
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, reinterpret_cast<sockaddr *>(&at), sizeof at) == 0) return fd;
+    if (connects(fd, path)) return fd;
     close(fd);
     return -1;
 }

@@ -94,10 +94,10 @@ static int put_json(void *unused, hkc_json *w)
     hak_ctx *ctx = hks_heap_shared();
     (void)unused;
     pthread_mutex_lock(&writing);
-    hak_profile_visit(ctx, add_names, &names);
-    hkc_names_resolve(&names);
     hkc_report_json_begin(w, &process);
     hkc_report_json_context(w, hks_heap_name, ctx);
+    hak_profile_visit(ctx, add_names, &names);
+    hkc_names_resolve(&names);
     const int error = hkc_profile_json(w, ctx, name_frame, &names);
     hkc_json_end(w);
     hkc_report_json_end(w);

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "common/file.h"
 #include "common/pipe.h"
 #include "common/report.h"
 #include "heap.h"
@@ -96,7 +97,7 @@ void hks_report_write(void)
         write_all(kept_descriptor(), &t);
         return;
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int fd = hkc_file_open_at_once(path, O_CREAT | O_APPEND, 0666);
     if (!write_all(fd, &t)) hks_report_failed("report", path, errno);
     if (fd >= 0) close(fd);
 }

@@ -180,9 +180,9 @@ static const char *take(hks_settings *s, const char *key, const char *value)
 
 static void complain(const char *item, const char *why)
 {
-    char line[320]; /* for the longest there is */
-    int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
-    (void)hkc_pipe_write(STDERR_FILENO, line, (size_t)n);
+    char line[640]; /* for the longest there is */
+    const int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
+    (void)hkc_pipe_write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 static void parse(hks_settings *settings, const char *text)
