@@ -366,6 +366,7 @@ TEST_CASE("who changes a limit for a while can put the callback back")
     CHECK(user == nullptr);
     REQUIRE(hak_limit(ctx, 3 * MiB, 4 * MiB, Pressure::fn, &pressure) == 0);
     CHECK(hak_limit_callback(shared ? hak_ctx_thread(ctx) : ctx, &user) == Pressure::fn);
+    CHECK(hak_limit_callback(ctx, nullptr) == Pressure::fn);
     CHECK(user == &pressure);
     hak_pressure_fn *fn = hak_limit_callback(ctx, &user);
     REQUIRE(hak_limit(ctx, 0, 0, nullptr, nullptr) == 0);

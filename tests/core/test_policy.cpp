@@ -89,6 +89,8 @@ TEST_CASE("policy: comments, blanks and ends of lines of other systems are fine"
 {
     Policy p("\r\n  # a comment\n\tmagazine 8\r\n\n   name x y  \nroom 5 label a#b");
     CHECK(printed(p) == "hakmem-policy 1\nname x y\nmagazine 8\nroom 5 label a#b\n");
+    Policy wide("name \t x  y\nmagazine   8\t\nroom\t5 \tlabel  a  b");
+    CHECK(printed(wide) == "hakmem-policy 1\nname x  y\nmagazine 8\nroom 5 label a  b\n");
 }
 
 TEST_CASE("policy: what is wrong with a text is told with its line, and there is no policy")
@@ -114,20 +116,20 @@ TEST_CASE("policy: what is wrong with a text is told with its line, and there is
          "retained_bytes: '18446744073709551616' is no number"},
         {"hakmem-policy 1\nretained_bytes 16777216T\n", 2, "retained_bytes: '16777216T' is no number"},
         {"hakmem-policy 1\nmagazine 0\n", 2, "magazine: 0 is no value; leave the line out"},
-        {"hakmem-policy 1\nmagazine 129\n", 2, "magazine: 2 to 128, or HAK_NONE"},
+        {"hakmem-policy 1\nmagazine 129\n", 2, "magazine: 2 to 128, or none (HAK_NONE)"},
         {"hakmem-policy 1\nfirst_offset 8\n", 2, "first_offset: 0, 16, 32 or 48"},
         {"hakmem-policy 1\n\n# x\nmagazine 8\nmagazine 8\n", 5, "magazine: said twice"},
         {"hakmem-policy 1\nmode quick\n", 2, "mode: 'quick' is none"},
         {"hakmem-policy 1\nmode\n", 2, "mode: '' is none"},
         {"hakmem-policy 1\nmode lean\nmode fast\n", 3, "mode: said twice"},
-        {"hakmem-policy 1\nname\n", 2, "name: 1 to 63 bytes expected"},
+        {"hakmem-policy 1\nname\n", 2, "name: 1 to 63 bytes without control characters expected"},
         {"hakmem-policy 1\nname a\nname b\n", 3, "name: said twice"},
         {"hakmem-policy 1\nroom 50 label a\nroom 50 label a\n", 3, "room of the label 'a': said twice"},
         {"hakmem-policy 1\nroom 0 label a\n", 2, "room: '0' is not from 1 to 100"},
         {"hakmem-policy 1\nroom 101 site a\n", 2, "room: '101' is not from 1 to 100"},
         {"hakmem-policy 1\nroom 5 labels a\n", 2, "room: 'label' or 'site' expected, not 'labels'"},
-        {"hakmem-policy 1\nroom 5 site\n", 2, "site: a name of 1 to 191 bytes expected"},
-        {"hakmem-policy 1\nroom 5 label a\tb\n", 2, "label: a name of 1 to 63 bytes expected"},
+        {"hakmem-policy 1\nroom 5 site\n", 2, "site: 1 to 191 bytes without control characters expected"},
+        {"hakmem-policy 1\nroom 5 label a\tb\n", 2, "label: 1 to 63 bytes without control characters expected"},
     };
     for (const auto &wrong : WRONG) {
         hak_policy_error error;
@@ -182,6 +184,10 @@ TEST_CASE("policy: differences name what is said on one side alone, or otherwise
                                                         "room site y: 6 -> -", "room site z: - -> 8"});
     CHECK(hak_policy_diff(a, b, nullptr, nullptr) == 6);
     CHECK(hak_policy_diff(a, a, nullptr, nullptr) == 0);
+    CHECK(hak_policy_diff(nullptr, b, nullptr, nullptr) == hak_policy_diff(b, nullptr, nullptr, nullptr));
+    CHECK(hak_policy_diff(nullptr, b, nullptr, nullptr) > 0);
+    CHECK(hak_policy_diff(nullptr, nullptr, nullptr, nullptr) == 0);
+    CHECK(hak_policy_parse(nullptr, nullptr, 0, nullptr) == nullptr);
 }
 
 TEST_CASE("policy: options that are none are refused with a reason")
@@ -200,18 +206,14 @@ TEST_CASE("policy: options that are none are refused with a reason")
     SECTION("too many") o.hint_count = HAK_HINTS_MOST + 1, begins = "hint_count: at most";
     SECTION("both") hint.site = "b", o.hint_count = 1, begins = "hints: a label or a site";
     SECTION("neither") hint.label = nullptr, o.hint_count = 1, begins = "hints: a label or a site";
-    SECTION("label") hint.label = "", o.hint_count = 1, begins = "hints: a name of 1 to 63";
+    SECTION("label") hint.label = "", o.hint_count = 1, begins = "hints: a label has 1 to 63";
     SECTION("site")
-    hint.label = nullptr, hint.site = " a", o.hint_count = 1, begins = "hints: a name of 1 to 191";
+    hint.label = nullptr, hint.site = " a", o.hint_count = 1, begins = "hints: a site has 1 to 191";
     SECTION("room") hint.room = 101, o.hint_count = 1, begins = "room";
-    if (!begins.empty()) {
-        const char *why = hak_policy_options_error(&o);
-        REQUIRE(why != nullptr);
-        CHECK(std::string(why).find(begins) == 0);
-    } else {
-        o.hints = twice;
-        o.hint_count = 2;
-    }
+    SECTION("twice") o.hints = twice, o.hint_count = 2, begins = "hints: two are for one name";
+    const char *why = hak_policy_options_error(&o);
+    REQUIRE(why != nullptr);
+    CHECK(std::string(why).find(begins) == 0);
     CHECK(hak_policy_new(nullptr, &o) == nullptr);
 }
 
@@ -230,6 +232,7 @@ TEST_CASE("policy: modes have names, and policies that are built in")
               std::string("hakmem-policy 1\nname ") + names[mode] + "\nmode " + names[mode] + "\n");
     }
     CHECK(hak_mode_by_name("") == -1);
+    CHECK(hak_mode_by_name(nullptr) == -1);
     CHECK(hak_mode_by_name("Fast") == -1);
     const hak_mode none = (hak_mode)6;
     CHECK(hak_mode_name(none) == nullptr);

@@ -224,6 +224,27 @@ TEST_CASE("no block at or above max_address")
     hak_space_delete(space);
 }
 
+TEST_CASE("max_address: blocks with mappings of their own find room where there is any")
+{
+    for (int bits : {33, 46}) {
+        SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
+        options.max_address = (uintptr_t)1 << bits;
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        {
+            TestCtx ctx(space);
+            // 2 GB of 8 GiB, of which sanitizers keep much to themselves.
+            for (int i = 0; i < 1000; i++) {
+                void *p = hak_alloc(ctx, 2000000);
+                REQUIRE(p != nullptr);
+                REQUIRE(addr(p) + 2000000 <= options.max_address);
+            }
+            TestSpace other;
+        }
+        hak_space_delete(space);
+    }
+}
+
 TEST_CASE("buffer_only: the buffer is all there is")
 {
     TestSpace outer;

@@ -44,8 +44,10 @@ TEST_CASE("C++: a context ends with its object, and moves")
         CHECK(a.live_bytes() == 0);
         CHECK(b.get() == inner);
         hak::context c(t.space);
+        void *old = c.allocate(1);
         c = std::move(b);
         CHECK(c.get() == inner);
+        CHECK_FALSE(hak_ctx_of(t.space, old));
         p = c.reallocate(p, 5000);
         REQUIRE(p);
         const size_t before = c.live_bytes();
@@ -54,6 +56,25 @@ TEST_CASE("C++: a context ends with its object, and moves")
         CHECK(c.live_bytes() <= before - 5000);
     }
     CHECK(hak_ctx_of(t.space, &t) == nullptr);
+}
+
+TEST_CASE("C++: a context that is released stays, with the resources on it")
+{
+    TestSpace t;
+    hak_ctx *ctx = nullptr;
+    {
+        hak::context a(t.space);
+        hak::resource r(a);
+        std::pmr::vector<int> numbers(100, 1, &r);
+        ctx = a.release();
+        CHECK_FALSE(a.ok());
+        CHECK(a.release() == nullptr);
+        numbers.resize(1000);
+        CHECK(hak_owns(ctx, numbers.data()));
+    }
+    void *p = hak_alloc(ctx, 10);
+    CHECK(hak_ctx_of(t.space, p) == ctx);
+    hak_ctx_destroy(ctx);
 }
 
 TEST_CASE("C++: broken options and no memory give a context that is not")

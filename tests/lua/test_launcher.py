@@ -104,7 +104,7 @@ class Options(Case):
         self.write("p", "hakmem-policy 1\n\nmagazine 1\n")
         self.assertEqual(
             self.one_line("--hak-policy=p", "-e", "print(1)"),
-            f"{PROGRAM}: --hak-policy: p:3: magazine: 2 to 128, or HAK_NONE",
+            f"{PROGRAM}: --hak-policy: p:3: magazine: 2 to 128, or none (HAK_NONE)",
         )
         self.assertEqual(
             self.one_line("--hak-policy=nosuch", "-e", "print(1)"),

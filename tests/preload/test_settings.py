@@ -90,7 +90,7 @@ class Settings(Case):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
         done = self.python(f"learn={broken}", "print(1)")
         self.assertEqual(done.stdout, "1\n")
-        self.assertIn(f"{broken}:3: magazine: 2 to 128, or HAK_NONE; left out", done.stderr)
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); left out", done.stderr)
         with open(broken) as f:
             self.assertEqual(f.read(), "hakmem-policy 1\n\nmagazine 1\n")
 
@@ -98,7 +98,7 @@ class Settings(Case):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
         done = self.python(f"policy={broken}", "print(1)")
         self.assertEqual(done.stdout, "1\n")
-        self.assertIn(f"{broken}:3: magazine: 2 to 128, or HAK_NONE; left out", done.stderr)
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); left out", done.stderr)
 
     def test_no_settings(self):
         done = self.python("", "print(1)")

@@ -29,9 +29,9 @@
  *   Errors     NULL means out of memory or over the limit, and leaves everything as it was. Misuse is
  *              reported to hak_options.on_error where it is detected; see hak_error.
  *   Structs    options begin with their size and grow at their end: what a smaller one lacks is 0, which is
- *              the default; a larger one is accepted only if every byte beyond what this library knows is 0.
- *              The same holds for hak_os. hak_stats may have any size: see there. hak_block may get further
- *              members at its end; hak_label_info stays as it is.
+ *              the default; a larger one is accepted only if every byte beyond what this library knows, up
+ *              to 4 KiB, is 0. The same holds for hak_os. hak_stats may have any size up to that: see there.
+ *              hak_block may get further members at its end; hak_label_info stays as it is.
  *   Cost       "fast" is about 20 instructions in the usual case, without lock or system call. "constant" is
  *              at most 1500, whatever the heap holds, and no system call. "a step" is a few instructions.
  *              In a shared context most slow paths take a lock. What is said of cost is tested by
@@ -145,8 +145,9 @@ HAK_API void hak_free(hak_ctx *ctx, void *p);
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 
 /* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
- * memory). The name is copied. Cost: a comparison with each name that there is. The first label also clears a
- * byte for each block that there is room for. */
+ * memory). The name is copied; hints of a policy reach one without blanks at its ends and without control
+ * characters. Cost: a comparison with each name that there is. The first label also clears a byte for each
+ * block that there is room for. */
 HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 
 /* The soft limit was crossed upwards: `committed` of `limit` bytes. Runs at the start of an allocation,
@@ -160,8 +161,8 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * where small blocks were freed since the last one also a look at each of the context's packed blocks
  * (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
-/* The `fn` of the last hak_limit and its `user`; NULL = none. The limits themselves are in hak_stats. For who
- * changes a limit for a while. Cost: constant. */
+/* The `fn` of the last hak_limit; NULL = none. *user is its `user`; user may be NULL. The limits themselves
+ * are in hak_stats. For who changes a limit for a while. Cost: constant. */
 HAK_API hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
@@ -180,7 +181,7 @@ struct hak_stats {
     size_t big_bytes;      /* part of live_bytes in mappings of their own */
     size_t big_blocks;
     size_t soft_limit, hard_limit; /* 0 = none */
-    uint64_t failures;             /* allocations that were NULL for want of memory or by a limit */
+    uint64_t failures;             /* allocations that were NULL, wrong sizes and alignments included */
     uint64_t os_calls;             /* calls of the OS table by the context's space, without its clock */
     uint64_t fresh_bytes;          /* taken by contexts of the space and not resident: page faults to come */
     uint64_t purged_bytes;         /* given back to the OS by the space so far */
@@ -251,7 +252,8 @@ enum {
     HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once; magazines are closed (small blocks 5 to
                             12 times slower); what was asked for is kept: 3 KiB, and 4 KiB for each 16 KiB of
                             blocks */
-    HAK_DEBUG_POISON = 2,  /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse */
+    HAK_DEBUG_POISON = 2,  /* CHECK too; new blocks hold 0xCD, freed ones 0xDD, which is verified on reuse: of
+                              blocks up to 32 KiB, while their slab stays in the context */
     HAK_DEBUG_ABORT = 4,   /* abort() after on_error */
     HAK_DEBUG_CANARY = 16, /* CHECK too; at least 8 bytes behind the requested ones hold a pattern, which
                               free, realloc and hak_ctx_check look at (HAK_E_BOUNDS). hak_usable_size and
@@ -335,9 +337,10 @@ struct hak_space_options {
                                  the space is made should give a smaller value, or threads and mappings will
                                  be refused. Blocks of further extents take the slow path, hence the large
                                  default */
-    void *buffer;             /* memory of the caller in which the space begins; zero-filled; stays the
-                                 caller's. NULL = none. While there are contexts with labels, a fifth of
-                                 it is set aside for label bytes, except units that have blocks already */
+    void *buffer;             /* memory of the caller in which the space begins; stays the caller's, who has
+                                 filled it with zeros, each time anew. NULL = none. While there are
+                                 contexts with labels, a fifth of it is set aside for label bytes, except
+                                 units that have blocks already */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
@@ -407,8 +410,8 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
  * block, any number. Fast; for a block with a mapping of its own the cost of hak_owns. */
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* The bytes that a new block of n may use at least, without the block; hak_usable_size tells those of a
- * block. 0 = n is absurd (HAK_E_OVERFLOW). Up to 1 KiB that is the size of n's class; above, in a local
- * context that packs blocks (hak_tuning.packed_bytes), n rounded up to 16. Packed blocks, those of a shared
+ * block. 0 = n is absurd. Up to 1 KiB that is the size of n's class; above, in a local context that packs
+ * blocks (hak_tuning.packed_bytes), n rounded up to 16. Packed blocks, those of a shared
  * context that borrow from a wider class, and large ones that were kept may have more. Blocks that
  * HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);

@@ -69,8 +69,8 @@ typedef struct hak_policy_options {
         sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0                                \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. Cost: constant, and a step for each byte of
- * the hints' names. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: a step for each byte of the hints'
+ * names, and a comparison for each pair of hints. [any thread] */
 HAK_API const char *hak_policy_options_error(const hak_policy_options *options);
 /* A policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the
  * operating system. Returns NULL if the options or the table are broken, or there is no memory. Cost: a
@@ -79,8 +79,8 @@ HAK_API hak_policy *hak_policy_new(const hak_os *os, const hak_policy_options *o
 /* The built-in policy of a mode. It lives forever: references to it are not counted. NULL = no such mode.
  * Fast. [any thread] */
 HAK_API const hak_policy *hak_policy_of_mode(hak_mode mode);
-/* The mode of this name ("balanced"...); -1 = none. hak_mode_name: NULL = no such mode. Cost: constant. [any
- * thread] */
+/* The mode of this name ("balanced"...); -1 = none, or NULL. hak_mode_name: NULL = no such mode. Cost:
+ * constant. [any thread] */
 HAK_API int hak_mode_by_name(const char *name);
 HAK_API const char *hak_mode_name(hak_mode mode);
 /* Adds a reference, or drops one; when the last one is dropped the pages go back. NULL is allowed. Fast; the
@@ -117,8 +117,8 @@ HAK_API hak_policy *hak_policy_parse(const hak_os *os, const char *text, size_t 
 HAK_API size_t hak_policy_print(const hak_policy *policy, char *out, size_t room);
 /* what: a statement without its value. from, to: its value in each policy; NULL = it is not there. */
 typedef void hak_policy_diff_fn(void *user, const char *what, const char *from, const char *to);
-/* Calls fn for each statement that differs, and returns how many do. fn may be NULL. Cost: a comparison of
- * each hint of one policy with each of the other. [any thread] */
+/* Calls fn for each statement that differs, and returns how many do. fn may be NULL; a policy that is NULL
+ * has no statements. Cost: a comparison of each hint of one policy with each of the other. [any thread] */
 HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn,
                                void *user);
 
@@ -145,8 +145,8 @@ HAK_API hak_policy *hak_space_policy(hak_space *space);
 
 /* Names a call site, so that policies can refer to it; a second name replaces the first. Each site takes 22
  * to 43 bytes of metadata, even if no hint of the current policy names it: a later policy may. A context has
- * room for 49152 sites. 0 = ok; -1 = no memory or no room, or the name is NULL, empty or too long, or the
- * site is 0. Cost: a step for each hint. */
+ * room for 49152 sites. 0 = ok; -1 = no memory or no room, or the name is NULL, empty or too long, has a
+ * blank at an end or a control character, or the site is 0. Cost: a step for each hint. */
 HAK_API int hak_site_define(hak_ctx *ctx, hak_site site, const char *name);
 
 #ifdef __cplusplus

@@ -39,7 +39,7 @@ hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user)
     hak_ctx *whole = hk_whole(ctx);
     hk_whole_lock(whole);
     hak_pressure_fn *fn = whole->host.on_pressure;
-    *user = whole->host.pressure_user;
+    if (user) *user = whole->host.pressure_user;
     hk_whole_unlock(whole);
     return fn;
 }

@@ -72,11 +72,12 @@ void hk_profile_enter(hak_ctx *heap)
         hk_profile_lock(k);
         heap->sampling.run = atomic_load(&k->runs);
         heap->sampling.left = hk_profile_draw(k);
+        bool batches = !(heap->checked & (HK_CHECKED | HK_GUARDED)) && !k->exact && !k->one_by_one;
         hk_profile_unlock(k);
         /* Frees into a row would pass by the profile. */
         hk_rows_end(heap);
         shut_all(heap);
-        batch(heap, !(heap->checked & (HK_CHECKED | HK_GUARDED)) && !k->exact && !k->one_by_one);
+        batch(heap, batches);
     } else {
         batch(heap, false);
         open_all(heap);

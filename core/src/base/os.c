@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* mremap, MAP_NORESERVE, syscall */
 #include "base/os.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +20,14 @@
 #define PROT (PROT_READ | PROT_WRITE)
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
+static uint64_t os_clock(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void *map_at(uintptr_t hint, size_t n, uintptr_t below, int protection)
 {
     void *p = mmap((void *)hint, n, protection, FLAGS, -1, 0);
@@ -29,17 +39,17 @@ static void *map_at(uintptr_t hint, size_t n, uintptr_t below, int protection)
     return p;
 }
 
-/* The kernel maps below 2^47 on x86-64 of its own accord; elsewhere, and for lower bounds, walk hints. */
+/* The kernel maps below 2^47 on x86-64 of its own accord. Elsewhere, and for lower bounds, it takes hints;
+ * which are free nobody remembers here, so they are drawn: one in ten fails where a tenth is in use. */
 static void *map_below(size_t n, uintptr_t below, int protection)
 {
+    enum { DRAWS = 512, FIRST = 8 * HK_CHUNK };
     void *p = map_at(0, n, below, protection);
-    if (p || !below || n >= below) return p;
-    uintptr_t step = (uintptr_t)hk_align_up(hk_max(n, (below - n) / 64), HK_CHUNK);
-    for (uintptr_t hint = HK_CHUNK * 8; hint + n <= below; hint += step) {
-        p = map_at(hint, n, below, protection);
-        if (p) return p;
-    }
-    return NULL;
+    if (p || !below || n >= below || below - n < FIRST) return p;
+    uint64_t places = (below - n - FIRST) / HK_CHUNK + 1, random = os_clock(NULL) ^ (uintptr_t)&p;
+    for (int i = 0; i < DRAWS && !p; i++)
+        p = map_at(FIRST + hk_random_next(&random) % places * HK_CHUNK, n, below, protection);
+    return p;
 }
 
 static void *reserve(size_t n, size_t align, uintptr_t below, int protection)
@@ -177,14 +187,6 @@ static void os_huge(void *user, void *p, size_t n)
 {
     (void)user;
     madvise(p, n, MADV_HUGEPAGE);
-}
-
-static uint64_t os_clock(void *user)
-{
-    struct timespec t;
-    (void)user;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static uint64_t os_thread_id(void *user)

@@ -23,7 +23,7 @@ const char *hak_mode_name(hak_mode mode)
 
 int hak_mode_by_name(const char *name)
 {
-    for (int i = 0; i < HK_MODES; i++)
+    for (int i = 0; name && i < HK_MODES; i++)
         if (strcmp(mode_names[i], name) == 0) return i;
     return -1;
 }
@@ -57,11 +57,16 @@ static const char *hint_wrong(const hak_hint *h)
 {
     if (!h->label == !h->site) return "hints: a label or a site each";
     if (h->label && !hk_name_good(h->label, HAK_POLICY_NAME_MOST))
-        return "hints: a name of 1 to 63 bytes for a label";
+        return "hints: a label has 1 to 63 bytes, no blank at an end, no control characters";
     if (h->site && !hk_name_good(h->site, HAK_HINT_NAME_MOST))
-        return "hints: a name of 1 to 191 bytes for a site";
+        return "hints: a site has 1 to 191 bytes, no blank at an end, no control characters";
     if (h->room == 0 || h->room > HAK_HINT_ROOM_MOST) return "room: 1 to 100";
     return NULL;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
 }
 
 static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
@@ -70,7 +75,8 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_policy_options.size is not set, or more is set than is known";
     if (o->mode != HAK_POLICY_MODE_NONE && (unsigned)o->mode >= HK_MODES) return "mode: HAK_MODE_* only";
-    if (o->name && *o->name && !hk_name_good(o->name, HAK_POLICY_NAME_MOST)) return "name: up to 63 bytes";
+    if (o->name && *o->name && !hk_name_good(o->name, HAK_POLICY_NAME_MOST))
+        return "name: up to 63 bytes, no blank at an end, no control characters";
     const char *error;
     hak_tuning all;
     uint32_t said;
@@ -82,6 +88,10 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     if (o->hint_count && !o->hints) return "hint_count without hints";
     for (size_t i = 0; i < o->hint_count; i++)
         if ((error = hint_wrong(&o->hints[i]))) return error;
+    for (size_t i = 0; i < o->hint_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (is_same(o->hints[i].label, o->hints[k].label) || is_same(o->hints[i].site, o->hints[k].site))
+                return "hints: two are for one name";
     return NULL;
 }
 

@@ -48,11 +48,11 @@ static bool parse_number(const char *text, size_t *out)
     return true;
 }
 
-/* The word at *text, and *text behind the blank that follows it. */
+/* The word at *text, and *text at the next one. */
 static char *word(char **text)
 {
-    char *first = *text, *end = first + strcspn(first, " ");
-    *text = *end ? end + 1 : end;
+    char *first = *text, *end = first + strcspn(first, " \t");
+    *text = end + strspn(end, " \t");
     *end = '\0';
     return first;
 }
@@ -67,7 +67,8 @@ static bool parse_hint(parser *p, char *rest)
     if (!site && strcmp(what, "label") != 0)
         return fail(p, "room: 'label' or 'site' expected, not '%.40s'", what);
     size_t most = site ? HAK_HINT_NAME_MOST : HAK_POLICY_NAME_MOST;
-    if (!hk_name_good(rest, most)) return fail(p, "%s: a name of 1 to %zu bytes expected", what, most);
+    if (!hk_name_good(rest, most))
+        return fail(p, "%s: 1 to %zu bytes without control characters expected", what, most);
     for (size_t i = 0; i < p->o.hint_count; i++) {
         const char *other = site ? p->hints[i].site : p->hints[i].label;
         if (other && strcmp(other, rest) == 0)
@@ -104,7 +105,7 @@ static bool parse_statement(parser *p, char *text)
     if (strcmp(key, "name") == 0) {
         if (p->o.name) return fail(p, "name: said twice");
         if (!hk_name_good(text, HAK_POLICY_NAME_MOST))
-            return fail(p, "name: 1 to %d bytes expected", HAK_POLICY_NAME_MOST);
+            return fail(p, "name: 1 to %d bytes without control characters expected", HAK_POLICY_NAME_MOST);
         p->o.name = text;
         return true;
     }
@@ -164,7 +165,7 @@ hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, ha
     if (!pages) return fail(&p, "no memory"), NULL;
     hak_policy *policy = NULL;
     p.hints = (hak_hint *)(void *)pages;
-    memcpy(pages + hints, text, n);
+    if (n) memcpy(pages + hints, text, n);
     if (parse(&p, pages + hints, n)) {
         p.o.tuning = &p.tuning;
         p.o.hints = p.hints;
@@ -270,8 +271,11 @@ static void hints_differ(differ *d, const hak_policy *of, const hak_policy *othe
 
 size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn, void *user)
 {
+    static const hak_policy nothing = {.mode = HAK_POLICY_MODE_NONE};
     differ d = {fn, user, 0};
     char a[VALUE], b[VALUE];
+    if (!from) from = &nothing;
+    if (!to) to = &nothing;
     differs(&d, "name", from->name[0] ? from->name : NULL, to->name[0] ? to->name : NULL);
     differs(&d, "mode", mode_of(from), mode_of(to));
     for (unsigned i = 1; i < HK_TUNING_FIELDS; i++)

@@ -104,14 +104,17 @@ static bool within(size_t n, size_t least, size_t most)
 
 const char *hk_tuning_wrong(const hak_tuning *t)
 {
-    if (!within(t->magazine, 2, 128)) return "tuning.magazine: 2 to 128, or HAK_NONE";
-    if (!within(t->magazine_most, 8, HK_RUN_MAX)) return "tuning.magazine_most: 8 to 1 MiB, or HAK_NONE";
-    if (!within(t->packed_bytes, 1, HK_PACKED_MOST)) return "tuning.packed_bytes: up to 16 MiB, or HAK_NONE";
+    if (!within(t->magazine, 2, 128)) return "tuning.magazine: 2 to 128, or none (HAK_NONE)";
+    if (!within(t->magazine_most, 8, HK_RUN_MAX))
+        return "tuning.magazine_most: 8 to 1 MiB, or none (HAK_NONE)";
+    if (!within(t->packed_bytes, 1, HK_PACKED_MOST))
+        return "tuning.packed_bytes: up to 16 MiB, or none (HAK_NONE)";
     if (t->first_offset % 16 || t->first_offset > 48) return "tuning.first_offset: 0, 16, 32 or 48";
-    if (!within(t->units_ahead, 2, 64)) return "tuning.units_ahead: 2 to 64, or HAK_NONE";
-    if (!within(t->populate_from, 1, 254)) return "tuning.populate_from: 1 to 254, or HAK_NONE";
-    if (!within(t->retained_percent, 1, 1000)) return "tuning.retained_percent: 1 to 1000, or HAK_NONE";
-    if (!within(t->retained_yields, 1, 1)) return "tuning.retained_yields: 1, or HAK_NONE";
+    if (!within(t->units_ahead, 2, 64)) return "tuning.units_ahead: 2 to 64, or none (HAK_NONE)";
+    if (!within(t->populate_from, 1, 254)) return "tuning.populate_from: 1 to 254, or none (HAK_NONE)";
+    if (!within(t->retained_percent, 1, 1000))
+        return "tuning.retained_percent: 1 to 1000, or none (HAK_NONE)";
+    if (!within(t->retained_yields, 1, 1)) return "tuning.retained_yields: 1, or none (HAK_NONE)";
     if (t->guard_every > (size_t)1 << 30) return "tuning.guard_every: 1 to 2^30";
     if (t->guard_slots > HK_GUARD_SLOTS_MOST) return "tuning.guard_slots: 1 to 65536";
     return NULL;

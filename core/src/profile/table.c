@@ -52,7 +52,8 @@ static void begin(hk_profile *k)
 static void set_options(hk_profile *k, const hak_profile_options *o)
 {
     k->exact = o->mode == HAK_PROFILE_EXACT;
-    k->counted = o->mode == HAK_PROFILE_COUNTED;
+    /* Threads of a shared context, which has no counted profile, read it without the lock. */
+    if (k->counted != (o->mode == HAK_PROFILE_COUNTED)) k->counted = !k->counted;
     k->mean = o->mean;
     k->depth = (uint8_t)o->depth;
     k->table_bytes = o->table_bytes;

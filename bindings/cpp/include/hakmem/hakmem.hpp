@@ -54,9 +54,11 @@ class context
     context(context &&other) noexcept : state_(std::exchange(other.state_, nullptr))
     {
     }
+    /* The heap that was here ends, as by the destructor. */
     context &operator=(context &&other) noexcept
     {
-        std::swap(state_, other.state_);
+        context from(std::move(other));
+        std::swap(state_, from.state_);
         return *this;
     }
     context(const context &) = delete;
@@ -71,6 +73,14 @@ class context
     bool ok() const noexcept
     {
         return state_ != nullptr;
+    }
+    /* The same, which the caller ends from now on, by hak_ctx_destroy or hak_ctx_retire. Resources and
+     * allocators on it stay good until then. */
+    [[nodiscard]] hak_ctx *release() noexcept
+    {
+        hak_ctx *ctx = get();
+        state_ = nullptr;
+        return ctx;
     }
     /* The context itself, for the functions of hakmem.h; nullptr if there is none. */
     hak_ctx *get() const noexcept
@@ -210,8 +220,9 @@ class label_scope
     hak_label before_;
 };
 
-/* For std::pmr containers. Not to outlive its context; may outlive the object hak::context that was moved
- * from. */
+/* For std::pmr containers. Resources on one context are equal; without RTTI each is equal to itself alone,
+ * and containers copy what they would move. Not to outlive its context; may outlive the object hak::context
+ * that was moved from. */
 class resource : public std::pmr::memory_resource
 {
   public:

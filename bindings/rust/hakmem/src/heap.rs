@@ -79,6 +79,17 @@ impl Heap {
         unsafe { sys::hak_limit(self.as_ptr(), 0, hard, None, std::ptr::null_mut()) };
     }
 
+    /// Other soft and hard limits, 0 = none; the closure of `limits` stays, which may call this itself. False: soft
+    /// > hard > 0, nothing was changed.
+    pub fn set_limits(&self, soft: usize, hard: usize) -> bool {
+        let mut user = std::ptr::null_mut();
+        // SAFETY: the callback and its user are those that the heap has.
+        unsafe {
+            let f = sys::hak_limit_callback(self.as_ptr(), &mut user);
+            sys::hak_limit(self.as_ptr(), soft, hard, f, user) == 0
+        }
+    }
+
     /// Cost: about a microsecond.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { size: size_of::<Stats>(), ..Stats::default() };

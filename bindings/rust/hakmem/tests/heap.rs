@@ -140,6 +140,22 @@ fn a_soft_limit_calls_and_may_be_set_anew_in_the_call() {
     }
     assert_eq!(calls.load(Ordering::Relaxed), 1);
     drop(blocks);
+    // The closure stays while the numbers change, and changes them.
+    let heap = Context::new().unwrap();
+    let seen = calls.clone();
+    assert!(heap.limits(1 << 20, 8 << 20, move |heap, _, limit| {
+        seen.fetch_add(100, Ordering::Relaxed);
+        assert!(heap.set_limits(2 * limit, 8 << 20));
+        assert!(!heap.set_limits(2, 1));
+    }));
+    let mut blocks = std::vec::Vec::new();
+    while let Ok(block) = Box::try_new_in([0u8; 1000], &heap) {
+        blocks.push(block);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 301);
+    assert_eq!(heap.stats().hard_limit, 8 << 20);
+    drop(blocks);
+    calls.store(1, Ordering::Relaxed);
     // A closure that is replaced while it runs.
     let heap = Arc::new(Shared::new().unwrap());
     let (weak, seen) = (Arc::downgrade(&heap), calls.clone());
