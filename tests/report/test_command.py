@@ -138,31 +138,6 @@ class Text(Case):
         self.assertRegex(text, r"table +\d+\.\d+ KiB +193 ")
 
 
-class Diff(Case):
-    def test_what_grew_comes_first(self):
-        after = copy.deepcopy(self.report)
-        context = after["contexts"][0]
-        # Other numbers for the same frames: they are compared by name.
-        context["frames"] = context["frames"][::-1]
-        for one in context["stacks"]:
-            one["frames"] = [3 - f for f in one["frames"]]
-        context["stacks"][1]["live_bytes"] += 1 << 20
-        context["stacks"][0]["live_bytes"] -= 1 << 19
-        context["labels"][1]["live_bytes"] += 1 << 20
-        context["stats"]["live_bytes"] += 1 << 19
-        text = self.text("diff", self.file, self.write("b.json", after))
-        grew, shrank = text.index("+1.00 MiB"), text.index("-512.00 KiB")
-        self.assertLess(grew, shrank)
-        self.assertRegex(text, r"\+1\.00 MiB +292\.97 KiB +1\.29 MiB +\+0  string +main chunk")
-        self.assertIn("live: 4.10 MiB -> 4.60 MiB (+512.00 KiB)", text)
-        self.assertEqual(text.count("parse"), 1)
-
-    def test_nothing_changed(self):
-        text = self.text("diff", self.file, self.file)
-        self.assertIn("no stack changed", text)
-        self.assertIn("no label changed", text)
-
-
 class Formats(Case):
     def test_folded(self):
         lines = self.text("folded", self.file).splitlines()
@@ -211,6 +186,29 @@ class Formats(Case):
         self.assertEqual(found["hakmem_live_bytes", "tenant", None], 16)
         self.assertEqual(found["hakmem_resident_bytes", None, None], 9437184)
 
+    def test_prometheus_has_each_series_once(self):
+        blocks = {"live_blocks": 1}
+        labels = (("t", 1), ("u\x01\x85", 2), ("t", 5), ("u\x02??", 7))
+        twice = [{"name": name, "live_bytes": live} | blocks for name, live in labels]
+        for context, name in zip(self.report["contexts"], ("c\x1b", "c?", "c\x7f"), strict=True):
+            context |= {"name": name, "labels": twice}
+        text = self.text("prometheus", self.write("b.json", self.report))
+        names = [line.partition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        for context in ("c?", "c?#2", "c?#3"):
+            for label, live in (("t", 6), ("u???", 9)):
+                series = f'hakmem_label_live_bytes{{pid="71",context="{context}",label="{label}"}}'
+                self.assertIn(f"{series} {live}\n", text)
+
+    def test_prometheus_takes_one_report_of_a_process(self):
+        there = self.write("there", "as it was")
+        done = hakmem("prometheus", "-o", there, self.file, self.file, status=1)
+        self.assertEqual(done.stderr.decode(), f"hakmem: {self.file}: a second report of process 71\n")
+        self.assertEqual(there.read_text(), "as it was")
+        other = self.write("b.json", self.report | {"process": self.report["process"] | {"pid": 72}})
+        self.assertIn('hakmem_resident_bytes{pid="72"}', self.text("prometheus", self.file, other))
+
     def test_promtool(self):
         promtool = os.environ.get("HAKMEM_PROMTOOL") or shutil.which("promtool")
         if not promtool:
@@ -231,6 +229,21 @@ class Formats(Case):
         values = [packed(dict(fields(sample))[2]) for sample in samples]
         self.assertEqual([sum(column) for column in zip(*values, strict=True)], PPROF_TOTALS)
         self.assertEqual(packed(dict(fields(samples[0]))[1]), [3, 1, 2])
+
+    def test_pprof_has_the_program_first(self):
+        context = self.report["contexts"][0]
+        modules = ("/lib/x.so", "/opt/lua")
+        context["frames"] += [{"function": "f", "module": module, "kind": "native"} for module in modules]
+        context["stacks"][0]["frames"] = [2, 0, 5, 4]
+        library, program = (module.encode() for module in modules)
+        for command, first in ((["lua"], program), (["/usr/bin/lua"], program), (["lu"], library), ([], library)):
+            self.report["process"]["command"] = command
+            file = self.write("b.json", self.report)
+            parts = list(fields(gzip.decompress(hakmem("pprof", file).stdout)))
+            texts = [value for number, value in parts if number == 6]
+            mappings = [dict(fields(value)) for number, value in parts if number == 3]
+            self.assertEqual([m[1] for m in mappings], [1, 2, 3])
+            self.assertEqual(texts[mappings[0][5]], first)
 
     def test_go_tool_pprof(self):
         pprof = built_pprof(self.folder)
@@ -299,6 +312,12 @@ class Bad(Case):
             (("contexts", 0, "stacks", 0, "frames", 0), 4),
             (("contexts", 0, "stacks", 0, "frames", 0), -1),
             (("contexts", 0, "stacks", 0, "frames", 0), "0"),
+            (("contexts", 0, "stacks", 0, "frames", 0), 0.5),
+            (("contexts", 0, "stacks", 0, "live_blocks"), None),
+            (("contexts", 0, "stacks", 0, "id"), "1"),
+            (("contexts", 0, "frames", 2, "module"), 5),
+            (("contexts", 0, "frames", 2, "file"), ["a"]),
+            (("contexts", 0, "frames", 0, "line"), "12"),
             (("contexts", 0, "stacks", 0, "frames"), [0] * 1025),
             (("contexts", 0, "stacks", 0, "frames"), 0),
             (("contexts", 0, "stacks", 0, "live_bytes"), "1"),
@@ -325,6 +344,16 @@ class Bad(Case):
             ((*context, "stats", "failures"), "3", "stats.failures of context 1"),
             ((*context, "stats", "hard_limit"), 1e21, "stats.hard_limit of context 1"),
             (("memory", "resident_bytes"), -1, "memory.resident_bytes"),
+            (("process", "command"), "lua a.lua", "process.command"),
+            (("process", "command", 1), 7, "process.command[1]"),
+            (("process", "time"), 253_402_300_800, "process.time"),
+            (("process", "time"), -1, "process.time"),
+            (("process", "pid"), "71", "process.pid"),
+            (("process", "now_ns"), None, "process.now_ns"),
+            (("process", "runtime"), "lua", "process.runtime"),
+            (("process", "runtime", "version"), 5.4, "process.runtime.version"),
+            (("contexts", 1, "name"), 5, "name of context 2"),
+            ((*context, "profile", "mode"), 1, "profile.mode of context 1"),
             ((*context, "profile", "dropped_stacks"), [], "profile.dropped_stacks of context 1"),
             ((*context, "verdicts", 1, "stack"), 99, "verdicts[1].stack, as there is no stack 99, of context 1"),
             ((*context, "verdicts", 0, "stack"), "2", "verdicts[0].stack of context 1"),
@@ -345,6 +374,12 @@ class Bad(Case):
             for command in ("report", "folded", "prometheus"):
                 with self.subTest(path=path, value=str(value)[:20], command=command):
                     self.refused(bad, f"a broken report: {said}\n", command)
+
+    def test_members_that_have_to_be_there(self):
+        for member in ("frames", "live_blocks", "live_bytes"):
+            bad = example.report()
+            del bad["contexts"][0]["stacks"][1][member]
+            self.refused(bad, "a broken report: stacks of context 1\n")
 
     def test_without_stacks(self):
         del self.report["contexts"][0]

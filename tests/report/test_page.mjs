@@ -1,5 +1,6 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
-// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, marked.json and many.json.
+// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, twice.json, once.json,
+// marked.json and many.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -124,6 +125,17 @@ try {
     assert.equal(await total(page), 1_000_000);
     assert.deepEqual(page.faults, []);
     await page.close();
+
+    // Rows of one stack are one where reports are compared, and all that is shown is what grew.
+    const twice = await open("twice", {}, "twice", "once");
+    assert.equal(await total(twice), 1000);
+    assert.deepEqual((await values(twice, 1)).filter((n) => n !== 0), [1000]);
+    assert.equal((await values(twice, 1)).length, 6);
+    assert.equal(await twice.textContent(".verdict"), "Leak? parse (a;b.lua:12), table two: grew in 9 of 9 windows");
+    assert.deepEqual(await twice.$$eval("#labels td:last-child", (all) => [...new Set(all.map((c) => c.textContent))].sort()),
+                     ['lua "x"\n', 'lua "x"\n#2']);
+    assert.deepEqual(twice.faults, []);
+    await twice.close();
 
     // Without a learner the timeline has the marks of the profile, and what the report says.
     const marked = await open("marked", {}, "marked");

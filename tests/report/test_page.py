@@ -28,6 +28,18 @@ with tempfile.TemporaryDirectory() as folder:
         | {"live_bytes": i << 20, "committed_bytes": i << 21, "resident_bytes": i << 22}
         for i in range(1, 5)
     ]
+    # Rows of one stack, and verdicts on one of two contexts of the same name.
+    twice = example.report()
+    first, second = twice["contexts"][0], twice["contexts"][0] | {"name": 'lua "x"\n'}
+    again = first["stacks"][0] | {"id": 9, "thread": "t"}
+    first = first | {"verdicts": [], "stacks": [*first["stacks"], again]}
+    second["stacks"] = [s | {"label": s["label"] + " two"} for s in second["stacks"]]
+    twice["contexts"] = [first, second]
+    once = example.report()
+    once["contexts"] = json.loads(json.dumps([first, second]))
+    once["contexts"][0]["stacks"][3]["live_bytes"] -= 1000
+    for name, value in (("twice", twice), ("once", once)):
+        Path(folder, f"{name}.json").write_text(json.dumps(value))
     for name, value in (("a", report), ("b", before), ("marked", marked), ("many", example.many(50_000))):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
     script = Path(__file__).with_suffix(".mjs")

@@ -24,11 +24,12 @@ COMMAND = os.environ["HAKMEM_COMMAND"]
 class Terminal:
     """The command on a terminal of 100 columns and 12 rows."""
 
-    def __init__(self, *arguments, size=(12, 100), **variables):
+    def __init__(self, *arguments, size=(12, 100), program=COMMAND, **variables):
+        command = [program, *map(str, arguments)]
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         self.before = termios.tcgetattr(slave)
-        self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave,
+        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
                                         env={**os.environ, "TERM": "xterm", **variables}, start_new_session=True)
         self.slave = slave
         self.text = ""
@@ -79,11 +80,13 @@ def report(live, name="main", pid=None, at=1):
 class Server:
     """Answers each connection with the next of the answers, the last one for ever."""
 
-    def __init__(self, path, *answers, hold=False):
+    def __init__(self, path, *answers, hold=False, trickle=False, delay=0):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(str(path))
         self.socket.listen(8)
         self.answers, self.hold, self.held, self.served = list(answers), hold, [], 0
+        self.trickle = trickle  # a byte each half second, and no answer
+        self.delay = delay  # seconds, of all answers but the first
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
@@ -95,6 +98,11 @@ class Server:
             answer = self.answers[min(self.served, len(self.answers) - 1)]
             self.served += 1
             try:
+                while self.trickle:
+                    peer.sendall(b" ")
+                    time.sleep(0.5)
+                if self.served > 1:
+                    time.sleep(self.delay)
                 peer.sendall(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
             except OSError:
                 pass
@@ -193,6 +201,13 @@ class Once(Case):
     def test_a_peer_that_says_nothing(self):
         path = self.folder / "socket"
         Server(path, b"", hold=True)
+        begin = time.monotonic()
+        self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_peer_that_says_little(self):
+        path = self.folder / "socket"
+        Server(path, b"", trickle=True)
         begin = time.monotonic()
         self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
         self.assertLess(time.monotonic() - begin, 20)
@@ -307,12 +322,56 @@ class View(Case):
         self.assertEqual(t.end(), (0, True))
 
     def test_signals_leave_the_terminal_as_it_was(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             t = Terminal("top", self.file)
             t.read("site")
             os.kill(t.process.pid, number)
             t.read(r"\033\[\?25h\033\[\?1049l")
             self.assertEqual(t.end(), (128 + number, True))
+
+    def test_a_window_that_changes_while_a_process_answers(self):
+        path = self.folder / "socket"
+        answers = [report({"f": 1024 << i}, at=i) for i in range(3)]
+        server = Server(path, *answers, delay=1)
+        t = Terminal("top", path, "-i", "0.1")
+        self.addCleanup(t.process.kill)
+        t.read("1.00 KiB")
+        for columns in (90, 80, 70):
+            while server.served < 2:
+                time.sleep(0.01)
+            fcntl.ioctl(t.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 12, columns, 0, 0))
+            os.kill(t.process.pid, signal.SIGWINCH)
+            time.sleep(0.1)
+        shown = t.read(r"(.*?)\+3\.00 KiB")[1]
+        self.assertNotIn("answer", shown)
+        t.press("q")
+        self.assertEqual(t.end(), (0, True))
+
+    def test_a_stop_leaves_the_terminal_as_it_was(self):
+        # What is opened first is the terminal of the session, without which a shell would stop nothing.
+        shell = 'exec <"$(tty)"; set -m; "$0" top "$1"; echo stopped; read line; fg'
+        t = Terminal("-c", shell, COMMAND, self.file, program="sh")
+        self.addCleanup(t.process.kill)
+        t.read("site")
+        t.press("\x1a")
+        t.read(r"\033\[\?25h\033\[\?1049l.*stopped")
+        self.assertEqual(termios.tcgetattr(t.slave)[3], t.before[3])
+        t.press("\n")
+        t.read(r"\033\[\?1049h.*site")
+        self.assertFalse(termios.tcgetattr(t.slave)[3] & termios.ICANON)
+        t.press("q")
+        self.assertEqual(t.end(), (0, True))
+
+    def test_a_stop_that_nobody_sees(self):
+        t = Terminal("top", self.file)
+        self.addCleanup(t.process.kill)
+        t.read("site")
+        os.kill(t.process.pid, signal.SIGSTOP)
+        termios.tcsetattr(t.slave, termios.TCSANOW, t.before)
+        os.kill(t.process.pid, signal.SIGCONT)
+        t.read(r"\033\[\?1049h.*site")
+        t.press("q")
+        self.assertEqual(t.end(), (0, True))
 
     def test_names_cannot_command_the_terminal(self):
         evil = report({"a\033[2Jb\x9b": 1024}, name="n\033]0;x\007")

@@ -26,17 +26,37 @@ function frameText(f) {
     return f.module ? `${f.function} [${f.module.replace(/.*\//, "")}]` : f.function;
 }
 
-/* Rows of all contexts; stacks with the outermost frame first. */
+/* The contexts' names: one that was taken before is "name#2". */
+function namesOf(whole) {
+    const taken = new Map();
+    return whole.contexts.map((context) => {
+        const name = context.name ?? "";
+        let unique = name, last = taken.get(name) ?? 1;
+        while (taken.has(unique)) unique = `${name}#${++last}`;
+        if (taken.has(name)) taken.set(name, last);
+        taken.set(unique, 1);
+        return unique;
+    });
+}
+
+const numbers = new Map(); // of frames, by what they are
+const numberOf = (text) => numbers.get(text) ?? numbers.set(text, numbers.size).size - 1;
+
+/* Rows of all contexts; stacks with the outermost frame first. Those of one key are the same stack, also of
+ * another process. */
 function stacksOf(whole) {
-    const rows = [];
-    for (const context of whole ? whole.contexts : []) {
-        const names = (context.frames || []).map(frameText);
-        const inner = (f) => context.frames[f].kind !== "native";
+    const rows = [], contexts = namesOf(whole);
+    for (const [at, context] of whole.contexts.entries()) {
+        const frames = context.frames || [], names = frames.map(frameText);
+        const same = frames.map((f) => numberOf(JSON.stringify([f.function, f.file || "", f.line || 0, f.module || ""])));
+        const inner = (f) => frames[f].kind !== "native";
         for (const s of context.stacks || []) {
             const site = s.frames.find(inner) ?? s.frames[0];
+            const label = s.label || "unlabelled";
             rows.push({
-                id: s.id, context: context.name, label: s.label || "unlabelled",
+                id: s.id, at, context: contexts[at], label,
                 site: site === undefined ? "?" : names[site], frames: s.frames.map((f) => names[f]).reverse(),
+                key: before ? JSON.stringify([contexts[at], label, ...s.frames.map((f) => same[f])]) : "",
                 live: s.live_bytes, error: s.live_bytes_error || 0, peak: s.peak_bytes || 0,
                 alloc: s.alloc_bytes || 0, blocks: s.live_blocks, change: 0,
             });
@@ -45,19 +65,28 @@ function stacksOf(whole) {
     return rows;
 }
 
-const rows = stacksOf(report);
-if (before) {
-    const key = (r) => [r.context, r.label, ...r.frames].join("\n");
-    const old = new Map();
-    for (const r of stacksOf(before)) {
-        const there = old.get(key(r));
-        if (there) there.live += r.live;
-        else old.set(key(r), r);
+function merged(list) {
+    const byKey = new Map();
+    for (const row of list) {
+        const there = byKey.get(row.key);
+        if (!there) {
+            byKey.set(row.key, { ...row });
+            continue;
+        }
+        there.error = Math.hypot(there.error, row.error);
+        for (const value of ["live", "peak", "alloc", "blocks"]) there[value] += row[value];
     }
+    return byKey;
+}
+
+const stacks = stacksOf(report);
+let rows = stacks;
+if (before) {
+    const old = merged(stacksOf(before));
+    rows = [...merged(stacks).values()];
     for (const r of rows) {
-        const there = old.get(key(r));
-        r.change = r.live - (there ? there.live : 0);
-        old.delete(key(r));
+        r.change = r.live - (old.get(r.key)?.live ?? 0);
+        old.delete(r.key);
     }
     for (const gone of old.values())
         rows.push({ ...gone, change: -gone.live, live: 0, error: 0, peak: 0, alloc: 0, blocks: 0 });
@@ -71,11 +100,14 @@ const runtime = report.process.runtime || {};
 $("title").textContent = (report.process.command || []).join(" ") || "hakmem";
 $("process").textContent = `process ${report.process.pid}, ${runtime.name || ""} ${runtime.version || ""}` +
     (report.process.time ? `, ${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "");
-for (const context of report.contexts) {
+const named = new Map();
+if (report.contexts.some((c) => c.verdicts))
+    for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
+for (const [at, context] of report.contexts.entries()) {
     const order = (v) => [v.kind === "leak" ? 1 : 0, v.bytes_a_window || 0];
     const leaksFirst = (a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1];
     for (const verdict of [...(context.verdicts || [])].sort(leaksFirst)) {
-        const row = rows.find((r) => r.id === verdict.stack && r.context === context.name);
+        const row = named.get(`${at} ${verdict.stack}`);
         element($("verdicts"), "div",
                 `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
@@ -305,7 +337,8 @@ function timeline() {
         ...series.map(([name]) => points.map((p) => p[`${name}_bytes`] ?? null))], $("plot"));
 }
 
-const labels = report.contexts.flatMap((c) => (c.labels || []).map((l) => ({ ...l, context: c.name })));
+const contexts = namesOf(report);
+const labels = report.contexts.flatMap((c, at) => (c.labels || []).map((l) => ({ ...l, context: contexts[at] })));
 $("labels").hidden = labels.length === 0;
 table("labels", [["live_bytes", "live", true, size], ["live_blocks", "blocks", true, plain], ["name", "label"],
     ["context", "context"]], labels, "live_bytes");

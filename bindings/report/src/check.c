@@ -61,11 +61,8 @@ static bool check_part(const part *p, const json_t *context, char *wrong, size_t
 static bool check_verdicts(const hkr_context *c, char *wrong, size_t size)
 {
     for (size_t i = 0; i < json_array_size(c->verdicts); i++) {
-        const double id = json_number_value(json_object_get(json_array_get(c->verdicts, i), "stack"));
-        size_t s = 0;
-        while (s < c->stack_count && !(c->stacks[s].id == id))
-            s++;
-        if (s < c->stack_count) continue;
+        const double id = hkr_number(json_array_get(c->verdicts, i), "stack");
+        if (hkr_stack_of(c, id)) continue;
         snprintf(wrong, size, "verdicts[%zu].stack, as there is no stack %.0f,", i, id);
         return false;
     }
@@ -84,6 +81,43 @@ static bool check_amounts(const char *name, const json_t *object, const char *co
     return true;
 }
 
+static bool check_texts(const char *name, const json_t *object, const char *const *names, char *wrong,
+                        size_t size)
+{
+    for (; *names; names++) {
+        const json_t *value = json_object_get(object, *names);
+        if (!value || json_is_string(value)) continue;
+        snprintf(wrong, size, "%s.%s", name, *names);
+        return false;
+    }
+    return true;
+}
+
+static bool check_command(const json_t *command, char *wrong, size_t size)
+{
+    const size_t count = json_array_size(command);
+    for (size_t i = 0; i < count; i++)
+        if (!json_is_string(json_array_get(command, i))) return fail(wrong, size, "process.command", i, NULL);
+    if (!command || json_is_array(command)) return true;
+    snprintf(wrong, size, "process.command");
+    return false;
+}
+
+bool hkr_check_process(const json_t *process, char *wrong, size_t size)
+{
+    static const char *const amounts[] = {"pid", "parent", "time", "now_ns", "cpu_seconds", NULL};
+    static const char *const texts[] = {"name", "version", NULL};
+    const double last = 253402300799; /* the last second of the year 9999 */
+    const json_t *runtime = json_object_get(process, "runtime");
+    if (!check_command(json_object_get(process, "command"), wrong, size)) return false;
+    if (!check_amounts("process", process, amounts, wrong, size)) return false;
+    if (!check_texts("process.runtime", runtime, texts, wrong, size)) return false;
+    if (runtime && !json_is_object(runtime)) snprintf(wrong, size, "process.runtime");
+    else if (hkr_number(process, "time") > last) snprintf(wrong, size, "process.time");
+    else return true;
+    return false;
+}
+
 bool hkr_check_memory(const json_t *memory, char *wrong, size_t size)
 {
     static const char *const names[] = {"resident_bytes", "peak_resident_bytes", "anonymous_bytes", NULL};
@@ -98,8 +132,10 @@ bool hkr_check_context(const json_t *context, const hkr_context *read, char *wro
                                         "hard_limit",     "failures",     "os_calls",       NULL};
     static const char *const profile[] = {"mean_bytes",      "samples",     "dropped_stacks",
                                           "dropped_samples", "table_bytes", NULL};
+    static const char *const mode[] = {"mode", NULL};
     if (!check_amounts("stats", json_object_get(context, "stats"), stats, wrong, size)) return false;
     if (!check_amounts("profile", json_object_get(context, "profile"), profile, wrong, size)) return false;
+    if (!check_texts("profile", json_object_get(context, "profile"), mode, wrong, size)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!check_part(&parts[i], context, wrong, size)) return false;
     return check_verdicts(read, wrong, size);

@@ -48,16 +48,26 @@ static bool add(changes *all, const char *key, const hkr_frame *site, const char
     return true;
 }
 
+/* With its length, so that no text can end another one. */
+static void put_key(FILE *key, const char *text)
+{
+    fprintf(key, "%zu %s", strlen(text), text);
+}
+
 static bool add_stack(changes *all, const hkr_context *c, const hkr_stack *s, const hkr_options *o, int when)
 {
-    char *key = NULL, frame[400];
+    char *key = NULL;
     size_t size;
     FILE *text = open_memstream(&key, &size);
     if (!text) return false;
-    fprintf(text, "%s\n%s", c->name, s->label);
+    put_key(text, c->name);
+    put_key(text, s->label);
     for (size_t i = 0; i < s->depth; i++) {
-        hkr_frame_text(frame, sizeof frame, &c->frames[s->frames[i]]);
-        fprintf(text, "\n%s", frame);
+        const hkr_frame *f = &c->frames[s->frames[i]];
+        put_key(text, f->function);
+        put_key(text, f->file);
+        put_key(text, f->module);
+        fprintf(text, "%d ", f->line);
     }
     bool ok = fclose(text) == 0;
     ok = ok && add(all, key, hkr_site(c, s), s->label, when, s->value[o->by], s->value[o->by - 1]);
@@ -93,29 +103,50 @@ static int most_grown_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What grew, the most first; then what shrank, the most last. */
-static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
+/* Only those that changed stay, what grew most first and what shrank most last. Returns how many shrank. */
+static size_t keep_changed(changes *all)
 {
-    if (all->count > 0) qsort(all->rows, all->count, sizeof *all->rows, most_grown_first);
-    fprintf(out, "\n  %13s %13s %13s %10s  %-16s %s\n", "change", "before", "after", "blocks", "label",
-            stacks ? "site" : "");
-    size_t shown = 0, changed = 0;
+    size_t kept = 0, shrunk = 0;
     for (size_t i = 0; i < all->count; i++) {
         const change *c = &all->rows[i];
         if (grown(c) == 0 && c->blocks[AFTER] == c->blocks[BEFORE]) continue;
-        changed++;
-        /* Half of the rows are for what shrank, unless there is less of it. */
-        if (shown >= o->top && i + o->top / 2 < all->count) continue;
-        char site[400] = "", label[64], a[32], b[32], d[32];
-        if (c->site) hkr_frame_text(site, sizeof site, c->site);
-        hkr_clean(label, 17, c->label);
-        fprintf(out, "  %13s %13s %13s %+10.0f  %-16s %s\n", hkr_bytes(a, grown(c), true),
-                hkr_bytes(b, c->bytes[BEFORE], false), hkr_bytes(d, c->bytes[AFTER], false),
-                c->blocks[AFTER] - c->blocks[BEFORE], label, site);
-        shown++;
+        shrunk += grown(c) < 0;
+        all->rows[kept++] = *c;
     }
-    if (changed == 0) fprintf(out, "  no %s changed\n", stacks ? "stack" : "label");
-    if (shown < changed) fprintf(out, "  and %zu more\n", changed - shown);
+    all->count = kept;
+    if (kept > 0) qsort(all->rows, kept, sizeof *all->rows, most_grown_first);
+    return shrunk;
+}
+
+static void show_row(FILE *out, const change *c)
+{
+    char site[400] = "", label[64], a[32], b[32], d[32];
+    if (c->site) hkr_frame_text(site, sizeof site, c->site);
+    hkr_clean(label, 17, c->label);
+    fprintf(out, "  %13s %13s %13s %+10.0f  %-16s %s\n", hkr_bytes(a, grown(c), true),
+            hkr_bytes(b, c->bytes[BEFORE], false), hkr_bytes(d, c->bytes[AFTER], false),
+            c->blocks[AFTER] - c->blocks[BEFORE], label, site);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Half of the rows are for what shrank, unless there is less of it, or less of the rest. */
+static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
+{
+    const size_t shrunk = keep_changed(all), rest = all->count - shrunk;
+    const size_t first = least(rest, o->top - least(shrunk, o->top / 2)),
+                 last = least(shrunk, o->top - first);
+    fprintf(out, "\n  %13s %13s %13s %10s  %-16s %s\n", "change", "before", "after", "blocks",
+            stacks ? "label" : "label, live", stacks ? "site" : "");
+    for (size_t i = 0; i < first; i++)
+        show_row(out, &all->rows[i]);
+    for (size_t i = all->count - last; i < all->count; i++)
+        show_row(out, &all->rows[i]);
+    if (all->count == 0) fprintf(out, "  no %s changed\n", stacks ? "stack" : "label");
+    if (first + last < all->count) fprintf(out, "  and %zu more\n", all->count - first - last);
 }
 
 static double total(const hkr_report *r, const char *name)

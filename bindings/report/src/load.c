@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,9 @@ static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
         size_t n = fread(r->text + r->size, 1, room - r->size - 1, in);
         r->size += n;
         if (r->size > most) return hkr_fail(error, "%s: more than %zu bytes", r->path, most);
-        if (n == 0) break;
+        if (n > 0) continue;
+        if (!ferror(in) || errno != EINTR) break;
+        clearerr(in); /* a signal, as where a window changes its size */
     }
     r->text[r->size] = '\0';
     return ferror(in) ? hkr_fail(error, "%s: %s", r->path, strerror(errno)) : true;
@@ -39,14 +42,17 @@ static bool read_file(hkr_report *r, char *error)
 
 static bool own(hkr_report *r, void *p)
 {
-    void **larger = p ? realloc(r->owned, (r->owned_count + 1) * sizeof *larger) : NULL;
-    if (!larger) {
-        free(p);
-        return false;
+    const size_t n = r->owned_count;
+    if (p && (n & (n - 1)) == 0) { /* there is room for a power of two */
+        void **larger = realloc(r->owned, (n > 0 ? 2 * n : 1) * sizeof *larger);
+        if (larger) r->owned = larger;
+        else {
+            free(p);
+            p = NULL;
+        }
     }
-    r->owned = larger;
-    r->owned[r->owned_count++] = p;
-    return true;
+    if (p) r->owned[r->owned_count++] = p;
+    return p;
 }
 
 static void *room_for(hkr_report *r, size_t count, size_t size)
@@ -73,39 +79,6 @@ static bool member(const json_t *object, const char *key, json_type type, const 
     return !*out || json_typeof(*out) == type;
 }
 
-static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array)
-{
-    c->frame_count = json_array_size(array);
-    c->frames = room_for(r, c->frame_count, sizeof *c->frames);
-    if (!c->frames) return false;
-    for (size_t i = 0; i < c->frame_count; i++) {
-        const json_t *from = json_array_get(array, i);
-        const double line = hkr_number(from, "line");
-        if (!json_is_string(json_object_get(from, "function"))) return false;
-        c->frames[i] = (hkr_frame){.function = hkr_text(from, "function"),
-                                   .file = hkr_text(from, "file"),
-                                   .module = hkr_text(from, "module"),
-                                   .line = line >= 1 && line < 1e9 ? (int)line : 0,
-                                   .native = strcmp(hkr_text(from, "kind"), "native") == 0};
-    }
-    return true;
-}
-
-static bool numbers_of(hkr_report *r, const hkr_context *c, const json_t *array, hkr_stack *s)
-{
-    s->depth = json_array_size(array);
-    uint32_t *numbers = s->depth <= HKR_DEPTH ? room_for(r, s->depth, sizeof *numbers) : NULL;
-    if (!numbers || !json_is_array(array)) return false;
-    for (size_t i = 0; i < s->depth; i++) {
-        const json_t *number = json_array_get(array, i);
-        const double n = json_number_value(number);
-        if (!json_is_number(number) || n < 0 || n >= (double)c->frame_count) return false;
-        numbers[i] = (uint32_t)n;
-    }
-    s->frames = numbers;
-    return true;
-}
-
 /* A text that may be missing, but not be of another type. */
 static bool text_of(const json_t *object, const char *key, const char **out)
 {
@@ -122,6 +95,40 @@ static bool amount_of(const json_t *object, const char *key, double *out)
     return !value || (hkr_is_amount(value) && *out < 1e18);
 }
 
+static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array)
+{
+    c->frame_count = json_array_size(array);
+    c->frames = room_for(r, c->frame_count, sizeof *c->frames);
+    if (!c->frames) return false;
+    for (size_t i = 0; i < c->frame_count; i++) {
+        const json_t *from = json_array_get(array, i);
+        hkr_frame *f = &c->frames[i];
+        double line;
+        if (!json_is_string(json_object_get(from, "function"))) return false;
+        f->function = hkr_text(from, "function");
+        if (!text_of(from, "file", &f->file) || !text_of(from, "module", &f->module)) return false;
+        if (!amount_of(from, "line", &line)) return false;
+        f->line = line >= 1 && line < 1e9 ? (int)line : 0;
+        f->native = strcmp(hkr_text(from, "kind"), "native") == 0;
+    }
+    return true;
+}
+
+static bool numbers_of(hkr_report *r, const hkr_context *c, const json_t *array, hkr_stack *s)
+{
+    s->depth = json_array_size(array);
+    uint32_t *numbers = s->depth <= HKR_DEPTH ? room_for(r, s->depth, sizeof *numbers) : NULL;
+    if (!numbers || !json_is_array(array)) return false;
+    for (size_t i = 0; i < s->depth; i++) {
+        const json_t *number = json_array_get(array, i);
+        const double n = json_number_value(number);
+        if (!json_is_number(number) || n < 0 || n >= (double)c->frame_count || n != floor(n)) return false;
+        numbers[i] = (uint32_t)n;
+    }
+    s->frames = numbers;
+    return true;
+}
+
 static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
 {
     static const char *const names[HKR_VALUES] = {"alloc_blocks", "alloc_bytes", "live_blocks",
@@ -134,7 +141,10 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
         hkr_stack *s = &c->stacks[i];
         if (!numbers_of(r, c, json_object_get(from, "frames"), s)) return false;
         if (!json_is_number(json_object_get(from, "live_bytes"))) return false;
-        s->id = hkr_number(from, "id");
+        if (!json_is_number(json_object_get(from, "live_blocks"))) return false;
+        const json_t *id = json_object_get(from, "id");
+        if (id && !hkr_is_amount(id)) return false;
+        s->id = json_number_value(id);
         if (!text_of(from, "label", &s->label) || !text_of(from, "thread", &s->thread)) return false;
         if (!*s->label) s->label = "unlabelled";
         if (!amount_of(from, "live_bytes_error", &s->live_error)) return false;
@@ -144,37 +154,77 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
     return true;
 }
 
-static bool name_of(hkr_report *r, hkr_context *c, const char *name)
+/* A number as a key of an object. */
+static const char *key_of(char key[32], double number)
 {
-    size_t same = 1;
-    for (size_t i = 0; r->contexts + i < c; i++) {
-        const size_t n = strlen(name);
-        const char *other = r->contexts[i].name;
-        same += strncmp(other, name, n) == 0 && (other[n] == '\0' || other[n] == '#');
-    }
-    const size_t size = strlen(name) + 24;
-    char *unique = room_for(r, size, 1);
-    if (!unique) return false;
-    if (same == 1) snprintf(unique, size, "%s", name);
-    else snprintf(unique, size, "%s#%zu", name, same);
+    snprintf(key, 32, "%.17g", number);
+    return key;
+}
+
+/* For the verdicts, each of which names a stack. */
+static bool places_of(hkr_context *c)
+{
+    char key[32];
+    if (json_array_size(c->verdicts) == 0) return true;
+    bool ok = (c->places = json_object());
+    for (size_t i = c->stack_count; i-- > 0 && ok;) /* the first one stays */
+        ok = json_object_set_new_nocheck(c->places, key_of(key, c->stacks[i].id),
+                                         json_integer((json_int_t)i)) == 0;
+    return ok;
+}
+
+const hkr_stack *hkr_stack_of(const hkr_context *c, double id)
+{
+    char key[32];
+    const json_t *place = json_object_get(c->places, key_of(key, id));
+    return place ? &c->stacks[(size_t)json_integer_value(place)] : NULL;
+}
+
+static bool name_of(hkr_report *r, hkr_context *c, json_t *names, const json_t *from)
+{
+    const char *name;
+    if (!text_of(from, "name", &name)) return false;
+    char *unique = hkr_unique(names, name);
     c->name = unique;
-    return true;
+    return unique && own(r, unique);
 }
 
 /* The name of the part that is wrong, maybe in `text`; NULL = none. */
-static const char *context_of(hkr_report *r, hkr_context *c, json_t *from, char *text, size_t size)
+static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json_t *from, char *text,
+                              size_t size)
 {
     const json_t *stacks, *frames;
     if (!json_is_object(from)) return "a context";
-    r->changed |= hkr_machine(from);
-    if (!name_of(r, c, hkr_text(from, "name"))) return "a name";
+    r->changed |= hkr_machine(from, &r->names);
+    if (!name_of(r, c, names, from)) return "name";
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";
     if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
     if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames)) return "frames";
     if (!member(from, "stacks", JSON_ARRAY, &stacks) || !stacks_of(r, c, stacks)) return "stacks";
+    if (!places_of(c)) return "verdicts";
     return hkr_check_context(from, c, text, size) ? NULL : text;
+}
+
+static bool contexts_of(hkr_report *r, const json_t *array, char *error)
+{
+    const size_t count = json_array_size(array);
+    char text[128];
+    const char *wrong = NULL;
+    json_t *names = json_object();
+    r->contexts = calloc(count + 1, sizeof *r->contexts);
+    if (!r->contexts || !names) {
+        json_decref(names);
+        return hkr_fail(error, "%s: out of memory", r->path);
+    }
+    for (size_t i = 0; i < count && !wrong; i++) {
+        r->context_count++;
+        wrong = context_of(r, &r->contexts[i], names, json_array_get(array, i), text, sizeof text);
+    }
+    json_decref(names);
+    return wrong ? hkr_fail(error, "%s: a broken report: %s of context %zu", r->path, wrong, r->context_count)
+                 : true;
 }
 
 static bool parse(hkr_report *r, char *error)
@@ -193,18 +243,9 @@ static bool parse(hkr_report *r, char *error)
         !member(r->root, "memory", JSON_OBJECT, &r->memory) ||
         !member(r->root, "contexts", JSON_ARRAY, &contexts) || !contexts || !r->process)
         return hkr_fail(error, "%s: a broken report: process, memory or contexts", r->path);
-    if (!hkr_check_memory(r->memory, text, sizeof text))
+    if (!hkr_check_process(r->process, text, sizeof text) || !hkr_check_memory(r->memory, text, sizeof text))
         return hkr_fail(error, "%s: a broken report: %s", r->path, text);
-    r->contexts = calloc(json_array_size(contexts) + 1, sizeof *r->contexts);
-    if (!r->contexts) return hkr_fail(error, "%s: out of memory", r->path);
-    for (; r->context_count < json_array_size(contexts); r->context_count++) {
-        const char *wrong = context_of(r, &r->contexts[r->context_count],
-                                       json_array_get(contexts, r->context_count), text, sizeof text);
-        if (wrong)
-            return hkr_fail(error, "%s: a broken report: %s of context %zu", r->path, wrong,
-                            r->context_count + 1);
-    }
-    return true;
+    return contexts_of(r, contexts, error);
 }
 
 static hkr_report *report_new(const char *path, char *error)
@@ -237,6 +278,8 @@ void hkr_free(hkr_report *r)
     for (size_t i = 0; i < r->owned_count; i++)
         free(r->owned[i]);
     free(r->owned);
+    for (size_t i = 0; i < r->context_count; i++)
+        json_decref(r->contexts[i].places);
     free(r->contexts);
     json_decref(r->root);
     free(r->text);

@@ -6,24 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HKR_DEMANGLE
-#include <libiberty/demangle.h>
-#endif
-
-enum { DEPTH_MOST = 1000, MANGLED_MOST = 2000 };
+enum { DEPTH_MOST = 1000 };
 
 /* ---- Names ----------------------------------------------------------------------------------------- */
-
-/* NULL = it is as it stands in the source. To be freed. */
-static char *plain_name(const char *name)
-{
-#ifdef HKR_DEMANGLE
-    if (name[0] == '_' && strlen(name) <= MANGLED_MOST) return cplus_demangle(name, DMGL_AUTO | DMGL_ANSI);
-#else
-    (void)name;
-#endif
-    return NULL;
-}
 
 static void put_text(json_t *frame, const char *key, const char *text)
 {
@@ -31,13 +16,12 @@ static void put_text(json_t *frame, const char *key, const char *text)
 }
 
 /* What the name has behind it was made by the compiler: `.constprop.0`, `@@GLIBC_2.2`. */
-static bool demangle(json_t *frame)
+static bool demangle(hkr_names *names, json_t *frame)
 {
     const char *name = json_string_value(json_object_get(frame, "function"));
-    char *plain = name ? plain_name(name) : NULL;
+    const char *plain = name ? hkr_plain_name(names, name) : NULL;
     if (!plain) return false;
     put_text(frame, "function", plain);
-    free(plain);
     return true;
 }
 
@@ -54,7 +38,7 @@ static void put_line(json_t *frame, const hkr_code_line *line)
     if (line->file && line->line > 0) json_object_set_new(frame, "line", json_integer(line->line));
 }
 
-static json_t *inlined_frame(const json_t *frame, const hkr_code_line *line)
+static json_t *inlined_frame(hkr_names *names, const json_t *frame, const hkr_code_line *line)
 {
     json_t *made = json_object();
     json_t *module = json_object_get(frame, "module");
@@ -62,11 +46,11 @@ static json_t *inlined_frame(const json_t *frame, const hkr_code_line *line)
     put_line(made, line);
     if (module) json_object_set(made, "module", module);
     put_text(made, "kind", "native");
-    demangle(made);
+    demangle(names, made);
     return made;
 }
 
-static bool find_lines(json_t *frames, size_t at, const json_t *images, expansion *e)
+static bool find_lines(hkr_names *names, json_t *frames, size_t at, const json_t *images, expansion *e)
 {
     hkr_code_line lines[HKR_INLINED];
     json_t *frame = json_array_get(frames, at);
@@ -84,7 +68,7 @@ static bool find_lines(json_t *frames, size_t at, const json_t *images, expansio
     for (size_t i = 0; i + 1 < count; i++) {
         if (!e->extra) e->extra = json_array();
         json_array_append_new(e->extra, json_integer((json_int_t)json_array_size(frames)));
-        json_array_append_new(frames, inlined_frame(frame, &lines[i]));
+        json_array_append_new(frames, inlined_frame(names, frame, &lines[i]));
     }
     put_line(frame, &lines[count - 1]);
     return true;
@@ -111,7 +95,7 @@ static void expand(json_t *stack, const expansion *all, size_t count)
     json_decref(more);
 }
 
-bool hkr_machine(json_t *context)
+bool hkr_machine(json_t *context, hkr_names *names)
 {
     json_t *frames = json_object_get(context, "frames"), *stacks = json_object_get(context, "stacks");
     const json_t *images = json_object_get(context, "images");
@@ -122,8 +106,8 @@ bool hkr_machine(json_t *context)
         json_t *frame = json_array_get(frames, i);
         const char *kind = json_string_value(json_object_get(frame, "kind"));
         if (!kind || strcmp(kind, "native") != 0) continue;
-        changed |= demangle(frame);
-        changed |= find_lines(frames, i, images, &all[i]);
+        changed |= demangle(names, frame);
+        changed |= find_lines(names, frames, i, images, &all[i]);
         any |= all[i].extra != NULL;
     }
     for (size_t i = 0; any && i < json_array_size(stacks); i++)

@@ -3,6 +3,8 @@
 #ifndef HKR_MACHINE_H
 #define HKR_MACHINE_H
 
+#include "names.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -10,6 +12,6 @@
  * Lines are read from files that the frames' images name, if they still have the same build id, and from what
  * is installed of debug information for them. What was read stays for the next report. True = something was
  * changed. */
-bool hkr_machine(json_t *context);
+bool hkr_machine(json_t *context, hkr_names *names);
 
 #endif

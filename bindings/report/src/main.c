@@ -1,4 +1,5 @@
 /* The command `hakmem`. */
+#include "common/file.h"
 #include "report.h"
 #include "top.h"
 
@@ -6,7 +7,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef bool write_fn(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
@@ -49,18 +49,20 @@ static bool write_diff(FILE *out, hkr_report *const *reports, size_t count, cons
 static const struct command {
     const char *name;
     write_fn *write;
-    size_t least, most;  /* files */
-    bool stacks, binary; /* needs stacks; is not for a terminal */
+    size_t least, most; /* files */
+    bool stacks;        /* needs some */
+    bool binary;        /* is not for a terminal */
+    bool once;          /* takes one report of a process */
 } commands[] = {
-    {"report", write_text, 1, SIZE_MAX, false, false},
-    {"diff", write_diff, 2, 2, false, false},
+    {"report", write_text, 1, SIZE_MAX, false, false, false},
+    {"diff", write_diff, 2, 2, false, false, false},
 #ifdef HKR_HTML
-    {"html", hkr_write_html, 1, 2, false, true},
+    {"html", hkr_write_html, 1, 2, false, true, false},
 #endif
-    {"pprof", hkr_write_pprof, 1, SIZE_MAX, true, true},
-    {"folded", hkr_write_folded, 1, SIZE_MAX, true, false},
-    {"speedscope", hkr_write_speedscope, 1, SIZE_MAX, true, false},
-    {"prometheus", hkr_write_prometheus, 1, SIZE_MAX, false, false},
+    {"pprof", hkr_write_pprof, 1, SIZE_MAX, true, true, false},
+    {"folded", hkr_write_folded, 1, SIZE_MAX, true, false, false},
+    {"speedscope", hkr_write_speedscope, 1, SIZE_MAX, true, false, false},
+    {"prometheus", hkr_write_prometheus, 1, SIZE_MAX, false, false, true},
 };
 
 static int wrong(const char *what, const char *which)
@@ -73,52 +75,62 @@ static int wrong(const char *what, const char *which)
 
 /* ---- Output -------------------------------------------------------------------------------------- */
 
-/* A file takes its name when it is whole; pipes and devices are written to in place. */
 typedef struct output {
     const char *name;
-    char *part;
+    hkc_file file;
     FILE *out;
 } output;
 
 static bool output_open(output *o, const char *name, const struct command *command)
 {
-    struct stat is;
-    *o = (output){.name = name, .out = stdout};
+    *o = (output){.name = name, .file.fd = -1, .out = stdout};
     if (!name) {
         if (!command->binary || !isatty(STDOUT_FILENO)) return true;
         fprintf(stderr, "hakmem: %s is not for a terminal: give -o FILE\n", command->name);
         return false;
     }
-    if (stat(name, &is) == 0 && !S_ISREG(is.st_mode)) {
-        o->out = fopen(name, "we");
-    } else if ((o->part = malloc(strlen(name) + 32))) {
-        sprintf(o->part, "%s.part-%ld", name, (long)getpid());
-        o->out = fopen(o->part, "wxe");
-    } else {
-        o->out = NULL;
-    }
-    if (!o->out) {
-        fprintf(stderr, "hakmem: %s: %s\n", name, strerror(errno));
-        free(o->part);
-    }
-    return o->out;
+    int error = hkc_file_open(&o->file, name, 0666);
+    if (!error && !(o->out = fdopen(o->file.fd, "w"))) error = hkc_file_close(&o->file, errno);
+    if (error) fprintf(stderr, "hakmem: %s: %s\n", name, strerror(error));
+    return !error;
+}
+
+/* error: of what was written so far; 0 = none. Returns what went wrong. */
+static int output_end(output *o, int error)
+{
+    if (fflush(o->out) != 0 && !error) error = errno;
+    if (!o->name) return error;
+    if (fclose(o->out) != 0 && !error) error = errno;
+    o->file.fd = -1;
+    return hkc_file_close(&o->file, error);
 }
 
 static bool output_close(output *o, bool ok)
 {
-    if (fflush(o->out) != 0) ok = false;
-    if (o->out != stdout && fclose(o->out) != 0) ok = false;
-    if (ok && o->part && rename(o->part, o->name) != 0) ok = false;
-    if (!ok) {
+    const int error = output_end(o, ok ? 0 : errno ? errno : EPROTO);
+    if (error)
         fprintf(stderr, "hakmem: %s cannot be written: %s\n", o->name ? o->name : "the output",
-                errno ? strerror(errno) : "an error of the writer");
-        if (o->part) unlink(o->part);
-    }
-    free(o->part);
-    return ok;
+                error == EPROTO ? "an error of the writer" : strerror(error));
+    return !error;
 }
 
 /* ---- Commands ------------------------------------------------------------------------------------ */
+
+/* What its readers would take for the same. */
+static bool refuse_second(hkr_report *const *reports, char **files, size_t count)
+{
+    json_t *seen = json_object();
+    bool ok = seen;
+    for (size_t i = 0; i < count && ok; i++) {
+        char process[32], file[200];
+        snprintf(process, sizeof process, "%.0f", hkr_number(reports[i]->process, "pid"));
+        ok = !json_object_get(seen, process) && json_object_set_new(seen, process, json_true()) == 0;
+        hkr_clean(file, sizeof file, files[i]);
+        if (!ok) fprintf(stderr, "hakmem: %s: a second report of process %s\n", file, process);
+    }
+    json_decref(seen);
+    return ok;
+}
 
 static int run(const struct command *command, char **files, size_t count, const char *name,
                const hkr_options *options)
@@ -137,6 +149,7 @@ static int run(const struct command *command, char **files, size_t count, const 
         fprintf(stderr, "hakmem: %s: there are no stacks in it: no profile was taken\n", files[0]);
         status = 1;
     }
+    if (status == 0 && command->once && !refuse_second(reports, files, count)) status = 1;
     output o;
     if (status == 0) {
         if (!output_open(&o, name, command)) {
@@ -164,9 +177,7 @@ static int run_live(char **arguments, size_t count, const char *name, double int
     errno = 0;
     const int failed = hkr_snapshot(arguments[1], o.out);
     if (failed <= 0) return output_close(&o, failed == 0) ? 0 : 1;
-    if (o.out != stdout) fclose(o.out);
-    if (o.part) unlink(o.part);
-    free(o.part);
+    output_end(&o, ECANCELED);
     return failed;
 }
 

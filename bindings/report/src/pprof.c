@@ -96,6 +96,30 @@ static uint64_t mapping(writer *w, const hkr_frame *f)
     return id;
 }
 
+static bool is_module(const hkr_frame *f, const char *name)
+{
+    const char *slash = strrchr(f->module, '/');
+    return f->native && *f->module && strcmp(slash ? slash + 1 : f->module, name) == 0;
+}
+
+/* The module that is called as the command; else the one that the first stack begins in. NULL = none. */
+static const hkr_frame *program(const hkr_report *r)
+{
+    const char *command = json_string_value(json_array_get(json_object_get(r->process, "command"), 0));
+    const char *slash = command ? strrchr(command, '/') : NULL, *name = slash ? slash + 1 : command;
+    const hkr_frame *outermost = NULL;
+    for (size_t i = 0; i < r->context_count; i++) {
+        const hkr_context *c = &r->contexts[i];
+        for (size_t f = 0; name && f < c->frame_count; f++)
+            if (is_module(&c->frames[f], name)) return &c->frames[f];
+        for (size_t s = 0; s < c->stack_count && !outermost; s++) {
+            const hkr_stack *stack = &c->stacks[s];
+            if (stack->depth > 0) outermost = &c->frames[stack->frames[stack->depth - 1]];
+        }
+    }
+    return outermost;
+}
+
 static void location(writer *w, const hkr_frame *f, uint64_t id)
 {
     Hkr__Pprof__Line line = HKR__PPROF__LINE__INIT, *one_line = &line;
@@ -184,6 +208,9 @@ bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const 
     w.ok = w.out && w.texts && w.functions && w.mappings;
     uint64_t base = 1;
     if (w.ok) head(&w, reports[0]);
+    /* The first mapping is the main program for pprof. */
+    const hkr_frame *main_frame = w.ok ? program(reports[0]) : NULL;
+    if (main_frame) mapping(&w, main_frame);
     for (size_t r = 0; r < count && w.ok; r++)
         for (size_t i = 0; i < reports[r]->context_count && w.ok; i++) {
             const hkr_context *c = &reports[r]->contexts[i];

@@ -1,7 +1,30 @@
 /* Text format 0.0.4. Series for contexts and labels, none for stacks: there would be too many. */
 #include "report.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* All contexts, by names that are unique in their report as they are written. */
+typedef struct names {
+    struct {
+        const hkr_report *report;
+        const hkr_context *context;
+        char *name;
+    } * of;
+    size_t count;
+} names;
+
+/* A newline has an escape of its own. To be freed; NULL = no memory. */
+static char *plain(const char *text)
+{
+    char *made = strdup(text);
+    for (char *c = made; made && *c; c++) {
+        const size_t control = *c == '\n' ? 0 : hkr_control(c);
+        for (size_t i = 0; i < control; i++)
+            c[i] = '?';
+    }
+    return made;
+}
 
 static void put_value(FILE *out, const char *text)
 {
@@ -34,18 +57,71 @@ static void series(FILE *out, const char *name, const hkr_report *r, const char 
     fprintf(out, "} %.0f\n", value);
 }
 
-static void label_family(FILE *out, hkr_report *const *reports, size_t count, const char *name,
-                         const char *member, const char *help)
+static void names_free(names *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        free(all->of[i].name);
+    free(all->of);
+}
+
+static bool add_names(names *all, const hkr_report *r)
+{
+    json_t *taken = json_object();
+    bool ok = taken;
+    for (size_t i = 0; i < r->context_count && ok; i++) {
+        char *name = plain(r->contexts[i].name);
+        all->of[all->count].report = r;
+        all->of[all->count].context = &r->contexts[i];
+        ok = name && (all->of[all->count].name = hkr_unique(taken, name));
+        all->count += ok;
+        free(name);
+    }
+    json_decref(taken);
+    return ok;
+}
+
+static bool names_of(names *all, hkr_report *const *reports, size_t count)
+{
+    size_t contexts = 1;
+    for (size_t r = 0; r < count; r++)
+        contexts += reports[r]->context_count;
+    *all = (names){.of = calloc(contexts, sizeof *all->of)};
+    bool ok = all->of;
+    for (size_t r = 0; r < count && ok; r++)
+        ok = add_names(all, reports[r]);
+    return ok;
+}
+
+/* Labels of one name are one series. */
+static json_t *sums_of(const hkr_context *c, const char *member)
+{
+    json_t *sums = json_object();
+    bool ok = sums;
+    for (size_t l = 0; l < json_array_size(c->labels) && ok; l++) {
+        const json_t *label = json_array_get(c->labels, l);
+        char *name = plain(hkr_text(label, "name"));
+        ok = name && json_object_set_new_nocheck(
+                         sums, name, json_real(hkr_number(sums, name) + hkr_number(label, member))) == 0;
+        free(name);
+    }
+    if (ok) return sums;
+    json_decref(sums);
+    return NULL;
+}
+
+static bool label_family(FILE *out, const names *all, const char *name, const char *member, const char *help)
 {
     family(out, name, "gauge", help);
-    for (size_t r = 0; r < count; r++)
-        for (size_t i = 0; i < reports[r]->context_count; i++) {
-            const hkr_context *c = &reports[r]->contexts[i];
-            for (size_t l = 0; l < json_array_size(c->labels); l++) {
-                const json_t *label = json_array_get(c->labels, l);
-                series(out, name, reports[r], c->name, hkr_text(label, "name"), hkr_number(label, member));
-            }
-        }
+    for (size_t i = 0; i < all->count; i++) {
+        json_t *sums = sums_of(all->of[i].context, member);
+        if (!sums) return false;
+        const char *label;
+        json_t *sum;
+        json_object_foreach(sums, label, sum)
+            series(out, name, all->of[i].report, all->of[i].name, label, json_number_value(sum));
+        json_decref(sums);
+    }
+    return true;
 }
 
 bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)
@@ -64,20 +140,22 @@ bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, c
         {"hakmem_failures_total", "failures", "counter", "Allocations that were refused"},
     };
     (void)o;
+    names all;
+    bool ok = names_of(&all, reports, count);
     family(out, "hakmem_resident_bytes", "gauge", "Resident memory of the whole process");
     for (size_t r = 0; r < count; r++)
         series(out, "hakmem_resident_bytes", reports[r], NULL, NULL,
                hkr_number(reports[r]->memory, "resident_bytes"));
     for (size_t m = 0; m < sizeof of_contexts / sizeof of_contexts[0]; m++) {
         family(out, of_contexts[m].name, of_contexts[m].type, of_contexts[m].help);
-        for (size_t r = 0; r < count; r++)
-            for (size_t i = 0; i < reports[r]->context_count; i++)
-                if (reports[r]->contexts[i].stats)
-                    series(out, of_contexts[m].name, reports[r], reports[r]->contexts[i].name, NULL,
-                           hkr_number(reports[r]->contexts[i].stats, of_contexts[m].member));
+        for (size_t i = 0; i < all.count; i++)
+            if (all.of[i].context->stats)
+                series(out, of_contexts[m].name, all.of[i].report, all.of[i].name, NULL,
+                       hkr_number(all.of[i].context->stats, of_contexts[m].member));
     }
-    label_family(out, reports, count, "hakmem_label_live_bytes", "live_bytes",
-                 "Bytes of live blocks by label");
-    label_family(out, reports, count, "hakmem_label_live_blocks", "live_blocks", "Live blocks by label");
-    return !ferror(out);
+    ok = ok &&
+         label_family(out, &all, "hakmem_label_live_bytes", "live_bytes", "Bytes of live blocks by label") &&
+         label_family(out, &all, "hakmem_label_live_blocks", "live_blocks", "Live blocks by label");
+    names_free(&all);
+    return ok && !ferror(out);
 }

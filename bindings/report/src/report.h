@@ -3,6 +3,8 @@
 #ifndef HKR_REPORT_H
 #define HKR_REPORT_H
 
+#include "names.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +43,7 @@ typedef struct hkr_context {
     size_t frame_count;
     hkr_stack *stacks;
     size_t stack_count;
+    json_t *places; /* in stacks, by id; NULL = no verdict asks for one */
 } hkr_context;
 
 typedef struct hkr_report {
@@ -52,6 +55,7 @@ typedef struct hkr_report {
     hkr_context *contexts;
     size_t context_count;
     const json_t *process, *memory;
+    hkr_names names;
     void **owned; /* what else has to be freed */
     size_t owned_count;
 } hkr_report;
@@ -73,6 +77,13 @@ void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);
 void hkr_clean(char *text, size_t size, const char *from);
 /* false. Writes one line without such bytes to `error`, which has HKR_ERROR bytes. */
 bool hkr_fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The first stack with that id; NULL = none, or the context has no verdicts. */
+const hkr_stack *hkr_stack_of(const hkr_context *context, double id);
+/* The name, or "name#2" where it was taken before. names: an object, of those that are taken. To be freed;
+ * NULL = no memory. */
+char *hkr_unique(json_t *names, const char *name);
+/* How many bytes of a character at this place a terminal could take for a command; 0 = it is no such one. */
+size_t hkr_control(const char *at);
 /* The frame for a line of a table: the innermost of an interpreter, else the innermost; NULL = no frames. */
 const hkr_frame *hkr_site(const hkr_context *context, const hkr_stack *stack);
 /* "1.50 MiB"; with a sign for differences. Returns text. */

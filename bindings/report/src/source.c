@@ -3,12 +3,14 @@
 #include "common/live.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A report of a million stacks is below that. */
@@ -64,43 +66,103 @@ static bool is_trusted(const hkr_source *s, int fd)
                            : peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0;
 }
 
-static FILE *dial(const hkr_source *s, char *error)
+/* ---- The answer ----------------------------------------------------------------------------------- */
+
+static int64_t milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A connection, and when its patience ends. */
+typedef struct call {
+    int fd, error; /* errno of what failed */
+    int64_t end;
+} call;
+
+static int left(call *c)
+{
+    const int64_t all = HKR_SOURCE_SECONDS * 1000, now = milliseconds();
+    if (c->end - now > all) c->end = now + all; /* the clock went back */
+    return c->end > now ? (int)(c->end - now) : 0;
+}
+
+/* Of a FILE. A signal, as where a window changes its size, ends no wait. */
+static ssize_t read_some(void *cookie, char *bytes, size_t size)
+{
+    call *c = cookie;
+    struct pollfd answer = {.fd = c->fd, .events = POLLIN};
+    for (;;) {
+        const int ready = poll(&answer, 1, left(c));
+        const ssize_t n = ready > 0 ? read(c->fd, bytes, size) : -1;
+        if (n >= 0) return n;
+        if (ready == 0) errno = ETIMEDOUT;
+        if (errno == EINTR) continue;
+        c->error = errno;
+        return -1;
+    }
+}
+
+/* 0 or errno. It waits where many others are being served. */
+static int connect_to(call *c, const struct sockaddr_un *address)
+{
+    for (;;) {
+        const int wait = left(c);
+        const struct timeval patience = {.tv_sec = wait / 1000, .tv_usec = wait % 1000 * 1000};
+        if (wait == 0) return ETIMEDOUT;
+        setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        if (connect(c->fd, (const struct sockaddr *)address, sizeof *address) == 0) return 0;
+        if (errno != EINTR) return errno == EAGAIN ? ETIMEDOUT : errno;
+    }
+}
+
+static bool failed(const hkr_source *s, int number, char *error)
+{
+    if (number == ETIMEDOUT)
+        return hkr_fail(error, "%.400s: no answer in %d seconds", s->path, HKR_SOURCE_SECONDS);
+    return hkr_fail(error, "%.400s: %s", s->path,
+                    number == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(number));
+}
+
+/* The fd is the caller's, even where it fails; -1 = none. */
+static bool dial(call *c, const hkr_source *s, char *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const struct timeval patience = {.tv_sec = HKR_SOURCE_SECONDS};
-    if (strlen(s->path) >= sizeof address.sun_path) {
-        hkr_fail(error, "%.400s: %s", s->path, strerror(ENAMETOOLONG));
+    if (strlen(s->path) >= sizeof address.sun_path) return failed(s, ENAMETOOLONG, error);
+    strcpy(address.sun_path, s->path);
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int number = c->fd < 0 ? errno : connect_to(c, &address);
+    if (number) return failed(s, number, error);
+    return is_trusted(s, c->fd) ? true
+                                : hkr_fail(error, "%.400s: another process has taken this place", s->path);
+}
+
+static hkr_report *receive(call *c, const hkr_source *s, char *error)
+{
+    FILE *in = fopencookie(c, "r", (cookie_io_functions_t){.read = read_some});
+    if (!in) {
+        failed(s, errno, error);
         return NULL;
     }
-    strcpy(address.sun_path, s->path);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    FILE *in = NULL;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
-        hkr_fail(error, "%.400s: %s", s->path,
-                 errno == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(errno));
-    else if (!is_trusted(s, fd)) hkr_fail(error, "%.400s: another process has taken this place", s->path);
-    else in = fdopen(fd, "r");
-    if (!in && fd >= 0) close(fd);
-    return in;
+    hkr_report *r = NULL;
+    const int first = fgetc(in);
+    if (first != EOF) {
+        ungetc(first, in);
+        r = hkr_load_stream(in, REPORT_MOST, s->path, error);
+    } else if (!c->error) {
+        hkr_fail(error, "%.400s: the process gave no report", s->path);
+    }
+    if (!r && c->error) failed(s, c->error, error);
+    fclose(in);
+    return r;
 }
 
 hkr_report *hkr_source_load(const hkr_source *s, char *error)
 {
     if (!s->is_socket) return hkr_load(s->path, error);
-    FILE *in = dial(s, error);
-    if (!in) return NULL;
-    const int first = fgetc(in);
-    hkr_report *r = NULL;
-    if (first != EOF) {
-        ungetc(first, in);
-        r = hkr_load_stream(in, REPORT_MOST, s->path, error);
-    } else if (ferror(in)) {
-        hkr_fail(error, "%.400s: no answer in %d seconds", s->path, HKR_SOURCE_SECONDS);
-    } else {
-        hkr_fail(error, "%.400s: the process gave no report", s->path);
-    }
-    fclose(in);
+    call c = {.fd = -1, .end = milliseconds() + HKR_SOURCE_SECONDS * 1000};
+    hkr_report *r = dial(&c, s, error) ? receive(&c, s, error) : NULL;
+    if (c.fd >= 0) close(c.fd);
     return r;
 }

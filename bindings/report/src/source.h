@@ -14,7 +14,7 @@ typedef struct hkr_source {
 
 /* what: the number of a process, or the name of a file or socket. false = error, of HKR_ERROR bytes. */
 bool hkr_source_find(hkr_source *source, const char *what, char *error);
-/* What it says now. NULL = error. Waits for a process at most HKR_SOURCE_SECONDS. */
+/* What it says now. NULL = error. A process has HKR_SOURCE_SECONDS for all of it. */
 enum { HKR_SOURCE_SECONDS = 10 };
 hkr_report *hkr_source_load(const hkr_source *source, char *error);
 

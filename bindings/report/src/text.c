@@ -54,12 +54,10 @@ static int leaks_first(const void *a, const void *b)
 static void verdict(FILE *out, const hkr_context *c, const json_t *v)
 {
     char site[400] = "?", label[64] = "", text[400];
-    for (size_t s = 0; s < c->stack_count; s++) {
-        if (c->stacks[s].id != hkr_number(v, "stack")) continue;
-        const hkr_frame *f = hkr_site(c, &c->stacks[s]);
-        if (f) hkr_frame_text(site, sizeof site, f);
-        hkr_clean(label, sizeof label, c->stacks[s].label);
-    }
+    const hkr_stack *s = hkr_stack_of(c, hkr_number(v, "stack"));
+    const hkr_frame *f = s ? hkr_site(c, s) : NULL;
+    if (f) hkr_frame_text(site, sizeof site, f);
+    if (s) hkr_clean(label, sizeof label, s->label);
     hkr_clean(text, sizeof text, hkr_text(v, "evidence"));
     fprintf(out, "  %s: %s%s%s: %s\n", is_leak(v) ? "LEAK?" : "grows", site, *label ? ", " : "", label, text);
 }

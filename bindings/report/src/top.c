@@ -40,31 +40,70 @@ static void restore(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
 }
 
+/* May be called again. */
+static bool enter(void)
+{
+    struct termios raw = terminal;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0 && write(STDOUT_FILENO, ENTER, sizeof ENTER - 1) > 0;
+}
+
+static void handle(int number, void (*handler)(int))
+{
+    const struct sigaction action = {.sa_handler = handler};
+    sigaction(number, &action, NULL);
+}
+
 static void on_end(int number)
 {
     restore();
     _exit(128 + number);
 }
 
+/* The wait for keys ends, and the screen is drawn. */
 static void on_resize(int number)
 {
-    (void)number; /* ends the wait */
+    (void)number;
+}
+
+/* Only the default action stops the process for the shell; it is there behind the raise, or where nobody
+ * could let the process go on. */
+static void on_stop(int number)
+{
+    const int error = errno;
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, number);
+    restore();
+    handle(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    handle(number, on_stop);
+    enter();
+    errno = error;
+}
+
+/* Also where it was stopped by a signal that nobody sees. */
+static void on_continue(int number)
+{
+    const int error = errno;
+    (void)number;
+    enter();
+    errno = error;
 }
 
 static bool prepare(void)
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     if (tcgetattr(STDIN_FILENO, &terminal) != 0) return false;
-    struct termios raw = terminal;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 0;
-    raw.c_cc[VTIME] = 0;
-    if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) != 0) return false;
-    const struct sigaction end = {.sa_handler = on_end}, resize = {.sa_handler = on_resize};
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
-    sigaction(SIGHUP, &end, NULL);
-    sigaction(SIGWINCH, &resize, NULL);
-    return write(STDOUT_FILENO, ENTER, sizeof ENTER - 1) > 0;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        handle(ends[i], on_end);
+    handle(SIGWINCH, on_resize);
+    handle(SIGTSTP, on_stop);
+    handle(SIGCONT, on_continue);
+    return enter();
 }
 
 static bool draw(top *t)
@@ -229,6 +268,8 @@ int hkr_top(const char *what, double interval, const hkr_options *options)
     if (isatty(STDOUT_FILENO) && prepare()) {
         t.view.end = REST_OF_LINE;
         ok = loop(&t);
+        handle(SIGTSTP, SIG_DFL);
+        handle(SIGCONT, SIG_DFL);
         restore();
     } else {
         ok = once(&t, options);

@@ -2,17 +2,24 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+size_t hkr_control(const char *at)
+{
+    const unsigned char c = (unsigned char)at[0];
+    /* Below a blank, DEL, and C2 80 to C2 9F, the same again in UTF-8. */
+    if ((c > 0 && c < 0x20) || c == 0x7F) return 1;
+    return c == 0xC2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xA0 ? 2 : 0;
+}
 
 void hkr_clean(char *text, size_t size, const char *from)
 {
     size_t n = 0;
     for (; from[n] && n + 1 < size; n++) {
-        const unsigned char c = (unsigned char)from[n], next = (unsigned char)from[n + 1];
-        /* Below a blank, DEL, and C2 80 to C2 9F, the same again in UTF-8. */
-        const bool control = c < 0x20 || c == 0x7F || (c == 0xC2 && next >= 0x80 && next < 0xA0);
-        text[n] = control ? '?' : (char)c;
-        if (control && c == 0xC2 && n + 2 < size) text[++n] = '?';
+        const size_t control = hkr_control(from + n);
+        text[n] = control ? '?' : from[n];
+        if (control == 2 && n + 2 < size) text[++n] = '?';
     }
     /* Not in the middle of a character. */
     if (from[n])
@@ -43,6 +50,22 @@ void hkr_frame_text(char *text, size_t size, const hkr_frame *f)
         snprintf(whole, sizeof whole, "%.500s [%.500s]", f->function, slash ? slash + 1 : f->module);
     else snprintf(whole, sizeof whole, "%.1000s", f->function);
     hkr_clean(text, size, whole);
+}
+
+char *hkr_unique(json_t *names, const char *name)
+{
+    const size_t size = strlen(name) + 24;
+    char *unique = malloc(size);
+    if (!unique) return NULL;
+    snprintf(unique, size, "%s", name);
+    json_t *taken = json_object_get(names, name);
+    json_int_t last = json_integer_value(taken);
+    while (json_object_get(names, unique))
+        snprintf(unique, size, "%s#%lld", name, (long long)++last);
+    if (taken) json_integer_set(taken, last);
+    if (json_object_set_new_nocheck(names, unique, json_integer(1)) == 0) return unique;
+    free(unique);
+    return NULL;
 }
 
 const hkr_frame *hkr_site(const hkr_context *c, const hkr_stack *s)
