@@ -198,9 +198,16 @@ enum {
     HKL_CALL_AT = 32,
     HKL_CALL_FUNCTION = 0,
     HKL_CALL_BELOW = 16,
+#if LUA_VERSION_NUM == 502
+    HKL_CALL_INSTRUCTION = 56,
+    HKL_CALL_STATUS = 34, /* a byte */
+    HKL_CALL_BIT = 1,
+#else
     HKL_CALL_INSTRUCTION = LUA_VERSION_NUM == 504 ? 32 : 40,
     HKL_CALL_STATUS = LUA_VERSION_NUM == 504 ? 62 : 66,
-    HKL_CALL_BIT = 2, /* 5.4: in C; 5.3: in Lua */
+    HKL_CALL_BIT = 2,
+#endif
+    HKL_CALL_BIT_IN_C = LUA_VERSION_NUM == 504, /* before: in Lua */
     HKL_CLOSURE_PROTO = 24
 };
 
@@ -212,8 +219,10 @@ static inline const void *hkl_key_call(const lua_State *L)
 /* With the bit for functions in C. */
 static inline unsigned hkl_key_status(const void *call)
 {
-    const unsigned status = *(const uint16_t *)(const void *)((const char *)call + HKL_CALL_STATUS);
-    return LUA_VERSION_NUM == 504 ? status : status ^ HKL_CALL_BIT;
+    const char *at = (const char *)call + HKL_CALL_STATUS;
+    const unsigned status =
+        LUA_VERSION_NUM == 502 ? *(const uint8_t *)at : *(const uint16_t *)(const void *)at;
+    return HKL_CALL_BIT_IN_C ? status : status ^ HKL_CALL_BIT;
 }
 
 static inline bool hkl_key_in_c(unsigned status)
