@@ -171,6 +171,12 @@ enum {
     HKL_CLOSURE_PROTO = 32
 };
 
+static inline bool hkl_key_moves(const lua_State *L)
+{
+    (void)L;
+    return false;
+}
+
 static inline const uintptr_t *hkl_key_stored(const lua_State *L)
 {
     return (const uintptr_t *)(const void *)((const char *)L + HKL_RUNNING_INSTRUCTION);
@@ -214,6 +220,18 @@ enum {
 static inline const void *hkl_key_call(const lua_State *L)
 {
     return hkl_key_pointer(L, HKL_CALL_AT);
+}
+
+/* From 5.4.6 on the records of calls have offsets in place of pointers while the runtime moves a stack. */
+static inline bool hkl_key_moves(const lua_State *L)
+{
+#if LUA_VERSION_NUM == 504
+    enum { STACK = 48 };
+    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) < hkl_thread_word(L, STACK);
+#else
+    (void)L;
+    return false;
+#endif
 }
 
 /* With the bit for functions in C. */
@@ -266,7 +284,7 @@ static inline bool hkl_key_of(const hkl_quick *q, hkl_quick_way *ways, const lua
     if (hkl_thread_layout_now.luajit) return hkl_key_jit(q->traces, L, key);
 #endif
     (void)q;
-    if (!hkl_key_puc(L, key)) return false;
+    if (hkl_key_moves(L) || !hkl_key_puc(L, key)) return false;
     if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, hkl_key_stored(L));
     return true;
 }
