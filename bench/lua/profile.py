@@ -21,6 +21,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 LAUNCHERS = {
     "luajit": "hakluajit",
     "lua5.1": "haklua5.1",
+    "lua5.2": "haklua5.2",
     "lua5.3": "haklua5.3",
     "lua5.4": "haklua5.4",
 }
@@ -147,7 +148,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     tool.add_build(parser, "bindings/lua", "the launchers are")
     parser.add_argument("programs", nargs="*", help="of bench/lua/programs (all)")
-    parser.add_argument("--engines", help="comma-separated: luajit,lua5.1,lua5.3,lua5.4 (luajit,lua5.4)")
+    parser.add_argument("--engines", help="comma-separated: luajit,lua5.1,lua5.2,lua5.3,lua5.4 (luajit,lua5.4)")
     parser.add_argument("--ways", help=f"comma-separated, beside off: {','.join(list(WAYS)[1:])} (all)")
     parser.add_argument("--scale", type=float, default=0.05, help="of the work that is counted (0.05)")
     parser.add_argument("--accuracy-scale", type=float, default=0.5, help="of the work that is sampled (0.5)")

@@ -239,10 +239,11 @@ C
         needs_program "$runtime"
         module "$runtime" 5.1
         ;;
-    module_lua5.4)
-        needs_lua lua5.4 "$prefix/lib/lua/5.4/hakmem.so"
-        needs_program lua5.4
-        module lua5.4 5.4
+    module_lua5.*)
+        runtime=${case#module_}
+        needs_lua "$runtime" "$prefix/lib/lua/${runtime#lua}/hakmem.so"
+        needs_program "$runtime"
+        module "$runtime" "${runtime#lua}"
         ;;
     rock_*)
         runtime=${case#rock_}

@@ -185,6 +185,21 @@ TEST_CASE("garbage does not count against the limit")
     CHECK(run(L, ROUNDS) == "12000");
 }
 
+#if LUA_VERSION_NUM >= 502
+TEST_CASE("garbage of a stopped collector does not count either, on 5.2 with a soft limit alone")
+{
+    const bool soft = GENERATE(false, true);
+    State L;
+    const size_t hard = L.committed() + (2 << 20);
+    REQUIRE(hak_lua_limit(L, soft ? hard - (1 << 20) : 0, hard) == 0);
+    const std::string result =
+        run(L, "collectgarbage('stop') for i = 1, 200000 do local t = {i} end return 'end'");
+    CHECK(result == (LUA_VERSION_NUM == 502 && !soft ? "not enough memory" : "end"));
+    lua_gc(L, LUA_GCCOLLECT, 0);
+    CHECK(run(L, "return #('x'):rep(100000)") == "100000");
+}
+#endif
+
 TEST_CASE("a program's own pace of collection is back when memory is no longer short")
 {
     State L;

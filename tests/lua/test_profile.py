@@ -329,6 +329,15 @@ class Launcher(Case):
             self.assertEqual(lines[("a.lua:5", "table")], 700)
             self.assertEqual(lines[("a.lua:9", "mine")], 300)
 
+    def test_stacks_that_grow(self):
+        grow = (
+            "local function deep(n) local t = { n } return n == 0 and 0 or 1 + deep(n - 1) end "
+            "for i = 1, 20 do assert(coroutine.wrap(function() return deep(2000 + i) end)() == 2000 + i) end"
+        )
+        for rate in "1024", "lines", "exact", "exact":
+            self.run_code(grow, "--hak-profile=profile.json," + rate)
+            self.assertIn("stack", {stack["label"] for stack in self.read()["stacks"]})
+
     def test_rates(self):
         for rate, mean in (("", 524288), (",64K", 65536), (",1024", 1024)):
             self.run_code(PROGRAM, "--hak-profile=profile.json" + rate)

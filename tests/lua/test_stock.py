@@ -20,7 +20,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 ORIGINAL = shutil.which(os.path.basename(PROGRAM)[len("hak") :])
 VERSION = os.path.basename(PROGRAM)[len("hak") :]
 LUAJIT = VERSION == "luajit"
-PUC51, PUC53, PUC54 = (VERSION == "lua" + v for v in ("5.1", "5.3", "5.4"))
+PUC51, PUC52, PUC53, PUC54 = (VERSION == "lua" + v for v in ("5.1", "5.2", "5.3", "5.4"))
 OLD = LUAJIT or PUC51
 ARGV0 = "interpreter"
 SKIP = 77
@@ -56,7 +56,9 @@ VALUES = [
 
 
 def plain(text):
-    return re.sub(r"0x[0-9a-f]+", "ADDRESS", text.decode(errors="backslashreplace"))
+    text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text.decode(errors="backslashreplace"))
+    # A function that is in two tables has the name in that which lies first, by a hash that differs from run to run.
+    return text.replace("in function '_G.", "in function '") if PUC52 else text
 
 
 class Case(FolderCase):
@@ -214,6 +216,8 @@ class Scripts(Case):
             self.same(env={"LUA_INIT": f"error({value})"})
             self.write("module.lua", f"error({value})")
             self.same("-lmodule")
+            guard = f"setmetatable(_G, {{ __newindex = function() error({value}) end }}) package.loaded.x = 1"
+            self.same("-e", guard, "-lx")
             self.same(stdin=f"error({value})")
 
     def test_what_a_failed_script_leaves_is_collected(self):
@@ -281,6 +285,7 @@ class Scripts(Case):
                 {"LUA_INIT": value},
                 {"LUA_INIT_5_4": value, "LUA_INIT": "print('other')"},
                 {"LUA_INIT_5_3": value, "LUA_INIT": "print('other')"},
+                {"LUA_INIT_5_2": value, "LUA_INIT": "print('other')"},
                 {"LUA_INIT_5_1": value},
             ):
                 self.same("a.lua", "x", env=env)
@@ -529,7 +534,7 @@ class Interactive(Case):
 
     def test_the_end_of_the_input_within_a_chunk(self):
         text = "print(1)\nprint(\n"
-        if OLD:
+        if OLD or PUC52:
             self.session(text)
         else:  # these print "(null)", a fault of theirs: what is missing is said here
             out, err, status = self.start(PROGRAM, ["-i"], text)

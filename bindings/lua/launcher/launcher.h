@@ -1,4 +1,4 @@
-/* What the parts of hakluajit and of haklua5.1, 5.3 and 5.4 share. PROGRAM and HKL_LUAJIT come from the
+/* What the parts of hakluajit and of haklua5.1 to 5.4 share. PROGRAM and HKL_LUAJIT come from the
  * build. */
 #ifndef HKL_LAUNCHER_H
 #define HKL_LAUNCHER_H
@@ -23,6 +23,8 @@
 #else
 #define HKL_PUC_51 0
 #endif
+/* The arguments of the script are those of the command line, whatever becomes of the table. */
+#define HKL_PLAIN_ARGUMENTS (HKL_PUC_51 || LUA_VERSION_NUM == 502)
 
 /* Something to do before the script, in the order of the command line. */
 typedef struct hkl_action {

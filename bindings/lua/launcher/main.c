@@ -1,4 +1,4 @@
-/* hakluajit and haklua5.1, 5.3, 5.4: the interpreter, in a context of hakmem. */
+/* hakluajit and haklua5.1 to 5.4: the interpreter, in a context of hakmem. */
 #include "launcher.h"
 
 #include <hakmem/lua.h>
@@ -174,7 +174,11 @@ int main(int argc, char **argv)
     }
     lua_pushcfunction(L, protected_main);
     lua_pushlightuserdata(L, &o);
-    int status = hkl_print_error(L, lua_pcall(L, 1, 1, 0));
+    int status = lua_pcall(L, 1, 1, 0);
+#if LUA_VERSION_NUM == 502
+    if (status != LUA_OK && lua_isnil(L, -1)) lua_pushboolean(L, 1); /* here, unlike elsewhere, it is said */
+#endif
+    hkl_print_error(L, status);
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */

@@ -19,6 +19,11 @@
 #define FLAGS_WITH_TAIL ""
 #define WITH_TEXT "el"
 #define USAGE "[options] [script [args]]."
+#elif LUA_VERSION_NUM == 502
+#define FLAGS "ivE"
+#define FLAGS_WITH_TAIL "E"
+#define WITH_TEXT "el"
+#define USAGE "[options] [script [args]]"
 #elif LUA_VERSION_NUM == 503
 #define FLAGS "ivE"
 #define FLAGS_WITH_TAIL ""
@@ -43,7 +48,7 @@ void hkl_print_usage(const hkl_options *o)
     fputs("  -e chunk               run this text\n"
 #if LUA_VERSION_NUM >= 504
           "  -l [global=]module     require the module, into a global variable\n"
-#elif LUA_VERSION_NUM == 503
+#elif LUA_VERSION_NUM >= 502
           "  -l module              require the module, into a global variable\n"
 #else
           "  -l module              require the module\n"
@@ -55,7 +60,7 @@ void hkl_print_usage(const hkl_options *o)
 #endif
           "  -i                     interactive mode, behind the script\n"
           "  -v                     the version\n"
-#if LUA_VERSION_NUM >= 503 || defined(HKL_LUAJIT)
+#if LUA_VERSION_NUM >= 502 || defined(HKL_LUAJIT)
           "  -E                     without environment variables\n"
 #endif
 #if LUA_VERSION_NUM >= 504

@@ -58,11 +58,11 @@ static int load(lua_State *L)
     return luaL_loadbuffer(L, text, n, "=stdin");
 }
 
-/* Pushes the line at the top as an expression, compiled; LuaJIT and 5.1 have only `= expression`. Else pushes
+/* Pushes the line at the top as an expression, compiled; before 5.3 there is only `= expression`. Else pushes
  * something that is not a function. */
 static int load_expression(lua_State *L)
 {
-#if LUA_VERSION_NUM == 501
+#if LUA_VERSION_NUM < 503
     lua_pushnil(L);
     return LUA_ERRSYNTAX;
 #else
@@ -73,8 +73,8 @@ static int load_expression(lua_State *L)
 #endif
 }
 
-/* Replaces the line at the top, and more lines if needed, by a chunk or by a message. -1 = LuaJIT and 5.1 say
- * nothing about a chunk that the end of the input cuts off, and end. */
+/* Replaces the line at the top, and more lines if needed, by a chunk or by a message. -1 = the end of the
+ * input cuts a chunk off, and so ends those before 5.3, which say nothing. */
 static int load_line(lua_State *L)
 {
     int status = load_expression(L);
@@ -85,7 +85,7 @@ static int load_line(lua_State *L)
         lua_pushvalue(L, -2);
         if (!read_line(L, false)) {
             lua_pop(L, 1);
-            if (LUA_VERSION_NUM == 501) status = -1;
+            if (LUA_VERSION_NUM < 503) status = -1;
             break;
         }
         lua_pushliteral(L, "\n");

@@ -57,7 +57,8 @@ static void on_signal(void (*handler)(int))
 }
 
 /* LuaJIT has a traceback for text of __tostring as well, numbers too, and leaves its other results alone; 5.1
- * calls what the program has as debug.traceback; 5.3 and 5.4 take a string of __tostring as it is. */
+ * calls what the program has as debug.traceback; the others take what __tostring gives as it is, from 5.3 on
+ * strings alone. */
 static int traceback(lua_State *L)
 {
 #ifdef HKL_LUAJIT
@@ -77,6 +78,11 @@ static int traceback(lua_State *L)
     lua_pushvalue(L, 1);
     lua_pushinteger(L, 2);
     lua_call(L, 2, 1);
+#elif LUA_VERSION_NUM == 502
+    const char *message = lua_tostring(L, 1);
+    if (message) luaL_traceback(L, L, message, 1);
+    else if (!lua_isnoneornil(L, 1) && !luaL_callmeta(L, 1, "__tostring"))
+        lua_pushliteral(L, "(no error message)");
 #else
     const char *message = lua_tostring(L, 1);
     if (!message) {
@@ -112,11 +118,12 @@ int hkl_run(lua_State *L, int arguments, int results)
 int hkl_print_error(lua_State *L, int status)
 {
     if (status == LUA_OK) return status;
-    const bool silent = LUA_VERSION_NUM == 501 && lua_isnil(L, -1); /* error(nil) */
+    const bool silent = LUA_VERSION_NUM < 503 && lua_isnil(L, -1); /* error(nil) */
     const char *message = lua_tostring(L, -1);
-    if (!message) message = LUA_VERSION_NUM == 501 ? "(error object is not a string)" : "(null)";
+    if (!message) message = LUA_VERSION_NUM < 503 ? "(error object is not a string)" : "(null)";
     if (!silent) hkl_message(message);
     lua_pop(L, 1);
+    if (LUA_VERSION_NUM == 502 && !silent) lua_gc(L, LUA_GCCOLLECT, 0);
     return status;
 }
 
@@ -140,8 +147,8 @@ static bool run_environment(lua_State *L)
 {
     const char *name = "=LUA_INIT";
     const char *text = NULL;
-#if LUA_VERSION_NUM >= 503
-    const char *with_version = LUA_VERSION_NUM == 503 ? "=LUA_INIT_5_3" : "=LUA_INIT_5_4";
+#if LUA_VERSION_NUM >= 502
+    static const char with_version[] = "=LUA_INIT_" LUA_VERSION_MAJOR "_" LUA_VERSION_MINOR;
     text = getenv(with_version + 1);
     if (text) name = with_version;
 #endif
@@ -150,7 +157,8 @@ static bool run_environment(lua_State *L)
     return *text == '@' ? run_file(L, text + 1) : run_string(L, text, name);
 }
 
-/* 5.3 and 5.4 store mod in the global mod, 5.4 g=mod in g; from 5.4.5 on without what follows a hyphen. */
+/* From 5.2 on mod is stored in the global mod, by 5.4 g=mod in g; from 5.4.5 on without what follows a
+ * hyphen. */
 static bool require_library(lua_State *L, const char *text)
 {
     const char *name = text;
@@ -219,13 +227,13 @@ static void make_arg_table(lua_State *L, const hkl_options *o)
     lua_setglobal(L, "arg");
 }
 
-/* The arguments of the script: on 5.1 from the command line, else from the table, as -e, -l and LUA_INIT have
- * left it. */
+/* The arguments of the script: on 5.1 and 5.2 from the command line, else from the table, as -e, -l and
+ * LUA_INIT have left it. */
 static int push_arguments(lua_State *L, const hkl_options *o)
 {
     static const char too_many[] = "too many arguments to script";
     int n = 0;
-#if HKL_PUC_51
+#if HKL_PLAIN_ARGUMENTS
     luaL_checkstack(L, o->argc, too_many);
     for (int i = o->script + 1; i < o->argc; i++, n++)
         lua_pushstring(L, o->argv[i]);
@@ -284,8 +292,8 @@ static void repl(lua_State *L)
 /* What is done before options are: the order is that of each interpreter. */
 static bool prepare(lua_State *L, const hkl_options *o)
 {
-    if (LUA_VERSION_NUM >= 503 && o->version) print_version();
-    if (!HKL_PUC_51) make_arg_table(L, o);
+    if (LUA_VERSION_NUM >= 502 && o->version) print_version();
+    if (!HKL_PLAIN_ARGUMENTS) make_arg_table(L, o);
     if (!o->ignore_env && !run_environment(L)) return false;
     if (o->broken) {
         hkl_print_usage(o);
@@ -304,7 +312,7 @@ bool hkl_run_program(lua_State *L, const hkl_options *o)
     if (o->bytecode != 0) return hkl_jit_bytecode(L, o);
 #endif
     bool has_script = o->script < o->argc;
-    if (HKL_PUC_51 && has_script) make_arg_table(L, o);
+    if (HKL_PLAIN_ARGUMENTS && has_script) make_arg_table(L, o);
     if (has_script && !run_script(L, o)) return false;
     if (o->interactive) {
         repl(L);

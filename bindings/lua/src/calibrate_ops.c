@@ -216,7 +216,7 @@ const hkl_calibrate_op hkl_calibrate_ops[] = {
      .traces = true,
      .rules = {{HKL_KIND_CLOSURE, 80, ANY, HKL_FATE_ANY, false},
                {HKL_KIND_UPVALUE, 24, 56, HKL_FATE_ANY, false}}},
-#if LUA_VERSION_NUM < 503
+#if LUA_VERSION_NUM < 502
     {.script = "local a, b, c = 1, 2, 3 "
                "local s = string.dump(function() return a, b, c end) "
                "local keep = loadstring(s, '=?') "
@@ -274,7 +274,7 @@ const hkl_calibrate_op hkl_calibrate_ops[] = {
                "end "
                "f() return f",
      .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, false}}},
-#else
+#elif LUA_VERSION_NUM == 501
     {.script = "return function() local x = ('ab'):rep(2501) end",
      .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, true}}},
     {.script = "local t = {} for i = 1, 20 do t[i] = ('z'):rep(500) end "

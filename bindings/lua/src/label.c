@@ -189,7 +189,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
     const hkl_labels *labels = st->labels;
     origin from = {st->scope, HAK_CALLSITE()};
     if (is >= PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
-    if (LUA_VERSION_NUM >= 503 && from.label == 0 && !ptr && osize < HKL_TAGS)
+    if (LUA_VERSION_NUM >= 502 && from.label == 0 && !ptr && osize < HKL_TAGS)
         from.label = labels->of_tag[osize];
     if (from.label == 0) {
         from = find(labels, HKC_CFI_SP_ABOVE());

@@ -29,13 +29,13 @@
 typedef enum hkl_kind { HKL_KINDS(HKL_KIND_ENUM) HKL_KIND_COUNT } hkl_kind;
 #undef HKL_KIND_ENUM
 
-/* osize of 5.3 and 5.4 for a new block: the type of the object, 0 for what is not an object. Always 0 on
+/* osize of 5.2 and later for a new block: the type of the object, 0 for what is not an object. Always 0 on
  * LuaJIT and 5.1. */
 enum { HKL_TAGS = 16 };
 
 static inline hkl_kind hkl_kind_of_tag(size_t tag)
 {
-#if LUA_VERSION_NUM >= 503
+#if LUA_VERSION_NUM >= 502
     switch (tag) {
     case LUA_TSTRING:
         return HKL_KIND_STRING;
@@ -47,9 +47,13 @@ static inline hkl_kind hkl_kind_of_tag(size_t tag)
         return HKL_KIND_USERDATA;
     case LUA_TTHREAD:
         return HKL_KIND_THREAD;
-#if LUA_VERSION_NUM == 503
+#if LUA_VERSION_NUM <= 503
     case LUA_NUMTAGS:
         return HKL_KIND_PROTO;
+#if LUA_VERSION_NUM == 502
+    case LUA_NUMTAGS + 1:
+        return HKL_KIND_UPVALUE;
+#endif
 #else
     case LUA_NUMTYPES:
         return HKL_KIND_UPVALUE;

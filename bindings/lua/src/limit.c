@@ -1,4 +1,4 @@
-/* Limits. A collector that runs by itself when an allocation fails is in 5.3 and 5.4 only; elsewhere it
+/* Limits. A collector that runs by itself when an allocation fails is in 5.2 and later; elsewhere it
  * is made to run in time, from inside the allocator: there, lua_gc may do nothing but set variables. */
 #include "alloc.h"
 #include "hakmem/lua.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #ifndef LUA_EXTRASPACE
-#define LUA_EXTRASPACE 0 /* 5.1 */
+#define LUA_EXTRASPACE 0 /* 5.1, 5.2 */
 #endif
 
 hkl_state *hkl_state_of(lua_State *L)

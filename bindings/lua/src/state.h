@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if LUA_VERSION_NUM > 504
+#error "hakmem: Lua 5.5 is not supported: its strings keep the lua_Alloc that made them"
+#endif
+
 typedef struct hkl_labels hkl_labels;
 typedef struct hkl_profile hkl_profile;
 

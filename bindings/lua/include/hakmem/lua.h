@@ -1,4 +1,4 @@
-/* hakmem for Lua: LuaJIT 2.1 (GC64) and PUC Lua 5.1, 5.3, 5.4.
+/* hakmem for Lua: LuaJIT 2.1 (GC64) and PUC Lua 5.1, 5.2, 5.3, 5.4.
  *
  *       lua_State *L = hak_lua_newstate(NULL);         // instead of luaL_newstate()
  *       luaL_openlibs(L);
@@ -8,7 +8,7 @@
  *       lua_close(L);                                  // the heap goes with its last block
  *
  * CONVENTIONS
- *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51, _53, _54), one header. Include
+ *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51 to _54), one header. Include
  *   the lua.h of that runtime before, or have it on the include path.
  *   A lua_State and its context belong to one thread at a time, as in Lua itself.
  *   A state that is "under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
@@ -62,9 +62,10 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
 
 /* Limits on the committed bytes of the context, 0 = none. Over `hard` Lua gets its error "not enough
  * memory", which pcall catches; the state stays usable. Set it when the libraries are open: what fails
- * before is a failed luaL_openlibs. From `soft` on the collector is hurried. 5.3 and 5.4 collect by
- * themselves when an allocation fails and need no soft limit; LuaJIT and 5.1 do not, and get 70 % of
- * `hard` when soft is 0. Hurrying restarts a collector that the program had stopped.
+ * before is a failed luaL_openlibs. From `soft` on the collector is hurried. From 5.2 on Lua collects by
+ * itself when an allocation fails (5.2 unless its collector is stopped) and needs no soft limit; LuaJIT and
+ * 5.1 do not, and get 70 % of `hard` when soft is 0. Hurrying restarts a collector that the program had
+ * stopped.
  * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
  * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main

@@ -39,6 +39,8 @@ static code code_of_jit(uintptr_t begin)
 }
 
 enum { CODE = 24, COUNT = 80, FIRST = 96, LAST = 100, LINES = 40 };
+#elif LUA_VERSION_NUM == 502
+enum { CODE = 24, COUNT = 88, FIRST = 104, LAST = 108, LINES = 40 };
 #elif LUA_VERSION_NUM == 503
 enum { CODE = 56, COUNT = 24, FIRST = 40, LAST = 44, LINES = 72 };
 #else

@@ -171,6 +171,12 @@ enum {
     HKL_CLOSURE_PROTO = 32
 };
 
+static inline bool hkl_key_moves(const lua_State *L)
+{
+    (void)L;
+    return false;
+}
+
 static inline const uintptr_t *hkl_key_stored(const lua_State *L)
 {
     return (const uintptr_t *)(const void *)((const char *)L + HKL_RUNNING_INSTRUCTION);
@@ -198,9 +204,16 @@ enum {
     HKL_CALL_AT = 32,
     HKL_CALL_FUNCTION = 0,
     HKL_CALL_BELOW = 16,
+#if LUA_VERSION_NUM == 502
+    HKL_CALL_INSTRUCTION = 56,
+    HKL_CALL_STATUS = 34, /* a byte */
+    HKL_CALL_BIT = 1,
+#else
     HKL_CALL_INSTRUCTION = LUA_VERSION_NUM == 504 ? 32 : 40,
     HKL_CALL_STATUS = LUA_VERSION_NUM == 504 ? 62 : 66,
-    HKL_CALL_BIT = 2, /* 5.4: in C; 5.3: in Lua */
+    HKL_CALL_BIT = 2,
+#endif
+    HKL_CALL_BIT_IN_C = LUA_VERSION_NUM == 504, /* before: in Lua */
     HKL_CLOSURE_PROTO = 24
 };
 
@@ -209,11 +222,25 @@ static inline const void *hkl_key_call(const lua_State *L)
     return hkl_key_pointer(L, HKL_CALL_AT);
 }
 
+/* From 5.4.6 on the records of calls have offsets in place of pointers while the runtime moves a stack. */
+static inline bool hkl_key_moves(const lua_State *L)
+{
+#if LUA_VERSION_NUM == 504
+    enum { STACK = 48 };
+    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) < hkl_thread_word(L, STACK);
+#else
+    (void)L;
+    return false;
+#endif
+}
+
 /* With the bit for functions in C. */
 static inline unsigned hkl_key_status(const void *call)
 {
-    const unsigned status = *(const uint16_t *)(const void *)((const char *)call + HKL_CALL_STATUS);
-    return LUA_VERSION_NUM == 504 ? status : status ^ HKL_CALL_BIT;
+    const char *at = (const char *)call + HKL_CALL_STATUS;
+    const unsigned status =
+        LUA_VERSION_NUM == 502 ? *(const uint8_t *)at : *(const uint16_t *)(const void *)at;
+    return HKL_CALL_BIT_IN_C ? status : status ^ HKL_CALL_BIT;
 }
 
 static inline bool hkl_key_in_c(unsigned status)
@@ -257,7 +284,7 @@ static inline bool hkl_key_of(const hkl_quick *q, hkl_quick_way *ways, const lua
     if (hkl_thread_layout_now.luajit) return hkl_key_jit(q->traces, L, key);
 #endif
     (void)q;
-    if (!hkl_key_puc(L, key)) return false;
+    if (hkl_key_moves(L) || !hkl_key_puc(L, key)) return false;
     if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, hkl_key_stored(L));
     return true;
 }

@@ -45,15 +45,18 @@ static void allocate(lua_State *L)
     lua_settop(L, top);
 }
 
-/* The runtime of 5.3 and 5.4 collects, and tries again from another place. */
+/* The runtime of 5.2 and later collects, and tries again from another place; 5.2 not while its collector is
+ * stopped. */
 static void allocate_refused(lua_State *L, hkl_learner *learner)
 {
     const int top = lua_gettop(L);
     for (int i = 0; i < 2; i++) {
+        if (LUA_VERSION_NUM == 502) lua_gc(L, LUA_GCRESTART, 0);
         learner->refuse = true;
         if (i == 0) lua_newuserdata(L, 5000);
         else lua_checkstack(L, 5000);
         learner->refuse = false;
+        if (LUA_VERSION_NUM == 502) lua_gc(L, LUA_GCSTOP, 0);
     }
     lua_settop(L, top);
 }
@@ -65,7 +68,7 @@ static int exercise(lua_State *L)
     lua_State *before = learner->running;
     learner->running = L;
     allocate(L);
-#if LUA_VERSION_NUM >= 503
+#if LUA_VERSION_NUM >= 502
     allocate_refused(L, learner);
 #else
     (void)allocate_refused;

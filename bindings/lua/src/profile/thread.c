@@ -86,7 +86,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
         if (step->ok) {
             hkc_cfi_climb(&at, &step->saves);
             observe(s, &at);
-            if (s->learner.stepping && !s->wrong) {
+            if (s->learner.stepping && !s->wrong && !hkl_key_moves(s->learner.running)) {
                 if (s->learner.hooks) hkl_pc_see(&s->rules, s->learner.running, &at);
                 hkl_key_see(s->learner.running);
             }
@@ -216,7 +216,7 @@ static lua_State *accept(const hkl_state *st, uintptr_t value, bool sure)
     return hkl_thread_is(st, L) ? L : NULL;
 }
 
-lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
+static lua_State *thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
 {
     const struct hkl_walk_step *step = hkl_thread_step(walk, at->pc);
     if (!st->main || step->site < 0) return NULL;
@@ -231,6 +231,12 @@ lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_regi
         found = L;
     }
     return found;
+}
+
+lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
+{
+    lua_State *L = thread_at(walk, st, at);
+    return L && !hkl_key_moves(L) ? L : NULL;
 }
 
 #else
