@@ -278,7 +278,7 @@ HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
  * are copied back; a memory that is not attached to this image is attached, which replaces all of it.
  * -1 = not a memory, over a limit (a smaller memory grows), or no memory; it is as it was. But if there is no
  * memory on the way to an image that is smaller than the one it is attached to, the bytes that were this
- * one's are 0. */
+ * one's are 0. Nothing is attached any more once the program has closed the image's file. */
 HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
 /* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost
  * no system call. */
