@@ -1,20 +1,29 @@
 // A kernel that takes no pages back, as under a filter of system calls: what was written goes all the same.
-// The linker puts __wrap_madvise before libc's.
+// One before Linux 6.7, which has no shared mapping of a sealed file. One that has no further mapping. The
+// linker puts functions that refuse before libc's.
 #include "wasm_test.h"
 
 #include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
 
 using namespace test;
 
 extern "C" {
 int __real_madvise(void *p, size_t n, int advice);
 int __wrap_madvise(void *p, size_t n, int advice);
+void *__real_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at);
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at);
+int __real_mprotect(void *p, size_t n, int prot);
+int __wrap_mprotect(void *p, size_t n, int prot);
 }
 
 namespace
 {
 
-int refused = -1; // calls; -1 = none is refused
+int refused = -1;        // calls; -1 = none is refused
+bool before_6_7 = false; // as the kernel was then
+int protections = -1;    // until one is refused; -1 = none is
 
 struct Refusal {
     Refusal()
@@ -62,6 +71,28 @@ int __wrap_madvise(void *p, size_t n, int advice)
     refused++;
     errno = EPERM;
     return -1;
+}
+
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at)
+{
+    if (before_6_7 && fd >= 0 && (flags & MAP_TYPE) == MAP_SHARED) {
+        const int seals = fcntl(fd, F_GET_SEALS);
+        if (seals > 0 && (seals & F_SEAL_WRITE)) {
+            errno = EPERM;
+            return MAP_FAILED;
+        }
+    }
+    return __real_mmap(p, n, prot, flags, fd, at);
+}
+
+int __wrap_mprotect(void *p, size_t n, int prot)
+{
+    if (protections == 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (protections > 0) protections--;
+    return __real_mprotect(p, n, prot);
 }
 
 TEST_CASE("a slot that was larger once goes cold where no pages are taken back", "[refused]")
@@ -137,4 +168,60 @@ TEST_CASE("pages that are not taken back count as warm", "[refused]")
     hak_wasm_memory_free(host, q);
     CHECK(host.info().warm_bytes == 2 * n);
     hak_wasm_image_drop(image);
+}
+
+TEST_CASE("there are images and resets where sealed files have no shared mappings", "[refused]")
+{
+    each_host(0, [](Host &host) {
+        const size_t n = 4 * WASM_PAGE;
+        char *p = new_memory(host, n);
+        std::memset(p + WASM_PAGE, 1, 2 * WASM_PAGE);
+        const std::vector<char> then(p, p + n);
+        before_6_7 = true;
+        hak_wasm_image *image = hak_wasm_image_take(host, p);
+        before_6_7 = false;
+        REQUIRE(image != nullptr);
+        std::memset(p, 2, n);
+        CHECK(hak_wasm_memory_reset(host, p, image) == 0);
+        CHECK(std::memcmp(p, then.data(), n) == 0);
+        hak_wasm_memory_free(host, p);
+        hak_wasm_image_drop(image);
+    });
+}
+
+TEST_CASE("a host with guards between slots has as many as it has mappings for", "[refused]")
+{
+    HostOptions options;
+    options.slot_bytes = MIB;
+    options.guard_bytes = WASM_PAGE; // 240,000 guards in an extent
+    Host host(&options);
+    std::vector<char *> memories;
+    protections = 100;
+    while (auto *p = static_cast<char *>(hak_wasm_memory_new(host, WASM_PAGE)))
+        memories.push_back(p);
+    CHECK(memories.size() == 99); // and the guard before the first
+    CHECK(hak_wasm_memory_new(host, WASM_PAGE) == nullptr);
+    if (!memories.empty()) {
+        CHECK(hak_wasm_memory_free(host, memories.back()) == 0);
+        CHECK(hak_wasm_memory_new(host, WASM_PAGE) == memories.back());
+    }
+    protections = -1;
+    auto *next = static_cast<char *>(hak_wasm_memory_new(host, WASM_PAGE));
+    REQUIRE(next != nullptr);
+    memories.push_back(next);
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const auto readable = [&](const char *p) { return write(ends[1], p, 1) == 1; };
+    for (const char *p : memories) {
+        CHECK_FALSE(readable(p - 1));
+        CHECK_FALSE(readable(p - WASM_PAGE));
+        CHECK(readable(p));
+        CHECK(readable(p + MIB - 1));
+        CHECK_FALSE(readable(p + MIB));
+        CHECK_FALSE(readable(p + MIB + WASM_PAGE - 1));
+    }
+    close(ends[0]);
+    close(ends[1]);
+    for (char *p : memories)
+        CHECK(hak_wasm_memory_free(host, p) == 0);
 }

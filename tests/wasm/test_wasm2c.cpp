@@ -248,3 +248,138 @@ TEST_CASE("tables count for the heap of the tenant", "[wasm2c]")
     CHECK(info_of(tenant).heap_live == 0);
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
+
+namespace
+{
+
+// As wasm2c makes the struct of an instance.
+struct Parts {
+    wasm_rt_memory_t memory;
+    wasm_rt_funcref_table_t functions;
+    wasm_rt_externref_table_t references;
+    void begin(uint32_t n)
+    {
+        wasm_rt_allocate_memory(&memory, n, 100);
+        wasm_rt_allocate_funcref_table(&functions, n, 1000000);
+        wasm_rt_allocate_externref_table(&references, n, 1000000);
+    }
+    bool grow(uint32_t delta)
+    {
+        return wasm_rt_grow_memory(&memory, delta) != UINT32_MAX &&
+               wasm_rt_grow_funcref_table(&functions, delta, wasm_rt_funcref_null_value) != UINT32_MAX &&
+               wasm_rt_grow_externref_table(&references, delta, wasm_rt_externref_null_value) != UINT32_MAX;
+    }
+    void mark(uint8_t value)
+    {
+        for (uint32_t i = 0; i < references.size; i++)
+            references.data[i] = reinterpret_cast<wasm_rt_externref_t>(uintptr_t(value) + i);
+        std::memset(memory.data, value, memory.size);
+    }
+    bool is(uint32_t n, uint8_t value) const
+    {
+        bool right = memory.pages == n && functions.size == n && references.size == n;
+        for (uint32_t i = 0; right && i < n; i++)
+            right = references.data[i] == reinterpret_cast<wasm_rt_externref_t>(uintptr_t(value) + i);
+        return right && memory.data[0] == value && memory.data[n * WASM_PAGE - 1] == value;
+    }
+    void end()
+    {
+        wasm_rt_free_memory(&memory);
+        wasm_rt_free_funcref_table(&functions);
+        wasm_rt_free_externref_table(&references);
+    }
+};
+
+} // namespace
+
+TEST_CASE("resets go to older, smaller snapshots and to newer, larger ones", "[wasm2c]")
+{
+    Wasm2c host;
+    static Parts guest;
+    guest.begin(1);
+    guest.mark(1);
+    Snapshot first(&guest, sizeof guest);
+    REQUIRE(guest.grow(9));
+    guest.mark(2);
+    Snapshot second(&guest, sizeof guest);
+    REQUIRE(guest.grow(40));
+    guest.mark(3);
+    Snapshot third(&guest, sizeof guest);
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, first.snapshot) == 0);
+        CHECK(guest.is(1, 1));
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, third.snapshot) == 0);
+        CHECK(guest.is(50, 3));
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, second.snapshot) == 0);
+        CHECK(guest.is(10, 2));
+        REQUIRE(guest.grow(5));
+        guest.mark(4);
+    }
+    guest.end();
+    CHECK(hak_wasm_wasm2c_reset(&guest, first.snapshot) == -1);
+}
+
+TEST_CASE("a reset to a larger table is refused over the limit, and works below it", "[wasm2c]")
+{
+    Wasm2c host;
+    TenantOptions options;
+    options.limits.heap_bytes = MIB;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
+    static struct {
+        wasm_rt_externref_table_t table;
+    } guest;
+    wasm_rt_allocate_externref_table(&guest.table, 500000, 1000000);
+    Snapshot large(&guest, sizeof guest); // the host's tenant pays
+    wasm_rt_free_externref_table(&guest.table);
+    {
+        Scope scope(tenant);
+        wasm_rt_allocate_externref_table(&guest.table, 10, 1000000);
+    }
+    CHECK(hak_wasm_wasm2c_reset(&guest, large.snapshot) == -1);
+    CHECK(guest.table.size == 10);
+    options.limits.heap_bytes = 8 * MIB;
+    hak_wasm_tenant_limit(tenant, &options.limits);
+    CHECK(hak_wasm_wasm2c_reset(&guest, large.snapshot) == 0);
+    CHECK(guest.table.size == 500000);
+    wasm_rt_free_externref_table(&guest.table);
+    CHECK(info_of(tenant).heap_live == 0);
+    wasm_rt_allocate_externref_table(&guest.table, 10, 400000);
+    CHECK(hak_wasm_wasm2c_reset(&guest, large.snapshot) == -1); // it may not have so many elements
+    CHECK(guest.table.size == 10);
+    wasm_rt_free_externref_table(&guest.table);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("what a tenant of another host has is grown, reset and freed whatever is current", "[wasm2c]")
+{
+    Host other; // before the default one
+    Wasm2c host;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(other, nullptr);
+    hak_wasm_tenant *here = hak_wasm_tenant_new(host, nullptr);
+    static Parts guest;
+    for (hak_wasm_tenant *current : {static_cast<hak_wasm_tenant *>(nullptr), here}) {
+        {
+            Scope scope(tenant);
+            guest.begin(2);
+        }
+        Scope scope(current);
+        guest.mark(1);
+        {
+            Snapshot snapshot(&guest, sizeof guest);
+            REQUIRE(snapshot.snapshot != nullptr);
+            CHECK(guest.grow(3));
+            guest.mark(2);
+            CHECK(info_of(tenant).linear_bytes == 5 * WASM_PAGE);
+            CHECK(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+            CHECK(guest.is(2, 1));
+            CHECK(info_of(tenant).linear_bytes == 2 * WASM_PAGE);
+        }
+        CHECK(info_of(here).linear_bytes == 0);
+        guest.end();
+        CHECK(info_of(tenant).linear_bytes == 0);
+        CHECK(info_of(tenant).heap_live == 0);
+        CHECK(info_of(here).heap_live == 0);
+    }
+    hak_wasm_tenant_close(here, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}

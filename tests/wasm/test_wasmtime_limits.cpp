@@ -112,7 +112,10 @@ TEST_CASE("tables are charged with what they may grow to", "[limits]")
             if (!fixed) CHECK(module.refused() != "");
             Instance guest(tenant, module);
             CHECK(guest.error == "");
-            size_t bytes = WASM_PAGE + (fixed ? c.fixed : c.bytes);
+            // References to what the guest does not hold itself live in a heap with a slot of its own.
+            const bool heap = std::string(c.fields).find("externref") != std::string::npos ||
+                              std::string(c.fields).find("i31ref") != std::string::npos;
+            size_t bytes = (heap ? 2 : 1) * WASM_PAGE + (fixed ? c.fixed : c.bytes);
             CHECK(info_of(tenant).linear_bytes == bytes);
             CHECK(info_of(tenant).label[HAK_WASM_LINEAR].live_bytes == bytes);
         }
@@ -232,4 +235,65 @@ TEST_CASE("charges of a tenant that is closed in bulk are gone", "[limits]")
     CHECK(info_of(group).linear_bytes == MIB - 100);
     hak_wasm_tenant_close(tenant, HAK_WASM_BULK);
     CHECK(info_of(group).linear_bytes == 0);
+}
+
+TEST_CASE("a tenant cannot use up address space with memories that have no page", "[limits]")
+{
+    Runtime runtime;
+    LimitedTenant evil(runtime.host, MIB), good(runtime.host, MIB);
+    const auto module_of = [](int memories) {
+        std::string text = "(module";
+        for (int i = 0; i < memories; i++)
+            text += " (memory 0)";
+        return text + ")";
+    };
+    for (int memories : {HAK_WASMTIME_MEMORIES, 1}) {
+        Module module(runtime, module_of(memories), evil);
+        std::vector<std::unique_ptr<Instance>> guests;
+        for (int i = 0; i < 1000; i++) {
+            guests.push_back(std::make_unique<Instance>(evil, module));
+            if (!guests.back()->instance) break;
+        }
+        INFO(memories << " memories");
+        CHECK(guests.size() == MIB / WASM_PAGE / size_t(memories) + 1);
+        CHECK(guests.back()->error.find("hakmem: no linear memory") != std::string::npos);
+        CHECK(info_of(evil).linear_bytes == MIB);
+        CHECK(info_of(evil).label[HAK_WASM_LINEAR].live_bytes == MIB);
+        CHECK(info_of(evil).label[HAK_WASM_LINEAR].live_blocks == MIB / WASM_PAGE);
+        Module page(runtime, "(module (memory 1))", good);
+        Instance guest(good, page);
+        CHECK(guest.error == "");
+        guests.clear();
+        CHECK(info_of(evil).linear_bytes == 0);
+        CHECK(info_of(evil).label[HAK_WASM_LINEAR].live_bytes == 0);
+        CHECK(info_of(evil).label[HAK_WASM_LINEAR].live_blocks == 0);
+    }
+    CHECK(info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes == 0);
+}
+
+TEST_CASE("a module with more memories than an instance may have is refused", "[limits]")
+{
+    Runtime runtime;
+    LimitedTenant tenant(runtime.host, 0);
+    const auto refusal = [&](const std::string &fields, int memories) {
+        std::string text = "(module " + fields;
+        for (int i = 0; i < memories; i++)
+            text += " (memory 0)";
+        text += ")";
+        wasm_byte_vec_t binary;
+        require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
+        wasmtime_error_t *error;
+        hak_wasmtime_module_delete(hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker,
+                                                           reinterpret_cast<uint8_t *>(binary.data),
+                                                           binary.size, &error));
+        wasm_byte_vec_delete(&binary);
+        return text_of(error);
+    };
+    CHECK(refusal("", HAK_WASMTIME_MEMORIES) == "");
+    // Where an import alone keeps its instances from being reset, memories are counted all the same.
+    for (const char *fields : {"", "(import \"\" \"t\" (table 0 funcref))"}) {
+        for (int memories : {HAK_WASMTIME_MEMORIES + 1, 100})
+            CHECK(refusal(fields, memories) ==
+                  "hakmem: the module has more linear memories than an instance may have");
+    }
 }

@@ -47,17 +47,18 @@ hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t si
     image->host = host;
     image->size = size;
     atomic_init(&image->refs, 1);
-    image->file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (image->file < 0) {
+    const int file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (hkw_file_set(&image->file, file) < 0) {
         free(image);
         return NULL;
     }
     void *view = NULL;
-    bool ok = ftruncate(image->file, (off_t)size) == 0 && write_pages(image->file, memory, size) &&
-              fcntl(image->file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
-    if (ok && size) view = mmap(NULL, size, PROT_READ, MAP_SHARED, image->file, 0);
+    bool ok = ftruncate(file, (off_t)size) == 0 && write_pages(file, memory, size) &&
+              fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+    /* Linux before 6.7 refuses shared mappings of a file that is sealed against writing, to read too. */
+    if (ok && size) view = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (!ok || view == MAP_FAILED) {
-        close(image->file);
+        hkw_file_close(&image->file);
         free(image);
         return NULL;
     }
@@ -70,18 +71,20 @@ void hkw_image_unref(hak_wasm_image *image)
 {
     if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1) return;
     atomic_fetch_sub(&image->host->image_bytes, image->size);
+    hkw_file_close(&image->file);
     if (image->view) munmap((void *)(uintptr_t)image->view, image->size);
-    close(image->file);
     free(image);
 }
 
 int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot)
 {
     size_t size = (image->size + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
+    const int file = hkw_file_get(&image->file);
+    if (file < 0) return -1;
     /* An older image may have mapped more than this one does. */
     if (slot->mapped > size && hkw_slot_detach(slot) != 0) return -1;
-    if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
-                     image->file, 0) == MAP_FAILED)
+    if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file,
+                     0) == MAP_FAILED)
         return -1;
     slot->mapped = size;
     atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);

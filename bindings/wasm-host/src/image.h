@@ -6,9 +6,9 @@
 
 struct hak_wasm_image {
     hak_wasm_host *host;
-    int file;
+    hkw_file file;
     size_t size;          /* of the memory */
-    const char *view;     /* shared, read-only; NULL when size is 0 */
+    const char *view;     /* read-only; NULL when size is 0 */
     _Atomic size_t refs;  /* the caller's and one for each slot that is attached */
     _Atomic bool dropped; /* by the caller: nothing new is attached */
 };

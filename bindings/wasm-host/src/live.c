@@ -6,6 +6,7 @@
 #include "common/report_json.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct hak_wasm_look {
     hkc_json *w;
@@ -15,6 +16,7 @@ struct hak_wasm_look {
 static struct {
     hak_wasm_tenants_fn *tenants; /* NULL = nobody may look */
     void *user;
+    pid_t process;   /* that had its one start; a forked child has its own */
     hkc_names names; /* stay for the next report */
 } live;
 
@@ -40,11 +42,18 @@ int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *u
     const hkc_live_options options = {.place = place, .report = report};
     char why[HKC_LIVE_ERROR] = "this process is looked at already";
     bool ok = !live.tenants;
+    if (ok && live.process == getpid()) {
+        snprintf(why, sizeof why,
+                 "this process was looked at before: hak_wasm_live_start works once in a process");
+        ok = false;
+    }
     if (ok) {
+        hkc_live_end(); /* in a child: what is left of its parent's */
         live.tenants = tenants;
         live.user = user;
         ok = hkc_live_begin(&options, why);
-        if (!ok) live.tenants = NULL;
+        if (ok) live.process = getpid();
+        else live.tenants = NULL;
     }
     if (!ok) snprintf(error, error_size, "%s", why);
     return ok ? 0 : -1;

@@ -20,6 +20,14 @@ static size_t size_of(const hkw_slot *slot)
     return atomic_load_explicit(&slot->size, memory_order_relaxed);
 }
 
+/* What a memory of this size is charged with: its slot takes gigabytes of address space, whatever it holds,
+ * and tenants without a page would take the slots of all others. */
+static size_t cost_of(size_t bytes)
+{
+    const size_t least = (size_t)64 << 10;
+    return bytes > least ? bytes : least;
+}
+
 static bool charge(hak_wasm_tenant *tenant, size_t bytes)
 {
     if (!hkw_charge(tenant, HKW_BYTES, bytes)) return false;
@@ -43,10 +51,10 @@ static void set_size(hkw_slot *slot, size_t bytes)
 static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image, hak_site site)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    if (bytes > host->slots.slot_bytes || !charge(tenant, bytes)) return NULL;
+    if (bytes > host->slots.slot_bytes || !charge(tenant, cost_of(bytes))) return NULL;
     hkw_slot *slot = hkw_slot_take(&host->slots, bytes, image);
     if (!slot) {
-        uncharge(tenant, bytes);
+        uncharge(tenant, cost_of(bytes));
         return NULL;
     }
     set_size(slot, bytes);
@@ -64,7 +72,7 @@ void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
     hkw_profile_shrunk(tenant, slot, bytes);
     atomic_store_explicit(&slot->tenant, NULL, memory_order_relaxed);
     hkw_slot_give(&host->slots, slot);
-    uncharge(tenant, bytes);
+    uncharge(tenant, cost_of(bytes));
     atomic_fetch_sub_explicit(&tenant->own_memories, 1, memory_order_relaxed);
     hkw_tenant_unref(tenant);
 }
@@ -91,9 +99,10 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
     size_t size = size_of(slot);
     if (bytes > slots->slot_bytes) return -1;
     if (bytes > size) {
-        if (!charge(tenant, bytes - size)) return -1;
+        const size_t more = cost_of(bytes) - cost_of(size);
+        if (!charge(tenant, more)) return -1;
         if (hkw_slot_open(slots, slot, bytes) != 0) {
-            uncharge(tenant, bytes - size);
+            uncharge(tenant, more);
             return -1;
         }
         hkw_profile_grown(tenant, slot, bytes - size, site);
@@ -103,7 +112,7 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
         hkw_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
         if (hkw_slot_open(slots, slot, bytes) != 0) return -1;
         hkw_profile_shrunk(tenant, slot, size - bytes);
-        uncharge(tenant, size - bytes);
+        uncharge(tenant, cost_of(size) - cost_of(bytes));
     }
     set_size(slot, bytes);
     return 0;

@@ -83,20 +83,55 @@ static int read_entries(hkw_walk *walk, int fd)
     return 0;
 }
 
-/* The descriptor of this process; -1 = there is none. */
+static int ask(hkw_walk *walk, int fd)
+{
+    return walk->pages->method == HAK_WASM_DIRTY_SCAN ? scan(walk, fd) : read_entries(walk, fd);
+}
+
+/* Whether a page that is known to be written to is found; with the wrong answer nothing would be cleared. */
+static bool works(hkw_pages *pages, int fd)
+{
+    char *p = mmap(NULL, 3 * HKW_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return false;
+    p[HKW_PAGE] = 1;
+    hkw_walk walk;
+    hkw_walk_begin(&walk, pages, p, 3 * HKW_PAGE);
+    const uintptr_t written = (uintptr_t)p + HKW_PAGE;
+    bool found = ask(&walk, fd) == 0 && walk.at >= walk.end && walk.count == 1 &&
+                 walk.ranges[0].start == written && walk.ranges[0].end == written + HKW_PAGE;
+    munmap(p, 3 * HKW_PAGE);
+    return found;
+}
+
+/* The descriptor of this process, opened anew in a child and where the program has closed it; -1 = there is
+ * none. */
 static int pagemap(hkw_pages *pages)
 {
-    int fd = atomic_load_explicit(pages->fd, memory_order_acquire);
-    if (fd == 0) {
-        pthread_mutex_lock(&pages->lock);
-        fd = atomic_load(pages->fd);
-        if (fd == 0) {
-            fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) + 1;
-            atomic_store_explicit(pages->fd, fd, memory_order_release);
+    int fd = hkw_file_get(pages->pagemap);
+    if (fd >= 0) return fd;
+    pthread_mutex_lock(&pages->lock);
+    fd = hkw_file_get(pages->pagemap);
+    if (fd < 0) {
+        fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && !works(pages, fd)) {
+            close(fd);
+            fd = -1;
         }
-        pthread_mutex_unlock(&pages->lock);
+        fd = hkw_file_set(pages->pagemap, fd);
     }
-    return fd - 1;
+    pthread_mutex_unlock(&pages->lock);
+    return fd;
+}
+
+/* Other files can be read like a pagemap, but the ioctl fails on them: with it, a walk asks whose number it
+ * is only after that, since the question takes as long as a short walk. */
+static int fill(hkw_walk *walk)
+{
+    hkw_pages *pages = walk->pages;
+    if (walk->fd < 0 && pages->method == HAK_WASM_DIRTY_SCAN) walk->fd = hkw_file_number(pages->pagemap);
+    if (walk->fd >= 0 && ask(walk, walk->fd) == 0) return 0;
+    walk->fd = pagemap(pages);
+    return walk->fd >= 0 ? ask(walk, walk->fd) : -1;
 }
 
 void hkw_walk_begin(hkw_walk *walk, hkw_pages *pages, const void *base, size_t n)
@@ -104,37 +139,20 @@ void hkw_walk_begin(hkw_walk *walk, hkw_pages *pages, const void *base, size_t n
     walk->pages = pages;
     walk->at = (uintptr_t)base;
     walk->end = walk->at + ((n + HKW_PAGE - 1) & ~(HKW_PAGE - 1));
+    walk->fd = -1;
     walk->next = walk->count = 0;
 }
 
 int hkw_walk_next(hkw_walk *walk, hkw_range *range)
 {
-    hkw_pages *pages = walk->pages;
     while (walk->next == walk->count) {
         if (walk->at >= walk->end) return 0;
-        if (pages->method == HAK_WASM_DIRTY_COMPARE) return -1;
-        int fd = pagemap(pages);
+        if (walk->pages->method == HAK_WASM_DIRTY_COMPARE) return -1;
         walk->next = walk->count = 0;
-        if (fd < 0 || (pages->method == HAK_WASM_DIRTY_SCAN ? scan(walk, fd) : read_entries(walk, fd)) != 0)
-            return -1;
+        if (fill(walk) != 0) return -1;
     }
     *range = walk->ranges[walk->next++];
     return 1;
-}
-
-/* Whether a page that is known to be written to is found; with the wrong answer nothing would be cleared. */
-static bool works(hkw_pages *pages)
-{
-    char *p = mmap(NULL, 3 * HKW_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return false;
-    p[HKW_PAGE] = 1;
-    hkw_walk walk;
-    hkw_range range, none;
-    hkw_walk_begin(&walk, pages, p, 3 * HKW_PAGE);
-    bool found = hkw_walk_next(&walk, &range) == 1 && range.start == (uintptr_t)p + HKW_PAGE &&
-                 range.end == range.start + HKW_PAGE && hkw_walk_next(&walk, &none) == 0;
-    munmap(p, 3 * HKW_PAGE);
-    return found;
 }
 
 int hkw_pages_init(hkw_pages *pages, hak_wasm_dirty wanted)
@@ -142,10 +160,10 @@ int hkw_pages_init(hkw_pages *pages, hak_wasm_dirty wanted)
     void *page = mmap(NULL, HKW_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return -1;
     pthread_mutex_init(&pages->lock, NULL);
-    pages->fd = page;
+    pages->pagemap = page;
     bool wipes = madvise(page, HKW_PAGE, MADV_WIPEONFORK) == 0;
     for (pages->method = wanted == HAK_WASM_DIRTY_AUTO ? HAK_WASM_DIRTY_SCAN : wanted;; pages->method++) {
-        if (pages->method == HAK_WASM_DIRTY_COMPARE || (wipes && works(pages))) return 0;
+        if (pages->method == HAK_WASM_DIRTY_COMPARE || (wipes && pagemap(pages) >= 0)) return 0;
         if (wanted != HAK_WASM_DIRTY_AUTO) break;
     }
     hkw_pages_destroy(pages);
@@ -154,9 +172,8 @@ int hkw_pages_init(hkw_pages *pages, hak_wasm_dirty wanted)
 
 void hkw_pages_destroy(hkw_pages *pages)
 {
-    int fd = atomic_load(pages->fd);
-    if (fd > 0) close(fd - 1);
-    munmap(pages->fd, HKW_PAGE);
+    hkw_file_close(pages->pagemap);
+    munmap(pages->pagemap, HKW_PAGE);
     pthread_mutex_destroy(&pages->lock);
 }
 

@@ -2,6 +2,8 @@
 #ifndef HAKMEM_WASM_PAGES_H
 #define HAKMEM_WASM_PAGES_H
 
+#include "file.h"
+
 #include <hakmem/wasm.h>
 
 #include <pthread.h>
@@ -13,9 +15,8 @@
 typedef struct hkw_pages {
     hak_wasm_dirty method; /* not AUTO */
     pthread_mutex_t lock;
-    /* Descriptor of the pagemap plus one, in a page that the kernel wipes on fork: the parent's
-     * descriptor shows the parent's pages. */
-    _Atomic int *fd;
+    /* In a page that the kernel wipes on fork: the parent's descriptor shows the parent's pages. */
+    hkw_file *pagemap;
 } hkw_pages;
 
 int hkw_pages_init(hkw_pages *pages, hak_wasm_dirty wanted);
@@ -30,6 +31,7 @@ typedef struct hkw_range {
 typedef struct hkw_walk {
     hkw_pages *pages;
     uintptr_t at, end;
+    int fd; /* of the pagemap; -1 = not asked for yet */
     unsigned next, count;
     hkw_range ranges[HKW_RANGES];
 } hkw_walk;

@@ -37,20 +37,22 @@ static bool add_extent(hkw_slots *s)
     }
     /* A huge page would make 2 MiB resident for a guest that touches one page. */
     madvise(e->reserved, e->reserved_size, MADV_NOHUGEPAGE);
-    if (!s->guarded && s->guard_bytes) {
-        for (size_t i = 0; i <= slots; i++) {
-            char *guard = e->reserved + i * s->stride;
-            if (mprotect(guard, s->guard_bytes, PROT_NONE) == 0) continue;
-            munmap(e->reserved, e->reserved_size);
-            munmap(e->slot, e->slot_size);
-            return false;
-        }
-    }
     e->base = (uintptr_t)e->reserved + s->guard_bytes;
     e->slots = slots;
     s->fresh = 0;
     atomic_store_explicit(&s->extents, number + 1, memory_order_release);
     return true;
+}
+
+/* Where nothing else is inaccessible, each guard is a mapping of its own, and the system has a limit on these
+ * (vm.max_map_count): they are made for slots that are needed. The guard before a slot is that of the one
+ * before. */
+static bool make_guards(const hkw_slots *s, const hkw_extent *e, size_t i)
+{
+    if (s->guarded || !s->guard_bytes) return true;
+    char *behind = e->reserved + (i + 1) * s->stride;
+    return (i > 0 || mprotect(e->reserved, s->guard_bytes, PROT_NONE) == 0) &&
+           mprotect(behind, s->guard_bytes, PROT_NONE) == 0;
 }
 
 int hkw_slots_init(hkw_slots *s, const hak_wasm_host_options *o)
@@ -206,9 +208,11 @@ static hkw_slot *take_cold(hkw_slots *s)
         size_t extents = atomic_load(&s->extents);
         if ((extents && s->fresh < s->extent[extents - 1].slots) || add_extent(s)) {
             hkw_extent *e = &s->extent[atomic_load(&s->extents) - 1];
-            slot = &e->slot[s->fresh];
-            slot->base = (char *)(e->base + s->fresh * s->stride);
-            s->fresh++;
+            if (make_guards(s, e, s->fresh)) {
+                slot = &e->slot[s->fresh];
+                slot->base = (char *)(e->base + s->fresh * s->stride);
+                s->fresh++;
+            }
         }
     }
     if (slot) atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);

@@ -27,16 +27,19 @@ hak_wasm_host *hkw_wasm2c_host(void)
     return tenant ? hak_wasm_tenant_host(tenant) : atomic_load(&default_host);
 }
 
-hak_wasm_host *hkw_wasm2c_host_of_memory(const void *data)
+/* The current tenant's host first, as this needs no lock. */
+hak_wasm_host *hkw_wasm2c_host_of(hkw_wasm2c_kind kind, const void *part, const void *data)
 {
     hak_wasm_host *host = hkw_wasm2c_host();
-    return hak_wasm_is_memory(host, data) ? host : atomic_load(&default_host);
+    if (host && (kind == HKW_WASM2C_MEMORY ? hak_wasm_is_memory(host, data) : hak_wasm_owns(host, data)))
+        return host;
+    hak_wasm_host *own = hkw_wasm2c_part_host(kind, part);
+    return own ? own : host;
 }
 
-hak_wasm_host *hkw_wasm2c_host_of_block(const void *data)
+static hak_wasm_host *host_of(const wasm_rt_memory_t *memory)
 {
-    hak_wasm_host *host = hkw_wasm2c_host();
-    return hak_wasm_owns(host, data) ? host : atomic_load(&default_host);
+    return hkw_wasm2c_host_of(HKW_WASM2C_MEMORY, memory, memory->data);
 }
 
 void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, uint32_t max_pages);
@@ -47,7 +50,7 @@ void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, ui
 {
     hak_wasm_host *host = hkw_wasm2c_host();
     memory->data = pages <= MAX_PAGES ? hak_wasm_memory_new(host, pages * HKW_WASM2C_PAGE) : NULL;
-    if (memory->data && !hkw_wasm2c_add(HKW_WASM2C_MEMORY, memory)) {
+    if (memory->data && !hkw_wasm2c_add(HKW_WASM2C_MEMORY, memory, host)) {
         hak_wasm_memory_free(host, memory->data);
         memory->data = NULL;
     }
@@ -62,8 +65,8 @@ uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
     uint32_t before = memory->pages;
     uint64_t pages = (uint64_t)before + delta;
     if (delta == 0) return before;
-    if (pages > memory->max_pages || hak_wasm_memory_grow(hkw_wasm2c_host_of_memory(memory->data),
-                                                          memory->data, pages * HKW_WASM2C_PAGE) != 0)
+    if (pages > memory->max_pages ||
+        hak_wasm_memory_grow(host_of(memory), memory->data, pages * HKW_WASM2C_PAGE) != 0)
         return UINT32_MAX;
     memory->pages = (uint32_t)pages;
     memory->size = (uint32_t)(pages * HKW_WASM2C_PAGE);
@@ -72,7 +75,7 @@ uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
 
 void __wrap_wasm_rt_free_memory(wasm_rt_memory_t *memory)
 {
+    hak_wasm_memory_free(host_of(memory), memory->data);
     hkw_wasm2c_remove(HKW_WASM2C_MEMORY, memory);
-    hak_wasm_memory_free(hkw_wasm2c_host_of_memory(memory->data), memory->data);
     memory->data = NULL;
 }

@@ -5,28 +5,66 @@
 
 #include <pthread.h>
 #include <search.h>
+#include <stdlib.h>
+
+typedef struct node {
+    const void *part;
+    hak_wasm_host *host;
+} node;
 
 static void *trees[HKW_WASM2C_KINDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int by_address(const void *a, const void *b)
+static int by_address(const void *left, const void *right)
 {
-    return (uintptr_t)a < (uintptr_t)b ? -1 : (uintptr_t)a > (uintptr_t)b;
+    uintptr_t a = (uintptr_t)((const node *)left)->part, b = (uintptr_t)((const node *)right)->part;
+    return a < b ? -1 : a > b;
 }
 
-bool hkw_wasm2c_add(hkw_wasm2c_kind kind, const void *part)
+/* Under the lock. */
+static node *find(hkw_wasm2c_kind kind, const void *part)
+{
+    const node key = {part, NULL};
+    node *const *found = tfind(&key, &trees[kind], by_address);
+    return found ? *found : NULL;
+}
+
+static node *add(hkw_wasm2c_kind kind, const void *part)
+{
+    node *n = malloc(sizeof *n);
+    if (!n) return NULL;
+    n->part = part;
+    if (tsearch(n, &trees[kind], by_address)) return n;
+    free(n);
+    return NULL;
+}
+
+bool hkw_wasm2c_add(hkw_wasm2c_kind kind, const void *part, hak_wasm_host *host)
 {
     pthread_mutex_lock(&lock);
-    bool ok = tsearch(part, &trees[kind], by_address);
+    node *n = find(kind, part); /* of an instance that was given up without being freed */
+    if (!n) n = add(kind, part);
+    if (n) n->host = host;
     pthread_mutex_unlock(&lock);
-    return ok;
+    return n;
 }
 
 void hkw_wasm2c_remove(hkw_wasm2c_kind kind, const void *part)
 {
     pthread_mutex_lock(&lock);
-    tdelete(part, &trees[kind], by_address);
+    node *n = find(kind, part);
+    if (n) tdelete(n, &trees[kind], by_address);
+    free(n);
     pthread_mutex_unlock(&lock);
+}
+
+hak_wasm_host *hkw_wasm2c_part_host(hkw_wasm2c_kind kind, const void *part)
+{
+    pthread_mutex_lock(&lock);
+    const node *n = find(kind, part);
+    hak_wasm_host *host = n ? n->host : NULL;
+    pthread_mutex_unlock(&lock);
+    return host;
 }
 
 bool hkw_wasm2c_is_part(const void *p)
@@ -34,7 +72,7 @@ bool hkw_wasm2c_is_part(const void *p)
     bool found = false;
     pthread_mutex_lock(&lock);
     for (int kind = 0; kind < HKW_WASM2C_KINDS && !found; kind++)
-        found = tfind(p, &trees[kind], by_address);
+        found = find((hkw_wasm2c_kind)kind, p);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -47,10 +85,10 @@ struct range {
     void *user;
 };
 
-static void visit(const void *node, VISIT order, void *closure)
+static void visit(const void *at, VISIT order, void *closure)
 {
     struct range *r = closure;
-    void *part = *(void *const *)node;
+    void *part = (void *)(uintptr_t)(*(const node *const *)at)->part;
     if (order != leaf && order != postorder) return;
     if ((uintptr_t)part - r->from < r->size) r->fn(r->user, r->kind, part);
 }

@@ -59,7 +59,7 @@ static bool save(hak_wasm_wasm2c_snapshot *s, part *p)
 {
     if (p->kind == HKW_WASM2C_MEMORY) {
         wasm_rt_memory_t *memory = (void *)((char *)s->instance + p->offset);
-        p->image = hak_wasm_image_take(s->host, memory->data);
+        p->image = hak_wasm_image_take(hkw_wasm2c_host_of(p->kind, memory, memory->data), memory->data);
         return p->image;
     }
     table *t = (void *)((char *)s->instance + p->offset);
@@ -117,26 +117,32 @@ void hak_wasm_wasm2c_drop(hak_wasm_wasm2c_snapshot *s)
     hak_wasm_free(s->host, s);
 }
 
+/* The elements' block as large as it was, in the context that has it. */
+static bool resize(const part *p, table *t)
+{
+    if (t->size == p->count) return true;
+    size_t bytes = p->count * element_of(p->kind);
+    void *data = hak_wasm_realloc(hkw_wasm2c_host_of(p->kind, t, t->data), t->data, bytes ? bytes : 1);
+    if (!data && t->size < p->count) return false;
+    if (data) t->data = data;
+    t->size = p->count;
+    return true;
+}
+
 static bool load(hak_wasm_wasm2c_snapshot *s, const part *p)
 {
+    void *at = (char *)s->instance + p->offset;
     if (p->kind == HKW_WASM2C_MEMORY) {
-        wasm_rt_memory_t *memory = (void *)((char *)s->instance + p->offset);
-        if (hak_wasm_memory_reset(hkw_wasm2c_host_of_memory(memory->data), memory->data, p->image) != 0)
-            return false;
+        wasm_rt_memory_t *memory = at;
+        hak_wasm_host *host = hkw_wasm2c_host_of(p->kind, memory, memory->data);
+        if (hak_wasm_memory_reset(host, memory->data, p->image) != 0) return false;
         memory->size = (uint32_t)hak_wasm_image_size(p->image);
         memory->pages = (uint32_t)(hak_wasm_image_size(p->image) / HKW_WASM2C_PAGE);
         return true;
     }
-    /* Tables do not shrink: there is always room, and what the table grew by is given back if it can be. */
-    table *t = (void *)((char *)s->instance + p->offset);
-    size_t bytes = p->count * element_of(p->kind);
-    if (!t->data || t->size < p->count) return false;
-    if (t->size > p->count) {
-        void *data = hak_wasm_realloc(hkw_wasm2c_host_of_block(t->data), t->data, bytes ? bytes : 1);
-        if (data) t->data = data;
-        t->size = p->count;
-    }
-    if (bytes) memcpy(t->data, p->elements, bytes);
+    table *t = at;
+    if (!t->data || p->count > t->max_size || !resize(p, t)) return false;
+    if (p->count) memcpy(t->data, p->elements, p->count * element_of(p->kind));
     return true;
 }
 

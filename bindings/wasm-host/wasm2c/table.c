@@ -1,12 +1,6 @@
 /* In place of wasm2c's table functions, by the linker's --wrap: elements are blocks of the tenant's. */
 #include "parts.h"
 
-/* n elements more, or fewer, in the context of the block. NULL = over a limit, or no memory. */
-static void *resize(void *data, uint32_t n, size_t element)
-{
-    return hak_wasm_realloc(hkw_wasm2c_host_of_block(data), data, n * element);
-}
-
 #define TABLE(type, kind)                                                                                    \
     void __wrap_wasm_rt_allocate_##type##_table(wasm_rt_##type##_table_t *table, uint32_t n, uint32_t max);  \
     void __wrap_wasm_rt_free_##type##_table(wasm_rt_##type##_table_t *table);                                \
@@ -17,7 +11,7 @@ static void *resize(void *data, uint32_t n, size_t element)
     {                                                                                                        \
         hak_wasm_host *host = hkw_wasm2c_host();                                                             \
         table->data = hak_wasm_calloc(host, n ? n : 1, sizeof *table->data);                                 \
-        if (table->data && !hkw_wasm2c_add(kind, table)) {                                                   \
+        if (table->data && !hkw_wasm2c_add(kind, table, host)) {                                             \
             hak_wasm_free(host, table->data);                                                                \
             table->data = NULL;                                                                              \
         }                                                                                                    \
@@ -28,8 +22,8 @@ static void *resize(void *data, uint32_t n, size_t element)
                                                                                                              \
     void __wrap_wasm_rt_free_##type##_table(wasm_rt_##type##_table_t *table)                                 \
     {                                                                                                        \
+        hak_wasm_free(hkw_wasm2c_host_of(kind, table, table->data), table->data);                            \
         hkw_wasm2c_remove(kind, table);                                                                      \
-        hak_wasm_free(hkw_wasm2c_host_of_block(table->data), table->data);                                   \
         table->data = NULL;                                                                                  \
     }                                                                                                        \
                                                                                                              \
@@ -39,7 +33,9 @@ static void *resize(void *data, uint32_t n, size_t element)
         uint32_t before = table->size;                                                                       \
         if (delta == 0) return before;                                                                       \
         if (delta > table->max_size - before) return UINT32_MAX;                                             \
-        void *data = resize(table->data, before + delta, sizeof *table->data);                               \
+        hak_wasm_host *host = hkw_wasm2c_host_of(kind, table, table->data);                                  \
+        size_t size = (size_t)(before + delta) * sizeof *table->data;                                        \
+        void *data = hak_wasm_realloc(host, table->data, size); /* in the context of the block */            \
         if (!data) return UINT32_MAX;                                                                        \
         table->data = data;                                                                                  \
         table->size = before + delta;                                                                        \

@@ -34,6 +34,9 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
         *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
                                      binary.bytes ? binary.size : size, &m->module);
         if (!*error && binary.broken) *error = wasmtime_error_new(binary.broken);
+        if (!*error && binary.memories > HAK_WASMTIME_MEMORIES)
+            *error =
+                wasmtime_error_new("hakmem: the module has more linear memories than an instance may have");
         if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
         if (*error) {
             hak_wasmtime_module_delete(m);

@@ -127,7 +127,9 @@ static void read_imports(scan *s, hkw_reader r)
 
 static void read_memories(scan *s, hkw_reader r)
 {
-    s->memories = (uint32_t)hkw_read_leb(&r);
+    uint64_t count = hkw_read_leb(&r);
+    s->memories = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    if (s->refused) return;
     uint8_t flags = hkw_read_byte(&r);
     if (flags & 2) s->refused = "its memory is shared between threads";
     if (flags & 8) s->refused = "its memory has pages of another size than 64 KiB";
@@ -210,6 +212,7 @@ static void read_sections(scan *s, hkw_reader r)
         hkw_reader content = hkw_read_part(&r, hkw_read_leb(&r));
         if (id == SECTION_TABLE) read_tables(s, content);
         if (id == SECTION_ELEMENT) read_elements(s, content);
+        if (id == SECTION_MEMORY) read_memories(s, content);
         if (s->refused) continue;
         /* The export section comes after those up to globals and before all others; 13 are tags. */
         if (!s->exports_at && id >= SECTION_EXPORT && id != 13) {
@@ -217,7 +220,6 @@ static void read_sections(scan *s, hkw_reader r)
             s->exports_end = id == SECTION_EXPORT ? r.p : at;
         }
         if (id == SECTION_IMPORT) read_imports(s, content);
-        if (id == SECTION_MEMORY) read_memories(s, content);
         if (id == SECTION_GLOBAL) read_globals(s, content);
         if (id == SECTION_EXPORT) read_exports(s, content);
         if (id == SECTION_CODE) read_code(s, content);
@@ -301,6 +303,7 @@ void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
     out->tables = s.tables;
     out->table_count = s.table_count;
     out->passive = s.passive;
+    out->memories = s.memories;
     out->broken = s.broken;
     if (!s.refused) copy_with_exports(&s, size, out);
     free(s.globals);

@@ -19,6 +19,7 @@ typedef struct hkw_module {
     uint8_t *bytes; /* malloc; NULL when no copy was made */
     size_t size;
     uint32_t globals;    /* mutable ones, all exported by the copy */
+    uint32_t memories;   /* that it defines */
     const char *refused; /* why memory and globals are not all of the state; NULL = they are */
     hkw_table *tables;   /* malloc; NULL = none */
     uint32_t table_count;

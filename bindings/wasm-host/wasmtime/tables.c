@@ -37,7 +37,8 @@ bool hkw_tables_begin(hak_wasmtime_instance *i)
     /* A module of which instances can be reset has no instruction that changes a table: it needs no room. */
     bool grows = limit && growing && m->refused;
     uint64_t elements = largest + (grows ? limit / PART / growing : 0);
-    if (limit && growing) wasmtime_store_limiter(i->store, -1, (int64_t)elements, -1, -1, -1);
+    const int64_t most = limit && growing ? (int64_t)elements : -1;
+    wasmtime_store_limiter(i->store, -1, most, -1, -1, HAK_WASMTIME_MEMORIES);
     uint64_t bytes = bytes_at(m, grows ? elements : 0);
     if (hak_wasm_charge(i->tenant, (size_t)bytes) != 0) return false;
     i->charged = (size_t)bytes;

@@ -70,8 +70,8 @@ typedef struct hak_wasm_limits {
     size_t heap_bytes;   /* committed bytes of the context, metadata included */
     bool heap_soft;      /* for runtimes that abort when an allocation fails: allocations never fail by
                             heap_bytes, only hak_wasm_admit does */
-    size_t linear_bytes; /* sizes of live linear memories, as the guests see them, and what hak_wasm_charge
-                            adds: tables under wasmtime */
+    size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
+                            as each takes a slot; and what hak_wasm_charge adds: tables under wasmtime */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
@@ -199,7 +199,7 @@ HAK_API size_t hak_wasm_linear_limit(const hak_wasm_tenant *tenant);
 typedef struct hak_wasm_tenant_info {
     size_t size; /* sizeof(hak_wasm_tenant_info), set by the caller */
     struct {
-        size_t live_bytes;            /* usable bytes of blocks; for LINEAR sizes of memories and charges */
+        size_t live_bytes;            /* usable bytes of blocks; for LINEAR what linear_bytes counts */
         size_t live_blocks;           /* blocks, or memories */
     } label[HAK_WASM_LABELS];         /* of this tenant alone, without children */
     size_t heap_live;                 /* sum of the labels but LINEAR */
@@ -246,9 +246,9 @@ HAK_API bool hak_wasm_owns(const hak_wasm_host *host, const void *p);
 
 /* ---- Linear memories ----------------------------------------------------------------------------- */
 
-/* A memory of this many bytes, all zero, for the current tenant (as hak_wasm_alloc), which it is charged to.
- * bytes 0 gives a distinct address. NULL also above slot_bytes. Cost, warm: no system call flat; none with
- * guards when a slot of this size is free. */
+/* A memory of this many bytes, all zero, for the current tenant (as hak_wasm_alloc), which it is charged to,
+ * as 64 KiB if it is smaller. bytes 0 gives a distinct address. NULL also above slot_bytes. Cost, warm: no
+ * system call flat; none with guards when a slot of this size is free. */
 HAK_API void *hak_wasm_memory_new(hak_wasm_host *host, size_t bytes);
 /* In place, always; what is added is zero. 0 = ok; -1 = over slot_bytes or over a limit, or a shrink. Flat:
  * no system call. */
@@ -278,7 +278,7 @@ HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
  * are copied back; a memory that is not attached to this image is attached, which replaces all of it.
  * -1 = not a memory, over a limit (a smaller memory grows), or no memory; it is as it was. But if there is no
  * memory on the way to an image that is smaller than the one it is attached to, the bytes that were this
- * one's are 0. */
+ * one's are 0. Nothing is attached any more once the program has closed the image's file. */
 HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
 /* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost
  * no system call. */

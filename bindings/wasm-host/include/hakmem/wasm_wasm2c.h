@@ -32,7 +32,8 @@
 extern "C" {
 #endif
 
-/* From where threads without a current tenant get their memories. Before the first instance; the host must
+/* From where threads without a current tenant get their memories. What a tenant of another host has stays
+ * with that one, whatever is current when it grows or is freed. Before the first instance; the host must
  * outlive all of them. signals: WASM_RT_MEMCHECK_SIGNAL_HANDLER as the guests are compiled. 0 = ok; -1 =
  * guests that rely on signals need a host with guards and slot_bytes + guard_bytes >= 8 GiB, nothing changed.
  */
@@ -40,12 +41,12 @@ HAK_API int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals);
 
 typedef struct hak_wasm_wasm2c_snapshot hak_wasm_wasm2c_snapshot;
 /* The instance as it is now: its struct, which holds globals and the marks of dropped segments, and the
- * memories and tables that are members of it. `size` is that of the struct. For this instance only, as tables
- * and the struct hold its address. In the current tenant's host, which pays. NULL with the reason, which is
- * static: no memory, or the instance imports a memory or a table, which another's reset would have to
- * restore. Globals, functions and whatever else it imports stay as they are. Cost: that of
- * hak_wasm_image_take, a copy of struct and tables, and a pass over all memories and tables of the process.
- */
+ * memories and tables that are members of it. `size` is that of the struct. For this instance only, as
+ * tables and the struct hold its address. The current tenant pays for all but the images, which are
+ * those of the memories' hosts. NULL with the reason, which is static: no memory, or the instance
+ * imports a memory or a table, which another's reset would have to restore. Globals, functions and
+ * whatever else it imports stay as they are. Cost: that of hak_wasm_image_take, a copy of struct and
+ * tables, and a pass over all memories and tables of the process. */
 HAK_API hak_wasm_wasm2c_snapshot *hak_wasm_wasm2c_take(void *instance, size_t size, const char **why);
 /* NULL is fine. */
 HAK_API void hak_wasm_wasm2c_drop(hak_wasm_wasm2c_snapshot *snapshot);

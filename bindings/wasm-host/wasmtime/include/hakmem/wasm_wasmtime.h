@@ -26,14 +26,19 @@
  *   the guest, WASI descriptors for example, is the embedder's to reset.
  *
  * WHAT IS WITHIN THE TENANT'S LIMITS
- *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types, which
- *   wasmtime takes from the host as they grow. It covers tables as well: 8 bytes an element (16 for types
- *   other than funcref and externref, and for elements of passive segments). wasmtime tells nobody when a
- *   table grows, so room to grow is charged from the start, until the instance is closed: a table that the
- *   module declares as growing may grow by a sixteenth of the smallest limit on linear bytes that the tenant
- *   or a parent has, shared with the other such tables of the instance. Beyond that table.grow is -1. No room
- *   is charged for modules of which instances can be reset: they have no instruction that grows a table.
- *   Without such a limit tables are charged with the size that they begin with, and grow without end.
+ *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types and
+ *   external references, which wasmtime takes from the host as they grow. Each of them has a slot of the
+ *   host's address space, and is charged with 64 KiB at least. An instance has HAK_WASMTIME_MEMORIES
+ *   linear memories at most, and one such heap: so a limit on linear bytes or on instances bounds a
+ *   tenant's slots. One with neither can take all that there are.
+ *   The limit on linear bytes covers tables as well: 8 bytes an element (16 for types other than funcref
+ *   and externref, and for elements of passive segments). wasmtime tells nobody when a table grows, so
+ *   room to grow is charged from the start, until the instance is closed: a table that the module
+ *   declares as growing may grow by a sixteenth of the smallest limit on linear bytes that the tenant or
+ *   a parent has, shared with the other such tables of the instance. Beyond that table.grow is -1. No
+ *   room is charged for modules of which instances can be reset: they have no instruction that grows a
+ *   table. Without such a limit tables are charged with the size that they begin with, and grow without
+ *   end.
  *   Compiled code and the rest of an instance are in wasmtime's own heap: counted with
  *   hak_wasmtime_hook_heap, and bounded by the size of the module.
  *
@@ -57,6 +62,9 @@
 extern "C" {
 #endif
 
+/* Linear memories that a module may define. */
+#define HAK_WASMTIME_MEMORIES 4
+
 typedef struct hak_wasmtime_module hak_wasmtime_module;
 typedef struct hak_wasmtime_instance hak_wasmtime_instance;
 typedef struct hak_wasmtime_image hak_wasmtime_image;
@@ -70,7 +78,8 @@ HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_
                                                wasmtime_error_t **error);
 
 /* Compiles, under the label "load" of the tenant, and resolves the imports. The linker is only used during
- * the call; what it defines must not belong to a store. */
+ * the call; what it defines must not belong to a store. NULL with an error, also where the module defines
+ * more than HAK_WASMTIME_MEMORIES memories. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                      size_t size, wasmtime_error_t **error);
@@ -81,8 +90,8 @@ HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *modul
 
 /* Prepares a store before the guest's first instruction: fuel, an epoch deadline or its callback, a WASI
  * context (wasmtime_store_context). With epochs or fuel in the configuration it is needed: instantiating runs
- * code of the guest. wasmtime_store_limiter replaces the limit on tables that is described above; what tables
- * grow by then is the host's to count (hak_wasm_charge). */
+ * code of the guest. wasmtime_store_limiter replaces the limits on tables and on the number of memories that
+ * are described above; what tables grow by then is the host's to count (hak_wasm_charge). */
 typedef void hak_wasmtime_prepare_fn(wasmtime_store_t *store, void *data);
 
 /* An instance in a store of its own. The tenant is asked for admission, pays for memories and tables, and
