@@ -118,6 +118,31 @@ class Endings(SignalCase):
         found = self.run_code(text, env=preloaded(report=self.report_path()))
         self.assertEqual(found, [[0, True], None, True, -1, -1])
 
+    def test_of_siginterrupt(self):
+        """signal() heeds it, of a signal that the hook watches as well."""
+        text = """
+            import ctypes, errno, json, signal
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.signal.restype = ctypes.c_void_p
+            libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+            class Action(ctypes.Structure):
+                _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_char * 128), ("flags", ctypes.c_int),
+                            ("restorer", ctypes.c_void_p)]
+            mine = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda n: None)
+            restarts, action = [], Action()
+            for number in (signal.SIGALRM, signal.SIGTERM):
+                for interrupts in (0, 1, 0):
+                    libc.siginterrupt(number, interrupts)
+                    libc.signal(number, ctypes.cast(mine, ctypes.c_void_p))
+                    libc.sigaction(number, None, ctypes.byref(action))
+                    restarts.append(bool(action.flags & 0x10000000))
+            wrong = [(libc.signal(n, ctypes.c_void_p(-1)), ctypes.get_errno()) for n in (10, 15)]
+            failed = ctypes.c_void_p(-1).value
+            print(json.dumps([restarts, wrong == [(failed, errno.EINVAL)] * 2]))
+        """
+        found = self.run_code(text, env=preloaded(report=self.report_path()))
+        self.assertEqual(found, [[True, False, True] * 2, True])
+
     def test_ignored_from_the_start(self):
         shell = f"trap '' TERM; {sys.executable} -c 'import os; os.kill(os.getpid(), 15); print(1)'"
         done = subprocess.run(
