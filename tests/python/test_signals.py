@@ -197,6 +197,35 @@ class Endings(SignalCase):
         self.assertEqual(self.leftovers(), [])
 
 
+    def test_handlers_that_end_the_process(self):
+        """By _exit, in the middle of allocations: a report that cannot be had is not waited for without an end."""
+        text = """
+            import ctypes, os, signal, warnings
+            warnings.simplefilter("ignore")
+            libc = ctypes.CDLL(None)
+            libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+            libc.signal(signal.SIGALRM, ctypes.cast(libc._exit, ctypes.c_void_p))
+            children, ends = [], []
+            def end(): ends.append(os.waitstatus_to_exitcode(os.waitpid(children.pop(0), 0)[1]))
+            for i in range(80):
+                children.append(os.fork())
+                if children[-1] == 0:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002 + i * 4e-5)
+                    kept = [None] * 64
+                    while True:
+                        for j in range(64): kept[j] = bytearray(20_000 + j * 997)
+                if len(children) == 8: end()
+            while children: end()
+            print(set(ends))
+        """
+        done = self.run_script(text, "--all", "--report", "r-%p.json")
+        self.assertEqual(done.stdout, "{%d}\n" % signal.SIGALRM)
+        without = done.stderr.count("hakmem: no report: the process ends in the middle of an allocation\n")
+        self.assertEqual(len(self.reports()), 81 - without)
+        self.assertLess(without, 40)
+        self.assertEqual(self.leftovers(), [])
+
+
 class Pools(SignalCase):
     def test_all_processes_of_a_pool_that_is_terminated_have_one(self):
         text = """
