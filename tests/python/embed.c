@@ -1,8 +1,9 @@
 /* A program that runs Python three times in one process ("cycles"), or once with CPython's debug hooks on top
  * ("debug"); in each run blocks must come from hakmem. Or it forks beside threads that
  * allocate while libc's lock of all streams is held ("fork-beside-flush"), or in a signal handler, in the
- * middle of allocations of its only thread ("fork-in-handler"). Arguments: the path of the preloaded hook,
- * which. */
+ * middle of allocations of its only thread ("fork-in-handler"). Or each further argument is the program of a
+ * Python of its own, and when they are gone memory is taken ("lives"). Arguments: the path of the preloaded
+ * hook, which. */
 #define _GNU_SOURCE
 #include <Python.h>
 
@@ -30,9 +31,26 @@ static int run(const char *name)
     return failed || !ours;
 }
 
+static int live(int count, char **programs)
+{
+    enum { BLOCK = 8 << 20, BLOCKS = 30 };
+    int failed = 0;
+    for (int i = 0; i < count; i++) {
+        Py_Initialize();
+        failed |= PyRun_SimpleString(programs[i]) != 0;
+        failed |= Py_FinalizeEx() < 0;
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        char *p = malloc(BLOCK);
+        if (p) memset(p, 1, BLOCK);
+    }
+    puts("over");
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
-    void *hook = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
+    void *hook = argc >= 3 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
     void *owns_address = hook ? dlsym(hook, "hkp_owns") : NULL;
     void *install_address = hook ? dlsym(hook, "hakmem_python_install") : NULL;
     if (!owns_address || !install_address) {
@@ -55,6 +73,7 @@ int main(int argc, char **argv)
         printf("%d bad\n", bad);
         return 0;
     }
+    if (strcmp(argv[2], "lives") == 0) return live(argc - 3, argv + 3);
     int failed = 0;
     for (int i = 1; i <= 3; i++) {
         char name[20];

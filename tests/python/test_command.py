@@ -244,6 +244,18 @@ class Environment(ProgramCase):
         self.assertEqual(done.stdout, "default off 0\n", done.stderr)
         self.assertEqual(self.reports(), [])
 
+    def test_in_a_shell_that_a_program_under_hakmem_started(self):
+        """What runs there is no child of that program any more."""
+        lines = self.hakmem("env", "--report", "r.json").stdout
+        subprocess.run(
+            ["sh", "-c", f"{lines}\n{sys.executable} -c 'print(1)'"],
+            env=plain_environment(HAKMEM_PID="1"),
+            stdout=subprocess.DEVNULL,
+            cwd=self.folder,
+            check=True,
+        )
+        self.assertEqual(len(self.reports()), 1)
+
     def test_a_report_on_stderr(self):
         lines = self.hakmem("env", "--report", "-").stdout
         done = subprocess.run(

@@ -1,14 +1,9 @@
 """Forks, threads, interpreters, and modules that come and go."""
 
-import shutil
-import subprocess
 import sys
-import sysconfig
 import unittest
-from pathlib import Path
 
-from hakmem import _launch
-from support import FREE_THREADED, OBJ, ProgramCase, needs_objects, needs_version, preloaded
+from support import FREE_THREADED, ProgramCase, needs_objects, needs_version, preloaded
 
 
 class Code(ProgramCase):
@@ -315,98 +310,6 @@ class Modules(ProgramCase):
             print(json.dumps(hakmem.stats()["live_bytes"] - before))
         """)
         self.assertLess(found, 100_000)
-
-
-class Embedding(ProgramCase):
-    def embed(self, which):
-        library = sysconfig.get_config_var("LDLIBRARY") or ""
-        folder = sysconfig.get_config_var("LIBDIR")
-        if ".so" not in library or not (Path(folder) / library).exists():
-            self.skipTest("this Python has no shared library to embed")
-        if not shutil.which("cc"):
-            self.skipTest("no C compiler (Debian package: build-essential)")
-        header = sysconfig.get_path("include")
-        if not (Path(header) / "Python.h").exists():
-            self.skipTest(f"no headers of this Python in {header}")
-        program = self.folder / "embed"
-        linking = [
-            f"-L{folder}",
-            f"-Wl,-rpath,{folder}",
-            f"-lpython{sysconfig.get_config_var('LDVERSION')}",
-            "-ldl",
-        ]
-        tests = Path(__file__).parents[1]
-        source, support = tests / "python" / "embed.c", tests / "support"
-        subprocess.run(
-            ["cc", "-o", program, source, f"-I{support}", f"-I{header}", *linking], check=True
-        )
-        environment = preloaded(all_domains=True) | {"PYTHONHOME": sys.base_prefix}
-        done = subprocess.run(
-            [program, _launch.HOOK, which], env=environment, capture_output=True, text=True, timeout=100
-        )
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
-
-    def test_three_cycles_of_initialize_and_finalize(self):
-        self.assertEqual(self.embed("cycles"), "cycle 1: ours\ncycle 2: ours\ncycle 3: ours\n")
-
-    def test_forks_that_find_locks_taken(self):
-        # A hang ends by the time limit of embed().
-        for which in ("fork-beside-flush", "fork-in-handler"):
-            with self.subTest(which):
-                self.assertEqual(self.embed(which), "0 bad\n")
-
-    def loading(self, flags):
-        """What a program says that opens the library of this Python itself, as frozen programs do."""
-        library = Path(sysconfig.get_config_var("LIBDIR")) / (
-            sysconfig.get_config_var("INSTSONAME") or "none"
-        )
-        if ".so" not in library.name or not library.exists() or not shutil.which("cc"):
-            self.skipTest("no shared library of this Python, or no C compiler")
-        (self.folder / "loads.c").write_text(
-            """
-            #include <dlfcn.h>
-            #include <stdio.h>
-            #include <string.h>
-            #include <time.h>
-            int main(int count, char **arguments)
-            {
-                for (clock_t begun = clock(); clock() - begun < CLOCKS_PER_SEC / 4;) continue;
-                void *python = dlopen(arguments[1], FLAGS), *fn = python ? dlsym(python, "Py_BytesMain") : NULL;
-                int (*run)(int, char **);
-                if (!fn) return fprintf(stderr, "%s\\n", dlerror()), 99;
-                memcpy(&run, &fn, sizeof run);
-                return run(count - 1, arguments + 1);
-            }
-            """.replace("FLAGS", flags)
-        )
-        command = ["cc", "-o", "loads", "loads.c", "-ldl"]
-        subprocess.run(command, cwd=self.folder, check=True)
-        environment = preloaded(all_domains=True, report=str(self.folder / "r.json"))
-        return subprocess.run(
-            [self.folder / "loads", library, "-c", "import sys; print(sys.version_info[1]); sys.exit(7)"],
-            env=environment | {"PYTHONHOME": sys.base_prefix},
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
-
-    def test_a_program_that_loads_python_itself(self):
-        done = self.loading("RTLD_NOW | RTLD_GLOBAL")
-        self.assertEqual((done.returncode, done.stdout), (7, f"{sys.version_info[1]}\n"), done.stderr)
-        (report,) = self.reports()
-        self.assertEqual((report["status"]["obj"], report["status"]["early"]), (OBJ, True))
-        self.assertGreater(report["stats"]["live_blocks"], 5_000 if OBJ == "replaced" else 500)
-        self.assertGreater(report["cpu_seconds"], 0.24, "what it took before it loaded Python is its own")
-
-    def test_one_where_it_is_not_to_be_seen(self):
-        """Its extension modules, which are not linked to the library, do not load there either."""
-        done = self.loading("RTLD_NOW | RTLD_LOCAL")
-        self.assertRegex(done.stderr, r"hakmem: this program loads Python for itself alone \(RTLD_LOCAL\)")
-        self.assertEqual(self.reports(), [])
-
-    def test_debug_hooks_on_top(self):
-        self.assertEqual(self.embed("debug"), "debug hooks on top: ours\n")
 
 
 if __name__ == "__main__":

@@ -291,6 +291,32 @@ for t in threads: t.join()
         truth = sum(134 * 100 * (k * 100 + 107) for k in range(1, 9))
         self.assertLess(abs(live - truth), truth * 0.2)
 
+    def test_names_of_threads_that_code_gives(self):
+        """They are not asked for in the middle of an allocation."""
+        text = """
+import threading
+class Named(threading.Thread):
+    asked = 0
+    @property
+    def _name(self):
+        Named.asked += 1
+        raise AttributeError("_name")
+    @_name.setter
+    def _name(self, value): pass
+    def __init__(self): super().__init__(name="x", target=self.work)
+    def work(self):
+        before = Named.asked
+        self.kept = [bytearray(1000) for _ in range(3000)]
+        assert Named.asked == before
+        print("fine")
+t = Named()
+t.start()
+t.join()
+"""
+        report = self.profile(text, "--all")
+        names = {s["thread"] for n, _, s in stacks(report) if "work" in n}
+        self.assertEqual(len(names), 1)
+
     def test_many_thread_names(self):
         text = """
 import threading

@@ -61,16 +61,18 @@ class Run(ProgramCase):
     def test_what_is_learned_is_written_and_acts_at_the_next_start(self):
         learned = self.folder / "learned"
         text = f"""
-            import os, subprocess, sys
+            import os, subprocess, sys, time
             if os.fork() == 0: sys.exit()
             os.wait()
             subprocess.run([sys.executable, "-c", "print(1)"])
             print(os.path.exists({str(learned)!r}))
             os.chdir("/")
             b = [bytearray(1 << 20) for i in range(100)]
+            END
         """
-        for how in ("--learn=learned", "--learn"):
-            done = self.run_script(text, "--all", "--report", "", how, *(["learned"] if how == "--learn" else []))
+        for how, end in (("--learn=learned", ""), ("--learn", ""), ("--learn=learned", "sys.stdout.flush(); time.sleep(0.1); os._exit(0)")):
+            words = [how, *(["learned"] if how == "--learn" else [])]
+            done = self.run_script(text.replace("END", end), "--all", "--report", "", *words)
             self.assertEqual(done.stdout, "1\nFalse\n")
             self.assertRegex(learned.read_text(), r"(?m)^hakmem-policy 1\nexpected_bytes 1[01]\dM\n\Z")
             learned.unlink()

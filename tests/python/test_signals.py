@@ -118,6 +118,31 @@ class Endings(SignalCase):
         found = self.run_code(text, env=preloaded(report=self.report_path()))
         self.assertEqual(found, [[0, True], None, True, -1, -1])
 
+    def test_of_siginterrupt(self):
+        """signal() heeds it, of a signal that the hook watches as well."""
+        text = """
+            import ctypes, errno, json, signal
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.signal.restype = ctypes.c_void_p
+            libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+            class Action(ctypes.Structure):
+                _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_char * 128), ("flags", ctypes.c_int),
+                            ("restorer", ctypes.c_void_p)]
+            mine = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda n: None)
+            restarts, action = [], Action()
+            for number in (signal.SIGALRM, signal.SIGTERM):
+                for interrupts in (0, 1, 0):
+                    libc.siginterrupt(number, interrupts)
+                    libc.signal(number, ctypes.cast(mine, ctypes.c_void_p))
+                    libc.sigaction(number, None, ctypes.byref(action))
+                    restarts.append(bool(action.flags & 0x10000000))
+            wrong = [(libc.signal(n, ctypes.c_void_p(-1)), ctypes.get_errno()) for n in (10, 15)]
+            failed = ctypes.c_void_p(-1).value
+            print(json.dumps([restarts, wrong == [(failed, errno.EINVAL)] * 2]))
+        """
+        found = self.run_code(text, env=preloaded(report=self.report_path()))
+        self.assertEqual(found, [[True, False, True] * 2, True])
+
     def test_ignored_from_the_start(self):
         shell = f"trap '' TERM; {sys.executable} -c 'import os; os.kill(os.getpid(), 15); print(1)'"
         done = subprocess.run(
@@ -169,6 +194,35 @@ class Endings(SignalCase):
             program.terminate()
             self.assertEqual(program.wait(40), -signal.SIGTERM)
             self.assertEqual(len(self.reports(f"r-{program.pid}.json")), 1, i)
+        self.assertEqual(self.leftovers(), [])
+
+
+    def test_handlers_that_end_the_process(self):
+        """By _exit, in the middle of allocations: a report that cannot be had is not waited for without an end."""
+        text = """
+            import ctypes, os, signal, warnings
+            warnings.simplefilter("ignore")
+            libc = ctypes.CDLL(None)
+            libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+            libc.signal(signal.SIGALRM, ctypes.cast(libc._exit, ctypes.c_void_p))
+            children, ends = [], []
+            def end(): ends.append(os.waitstatus_to_exitcode(os.waitpid(children.pop(0), 0)[1]))
+            for i in range(80):
+                children.append(os.fork())
+                if children[-1] == 0:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002 + i * 4e-5)
+                    kept = [None] * 64
+                    while True:
+                        for j in range(64): kept[j] = bytearray(20_000 + j * 997)
+                if len(children) == 8: end()
+            while children: end()
+            print(set(ends))
+        """
+        done = self.run_script(text, "--all", "--report", "r-%p.json")
+        self.assertEqual(done.stdout, "{%d}\n" % signal.SIGALRM)
+        without = done.stderr.count("hakmem: no report: the process ends in the middle of an allocation\n")
+        self.assertEqual(len(self.reports()), 81 - without)
+        self.assertLess(without, 40)
         self.assertEqual(self.leftovers(), [])
 
 

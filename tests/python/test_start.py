@@ -122,10 +122,25 @@ class Showing(ProgramCase):
                 if not stderr:
                     self.assertIn(b"Broken pipe", program.stderr)
 
-    def test_stderr_is_closed(self):
-        text = "import os; os.close(2)"
-        done = self.python(self.script(text), env=preloaded(report="-"))
-        self.assertEqual(done.stderr, "")
+    def test_stderr_that_the_program_closes_or_moves(self):
+        """The report goes to what it was at the start, and not into a file that got its number."""
+        for text in ("os.close(2)", "os.close(2); os.open('own', os.O_RDWR | os.O_CREAT)",
+                     "os.closerange(3, 1024); [os.open('own', os.O_RDWR | os.O_CREAT) for i in range(250)]"):
+            for end in ("", "; os._exit(0)", "; os.kill(os.getpid(), 15)"):
+                with self.subTest(text + end):
+                    done = self.python("-c", f"import os; {text}{end}", env=preloaded(report="-"), check=False)
+                    self.assertEqual(done.stderr.count("  resident "), 1, done.stderr)
+        self.assertEqual((self.folder / "own").read_bytes(), b"")
+
+    def test_stderr_that_is_closed_from_the_start(self):
+        text = "import os; fd = os.open('own', os.O_RDWR | os.O_CREAT | os.O_TRUNC); os.write(fd, b'%d' % fd); END"
+        for report in ("-", "/nowhere/r.json"):
+            for end in ("pass", "os._exit(0)", "os.kill(os.getpid(), 15)"):
+                with self.subTest(report + end):
+                    program = [sys.executable, self.script(text.replace("END", end))]
+                    subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *program], env=preloaded(report=report),
+                                   cwd=self.folder, timeout=60)
+                    self.assertEqual((self.folder / "own").read_bytes(), b"2")
 
     def test_who_reads_is_slow_and_the_pipe_does_not_wait(self):
         out, into = os.pipe()

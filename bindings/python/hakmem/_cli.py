@@ -44,7 +44,7 @@ def env(args):
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
         print(f"export {name}={shlex.quote(value)}")
-    for name in (*_launch.DISPLACING, *_launch.VARIABLES):
+    for name in (*_launch.DISPLACING, *_launch.VARIABLES, _launch.OF_THE_FIRST):
         if name not in values:
             print(f"unset {name}")
 

@@ -13,6 +13,8 @@ LABELS = ("off", "native", "site")
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
 VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN")
+# What the hook leaves for the processes that this one starts: which of them was the first.
+OF_THE_FIRST = "HAKMEM_PID"
 # An interpreter alone needs less, whatever its start-up files import.
 ENOUGH = 64 << 20
 

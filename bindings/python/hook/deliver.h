@@ -5,15 +5,20 @@
 #include "base/core.h"
 
 /* From now on a report is due. name: a file, %p in it is the process's number; without %p only `first`
- * processes write it. "-": on stderr, of a `first` process. First: not started by a process under hakmem; it
- * says if the file cannot be written. */
+ * processes write it. "-": on what stderr is now, of a `first` process; nothing where there is none. First:
+ * not started by a process under hakmem; it says if the file cannot be written. */
 void hkp_report_plan(const char *name, bool first);
 extern bool hkp_report_due;
 /* Writes it now; later calls in this process do nothing. The file is whole or not there: what is written
  * beside it gets its name at the end. */
 void hkp_report_write(bool gil);
+/* Python begins anew in this process: at its end the report is made again, in place of the one before. */
+void hkp_report_renew(void);
 /* What is to be done last: without the GIL, when Python is gone or about to be cut off. */
 void hkp_report_finish(void);
+/* The same by a copy of the process that ends now, maybe in a signal handler: no lock is waited for without
+ * an end. false = there is none, because this thread or another one holds such a lock. */
+bool hkp_report_leave(void);
 
 /* For signal handlers: a copy of the process writes the report, into `file` or, if that is NULL, where it is
  * due and not written yet, and on stderr shows it. Waits for it. 0 = done, or nothing to do; 1 = it failed

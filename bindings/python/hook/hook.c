@@ -10,10 +10,12 @@
 #include "common/file.h"
 #include "common/learn.h"
 #include "heap/heap.h"
+#include "hook/copy.h"
 #include "hook/deliver.h"
 #include "hook/install.h"
 #include "hook/live.h"
 #include "hook/main_thread.h"
+#include "hook/say.h"
 #include "profile/profile.h"
 
 #include <dlfcn.h>
@@ -28,6 +30,8 @@
 static void (*next_exit)(int status);
 static char *(*next_setlocale)(int category, const char *locale);
 static bool met; /* a Python */
+static bool served, all_domains;
+static bool anew; /* one ended, and another one may begin */
 
 static void find_next(const char *name, void *function)
 {
@@ -58,7 +62,39 @@ static void begin_learning(const char *file)
 static void end_learning(void)
 {
     const int error = hkc_learn_finish(&learning, learned_file, -1);
-    if (error) fprintf(stderr, "hakmem: HAKMEM_LEARN: %s: %s\n", learned_file, strerror(error));
+    if (error) hkp_say("hakmem: HAKMEM_LEARN: %s: %s\n", learned_file, strerror(error));
+}
+
+static int learn_in_copy(void *unused)
+{
+    (void)unused;
+    learning.process = getpid();
+    end_learning();
+    return 0;
+}
+
+static void remove_learned(void *unused, pid_t copy)
+{
+    (void)unused;
+    hkc_file_remove_part(learned_file, copy);
+}
+
+static void leave_learning(void)
+{
+    if (!learning.learner || learning.process != getpid()) return;
+    if (hkp_copy_insist(learn_in_copy, NULL, remove_learned) < 0)
+        hkp_say("hakmem: HAKMEM_LEARN: %s is not written: the process ends in the middle of an allocation\n",
+                learned_file);
+    learning.learner = NULL;
+}
+
+static bool install(const char *labels)
+{
+    if (hkp_install(all_domains, HKP_REPLACE, labels) == 0) return true;
+    hkp_status status;
+    hkp_status_get(&status, false);
+    fprintf(stderr, "hakmem: %s; hakmem stays out\n", status.why);
+    return false;
 }
 
 static void meet(void)
@@ -76,12 +112,8 @@ static void meet(void)
     hkp_options options;
     if (python->is_initialized() || !hkp_options_read(&options)) return;
     hkp_ctx_wish(options.mode, options.policy);
-    if (hkp_install(options.all, HKP_REPLACE, options.labels) != 0) {
-        hkp_status status;
-        hkp_status_get(&status, false);
-        fprintf(stderr, "hakmem: %s; hakmem stays out\n", status.why);
-        return;
-    }
+    all_domains = options.all;
+    if (!install(options.labels)) return;
     if (options.profile) begin_profile(options.profile);
     if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
     if (options.learn) begin_learning(options.learn);
@@ -89,11 +121,24 @@ static void meet(void)
     if (options.live) hkp_live_plan(options.live, options.first);
     hkp_await(hkp_first_call);
     hkp_sections_part();
+    served = true;
+}
+
+/* CPython 3.12 and later forget the allocators when they end, and all forget the first call. A new one asks
+ * for the locale before it allocates; who else asks for it between the two does no harm. */
+static void meet_again(void)
+{
+    int (*is_initialized)(void);
+    if (!served || hkp_awaited || !hkp_function("Py_IsInitialized", &is_initialized) || is_initialized())
+        return;
+    anew = true;
+    if (install(hkp_provider_current()->name)) hkp_await(hkp_first_call);
 }
 
 __attribute__((constructor)) static void at_load(void)
 {
     find_next("_exit", &next_exit);
+    hkp_say_begin();
     const hkp_python *python = hkp_python_find();
     if (!python || !python->is_initialized()) hkp_process_begin(); /* preloaded: exec was a moment ago */
     meet();
@@ -102,7 +147,8 @@ __attribute__((constructor)) static void at_load(void)
 HKP_API char *setlocale(int category, const char *locale)
 {
     if (!next_setlocale) find_next("setlocale", &next_setlocale);
-    if (!met) meet();
+    if (met) meet_again();
+    else meet();
     return next_setlocale(category, locale);
 }
 
@@ -116,17 +162,16 @@ static int is_libpython(struct dl_phdr_info *info, size_t size, void *unused)
 static void note_stranger(void)
 {
     if (!met && !hkp_python_find() && dl_iterate_phdr(is_libpython, NULL) != 0)
-        fputs(
-            "hakmem: this program loads Python for itself alone (RTLD_LOCAL), where hakmem does not get in\n",
-            stderr);
+        hkp_say("hakmem: this program loads Python for itself alone (RTLD_LOCAL), where hakmem does not get "
+                "in\n");
 }
 
 /* Python came to its end before it had begun. */
 static void note_limit(void)
 {
     hak_stats s = {.size = sizeof s};
-    if (!hkp_awaited || hkp_stats(&s) != 0 || s.failures == 0) return;
-    fprintf(stderr, "hakmem: Python does not start with a limit of %zu bytes (HAKMEM_LIMIT, --limit)\n",
+    if (!hkp_awaited || anew || hkp_stats(&s) != 0 || s.failures == 0) return;
+    hkp_say("hakmem: Python does not start with a limit of %zu bytes (HAKMEM_LIMIT, --limit)\n",
             s.hard_limit);
 }
 
@@ -139,12 +184,12 @@ __attribute__((destructor)) static void at_exit(void)
     end_learning();
 }
 
-/* os._exit, which is how the children of multiprocessing end. */
+/* os._exit, which is how the children of multiprocessing end, and how a signal handler ends a process in the
+ * middle of an allocation. */
 HKP_API __attribute__((noreturn)) void _exit(int status)
 {
-    hkp_live_end();
-    if (hkp_report_due) hkp_report_finish();
-    end_learning();
+    hkp_live_leave();
+    if (!hkp_report_due || hkp_report_leave()) leave_learning();
     if (next_exit) next_exit(status);
     for (;;)
         syscall(SYS_exit_group, status);

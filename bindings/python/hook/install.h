@@ -37,9 +37,9 @@ typedef struct hkp_status {
 
 /* all: RAW, MEM and OBJ; else RAW and arenas. labels: the name of a provider; what is installed once keeps
  * its provider. 0 = installed; -1 = refused, and the status says why. With the GIL held, or before there is a
- * Python that runs. May be called again: where hooks of others are on top of ours, that changes nothing. A
- * program that initializes Python anew must: CPython 3.12 and later put their own allocators back, so between
- * Py_PreInitialize and Py_InitializeFromConfig. */
+ * Python that runs. May be called again: where hooks of others are on top of ours, that changes nothing. Who
+ * initializes Python anew must, unless the hook was preloaded: CPython 3.12 and later put their own
+ * allocators back, so between Py_PreInitialize and Py_InitializeFromConfig. */
 HKP_API int hkp_install(bool all, hkp_mode mode, const char *labels);
 /* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is
  * a Python that runs. */

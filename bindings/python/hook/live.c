@@ -88,6 +88,7 @@ bool hkp_live_first_call(void)
 {
     char at[sizeof place];
     if (!planned) return false;
+    if (owner == getpid()) return true; /* of a Python before, in the same process */
     strcpy(at, place);
     const char *wrong = start(at);
     if (wrong) fprintf(stderr, "hakmem: HAKMEM_LIVE: %s\n", wrong);
@@ -102,4 +103,15 @@ void hkp_live_in_child(void)
 void hkp_live_end(void)
 {
     if (owner != 0 && owner == getpid()) hkc_live_end();
+}
+
+void hkp_live_leave(void)
+{
+    char path[HKC_LIVE_PATH];
+    const char *p = strstr(place, "%p");
+    if (owner == 0 || owner != getpid()) return;
+    if (strcmp(place, "on") == 0) hkc_live_path(path, geteuid(), owner);
+    else if (p) snprintf(path, sizeof path, "%.*s%ld%s", (int)(p - place), place, (long)owner, p + 2);
+    else strcpy(path, place);
+    unlink(path);
 }

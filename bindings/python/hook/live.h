@@ -15,5 +15,7 @@ HKP_API const char *hkp_live_start(const char *place);
 HKP_API void hkp_live_in_child(void);
 /* The process ends: nobody is answered any more, and the socket goes. */
 void hkp_live_end(void);
+/* The same without waiting for an answer that is being made, for a process that ends at once. */
+void hkp_live_leave(void);
 
 #endif

@@ -112,12 +112,14 @@ static void tell_trim(int number)
     tell("_signal", "signal", &trim_def, number);
 }
 
-/* Registered first, so that it runs after the program's own functions at exit. */
+/* Registered first, so that it runs after the program's own functions at exit. Once for each Python that
+ * begins in the process. */
 int hkp_first_call(void)
 {
     hkp_interpreters_find();
     if (!api_find()) return 0;
     hkp_asker_prepare();
+    hkp_report_renew();
     if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
     if (hkp_live_first_call()) tell_fork();
@@ -140,12 +142,14 @@ static int soft_call(void *unused)
 void hkp_soft_call(int (*fn)(void *))
 {
     atomic_store(&soft_fn, fn);
+    if (!fn) atomic_store(&soft_due, false); /* a call that is due goes with its Python */
 }
 
 void hkp_pressure(hak_ctx *ctx, void *user, size_t committed, size_t limit)
 {
     (void)ctx, (void)user, (void)committed, (void)limit;
     const hkp_python *python = hkp_python_find();
-    if (!python || !atomic_load(&soft_fn) || atomic_exchange(&soft_due, true)) return;
+    if (!python || !atomic_load(&soft_fn) || !python->is_initialized()) return;
+    if (atomic_exchange(&soft_due, true)) return;
     if (python->add_pending_call(soft_call, NULL) != 0) atomic_store(&soft_due, false);
 }

@@ -9,7 +9,7 @@
 int hkp_first_call(void);
 
 /* fn runs in the main thread with the GIL after the soft limit was crossed; NULL = nobody. A crossing while a
- * call is due makes no second one. */
+ * call is due makes no second one. Who sets it takes it back before its Python ends. */
 HKP_API void hkp_soft_call(int (*fn)(void *));
 /* The hak_pressure_fn that does it. */
 HKP_API void hkp_pressure(hak_ctx *ctx, void *user, size_t committed, size_t limit);

@@ -25,6 +25,7 @@ enum { ENDINGS = sizeof endings / sizeof *endings };
 #define REQUEST (SIGRTMIN + 8)
 
 static int (*next_sigaction)(int number, const struct sigaction *new, struct sigaction *old);
+static __sighandler_t (*next_signal)(int number, __sighandler_t fn);
 static pid_t owner;
 static bool begun;
 static bool hidden[NSIG];            /* our handler is in place */
@@ -35,13 +36,22 @@ static int attempts;
 
 static void handler(int number, siginfo_t *info, void *context);
 
+static void find_next(const char *name, void *function)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+    memcpy(function, &address, sizeof address);
+}
+
 static int real_sigaction(int number, const struct sigaction *new, struct sigaction *old)
 {
-    if (!next_sigaction) {
-        void *address = dlsym(RTLD_NEXT, "sigaction");
-        memcpy(&next_sigaction, &address, sizeof next_sigaction);
-    }
+    if (!next_sigaction) find_next("sigaction", &next_sigaction);
     return next_sigaction(number, new, old);
+}
+
+static __sighandler_t real_signal(int number, __sighandler_t fn)
+{
+    if (!next_signal) find_next("signal", &next_signal);
+    return next_signal(number, fn);
 }
 
 static bool ends(int number)
@@ -161,16 +171,20 @@ static bool before_libc(void)
     return symbol && dladdr(symbol, &found) && dladdr(&begun, &own) && found.dli_fbase == own.dli_fbase;
 }
 
-void hkp_signals_begin(void (*tell_trim)(int number))
+static void watch_endings(void)
 {
     struct sigaction now;
-    if (begun || !before_libc()) return;
     owner = getpid();
     pthread_atfork(NULL, NULL, in_child);
     /* The first process of a container is not ended by a signal without a handler. */
     for (int i = 0; i < ENDINGS && hkp_report_due && owner != 1; i++)
         if (real_sigaction(endings[i], NULL, &now) == 0 && is_default(&now)) put_handler(endings[i], &now);
-    begun = true;
+}
+
+/* Python takes its handlers away when it ends, that of requests among them. */
+static void listen(void (*tell_trim)(int number))
+{
+    struct sigaction now;
     if (!hkp_function("PyErr_SetInterruptEx", &interrupt) || real_sigaction(REQUEST, NULL, &now) != 0 ||
         !is_default(&now))
         return;
@@ -179,12 +193,31 @@ void hkp_signals_begin(void (*tell_trim)(int number))
         marker = publish();
 }
 
+void hkp_signals_begin(void (*tell_trim)(int number))
+{
+    if (!before_libc()) return;
+    if (!begun) watch_endings();
+    begun = true;
+    listen(tell_trim);
+}
+
 /* ---- Before libc --------------------------------------------------------------------------------- */
+
+static bool is_watched(int number)
+{
+    return begun && number > 0 && number < NSIG && (number == REQUEST || ends(number));
+}
+
+/* The program has its way with it. */
+static void let_go(int number)
+{
+    if (getpid() == owner) hidden[number] = false;
+    if (number == REQUEST) withdraw();
+}
 
 HKP_API int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
-    bool watched = begun && number > 0 && number < NSIG && (number == REQUEST || ends(number));
-    if (!watched) return real_sigaction(number, new, old);
+    if (!is_watched(number)) return real_sigaction(number, new, old);
     struct sigaction seen = shown[number], wanted;
     bool ours = hidden[number];
     if (new) wanted = *new;
@@ -195,8 +228,7 @@ HKP_API int sigaction(int number, const struct sigaction *restrict new, struct s
         if (ours) shown[number] = wanted;
         else if (real_sigaction(number, NULL, &seen) != 0 || put_handler(number, &wanted) != 0) return -1;
     } else {
-        if (getpid() == owner) hidden[number] = false;
-        if (number == REQUEST) withdraw();
+        let_go(number);
         int result = real_sigaction(number, &wanted, ours ? NULL : old);
         if (!ours || result != 0) return result;
     }
@@ -204,8 +236,17 @@ HKP_API int sigaction(int number, const struct sigaction *restrict new, struct s
     return 0;
 }
 
+/* Whether calls are restarted after a handler depends on siginterrupt, of which only libc's signal knows. */
 HKP_API __sighandler_t signal(int number, __sighandler_t fn)
 {
-    struct sigaction new = {.sa_handler = fn, .sa_flags = SA_RESTART}, old;
-    return sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
+    if (!is_watched(number) || fn == SIG_ERR) return real_signal(number, fn);
+    if (fn == SIG_DFL) {
+        struct sigaction new = {.sa_handler = fn, .sa_flags = SA_RESTART}, old;
+        return sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
+    }
+    const bool ours = hidden[number];
+    const __sighandler_t seen = shown[number].sa_handler;
+    let_go(number);
+    const __sighandler_t before = real_signal(number, fn);
+    return ours && before != SIG_ERR ? seen : before;
 }

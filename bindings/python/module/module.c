@@ -10,7 +10,6 @@
 #include "heap/resident.h"
 #include "hook/install.h"
 #include "hook/live.h"
-#include "hook/main_thread.h"
 #include "hook/report.h"
 #include "hook/signals.h"
 #include "hook/wrap.h"
@@ -123,50 +122,6 @@ static PyObject *reset_peak(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* ---- Limits -------------------------------------------------------------------------------------- */
-
-static PyObject *soft_callback; /* of the main interpreter: others may have another GIL */
-
-static int call_soft(void *unused)
-{
-    (void)unused;
-    if (!soft_callback) return 0;
-    PyObject *callback = soft_callback;
-    Py_INCREF(callback);
-    PyObject *result = PyObject_CallNoArgs(callback);
-    if (!result) PyErr_WriteUnraisable(callback);
-    Py_XDECREF(result);
-    Py_DECREF(callback);
-    return 0;
-}
-
-static PyObject *limit(PyObject *self, PyObject *args)
-{
-    (void)self;
-    Py_ssize_t soft, hard;
-    PyObject *callback;
-    if (!PyArg_ParseTuple(args, "nnO", &soft, &hard, &callback)) return NULL;
-    const bool main = PyInterpreterState_Get() == PyInterpreterState_Main();
-    if (!main && (callback != Py_None || soft != 0)) {
-        PyErr_SetString(PyExc_RuntimeError, "a soft limit is for the main interpreter");
-        return NULL;
-    }
-    int status = soft < 0 || hard < 0;
-    if (!status && main) status = hkp_limit((size_t)soft, (size_t)hard, hkp_pressure, NULL);
-    else if (!status) status = hkp_limit_hard((size_t)hard);
-    if (status != 0) {
-        PyErr_SetString(PyExc_ValueError, "limits are at least 0, and the soft one is at most the hard one");
-        return NULL;
-    }
-    if (!main) Py_RETURN_NONE;
-    PyObject *before = soft_callback;
-    soft_callback = callback == Py_None ? NULL : callback;
-    Py_XINCREF(soft_callback);
-    hkp_soft_call(soft_callback ? call_soft : NULL);
-    Py_XDECREF(before);
-    Py_RETURN_NONE;
-}
-
 /* ---- Scopes -------------------------------------------------------------------------------------- */
 
 static PyObject *define(PyObject *self, PyObject *args)
@@ -235,7 +190,7 @@ static PyMethodDef methods[] = {
     {"text", hkp_module_text, METH_VARARGS, NULL},
     {"trim", trim, METH_NOARGS, NULL},
     {"reset_peak", reset_peak, METH_NOARGS, NULL},
-    {"limit", limit, METH_VARARGS, NULL},
+    {"limit", hkp_module_limit, METH_VARARGS, NULL},
     {"define", define, METH_VARARGS, NULL},
     {"live", live, METH_VARARGS, NULL},
     {"live_in_child", live_in_child, METH_NOARGS, NULL},
@@ -250,7 +205,7 @@ static PyMethodDef methods[] = {
 static int add_parts(PyObject *module)
 {
     return PyModule_AddFunctions(module, hkp_scope_methods) < 0 ||
-                   PyModule_AddFunctions(module, hkp_profile_methods) < 0 ||
+                   PyModule_AddFunctions(module, hkp_profile_methods) < 0 || hkp_module_limit_begin() < 0 ||
                    PyModule_AddStringConstant(module, "VERSION", hkp_version()) < 0
                ? -1
                : PyModule_AddStringConstant(module, "MARKER", HKP_MARKER);

@@ -11,6 +11,9 @@
 
 extern PyMethodDef hkp_scope_methods[], hkp_profile_methods[];
 
+/* limit.c */
+int hkp_module_limit_begin(void); /* 0, or -1 with an error set */
+PyObject *hkp_module_limit(PyObject *module, PyObject *args);
 /* text.c */
 PyObject *hkp_module_resident(PyObject *module, PyObject *unused);
 PyObject *hkp_module_text(PyObject *module, PyObject *args);

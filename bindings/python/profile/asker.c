@@ -22,26 +22,46 @@ _Thread_local uint8_t hkp_asking = HKP_DOMAINS;
 static _Thread_local uint32_t mine; /* number of the name + 1; 0 = it is not known for good */
 
 static struct {
-    void *(*getattr)(void *object, void *name);
+    void *(*in_types)(void *type,
+                      void *name); /* borrowed; NULL = none of the type and those it comes from has it */
+    int (*getattr)(void *object, void *name, void **value);
     void *(*generic_getattr)(void *object, void *name);
-    void *(*new_text)(const char *text);
+    void *(*intern)(const char *text);
     void (*decref)(void *object);
+    void (*take_error)(void **type, void **value, void **traceback);
+    void (*put_error)(void *type, void *value, void *traceback);
     void *name; /* "_name", for good */
 } api;
 
+/* Each Python that begins in a process has its own texts. */
 void hkp_asker_prepare(void)
 {
-    if (api.name || !hkp_function("PyObject_GetAttr", &api.getattr) ||
+    api.name = NULL;
+    if (!hkp_function("_PyType_Lookup", &api.in_types) ||
+        (!hkp_function("PyObject_GetOptionalAttr", &api.getattr) &&
+         !hkp_function("_PyObject_LookupAttr", &api.getattr)) ||
         !hkp_function("PyObject_GenericGetAttr", &api.generic_getattr) ||
-        !hkp_function("PyUnicode_InternFromString", &api.new_text) || !hkp_function("Py_DecRef", &api.decref))
+        !hkp_function("PyUnicode_InternFromString", &api.intern) || !hkp_function("Py_DecRef", &api.decref) ||
+        !hkp_function("PyErr_Fetch", &api.take_error) || !hkp_function("PyErr_Restore", &api.put_error))
         return;
-    api.name = api.new_text("_name");
+    api.name = api.intern("_name");
 }
 
 static bool ends(const char *text, const char *end)
 {
     const size_t n = strlen(text), most = strlen(end);
     return n >= most && strcmp(text + n - most, end) == 0;
+}
+
+/* From the object's own dictionary: what a type has of that name may be code, a property for instance. NULL =
+ * not there. The error that the thread may have set stays as it is. */
+static void *own_name(void *self, void *type)
+{
+    void *error[3], *text = NULL;
+    api.take_error(&error[0], &error[1], &error[2]);
+    if (!api.in_types(type, api.name) && api.getattr(self, api.name, &text) <= 0) text = NULL;
+    api.put_error(error[0], error[1], error[2]);
+    return text;
 }
 
 /* Thread._bootstrap(self) is the outermost function of a thread that `threading` began: its name is an
@@ -55,11 +75,11 @@ static bool python_name(const hkp_stack *stack, const hkp_stack_frame *frames, c
         !ends(info.file, "/threading.py"))
         return false;
     void *self = (void *)(uintptr_t)hkp_stack_first_local(stack->outer);
-    const void *type = self ? hkp_load(self, OB_TYPE) : NULL;
+    void *type = self ? (void *)(uintptr_t)hkp_load(self, OB_TYPE) : NULL;
     void *generic;
     memcpy(&generic, &api.generic_getattr, sizeof generic);
     if (!type || hkp_load(type, TYPE_GETATTRO) != generic) return false;
-    void *text = api.getattr(self, api.name);
+    void *text = own_name(self, type);
     if (!text) return false;
     hkp_text_of(text, name, HKP_FEW_BYTES);
     api.decref(text); /* the thread has it */

@@ -1,0 +1,109 @@
+#define _GNU_SOURCE
+#include "hook/copy.h"
+
+#include "base/map.h"
+#include "base/process.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+enum { STACK = 1 << 18 };
+
+typedef struct order {
+    int (*fn)(void *of);
+    void *of;
+    int milliseconds;
+    pid_t process, parent;
+    uint64_t cpu;
+} order;
+
+static void set_alarm(int milliseconds)
+{
+    const struct itimerval once = {
+        .it_value = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000}};
+    setitimer(ITIMER_REAL, &once, NULL);
+}
+
+/* Of the signals only the one that cuts it off: one for the whole group is for the program. */
+static void only_alarm(int milliseconds)
+{
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t all;
+    sigfillset(&all);
+    sigdelset(&all, SIGALRM);
+    sigaction(SIGALRM, &by_default, NULL);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    set_alarm(milliseconds);
+}
+
+void hkp_copy_unlimited(void)
+{
+    set_alarm(0);
+}
+
+static int copy_main(void *given)
+{
+    const order *o = given;
+    only_alarm(o->milliseconds);
+    hkp_process_copied(o->process, o->parent, o->cpu);
+    return o->fn(o->of);
+}
+
+pid_t hkp_copy_start(char **stack, int (*fn)(void *of), void *of, int milliseconds)
+{
+    order o = {fn, of, milliseconds, getpid(), getppid(), hkp_process_cpu()};
+    if (!*stack) *stack = hkp_pages(STACK);
+    if (*stack) return clone(copy_main, *stack + STACK, 0, &o);
+    errno = ENOMEM;
+    return -1;
+}
+
+static int milliseconds_of(const struct timeval *t)
+{
+    return (int)(t->tv_sec * 1000 + t->tv_usec / 1000);
+}
+
+hkp_copied hkp_copy_wait(pid_t copy, int milliseconds)
+{
+    enum { WAITED = 10 }; /* that part of the time at most it computed */
+    struct rusage usage;
+    int status;
+    while (wait4(copy, &status, __WALL, &usage) < 0)
+        if (errno != EINTR) return (hkp_copied){.process = copy, .status = -2};
+    const int computed = milliseconds_of(&usage.ru_utime) + milliseconds_of(&usage.ru_stime);
+    return (hkp_copied){.process = copy,
+                        .status = WIFSIGNALED(status) ? -1 : WEXITSTATUS(status),
+                        .worked = computed > milliseconds / WAITED};
+}
+
+hkp_copied hkp_copy_run(char **stack, int (*fn)(void *of), void *of, int milliseconds)
+{
+    const pid_t copy = hkp_copy_start(stack, fn, of, milliseconds);
+    return copy < 0 ? (hkp_copied){.process = copy, .status = -2} : hkp_copy_wait(copy, milliseconds);
+}
+
+/* The links of this folder are the two of every folder, and one for each thread. */
+static bool alone(void)
+{
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
+int hkp_copy_insist(int (*fn)(void *of), void *of, void (*cut)(void *of, pid_t copy))
+{
+    static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 20000};
+    enum { LAST = sizeof patience / sizeof *patience - 1, OF_ONE_THREAD = LAST - 2 };
+    static char *stack; /* not that of a copy which a handler of this thread may be about to make */
+    hkp_copied c = {.status = -1};
+    for (int i = alone() ? OF_ONE_THREAD : 0; c.status == -1 && i <= LAST; i++) {
+        if (i == LAST && !c.worked) break;
+        c = hkp_copy_run(&stack, fn, of, patience[i]);
+        if (c.status == -1) cut(of, c.process);
+    }
+    return c.status;
+}
