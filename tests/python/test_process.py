@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from hakmem import _launch
-from support import FREE_THREADED, OBJ, ProgramCase, needs_objects, needs_version, preloaded
+from support import FREE_THREADED, OBJ, ProgramCase, as_this_python, needs_objects, needs_version, preloaded
 
 
 class Code(ProgramCase):
@@ -334,6 +334,7 @@ class Embedding(ProgramCase):
             f"-Wl,-rpath,{folder}",
             f"-lpython{sysconfig.get_config_var('LDVERSION')}",
             "-ldl",
+            *as_this_python(),
         ]
         tests = Path(__file__).parents[1]
         source, support = tests / "python" / "embed.c", tests / "support"
@@ -380,7 +381,7 @@ class Embedding(ProgramCase):
             }
             """.replace("FLAGS", flags)
         )
-        command = ["cc", "-o", "loads", "loads.c", "-ldl"]
+        command = ["cc", "-o", "loads", "loads.c", "-ldl", *as_this_python()]
         subprocess.run(command, cwd=self.folder, check=True)
         environment = preloaded(all_domains=True, report=str(self.folder / "r.json"))
         return subprocess.run(

@@ -42,7 +42,7 @@ const char *hkp_frames_start(void (*dies)(const void *code))
     for (size_t i = 0; i < HKP_LAYOUTS && python; i++)
         if (hkp_layouts[i].version == python->version) layout = &hkp_layouts[i];
     if (!layout || python->free_threading)
-        return "sites in Python code are there for CPython 3.10 to 3.13 with the GIL";
+        return "sites in Python code are there for CPython 3.10 to 3.14 with the GIL";
     void *f = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
     if (!f) f = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
     memcpy(&thread_state, &f, sizeof f);
@@ -97,7 +97,7 @@ static bool is(const void *object, const void *type)
 
 bool hkp_place_of(const void *frame, hkp_place *place)
 {
-    place->code = hkp_load(frame, layout->frame_code);
+    place->code = hkp_load_reference(frame, layout->frame_code);
     uint64_t instruction = hkp_load64(frame, layout->frame_instruction);
     place->offset = layout->code_body != 0
                         ? (intptr_t)((uintptr_t)instruction - (uintptr_t)place->code - layout->code_body)
@@ -235,6 +235,8 @@ bool hkp_frames_prepare(void)
     if (!layout) return true;
     const void *thread = python->is_initialized() ? thread_state() : NULL;
     const void *frame = thread ? hkp_frame_of(layout, thread) : NULL;
+    while (frame && hkp_frame_is_call(layout, frame))
+        frame = hkp_frame_caller(frame);
     if (!frame) return false;
     hkp_place place;
     if (!hkp_place_of(frame, &place) || !plausible(&place)) {

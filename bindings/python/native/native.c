@@ -4,6 +4,7 @@
 #include "base/cold.h"
 #include "base/cpython.h"
 #include "heap/labels.h"
+#include "native/constructor.h"
 #include "native/parts.h"
 #include "native/subsystem.h"
 
@@ -80,8 +81,13 @@ static answer judge(uintptr_t pc, hak_label *label)
     }
     /* the call may be the last instruction of its function */
     unsigned char subsystem = hkp_part_at(&parts, pc - 1 - core.low);
-    if (subsystem == HKP_UNKNOWN) return NAMELESS;
     if (subsystem == HKP_HELPER) return HELPER;
+    if (subsystem == HKP_CORE || subsystem == HKP_UNKNOWN) {
+        const hkp_subsystem made = hkp_constructor_part(pc);
+        if (made != HKP_CORE) subsystem = (unsigned char)made;
+        if (!awaited) hkp_cold_leave();
+    }
+    if (subsystem == HKP_UNKNOWN) return NAMELESS;
     *label = labels[subsystem];
     return LABEL;
 }
@@ -156,6 +162,7 @@ const char *hkp_native_start(hak_ctx *ctx)
     }
     /* without parts there is still which library it was */
     core_code = (uintptr_t)python->object_malloc + 1;
+    hkp_constructor_start(hkp_symbol("PyType_Type"));
     if (parts.count == 0) source = hkp_parts_find(&parts, &core, core_code);
     hkc_cfi_give_back(core_code);
     return NULL;
