@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t")
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15", "3.15t")
 PLACES = ("/usr/bin/python{0}", "/usr/local/bin/python{0}", "~/.pyenv/versions/{1}/bin/python")
 QUESTION = "import sys, sysconfig as s; print(s.get_config_var('LDVERSION'), s.get_config_var('prefix'))"
 

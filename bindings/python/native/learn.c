@@ -93,7 +93,7 @@ static void book_table(reading *r, uintptr_t at, size_t words, hkp_subsystem sub
             book(r, word(r, at + k * WORD), subsystem);
 }
 
-/* Where things stand in a PyTypeObject of 3.10 to 3.14, in words. */
+/* Where things stand in a PyTypeObject of 3.10 to 3.15, in words. */
 enum { TYPE_WORDS = 51, TYPE_NAME = 3, TYPE_SIZE = 4, TYPE_DEALLOC = 6, TYPE_METHODS = 29, TYPE_GETSET = 31 };
 static const struct {
     uint8_t at, words;
@@ -132,7 +132,7 @@ static void learn_type(reading *r, uintptr_t at)
 }
 
 /* Slots: a number and a pointer, to a function or to a table of methods or attributes. */
-enum { SLOTS_MAX = 82, SLOT_METHODS = 64, SLOT_GETSET = 73 };
+enum { SLOTS_MAX = 110, SLOT_METHODS = 64, SLOT_GETSET = 73 };
 
 static bool is_slots(const reading *r, uintptr_t at)
 {

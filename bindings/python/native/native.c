@@ -5,6 +5,7 @@
 #include "base/cpython.h"
 #include "heap/labels.h"
 #include "native/constructor.h"
+#include "native/fixed.h"
 #include "native/parts.h"
 #include "native/subsystem.h"
 
@@ -106,12 +107,13 @@ void hkp_native_await(bool is_awaited)
 }
 
 /* How far above its own the frame is that called the one with this return address: as kept of a place, 0 =
- * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper. */
+ * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper and
+ * where the code tells that it has one. */
 static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
 {
     hkc_cfi_rule rule;
     unsigned words = 0;
-    if (hkc_cfi_rule_at(pc, &rule) && (helper || !rule.cfa_from_fp)) {
+    if (hkc_cfi_rule_at(pc, &rule) && (helper || !rule.cfa_from_fp || hkp_frame_is_fixed(pc))) {
         hkc_cfi_frame frame = {pc, sp, 0};
         if (rule.cfa_from_fp) frame = hkc_cfi_frame_at(sp);
         if (frame.sp == sp) words = hkc_site_climb(hkc_cfi_up(frame, &rule).sp - sp);
