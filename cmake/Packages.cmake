@@ -137,6 +137,23 @@ function(hakmem_fetch_debian_source name version archive sha256 out)
                            "${HAKMEM_PACKAGES}/apt-lists")
 endfunction()
 
+# The folder with usr/bin/python<version>, of Debian's unstable release, which runs beside any other C library. apt
+# checks signatures; it is the newest there is of that version, so that there is no hash to pin.
+function(hakmem_fetch_debian_python version out)
+    set(name cpython)
+    hakmem_package_place()
+    if(NOT EXISTS "${place}")
+        set(folder "${HAKMEM_PACKAGES}/fetch-${name}")
+        hakmem_package_client(HAKMEM_SHELL sh)
+        hakmem_package_client(HAKMEM_APT_GET apt-get)
+        hakmem_package_fetch("${folder}" "${HAKMEM_SHELL}" "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/debian-python.sh"
+                             "${version}" "${place}")
+        file(RENAME "${folder}/unpacked" "${place}")
+        file(REMOVE_RECURSE "${folder}")
+    endif()
+    set(${out} "${place}" PARENT_SCOPE)
+endfunction()
+
 # QuickJS as a guest: of the tests, the benchmarks and the example server.
 function(hakmem_fetch_quickjs out)
     hakmem_fetch_npm(quickjs-wasi 3.6.2 f1f4349f19a2d849e33ea0ae9bec2e7062b8839f4eceb17c9051ddbaa2720982

@@ -56,6 +56,9 @@ TEST_CASE("the longest beginning of a name decides")
     CHECK(by_name("dict_keys") == "dict");
     CHECK(by_name("data_stack_grow") == "regex");
     CHECK(by_name("_PyEval_EvalFrameDefault") == "core");
+    CHECK(by_name("codegen_nameop") == "compiler");
+    CHECK(by_name("newblock") == "collections");
+    CHECK(by_name("_PyTemplate_Build") == "unicode");
     CHECK(by_name("") == "core");
     CHECK(by_name("\xff") == "core");
 }
@@ -63,6 +66,7 @@ TEST_CASE("the longest beginning of a name decides")
 TEST_CASE("what the compiler adds to a name does not matter")
 {
     CHECK(by_name("list_resize.constprop.0.cold") == "list");
+    CHECK(by_name("py_list_resize.lto_priv.0") == "list");
     CHECK(by_name("gc_alloc.isra.0") == "(helper)");
     CHECK(by_name("gc_collect_main") == "gc");
 }
@@ -96,6 +100,7 @@ TEST_CASE("types and modules")
     CHECK(by_type("collections.deque") == "collections");
     CHECK(by_type("_io.BufferedReader") == "io");
     CHECK(by_type("re.Pattern") == "regex");
+    CHECK(by_type("string.templatelib.Template") == "unicode");
     CHECK(by_type("types.GenericAlias") == "type");
     CHECK(by_type("types.SimpleNamespace") == "module");
     CHECK(by_type("types.Unheard") == "core");

@@ -101,6 +101,17 @@ def needs_version(*version):
     return unittest.skipIf(sys.version_info < version, f"needs Python {'.'.join(map(str, version))}")
 
 
+def as_this_python():
+    """Options of cc for a program with the loader and the C library of this Python, which may be newer than
+    those of the machine."""
+    with open("/proc/self/maps") as maps:
+        files = {line.split()[-1] for line in maps if "/" in line}
+    loader = next(file for file in files if os.path.basename(file).startswith("ld-"))
+    library = next(file for file in files if os.path.basename(file).startswith(("libc.so", "libc-")))
+    options = "dynamic-linker=" + loader, "rpath=" + os.path.dirname(library), "disable-new-dtags"
+    return [f"-Wl,--{option}" for option in (*options, "allow-shlib-undefined")]
+
+
 @functools.cache
 def compiler():
     import shutil

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import hakmem
 from hakmem import _launch
-from support import OBJ, ProgramCase, needs_objects, preloaded
+from support import OBJ, ProgramCase, as_this_python, needs_objects, preloaded
 
 
 class Embedding(ProgramCase):
@@ -29,6 +29,7 @@ class Embedding(ProgramCase):
             f"-Wl,-rpath,{folder}",
             f"-lpython{sysconfig.get_config_var('LDVERSION')}",
             "-ldl",
+            *as_this_python(),
         ]
         tests = Path(__file__).parents[1]
         source, support = tests / "python" / "embed.c", tests / "support"
@@ -112,7 +113,7 @@ class Embedding(ProgramCase):
             }
             """.replace("FLAGS", flags)
         )
-        command = ["cc", "-o", "loads", "loads.c", "-ldl"]
+        command = ["cc", "-o", "loads", "loads.c", "-ldl", *as_this_python()]
         subprocess.run(command, cwd=self.folder, check=True)
         environment = preloaded(all_domains=True, report=str(self.folder / "r.json"))
         return subprocess.run(

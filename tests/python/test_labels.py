@@ -284,7 +284,7 @@ class Table(ProgramCase):
     @needs_objects
     def test_a_report_has_bars_and_fits_into_100_columns(self):
         done = self.run_script(
-            "x = [str(i).zfill(100) for i in range(20000)]", "--all", "--labels", "site", "--report", "-"
+            "import json; x = [str(i).zfill(100) for i in range(20000)]", *"--all --labels site --report -".split()
         )
         lines = done.stderr.splitlines()
         tables = [line for line in lines if line.startswith("  ") and " %  " in line]

@@ -267,7 +267,7 @@ class Report(ProgramCase):
     def test_a_file_that_grows_too_large_leaves_the_one_before(self):
         """As on a full disk. A report with lines is longer than what this one may write."""
         text = """
-            import resource, sys
+            import argparse, json, resource, sys
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
             for n in range(int(sys.argv[1])): exec(f"def f{n}(): pass")
         """

@@ -40,9 +40,10 @@ const char *hkp_frames_start(void (*dies)(const void *code))
     hkp_frames_ready.thread_offset = offset_of(&hkp_foreign);
     const hkp_python *python = hkp_python_find();
     for (size_t i = 0; i < HKP_LAYOUTS && python; i++)
-        if (hkp_layouts[i].version == python->version) layout = &hkp_layouts[i];
+        if (python->version >= hkp_layouts[i].version && python->version <= hkp_layouts[i].last)
+            layout = &hkp_layouts[i];
     if (!layout || python->free_threading)
-        return "sites in Python code are there for CPython 3.10 to 3.13 with the GIL";
+        return "sites in Python code are there for CPython 3.10 to 3.15 with the GIL";
     void *f = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
     if (!f) f = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
     memcpy(&thread_state, &f, sizeof f);
@@ -97,7 +98,7 @@ static bool is(const void *object, const void *type)
 
 bool hkp_place_of(const void *frame, hkp_place *place)
 {
-    place->code = hkp_load(frame, layout->frame_code);
+    place->code = hkp_load_reference(frame, layout->frame_code);
     uint64_t instruction = hkp_load64(frame, layout->frame_instruction);
     place->offset = layout->code_body != 0
                         ? (intptr_t)((uintptr_t)instruction - (uintptr_t)place->code - layout->code_body)
@@ -155,8 +156,21 @@ static bool plausible(const hkp_place *place)
 typedef struct search {
     const void *value;
     uintptr_t code,
-        found; /* an address in CPython's image; the only word of its thread-local data with the value */
+        found; /* an address in CPython's image; the word of its thread-local data that is the state */
 } search;
+
+/* Whether it is what the function tells. From 3.15 on another word has the state of this thread, whether it
+ * runs or not. That the state is not there for a moment is what it is without the GIL, for a signal's handler
+ * too. */
+static bool is_running(uintptr_t word)
+{
+    void *volatile *there = (void *volatile *)word;
+    void *before = *there;
+    *there = NULL;
+    const bool is = thread_state() == NULL;
+    *there = before;
+    return is;
+}
 
 static int search_thread_data(struct dl_phdr_info *info, size_t size, void *user)
 {
@@ -174,10 +188,10 @@ static int search_thread_data(struct dl_phdr_info *info, size_t size, void *user
     unsigned hits = 0;
     for (size_t i = 0; data && i < words; i++) {
         if (hkp_load(data, i * sizeof(void *)) != s->value) continue;
-        s->found = (uintptr_t)data + i * sizeof(void *);
-        hits++;
+        const uintptr_t word = (uintptr_t)data + i * sizeof(void *);
+        if (hits++ == 0 || is_running(word)) s->found = word;
     }
-    if (hits != 1) s->found = 0;
+    if (hits > 1 && !is_running(s->found)) s->found = 0;
     return 1;
 }
 
@@ -235,6 +249,8 @@ bool hkp_frames_prepare(void)
     if (!layout) return true;
     const void *thread = python->is_initialized() ? thread_state() : NULL;
     const void *frame = thread ? hkp_frame_of(layout, thread) : NULL;
+    while (frame && hkp_frame_is_call(layout, frame))
+        frame = hkp_frame_caller(frame);
     if (!frame) return false;
     hkp_place place;
     if (!hkp_place_of(frame, &place) || !plausible(&place)) {

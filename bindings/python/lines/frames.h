@@ -1,5 +1,5 @@
 /* The Python instruction that runs in this thread, from the interpreter's own structures: read, without any
- * call of its API that does more than return a pointer. CPython 3.10 to 3.13. */
+ * call of its API that does more than return a pointer. CPython 3.10 to 3.15. */
 #ifndef HKP_FRAMES_H
 #define HKP_FRAMES_H
 
@@ -10,7 +10,7 @@
 
 /* Where fields are, in bytes. */
 typedef struct hkp_layout {
-    int version;           /* 0x030b for 3.11 */
+    int version, last;     /* the first one of CPython and the last; 0x030b for 3.11 */
     uint16_t thread_frame; /* in the thread state: the frame, or what holds it */
     int16_t holder_frame;  /* the frame in what holds it; -1 = none holds it */
     uint16_t frame_code, frame_instruction, frame_previous;
@@ -26,12 +26,13 @@ typedef struct hkp_layout {
 
 /* As the headers of each version say (Include/internal/pycore_frame.h and others). Here, so that the hooks
  * have them as constants. */
-enum { HKP_3_10, HKP_3_11, HKP_3_12, HKP_3_13, HKP_LAYOUTS };
+enum { HKP_3_10, HKP_3_11, HKP_3_12, HKP_3_13, HKP_3_14, HKP_LAYOUTS };
 static const hkp_layout hkp_layouts[HKP_LAYOUTS] = {
-    {0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72, 48, 8, 0, 352},
-    {0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72, 56, 16, 68, 72},
-    {0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56, 0, 0, 70, 72},
-    {0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56, 0, 0, 70, 72},
+    {0x030a, 0x030a, 24, -1, 32, 96, 24, 40, 104, 112, 120, 0, 48, 72, 48, 8, 0, 352},
+    {0x030b, 0x030b, 56, 8, 32, 56, 48, 72, 112, 128, 136, 184, 48, 72, 56, 16, 68, 72},
+    {0x030c, 0x030c, 56, 0, 0, 56, 8, 68, 112, 128, 136, 192, 40, 56, 0, 0, 70, 72},
+    {0x030d, 0x030d, 72, -1, 0, 56, 8, 68, 112, 128, 136, 200, 40, 56, 0, 0, 70, 72},
+    {0x030e, 0x030f, 72, -1, 0, 56, 8, 68, 112, 128, 136, 208, 40, 56, 0, 0, 74, 80},
 };
 
 /* Layout is NULL until frames can be read. Where the state of the running thread is: at an address before
@@ -81,6 +82,14 @@ HKP_INLINE void *hkp_load(const void *p, size_t offset)
     void *value;
     memcpy(&value, (const char *)p + offset, sizeof value);
     return value;
+}
+
+/* An object that a frame refers to: from 3.14 on the two lowest bits tell how it is counted, and are not part
+ * of its address. */
+HKP_INLINE const void *hkp_load_reference(const void *p, size_t offset)
+{
+    const char *value = hkp_load(p, offset);
+    return value - ((uintptr_t)value & 3);
 }
 
 HKP_INLINE uint64_t hkp_load64(const void *p, size_t offset)
@@ -137,6 +146,14 @@ HKP_INLINE uint64_t hkp_key_now(int layout)
 {
     return hkp_thread_key(&hkp_layouts[layout],
                           layout < HKP_3_12 ? *hkp_frames_ready.thread_address : hkp_thread_local());
+}
+
+/* A frame that stands for a call of the interpreter loop on the C stack, from 3.12 on: it has no code. */
+HKP_INLINE bool hkp_frame_is_call(const hkp_layout *at, const void *frame)
+{
+    enum { OWNED_BY_C = 3 /* FRAME_OWNED_BY_CSTACK, from 3.14 on FRAME_OWNED_BY_INTERPRETER */ };
+    return at->thread_call == 0 && at->frame_entry != 0 &&
+           ((const uint8_t *)frame)[at->frame_entry] == OWNED_BY_C;
 }
 
 /* The place in a frame; false = the frame is not of Python code. */

@@ -3,7 +3,7 @@
  *
  *     base < heap < native, lines < profile < paths < hook < module
  *
- * lines/ knows frames and code objects of CPython 3.10 to 3.13, and the heap, whose blocks carry the
+ * lines/ knows frames and code objects of CPython 3.10 to 3.15, and the heap, whose blocks carry the
  * numbers. It does not know native labels, which blocks have beside their lines. */
 #ifndef HKP_SITE_H
 #define HKP_SITE_H

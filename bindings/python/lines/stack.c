@@ -1,7 +1,5 @@
 #include "lines/stack.h"
 
-enum { OWNED_BY_C = 3 /* FRAME_OWNED_BY_CSTACK: a frame that stands for a call of the loop */ };
-
 static unsigned entry_of(const hkp_layout *at, const void *frame)
 {
     return at->frame_entry != 0 ? ((const uint8_t *)frame)[at->frame_entry] : 1;
@@ -13,8 +11,7 @@ static hkp_stack read_frames(const hkp_layout *at, const void *thread, hkp_stack
     const char *call = at->thread_call != 0 ? hkp_load(thread, at->thread_call) : NULL;
     size_t of_call = 0; /* the first frame of the call that goes on */
     for (const void *frame = hkp_frame_of(at, thread); frame; frame = hkp_frame_caller(frame)) {
-        const unsigned entry = entry_of(at, frame);
-        if (at->thread_call == 0 && entry == OWNED_BY_C) {
+        if (hkp_frame_is_call(at, frame)) {
             for (; of_call < stack.count; of_call++)
                 out[of_call].call = (uintptr_t)frame;
             continue;
@@ -29,7 +26,7 @@ static hkp_stack read_frames(const hkp_layout *at, const void *thread, hkp_stack
             out[stack.count++] = (hkp_stack_frame){(uint32_t)number, frame, (uintptr_t)call};
             stack.outer = frame;
         }
-        if (call && entry != 0) call = hkp_load(call, at->call_before);
+        if (call && entry_of(at, frame) != 0) call = hkp_load(call, at->call_before);
     }
     return stack;
 }
@@ -46,5 +43,5 @@ hkp_stack hkp_stack_read(hkp_stack_frame *out, size_t room)
 
 const void *hkp_stack_first_local(const void *frame)
 {
-    return hkp_load(frame, hkp_frames_ready.layout->frame_locals);
+    return hkp_load_reference(frame, hkp_frames_ready.layout->frame_locals);
 }

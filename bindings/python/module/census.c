@@ -15,8 +15,14 @@ enum { GC_HEAD = 16, MANAGED_HEAD = 16 };
 #define MANAGED 0UL
 #endif
 
-/* Of a live object; 0 is one in a list of free ones. Immortal ones have 32 bits or fewer. */
+/* Of a live object; one in a list of free ones has 0 there, or what comes next in the list. Immortal ones
+ * have 32 bits or fewer. From 3.14 on the highest 16 bits are flags, which immortal objects have. */
 #define REFERENCES_MAX UINT64_C(0xffffffff)
+#if PY_VERSION_HEX >= 0x030E0000
+#define REFERENCES_MASK (UINT64_MAX >> 16)
+#else
+#define REFERENCES_MASK UINT64_MAX
+#endif
 
 typedef struct entry {
     PyTypeObject *type; /* NULL = free */
@@ -50,8 +56,9 @@ static size_t least_size(const PyTypeObject *type)
     return type == &PyUnicode_Type ? sizeof(PyASCIIObject) : (size_t)type->tp_basicsize;
 }
 
-/* The type of the object that would stand `head` bytes into the block; NULL = there is none. */
-static entry *type_at(const table *t, const hak_block *block, size_t head)
+/* The type of the object that would stand `head` bytes into the block, `other` for one in a list of free
+ * ones, which has what it had when it was in use; NULL = there is none. */
+static entry *type_at(table *t, const hak_block *block, size_t head)
 {
     const char *object = (const char *)block->p + head;
     if (block->size < head + sizeof(PyObject)) return NULL;
@@ -59,9 +66,10 @@ static entry *type_at(const table *t, const hak_block *block, size_t head)
     const PyTypeObject *type;
     memcpy(&references, object, sizeof references);
     memcpy(&type, object + offsetof(PyObject, ob_type), sizeof type);
-    if (references - 1 >= REFERENCES_MAX || !type) return NULL;
+    if (!type) return NULL;
     entry *e = slot_of(t, type);
-    return e->type && hkp_module_head(type) == head && block->size - head >= least_size(type) ? e : NULL;
+    if (!e->type || hkp_module_head(type) != head || block->size - head < least_size(type)) return NULL;
+    return (references & REFERENCES_MASK) - 1 < REFERENCES_MAX ? e : &t->other;
 }
 
 static bool count(void *user, const hak_block *block)

@@ -93,20 +93,27 @@ static void book_table(reading *r, uintptr_t at, size_t words, hkp_subsystem sub
             book(r, word(r, at + k * WORD), subsystem);
 }
 
-/* Where things stand in a PyTypeObject of 3.10 to 3.14, in words. */
+/* Where things stand in a PyTypeObject of 3.10 to 3.15, in words. */
 enum { TYPE_WORDS = 51, TYPE_NAME = 3, TYPE_SIZE = 4, TYPE_DEALLOC = 6, TYPE_METHODS = 29, TYPE_GETSET = 31 };
 static const struct {
     uint8_t at, words;
 } suites[] = {{10, 4}, {12, 36}, {13, 10}, {14, 3}, {20, 2}}; /* async, number, sequence, mapping, buffer */
 enum { METHOD_WORDS = 4, GETSET_WORDS = 5 };
 
+/* The count of references that an object of the image begins with. From 3.14 on there are flags above it, in
+ * 16 bits. */
+static bool is_count(uintptr_t value)
+{
+    const uintptr_t count = value & (UINTPTR_MAX >> 16);
+    return count != 0 && count <= UINT32_MAX;
+}
+
 static bool is_type(const reading *r, uintptr_t at)
 {
-    uintptr_t references = word(r, at), type = word(r, at + WORD), size = word(r, at + TYPE_SIZE * WORD);
+    uintptr_t type = word(r, at + WORD), size = word(r, at + TYPE_SIZE * WORD);
     uintptr_t dealloc = word(r, at + TYPE_DEALLOC * WORD);
-    return references != 0 && references <= UINT32_MAX && (type == 0 || type == r->type_type) &&
-           word(r, at + 2 * WORD) == 0 && size >= 2 * WORD && size < 65536 &&
-           (dealloc == 0 || in(r->text, r->text_count, dealloc, 1)) &&
+    return is_count(word(r, at)) && (type == 0 || type == r->type_type) && word(r, at + 2 * WORD) == 0 &&
+           size >= 2 * WORD && size < 65536 && (dealloc == 0 || in(r->text, r->text_count, dealloc, 1)) &&
            is_name(r, word(r, at + TYPE_NAME * WORD));
 }
 
@@ -125,7 +132,7 @@ static void learn_type(reading *r, uintptr_t at)
 }
 
 /* Slots: a number and a pointer, to a function or to a table of methods or attributes. */
-enum { SLOTS_MAX = 82, SLOT_METHODS = 64, SLOT_GETSET = 73 };
+enum { SLOTS_MAX = 110, SLOT_METHODS = 64, SLOT_GETSET = 73 };
 
 static bool is_slots(const reading *r, uintptr_t at)
 {
@@ -172,10 +179,9 @@ static bool may_be_spec(const reading *r, uintptr_t at, uintptr_t high)
 /* PyModuleDef: an empty head of five words, name, text, size, methods, slots, and three functions. */
 static bool is_module(const reading *r, uintptr_t at)
 {
-    uintptr_t references = word(r, at);
     for (size_t i = 1; i < 5; i++)
         if (word(r, at + i * WORD) != 0) return false;
-    return references != 0 && references <= UINT32_MAX && is_name(r, word(r, at + 5 * WORD)) &&
+    return is_count(word(r, at)) && is_name(r, word(r, at + 5 * WORD)) &&
            (intptr_t)word(r, at + 7 * WORD) >= -1 && word(r, at + 7 * WORD) + 1 < 65536;
 }
 
@@ -195,7 +201,7 @@ static void learn_tables(reading *r)
             /* most words are none of these: the first look is to be short */
             uintptr_t value = *(const uintptr_t *)at;
             if (value == 0) continue;
-            if (value <= UINT32_MAX && !pointer(r, value)) {
+            if (is_count(value) && !pointer(r, value)) {
                 if (!may_be_object(r, at, r->data[i].high)) continue;
                 if (is_type(r, at)) learn_type(r, at);
                 else if (is_module(r, at)) learn_module(r, at);

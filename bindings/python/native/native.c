@@ -4,6 +4,8 @@
 #include "base/cold.h"
 #include "base/cpython.h"
 #include "heap/labels.h"
+#include "native/constructor.h"
+#include "native/fixed.h"
 #include "native/parts.h"
 #include "native/subsystem.h"
 
@@ -80,8 +82,13 @@ static answer judge(uintptr_t pc, hak_label *label)
     }
     /* the call may be the last instruction of its function */
     unsigned char subsystem = hkp_part_at(&parts, pc - 1 - core.low);
-    if (subsystem == HKP_UNKNOWN) return NAMELESS;
     if (subsystem == HKP_HELPER) return HELPER;
+    if (subsystem == HKP_CORE || subsystem == HKP_UNKNOWN) {
+        const hkp_subsystem made = hkp_constructor_part(pc);
+        if (made != HKP_CORE) subsystem = (unsigned char)made;
+        if (!awaited) hkp_cold_leave();
+    }
+    if (subsystem == HKP_UNKNOWN) return NAMELESS;
     *label = labels[subsystem];
     return LABEL;
 }
@@ -100,12 +107,13 @@ void hkp_native_await(bool is_awaited)
 }
 
 /* How far above its own the frame is that called the one with this return address: as kept of a place, 0 =
- * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper. */
+ * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper and
+ * where the code tells that it has one. */
 static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
 {
     hkc_cfi_rule rule;
     unsigned words = 0;
-    if (hkc_cfi_rule_at(pc, &rule) && (helper || !rule.cfa_from_fp)) {
+    if (hkc_cfi_rule_at(pc, &rule) && (helper || !rule.cfa_from_fp || hkp_frame_is_fixed(pc))) {
         hkc_cfi_frame frame = {pc, sp, 0};
         if (rule.cfa_from_fp) frame = hkc_cfi_frame_at(sp);
         if (frame.sp == sp) words = hkc_site_climb(hkc_cfi_up(frame, &rule).sp - sp);
@@ -156,6 +164,7 @@ const char *hkp_native_start(hak_ctx *ctx)
     }
     /* without parts there is still which library it was */
     core_code = (uintptr_t)python->object_malloc + 1;
+    hkp_constructor_start(hkp_symbol("PyType_Type"));
     if (parts.count == 0) source = hkp_parts_find(&parts, &core, core_code);
     hkc_cfi_give_back(core_code);
     return NULL;

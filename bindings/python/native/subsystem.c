@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "native/subsystem.h"
 
-#include "base/map.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,7 +47,8 @@ static const rule first[] = {
 static const rule prefixes[] = {
     {HKP_UNICODE, "PyUnicode _PyUnicode PyObject_Str PyObject_Repr PyObject_ASCII PyObject_Format unicode "
                   "ucs1lib_ ucs2lib_ ucs4lib_ asciilib_ resize_compact SubString_ "
-                  "formatter fieldname stringlib_ intern_ _Py_GetConstant"},
+                  "formatter fieldname stringlib_ intern_ _Py_GetConstant "
+                  "_PyTemplate template_ templateiter _PyInterpolation interpolation_"},
     {HKP_BYTES, "PyBytes _PyBytes PyObject_Bytes bytes PyByteArray _PyByteArray bytearray _Py_bytes "
                 "_Py_strhex stringlib_bytes "
                 "striter"},
@@ -62,22 +61,23 @@ static const rule prefixes[] = {
     {HKP_DICT,
      "PyDict _PyDict PyObject_GenericSetAttr _PyObject_GenericSetAttr PyObject_GenericGetDict dict new_dict "
      "new_keys_object clone_combined insertdict insert_to_emptydict "
-     "_PyObject_InitializeDict _PyObjectDict _PyObject_MaterializeManagedDict odict PyODict _odict "
+     "_PyODict _PyObject_InitializeDict _PyObjectDict _PyObject_MaterializeManagedDict odict PyODict _odict "
      "make_dict_from make_keys_shared copy_values new_values"},
-    {HKP_LIST, "PyList _PyList PySequence_List PySequence_Fast PyMapping_ list merge_"},
+    {HKP_LIST, "PyList _PyList PySequence_List PySequence_Fast PyMapping_ list py_list _list_extend merge_"},
     {HKP_TUPLE, "PyTuple _PyTuple PySequence_Tuple tuple PyStructSequence structseq"},
     {HKP_SET, "PySet _PySet PyFrozenSet set_ frozenset make_new_set make_new_frozenset setiter"},
     {HKP_TYPE,
      "PyType _PyType type_ mro_ PyDescr descr wrapper PyWrapper mappingproxy PyDictProxy slot_ super_ "
-     "_PySuper getset_ Py_GenericAlias ga_ union_ _Py_union _Py_make_ typevar paramspec typealias _abc "
+     "_PySuper getset_ Py_GenericAlias ga_ union_ unionbuilder make_union abc_ _add_to_weak_set _in_weak_set "
+     "_Py_union _Py_make_ typevar paramspec typealias _abc "
      "property_ _PyStructSequence add_subclass add_methods add_members add_getset PyStaticMethod_"},
     {HKP_FUNCTION,
      "PyFunction _PyFunction func_ function_ PyCFunction PyCMethod meth_ PyMethod_ method_ "
      "PyClassMethod PyInstanceMethod instancemethod cm_ sm_ PyCell cell_ classmethod_ staticmethod_"},
     {HKP_CODE, "PyCode_ _PyCode_ code_ PyUnstable_Code intern_constants lineiter_ init_code new_code_arena "
-               "_Py_Specialize _PyStaticCode"},
+               "_Py_Specialize _PyStaticCode _PyOptimizer _PyExecutor uop_ _PyJIT"},
     {HKP_FRAME, "PyFrame _PyFrame frame_ push_chunk allocate_chunk _PyThreadState_PushFrame "
-                "_PyThreadState_BumpFrame take_ownership frame_setlineno"},
+                "_PyThreadState_BumpFrame framelocalsproxy take_ownership frame_setlineno"},
     {HKP_GENERATOR, "PyGen _PyGen gen_ coro_ PyCoro PyAsyncGen _PyAsyncGen async_gen PyAnextAwaitable "
                     "anextawaitable make_gen _Py_MakeCoro agen"},
     {HKP_ITERATOR, "PySeqIter PyCallIter calliter iter_ enum_ enumerate reversed_ range_ rangeiter longrange "
@@ -95,9 +95,11 @@ static const rule prefixes[] = {
      "_PyPegen _PyParser PyParser _PyTokenizer PyTokenizer _PyLexer tok_ _loop0 _loop1 _gather _tmp_ "
      "_PyAST PyAST ast_ ast2obj obj2ast _PyArena PyArena block_new block_alloc _Py_asdl fstring_ "
      "PyOS_Readline _Py_SourceAsString"},
-    {HKP_COMPILER, "compiler_ _PyCompile _PyAST_Compile _PyAST_Optimize _PyCfg cfg_ _PyAssemble assemble "
-                   "PySymtable _PySymtable symtable_ ste_ addop _PyInstructionSequence inst_seq _PyFuture "
-                   "_Py_Mangle optimize_ Py_CompileString Py_SymtableString merge_const_one"},
+    {HKP_COMPILER,
+     "compiler_ _PyCompile _PyAST_Compile _PyAST_Optimize _PyCfg cfg_ _PyAssemble assemble "
+     "PySymtable _PySymtable symtable_ ste_ addop _PyInstructionSequence inst_seq _PyFuture "
+     "_Py_Mangle codegen_ basicblock_ constevaluator_ new_compiler analyze_ update_symbols ref_stack_ "
+     "push_cf_context optimize_ Py_CompileString Py_SymtableString merge_const_one"},
     {HKP_REGEX, "_sre sre_ pattern_ match_ scanner_ data_stack_grow state_init expand_template"},
     {HKP_CODECS, "PyCodec _PyCodec _codecs codec charmap _multibytecodec"},
     {HKP_IO,
@@ -108,9 +110,10 @@ static const rule prefixes[] = {
     {HKP_BUFFER, "PyMemoryView _PyMemoryView _PyManagedBuffer memory_ memoryview mbuf_ PyBuffer _PyBuffer "
                  "buffer_to_ PyObject_CopyData slot_bf_getbuffer PyPickleBuffer picklebuf_"},
     {HKP_WEAKREF, "PyWeakref _PyWeakref weakref proxy_ new_weakref allocate_weakref get_or_create_weakref"},
-    {HKP_CONTEXT, "PyContext _PyContext context contextvar token_ _PyHamt hamt _contextvars"},
-    {HKP_THREAD, "PyThread_ _PyThread_ thread lock_ rlock local_ newlockobject do_start_ PyThreadHandle "
-                 "_PyParkingLot _PyMutex _PySemaphore"},
+    {HKP_CONTEXT, "PyContext _PyContext context _context_ contextvar token_ _PyHamt hamt _contextvars"},
+    {HKP_THREAD,
+     "PyThread_ _PyThread_ thread lock_ rlock local_ newlockobject do_start_ PyThreadHandle ThreadHandle "
+     "_PyParkingLot _PyMutex _PySemaphore"},
     {HKP_GC, "_PyGC PyGC gc_ PyObject_GC_Track _PyObjectStack"},
     {HKP_INTERPRETER,
      "PyInterpreter _PyInterpreter PyThreadState _PyThreadState new_threadstate PyConfig _PyConfig "
@@ -119,22 +122,24 @@ static const rule prefixes[] = {
      "_Py_DecodeLocale Py_EncodeLocale _Py_EncodeLocale _Py_DecodeUTF8 _Py_EncodeUTF8 "
      "decode_current_locale encode_current_locale decode_locale encode_locale getpath "
      "_PyAtExit atexit_ PyUnstable_AtExit _PyXI _PyCrossInterpreterData _xidregistry PyGILState "
-     "_Py_qsbr _register_builtins _PyUnicode_InitEncodings _PyMonitoring"},
+     "_Py_qsbr _register_builtins _PyUnicode_InitEncodings _PyMonitoring "
+     "allocate_instrumentation force_instrument _PyRunRemoteDebugger perf_map_ faulthandler"},
     {HKP_ITERTOOLS,
      "itertools product_ combinations permutations chain_ groupby _grouper tee islice cycle_ "
      "accumulate count_ repeat_ starmap takewhile dropwhile filterfalse compress_ ziplongest cwr_ "
      "pairwise batched"},
-    {HKP_COLLECTIONS, "deque _deque defdict _collections tuplegetter"},
+    {HKP_COLLECTIONS, "deque _deque newblock defdict _collections tuplegetter"},
     {HKP_FUNCTOOLS,
      "partial_ lru_cache bounded_lru infinite_lru uncached_lru keyobject functools _functools"},
     {HKP_OPERATOR, "itemgetter attrgetter methodcaller _operator"},
-    {HKP_TIME, "time_ _PyTime PyTime datetime"},
+    {HKP_TIME, "time_ _PyTime PyTime datetime date_ new_date_ new_delta_ new_timezone create_timezone"},
 };
 
 /* Source files, without `.c`. They go before these names: a static function may be called `pad` or `replace`.
  */
 static const rule files[] = {
-    {HKP_UNICODE, "unicodeobject unicodectype unicode_format unicode_formatter formatter_unicode _string"},
+    {HKP_UNICODE, "unicodeobject unicodectype unicode_format unicode_formatter formatter_unicode _string "
+                  "interpolationobject templateobject"},
     {HKP_BYTES, "bytesobject bytearrayobject bytes_methods pystrhex"},
     {HKP_INT, "longobject boolobject"},
     {HKP_FLOAT, "floatobject complexobject dtoa pystrtod"},
@@ -142,8 +147,7 @@ static const rule files[] = {
     {HKP_LIST, "listobject"},
     {HKP_TUPLE, "tupleobject structseq"},
     {HKP_SET, "setobject"},
-    {HKP_TYPE,
-     "typeobject descrobject unionobject genericaliasobject typevarobject interpolationobject _abc"},
+    {HKP_TYPE, "typeobject descrobject unionobject genericaliasobject typevarobject _abc"},
     {HKP_FUNCTION, "funcobject methodobject classobject cellobject"},
     {HKP_CODE, "codeobject specialize"},
     {HKP_FRAME, "frameobject frame"},
@@ -181,7 +185,7 @@ static const rule files[] = {
 /* Types without a module, and modules. */
 static const rule types[] = {
     {HKP_UNICODE, "str unicodedata str_iterator str_ascii_iterator EncodingMap fieldnameiterator "
-                  "formatteriterator _string"},
+                  "formatteriterator _string string"},
     {HKP_BYTES, "bytes bytearray bytes_iterator bytearray_iterator"},
     {HKP_INT, "int bool"},
     {HKP_FLOAT, "float complex math cmath"},
@@ -294,10 +298,13 @@ static size_t fill(hkp_words *words)
            each_word(types, COUNT(types), words, words ? &words->types : NULL);
 }
 
+/* Not by hkp_pages, which is in the section of those who have lines. */
 hkp_words *hkp_words_open(void)
 {
-    hkp_words *words = hkp_pages(sizeof *words + (fill(NULL) + 1) * sizeof *words->words);
-    if (words) fill(words);
+    const size_t size = sizeof(hkp_words) + (fill(NULL) + 1) * sizeof(word);
+    hkp_words *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (words == MAP_FAILED) return NULL;
+    fill(words);
     return words;
 }
 

@@ -12,10 +12,11 @@
 static const char *start(hak_ctx *ctx)
 {
     static const hkp_hooks *const hooks[HKP_LAYOUTS] = {&hkp_hooks_site_3_10, &hkp_hooks_site_3_11,
-                                                        &hkp_hooks_site_3_12, &hkp_hooks_site_3_13};
+                                                        &hkp_hooks_site_3_12, &hkp_hooks_site_3_13,
+                                                        &hkp_hooks_site_3_14};
     static const hkp_hooks *const profiled[HKP_LAYOUTS] = {
         &hkp_hooks_site_3_10_profiled, &hkp_hooks_site_3_11_profiled, &hkp_hooks_site_3_12_profiled,
-        &hkp_hooks_site_3_13_profiled};
+        &hkp_hooks_site_3_13_profiled, &hkp_hooks_site_3_14_profiled};
     const char *unable = hkp_native_start(ctx);
     if (!unable) unable = hkp_site_start();
     if (unable) return unable;

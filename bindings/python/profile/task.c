@@ -17,7 +17,8 @@ enum { PLACES = 4, PREFIX = 5 /* "task " */ };
 static const struct {
     int version;
     uint16_t size, name;
-} layouts[] = {{0x030a, 192, 168}, {0x030b, 176, 144}, {0x030c, 176, 144}, {0x030d, 144, 128}};
+} layouts[] = {{0x030a, 192, 168}, {0x030b, 176, 144}, {0x030c, 176, 144},
+               {0x030d, 144, 128}, {0x030e, 168, 136}, {0x030f, 168, 136}};
 
 #define TASK ((uintptr_t)2 << 60)
 static hkp_few names = {.others = "task (others)"};
