@@ -16,7 +16,7 @@ SERVICE = """
 import os, sys
 kept = []
 def cache(n):
-    kept.append([bytearray(1000) for _ in range(n)])
+    kept.append([bytearray(900) for _ in range(n)])
 def request(n):
     kept.append(bytearray(n))
 cache(6000)
