@@ -69,8 +69,8 @@ typedef struct hak_policy_options {
         sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0                                \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. Cost: a step for each byte of the hints'
- * names, and a comparison for each pair of hints. [any thread] */
+/* What is wrong with the options, in one line; NULL = nothing. Cost: constant, and some steps for each hint
+ * and each byte of its name. [any thread] */
 HAK_API const char *hak_policy_options_error(const hak_policy_options *options);
 /* A policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the
  * operating system. Returns NULL if the options or the table are broken, or there is no memory. Cost: a

@@ -64,9 +64,23 @@ static const char *hint_wrong(const hak_hint *h)
     return NULL;
 }
 
-static bool is_same(const char *a, const char *b)
+/* By a table of what came before: comparisons of all pairs would be millions of steps. */
+static bool name_twice(const hak_policy_options *o)
 {
-    return a && b && strcmp(a, b) == 0;
+    enum { SLOTS = 2 * HAK_HINTS_MOST };
+    uint16_t slots[SLOTS] = {0};
+    for (size_t i = 0; i < o->hint_count; i++) {
+        const bool site = o->hints[i].site;
+        const char *name = site ? o->hints[i].site : o->hints[i].label;
+        size_t at = hk_name_hash(name) % SLOTS;
+        for (; slots[at]; at = (at + 1) % SLOTS) {
+            const hak_hint *other = &o->hints[slots[at] - 1];
+            const char *others = site ? other->site : other->label;
+            if (others && strcmp(others, name) == 0) return true;
+        }
+        slots[at] = (uint16_t)(i + 1);
+    }
+    return false;
 }
 
 static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
@@ -88,11 +102,7 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     if (o->hint_count && !o->hints) return "hint_count without hints";
     for (size_t i = 0; i < o->hint_count; i++)
         if ((error = hint_wrong(&o->hints[i]))) return error;
-    for (size_t i = 0; i < o->hint_count; i++)
-        for (size_t k = 0; k < i; k++)
-            if (is_same(o->hints[i].label, o->hints[k].label) || is_same(o->hints[i].site, o->hints[k].site))
-                return "hints: two are for one name";
-    return NULL;
+    return o->hint_count > 1 && name_twice(o) ? "hints: two are for one name" : NULL;
 }
 
 const char *hak_policy_options_error(const hak_policy_options *given)
