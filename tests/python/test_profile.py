@@ -296,17 +296,19 @@ for t in threads: t.join()
         text = """
 import threading
 class Named(threading.Thread):
-    asked = 0
+    asked, works = 0, False
     @property
     def _name(self):
         Named.asked += 1
-        raise AttributeError("_name")
+        if Named.works: raise AttributeError("_name")
+        return "x"
     @_name.setter
     def _name(self, value): pass
     def __init__(self): super().__init__(name="x", target=self.work)
     def work(self):
-        before = Named.asked
+        before, Named.works = Named.asked, True
         self.kept = [bytearray(1000) for _ in range(3000)]
+        Named.works = False
         assert Named.asked == before
         print("fine")
 t = Named()

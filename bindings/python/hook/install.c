@@ -58,13 +58,19 @@ static bool is_our_arena(const hkp_arena_allocator *a)
 
 /* CPython's own allocators have no ctx and lie in the file of PyObject_Malloc; debug hooks, tracemalloc and
  * memray have a ctx or lie elsewhere. */
-static bool builtin(const hkp_python *python, const hkp_allocator *a)
+static bool is_of_python(const hkp_python *python, const void *ctx, const void *code)
 {
     Dl_info info, own;
-    void *code, *object_malloc;
-    memcpy(&code, &a->malloc, sizeof code);
+    void *object_malloc;
     memcpy(&object_malloc, &python->object_malloc, sizeof object_malloc);
-    return !a->ctx && dladdr(code, &info) && dladdr(object_malloc, &own) && info.dli_fbase == own.dli_fbase;
+    return !ctx && dladdr(code, &info) && dladdr(object_malloc, &own) && info.dli_fbase == own.dli_fbase;
+}
+
+static bool builtin(const hkp_python *python, const hkp_allocator *a)
+{
+    void *code;
+    memcpy(&code, &a->malloc, sizeof code);
+    return is_of_python(python, a->ctx, code);
 }
 
 /* Ours is not on top: does an allocation still come to us? Where there is no memory to try it, it does. */
@@ -78,10 +84,13 @@ static hkp_state below(const hkp_python *python, int d, const hkp_allocator *now
     return by_us ? HKP_COVERED : HKP_DISPLACED;
 }
 
-static hkp_state below_arenas(const hkp_arena_allocator *now, bool gil)
+/* Python's own is not tried: from 3.15 on it ends a process whose Python has not begun. */
+static hkp_state below_arenas(const hkp_python *python, const hkp_arena_allocator *now, bool gil)
 {
     enum { ARENA = 1 << 20 };
-    if (!gil) return HKP_DISPLACED;
+    void *code;
+    memcpy(&code, &now->alloc, sizeof code);
+    if (!gil || is_of_python(python, now->ctx, code)) return HKP_DISPLACED;
     void *p = now->alloc(now->ctx, ARENA);
     const bool by_us = !p || hkp_owns(p);
     if (p) now->free(now->ctx, p, ARENA);
@@ -123,7 +132,7 @@ static void put_arenas(const hkp_python *python)
     hkp_arena_allocator now, next = hooks_now()->arena;
     python->get_arena_allocator(&now);
     if (!is_our_arena(&now)) {
-        if (put[HKP_ARENA] && below_arenas(&now, true) == HKP_COVERED) return;
+        if (put[HKP_ARENA] && below_arenas(python, &now, true) == HKP_COVERED) return;
         hkp_original_arena = now;
         put[HKP_ARENA] = HKP_REPLACED;
     }
@@ -281,6 +290,6 @@ void hkp_status_get(hkp_status *status, bool gil)
     if (put[HKP_ARENA]) {
         hkp_arena_allocator now;
         python->get_arena_allocator(&now);
-        status->state[HKP_ARENA] = is_our_arena(&now) ? HKP_REPLACED : below_arenas(&now, gil);
+        status->state[HKP_ARENA] = is_our_arena(&now) ? HKP_REPLACED : below_arenas(python, &now, gil);
     }
 }
