@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 using namespace test;
 
@@ -469,4 +470,26 @@ TEST_CASE("a table that commits pages as they are used is made of the default on
         hak_ctx_destroy(ctx);
     }
     hak_space_delete(space);
+}
+
+TEST_CASE("max_address: blocks with mappings of their own find room where there is any")
+{
+    // AddressSanitizer leaves 2 GiB below 2^33, of which the first extent takes a half.
+    const std::pair<int, int> bounds[] = {{33, 300}, {46, 1000}};
+    for (const auto &bound : bounds) {
+        SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
+        options.max_address = (uintptr_t)1 << bound.first;
+        hak_space *space = hak_space_new(&options);
+        REQUIRE(space != nullptr);
+        {
+            TestCtx ctx(space);
+            for (int i = 0; i < bound.second; i++) {
+                void *p = hak_alloc(ctx, 2000000);
+                REQUIRE(p != nullptr);
+                REQUIRE(addr(p) + 2000000 <= options.max_address);
+            }
+            TestSpace other;
+        }
+        hak_space_delete(space);
+    }
 }

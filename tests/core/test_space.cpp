@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 using namespace test;
@@ -223,34 +222,6 @@ TEST_CASE("no block at or above max_address")
         require_sound(ctx);
     }
     hak_space_delete(space);
-}
-
-TEST_CASE("max_address: blocks with mappings of their own find room where there is any")
-{
-    // AddressSanitizer leaves 2 GiB below 2^33, of which the first extent takes a half.
-    // ThreadSanitizer has its own above 2^39.
-#ifdef __SANITIZE_THREAD__
-    const int most = 39;
-#else
-    const int most = 46;
-#endif
-    const std::pair<int, int> bounds[] = {{33, 300}, {most, 1000}};
-    for (const auto &bound : bounds) {
-        SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
-        options.max_address = (uintptr_t)1 << bound.first;
-        hak_space *space = hak_space_new(&options);
-        REQUIRE(space != nullptr);
-        {
-            TestCtx ctx(space);
-            for (int i = 0; i < bound.second; i++) {
-                void *p = hak_alloc(ctx, 2000000);
-                REQUIRE(p != nullptr);
-                REQUIRE(addr(p) + 2000000 <= options.max_address);
-            }
-            TestSpace other;
-        }
-        hak_space_delete(space);
-    }
 }
 
 TEST_CASE("buffer_only: the buffer is all there is")

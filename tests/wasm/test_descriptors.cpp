@@ -104,6 +104,15 @@ void check_reset(hak_wasm_host *host, char *p, size_t n, hak_wasm_image *image)
     CHECK(std::memcmp(p, p + 1, n - 1) == 0);
 }
 
+// Of the memory, filled with ones.
+hak_wasm_image *image_of(hak_wasm_host *host, char *p, size_t n)
+{
+    std::memset(p, 1, n);
+    hak_wasm_image *image = hak_wasm_image_take(host, p);
+    REQUIRE(image != nullptr);
+    return image;
+}
+
 } // namespace
 
 TEST_CASE("the next tenant reads zero where the pagemap's number is another file's", "[descriptors]")
@@ -115,9 +124,7 @@ TEST_CASE("the next tenant reads zero where the pagemap's number is another file
             REQUIRE(host != nullptr);
             const size_t n = 2 * WASM_PAGE;
             auto *imaged = static_cast<char *>(hak_wasm_memory_new(host, n));
-            std::memset(imaged, 1, n);
-            hak_wasm_image *image = hak_wasm_image_take(host, imaged);
-            REQUIRE(image != nullptr);
+            hak_wasm_image *image = image_of(host, imaged, n);
             const Replaced replaced("/pagemap");
             CHECK(replaced.numbers.size() == (options.dirty == HAK_WASM_DIRTY_COMPARE ? 0 : 1));
             if (none_left) {
@@ -154,9 +161,7 @@ TEST_CASE("no memory shows what has the number of an image's file", "[descriptor
         Host host(&options);
         const size_t n = 2 * WASM_PAGE;
         auto *p = static_cast<char *>(hak_wasm_memory_new(host, n));
-        std::memset(p, 1, n);
-        hak_wasm_image *image = hak_wasm_image_take(host, p);
-        REQUIRE(image != nullptr);
+        hak_wasm_image *image = image_of(host, p, n);
         const Replaced replaced("hakmem-wasm-image");
         CHECK(replaced.numbers.size() == 1);
         check_reset(host, p, n, image); // it is attached already

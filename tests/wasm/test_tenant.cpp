@@ -255,44 +255,6 @@ TEST_CASE("what is refused is in no account", "[tenant]")
     hak_wasm_tenant_close(parent, HAK_WASM_RETIRE);
 }
 
-TEST_CASE("a memory is charged with its size, and with 64 KiB at least", "[tenant]")
-{
-    for (hak_wasm_bounds bounds : {HAK_WASM_FLAT, HAK_WASM_GUARD}) {
-        HostOptions with;
-        with.bounds = bounds;
-        Host host(&with);
-        TenantOptions options;
-        options.limits.linear_bytes = 4 * WASM_PAGE;
-        hak_wasm_tenant *tenant = hak_wasm_tenant_new(host, &options);
-        const Scope scope(tenant);
-        std::vector<void *> memories;
-        for (size_t bytes : {size_t(0), size_t(1), WASM_PAGE - 1, WASM_PAGE, size_t(0)})
-            memories.push_back(hak_wasm_memory_new(host, bytes));
-        CHECK(memories.back() == nullptr);
-        CHECK(info_of(tenant).linear_bytes == 4 * WASM_PAGE);
-        CHECK(info_of(tenant).label[HAK_WASM_LINEAR].live_bytes == 4 * WASM_PAGE);
-        CHECK(host.info().linear_bytes == 2 * WASM_PAGE); // as the guests see them
-        CHECK(hak_wasm_memory_free(host, memories[3]) == 0);
-        void *p = memories[0];
-        hak_wasm_image *empty = hak_wasm_image_take(host, p);
-        REQUIRE(empty != nullptr);
-        for (size_t bytes : {size_t(100), WASM_PAGE, WASM_PAGE + 1, 2 * WASM_PAGE}) {
-            CHECK(hak_wasm_memory_grow(host, p, bytes) == 0);
-            CHECK(info_of(tenant).linear_bytes == 2 * WASM_PAGE + std::max(bytes, WASM_PAGE));
-        }
-        CHECK(hak_wasm_memory_grow(host, p, 2 * WASM_PAGE + 1) == -1);
-        CHECK(hak_wasm_memory_reset(host, p, empty) == 0);
-        CHECK(info_of(tenant).linear_bytes == 3 * WASM_PAGE);
-        hak_wasm_image_drop(empty);
-        for (size_t i : {0, 1, 2})
-            CHECK(hak_wasm_memory_free(host, memories[i]) == 0);
-        CHECK(info_of(tenant).linear_bytes == 0);
-        CHECK(info_of(tenant).label[HAK_WASM_LINEAR].live_bytes == 0);
-        CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 0);
-        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
-    }
-}
-
 TEST_CASE("a parent is of the same host", "[tenant]")
 {
     Host host, other;

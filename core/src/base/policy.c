@@ -64,6 +64,11 @@ static const char *hint_wrong(const hak_hint *h)
     return NULL;
 }
 
+static const char *name_of(const hak_hint *h)
+{
+    return h->site ? h->site : h->label;
+}
+
 /* By a table of what came before: comparisons of all pairs would be millions of steps. */
 static bool name_twice(const hak_policy_options *o)
 {
@@ -71,7 +76,7 @@ static bool name_twice(const hak_policy_options *o)
     uint16_t slots[SLOTS] = {0};
     for (size_t i = 0; i < o->hint_count; i++) {
         const bool site = o->hints[i].site;
-        const char *name = site ? o->hints[i].site : o->hints[i].label;
+        const char *name = name_of(&o->hints[i]);
         size_t at = hk_name_hash(name) % SLOTS;
         for (; slots[at]; at = (at + 1) % SLOTS) {
             const hak_hint *other = &o->hints[slots[at] - 1];
@@ -122,7 +127,7 @@ static const hk_hint *find_hint(const hak_policy *policy, bool site, uint64_t ha
 /* false = it is there already. */
 static bool add_hint(hak_policy *policy, const hak_hint *from, char **names)
 {
-    const char *name = from->site ? from->site : from->label;
+    const char *name = name_of(from);
     uint64_t hash = hk_name_hash(name);
     size_t n = strlen(name) + 1;
     if (find_hint(policy, from->site, hash)) return false;
@@ -144,7 +149,7 @@ hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *option
     if (hk_os_read(&os, given)) return NULL;
     size_t bytes = sizeof(hak_policy) + o.hint_count * sizeof(hk_hint);
     for (size_t i = 0; i < o.hint_count; i++)
-        bytes += strlen(o.hints[i].site ? o.hints[i].site : o.hints[i].label) + 1;
+        bytes += strlen(name_of(&o.hints[i])) + 1;
     hak_policy *policy = hk_os_take(&os, bytes);
     if (!policy) return NULL;
     atomic_store(&policy->refs, 1);
