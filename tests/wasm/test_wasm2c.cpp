@@ -78,6 +78,23 @@ TEST_CASE("a host without guards is refused where guests rely on them", "[wasm2c
     Host narrow(&options);
     CHECK(hak_wasm_wasm2c_use(narrow, true) == -1);
     CHECK(hak_wasm_wasm2c_use(narrow, false) == 0);
+    wasm_rt_memory_t memory = {};
+    Wasm2c host;
+    // Whose tenant is current decides where the memory is.
+    for (hak_wasm_host *other : {flat.host, narrow.host, host.host}) {
+        hak_wasm_tenant *tenant = hak_wasm_tenant_new(other, nullptr);
+        Scope scope(tenant);
+        for (bool signals : {true, false}) {
+            CHECK(hak_wasm_wasm2c_use(host, signals) == 0);
+            const bool fits = !signals || other == host.host;
+            CHECK(trapped([&] { wasm_rt_allocate_memory(&memory, 1, 1); }) ==
+                  (fits ? WASM_RT_TRAP_NONE : WASM_RT_TRAP_OOB));
+            CHECK((memory.data != nullptr) == fits);
+            wasm_rt_free_memory(&memory);
+            CHECK(info_of(tenant).linear_bytes == 0);
+        }
+        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    }
 }
 
 TEST_CASE("instances have their memory from the current tenant's host", "[wasm2c]")
@@ -352,7 +369,8 @@ TEST_CASE("a reset to a larger table is refused over the limit, and works below 
 
 TEST_CASE("what a tenant of another host has is grown, reset and freed whatever is current", "[wasm2c]")
 {
-    Host other; // before the default one
+    const HostOptions guarded = Wasm2c::guarded();
+    Host other(&guarded); // before the default one
     Wasm2c host;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(other, nullptr);
     hak_wasm_tenant *here = hak_wasm_tenant_new(host, nullptr);

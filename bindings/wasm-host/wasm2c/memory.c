@@ -11,12 +11,19 @@ _Static_assert(_Generic(&wasm_rt_allocate_memory, void (*)(wasm_rt_memory_t *, u
 #define MAX_PAGES 65535u /* wasm_rt_memory_t.size has 32 bits */
 
 static _Atomic(hak_wasm_host *) default_host;
+static atomic_bool by_signals; /* guests have no bounds checks of their own */
+
+/* Whether nothing of others can be reached from a memory of the host. */
+static bool fits(const hak_wasm_host *host, bool signals)
+{
+    return !signals || (hak_wasm_host_bounds(host) == HAK_WASM_GUARD &&
+                        hak_wasm_slot_bytes(host) + hak_wasm_guard_bytes(host) >= UINT64_C(8) << 30);
+}
 
 int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals)
 {
-    bool guarded = hak_wasm_host_bounds(host) == HAK_WASM_GUARD &&
-                   hak_wasm_slot_bytes(host) + hak_wasm_guard_bytes(host) >= UINT64_C(8) << 30;
-    if (signals && !guarded) return -1;
+    if (!fits(host, signals)) return -1;
+    atomic_store(&by_signals, signals);
     atomic_store(&default_host, host);
     return 0;
 }
@@ -49,7 +56,8 @@ void __wrap_wasm_rt_free_memory(wasm_rt_memory_t *memory);
 void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, uint32_t max_pages)
 {
     hak_wasm_host *host = hkw_wasm2c_host();
-    memory->data = pages <= MAX_PAGES ? hak_wasm_memory_new(host, pages * HKW_WASM2C_PAGE) : NULL;
+    bool can = pages <= MAX_PAGES && fits(host, atomic_load(&by_signals));
+    memory->data = can ? hak_wasm_memory_new(host, pages * HKW_WASM2C_PAGE) : NULL;
     if (memory->data && !hkw_wasm2c_add(HKW_WASM2C_MEMORY, memory, host)) {
         hak_wasm_memory_free(host, memory->data);
         memory->data = NULL;
