@@ -16,7 +16,7 @@ struct hak_wasm_look {
 static struct {
     hak_wasm_tenants_fn *tenants; /* NULL = nobody may look */
     void *user;
-    pid_t process;   /* that had its one start; a forked child has its own */
+    pid_t process;   /* of the last start: each process has one, a forked child its own */
     hkc_names names; /* stay for the next report */
 } live;
 
@@ -41,14 +41,14 @@ int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *u
 {
     const hkc_live_options options = {.place = place, .report = report};
     char why[HKC_LIVE_ERROR] = "this process is looked at already";
-    bool ok = !live.tenants;
-    if (ok && live.process == getpid()) {
+    bool ok = live.process != getpid();
+    if (!ok && !live.tenants)
         snprintf(why, sizeof why,
                  "this process was looked at before: hak_wasm_live_start works once in a process");
-        ok = false;
-    }
     if (ok) {
-        hkc_live_end(); /* in a child: what is left of its parent's */
+        /* In a child, what is left of its parent's. Names may be half made: its thread was at them. */
+        hkc_live_end();
+        live.names = (hkc_names){0};
         live.tenants = tenants;
         live.user = user;
         ok = hkc_live_begin(&options, why);
