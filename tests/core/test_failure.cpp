@@ -2,12 +2,22 @@
 // none is left to refuse. Afterwards the heap is sound, everything can be freed, and nothing leaked.
 #include "heap.h"
 
+#include <cerrno>
 #include <map>
+#include <sys/mman.h>
 
 using namespace test;
 
+// The linker puts it before libc's.
+extern "C" {
+void *__real_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at);
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at);
+}
+
 namespace
 {
+
+int refused = -1; // mappings; -1 = none is refused
 
 struct Run {
     FakeOs os;
@@ -116,6 +126,28 @@ void mixed(Run &run)
 }
 
 } // namespace
+
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at)
+{
+    if (refused < 0) return __real_mmap(p, n, prot, flags, fd, at);
+    refused++;
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+TEST_CASE("a process that may have no more addresses is told so at once")
+{
+    hak_os os;
+    hak_os_default(&os);
+    for (uintptr_t below : {(uintptr_t)0, (uintptr_t)1 << 33, (uintptr_t)1 << 47}) {
+        refused = 0;
+        void *p = os.reserve(os.user, 2 * MiB, 2 * MiB, below);
+        const int calls = refused;
+        refused = -1;
+        CHECK(p == nullptr);
+        CHECK(calls <= 2);
+    }
+}
 
 TEST_CASE("space and context creation")
 {

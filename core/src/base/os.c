@@ -28,28 +28,29 @@ static uint64_t os_clock(void *user)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* MAP_FAILED = there is none; NULL = it lies too high. */
 static void *map_at(uintptr_t hint, size_t n, uintptr_t below, int protection)
 {
     void *p = mmap((void *)hint, n, protection, FLAGS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    if (below && (uintptr_t)p + n > below) {
-        munmap(p, n);
-        return NULL;
-    }
-    return p;
+    if (p == MAP_FAILED || !below || (uintptr_t)p + n <= below) return p;
+    munmap(p, n);
+    return NULL;
 }
 
 /* The kernel maps below 2^47 on x86-64 of its own accord. Elsewhere, and for lower bounds, it takes hints;
- * which are free nobody remembers here, so they are drawn: one in ten fails where a tenth is in use. */
+ * which are free nobody remembers here, so they are drawn: one in ten fails where a tenth is in use. Where it
+ * refuses a hint it has no room for n bytes, or the process may have no more: it would refuse all others. */
 static void *map_below(size_t n, uintptr_t below, int protection)
 {
     enum { DRAWS = 512, FIRST = 8 * HK_CHUNK };
     void *p = map_at(0, n, below, protection);
-    if (p || !below || n >= below || below - n < FIRST) return p;
+    if (p && p != MAP_FAILED) return p;
+    if (!below || n >= below || below - n < FIRST) return NULL;
     uint64_t places = (below - n - FIRST) / HK_CHUNK + 1, random = os_clock(NULL) ^ (uintptr_t)&p;
+    p = NULL;
     for (int i = 0; i < DRAWS && !p; i++)
         p = map_at(FIRST + hk_random_next(&random) % places * HK_CHUNK, n, below, protection);
-    return p;
+    return p == MAP_FAILED ? NULL : p;
 }
 
 static void *reserve(size_t n, size_t align, uintptr_t below, int protection)
