@@ -543,9 +543,10 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx);
  * and child behind it, on the thread that forked. In the child the heaps of the other threads go to whoever
  * comes next; the sums of hak_ctx_stats stay off by the block or the batch that such a thread had in hand.
  * For each shared context; for local ones where several threads share the space. Contexts of one space: in
- * any order, one after the other. Between prepare and its counterpart no function of the context or of its
- * space may be called by the forking thread; other threads wait. Cost: two locks, and one for the heap of
- * each thread; prepare waits for whoever holds one. [any thread] */
+ * any order, one after the other. Of several spaces, those that have a learner come first: its ticks may be
+ * waiting for any of them. Between prepare and its counterpart no function of the context or of its space may
+ * be called by the forking thread; other threads wait. Cost: two locks, and one for the heap of each thread;
+ * prepare waits for whoever holds one. [any thread] */
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx);
