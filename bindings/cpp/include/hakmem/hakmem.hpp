@@ -74,8 +74,8 @@ class context
     {
         return state_ != nullptr;
     }
-    /* The same, which the caller ends from now on, by hak_ctx_destroy or hak_ctx_retire. Resources and
-     * allocators on it stay good until then. */
+    /* The context, which the caller ends from now on, by hak_ctx_destroy. Resources and allocators on it stay
+     * good until then: their block of 32 bytes lives on, and hak_ctx_retire would wait for it for ever. */
     [[nodiscard]] hak_ctx *release() noexcept
     {
         hak_ctx *ctx = get();
