@@ -212,6 +212,16 @@ class Once(Case):
         self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
         self.assertLess(time.monotonic() - begin, 20)
 
+    def test_a_peer_that_ends_before_it_answers(self):
+        path = self.folder / "socket"
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.bind(str(path))
+            peer.listen()
+            command = subprocess.Popen([COMMAND, "top", path], stderr=subprocess.PIPE)
+            self.assertTrue(select.select([peer], [], [], 20)[0])
+        self.assertEqual(command.communicate(timeout=20)[1].decode(),
+                         f"hakmem: {path}: nobody listens: the process has ended\n")
+
     def test_another_process_in_the_place_of_one(self):
         with subprocess.Popen(["sleep", "60"]) as other:
             folder = f"/tmp/hakmem-{os.geteuid()}"
