@@ -150,6 +150,15 @@ class Once(Case):
         context["frames"][2] = {"function": "g", "file": "a.lua", "line": 7, "kind": "interpreter"}
         self.assertIn(" g (a.lua:7)\n", self.hakmem("top", self.write("b.json", deep)))
 
+    def test_no_text_is_cut_within_a_character(self):
+        for before in ("", "x"):
+            long = report({before + name * 300: 1 for name in "éè"})
+            long["process"]["command"] = [before + "é" * 60] * 6
+            frames = long["contexts"][0]["frames"]
+            frames[1] |= {"file": before + "é" * 300, "line": 1}
+            long["contexts"][0]["stacks"][0]["frames"] = [1, 0]
+            self.assertIn("é", self.hakmem("top", self.write("b.json", long)))  # it is decoded
+
     def test_a_socket(self):
         path = self.folder / "socket"
         Server(path, report({"from_socket": 4096}))
