@@ -332,7 +332,7 @@ class Launcher(Case):
     def test_stacks_that_grow(self):
         grow = (
             "local function deep(n) local t = { n } return n == 0 and 0 or 1 + deep(n - 1) end "
-            "for i = 1, 20 do assert(coroutine.wrap(function() return deep(2000 + i) end)() == 2000 + i) end"
+            "for i = 1, 20 do assert(coroutine.wrap(function() return deep(1000 + i) end)() == 1000 + i) end"
         )
         for rate in "1024", "lines", "exact", "exact":
             self.run_code(grow, "--hak-profile=profile.json," + rate)

@@ -3,6 +3,7 @@
 
 import json
 import resource
+import signal
 import string
 import subprocess
 import unittest
@@ -71,6 +72,19 @@ class Hostile(Case):
         # A pack is looked for in all of a type that is only written once it was found.
         slow = [doubled(60, f"f{i}", "Dp") for i in range(400)]
         self.assertEqual(self.names(*slow), slow)
+
+    def test_names_of_rust_that_take_long_and_say_nothing(self):
+        # The crate that uses a function is not written, nor is where an implementation stands.
+        for name in ("_RNvC1a1bINvC1a1bFGzzzzzz_EuE", "_RNvXINvC1a1bFGzzzzzz_EuEuC1a1c"):
+            self.assertEqual(self.names(*[name] * 50, "_RNvC1a1b"), [name] * 50 + ["_RNvC1a1b"])
+
+    def test_time_ends_where_what_starts_the_command_blocks_its_signal(self):
+        slow = doubled(60, "f", "Dp")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGVTALRM])
+        try:
+            self.assertEqual(self.names(slow), [slow])
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def test_many_names(self):
         names = [f"_ZN5space5shelfIiSaIiEE4takeILi{i}EEEvRKi" for i in range(20_000)]

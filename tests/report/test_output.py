@@ -35,6 +35,15 @@ class Output(Case):
     def test_pipes(self):
         self.assertEqual(self.text("report", "-o", "/dev/fd/1", self.file), self.wanted)
 
+    def test_a_named_pipe_is_waited_for(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen([COMMAND, "report", "-o", pipe, self.file], stderr=subprocess.PIPE) as command:
+            with self.assertRaises(subprocess.TimeoutExpired):
+                command.wait(0.3)
+            self.assertEqual((pipe.read_text(), command.stderr.read()), (self.wanted, b""))
+            self.assertEqual(command.wait(20), 0)
+
     def test_links_are_followed(self):
         target, link, second = self.write("target", "old"), self.folder / "link", self.folder / "second"
         link.symlink_to("target")

@@ -150,6 +150,15 @@ class Once(Case):
         context["frames"][2] = {"function": "g", "file": "a.lua", "line": 7, "kind": "interpreter"}
         self.assertIn(" g (a.lua:7)\n", self.hakmem("top", self.write("b.json", deep)))
 
+    def test_no_text_is_cut_within_a_character(self):
+        for before in ("", "x"):
+            long = report({before + name * 300: 1 for name in "éè"})
+            long["process"]["command"] = [before + "é" * 60] * 6
+            frames = long["contexts"][0]["frames"]
+            frames[1] |= {"file": before + "é" * 300, "line": 1}
+            long["contexts"][0]["stacks"][0]["frames"] = [1, 0]
+            self.assertIn("é", self.hakmem("top", self.write("b.json", long)))  # it is decoded
+
     def test_a_socket(self):
         path = self.folder / "socket"
         Server(path, report({"from_socket": 4096}))
@@ -211,6 +220,16 @@ class Once(Case):
         begin = time.monotonic()
         self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
         self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_peer_that_ends_before_it_answers(self):
+        path = self.folder / "socket"
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.bind(str(path))
+            peer.listen()
+            command = subprocess.Popen([COMMAND, "top", path], stderr=subprocess.PIPE)
+            self.assertTrue(select.select([peer], [], [], 20)[0])
+        self.assertEqual(command.communicate(timeout=20)[1].decode(),
+                         f"hakmem: {path}: nobody listens: the process has ended\n")
 
     def test_another_process_in_the_place_of_one(self):
         with subprocess.Popen(["sleep", "60"]) as other:

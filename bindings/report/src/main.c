@@ -4,6 +4,7 @@
 #include "top.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,8 @@ static bool output_open(output *o, const char *name, const struct command *comma
         return false;
     }
     int error = hkc_file_open(&o->file, name, 0666);
+    /* A named pipe that nobody reads yet: nothing else waits here, so that it may be waited for. */
+    if (error == ENXIO && (o->file.fd = open(name, O_WRONLY | O_CLOEXEC)) >= 0) error = 0;
     if (!error && !(o->out = fdopen(o->file.fd, "w"))) error = hkc_file_close(&o->file, errno);
     if (error) fprintf(stderr, "hakmem: %s: %s\n", name, strerror(error));
     return !error;
@@ -146,7 +149,9 @@ static int run(const struct command *command, char **files, size_t count, const 
         }
     }
     if (status == 0 && command->stacks && hkr_stacks(reports, count) == 0) {
-        fprintf(stderr, "hakmem: %s: there are no stacks in it: no profile was taken\n", files[0]);
+        fprintf(stderr,
+                "hakmem: %s: there are no stacks in it: no profile was taken, or nothing was sampled\n",
+                files[0]);
         status = 1;
     }
     if (status == 0 && command->once && !refuse_second(reports, files, count)) status = 1;

@@ -1,6 +1,6 @@
 /* Substitutions make a name of a few hundred bytes stand for a text of gigabytes, or for hours of looking for
- * a pack of arguments in what is never written. So both are bounded from outside: a jump leaves the demangler
- * when the text is full, and when its time is over. */
+ * a pack of arguments, or of counting lifetimes, in what is never written. So both are bounded from outside:
+ * a jump leaves the demangler when the text is full, and when its time is over. */
 #include "names.h"
 
 #include <stdbool.h>
@@ -25,85 +25,74 @@ typedef struct text {
 static text plain;
 static sigjmp_buf leave;
 static _Thread_local volatile sig_atomic_t may_leave; /* a timer's signal may come to any thread */
-static volatile sig_atomic_t is_late;
+static volatile sig_atomic_t ticks, of_rust;
 
-static void begin(void)
+/* The demangler of Rust calls malloc where it writes a name, out of which nothing may jump but what it calls
+ * itself. So the first tick only ends its writing: by the second one it has written nothing for a while. */
+static void on_time(int number)
 {
-    plain.size = 0;
-    plain.bytes[0] = '\0';
+    (void)number;
+    if (may_leave && ++ticks > of_rust) siglongjmp(leave, 1);
 }
 
 static void add(const char *bytes, size_t size, void *to)
 {
     text *t = to;
-    if (size >= sizeof t->bytes - t->size) siglongjmp(leave, 1);
+    if (ticks > 0 || size >= sizeof t->bytes - t->size) siglongjmp(leave, 1);
     memcpy(t->bytes + t->size, bytes, size);
     t->size += size;
     t->bytes[t->size] = '\0';
 }
 
-static void on_time(int number)
-{
-    (void)number;
-    if (!may_leave) return;
-    is_late = 1;
-    siglongjmp(leave, 1);
-}
-
-/* The demangler of Rust calls malloc, out of which nothing may jump but what it calls itself. All that it
- * goes through it also writes, so that the room bounds its time, too. */
-static bool of_rust(const char *mangled)
-{
-    begin();
-    if (sigsetjmp(leave, 0) != 0) return false;
-    return rust_demangle_callback(mangled, DMGL_ANSI, add, &plain) != 0;
-}
-
-static bool of_cpp(const char *mangled)
+static bool demangle(const char *mangled, bool rust)
 {
     volatile bool done = false;
-    begin();
-    is_late = 0;
+    plain.size = 0;
+    plain.bytes[0] = '\0';
+    of_rust = rust;
     if (sigsetjmp(leave, 0) == 0) {
         may_leave = 1;
-        done = cplus_demangle_v3_callback(mangled, DMGL_ANSI, add, &plain) != 0;
+        done = (rust ? rust_demangle_callback : cplus_demangle_v3_callback)(mangled, DMGL_ANSI, add,
+                                                                            &plain) != 0;
     }
     may_leave = 0;
-    return done && !is_late;
+    return done;
 }
 
-static bool of_cpp_in_time(hkr_names *names, const char *mangled)
+static bool demangle_in_time(hkr_names *names, const char *mangled)
 {
     /* Again and again, in case that the first one comes to another thread. */
     const struct itimerval limit = {.it_value.tv_usec = NAME_MICROSECONDS,
                                     .it_interval.tv_usec = NAME_MICROSECONDS};
     const struct itimerval none = {.it_value.tv_usec = 0};
     struct itimerval left;
+    ticks = 0;
     setitimer(ITIMER_VIRTUAL, &limit, NULL);
-    const bool done = of_cpp(mangled);
+    const bool done = demangle(mangled, true) || (ticks == 0 && demangle(mangled, false));
     setitimer(ITIMER_VIRTUAL, &none, &left);
-    names->seconds += (double)(NAME_MICROSECONDS - (is_late ? 0 : left.it_value.tv_usec)) / 1e6;
-    return done;
+    names->seconds += (double)(NAME_MICROSECONDS * (ticks + 1) - left.it_value.tv_usec) / 1e6;
+    return done && ticks == 0;
 }
 
 /* It stays, as a signal may be on its way when the timer ends. It is left by a jump, after which the signal
- * must not stay blocked. */
+ * must not stay blocked; nor may it be so from the start, by what started the command. */
 static bool can_leave(void)
 {
     static bool is_set;
     const struct sigaction end = {.sa_handler = on_time, .sa_flags = SA_NODEFER | SA_RESTART};
-    if (!is_set) is_set = sigaction(SIGVTALRM, &end, NULL) == 0;
+    sigset_t time;
+    if (is_set) return true;
+    sigemptyset(&time);
+    sigaddset(&time, SIGVTALRM);
+    is_set = sigaction(SIGVTALRM, &end, NULL) == 0 && pthread_sigmask(SIG_UNBLOCK, &time, NULL) == 0;
     return is_set;
 }
 
 const char *hkr_plain_name(hkr_names *names, const char *mangled)
 {
     if (mangled[0] != '_' || strlen(mangled) > MANGLED_MOST) return NULL;
-    if (names->bytes > HKR_NAMES_BYTES) return NULL;
-    if (!of_rust(mangled)) {
-        if (names->seconds > HKR_NAMES_SECONDS || !can_leave()) return NULL;
-        if (!of_cpp_in_time(names, mangled)) return NULL;
-    }
+    if (names->bytes > HKR_NAMES_BYTES || names->seconds > HKR_NAMES_SECONDS || !can_leave()) return NULL;
+    if (!demangle_in_time(names, mangled)) return NULL;
     names->bytes += plain.size;
     return plain.bytes;
 }

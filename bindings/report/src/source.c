@@ -121,8 +121,9 @@ static bool failed(const hkr_source *s, int number, char *error)
 {
     if (number == ETIMEDOUT)
         return hkr_fail(error, "%.400s: no answer in %d seconds", s->path, HKR_SOURCE_SECONDS);
+    const bool ended = number == ECONNREFUSED || number == ECONNRESET; /* before, or since it was dialled */
     return hkr_fail(error, "%.400s: %s", s->path,
-                    number == ECONNREFUSED ? "nobody listens: the process has ended" : strerror(number));
+                    ended ? "nobody listens: the process has ended" : strerror(number));
 }
 
 /* The fd is the caller's, even where it fails; -1 = none. */

@@ -74,10 +74,10 @@ static void site_of(char *text, size_t size, const hkr_context *c, const hkr_sta
     }
     hkr_frame_text(text, size, site);
     for (size_t i = 1; site->native && i < s->depth && i < SITE_FRAMES; i++) {
-        char caller[128];
+        char caller[131] = " < ";
         const size_t used = strlen(text);
-        hkr_clean(caller, sizeof caller, c->frames[s->frames[i]].function);
-        snprintf(text + used, size - used, " < %s", caller);
+        hkr_clean(caller + 3, sizeof caller - 3, c->frames[s->frames[i]].function);
+        hkr_clean(text + used, size - used, caller);
     }
 }
 
@@ -171,10 +171,10 @@ static void head(const screen *s, const hkr_report *first, const hkr_report *bef
     const json_t *words = json_object_get(now->process, "command");
     for (size_t i = 0; i < json_array_size(words) && i < 6; i++) {
         const size_t used = strlen(command);
-        char word[100];
+        char word[101] = " ";
         const char *text = json_string_value(json_array_get(words, i));
-        hkr_clean(word, sizeof word, text ? text : "");
-        snprintf(command + used, sizeof command - used, "%s%s", i ? " " : "", word);
+        hkr_clean(word + 1, sizeof word - 1, text ? text : "");
+        hkr_clean(command + used, sizeof command - used, word + (i == 0));
     }
     hkr_clean(runtime, sizeof runtime, hkr_text(json_object_get(now->process, "runtime"), "name"));
     if (s->options->interval > 0) snprintf(every, sizeof every, ", every %.3g s", s->options->interval);

@@ -41,14 +41,16 @@ bool hkr_fail(char *error, const char *format, ...)
 
 void hkr_frame_text(char *text, size_t size, const hkr_frame *f)
 {
-    char whole[1024];
-    const char *slash = strrchr(f->module, '/');
-    if (*f->file && f->line)
-        snprintf(whole, sizeof whole, "%.500s (%.500s:%d)", f->function, f->file, f->line);
-    else if (*f->file) snprintf(whole, sizeof whole, "%.500s (%.500s)", f->function, f->file);
-    else if (*f->module)
-        snprintf(whole, sizeof whole, "%.500s [%.500s]", f->function, slash ? slash + 1 : f->module);
-    else snprintf(whole, sizeof whole, "%.1000s", f->function);
+    char whole[1024], function[501], place[501];
+    const char *slash = strrchr(f->module, '/'), *module = slash ? slash + 1 : f->module;
+    if (!*f->file && !*f->module) {
+        hkr_clean(text, size, f->function);
+        return;
+    }
+    hkr_clean(function, sizeof function, f->function);
+    hkr_clean(place, sizeof place, *f->file ? f->file : module);
+    if (*f->file && f->line) snprintf(whole, sizeof whole, "%s (%s:%d)", function, place, f->line);
+    else snprintf(whole, sizeof whole, *f->file ? "%s (%s)" : "%s [%s]", function, place);
     hkr_clean(text, size, whole);
 }
 

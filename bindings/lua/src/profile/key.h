@@ -226,8 +226,8 @@ static inline const void *hkl_key_call(const lua_State *L)
 static inline bool hkl_key_moves(const lua_State *L)
 {
 #if LUA_VERSION_NUM == 504
-    enum { STACK = 48 };
-    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) < hkl_thread_word(L, STACK);
+    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) <
+           hkl_thread_word(L, hkl_thread_layout_now.stack_at);
 #else
     (void)L;
     return false;

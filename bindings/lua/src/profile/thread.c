@@ -29,10 +29,10 @@ static bool learnt;
 hkl_thread_layout hkl_thread_layout_now;
 
 #if LUA_VERSION_NUM == 501
-static const hkl_thread_layout layout_luajit = {9, 6, 16, true};
-static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 32, false};
+static const hkl_thread_layout layout_luajit = {9, 6, 16, 0, true};
+static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 32, 0, false};
 #else
-static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, false};
+static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, 48, false};
 #endif
 
 /* ---- Learning --------------------------------------------------------------------------------------- */
@@ -113,11 +113,28 @@ static const hkl_thread_layout *layout_of(lua_State *L)
 #endif
 }
 
+/* 5.4.0 has one more word before it. The first call of a thread has its function there. */
+static void find_stack(lua_State *L)
+{
+#if LUA_VERSION_NUM == 504
+    lua_Debug ar;
+    if (!lua_getstack(L, 0, &ar)) return;
+    const void *call = ar.i_ci, *below;
+    while ((below = hkl_key_pointer(call, HKL_CALL_BELOW)) != NULL)
+        call = below;
+    if (hkl_thread_word(call, HKL_CALL_FUNCTION) != hkl_thread_word(L, hkl_thread_layout_now.stack_at))
+        hkl_thread_layout_now.stack_at += sizeof(void *);
+#else
+    (void)L;
+#endif
+}
+
 static int run(lua_State *L)
 {
     scratch *s = lua_touserdata(L, 1);
     luaL_openlibs(L);
     hkl_thread_layout_now = *layout_of(L);
+    find_stack(L);
     s->learner.hooks = hkl_key_in_register();
     lua_pushcfunction(L, hkl_learn_run);
     lua_pushlightuserdata(L, &s->learner);
