@@ -10,6 +10,7 @@
 #include "forks.h"
 
 #include <dlfcn.h>
+#include <locale.h>
 #include <string.h>
 
 static bool (*owns)(const void *);
@@ -39,6 +40,7 @@ static int live(int count, char **programs)
         Py_Initialize();
         failed |= PyRun_SimpleString(programs[i]) != 0;
         failed |= Py_FinalizeEx() < 0;
+        setlocale(LC_CTYPE, NULL); /* as a program does that goes on without Python */
     }
     for (int i = 0; i < BLOCKS; i++) {
         char *p = malloc(BLOCK);

@@ -1,5 +1,6 @@
 """python -m hakmem: programs keep their behaviour, reports come out."""
 
+import fcntl
 import json
 import os
 import re
@@ -9,11 +10,12 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
 import hakmem
-from support import OBJ, ProgramCase, plain_environment, preloaded
+from support import OBJ, ProgramCase, needs_objects, plain_environment, preloaded
 
 
 class Run(ProgramCase):
@@ -161,6 +163,23 @@ class Report(ProgramCase):
         self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stdout, "out\n")
         self.assertRegex(done.stderr, r"(?s)^err\nhakmem .*arena.*resident")
+
+    @needs_objects
+    def test_a_pipe_whose_reader_is_slow(self):
+        """It has the report once and whole, however the process ends."""
+        for end in ("pass", "os._exit(0)", "os.kill(os.getpid(), 15)"):
+            with self.subTest(end):
+                command = [sys.executable, "-c", f"import os; {end}"]
+                out, into = os.pipe()
+                fcntl.fcntl(into, 1031, 4096)  # F_SETPIPE_SZ: less than a report
+                env = preloaded(all_domains=True, labels="site", report=f"/dev/fd/{into}")
+                program = subprocess.Popen(command, env=env, pass_fds=[into], stderr=subprocess.PIPE)
+                os.close(into)
+                time.sleep(3)
+                with open(out) as pipe:
+                    report = json.load(pipe)
+                self.assertEqual(program.communicate(timeout=60)[1], b"")
+                self.assertEqual(report["process"]["pid"], program.pid)
 
     def test_a_program_that_changes_its_folder(self):
         self.run_script(self.MOVES, "--report", "r.json")

@@ -9,7 +9,7 @@ import sys
 import time
 import unittest
 
-from support import ProgramCase, plain_environment, preloaded
+from support import ProgramCase, compiler, plain_environment, preloaded
 
 # In C code, with the GIL held.
 STUCK = "print('ready', flush=True); sum(range(10**12))"
@@ -223,6 +223,44 @@ class Endings(SignalCase):
         without = done.stderr.count("hakmem: no report: the process ends in the middle of an allocation\n")
         self.assertEqual(len(self.reports()), 81 - without)
         self.assertLess(without, 40)
+        self.assertEqual(self.leftovers(), [])
+
+
+class Churn(SignalCase):
+    """Other threads allocate without the GIL, so that the heap hardly ever is without a lock."""
+
+    CHURN = """
+        #include <stdlib.h>
+        void churn(void)
+        {
+            void *kept[512] = {0};
+            for (unsigned x = 1;; x = x * 1103515245 + 12345) {
+                unsigned i = x >> 16 & 511;
+                free(kept[i]);
+                kept[i] = malloc(16 + (x >> 12) % 200000);
+            }
+        }
+    """
+
+    @unittest.skipUnless(compiler(), "no C compiler (Debian package: build-essential)")
+    def test_threads_that_allocate(self):
+        source = self.script(self.CHURN, "churn.c")
+        subprocess.run([compiler(), "-O1", "-shared", "-fPIC", "-o", self.folder / "churn.so", source], check=True)
+        text = """
+            import ctypes, os, threading, time
+            churn = ctypes.CDLL("./churn.so").churn
+            for i in range(2): threading.Thread(target=churn, daemon=True).start()
+            time.sleep(0.2)
+            END
+        """
+        for end, status in (("os._exit(3)", 3), ("os.kill(os.getpid(), 15); time.sleep(60)", -15)):
+            for i in range(3):
+                with self.subTest(end):
+                    program = self.script(text.replace("END", end))
+                    env = preloaded(all_domains=True, malloc=True, report=str(self.folder / f"{status}-{i}.json"))
+                    done = self.python(program, env=env, check=False)
+                    self.assertEqual((done.returncode, done.stderr), (status, ""))
+        self.assertEqual(len(self.reports()), 6)
         self.assertEqual(self.leftovers(), [])
 
 

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/process.h"
+#include "heap/heap.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -18,6 +19,7 @@ typedef struct order {
     int (*fn)(void *of);
     void *of;
     int milliseconds;
+    bool held; /* the heap's locks are */
     pid_t process, parent;
     uint64_t cpu;
 } order;
@@ -51,12 +53,18 @@ static int copy_main(void *given)
     const order *o = given;
     only_alarm(o->milliseconds);
     hkp_process_copied(o->process, o->parent, o->cpu);
+    if (o->held) hak_ctx_fork_child(hkp_ctx());
     return o->fn(o->of);
+}
+
+static order order_of(int (*fn)(void *of), void *of, int milliseconds)
+{
+    return (order){fn, of, milliseconds, false, getpid(), getppid(), hkp_process_cpu()};
 }
 
 pid_t hkp_copy_start(char **stack, int (*fn)(void *of), void *of, int milliseconds)
 {
-    order o = {fn, of, milliseconds, getpid(), getppid(), hkp_process_cpu()};
+    order o = order_of(fn, of, milliseconds);
     if (!*stack) *stack = hkp_pages(STACK);
     if (*stack) return clone(copy_main, *stack + STACK, 0, &o);
     errno = ENOMEM;
@@ -87,6 +95,47 @@ hkp_copied hkp_copy_run(char **stack, int (*fn)(void *of), void *of, int millise
     return copy < 0 ? (hkp_copied){.process = copy, .status = -2} : hkp_copy_wait(copy, milliseconds);
 }
 
+/* ---- With the heap's locks ----------------------------------------------------------------------- */
+
+typedef struct hold {
+    order o;
+    char *stack;
+    hkp_copied copied;
+} hold;
+
+/* A process that shares this one's memory takes the locks for the thread that waits here: the thread may have
+ * one itself, and then it is this process that is cut off. */
+static int hold_main(void *given)
+{
+    enum { PATIENCE = 4000 }; /* the locks are in no order of who came first */
+    hold *h = given;
+    only_alarm(PATIENCE);
+    hak_ctx_fork_prepare(hkp_ctx());
+    const pid_t copy = clone(copy_main, h->stack + STACK, 0, &h->o);
+    set_alarm(0);
+    hak_ctx_fork_parent(hkp_ctx());
+    h->copied =
+        copy < 0 ? (hkp_copied){.process = copy, .status = -2} : hkp_copy_wait(copy, h->o.milliseconds);
+    return 0;
+}
+
+/* Returns false if the locks were not to be had; those that were stay taken, and the process must end. */
+static bool run_held(char **stack, int (*fn)(void *of), void *of, int milliseconds, hkp_copied *copied)
+{
+    char *own = hkp_pages(STACK); /* not one for all: other threads may be here, and share the memory */
+    hold h = {order_of(fn, of, milliseconds), *stack, {.status = -2}};
+    int status;
+    h.o.held = true;
+    const pid_t holder = own && hkp_ctx() ? clone(hold_main, own + STACK, CLONE_VM, &h) : -1;
+    if (holder < 0) return false;
+    while (waitpid(holder, &status, __WALL) < 0)
+        if (errno != EINTR) return false;
+    *copied = h.copied;
+    return !WIFSIGNALED(status);
+}
+
+/* ---- For the end of the process ------------------------------------------------------------------ */
+
 /* The links of this folder are the two of every folder, and one for each thread. */
 static bool alone(void)
 {
@@ -96,13 +145,15 @@ static bool alone(void)
 
 int hkp_copy_insist(int (*fn)(void *of), void *of, void (*cut)(void *of, pid_t copy))
 {
-    static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 20000};
-    enum { LAST = sizeof patience / sizeof *patience - 1, OF_ONE_THREAD = LAST - 2 };
+    static const int patience[] = {250, 250, 1000, 1000, 20000};
+    enum { LAST = sizeof patience / sizeof *patience - 1, FIRST_LONG = LAST - 2 };
     static char *stack; /* not that of a copy which a handler of this thread may be about to make */
     hkp_copied c = {.status = -1};
-    for (int i = alone() ? OF_ONE_THREAD : 0; c.status == -1 && i <= LAST; i++) {
+    const bool only = alone();
+    for (int i = only ? FIRST_LONG : 0; c.status == -1 && i <= LAST; i++) {
         if (i == LAST && !c.worked) break;
-        c = hkp_copy_run(&stack, fn, of, patience[i]);
+        if (only || i < FIRST_LONG) c = hkp_copy_run(&stack, fn, of, patience[i]);
+        else if (!run_held(&stack, fn, of, patience[i], &c)) return -1;
         if (c.status == -1) cut(of, c.process);
     }
     return c.status;

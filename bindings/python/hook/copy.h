@@ -22,8 +22,9 @@ pid_t hkp_copy_start(char **stack, int (*fn)(void *of), void *of, int millisecon
 hkp_copied hkp_copy_wait(pid_t copy, int milliseconds);
 hkp_copied hkp_copy_run(char **stack, int (*fn)(void *of), void *of, int milliseconds);
 /* For who ends the process, and does not let the interrupted thread go on: copies until one is not cut off.
- * One that waits does so for this thread, or for another one that goes on meanwhile: there are fewer where
- * there is no other. cut: told of each that was cut off. Returns the last one's status. */
+ * One that waits does so for this thread, or for another one that goes on meanwhile. Where there are others,
+ * and they hardly ever are without the heap's locks, these are taken for the last copies: that fails if this
+ * thread has one. cut: told of each that was cut off. Returns the last one's status. */
 int hkp_copy_insist(int (*fn)(void *of), void *of, void (*cut)(void *of, pid_t copy));
 /* In a copy: from here on it may take the time that it likes. */
 void hkp_copy_unlimited(void);

@@ -141,25 +141,31 @@ void hkp_report_renew(void)
 
 /* ---- Showing ------------------------------------------------------------------------------------- */
 
-/* The text goes to stderr. */
-static void show(int fd)
+/* What is in the file, from its beginning, goes to who reads the other one, if it takes him long. Returns
+ * errno; 0 = all of it. */
+static int pass(int fd, int to)
 {
     char bytes[4096];
-    const int to = hkp_say_descriptor();
-    if (to < 0) return;
-    bool broken = false;
+    int error = 0;
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
     off_t at = 0;
-    for (ssize_t n; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n) {
+    for (ssize_t n; !error && (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n) {
         n = write(to, bytes, (size_t)n);
         if (n >= 0) continue;
-        broken = errno == EPIPE;
         if (errno == EAGAIN) poll(&(struct pollfd){.fd = to, .events = POLLOUT}, 1, -1);
-        else if (errno != EINTR) break;
+        else if (errno != EINTR) error = errno;
         n = 0;
     }
-    hkc_pipe_end(&quiet, broken);
+    hkc_pipe_end(&quiet, error == EPIPE);
+    return error;
+}
+
+/* The text goes to stderr. */
+static void show(int fd)
+{
+    const int to = hkp_say_descriptor();
+    if (to >= 0) (void)pass(fd, to);
 }
 
 void hkp_report_finish(void)
@@ -175,20 +181,35 @@ void hkp_report_finish(void)
 
 /* ---- By a copy ----------------------------------------------------------------------------------- */
 
-/* What a copy is to write: into the file, or where the report is due. */
+/* A pipe has the report once and whole: a copy that is cut off must not have begun to write into it. */
+static int write_in_place(const char *name)
+{
+    const int fd = memfd_create("hakmem-report", MFD_CLOEXEC);
+    int error = fd < 0 ? errno : write_json(fd, false);
+    hkp_copy_unlimited();
+    if (!error) error = hkc_file_open(&file, name, 0);
+    return error ? error : hkc_file_close(&file, pass(fd, file.fd));
+}
+
+/* What a copy is to write: into the file, or where the report is due. Who reads it there may take the time
+ * that he likes. */
 static int write_in_copy(void *of)
 {
     const char *name = of;
-    if (name) {
-        int error = write_file(name, 0600, false);
-        if (error) hkp_say("hakmem: no report in %s: %s\n", name, strerror(error));
-        return error != 0;
+    char due[NAME];
+    int error = 0;
+    if (!name && strcmp(target, "-") != 0 && expand(due) && hkc_file_in_place(due)) {
+        name = due;
+        error = write_in_place(due);
+    } else if (name) {
+        error = write_file(name, 0600, false);
+    } else {
+        if (!written && write_target(false) != 0) return 1;
+        hkp_copy_unlimited();
+        if (shown >= 0) show(shown);
     }
-    if (!written && write_target(false) != 0) return 1;
-    /* Who reads stderr may take the time that he likes. */
-    hkp_copy_unlimited();
-    if (shown >= 0) show(shown);
-    return 0;
+    if (error) hkp_say("hakmem: no report in %s: %s\n", name, strerror(error));
+    return error != 0;
 }
 
 /* Of a copy that was cut off. */

@@ -32,6 +32,7 @@ static char *(*next_setlocale)(int category, const char *locale);
 static bool met; /* a Python */
 static bool served, all_domains;
 static bool anew; /* one ended, and another one may begin */
+static bool back; /* hakmem is in again for it */
 
 static void find_next(const char *name, void *function)
 {
@@ -124,15 +125,26 @@ static void meet(void)
     served = true;
 }
 
-/* CPython 3.12 and later forget the allocators when they end, and all forget the first call. A new one asks
- * for the locale before it allocates; who else asks for it between the two does no harm. */
+static bool is_in(void)
+{
+    hkp_status status;
+    hkp_status_get(&status, false);
+    return status.state[HKP_RAW] == HKP_REPLACED;
+}
+
+/* CPython 3.12 and later forget the allocators when they begin again, and all forget the first call. A new
+ * one asks for the locale after that and before it allocates. Others may ask before it; PYTHONMALLOC acts
+ * after it, and is left alone. */
 static void meet_again(void)
 {
-    int (*is_initialized)(void);
-    if (!served || hkp_awaited || !hkp_function("Py_IsInitialized", &is_initialized) || is_initialized())
-        return;
+    enum { FORGETS = 0x030c };
+    const hkp_python *python = served && !(hkp_awaited && (back || !anew)) ? hkp_python_find() : NULL;
+    if (!python || python->is_initialized()) return;
+    const bool forgot = !is_in();
     anew = true;
-    if (install(hkp_provider_current()->name)) hkp_await(hkp_first_call);
+    if (!install(hkp_provider_current()->name)) return;
+    back = forgot || python->version < FORGETS;
+    if (!hkp_awaited) hkp_await(hkp_first_call);
 }
 
 __attribute__((constructor)) static void at_load(void)

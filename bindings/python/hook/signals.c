@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 /* What a report may take, in milliseconds, at each attempt. A copy of the process that meets a lock waits in
- * vain, and a busy program often holds one: there are several attempts, and the first ones are short. */
+ * vain, and a busy program often holds one: there are several attempts, and the first ones are short. The
+ * last one before a signal ends the process is that of _exit. */
 static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 10000};
 enum { ATTEMPTS = sizeof patience / sizeof *patience };
 
@@ -148,8 +149,10 @@ static void handler(int number, siginfo_t *info, void *context)
     int saved = errno;
     if (number == REQUEST) {
         follow(info);
-    } else if (getpid() != owner || hkp_report_apart(NULL, patience[attempts]) >= 0 ||
-               ++attempts == ATTEMPTS) {
+    } else if (getpid() != owner || hkp_report_apart(NULL, patience[attempts]) >= 0) {
+        end(number);
+    } else if (++attempts == ATTEMPTS - 1) {
+        hkp_report_leave();
         end(number);
     } else {
         hkp_report_again(number);
