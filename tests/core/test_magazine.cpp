@@ -2,6 +2,8 @@
 #include "heap.h"
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 using namespace test;
 
@@ -119,6 +121,30 @@ TEST_CASE("magazines of larger blocks grow where they swing between empty and fu
     swing(64);
     hak_ctx_tick(ctx, UINT64_C(1) << 40);
     if (n > 1024) CHECK(held() == 0);
+    require_sound(ctx);
+}
+
+TEST_CASE("runs of all sizes come and go: those at hand are a small part of the heap")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    for (int i = 0; i < 16; i++)
+        REQUIRE(hak_alloc(ctx, 1000000) != nullptr);
+    std::vector<size_t> sizes;
+    for (size_t n = 40 * KiB; n <= 1 * MiB; n += n / 12)
+        sizes.push_back(n);
+    std::vector<void *> held(sizes.size() * 3);
+    std::mt19937 random(1);
+    for (int i = 0; i < 50000; i++) {
+        size_t at = random() % held.size();
+        if (held[at]) hak_free(ctx, std::exchange(held[at], nullptr));
+        else held[at] = hak_alloc(ctx, sizes[at / 3]);
+    }
+    for (void *p : held)
+        hak_free(ctx, p);
+    hak_stats stats = stats_of(ctx);
+    CHECK(stats.cached_bytes > 1 * MiB);
+    CHECK(stats.cached_bytes < 2 * MiB + stats.peak_bytes / 32 + 256 * KiB);
     require_sound(ctx);
 }
 

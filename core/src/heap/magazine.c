@@ -39,6 +39,7 @@ static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
     if (bin->cap * 2u > most) return;
     size_t more = bin->cap * hk_kind_size(bin->kind);
     if (ctx->magazines.grown + more > room) return;
+    if (bin->kind >= HK_SMALL_CLASSES && !hk_run_keep_more(ctx, more)) return;
     bool was = hk_row_of(bin)->room >= bin->cap * 2u; /* so deep, once, or made for it: old slots are lost */
     void **slots = was ? bin->slots : hk_row_slots(ctx, bin->kind, (unsigned)hk_min(most, bin->cap * 4u));
     if (!slots) return;

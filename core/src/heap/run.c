@@ -14,6 +14,16 @@ unsigned hk_run_magazine(const hak_ctx *ctx, unsigned kind)
     return (unsigned)hk_min(n ? n : 1, ctx->magazines.cap);
 }
 
+/* Runs of all sizes come and go in a large heap, and a few at hand in each class are a good part of it. */
+bool hk_run_keep_more(const hak_ctx *ctx, size_t more)
+{
+    enum { LEAST = 2 << 20, LIVE_SHIFT = 5 };
+    size_t kept = more, most = LEAST + (hk_get(&ctx->live_bytes) >> LIVE_SHIFT);
+    for (unsigned kind = HK_SMALL_CLASSES; kind < HK_BINS; kind++)
+        kept += hk_bin_of(ctx, kind)->cap * hk_kind_size(kind);
+    return kept <= most;
+}
+
 /* A class whose runs come and go gets a magazine, so that they pass through the fast paths. */
 static void open_magazine(hak_ctx *ctx, unsigned kind)
 {
@@ -26,7 +36,9 @@ static void open_magazine(hak_ctx *ctx, unsigned kind)
         bin->heat++;
         return;
     }
+    bin->heat = 0;
     unsigned cap = hk_run_magazine(ctx, kind);
+    if (!hk_run_keep_more(ctx, cap * hk_kind_size(kind))) return;
     void **slots = hk_row_slots(ctx, kind, cap);
     if (!slots) return;
     hk_magazine_set(ctx, bin, slots, cap, kind, HK_UNIT_SHIFT, hk_labels_of(ctx, HK_AREA_RUN));
