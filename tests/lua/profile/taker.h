@@ -5,6 +5,10 @@
 
 extern "C" {
 #include "profile/frames.h"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic" // compound literals
+#include "profile/key.h"
+#pragma GCC diagnostic pop
 #include "profile/quick.h"
 #include "profile/thread.h"
 }
@@ -32,7 +36,7 @@ class Taker
         REQUIRE(hkl_thread_learn());
         frames = hkl_frames_new(1 << 20);
         state.ctx = hak_ctx_new(nullptr, nullptr);
-        L = lua_newstate(alloc, this);
+        L = new_state(alloc, this);
         REQUIRE(L != nullptr);
         state.main = L;
         luaL_openlibs(L);
@@ -94,6 +98,7 @@ class Taker
     hkl_traces traces = {};
     std::vector<Taken> taken;
     size_t growths = 0, found = 0, on_traces = 0;
+    size_t moving = 0; // stacks of Lua that could not be looked at while they moved
     size_t refuse = 0; // allocations of this size fail
     std::unique_ptr<hkl_quick> quick;
     size_t same = 0, again = 0, walked = 0, different = 0; // `again`: of the same, those with a known number
@@ -157,6 +162,16 @@ class Taker
         else if (different++ == 0) difference = text_of(stack) + " and not " + text_of(truth);
     }
 
+    bool moves(const hkc_cfi_registers &at) const
+    {
+        for (const uintptr_t value : at.saved) {
+            const auto *thread = reinterpret_cast<const lua_State *>(value);
+            if (hak_owns(state.ctx, thread) || thread == L)
+                if (hkl_thread_is(&state, thread) && hkl_key_moves(thread)) return true;
+        }
+        return false;
+    }
+
     void take(size_t size)
     {
         hkc_cfi_registers at;
@@ -164,7 +179,10 @@ class Taker
         uintptr_t numbers[80];
         growths++;
         lua_State *thread = hkl_thread_unwind(&walk, &at) ? hkl_thread_at(&walk, &state, &at) : nullptr;
-        if (thread == nullptr) return;
+        if (thread == nullptr) {
+            moving += moves(at);
+            return;
+        }
         found++;
         if (quick) look_up(thread, at);
         const hkl_asker asker = {thread, &at, &walk};

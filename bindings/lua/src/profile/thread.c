@@ -131,7 +131,7 @@ static _Thread_local bool learning;
 static void learn(void)
 {
     static scratch s; /* large, and used once */
-    lua_State *L = lua_newstate(scratch_alloc, &s);
+    lua_State *L = HKL_NEW_STATE(scratch_alloc, &s);
     if (!L) return;
     lua_atpanic(L, hkl_panic);
     s.main = L;
