@@ -21,8 +21,8 @@ macro(hakmem_make_lua55)
         foreach(target lua55 lua55_interpreter)
             target_link_libraries(${target} PRIVATE m ${CMAKE_DL_LIBS})
             target_compile_definitions(${target} PRIVATE LUA_USE_LINUX)
-            target_compile_options(${target} PRIVATE -O2 -w)
-            if(HAKMEM_SANITIZE) # a distribution's has none
+            target_compile_options(${target} PRIVATE -O2 -fomit-frame-pointer -w)
+            if(HAKMEM_SANITIZE) # a distribution's has no sanitizer
                 target_compile_options(${target} PRIVATE -fno-sanitize=all)
                 target_link_options(${target} PRIVATE -fno-sanitize=all)
             endif()

@@ -120,7 +120,7 @@ static lua_State *open_state(hkl_state *st)
     st->owns_ctx = true;
     lua_atpanic(L, hkl_panic);
 #if LUA_VERSION_NUM >= 504
-    st->warn_on = LUA_VERSION_NUM >= 505;
+    if (LUA_VERSION_NUM >= 505) st->warn_on = true;
     lua_setwarnf(L, warn, st);
 #endif
     return L;

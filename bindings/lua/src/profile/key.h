@@ -8,6 +8,9 @@
 
 #ifdef HKC_CFI_WALK
 
+/* 5.5, in the lesson, before anything of the running thread's records is followed: they are where they are
+ * read. */
+bool hkl_key_placed(lua_State *L);
 /* One observation of the lesson: L is the running thread, and on no trace. */
 void hkl_key_see(lua_State *L);
 
@@ -202,6 +205,7 @@ static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
  * function is in C. */
 enum {
     HKL_CALL_AT = 32,
+    HKL_STACK_AT = 48, /* from 5.4 on */
     HKL_CALL_FUNCTION = 0,
     HKL_CALL_BELOW = 16,
 #if LUA_VERSION_NUM == 502
@@ -230,8 +234,7 @@ static inline const void *hkl_key_call(const lua_State *L)
 static inline bool hkl_key_moves(const lua_State *L)
 {
 #if LUA_VERSION_NUM >= 504
-    enum { STACK = 48 };
-    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) < hkl_thread_word(L, STACK);
+    return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) < hkl_thread_word(L, HKL_STACK_AT);
 #else
     (void)L;
     return false;

@@ -95,8 +95,14 @@ enum { SEEN_LEAST_IN_FRAME = 6 };
 static void see_words(place *p, const running *r, const hkc_cfi_registers *at,
                       const struct hkl_walk_step *step)
 {
+    if (!step->ok) {
+        p->words = 0;
+        return;
+    }
     const uintptr_t *frame = (const uintptr_t *)at->sp;
-    const size_t size = step->ok && !step->saves.cfa_from_fp ? step->saves.cfa_offset / sizeof *frame - 1 : 0;
+    const uintptr_t cfa =
+        (step->saves.cfa_from_fp ? at->saved[HKC_CFI_RBP] : at->sp) + step->saves.cfa_offset;
+    const size_t size = (cfa - at->sp) / sizeof *frame - 1; /* the last one is the return address */
     uint64_t words = 0;
     for (size_t i = 0; r->stored && i < size && i < HKL_PC_FRAME_WORDS; i++)
         if (has_instruction(frame[i], *r->stored)) words |= UINT64_C(1) << i;

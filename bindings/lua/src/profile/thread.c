@@ -59,6 +59,9 @@ static void observe(scratch *s, const hkc_cfi_registers *at)
 {
     const lua_State *L = s->learner.running;
     if (!hkl_thread_looks(L, hkl_thread_word(s->main, hkl_thread_layout_now.global_at))) s->wrong = true;
+#if LUA_VERSION_NUM >= 505
+    else if (!hkl_key_placed(s->learner.running)) s->wrong = true;
+#endif
     uint8_t seen = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
         if (at->saved[r] == (uintptr_t)L) seen = (uint8_t)(seen | 1 << r);
