@@ -146,6 +146,7 @@ static void learn(void)
     hkl_pc_learnt();
     if (hkl_thread_layout_now.luajit) hkl_trace_learn();
     learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
+    if (!learnt) call_count = 0; /* no thread is found, then */
 }
 
 static void learn_once(void)
