@@ -42,8 +42,8 @@ function(hakmem_pkgconfig pc_name pc_description pc_libs pc_requires)
 endfunction()
 hakmem_pkgconfig(hakmem "${PROJECT_DESCRIPTION}" -lhakmem "")
 # The bindings are static libraries, and take the core as one, which -lhakmem would not.
-foreach(runtime IN LISTS HAKMEM_LUA_RUNTIMES)
-    string(REGEX REPLACE "^5" "lua5." name ${runtime})
+foreach(runtime IN LISTS HAKMEM_LUA_INSTALLED)
+    string(REGEX REPLACE "^5(.)$" "lua5.\\1" name ${runtime})
     hakmem_pkgconfig(hakmem-${name} "hakmem for hosts of Lua" "-lhakmem_lua_${runtime} -l:libhakmem.a"
         ${LUA_${runtime}_MODULE_NAME})
 endforeach()

@@ -154,6 +154,12 @@ function(hakmem_fetch_debian_python version out)
     set(${out} "${place}" PARENT_SCOPE)
 endfunction()
 
+# lupa, of which the tests take what it carries: Lua 5.5, a later 5.4, and PUC's own tests of 5.3 to 5.5.
+function(hakmem_fetch_lupa out)
+    hakmem_fetch_sdist(lupa 2.8 d8022641b9ec8ecf2c5ecbe9f47e5a70e0b87c4b5ae921b92cb02a638e0acd08 lupa)
+    set(${out} "${lupa}" PARENT_SCOPE)
+endfunction()
+
 # QuickJS as a guest: of the tests, the benchmarks and the example server.
 function(hakmem_fetch_quickjs out)
     hakmem_fetch_npm(quickjs-wasi 3.6.2 f1f4349f19a2d849e33ea0ae9bec2e7062b8839f4eceb17c9051ddbaa2720982

@@ -24,6 +24,7 @@ LAUNCHERS = {
     "lua5.2": "haklua5.2",
     "lua5.3": "haklua5.3",
     "lua5.4": "haklua5.4",
+    "lua5.5": "haklua5.5",
 }
 WAYS = {"off": None, "512K": "512K", "64K": "64K", "lines": "lines", "exact": "exact"}
 TOP, MEAN = 10, 64 << 10
@@ -148,7 +149,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     tool.add_build(parser, "bindings/lua", "the launchers are")
     parser.add_argument("programs", nargs="*", help="of bench/lua/programs (all)")
-    parser.add_argument("--engines", help="comma-separated: luajit,lua5.1,lua5.2,lua5.3,lua5.4 (luajit,lua5.4)")
+    parser.add_argument("--engines", help="comma-separated: luajit,lua5.1 to lua5.5 (luajit,lua5.4)")
     parser.add_argument("--ways", help=f"comma-separated, beside off: {','.join(list(WAYS)[1:])} (all)")
     parser.add_argument("--scale", type=float, default=0.05, help="of the work that is counted (0.05)")
     parser.add_argument("--accuracy-scale", type=float, default=0.5, help="of the work that is sampled (0.5)")

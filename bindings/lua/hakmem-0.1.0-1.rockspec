@@ -9,7 +9,7 @@ description = {
 }
 supported_platforms = { "linux" }
 dependencies = {
-   "lua >= 5.1, < 5.5"
+   "lua >= 5.1, < 5.6"
 }
 build = {
    type = "make",

@@ -63,7 +63,7 @@ const char *const CHUNKS[] = {
     "collectgarbage()",
     "collectgarbage('step', @)",
     "collectgarbage('stop') for i = 1, $ do t[@] = {i} end collectgarbage('restart')",
-    "collectgarbage('setpause', 50 + $) collectgarbage('setstepmul', 50 + $)",
+    "pace_('pause', 50 + $) pace_('stepmul', 50 + $)",
     "t[@] = string.dump(function() return t end)",
     "for w in ('some words of it'):rep(@):gmatch('%a+') do t[w] = (t[w] or '') .. w end",
     "local n = 0 for k, v in pairs(t) do n = n + 1 if n % 2 == 0 then t[k] = nil end end",
@@ -165,7 +165,10 @@ struct Run {
             lua_call(state, 0, 1);
             lua_setglobal(state, "h");
             const char *names = "t = {} load_ = loadstring or load unpack_ = unpack or table.unpack "
-                                "ffi = jit and require('ffi')";
+                                "ffi = jit and require('ffi') "
+                                "pace_ = _VERSION == 'Lua 5.5' "
+                                "and function(what, n) collectgarbage('param', what, n) end "
+                                "or function(what, n) collectgarbage('set' .. what, n) end";
             if (luaL_loadstring(state, names)) lua_error(state);
             lua_call(state, 0, 0);
             return 0;

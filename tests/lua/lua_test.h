@@ -23,6 +23,15 @@ extern "C" {
 namespace test
 {
 
+inline lua_State *new_state(lua_Alloc alloc, void *ud)
+{
+#if LUA_VERSION_NUM >= 505
+    return lua_newstate(alloc, ud, 0);
+#else
+    return lua_newstate(alloc, ud);
+#endif
+}
+
 // The result of a chunk as text; its error message when it fails.
 inline std::string run(lua_State *L, const std::string &code)
 {

@@ -49,7 +49,7 @@ TEST_CASE("sizes are exact over a whole program")
 {
     Checker checker{};
     checker.ctx = hak_ctx_new(nullptr, nullptr);
-    lua_State *L = lua_newstate(Checker::alloc, &checker);
+    lua_State *L = new_state(Checker::alloc, &checker);
     REQUIRE(L != nullptr);
     luaL_openlibs(L);
     REQUIRE(run_file(L, "whole.lua") == WHOLE_RESULT);

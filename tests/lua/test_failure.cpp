@@ -134,7 +134,7 @@ TEST_CASE("no height of a limit breaks a state")
         Counted counted;
         hak_ctx *ctx = hak_ctx_new(nullptr, &counted.options);
         REQUIRE(hak_limit(ctx, 0, limit, nullptr, nullptr) == 0);
-        lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+        lua_State *L = new_state(hak_lua_alloc, ctx);
         Outcome outcome = NO_STATE;
         if (L != nullptr) {
             outcome = run_program(L, [ctx] { hak_limit(ctx, 0, 0, nullptr, nullptr); });

@@ -206,6 +206,39 @@ TEST_CASE("a look that nothing answers leaves the allocator as it was")
     CHECK(in_a_process(body) == "");
 }
 
+#if LUA_VERSION_NUM >= 505
+TEST_CASE("a string that was made while a look waited is freed, whatever is installed by then")
+{
+    auto body = [](Shown &s) {
+        const auto make = [&s] {
+            constexpr size_t SIZE = 5000;
+            auto *text = static_cast<char *>(s.usual(s.ud, nullptr, 0, SIZE));
+            std::memset(text, 0, SIZE);
+            const int fd = s.asked(); // as in luaL_pushresult, which asks for the allocator first
+            lua_pushexternalstring(s.L, text, SIZE - 1, s.now(), s.ud);
+            return s.now() == s.usual && received(fd).find("hakmem-report") != std::string::npos;
+        };
+        const size_t before = stats_of(s.L).live_bytes;
+        HOLDS(make());
+        lua_settop(s.L, 0);
+        lua_gc(s.L, LUA_GCCOLLECT, 0);
+        HOLDS(s.now() == s.usual);
+        HOLDS(stats_of(s.L).live_bytes < before + 5000);
+        HOLDS(make());
+        lua_settop(s.L, 0);
+        const int fd = s.asked();
+        lua_gc(s.L, LUA_GCCOLLECT, 0);
+        HOLDS(received(fd).find("hakmem-report") != std::string::npos);
+        HOLDS(make());
+        hak_lua_live_stop(s.L);
+        HOLDS(s.now() == s.usual);
+        lua_close(s.L);
+        return "";
+    };
+    CHECK(in_a_process(body) == "");
+}
+#endif
+
 TEST_CASE("the socket of a state can go while a host's allocator is around")
 {
     auto body = [](Shown &s) {

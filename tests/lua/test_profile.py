@@ -234,7 +234,9 @@ class Module(Case):
             local function again() begin() when_collected(again) end
             begin()
             when_collected(again)
-            collectgarbage('setpause', 0) collectgarbage('setstepmul', 1000)
+            for what, n in pairs { pause = 0, stepmul = 1000 } do
+                if _VERSION == 'Lua 5.5' then collectgarbage('param', what, n) else collectgarbage('set' .. what, n) end
+            end
             local meanwhile = 0
             for round = 1, 40 do
                 local before = begun

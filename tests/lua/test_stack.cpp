@@ -85,7 +85,7 @@ size_t touched_by(lua_State *L)
 #ifndef __SANITIZE_ADDRESS__ // its frames are larger
 TEST_CASE("the binding takes little of a small stack", "[stack]")
 {
-    lua_State *stock = lua_newstate(stock_alloc, nullptr);
+    lua_State *stock = new_state(stock_alloc, nullptr);
     REQUIRE(stock != nullptr);
     const size_t least = touched_by(stock);
     lua_close(stock);

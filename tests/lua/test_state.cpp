@@ -32,7 +32,7 @@ TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leave
     SECTION("the caller's, with limit and labels")
     {
         hak_ctx *ctx = hak_ctx_new(nullptr, &counted.options);
-        lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+        lua_State *L = new_state(hak_lua_alloc, ctx);
         luaL_openlibs(L);
         REQUIRE(hak_lua_labels(L, true) == 0);
         REQUIRE(hak_lua_limit(L, 0, 8 << 20) == 0);
@@ -252,7 +252,7 @@ TEST_CASE("drop takes the caller's context")
 {
     Counted counted;
     hak_ctx *ctx = hak_ctx_new(nullptr, &counted.options);
-    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    lua_State *L = new_state(hak_lua_alloc, ctx);
     luaL_openlibs(L);
     CHECK(counted.used() > 0);
     CHECK(hak_lua_drop(L) == 0);

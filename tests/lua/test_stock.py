@@ -20,7 +20,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 ORIGINAL = shutil.which(os.path.basename(PROGRAM)[len("hak") :])
 VERSION = os.path.basename(PROGRAM)[len("hak") :]
 LUAJIT = VERSION == "luajit"
-PUC51, PUC52, PUC53, PUC54 = (VERSION == "lua" + v for v in ("5.1", "5.2", "5.3", "5.4"))
+PUC51, PUC52, PUC53, PUC54, PUC55 = (VERSION == "lua" + v for v in ("5.1", "5.2", "5.3", "5.4", "5.5"))
 OLD = LUAJIT or PUC51
 ARGV0 = "interpreter"
 SKIP = 77
@@ -322,7 +322,7 @@ class Scripts(Case):
             "error()",
         ):
             self.same("-e", "io.write('before ') " + code, "-e", "print('after')")
-        if PUC54:
+        if PUC54 or PUC55:
             self.write(
                 "a.lua",
                 "local x <close> = setmetatable({}, { __close = function(_, e) print(e, 'Ok') end })\n"
@@ -346,7 +346,7 @@ class Scripts(Case):
         for call in ("'setpause', 150", "'setstepmul', 300", "'step', 0", "'incremental'", "'generational'", "'stop'"):
             self.same("-e", f"print(pcall(collectgarbage, {call})) print(pcall(collectgarbage, {call}))")
 
-    @unittest.skipUnless(PUC54, "of lua5.4")
+    @unittest.skipUnless(PUC54 or PUC55, "of lua5.4 and later")
     def test_warnings(self):
         for args in ([], ["-W"]):
             for code in (
@@ -628,7 +628,7 @@ class Interrupts(Case):
             done = self.interrupted([*off, script])
             self.assertIn("interrupted!", done[0] + done[1])
         self.interrupted([*off, "-e", ready + "while true do end"])
-        if PUC54:  # a read is not begun again
+        if PUC54 or PUC55:  # a read is not begun again
             self.interrupted(["read.lua"])
 
     def test_the_second_one_ends_the_process(self):

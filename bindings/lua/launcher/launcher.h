@@ -1,4 +1,4 @@
-/* What the parts of hakluajit and of haklua5.1 to 5.4 share. PROGRAM and HKL_LUAJIT come from the
+/* What the parts of hakluajit and of haklua5.1 to 5.5 share. PROGRAM and HKL_LUAJIT come from the
  * build. */
 #ifndef HKL_LAUNCHER_H
 #define HKL_LAUNCHER_H

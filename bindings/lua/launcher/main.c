@@ -1,4 +1,4 @@
-/* hakluajit and haklua5.1 to 5.4: the interpreter, in a context of hakmem. */
+/* hakluajit and haklua5.1 to 5.5: the interpreter, in a context of hakmem. */
 #include "launcher.h"
 
 #include <hakmem/lua.h>
@@ -90,7 +90,7 @@ static void open_libraries(lua_State *L, const hkl_options *o)
     lua_setfield(L, -2, "exit");
     lua_settop(L, 1);
 #if LUA_VERSION_NUM >= 504
-    lua_gc(L, LUA_GCGEN, 0, 0);
+    lua_gc(L, LUA_GCGEN, 0, 0); /* 5.5 looks at neither number */
 #endif
 }
 

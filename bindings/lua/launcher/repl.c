@@ -20,8 +20,8 @@ static void print_prompt(lua_State *L, bool first)
     lua_pop(L, prompt && LUA_VERSION_NUM >= 504 ? 2 : 1);
 }
 
-/* Pushes a line of any length, without its end; in the first one `=` is `return`. false = end of the input.
- */
+/* Pushes a line of any length, without its end; in the first one `=` is `return`, until 5.4. false = end of
+ * the input. */
 static bool read_line(lua_State *L, bool first)
 {
     static char *line;
@@ -30,7 +30,7 @@ static bool read_line(lua_State *L, bool first)
     if (getline(&line, &room, stdin) < 0) return false;
     size_t n = strlen(line);
     if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
-    if (first && line[0] == '=') lua_pushfstring(L, "return %s", line + 1);
+    if (LUA_VERSION_NUM <= 504 && first && line[0] == '=') lua_pushfstring(L, "return %s", line + 1);
     else lua_pushlstring(L, line, n);
     return true;
 }
@@ -73,11 +73,22 @@ static int load_expression(lua_State *L)
 #endif
 }
 
+/* A first line that begins with `local` and that is no expression. */
+static void warn_of_local(const char *line)
+{
+    static const char word[] = "local", space[] = " \t";
+    if (LUA_VERSION_NUM < 505) return;
+    line += strspn(line, space);
+    if (strncmp(line, word, strlen(word)) == 0 && strchr(space, line[strlen(word)]))
+        hkl_message("warning: locals do not survive across lines in interactive mode");
+}
+
 /* Replaces the line at the top, and more lines if needed, by a chunk or by a message. -1 = the end of the
  * input cuts a chunk off, and so ends those before 5.3, which say nothing. */
 static int load_line(lua_State *L)
 {
     int status = load_expression(L);
+    if (status != LUA_OK) warn_of_local(lua_tostring(L, -2));
     while (status != LUA_OK) {
         lua_pop(L, 1);
         status = load(L);

@@ -120,7 +120,10 @@ int hkl_print_error(lua_State *L, int status)
     if (status == LUA_OK) return status;
     const bool silent = LUA_VERSION_NUM < 503 && lua_isnil(L, -1); /* error(nil) */
     const char *message = lua_tostring(L, -1);
-    if (!message) message = LUA_VERSION_NUM < 503 ? "(error object is not a string)" : "(null)";
+    if (!message)
+        message = LUA_VERSION_NUM < 503   ? "(error object is not a string)"
+                  : LUA_VERSION_NUM < 505 ? "(null)"
+                                          : "(error message not a string)";
     if (!silent) hkl_message(message);
     lua_pop(L, 1);
     if (LUA_VERSION_NUM == 502 && !silent) lua_gc(L, LUA_GCCOLLECT, 0);
@@ -306,6 +309,9 @@ static bool prepare(lua_State *L, const hkl_options *o)
 bool hkl_run_program(lua_State *L, const hkl_options *o)
 {
     if (!prepare(L, o)) return false;
+#if LUA_VERSION_NUM >= 505
+    lua_warning(L, "@off", 0);
+#endif
     for (int i = 0; i < o->action_count; i++)
         if (!run_action(L, &o->actions[i])) return false;
 #ifdef HKL_LUAJIT

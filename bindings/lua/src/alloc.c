@@ -25,6 +25,7 @@ static void *alloc_own(void *ud, void *ptr, size_t osize, size_t nsize)
     hkl_state *st = ud;
     if (nsize == 0) {
         if (!ptr) return NULL;
+        if (hkl_frees_watched(st)) return hkl_free_watched(st, ptr, osize);
         if (__builtin_expect(ptr == st->last, 0)) hkl_free_last(st, ptr, osize);
         else hak_free_sized(st->ctx, ptr, osize);
         return NULL;
@@ -37,6 +38,7 @@ static void *alloc_own(void *ud, void *ptr, size_t osize, size_t nsize)
 static void *alloc_guarded(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     hkl_state *st = ud;
+    if (nsize == 0 && hkl_frees_watched(st)) return hkl_free_watched(st, ptr, osize);
     if (nsize == 0) return hkl_free(st, ptr, osize);
     return !ptr ? hkl_new(st, nsize, 0, 0) : hkl_resize(st, ptr, osize, nsize, 0, 0);
 }
@@ -55,6 +57,18 @@ bool hkl_alloc_has_state(lua_Alloc f)
     return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited ||
            hkl_profile_is_alloc(f) || hkl_live_is_alloc(f);
 }
+
+#if LUA_VERSION_NUM >= 505
+void *hkl_free_watched(hkl_state *st, void *ptr, size_t osize)
+{
+#ifdef HKC_CFI_WALK
+    hkl_profile *p = st->profile;
+    if (ptr && p->registers) hkl_quick_freed(&p->quick, ptr);
+    if (ptr && hkl_profile_by_line(st)) hkl_lines_freed(p->lines, ptr, osize);
+#endif
+    return hkl_free(st, ptr, osize);
+}
+#endif
 
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
 {

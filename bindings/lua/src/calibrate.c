@@ -277,7 +277,7 @@ static int run_all(lua_State *L)
 {
     recorder *rec = lua_touserdata(L, 1);
     hkl_open_libraries(L);
-    lua_gc(L, LUA_GCSTOP, 0);
+    hkl_collector_off(L);
     if (call_jit(L, "off")) {
         hkl_site_has_traces();
         if (luaL_loadstring(L, "jit.opt.start('hotloop=2', 'hotexit=2')") == 0) call(L);
@@ -290,7 +290,7 @@ static int run_all(lua_State *L)
 
 static bool learn(recorder *rec)
 {
-    lua_State *L = lua_newstate(scratch_alloc, rec);
+    lua_State *L = HKL_NEW_STATE(scratch_alloc, rec);
     if (!L) return false;
     lua_atpanic(L, hkl_panic);
     lua_pushcfunction(L, run_all);

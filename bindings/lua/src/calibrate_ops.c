@@ -191,6 +191,11 @@ const hkl_calibrate_op hkl_calibrate_ops[] = {
      .traces = true,
      .rules = {{HKL_KIND_TABLE, 52, 80, HKL_FATE_ANY, false},
                {HKL_KIND_HASH, 400, ANY, HKL_FATE_ANY, false}}},
+#if LUA_VERSION_NUM >= 505
+    /* Those of fewer than 8 nodes are made by another call. */
+    {.script = "local k = " SLOTS " return function() for i = 1, 3 do k[i] = {a = i, b = i, c = i} end end",
+     .rules = {{HKL_KIND_HASH, 96, 96, HKL_FATE_ANY, false}}},
+#endif
     {.script = "local t = " SLOTS " "
                "return function() "
                "  for i = 1, 3 do t[i] = {} end "
@@ -267,7 +272,16 @@ const hkl_calibrate_op hkl_calibrate_ops[] = {
     {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE "local keep = load(s, '=?') "
                "return function() load(s, '=?') end",
      .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_FREED, true}}},
-#if LUA_VERSION_NUM >= 503
+#if LUA_VERSION_NUM >= 505
+    /* What is joined in a luaL_Buffer becomes the string, without another call if its size was known before.
+     */
+    {.script = "local a = ('z'):rep(4500) "
+               "local function f() "
+               "  local x = a:rep(2), table.concat({a, a, a}) "
+               "end "
+               "f() return f",
+     .rules = {{HKL_KIND_STRING, 1000, ANY, HKL_FATE_ANY, false}}},
+#elif LUA_VERSION_NUM >= 503
     {.script = "local a = ('z'):rep(4500) "
                "local function f() "
                "  local x = a:rep(2), table.concat({a, a, a}) "

@@ -180,7 +180,9 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
 {
     hkl_state *st = ud;
     if (nsize == 0) {
-#ifdef HKC_CFI_WALK
+#if LUA_VERSION_NUM >= 505
+        if (hkl_frees_watched(st)) return hkl_free_watched(st, ptr, osize);
+#elif defined(HKC_CFI_WALK)
         if (is >= EXACT) hkl_quick_freed(&st->profile->quick, ptr);
         if (is == LINES && ptr) hkl_lines_freed(st->profile->lines, ptr, osize);
 #endif

@@ -46,10 +46,21 @@ lua_State *hkl_main_thread(lua_State *L)
 #endif
 }
 
+#if LUA_VERSION_NUM >= 505
+/* The main thread lies at the end of the global state, to which a word of it points. */
+void *hkl_last_block(lua_State *main)
+{
+    enum { GLOBAL_AT = 3, GLOBAL_MOST = 8 << 10 };
+    char *global = ((char **)(void *)main)[GLOBAL_AT];
+    const uintptr_t before = (uintptr_t)main - (uintptr_t)global;
+    return before > 0 && before < GLOBAL_MOST ? global : NULL;
+}
+#else
 void *hkl_last_block(lua_State *main)
 {
     return (char *)main - LUA_EXTRASPACE;
 }
+#endif
 
 hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main)
 {
@@ -83,8 +94,8 @@ int hkl_panic(lua_State *L)
 }
 
 #if LUA_VERSION_NUM >= 504
-/* Off until "@on", as in the standard library. A message may come in pieces; while warnings are off, the last
- * piece alone is looked at, as there. */
+/* As in the standard library, where warnings are off until "@on" in 5.4, and on until "@off" in 5.5. A
+ * message may come in pieces; while warnings are off, the last piece alone is looked at, as there. */
 static void warn(void *ud, const char *message, int to_continue)
 {
     hkl_state *st = ud;
@@ -102,13 +113,14 @@ static void warn(void *ud, const char *message, int to_continue)
 /* A Lua state for a context with its hkl_state; NULL leaves both as they are. */
 static lua_State *open_state(hkl_state *st)
 {
-    lua_State *L = lua_newstate(hkl_alloc_for(st), st);
+    lua_State *L = HKL_NEW_STATE(hkl_alloc_for(st), st);
     if (!L) return NULL;
     st->main = L;
     st->last = hkl_last_block(L);
     st->owns_ctx = true;
     lua_atpanic(L, hkl_panic);
 #if LUA_VERSION_NUM >= 504
+    if (LUA_VERSION_NUM >= 505) st->warn_on = true;
     lua_setwarnf(L, warn, st);
 #endif
     return L;

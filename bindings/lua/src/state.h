@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if LUA_VERSION_NUM > 504
-#error "hakmem: Lua 5.5 is not supported: its strings keep the lua_Alloc that made them"
-#endif
-
 typedef struct hkl_labels hkl_labels;
 typedef struct hkl_profile hkl_profile;
 
@@ -34,7 +30,7 @@ typedef struct hkl_state {
     size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
-    bool warn_on, warn_continues; /* 5.4: the state of the warning function */
+    bool warn_on, warn_continues; /* 5.4, 5.5: the state of the warning function */
 } hkl_state;
 
 /* The slow sides of the inline functions below. */
@@ -67,6 +63,24 @@ static inline void hkl_reserve_free(hkl_state *st)
     st->reserve = NULL;
 }
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize);
+/* A string of 5.5 that took over the memory of a luaL_Buffer keeps the lua_Alloc that was installed then, and
+ * is freed by it, although the state may have another one by now. So there every function of this binding
+ * asks what the state has when a block is freed; elsewhere the function that is called is the one that is
+ * needed. */
+#if LUA_VERSION_NUM >= 505
+static inline bool hkl_frees_watched(const hkl_state *st)
+{
+    return __builtin_expect(!!st->profile, 0);
+}
+void *hkl_free_watched(hkl_state *st, void *ptr, size_t osize);
+#else
+static inline bool hkl_frees_watched(const hkl_state *st)
+{
+    (void)st;
+    return false;
+}
+#define hkl_free_watched(st, ptr, osize) NULL
+#endif
 void *hkl_migrate(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
 
 /* A block that was there before the state was adopted. */
@@ -134,6 +148,25 @@ hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main);
 
 /* The thread that lives as long as the state; NULL when it is not to be found. */
 lua_State *hkl_main_thread(lua_State *L);
+
+/* lua_newstate; 5.5 wants a seed for the hashes of strings. */
+#if LUA_VERSION_NUM >= 505
+#define HKL_NEW_STATE(f, ud) lua_newstate(f, ud, luaL_makeseed(NULL))
+#else
+#define HKL_NEW_STATE(f, ud) lua_newstate(f, ud)
+#endif
+/* The collector of a scratch state does nothing, but for want of memory. That of 5.5 takes a step whenever a
+ * string is made in a buffer, stopped or not, if there is something to do: so it has just ended, and pauses.
+ */
+static inline void hkl_collector_off(lua_State *L)
+{
+#if LUA_VERSION_NUM >= 505
+    lua_gc(L, LUA_GCPARAM, LUA_GCPPAUSE, 100000);
+    lua_gc(L, LUA_GCCOLLECT, 0);
+#endif
+    lua_gc(L, LUA_GCSTOP, 0);
+}
+
 /* The block in which the main thread lies, which lua_close frees last. */
 void *hkl_last_block(lua_State *main);
 

@@ -190,7 +190,8 @@ TEST_CASE("blocks of a short life are booked while they live")
                      "end) "
                      "return #s == 2000000") >= 1999 * 1000);
 #elif LUA_VERSION_NUM >= 503
-    CHECK(seen_while(state.L, "buffer",
+    // that of 5.5 becomes the string
+    CHECK(seen_while(state.L, LUA_VERSION_NUM >= 505 ? "string" : "buffer",
                      "local t = setmetatable({}, {__index = function(t, i) "
                      "  if i == 2000 then look() end "
                      "  return ('x'):rep(1000) "

@@ -245,7 +245,8 @@ TEST_CASE("every allocation of every program has its thread")
         Taker t((size_t)-1);
         CHECK(t.run_program(entry.path()) == "ok");
         CHECK(t.growths > 1000);
-        CHECK(t.found == t.growths);
+        CHECK(t.found + t.moving == t.growths);
+        CHECK(t.moving < 20);
     }
 }
 

@@ -409,7 +409,7 @@ TEST_CASE("states that end while profiled, by close and by drop, give everything
 TEST_CASE("a context of the host's own: what the host takes from it, and its life after the state")
 {
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
-    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    lua_State *L = new_state(hak_lua_alloc, ctx);
     luaL_openlibs(L);
     run_a(L, "if jit then jit.off() end");
     const hak_lua_profile_options o = options(EXACT);
@@ -443,7 +443,7 @@ TEST_CASE("a profile of the host's own goes on when a state ends whose profile h
     const bool again = GENERATE(false, true); // the state tries to begin one beside the host's
     CAPTURE(mode, hosts, again);
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
-    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    lua_State *L = new_state(hak_lua_alloc, ctx);
     luaL_openlibs(L);
     const hak_lua_profile_options o = options(mode);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
@@ -469,7 +469,7 @@ TEST_CASE("by line: nothing of a state's profile is left in a context of the hos
     if (again && !stopped) return;
     CAPTURE(stopped, again);
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
-    lua_State *L = lua_newstate(hak_lua_alloc, ctx);
+    lua_State *L = new_state(hak_lua_alloc, ctx);
     luaL_openlibs(L);
     const hak_lua_profile_options o = options(BY_LINE);
     REQUIRE(hak_lua_profile_start(L, &o) == 0);
@@ -528,6 +528,9 @@ TEST_CASE("whole programs give what they give without a profile")
         double known = 0;
         for (const auto &[line, row] : r.lines)
             if (line != "none") known += row.alloc_bytes;
+        // of a stack that it moves, 5.5 does not say whose it is
+        for (const auto &[label, row] : r.labels)
+            if (LUA_VERSION_NUM >= 505 && label == "none stack") known += row.alloc_bytes;
         CHECK(known > 0.98 * r.all.alloc_bytes);
         lua_close(L);
     }

@@ -1,4 +1,4 @@
-/* hakmem for Lua: LuaJIT 2.1 (GC64) and PUC Lua 5.1, 5.2, 5.3, 5.4.
+/* hakmem for Lua: LuaJIT 2.1 (GC64) and PUC Lua 5.1 to 5.5.
  *
  *       lua_State *L = hak_lua_newstate(NULL);         // instead of luaL_newstate()
  *       luaL_openlibs(L);
@@ -8,13 +8,15 @@
  *       lua_close(L);                                  // the heap goes with its last block
  *
  * CONVENTIONS
- *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51 to _54), one header. Include
+ *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51 to _55), one header. Include
  *   the lua.h of that runtime before, or have it on the include path.
  *   A lua_State and its context belong to one thread at a time, as in Lua itself.
  *   A state that is "under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
  *   int functions return 0; -1 when L is not under hakmem, or for the reasons given with the function.
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
+ *   On 5.5 strings that were made in a luaL_Buffer are freed by the lua_Alloc that was installed then: one
+ *   that a host puts around that of the binding must stay until lua_close.
  *   Cost       hak_lua_alloc: that of hak_realloc or hak_free; with labels some 60 instructions more for each
  *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant; with a soft limit
  *              allocations look at hak_ctx_stats from time to time. hak_lua_newstate and its like: those
@@ -41,8 +43,8 @@ extern "C" {
 #include <lua.h>
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
- * 5.4, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the options,
- * hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
+ * 5.4 and 5.5, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the
+ * options, hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
 /* The same in a space that is shared among many states. space NULL = one of its own. The space must

@@ -131,6 +131,27 @@ static bool key_of(const lua_State *L, const lua_Debug *ar, hkl_quick_key *key)
 
 #endif
 
+#if LUA_VERSION_NUM >= 505
+/* The records of calls are linked, as the first two show. The last one lies in the thread, and its function
+ * is the first slot of the stack, or 0 while that moves. */
+bool hkl_key_placed(lua_State *L)
+{
+    enum { LEVELS = 2, THREAD_MOST = 512 };
+    const uintptr_t thread = (uintptr_t)L;
+    const void *call = hkl_key_call(L);
+    lua_Debug ar;
+    for (int level = 0; level < LEVELS && lua_getstack(L, level, &ar); level++) {
+        if (call != (const void *)ar.i_ci) return false;
+        call = hkl_key_pointer(call, HKL_CALL_BELOW);
+    }
+    while (call && (uintptr_t)call - thread >= THREAD_MOST)
+        call = hkl_key_pointer(call, HKL_CALL_BELOW);
+    if (!call) return false;
+    const uintptr_t first = hkl_thread_word(call, HKL_CALL_FUNCTION);
+    return first == 0 || first == hkl_thread_word(L, hkl_thread_layout_now.stack_at);
+}
+#endif
+
 void hkl_key_see(lua_State *L)
 {
     hkl_quick_key key = {0, 0, 0};

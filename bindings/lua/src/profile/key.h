@@ -8,6 +8,9 @@
 
 #ifdef HKC_CFI_WALK
 
+/* 5.5, in the lesson, before anything of the running thread's records is followed: they are where they are
+ * read. */
+bool hkl_key_placed(lua_State *L);
 /* One observation of the lesson: L is the running thread, and on no trace. */
 void hkl_key_see(lua_State *L);
 
@@ -23,7 +26,7 @@ static inline bool hkl_key_in_register(void)
 #if LUA_VERSION_NUM == 501
     return !hkl_thread_layout_now.luajit;
 #else
-    return LUA_VERSION_NUM == 504;
+    return LUA_VERSION_NUM >= 504;
 #endif
 }
 
@@ -208,12 +211,16 @@ enum {
     HKL_CALL_INSTRUCTION = 56,
     HKL_CALL_STATUS = 34, /* a byte */
     HKL_CALL_BIT = 1,
+#elif LUA_VERSION_NUM == 505
+    HKL_CALL_INSTRUCTION = 32,
+    HKL_CALL_STATUS = 60, /* four bytes, of which the last 9 bits are others' and the next 16 are wanted */
+    HKL_CALL_BIT = 1 << 6,
 #else
     HKL_CALL_INSTRUCTION = LUA_VERSION_NUM == 504 ? 32 : 40,
     HKL_CALL_STATUS = LUA_VERSION_NUM == 504 ? 62 : 66,
     HKL_CALL_BIT = 2,
 #endif
-    HKL_CALL_BIT_IN_C = LUA_VERSION_NUM == 504, /* before: in Lua */
+    HKL_CALL_BIT_IN_C = LUA_VERSION_NUM >= 504, /* before: in Lua */
     HKL_CLOSURE_PROTO = 24
 };
 
@@ -225,7 +232,7 @@ static inline const void *hkl_key_call(const lua_State *L)
 /* From 5.4.6 on the records of calls have offsets in place of pointers while the runtime moves a stack. */
 static inline bool hkl_key_moves(const lua_State *L)
 {
-#if LUA_VERSION_NUM == 504
+#if LUA_VERSION_NUM >= 504
     return hkl_thread_word(hkl_key_call(L), HKL_CALL_FUNCTION) <
            hkl_thread_word(L, hkl_thread_layout_now.stack_at);
 #else
@@ -238,8 +245,12 @@ static inline bool hkl_key_moves(const lua_State *L)
 static inline unsigned hkl_key_status(const void *call)
 {
     const char *at = (const char *)call + HKL_CALL_STATUS;
+#if LUA_VERSION_NUM == 505
+    const unsigned status = *(const uint32_t *)(const void *)at >> 9 & 0xffff;
+#else
     const unsigned status =
         LUA_VERSION_NUM == 502 ? *(const uint8_t *)at : *(const uint16_t *)(const void *)at;
+#endif
     return HKL_CALL_BIT_IN_C ? status : status ^ HKL_CALL_BIT;
 }
 

@@ -1,5 +1,7 @@
 #include "profile/learn.h"
 
+#include "state.h"
+
 #include <lauxlib.h>
 #include <lualib.h>
 
@@ -126,7 +128,7 @@ int hkl_learn_run(lua_State *L)
         "coroutine.resume(co) coroutine.resume(co) "
         "pcall(function() table.sort({3, 2, 1}, function(a, b) run() return a < b end) end)";
     hkl_learner *learner = lua_touserdata(L, 1);
-    lua_gc(L, LUA_GCSTOP, 0); /* a collector moves the stacks of other threads, in their names */
+    hkl_collector_off(L); /* it moves the stacks of other threads, in their names */
     lua_pushlightuserdata(L, learner);
     lua_setfield(L, LUA_REGISTRYINDEX, "hakmem.learner");
     if (luaL_loadstring(L, nested) != 0) return lua_error(L);

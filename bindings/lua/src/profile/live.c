@@ -38,11 +38,16 @@ bool hkl_live_is_alloc(lua_Alloc f)
     return f == alloc_and_report;
 }
 
+static bool is_installed(const hkl_state *st)
+{
+    void *ud;
+    return lua_getallocf(st->main, &ud) == alloc_and_report;
+}
+
 /* A host may have put a function of its own around this one, which stays. */
 static void put_back(hkl_state *st)
 {
-    void *ud;
-    if (lua_getallocf(st->main, &ud) == alloc_and_report) lua_setallocf(st->main, hkl_alloc_for(st), st);
+    if (is_installed(st)) lua_setallocf(st->main, hkl_alloc_for(st), st);
 }
 
 __attribute__((noinline)) static void answer(hkl_state *st)
@@ -53,11 +58,13 @@ __attribute__((noinline)) static void answer(hkl_state *st)
     sem_post(&done);
 }
 
-/* The usual one comes last, as a jump: an exact profile wants the registers of the runtime's call. */
+/* The usual one comes last, as a jump: an exact profile wants the registers of the runtime's call. A string
+ * of 5.5 that was made while this was installed calls it once more when it is freed, whoever is installed
+ * then. */
 static void *alloc_and_report(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     hkl_state *st = ud;
-    answer(st);
+    if (LUA_VERSION_NUM < 505 || is_installed(st)) answer(st);
     return hkl_alloc_for(st)(st, ptr, osize, nsize);
 }
 

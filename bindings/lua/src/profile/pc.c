@@ -4,13 +4,16 @@
 
 enum { CLIMB_MOST = HKL_PC_CLIMB_MOST, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_LEAST = 2 };
 
-#if LUA_VERSION_NUM == 504 || LUA_VERSION_NUM == 501
+#if LUA_VERSION_NUM >= 504 || LUA_VERSION_NUM == 501
 
 /* A return address between the interpreter and lua_Alloc. */
 typedef struct place {
     uintptr_t pc, function;
     uint8_t registers; /* a bit for each that had the instruction every time */
     uint8_t seen;
+#if LUA_VERSION_NUM >= 505
+    uint64_t words; /* of the frame: the same */
+#endif
 } place;
 
 static place places[MAX_PLACES];
@@ -27,7 +30,7 @@ typedef struct running {
     uintptr_t *stored, code, end;
 } running;
 
-#if LUA_VERSION_NUM == 504
+#if LUA_VERSION_NUM >= 504
 /* CallInfo: func, top, previous, next, savedpc. Proto: sizecode at 24, lines at 44 and 48, code at 64. */
 static running running_of(lua_State *L, const lua_Debug *ar)
 {
@@ -65,16 +68,68 @@ static bool is_in(const running *r, uintptr_t pc)
     return pc > r->code && pc <= r->end && (pc - r->code) % INSTRUCTION == 0;
 }
 
-static void see_place(uintptr_t pc, uint8_t registers)
+static place *see_place(uintptr_t pc, uint8_t registers)
 {
     int i = 0;
     while (i < place_count && places[i].pc != pc)
         i++;
-    if (i == MAX_PLACES) return;
-    if (i == place_count) places[place_count++] = (place){pc, hkc_cfi_function(pc), registers, 0};
+    if (i == MAX_PLACES) return NULL;
+    if (i == place_count)
+        places[place_count++] = (place){.pc = pc, .function = hkc_cfi_function(pc), .registers = registers};
     places[i].registers &= registers;
     if (places[i].seen < UINT8_MAX) places[i].seen++;
+    return &places[i];
 }
+
+/* A constructor has stepped over its second word already. */
+static bool has_instruction(uintptr_t word, uintptr_t stored)
+{
+    return word - stored == 0 || word - stored == INSTRUCTION;
+}
+
+#if LUA_VERSION_NUM >= 505
+/* Few instructions allocate without storing where they are, and they are met often: a word that had one by
+ * chance is soon found out. */
+enum { SEEN_LEAST_IN_FRAME = 6 };
+
+static void see_words(place *p, const running *r, const hkc_cfi_registers *at,
+                      const struct hkl_walk_step *step)
+{
+    if (!step->ok) {
+        p->words = 0;
+        return;
+    }
+    const uintptr_t *frame = (const uintptr_t *)at->sp;
+    const uintptr_t cfa =
+        (step->saves.cfa_from_fp ? at->saved[HKC_CFI_RBP] : at->sp) + step->saves.cfa_offset;
+    const size_t size = (cfa - at->sp) / sizeof *frame - 1; /* the last one is the return address */
+    uint64_t words = 0;
+    for (size_t i = 0; r->stored && i < size && i < HKL_PC_FRAME_WORDS; i++)
+        if (has_instruction(frame[i], *r->stored)) words |= UINT64_C(1) << i;
+    p->words = p->seen == 1 ? words : p->words & words;
+}
+
+static int word_of(const place *p)
+{
+    if (p->words == 0 || p->seen < SEEN_LEAST_IN_FRAME) return HKL_PC_STORED;
+    return HKL_PC_IN_FRAME + __builtin_ctzll(p->words);
+}
+#else
+static inline void see_words(place *p, const running *r, const hkc_cfi_registers *at,
+                             const struct hkl_walk_step *step)
+{
+    (void)p;
+    (void)r;
+    (void)at;
+    (void)step;
+}
+
+static inline int word_of(const place *p)
+{
+    (void)p;
+    return HKL_PC_STORED;
+}
+#endif
 
 void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 {
@@ -89,13 +144,11 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
     hkc_cfi_registers up = *at;
     for (int i = 0; i < CLIMB_MOST; i++) {
         uint8_t registers = 0;
-        for (int n = 0; n < HKC_CFI_SAVED && r.stored; n++) {
-            /* a constructor has stepped over its second word already */
-            const uintptr_t ahead = up.saved[n] - *r.stored;
-            if (ahead == 0 || ahead == INSTRUCTION) registers = (uint8_t)(registers | 1 << n);
-        }
-        see_place(up.pc, registers);
+        for (int n = 0; n < HKC_CFI_SAVED && r.stored; n++)
+            if (has_instruction(up.saved[n], *r.stored)) registers = (uint8_t)(registers | 1 << n);
+        place *p = see_place(up.pc, registers);
         const struct hkl_walk_step *step = hkl_thread_rule(rules, up.pc);
+        if (p) see_words(p, &r, &up, step);
         if (!step->ok) break;
         hkc_cfi_climb(&up, &step->saves);
     }
@@ -112,8 +165,10 @@ int hkl_pc_register(uintptr_t pc)
     const uintptr_t function = learnt ? hkc_cfi_function(pc) : 0;
     for (int i = 0; i < place_count && function != 0; i++) {
         const place *p = &places[i];
-        if (p->function != function || p->registers == 0 || p->seen < SEEN_LEAST) continue;
-        if (p->pc == pc) return __builtin_ctz(p->registers);
+        if (p->function != function || p->seen < SEEN_LEAST) continue;
+        const int word = p->registers == 0 ? word_of(p) : HKL_PC_STORED;
+        if (p->registers == 0 && word == HKL_PC_STORED) continue;
+        if (p->pc == pc) return p->registers == 0 ? word : __builtin_ctz(p->registers);
         found = HKL_PC_STORED;
     }
     return found;
@@ -128,7 +183,9 @@ hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, c
     for (int i = 0; r.stored && i < CLIMB_MOST; i++) {
         const struct hkl_walk_step *step = hkl_thread_step(walk, up.pc);
         if (step->instruction >= 0) {
-            const uintptr_t pc = up.saved[step->instruction];
+            const int n = step->instruction;
+            const uintptr_t pc =
+                hkl_pc_in_frame(n) ? ((const uintptr_t *)up.sp)[n - HKL_PC_IN_FRAME] : up.saved[n];
             if (!is_in(&r, pc)) return none;
             const hkl_pc_patch patch = {r.stored, *r.stored};
             *r.stored = pc;

@@ -136,6 +136,8 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
     if (count > HKL_QUICK_AT_LEAST) way.kind = HKL_QUICK_LONGER;
     if (step->instruction == HKL_PC_STORED) {
         way.kind |= HKL_QUICK_STORED;
+    } else if (hkl_pc_in_frame(step->instruction)) {
+        way.place = up + (step->instruction - HKL_PC_IN_FRAME) * (int32_t)sizeof pc;
     } else if (place[step->instruction] >= 0) {
         way.place = place[step->instruction];
     } else {

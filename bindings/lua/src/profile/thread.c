@@ -59,6 +59,9 @@ static void observe(scratch *s, const hkc_cfi_registers *at)
 {
     const lua_State *L = s->learner.running;
     if (!hkl_thread_looks(L, hkl_thread_word(s->main, hkl_thread_layout_now.global_at))) s->wrong = true;
+#if LUA_VERSION_NUM >= 505
+    else if (!hkl_key_placed(s->learner.running)) s->wrong = true;
+#endif
     uint8_t seen = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
         if (at->saved[r] == (uintptr_t)L) seen = (uint8_t)(seen | 1 << r);
@@ -148,7 +151,7 @@ static _Thread_local bool learning;
 static void learn(void)
 {
     static scratch s; /* large, and used once */
-    lua_State *L = lua_newstate(scratch_alloc, &s);
+    lua_State *L = HKL_NEW_STATE(scratch_alloc, &s);
     if (!L) return;
     lua_atpanic(L, hkl_panic);
     s.main = L;
@@ -160,6 +163,7 @@ static void learn(void)
     hkl_pc_learnt();
     if (hkl_thread_layout_now.luajit) hkl_trace_learn();
     learnt = ok && !s.wrong && call_count > 0 && call_count < MAX_CALLS;
+    if (!learnt) call_count = 0; /* no thread is found, then */
 }
 
 static void learn_once(void)

@@ -60,7 +60,7 @@ lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_regi
 typedef struct hkl_thread_layout {
     uint8_t type_at, type; /* the type of an object, that of a thread */
     uint8_t global_at;     /* the pointer that all threads of a state share */
-    uint8_t stack_at;      /* the bottom of the stack; 5.4 alone */
+    uint8_t stack_at;      /* the bottom of the stack; from 5.4 on */
     bool luajit;
 } hkl_thread_layout;
 

@@ -198,7 +198,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 static void learn(void)
 {
     static lesson s; /* large, and used once */
-    lua_State *L = lua_newstate(scratch_alloc, &s);
+    lua_State *L = HKL_NEW_STATE(scratch_alloc, &s);
     if (!L) return;
     lua_atpanic(L, hkl_panic);
     lua_pushcfunction(L, teach);
