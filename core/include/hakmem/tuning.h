@@ -77,7 +77,7 @@ struct hak_tuning {
      * to twice as long. 1 on. 1 s, 1 s, 10 s, 1 s. Row: soak steady. */
     uint64_t purge_ns;
     /* Committed bytes of a context from which its new chunks and big blocks are advised to be huge pages. New
-     * chunks (2 MiB) are so from an eighth of it on where the last two of the space took less than 8 ms
+     * chunks (2 MiB) are so from a quarter of it on where the last two of the space took less than 8 ms
      * together to fill. 1 on; HAK_NONE = never. 64 MiB, none, 1 MiB, none. Row: cold_big. */
     size_t huge_from;
     /* 1: at a new peak, each fresh page purges a retained one; half of the retained pages that are allowed

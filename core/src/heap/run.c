@@ -15,7 +15,7 @@ unsigned hk_run_magazine(const hak_ctx *ctx, unsigned kind)
 }
 
 /* Runs of all sizes come and go in a large heap, and a few at hand in each class are a good part of it. */
-bool hk_run_keep_more(const hak_ctx *ctx, size_t more)
+bool hk_run_keep_more(hak_ctx *ctx, size_t more)
 {
     enum { LEAST = 2 << 20, LIVE_SHIFT = 5 };
     size_t kept = more, most = LEAST + (hk_get(&ctx->live_bytes) >> LIVE_SHIFT);

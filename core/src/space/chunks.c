@@ -13,7 +13,7 @@
  * such as stacks, are hardly touched. A clock that stands still says nothing. */
 static bool wants_huge(hak_space *s, size_t committed)
 {
-    enum { EARLY = 8, FAST_NS = 4000000, FEW_RUNS = 4 };
+    enum { EARLY = 4, FAST_NS = 4000000, FEW_RUNS = 4 };
     size_t from = hk_get(&s->huge_from);
     if (hk_space_wants_huge(s, committed)) return true;
     if (!s->os.huge || from == HAK_NONE) return false;
