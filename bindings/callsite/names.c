@@ -269,5 +269,6 @@ void hkc_names_resolve(hkc_names *n)
             end++;
         look_up(n, &image, copied.path, n->names + i, end - i);
     }
+    n->resolved = n->count;
     errno = saved;
 }

@@ -19,8 +19,8 @@ typedef struct hkc_name {
 
 /* Zero = empty. */
 typedef struct hkc_names {
-    hkc_name *names; /* by pc, but for those that were added since */
-    size_t count, sorted, room;
+    hkc_name *names;                      /* by pc, but for those that were added since */
+    size_t count, sorted, room, resolved; /* count == resolved: all of them were looked up */
     struct hkc_names_text *texts;
 } hkc_names;
 

@@ -119,6 +119,22 @@ extern "C" __attribute__((noinline)) void names_known()
     __asm__ volatile("");
 }
 
+TEST_CASE("what was added again and again, and put in order meanwhile, is not yet looked up")
+{
+    hkc_names names = {};
+    const uintptr_t one = (uintptr_t)&names_known + 1, other = (uintptr_t)&walk_outer + 1;
+    for (int i = 0; i < 2000; i++)
+        REQUIRE(hkc_names_add(&names, i % 2 ? one : other));
+    CHECK(names.count == names.sorted);
+    CHECK(names.count != names.resolved);
+    hkc_names_resolve(&names);
+    CHECK(names.count == names.resolved);
+    CHECK(std::string(hkc_names_find(&names, other)->function) == "walk_outer");
+    CHECK(hkc_names_add(&names, one));
+    CHECK(names.count == names.resolved);
+    hkc_names_close(&names);
+}
+
 TEST_CASE("names stay when more are added, and what is no code has none")
 {
     static int data;

@@ -37,7 +37,7 @@ static void lock_named(pthread_mutex_t *lock, hak_ctx *const *ctx, hkc_names *na
         pthread_mutex_lock(lock);
         if (round == ROUNDS) return;
         hak_profile_visit(*ctx, add_names, names);
-        if (names->count == names->sorted) return;
+        if (names->count == names->resolved) return;
         pthread_mutex_unlock(lock);
         hkc_names_resolve(names);
     }
