@@ -272,22 +272,15 @@ const hkl_calibrate_op hkl_calibrate_ops[] = {
     {.script = "local s = \"return '\" .. ('t'):rep(1200) .. \"'\" " PRELUDE "local keep = load(s, '=?') "
                "return function() load(s, '=?') end",
      .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_FREED, true}}},
-#if LUA_VERSION_NUM >= 505
-    /* What is joined in a luaL_Buffer becomes the string, without another call if its size was known before.
-     */
+#if LUA_VERSION_NUM >= 503
+    /* In 5.5 what is joined in a luaL_Buffer becomes the string, without another call if its size was known
+     * before. */
     {.script = "local a = ('z'):rep(4500) "
                "local function f() "
                "  local x = a:rep(2), table.concat({a, a, a}) "
                "end "
                "f() return f",
-     .rules = {{HKL_KIND_STRING, 1000, ANY, HKL_FATE_ANY, false}}},
-#elif LUA_VERSION_NUM >= 503
-    {.script = "local a = ('z'):rep(4500) "
-               "local function f() "
-               "  local x = a:rep(2), table.concat({a, a, a}) "
-               "end "
-               "f() return f",
-     .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, false}}},
+     .rules = {{LUA_VERSION_NUM >= 505 ? HKL_KIND_STRING : HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, false}}},
 #elif LUA_VERSION_NUM == 501
     {.script = "return function() local x = ('ab'):rep(2501) end",
      .rules = {{HKL_KIND_BUFFER, 1000, ANY, HKL_FATE_ANY, true}}},
