@@ -1,4 +1,5 @@
 /* What happens at the start and at the end of the program. */
+#include "common/helper.h"
 #include "common/learn.h"
 #include "guard.h"
 #include "heap.h"
@@ -8,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 static hkc_learning learning;
 
 /* The one thread of the shim, only when asked for. A forked child goes without. */
-static void *keeper(void *unused)
+static void keeper(void)
 {
     const hks_settings *settings = hks_settings_get();
     const bool learns = *settings->learn != '\0';
@@ -30,17 +30,13 @@ static void *keeper(void *unused)
         hak_ctx_trim(hks_heap_shared());
         slept = 0;
     }
-    return unused;
 }
 
-static void start_keeper(void)
+static void begin_keeper(void)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, keeper, NULL) == 0) pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = hkc_helper_begin(keeper, 0, &thread);
+    if (error) hks_report_failed("trim or learning", "a thread of its own", error);
 }
 
 /* A process that was over before its first window leaves the file as it is: a shell that starts the program,
@@ -70,7 +66,7 @@ __attribute__((constructor(101))) static void begin(void)
         hks_report_open(settings->file);
     if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false))
         hks_report_line("learn: no memory");
-    if (settings->trim != 0 || learning.learner) start_keeper();
+    if (settings->trim != 0 || learning.learner) begin_keeper();
     hks_guard_listen();
     hks_profile_listen();
 }
