@@ -25,8 +25,14 @@ int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
 int hkc_file_close(hkc_file *file, int error);
 /* Whether it could be opened: 0 or errno. Leaves nothing behind. */
 int hkc_file_try(const char *name);
+/* The same of one that is appended to: 0 or errno. */
+int hkc_file_try_append(const char *name);
 /* What a thread that is gone was writing beside the name, if it was. */
 void hkc_file_remove_part(const char *name, pid_t thread);
+
+/* The name with the number of this process in place of its first %p. false = that has no room in `size`
+ * bytes. */
+bool hkc_file_of_process(char *out, size_t size, const char *name);
 
 /* open() for writing, with further flags. Of a pipe that nobody reads an error (ENXIO), not a wait. */
 int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
