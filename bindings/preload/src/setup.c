@@ -1,4 +1,6 @@
 /* What happens at the start and at the end of the program. */
+#include "aside.h"
+#include "common/file.h"
 #include "common/helper.h"
 #include "common/learn.h"
 #include "guard.h"
@@ -9,6 +11,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,10 +62,31 @@ static void learned(void)
     if (error && file) hks_report_failed("learn", file, error);
 }
 
+/* What cannot be had is told, and is no reason not to start unless it protects. */
+static void step_aside(const hks_settings *settings, const char *why)
+{
+    char line[HKC_FILE_NAME + 128];
+    const bool stops = hks_settings_protect(settings);
+    snprintf(line, sizeof line, "%s, which the shim does not replace: %s", why,
+             stops ? "a limit or a check would not hold" : "what the program allocates is not seen");
+    if (stops) hks_report_stop(line);
+    hks_report_line(line);
+}
+
 /* What the program cannot do without, for it was asked for. */
 static void protect(hak_ctx *ctx, const hks_settings *settings)
 {
+    if (hks_aside()) {
+        step_aside(settings, "the program was built with a sanitizer, and has the sanitizer's malloc");
+        return;
+    }
     if (!ctx) hks_report_stop("there is no memory for the heap");
+    const char *other = hks_aside_other(ctx);
+    if (other) {
+        char why[HKC_FILE_NAME + 64];
+        snprintf(why, sizeof why, "the program has the malloc of %s", other);
+        step_aside(settings, why);
+    }
     if (settings->limit != 0 && hak_limit(ctx, 0, settings->limit, NULL, NULL) != 0)
         hks_report_stop("the limit cannot be set");
 }
@@ -82,6 +106,7 @@ __attribute__((constructor(101))) static void begin(void)
     strncpy(hks_heap_name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
             sizeof hks_heap_name - 1);
     protect(ctx, settings);
+    if (!ctx) return;
     if (tells(settings)) hks_report_open(settings->file);
     if (learns(settings) && !hkc_learn_start(&learning, ctx, settings->mode == HAK_MODE_RESEARCH))
         hks_report_line("learn: no memory");
@@ -95,6 +120,7 @@ __attribute__((constructor(101))) static void begin(void)
 /* The context stays: what runs after this may still allocate and free. */
 __attribute__((destructor(101))) static void end(void)
 {
+    if (hks_aside()) return;
     if (hks_settings_get()->report) hks_report_write();
     hks_profile_end();
     learned();
