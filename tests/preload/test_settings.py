@@ -177,6 +177,16 @@ class Settings(Case):
             self.assertEqual(report["hard limit"], 30 << 20)
             self.assertGreater(report["failures"], 0)
 
+    def test_limit_of_what_jemalloc_would_give(self):
+        program = (
+            "import ctypes\nlibrary = ctypes.CDLL(None)\nlibrary.mallocx.restype = ctypes.c_void_p\ntaken = 0\n"
+            "while taken < 100 and library.mallocx(ctypes.c_size_t(1 << 20), 3 << 20): taken += 1\nprint(taken)"
+        )
+        done = self.python("limit=30M,report=stderr", program)
+        self.assertTrue(15 < int(done.stdout) < 30, done.stdout)
+        [report] = reports(done.stderr)
+        self.assertGreater(report["failures"], 0)
+
     def test_reserve_leaves_addresses_to_a_program_that_limits_its_own(self):
         program = (
             "import mmap, resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"

@@ -119,6 +119,16 @@ void hks_report_write(void)
     if (fd >= 0) close(fd);
 }
 
+void hks_report_print(void (*print)(void *to, const char *text), void *to)
+{
+    text t = {.used = 0};
+    compose(&t);
+    if (t.used == sizeof t.bytes) t.used--;
+    t.bytes[t.used] = '\0';
+    if (print) print(to, t.bytes);
+    else write_all(STDERR_FILENO, &t);
+}
+
 void hks_report_failed(const char *what, const char *file, int error)
 {
     text why = {.used = 0};

@@ -10,6 +10,8 @@
 void hks_report_open(const char *file);
 /* One report, in one write. */
 void hks_report_write(void);
+/* The same for malloc_stats_print. print: NULL = to standard error. */
+void hks_report_print(void (*print)(void *to, const char *text), void *to);
 /* A line on standard error, or what that was when the program began: no WHAT in FILE, and why. Allocates
  * nothing. */
 void hks_report_failed(const char *what, const char *file, int error);
