@@ -569,6 +569,39 @@ TEST_CASE("policy: what it does not say stays as the options of a shared context
     }).join();
 }
 
+TEST_CASE("policy: threads that come later lay out their blocks as the context was made to")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = true;
+    const bool packs = GENERATE(false, true), moves = GENERATE(false, true);
+    CAPTURE(packs, moves);
+    if (!packs) options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    // Slabs for blocks of 40 bytes, and which ones are packed at all, are for contexts that are new.
+    Policy offset(std::string(moves ? "first_offset 48\n" : "") + "slab_sizes 16\npacked_bytes 2M\n");
+    hak_free(ctx, hak_alloc(ctx, 40));
+    REQUIRE(hak_ctx_policy_set(ctx, offset) == 0);
+    CHECK(numbers_of(ctx).first_offset == 0);
+    CHECK(numbers_of(ctx).slab_sizes == HAK_NONE);
+    CHECK(numbers_of(ctx).packed_bytes == (packs ? 2 * MiB : HAK_NONE));
+    unsigned misaligned = 0, blocks = 0;
+    bool one_unit = false;
+    std::thread([&] {
+        void *a = hak_alloc(ctx, 40), *b = hak_alloc(ctx, 600);
+        one_unit = (addr(a) ^ addr(b)) / (16 * KiB) == 0;
+        hak_free(ctx, a);
+        hak_free(ctx, b);
+        for (size_t align = 16; align <= 4096; align *= 2)
+            for (size_t n = 1; n <= 2048; n += 97, blocks++)
+                misaligned += addr(hak_aligned_alloc(ctx, align, n)) % align != 0;
+    }).join();
+    CHECK(blocks > 0);
+    CHECK(misaligned == 0);
+    CHECK(one_unit == packs);
+    require_sound(ctx);
+}
+
 TEST_CASE("policy: threads at work while it changes")
 {
     TestSpace s;
