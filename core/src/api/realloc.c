@@ -81,13 +81,19 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     return q;
 }
 
+/* n and `room` percent of it. A multiple of 16 stays one, because its alignment depends on that. */
+HK_INLINE size_t roomy(size_t n, unsigned room)
+{
+    size_t wide = hk_min(n + n * room / 100, HK_SMALL_MAX);
+    return n % 16 ? wide : wide & ~(size_t)15;
+}
+
 /* What to ask for when a block of `size` bytes grows to n. A step that is small relative to the block will be
  * followed by others, so it is over-allocated, up to the next power of two at most, where buffers with a
  * limit end. */
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room)
 {
-    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX)
-        return hk_min(n + n * room / 100, HK_SMALL_MAX);
+    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX) return roomy(n, room);
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED)
         return n;
     unsigned fit = hk_class_of(n), sc = fit;
@@ -204,7 +210,7 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
 static bool stays_hinted(const void *p, size_t size, size_t n, unsigned room)
 {
     return n && n <= size && size <= HK_SMALL_MAX && aligned_for(p, n) &&
-           hk_classes[hk_class_of(hk_min(n + n * room / 100, HK_SMALL_MAX))].size >= size;
+           hk_classes[hk_class_of(roomy(n, room))].size >= size;
 }
 
 /* The block was resized without a copy: it is q now. */
