@@ -13,7 +13,7 @@ uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
     return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->owned.id, *e, p);
 }
 
-uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
+HK_RACY uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     /* The context's first unit, with what is packed behind it, has no record. */
