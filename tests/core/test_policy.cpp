@@ -493,6 +493,32 @@ TEST_CASE("policy: magazine_most that changes moves whole classes between both w
     require_sound(ctx);
 }
 
+TEST_CASE("policy: a context that is retired stays sound with other numbers")
+{
+    const bool shared = GENERATE(false, true);
+    CAPTURE(shared);
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = shared;
+    hak_ctx *ctx = hak_ctx_new(s.space, &options);
+    REQUIRE(ctx != nullptr);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 3000; i++)
+        blocks.push_back(hak_alloc(ctx, 64 + i % 3 * 2000));
+    hak_ctx_retire(ctx);
+    require_sound(ctx);
+    for (hak_mode mode : {HAK_MODE_MINIMAL, HAK_MODE_FAST, HAK_MODE_LEAN, HAK_MODE_BALANCED}) {
+        REQUIRE(hak_ctx_policy_set(ctx, hak_policy_of_mode(mode)) == 0);
+        require_sound(ctx);
+        for (size_t i = 0; i < 500; i++, blocks.pop_back())
+            hak_free(ctx, blocks.back());
+        require_sound(ctx);
+    }
+    CHECK(hak_alloc(ctx, 64) == nullptr);
+    for (void *p : blocks)
+        hak_free(ctx, p); // the last one ends the context, which the fake OS sees
+}
+
 TEST_CASE("policy: other threads of a shared context follow")
 {
     TestSpace s;
