@@ -28,11 +28,15 @@ static size_t cost_of(size_t bytes)
     return bytes > least ? bytes : least;
 }
 
-static bool charge(hak_wasm_tenant *tenant, size_t bytes)
+static bool reserve(hak_wasm_tenant *tenant, size_t bytes)
 {
-    if (!hkw_charge(tenant, HKW_BYTES, bytes)) return false;
+    return hkw_reserve(tenant, HKW_BYTES, bytes);
+}
+
+static void keep(hak_wasm_tenant *tenant, size_t bytes)
+{
+    hkw_keep(tenant, HKW_BYTES, bytes);
     atomic_fetch_add_explicit(&tenant->own_bytes, bytes, memory_order_relaxed);
-    return true;
 }
 
 static void uncharge(hak_wasm_tenant *tenant, size_t bytes)
@@ -51,12 +55,13 @@ static void set_size(hkw_slot *slot, size_t bytes)
 static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image, hak_site site)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    if (bytes > host->slots.slot_bytes || !charge(tenant, cost_of(bytes))) return NULL;
+    if (bytes > host->slots.slot_bytes || !reserve(tenant, cost_of(bytes))) return NULL;
     hkw_slot *slot = hkw_slot_take(&host->slots, bytes, image);
     if (!slot) {
-        uncharge(tenant, cost_of(bytes));
+        hkw_cancel(tenant, HKW_BYTES, cost_of(bytes));
         return NULL;
     }
+    keep(tenant, cost_of(bytes));
     set_size(slot, bytes);
     atomic_fetch_add_explicit(&tenant->own_memories, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
@@ -100,11 +105,12 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
     if (bytes > slots->slot_bytes) return -1;
     if (bytes > size) {
         const size_t more = cost_of(bytes) - cost_of(size);
-        if (!charge(tenant, more)) return -1;
+        if (!reserve(tenant, more)) return -1;
         if (hkw_slot_open(slots, slot, bytes) != 0) {
-            uncharge(tenant, more);
+            hkw_cancel(tenant, HKW_BYTES, more);
             return -1;
         }
+        keep(tenant, more);
         hkw_profile_grown(tenant, slot, bytes - size, site);
     } else if (bytes < size) {
         size_t edge = page_up(bytes) < size ? page_up(bytes) : size;

@@ -247,7 +247,8 @@ int hak_wasm_admit(hak_wasm_tenant *tenant)
         atomic_fetch_add_explicit(&tenant->account[HKW_INSTANCES].refused, 1, memory_order_relaxed);
         return -1;
     }
-    if (!hkw_charge(tenant, HKW_INSTANCES, 1)) return -1;
+    if (!hkw_reserve(tenant, HKW_INSTANCES, 1)) return -1;
+    hkw_keep(tenant, HKW_INSTANCES, 1);
     atomic_fetch_add_explicit(&tenant->own_instances, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
     return 0;

@@ -7,9 +7,10 @@
 typedef struct hkw_profile hkw_profile;
 void hkw_profile_delete(hkw_profile *profile);
 
-/* A counter with a limit; those of the parents count too. */
+/* A counter with a limit; those of the parents count too. What is taken is used, or reserved by somebody who
+ * does not know yet whether all parents have room. */
 typedef struct hkw_account {
-    _Atomic size_t used, peak, limit;
+    _Atomic size_t taken, used, peak, limit;
     _Atomic uint64_t refused;
 } hkw_account;
 
@@ -80,7 +81,12 @@ hak_wasm_tenant *hkw_spare_take(hak_wasm_host *host, const hak_wasm_limits *limi
 /* Ends spares that became so before this epoch. Returns their bytes. */
 size_t hkw_spares_drop(hak_wasm_host *host, uint64_t before);
 
-bool hkw_charge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+/* Room for n more with the tenant and all of its parents, for a moment: others wait for hkw_keep or
+ * hkw_cancel. False = over a limit, which counts as refused. */
+bool hkw_reserve(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+/* What was reserved is used, until hkw_uncharge. */
+void hkw_keep(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+void hkw_cancel(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 void hkw_uncharge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 
 /* Committed bytes of its context alone. Under the lock, or with nobody else about. */
