@@ -36,6 +36,7 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *out)
         .image_bytes = atomic_load(&host->image_bytes),
         .extents = atomic_load(&s->extents),
         .dirty = s->pages.method,
+        .mappings = atomic_load(&s->mappings.used),
     };
     for (size_t i = 0; i < info->extents; i++) {
         info->slots += s->extent[i].slots;

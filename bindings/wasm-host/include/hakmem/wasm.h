@@ -79,7 +79,7 @@ typedef enum hak_wasm_bounds {
     HAK_WASM_FLAT, /* a slot is readable and writable throughout: no system call to create or to grow, no
                       mapping of its own. Only for runtimes that check bounds in software */
     HAK_WASM_GUARD /* inaccessible behind the end of the memory, up to slot_bytes + guard_bytes: an access
-                      past the end faults. One mprotect to grow, two mappings a memory */
+                      past the end faults. One mprotect to grow, two mappings a memory, three with an image */
 } hak_wasm_bounds;
 
 /* How written pages are found when a memory is freed or reset. */
@@ -105,11 +105,15 @@ typedef struct hak_wasm_host_options {
     hak_wasm_limits limits;   /* of all tenants together */
     const hak_policy *policy; /* of the space and the contexts, which take references: see hakmem/policy.h.
                                  Its purge_ns goes before decay_ns. NULL = none */
+    size_t mappings;          /* of the process that slots and images take at most: the system grants so many
+                                 (vm.max_map_count), and a process that has them all starts no thread. Memories,
+                                 images and resets beyond that fail. Slots and images that nobody uses give theirs
+                                 back first. 0 = half of what the system grants, for all hosts with a 0 together */
 } hak_wasm_host_options;
 #define HAK_WASM_HOST_OPTIONS_INIT                                                                           \
     {                                                                                                        \
         sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO, {0, false, 0, 0},  \
-            NULL                                                                                             \
+            NULL, 0                                                                                          \
     }
 
 /* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
@@ -139,6 +143,7 @@ typedef struct hak_wasm_host_info {
     size_t extents;
     size_t image_bytes;   /* sizes of images that exist */
     hak_wasm_dirty dirty; /* what AUTO came to */
+    size_t mappings;      /* that hak_wasm_host_options.mappings limits, at most */
 } hak_wasm_host_info;
 /* 0 = ok; -1 = size is not set. */
 HAK_API int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info);
