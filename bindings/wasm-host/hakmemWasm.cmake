@@ -38,9 +38,13 @@ function(hakmem_add_wasm_wamr target)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
     target_include_directories(${target} SYSTEM PUBLIC ${public})
+    # As a system's: warnings about WAMR's headers are WAMR's.
+    set(options -std=gnu11 -fno-sanitize=undefined)
+    foreach(folder IN LISTS arg_INCLUDES)
+        list(APPEND options -isystem ${folder})
+    endforeach()
     set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c PROPERTIES
-        COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "-w;-std=gnu11;-fno-sanitize=undefined"
-        INCLUDE_DIRECTORIES "${arg_INCLUDES}")
+        COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "${options}")
 endfunction()
 
 # hakmem_add_wasm_wasm2c(<target>)
