@@ -108,10 +108,21 @@ int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes)
     return 0;
 }
 
+size_t hkw_lower(_Atomic size_t *number, size_t n)
+{
+    size_t now = atomic_load_explicit(number, memory_order_relaxed), less;
+    do {
+        less = n < now ? n : now;
+    } while (!atomic_compare_exchange_weak_explicit(number, &now, now - less, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return less;
+}
+
+/* What was never charged is not given back: the accounts of parents would have less than their children. */
 void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes)
 {
-    atomic_fetch_sub_explicit(&tenant->own_charged, bytes, memory_order_relaxed);
-    hkw_uncharge(tenant, HKW_BYTES, bytes);
+    const size_t charged = hkw_lower(&tenant->own_charged, bytes);
+    if (charged) hkw_uncharge(tenant, HKW_BYTES, charged);
 }
 
 size_t hak_wasm_linear_limit(const hak_wasm_tenant *tenant)

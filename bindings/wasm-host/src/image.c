@@ -116,5 +116,5 @@ void hak_wasm_image_drop(hak_wasm_image *image)
 
 size_t hak_wasm_image_size(const hak_wasm_image *image)
 {
-    return image->size;
+    return image ? image->size : 0;
 }

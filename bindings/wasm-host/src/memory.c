@@ -157,7 +157,7 @@ hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory)
 int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image)
 {
     hkw_slot *slot = live_at(host, memory);
-    if (!slot || image->host != host) return -1;
+    if (!slot || !image || image->host != host) return -1;
     size_t size = size_of(slot);
     if (slot->image == image) {
         if (size != image->size && resize(host, slot, image->size, HAK_CALLSITE()) != 0) return -1;
@@ -174,7 +174,7 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
 
 void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image)
 {
-    if (image->host != host) return NULL;
+    if (!image || image->host != host) return NULL;
     hkw_slot *slot = begin(host, image->size, image, HAK_CALLSITE());
     if (slot && slot->image != image && hkw_image_attach(image, slot) != 0) {
         hkw_memory_end(host, slot);

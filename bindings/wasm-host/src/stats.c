@@ -17,8 +17,8 @@ static void count_slot(void *user, hkw_slot *slot)
 static int tell(void *out, const void *info, size_t known)
 {
     enum { TAIL_MOST = 4096 };
-    size_t size;
-    memcpy(&size, out, sizeof size);
+    size_t size = 0;
+    if (out) memcpy(&size, out, sizeof size);
     if (size < sizeof size || (size > known && size - known > TAIL_MOST)) return -1;
     if (size > known) memset((char *)out + known, 0, size - known);
     memcpy(out, info, size < known ? size : known);

@@ -72,6 +72,7 @@ static void renew(hak_wasm_tenant *tenant)
 
 void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)
 {
+    if (!limits) return;
     size_t hard = limits->heap_soft ? 0 : limits->heap_bytes;
     atomic_store(&tenant->heap_limit, limits->heap_bytes);
     atomic_store(&tenant->account[HKW_BYTES].limit, limits->linear_bytes);
@@ -199,8 +200,8 @@ bool hkw_tenant_end(hak_wasm_tenant *tenant)
 
 void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
 {
-    hak_wasm_host *host = tenant->host;
-    if (tenant == host->root) return;
+    hak_wasm_host *host = tenant ? tenant->host : NULL;
+    if (!tenant || tenant == host->root) return;
     if (how == HAK_WASM_BULK) {
         if (atomic_load(&tenant->own_memories)) hkw_slots_each(&host->slots, end_memory_of, tenant);
         hak_wasm_uncharge(tenant, atomic_load(&tenant->own_charged));
@@ -256,7 +257,7 @@ int hak_wasm_admit(hak_wasm_tenant *tenant)
 
 void hak_wasm_dismiss(hak_wasm_tenant *tenant)
 {
+    if (hkw_lower(&tenant->own_instances, 1) == 0) return; /* none was admitted */
     hkw_uncharge(tenant, HKW_INSTANCES, 1);
-    atomic_fetch_sub_explicit(&tenant->own_instances, 1, memory_order_relaxed);
     hkw_tenant_unref(tenant);
 }

@@ -89,6 +89,9 @@ void hkw_keep(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 void hkw_cancel(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 void hkw_uncharge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 
+/* Takes n from the number, or all that is there; returns how much that was. */
+size_t hkw_lower(_Atomic size_t *number, size_t n);
+
 /* Committed bytes of its context alone. Under the lock, or with nobody else about. */
 size_t hkw_tenant_committed(const hak_wasm_tenant *tenant);
 

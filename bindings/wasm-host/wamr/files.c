@@ -3,9 +3,9 @@
 
 #include "posix.h"
 #include "refcount.h"
-#include "wasmtime_ssp.h"
 #include "wasm_native.h"
 #include "wasm_runtime_common.h"
+#include "wasmtime_ssp.h"
 
 #include "guest.h"
 

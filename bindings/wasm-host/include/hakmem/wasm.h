@@ -30,6 +30,8 @@
  *              runtimes themselves; a tenant may be entered by many threads at once.
  *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. A pointer
  *              that is not a memory of the host is refused by memory functions (-1, 0), nothing is touched.
+ *              So is NULL where a memory, an image or a struct to fill is asked for. Texts of reasons may be
+ *              NULL: then nobody learns them.
  *   Structs    with a size may be of another version of this header, as those of hakmem.h.
  *   Fork       the child may go on using a host that no other thread of the parent was inside of.
  *   Since      0.1 for everything in this file.
@@ -184,18 +186,20 @@ typedef enum hak_wasm_close {
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
-/* New limits; below what is used they only stop growth. Cost: a new context where the tenant has one of a
- * closed tenant and nothing is in it. */
+/* New limits; below what is used they only stop growth. limits NULL = they stay as they are. Cost: a new
+ * context where the tenant has one of a closed tenant and nothing is in it. */
 HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits);
 
 /* One more instance, to be asked before it is made: -1 when the tenant or a parent has as many instances as
- * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal. */
+ * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal; one too
+ * many is ignored. */
 HAK_API int hak_wasm_admit(hak_wasm_tenant *tenant);
 HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
 
 /* For what a guest makes grow outside of the host's memories, such as tables that a runtime keeps: counts and
  * is limited like the sizes of linear memories. 0 = ok; -1 = over a limit of the tenant or a parent, which
- * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK. */
+ * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK; what
+ * was never charged is not given back. */
 HAK_API int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes);
 HAK_API void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes);
 /* The smallest limit on linear bytes of the tenant and its parents; 0 = none has one. */
