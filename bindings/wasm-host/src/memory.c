@@ -51,6 +51,34 @@ static void set_size(hkw_slot *slot, size_t bytes)
     if (bytes > slot->high) slot->high = page_up(bytes);
 }
 
+static void link_memory(hak_wasm_tenant *tenant, hkw_slot *slot)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    slot->prev = NULL;
+    slot->next = tenant->memories;
+    if (slot->next) slot->next->prev = slot;
+    tenant->memories = slot;
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
+static void unlink_memory(hak_wasm_tenant *tenant, hkw_slot *slot)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    if (slot->prev) slot->prev->next = slot->next;
+    else tenant->memories = slot->next;
+    if (slot->next) slot->next->prev = slot->prev;
+    slot->prev = slot->next = NULL;
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
+void hkw_memories_each(hak_wasm_tenant *tenant, hkw_slot_fn *fn, void *user)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    for (hkw_slot *slot = tenant->memories; slot; slot = slot->next)
+        fn(user, slot);
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
 /* A slot for the current tenant, charged and sized. */
 static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image, hak_site site)
 {
@@ -65,6 +93,7 @@ static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *
     set_size(slot, bytes);
     atomic_fetch_add_explicit(&tenant->own_memories, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
+    link_memory(tenant, slot);
     atomic_store_explicit(&slot->tenant, tenant, memory_order_relaxed);
     hkw_profile_grown(tenant, slot, bytes, site);
     return slot;
@@ -76,6 +105,7 @@ void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
     size_t bytes = size_of(slot);
     hkw_profile_shrunk(tenant, slot, bytes);
     atomic_store_explicit(&slot->tenant, NULL, memory_order_relaxed);
+    unlink_memory(tenant, slot);
     hkw_slot_give(&host->slots, slot);
     uncharge(tenant, cost_of(bytes));
     atomic_fetch_sub_explicit(&tenant->own_memories, 1, memory_order_relaxed);

@@ -21,11 +21,11 @@ typedef struct hkw_slot {
     hak_wasm_tenant *_Atomic tenant; /* while live */
     hak_wasm_image *image;           /* attached to; a reference */
     hkw_growth *growth;              /* of those that a profile has seen */
-    struct hkw_slot *prev, *next;
-    uint64_t epoch;   /* of the host when it became warm */
-    uint8_t shard;    /* while warm */
-    uint8_t mappings; /* counted for it */
-    bool split;       /* flat: an image was here, and what is left of that may not be joined again */
+    struct hkw_slot *prev, *next;    /* free: of the shard, or cold; live: of the tenant */
+    uint64_t epoch;                  /* of the host when it became warm */
+    uint8_t shard;                   /* while warm */
+    uint8_t mappings;                /* counted for it */
+    bool split; /* flat: an image was here, and what is left of that may not be joined again */
     _Atomic uint8_t state;
 } hkw_slot;
 

@@ -81,21 +81,19 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
 
 struct residence {
     hkw_slots *slots;
-    hak_wasm_tenant *tenant;
     size_t bytes;
 };
 
 static void add_resident(void *user, hkw_slot *slot)
 {
     struct residence *r = user;
-    if (atomic_load_explicit(&slot->tenant, memory_order_relaxed) != r->tenant) return;
     r->bytes += hkw_pages_resident(&r->slots->pages, slot->base,
                                    atomic_load_explicit(&slot->size, memory_order_relaxed));
 }
 
 size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
 {
-    struct residence r = {&tenant->host->slots, tenant, 0};
-    hkw_slots_each(r.slots, add_resident, &r);
+    struct residence r = {&tenant->host->slots, 0};
+    hkw_memories_each(tenant, add_resident, &r);
     return r.bytes;
 }

@@ -38,6 +38,8 @@ struct hak_wasm_tenant {
     hak_ctx *ctx;                 /* NULL = gone */
     hkw_profile *_Atomic profile; /* NULL = there was never one */
     pthread_mutex_t lock;         /* contexts are for one thread at a time */
+    pthread_mutex_t memories_lock;
+    hkw_slot *memories; /* live ones, under that lock */
 };
 
 typedef struct hkw_spares {
@@ -95,6 +97,9 @@ size_t hkw_lower(_Atomic size_t *number, size_t n);
 /* Committed bytes of its context alone. Under the lock, or with nobody else about. */
 size_t hkw_tenant_committed(const hak_wasm_tenant *tenant);
 
+/* Calls fn for each live memory of the tenant alone, which waits with new ones meanwhile. fn must not make or
+ * end any. */
+void hkw_memories_each(hak_wasm_tenant *tenant, hkw_slot_fn *fn, void *user);
 /* Takes a live memory from its tenant and gives the slot back. */
 void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot);
 

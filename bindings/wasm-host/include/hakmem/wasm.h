@@ -221,8 +221,9 @@ typedef struct hak_wasm_tenant_info {
 } hak_wasm_tenant_info;
 /* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
-/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over all
- * slots and the page tables of its memories; in compare mode the sizes are returned instead. */
+/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over
+ * the page tables of its memories, while none of them is made or freed; in compare mode the sizes are
+ * returned instead. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */
