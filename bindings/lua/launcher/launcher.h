@@ -89,8 +89,11 @@ bool hkl_output_close(hkl_output *output, FILE *out, bool ok);
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.
  * Ctrl-C stops it. */
 int hkl_run(lua_State *L, int arguments, int results);
-/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. */
+/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. On 5.2 it also
+ * collects, as the interpreter does, and raises the error of a finalizer that fails. */
 int hkl_print_error(lua_State *L, int status);
+/* Prints and pops in the same way, and raises nothing: for where no call is protected. */
+void hkl_print_last_error(lua_State *L, int status);
 
 /* Everything from LUA_INIT to the end of the script or of the input. false = failed, and said so. Raises
  * errors as well. */

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 #if LUA_VERSION_NUM == 502
     if (status != LUA_OK && lua_isnil(L, -1)) lua_pushboolean(L, 1); /* here, unlike elsewhere, it is said */
 #endif
-    hkl_print_error(L, status);
+    hkl_print_last_error(L, status);
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */

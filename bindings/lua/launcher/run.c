@@ -115,10 +115,16 @@ int hkl_run(lua_State *L, int arguments, int results)
     return hkl_print_error(L, call(L, arguments, results));
 }
 
-int hkl_print_error(lua_State *L, int status)
+/* error(nil) is silent before 5.3. */
+static bool is_silent(lua_State *L)
 {
-    if (status == LUA_OK) return status;
-    const bool silent = LUA_VERSION_NUM < 503 && lua_isnil(L, -1); /* error(nil) */
+    return LUA_VERSION_NUM < 503 && lua_isnil(L, -1);
+}
+
+void hkl_print_last_error(lua_State *L, int status)
+{
+    if (status == LUA_OK) return;
+    const bool silent = is_silent(L);
     const char *message = lua_tostring(L, -1);
     if (!message)
         message = LUA_VERSION_NUM < 503   ? "(error object is not a string)"
@@ -126,7 +132,13 @@ int hkl_print_error(lua_State *L, int status)
                                           : "(error message not a string)";
     if (!silent) hkl_message(message);
     lua_pop(L, 1);
-    if (LUA_VERSION_NUM == 502 && !silent) lua_gc(L, LUA_GCCOLLECT, 0);
+}
+
+int hkl_print_error(lua_State *L, int status)
+{
+    const bool collects = LUA_VERSION_NUM == 502 && status != LUA_OK && !is_silent(L);
+    hkl_print_last_error(L, status);
+    if (collects) lua_gc(L, LUA_GCCOLLECT, 0);
     return status;
 }
 
