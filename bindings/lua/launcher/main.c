@@ -80,6 +80,10 @@ static void open_libraries(lua_State *L, const hkl_options *o)
     lua_gc(L, LUA_GCSTOP, 0);
     luaL_openlibs(L);
     lua_gc(L, LUA_GCRESTART, -1);
+    hkl_version_learn(L);
+#ifdef HKL_LUAJIT
+    hkl_jit_print_finalizer_errors(L);
+#endif
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, luaopen_hakmem);
