@@ -19,6 +19,7 @@ PROGRAM = sys.argv.pop(1)
 NAME = os.path.basename(PROGRAM)
 LUAJIT = NAME == "hakluajit"
 PUC51 = NAME == "haklua5.1"
+PUC52 = NAME == "haklua5.2"
 
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
 
@@ -383,6 +384,24 @@ class Options(Case):
         for end in ("",) if PUC51 else ("", "os.exit(0, true)"):  # 5.1 does not close there
             done = self.run_hak("--hak-limit=4M", "-e", code + end)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "30000000\n", ""))
+
+    @unittest.skipIf(LUAJIT or PUC51, "tables have no finalizers")
+    def test_finalizers_that_fail_for_want_of_memory(self):
+        # 5.2 raises their errors where the launcher collects after an error, too.
+        code = (
+            "local mt = { __gc = function() local x = { {} } end } for round = 1, 20 do "
+            "pcall(function() local t = {} for i = 1, 20000 do t[i] = setmetatable({}, mt) end end) "
+            "collectgarbage() end"
+        )
+        failed = 0
+        for kib in range(600, 1100, 50):
+            done = self.run_hak(f"--hak-limit={kib}K", "--hak-report", "-e", code)
+            with self.subTest(limit=kib):
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                self.assertEqual(len(REPORT.findall(done.stderr)), 1)
+            failed += done.returncode != 0
+        if PUC52:
+            self.assertGreater(failed, 0)  # or this test sees nothing
 
     def test_module_is_there(self):
         code = (

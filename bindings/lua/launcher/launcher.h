@@ -86,11 +86,30 @@ FILE *hkl_output_open(hkl_output *output);
 /* The report is there when this gives true; !ok, and what was there before stays. */
 bool hkl_output_close(hkl_output *output, FILE *out, bool ok);
 
+/* Looks which release of the runtime is loaded, once its libraries are open. */
+void hkl_version_learn(lua_State *L);
+/* The line of -v. */
+void hkl_print_version(void);
+#if LUA_VERSION_NUM == 501
+#define hkl_from_release(version, release) false
+#else
+/* 7 for 5.4.7. */
+int hkl_release(void);
+/* The interpreter of that release, or of a later one, is what the launcher stands for. */
+static inline bool hkl_from_release(int version, int release)
+{
+    return LUA_VERSION_NUM > version || (LUA_VERSION_NUM == version && hkl_release() >= release);
+}
+#endif
+
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.
  * Ctrl-C stops it. */
 int hkl_run(lua_State *L, int arguments, int results);
-/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. */
+/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. On 5.2 it also
+ * collects, as the interpreter does, and raises the error of a finalizer that fails. */
 int hkl_print_error(lua_State *L, int status);
+/* Prints and pops in the same way, and raises nothing: for where no call is protected. */
+void hkl_print_last_error(lua_State *L, int status);
 
 /* Everything from LUA_INIT to the end of the script or of the input. false = failed, and said so. Raises
  * errors as well. */
@@ -105,6 +124,8 @@ bool hkl_jit_command(lua_State *L, const char *command);
 bool hkl_jit_optimize(lua_State *L, const char *options);
 bool hkl_jit_bytecode(lua_State *L, const hkl_options *options);
 void hkl_jit_print_status(lua_State *L);
+/* Errors of finalizers are printed as in states of luaL_newstate, if those print them. */
+void hkl_jit_print_finalizer_errors(lua_State *L);
 #endif
 
 #endif

@@ -80,6 +80,10 @@ static void open_libraries(lua_State *L, const hkl_options *o)
     lua_gc(L, LUA_GCSTOP, 0);
     luaL_openlibs(L);
     lua_gc(L, LUA_GCRESTART, -1);
+    hkl_version_learn(L);
+#ifdef HKL_LUAJIT
+    hkl_jit_print_finalizer_errors(L);
+#endif
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, luaopen_hakmem);
@@ -178,7 +182,7 @@ int main(int argc, char **argv)
 #if LUA_VERSION_NUM == 502
     if (status != LUA_OK && lua_isnil(L, -1)) lua_pushboolean(L, 1); /* here, unlike elsewhere, it is said */
 #endif
-    hkl_print_error(L, status);
+    hkl_print_last_error(L, status);
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */

@@ -129,8 +129,7 @@ static lua_State *open_state(hkl_state *st)
 hak_ctx *hkl_context_new(hak_space *space, const hak_options *options)
 {
     hak_options o = HAK_OPTIONS_INIT;
-    if (options && options->size != o.size) return NULL;
-    if (options) o = *options;
+    if (options && !hak_sized_copy(&o, sizeof o, options)) return NULL;
     hak_tuning t = HAK_TUNING_INIT;
     if (!o.tuning || hak_sized_copy(&t, sizeof t, o.tuning)) {
         if (t.magazine_most == 0 && (o.mode == HAK_MODE_BALANCED || o.mode >= HAK_MODE_LEARNING))

@@ -13,6 +13,8 @@
  *   A lua_State and its context belong to one thread at a time, as in Lua itself.
  *   A state that is "under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
  *   int functions return 0; -1 when L is not under hakmem, or for the reasons given with the function.
+ *   Structs that begin with their size may come from another version of this header: what one lacks is 0, and
+ *   what it has beyond this version has to be 0.
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
  *   On 5.5 strings that were made in a luaL_Buffer are freed by the lua_Alloc that was installed then: one
