@@ -181,6 +181,19 @@ class Options(Case):
         ):
             self.assertEqual(self.one_line(option, "-e", "print(1)"), f"{PROGRAM}: {what}")
 
+    def test_a_heap_for_all_threads(self):
+        code = "print(pcall(function() return type(require 'hakmem.adopt' { shared = true }.stats()) end))"
+        self.assertEqual(self.run_hak("--hak-shared", "-e", code).stdout, "true\ttable\n")
+        self.assertIn("the heap of this state is one thread's alone already", self.run_hak("-e", code).stdout)
+        done = self.run_hak("--hak-shared", "--hak-limit=8M", "--hak-report", "-e",
+                            "print(pcall(function() local t = {} for i = 1, 1e6 do t[i] = { i } end end))")
+        self.assertEqual(done.stdout, "false\tnot enough memory\n")
+        self.check_report(done.stderr)
+        self.assertEqual(
+            self.one_line("--hak-shared", "--hak-profile=p", "-e", "print(1)"),
+            f"{PROGRAM}: --hak-shared: there are no profiles of states that share a heap",
+        )
+
     def test_options_are_not_shown_to_the_program(self):
         self.write(
             "a.lua", "local n = 0 for _ in pairs(arg) do n = n + 1 end print(n, arg[0], arg[1], arg[-1])"

@@ -42,6 +42,7 @@ typedef struct hkl_options {
     int action_count;
     bool interactive, version, ignore_env, has_chunk, from_stdin;
     bool report, labels;
+    bool shared;             /* the context is that of all threads */
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;

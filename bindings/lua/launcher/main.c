@@ -7,6 +7,7 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,8 @@ static void open_libraries(lua_State *L, const hkl_options *o)
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, luaopen_hakmem);
     lua_setfield(L, -2, "hakmem");
+    lua_pushcfunction(L, luaopen_hakmem_adopt);
+    lua_setfield(L, -2, "hakmem.adopt");
     lua_getglobal(L, "os");
     lua_getfield(L, -1, "exit");
     lua_pushcclosure(L, exit_with_report, 1);
@@ -142,6 +145,31 @@ static int fail(const char *what, const char *why)
     return EXIT_FAILURE;
 }
 
+/* ---- --hak-shared: a forked child must not find locks that other threads of its parent held ------- */
+
+static hak_ctx *shared;
+
+static void fork_prepare(void)
+{
+    hak_ctx_fork_prepare(shared);
+}
+
+static void fork_parent(void)
+{
+    hak_ctx_fork_parent(shared);
+}
+
+static void fork_child(void)
+{
+    hak_ctx_fork_child(shared);
+}
+
+static bool forks_safely(hak_ctx *ctx)
+{
+    shared = ctx;
+    return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+}
+
 int main(int argc, char **argv)
 {
     hkl_options o;
@@ -163,9 +191,11 @@ int main(int argc, char **argv)
     if (!hkl_learn_plan(&o, message, sizeof message)) return fail(message, NULL);
     options.mode = o.mode;
     options.policy = o.policy;
+    options.shared = o.shared;
     lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
     the_options = &o;
+    if (o.shared && !forks_safely(hak_lua_context(L))) return fail("cannot prepare for forks", NULL);
     bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
     if (learns && !hkl_learn_start(&o, hak_lua_context(L))) return fail("no memory to learn", NULL);
     if (wants_report || wants_profile || o.live || learns) {

@@ -19,7 +19,7 @@ static bool has_32_bit_pointers(lua_State *L)
 }
 #endif
 
-const char *hkl_adopt(lua_State *L)
+const char *hkl_adopt(lua_State *L, const hkl_adoption *how)
 {
     lua_State *main = hkl_main_thread(L);
 #if LUA_VERSION_NUM == 501
@@ -30,7 +30,9 @@ const char *hkl_adopt(lua_State *L)
         lua_rawset(L, LUA_REGISTRYINDEX);
     }
 #endif
-    hak_ctx *ctx = hkl_context_new(NULL, NULL);
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = how->shared;
+    hak_ctx *ctx = hkl_context_new(NULL, &options);
     hkl_state *st = ctx ? hkl_state_new(ctx, main) : NULL;
     if (!st) {
         hak_ctx_destroy(ctx);
@@ -40,7 +42,8 @@ const char *hkl_adopt(lua_State *L)
     st->old_alloc = lua_getallocf(L, &st->old_ud);
     if (!main) /* a coroutine: the end of the state is not seen, the context stays */
         st->main = L;
+    hak_limit(ctx, 0, how->limit, NULL, NULL); /* now: what comes with hak_lua_limit may fail */
     lua_setallocf(L, hkl_alloc_for(st), st);
     hak_lua_labels(L, true);
-    return NULL;
+    return how->limit == 0 || hak_lua_limit(L, 0, how->limit) == 0 ? NULL : "no memory for the limit";
 }

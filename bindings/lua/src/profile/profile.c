@@ -284,7 +284,7 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     if (given && given->size != o.size) return -1;
     if (given) o = *given;
     hkl_state *st = is_sound(&o) ? hkl_state_attach(L) : NULL;
-    if (!st) return -1;
+    if (!st || st->shared) return -1;
     if (!st->profile) st->profile = profile_new(st);
     if (!st->profile || st->profile->running) return -1;
     const bool by_line = o.mode == HAK_LUA_PROFILE_LINES;
