@@ -5,6 +5,8 @@
 #include "hakmem/lua.h"
 #include "state.h"
 
+#include <lauxlib.h>
+
 #if LUA_VERSION_NUM == 501
 /* Keeps the thread alive that lua_gc is called with. */
 static const char anchor_key = 0;
@@ -19,9 +21,34 @@ static bool has_32_bit_pointers(lua_State *L)
 }
 #endif
 
+/* Whether f is what luaL_newstate gives a state; -1 = no memory to see. */
+static int is_stock(lua_Alloc f)
+{
+    lua_State *scratch = luaL_newstate();
+    if (!scratch) return -1;
+    void *ud;
+    const bool same = lua_getallocf(scratch, &ud) == f;
+    lua_close(scratch);
+    return same;
+}
+
+static const char *host_in_the_way(lua_State *L, const hkl_adoption *how)
+{
+    static const char is_limit[] =
+        "the program has given this state an allocator of its own, whose limit would no longer hold; "
+        "require(\"hakmem.adopt\"){ limit = \"64M\" } sets one in its place (0 = none)";
+    void *ud;
+    if (how->has_limit) return NULL;
+    const int stock = is_stock(lua_getallocf(L, &ud));
+    if (stock < 0) return "no memory for a context";
+    return stock ? NULL : is_limit;
+}
+
 const char *hkl_adopt(lua_State *L, const hkl_adoption *how)
 {
     lua_State *main = hkl_main_thread(L);
+    const char *host = host_in_the_way(L, how);
+    if (host) return host;
 #if LUA_VERSION_NUM == 501
     if (has_32_bit_pointers(L)) return "this LuaJIT is built without GC64 and cannot use memory above 4 GiB";
     if (!main) {
