@@ -70,7 +70,15 @@ class Options(Case):
             self.assertEqual(first, PROGRAM + ": " + what)
             self.assertTrue(rest.startswith(f"usage: {PROGRAM} [options]"), rest)
             self.assertIn("\n  --hak-report[=file] ", rest)
-        for option in ("--hak-", "--hak-reports", "--hak-limit", "--hak-labels", "--hak-nosuch=1"):
+        for option in ("limit", "labels", "profile", "live", "mode", "policy", "learn"):
+            for value in (("64M",), ()):
+                message = self.one_line("--hak-" + option, *value, "-e", "print(1)")
+                start = f"{PROGRAM}: '--hak-{option}' needs its value in the same word, behind =: --hak-{option}="
+                self.assertTrue(message.startswith(start), message)
+                done = self.run_hak(message.split()[-1], "-e", "")  # what it says is no unknown option
+                self.assertNotIn("unrecognized", done.stderr)
+                self.assertNotIn("needs", done.stderr)
+        for option in ("--hak-", "--hak-reports", "--hak-limits", "--hak-nosuch=1", "--hak-shared=1"):
             message = self.one_line(option, "-e", "print(1)")
             self.assertIn(f"unrecognized option '{option}'", message)
             self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]", message)

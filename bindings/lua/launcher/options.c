@@ -140,6 +140,19 @@ static bool parse_policy(hkl_options *o, const char *arg, const char *value, cha
     return o->policy || fail(message, size, "--hak-policy: %s", why);
 }
 
+/* A value of an option that has none, for a message; NULL = there is no such option. */
+static const char *example_of(const char *arg)
+{
+    static const char *const examples[][2] = {
+        {"--hak-limit", "64M"},        {"--hak-labels", "off"}, {"--hak-profile", "profile.json"},
+        {"--hak-live", "on"},          {"--hak-mode", "lean"},  {"--hak-policy", "policy.txt"},
+        {"--hak-learn", "policy.txt"},
+    };
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
+        if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];
+    return NULL;
+}
+
 static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t size)
 {
     const char *value;
@@ -170,6 +183,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
         o->learn_file = value;
     } else if ((value = value_of(arg, "--hak-mode")) || (value = value_of(arg, "--hak-policy"))) {
         return parse_policy(o, arg, value, message, size);
+    } else if ((value = example_of(arg))) {
+        return fail(message, size, "'%s' needs its value in the same word, behind =: %s=%s", arg, arg, value);
     } else {
         return fail(message, size, "unrecognized option '%s'; there are %s", arg, HAK_OPTIONS);
     }
