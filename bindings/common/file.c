@@ -53,6 +53,14 @@ static int part_of(hkc_file *file, const char *name, pid_t thread)
     return error;
 }
 
+int hkc_file_of_process(const char *name, pid_t process, char *out)
+{
+    const char *p = strstr(name, "%p");
+    const int n = p ? snprintf(out, HKC_FILE_NAME, "%.*s%ld%s", (int)(p - name), name, (long)process, p + 2)
+                    : snprintf(out, HKC_FILE_NAME, "%s", name);
+    return n >= 0 && n < HKC_FILE_NAME ? 0 : ENAMETOOLONG;
+}
+
 int hkc_file_absolute(const char *name, char *out)
 {
     char folder[HKC_FILE_NAME], real[PATH_MAX];

@@ -42,6 +42,7 @@ typedef struct hkl_options {
     int action_count;
     bool interactive, version, ignore_env, has_chunk, from_stdin;
     bool report, labels;
+    bool shared;             /* the context is that of all threads */
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;
@@ -76,15 +77,21 @@ bool hkl_learn_finish(const hkl_options *options);
 typedef struct hkl_output {
     FILE *special;              /* stderr; or what is written in place */
     char target[HKC_FILE_NAME]; /* absolute, for the program may change directories; "" = special */
+    pid_t owner;                /* the process that planned it */
     hkc_file file;
 } hkl_output;
 
-/* name NULL = stderr. false = errno says why it cannot be written there. */
+/* name NULL = stderr; %p in it is the number of the process. false = errno says why it cannot be written
+ * there. */
 bool hkl_output_plan(hkl_output *output, const char *name);
-/* The stream to write to; NULL = failed. */
+/* Whether this process has a report of its own to write: a forked child has one only if the name has its
+ * number. */
+bool hkl_output_due(const hkl_output *output);
+/* The stream to write to; NULL = failed, errno says why. */
 FILE *hkl_output_open(hkl_output *output);
-/* The report is there when this gives true; !ok, and what was there before stays. */
-bool hkl_output_close(hkl_output *output, FILE *out, bool ok);
+/* error: why the report is not whole; 0 = it is. The report is there when this gives 0, else an error; then
+ * what was there before stays. */
+int hkl_output_close(hkl_output *output, FILE *out, int error);
 
 /* Looks which release of the runtime is loaded, once its libraries are open. */
 void hkl_version_learn(lua_State *L);
