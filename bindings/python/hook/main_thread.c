@@ -3,6 +3,7 @@
 #include "heap/heap.h"
 #include "heap/interpreters.h"
 #include "hook/deliver.h"
+#include "hook/install.h"
 #include "hook/live.h"
 #include "hook/signals.h"
 #include "profile/asker.h"
@@ -119,6 +120,7 @@ int hkp_first_call(void)
     hkp_interpreters_find();
     if (!api_find()) return 0;
     hkp_asker_prepare();
+    hkp_install_try_kinds();
     hkp_report_renew();
     if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
