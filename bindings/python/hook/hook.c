@@ -107,7 +107,8 @@ static void read_options(hkp_options *options, hkp_profile_options *profile)
     const hkp_provider *provider = hkp_provider_find(value = options->labels);
     if (!provider) wrong = "off, native or site expected";
     else if (provider->needs_all && !options->all)
-        wrong = "this needs all domains (HAKMEM_DOMAINS=all, --all): objects in pymalloc's arenas have no lines";
+        wrong = "this needs all domains (HAKMEM_DOMAINS=all, --all): objects in pymalloc's arenas have no "
+                "lines";
     if (wrong) name = "HAKMEM_LABELS";
     if (!wrong && options->profile) {
         name = "HAKMEM_PROFILE";
@@ -134,7 +135,8 @@ static void meet(void)
     met = true;
     if (python->is_initialized()) {
         if (hkp_options_limited())
-            fputs("hakmem: HAKMEM_LIMIT holds for nothing: the hook was not preloaded (LD_PRELOAD)\n", stderr);
+            fputs("hakmem: HAKMEM_LIMIT holds for nothing: the hook was not preloaded (LD_PRELOAD)\n",
+                  stderr);
         return;
     }
     hkp_options options;

@@ -208,8 +208,8 @@ void hkp_install_try_kinds(void)
     if (count == 0) return;
     int n = snprintf(why, sizeof why, "labels do not tell all kinds apart in this interpreter");
     for (size_t i = 0; i < count && n > 0 && (size_t)n < sizeof why; i++)
-        n += snprintf(why + n, sizeof why - (size_t)n, "%s %s as %s", i ? "," : "; there count", mixed[i].kind,
-                      mixed[i].label);
+        n += snprintf(why + n, sizeof why - (size_t)n, "%s %s as %s", i ? "," : "; there count",
+                      mixed[i].kind, mixed[i].label);
 }
 
 int hkp_install(bool all, hkp_mode mode, const char *labels)

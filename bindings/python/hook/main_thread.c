@@ -29,6 +29,7 @@ static struct {
     void *(*attribute)(void *object, const char *name);
     void *(*build)(const char *format, ...);
     void *(*call)(void *object, void *args, void *keywords);
+    void *(*system_object)(const char *name);
     void (*incref)(void *);
     void (*decref)(void *);
     void (*clear_error)(void);
@@ -43,7 +44,7 @@ static bool api_find(void)
            hkp_function("PyCFunction_NewEx", &api.new_function) &&
            hkp_function("PyObject_GetAttrString", &api.attribute) &&
            hkp_function("Py_BuildValue", &api.build) && hkp_function("PyObject_Call", &api.call) &&
-           hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
+           hkp_function("PySys_GetObject", &api.system_object) && hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
            hkp_function("PyErr_Clear", &api.clear_error) && api.none;
 }
 
@@ -53,9 +54,26 @@ static void *none(void)
     return api.none;
 }
 
+static void drop(void *const *objects, size_t count)
+{
+    api.clear_error();
+    for (size_t i = 0; i < count; i++)
+        if (objects[i]) api.decref(objects[i]);
+}
+
+/* What the program printed and Python still holds goes before a report in the same stream. */
+static void flush_output(void)
+{
+    void *out = api.system_object("stdout"); /* borrowed */
+    if (!out || out == api.none || !hkp_report_in_place()) return;
+    api.incref(out);
+    drop((void *const[]){api.call_method(out, "flush", NULL), out}, 2);
+}
+
 static void *at_exit(void *self, void *args)
 {
     (void)self, (void)args;
+    flush_output();
     hkp_report_write(true);
     hkp_profile_end();
     return none();
@@ -78,13 +96,6 @@ static void *in_child(void *self, void *args)
 static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
 static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
 static method_def child_def = {"hakmem_live", in_child, VARARGS, NULL};
-
-static void drop(void *const *objects, size_t count)
-{
-    api.clear_error();
-    for (size_t i = 0; i < count; i++)
-        if (objects[i]) api.decref(objects[i]);
-}
 
 /* module.name(before..., function) */
 static void tell(const char *module, const char *name, method_def *def, int number)

@@ -1,6 +1,6 @@
-/* Whether the labels tell kinds of objects apart in this interpreter: objects of some kinds are made, and each
- * must have the label of its kind. How a build was optimized decides that, and what was learned from its tables
- * is a guess until it was tried. */
+/* Whether the labels tell kinds of objects apart in this interpreter: objects of some kinds are made, and
+ * each must have the label of its kind. How a build was optimized decides that, and what was learned from its
+ * tables is a guess until it was tried. */
 #ifndef HKP_KINDS_H
 #define HKP_KINDS_H
 

@@ -118,8 +118,8 @@ static bool is_type(const reading *r, uintptr_t at)
            is_name(r, word(r, at + TYPE_NAME * WORD));
 }
 
-/* What a type allocates its objects with (tp_alloc) serves other types too, whose tables need not say so: that
- * of dict is, from 3.13 on, the function below the exported one of all types. A call of a type makes an
+/* What a type allocates its objects with (tp_alloc) serves other types too, whose tables need not say so:
+ * that of dict is, from 3.13 on, the function below the exported one of all types. A call of a type makes an
  * instance. */
 static void learn_type(reading *r, uintptr_t at)
 {
