@@ -397,6 +397,36 @@ class Environment(ProgramCase):
             self.assertEqual(report["status"]["obj"], OBJ, flags)
             os.remove(self.folder / "r.json")
 
+    def test_what_c_code_takes_past_the_limit_is_told(self):
+        """A module that maps its memory itself, or has it from malloc, or has given it back at the end."""
+        text = """
+            import ctypes, mmap, sys
+            def take(size):
+                kept = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+                for at in range(0, size, 4096): kept[at] = 1
+                return kept
+            if "map" in sys.argv: kept = take(100 << 20)
+            if "gone" in sys.argv: take(100 << 20).close()
+            if "malloc" in sys.argv:
+                c = ctypes.CDLL(None)
+                c.malloc.restype = ctypes.c_void_p
+                c.memset(ctypes.c_void_p(c.malloc(100 << 20)), 1, 100 << 20)
+        """
+        both, maps = "counts neither malloc (--malloc does) nor what C code maps itself", "does not count what C code maps itself"
+        for how, options, least, most, why in (
+            ("map", [], 100, 110, both),
+            ("malloc", [], 100, 110, both),
+            ("map", ["--malloc"], 100, 110, maps),
+            ("gone", [], 80, 100, both),
+        ):
+            done = self.run_script(text, "--limit=20M", *options, arguments=[how])
+            told = re.fullmatch(r"hakmem: C code took (at least )?([\d.]+) MiB past the limit of 20.0 MiB, which (.*)\n", done.stderr)
+            self.assertTrue(told, done.stderr)
+            self.assertEqual((bool(told[1]), told[3]), (how == "gone", why))
+            self.assertTrue(least <= float(told[2]) <= most, told[2])
+        for options, how in (["--limit=20M"], "none"), (["--limit=200M", "--malloc"], "malloc"), ([], "map"):
+            self.assertEqual(self.run_script(text, *options, arguments=[how]).stderr, "")
+
     def test_values_that_are_none(self):
         for name in ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS"):
             done = self.python("-c", "print(1)", env=preloaded() | {name: "-5x"}, check=False)

@@ -72,7 +72,8 @@ bool hkp_options_read(hkp_options *options)
     if (!first) setenv("HAKMEM_PID", pid, 1);
     if (domains && *domains) {
         options->all = strcmp(domains, "all") == 0;
-        if (!options->all && strcmp(domains, "raw") != 0) return none("HAKMEM_DOMAINS", domains, "raw or all expected");
+        if (!options->all && strcmp(domains, "raw") != 0)
+            return none("HAKMEM_DOMAINS", domains, "raw or all expected");
     }
     return read_limit(options) && read_mode(options);
 }

@@ -5,6 +5,7 @@
 #include "hook/deliver.h"
 #include "hook/install.h"
 #include "hook/live.h"
+#include "hook/past.h"
 #include "hook/signals.h"
 #include "profile/asker.h"
 #include "profile/profile.h"
@@ -44,7 +45,8 @@ static bool api_find(void)
            hkp_function("PyCFunction_NewEx", &api.new_function) &&
            hkp_function("PyObject_GetAttrString", &api.attribute) &&
            hkp_function("Py_BuildValue", &api.build) && hkp_function("PyObject_Call", &api.call) &&
-           hkp_function("PySys_GetObject", &api.system_object) && hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
+           hkp_function("PySys_GetObject", &api.system_object) &&
+           hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
            hkp_function("PyErr_Clear", &api.clear_error) && api.none;
 }
 
@@ -73,6 +75,7 @@ static void flush_output(void)
 static void *at_exit(void *self, void *args)
 {
     (void)self, (void)args;
+    hkp_past_tell();
     flush_output();
     hkp_report_write(true);
     hkp_profile_end();
@@ -133,7 +136,9 @@ int hkp_first_call(void)
     hkp_asker_prepare();
     hkp_install_try_kinds();
     hkp_report_renew();
-    if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
+    hak_stats stats = {.size = sizeof stats};
+    const bool limited = hkp_stats(&stats) == 0 && stats.hard_limit > 0;
+    if (hkp_report_due || hkp_frames_ready.own_state || limited) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
     if (hkp_live_first_call()) tell_fork();
     return 0;
