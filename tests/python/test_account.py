@@ -412,5 +412,24 @@ class Libraries(ProgramCase):
         self.assertEqual(found, sum(range(3, 10_000, 10)))
 
 
+class Snapshots(ProgramCase):
+    @needs_objects
+    def test_one_takes_nothing_of_the_heap_that_it_tells_of(self):
+        grown, same = self.run_code(
+            """
+            import copy, hakmem, json, pickle
+            hakmem.take_snapshot()
+            before = hakmem.take_snapshot()
+            kept = [hakmem.take_snapshot() for i in range(10)]
+            now = hakmem.take_snapshot()
+            grown = now.stats["live_bytes"] - before.stats["live_bytes"]
+            copied = pickle.loads(pickle.dumps(copy.copy(before)))
+            print(json.dumps([grown, copied.report == before.report]))
+            """
+        )
+        self.assertLess(grown, 10_000)
+        self.assertTrue(same)
+
+
 if __name__ == "__main__":
     unittest.main()
