@@ -25,6 +25,8 @@ int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
 int hkc_file_close(hkc_file *file, int error);
 /* Whether it could be opened: 0 or errno. Leaves nothing behind. */
 int hkc_file_try(const char *name);
+/* The same of one that is appended to: 0 or errno. */
+int hkc_file_try_append(const char *name);
 /* What a thread that is gone was writing beside the name, if it was. */
 void hkc_file_remove_part(const char *name, pid_t thread);
 
