@@ -37,19 +37,44 @@ typedef struct sites {
 
 /* ---- Reading ------------------------------------------------------------------------------------- */
 
+/* A rule while names are read. */
+typedef struct rule {
+    uint32_t head, mask; /* the first four bytes of its prefix, and which of them there are */
+    hak_label label;     /* PASSES = its functions take memory for their callers */
+} rule;
+
 typedef struct reading {
     sites *s;
-    const hak_site_rule *rules;
+    const hak_site_rule *given;
     size_t rule_count;
-    hak_label *labels; /* by rule; PASSES = its functions take memory for their callers */
+    rule *rules;
     bool failed;
 } reading;
+
+/* The first four bytes of a text, zeros from its end on. */
+static uint32_t head_of(const char *text)
+{
+    uint32_t head = 0;
+    for (unsigned i = 0; i < 4 && text[i]; i++)
+        head |= (uint32_t)(unsigned char)text[i] << 8 * i;
+    return head;
+}
 
 static bool begins(const char *name, const char *prefix)
 {
     while (*prefix && *name == *prefix)
         name++, prefix++;
     return !*prefix;
+}
+
+/* NULL = there is none for it. */
+static const rule *rule_for(const reading *r, const char *name)
+{
+    const uint32_t head = head_of(name);
+    for (size_t i = 0; i < r->rule_count; i++)
+        if (((head ^ r->rules[i].head) & r->rules[i].mask) == 0 && begins(name, r->given[i].prefix))
+            return &r->rules[i];
+    return NULL;
 }
 
 static bool has_room(sites *s)
@@ -83,14 +108,11 @@ static void add(void *user, uintptr_t start, const char *name, const char *file)
     (void)file;
     reading *r = user;
     sites *s = r->s;
-    size_t i = 0;
-    while (i < r->rule_count && !begins(name, r->rules[i].prefix))
-        i++;
-    const bool ruled = i < r->rule_count;
-    if (r->failed || (ruled ? r->labels[i] == PASSES : !s->ctx)) return;
-    function f = {.start = start, .label = ruled ? r->labels[i] : 0};
-    if (!ruled) f.name = keep_plain(s, name);
-    if ((!ruled && !f.name) || !has_room(s)) r->failed = true;
+    const rule *by = rule_for(r, name);
+    if (r->failed || (by ? by->label == PASSES : !s->ctx)) return;
+    function f = {.start = start, .label = by ? by->label : 0};
+    if (!by) f.name = keep_plain(s, name);
+    if ((!by && !f.name) || !has_room(s)) r->failed = true;
     else s->functions[s->count++] = f;
 }
 
@@ -129,10 +151,14 @@ static void sort(sites *s)
 static bool read_rules(reading *r)
 {
     for (size_t i = 0; i < r->rule_count; i++) {
-        const char *label = r->rules[i].label;
-        if (!r->rules[i].prefix) return false;
-        r->labels[i] = label ? label_of(r->s, label) : PASSES;
-        if (r->labels[i] == 0) return false;
+        const hak_site_rule *given = &r->given[i];
+        if (!given->prefix) return false;
+        rule *own = &r->rules[i];
+        own->head = head_of(given->prefix);
+        for (uint32_t byte = 0xff; byte & own->head; byte <<= 8)
+            own->mask |= byte;
+        own->label = given->label ? label_of(r->s, given->label) : PASSES;
+        if (own->label == 0) return false;
     }
     return true;
 }
@@ -140,15 +166,15 @@ static bool read_rules(reading *r)
 static bool read_all(sites *s, const hak_sites_options *o, uintptr_t inside)
 {
     hkc_image image;
-    const size_t size = (o->rule_count + 1) * sizeof(hak_label);
-    reading r = {.s = s, .rules = o->rules, .rule_count = o->rule_count, .labels = hkc_texts_pages(size)};
-    bool ok = r.labels && hkc_image_at(inside, &image) && read_rules(&r);
+    const size_t size = (o->rule_count + 1) * sizeof(rule);
+    reading r = {.s = s, .given = o->rules, .rule_count = o->rule_count, .rules = hkc_texts_pages(size)};
+    bool ok = r.rules && hkc_image_at(inside, &image) && read_rules(&r);
     if (ok) {
         hkc_symbols_read(&image, "/usr/lib/debug", add, &r);
         sort(s);
         ok = !r.failed && s->count > 0;
     }
-    if (r.labels) munmap(r.labels, size);
+    if (r.rules) munmap(r.rules, size);
     return ok;
 }
 
