@@ -30,14 +30,13 @@ int hkc_file_try_append(const char *name);
 /* What a thread that is gone was writing beside the name, if it was. */
 void hkc_file_remove_part(const char *name, pid_t thread);
 
-/* The name with the number of this process in place of its first %p. false = that has no room in `size`
- * bytes. */
-bool hkc_file_of_process(char *out, size_t size, const char *name);
-
 /* open() for writing, with further flags. Of a pipe that nobody reads an error (ENXIO), not a wait. */
 int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
 /* Whether it would be written to in place. */
 bool hkc_file_in_place(const char *name);
+/* Replaces the first %p in the name by the number of a process. 0, or ENAMETOOLONG. out has HKC_FILE_NAME
+ * bytes. */
+int hkc_file_of_process(const char *name, pid_t process, char *out);
 /* The absolute name, for a program that may change directories: 0 or errno. The file need not exist, the
  * folder must. out has HKC_FILE_NAME bytes. */
 int hkc_file_absolute(const char *name, char *out);

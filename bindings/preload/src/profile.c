@@ -113,9 +113,10 @@ static bool forked(void)
 
 /* number 0 = nothing behind the name. A forked child whose name would be its parent's has its own number
  * behind that, too. false = too long. */
-static bool name_file(char *out, size_t size, unsigned number)
+static bool name_file(char out[HKC_FILE_NAME], unsigned number)
 {
-    if (!hkc_file_of_process(out, size, hks_settings_get()->profile)) return false;
+    const size_t size = HKC_FILE_NAME;
+    if (hkc_file_of_process(hks_settings_get()->profile, getpid(), out)) return false;
     size_t n = strlen(out);
     if (forked()) n += (size_t)snprintf(out + n, size - n, ".%ld", (long)getpid());
     if (n < size && number != 0) n += (size_t)snprintf(out + n, size - n, ".%u", number);
@@ -130,7 +131,7 @@ static void write_file(unsigned number)
     hkc_json w;
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
-    int error = name_file(target, sizeof target, number) ? 0 : ENAMETOOLONG;
+    int error = name_file(target, number) ? 0 : ENAMETOOLONG;
     if (!error) error = hkc_file_open(&file, target, 0666);
     if (!error) {
         hkc_json_open_fd(&w, file.fd);
@@ -159,7 +160,7 @@ void hks_profile_try(void)
     started = getpid();
     if (*settings->profile == '\0') return;
     if (!profiled) hks_report_line("profile: no memory for it");
-    if (name_file(target, sizeof target, 0)) hks_report_try("profile", target);
+    if (name_file(target, 0)) hks_report_try("profile", target);
     else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
 }
 

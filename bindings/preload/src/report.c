@@ -30,9 +30,9 @@ typedef struct text {
 static int try_append(const char *file)
 {
     char target[HKC_FILE_NAME];
-    const bool fits = hkc_file_of_process(target, sizeof target, file);
-    const int error = fits ? hkc_file_try_append(target) : ENAMETOOLONG;
-    if (error) hks_report_failed("report", fits ? target : file, error);
+    const int too_long = hkc_file_of_process(file, getpid(), target);
+    const int error = too_long ? too_long : hkc_file_try_append(target);
+    if (error) hks_report_failed("report", too_long ? file : target, error);
     return error;
 }
 
@@ -111,11 +111,11 @@ void hks_report_write(void)
         return;
     }
     char target[HKC_FILE_NAME];
-    const bool fits = hkc_file_of_process(target, sizeof target, path);
-    const int fd = fits ? hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666) : -1;
-    if (!fits) errno = ENAMETOOLONG;
+    const int too_long = hkc_file_of_process(path, getpid(), target);
+    const int fd = too_long ? -1 : hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666);
+    if (too_long) errno = too_long;
     const bool known = told != 0 && told != getpid(); /* of a forked child */
-    if (!write_all(fd, &t) && !known) hks_report_failed("report", fits ? target : path, errno);
+    if (!write_all(fd, &t) && !known) hks_report_failed("report", too_long ? path : target, errno);
     if (fd >= 0) close(fd);
 }
 
