@@ -142,6 +142,16 @@ static int fail(const char *what, const char *why)
     return EXIT_FAILURE;
 }
 
+/* A space that reserves as much as was asked for; NULL = it cannot. */
+static hak_space *space_of(const hkl_options *o)
+{
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.mode = o->mode;
+    options.policy = o->policy;
+    options.reserve = o->reserve;
+    return hak_space_new(&options);
+}
+
 int main(int argc, char **argv)
 {
     hkl_options o;
@@ -163,7 +173,10 @@ int main(int argc, char **argv)
     if (!hkl_learn_plan(&o, message, sizeof message)) return fail(message, NULL);
     options.mode = o.mode;
     options.policy = o.policy;
-    lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
+    hak_space *space = o.reserve ? space_of(&o) : NULL;
+    if (o.reserve && !space) return fail("--hak-reserve: so many addresses are not to be had", NULL);
+    lua_State *L =
+        o.labels ? hak_lua_newstate_labelled(space, &options) : hak_lua_newstate_in(space, &options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
     the_options = &o;
     bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
@@ -182,5 +195,6 @@ int main(int argc, char **argv)
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */
+    hak_space_delete(space);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

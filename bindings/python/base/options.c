@@ -37,6 +37,15 @@ static bool read_mode(hkp_options *options)
     return options->policy;
 }
 
+static bool read_reserve(hkp_options *options)
+{
+    const size_t least = (size_t)4 << 20, most = (size_t)1 << 40;
+    const char *text = getenv("HAKMEM_RESERVE");
+    if (!text || !*text) return true;
+    if (hkc_size_parse(text, &options->reserve)) return bad("HAKMEM_RESERVE", text);
+    return (options->reserve >= least && options->reserve <= most) || bad("HAKMEM_RESERVE", text);
+}
+
 bool hkp_options_read(hkp_options *options)
 {
     const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
@@ -59,5 +68,5 @@ bool hkp_options_read(hkp_options *options)
         if (!options->all && strcmp(domains, "raw") != 0) return bad("HAKMEM_DOMAINS", domains);
     }
     if (limit && *limit && hkc_size_parse(limit, &options->limit)) return bad("HAKMEM_LIMIT", limit);
-    return read_mode(options);
+    return read_reserve(options) && read_mode(options);
 }

@@ -112,7 +112,7 @@ static void meet(void)
     met = true;
     hkp_options options;
     if (python->is_initialized() || !hkp_options_read(&options)) return;
-    hkp_ctx_wish(options.mode, options.policy);
+    hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
     if (!install(options.labels)) return;
     if (options.profile) begin_profile(options.profile);
