@@ -32,6 +32,9 @@ void hkc_file_remove_part(const char *name, pid_t thread);
 int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
 /* Whether it would be written to in place. */
 bool hkc_file_in_place(const char *name);
+/* Replaces the first %p in the name by the number of a process. 0, or ENAMETOOLONG. out has HKC_FILE_NAME
+ * bytes. */
+int hkc_file_of_process(const char *name, pid_t process, char *out);
 /* The absolute name, for a program that may change directories: 0 or errno. The file need not exist, the
  * folder must. out has HKC_FILE_NAME bytes. */
 int hkc_file_absolute(const char *name, char *out);
