@@ -563,6 +563,11 @@ HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
+/* How many of the n bytes from p on belong to the space: its extents with all that describes them, the
+ * caller's buffer, big blocks, and room behind them. For reports that take a process's mappings apart. Never
+ * dereferences p. Cost: a step for each extent, and for each big block that begins there, under the lock of
+ * the space. [any thread] */
+HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. To be called by the thread
  * that may free in the owner. Cost: that of hak_ctx_of and of hak_free. */
 HAK_API void hak_space_free(hak_space *space, void *p);

@@ -16,5 +16,8 @@ size_t hk_purge_batch(hak_space *s, size_t n);
 size_t hk_purge_due(const hak_space *s);
 /* Purges those, and some more, so that the next units do not call for it again. */
 void hk_purge_to_limit(hak_space *s);
+/* Gives back all that is retained, so that n bytes may be mapped which were refused. false = that would not
+ * help. */
+bool hk_purge_for(hak_space *s, size_t n);
 
 #endif
