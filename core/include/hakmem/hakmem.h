@@ -297,7 +297,7 @@ struct hak_options {
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
     const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references.
                                  NULL = none */
-    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
+    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, 16 to 32768, rounded up to a power of two.
                            Default 0: 1024 */
     uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places,
                            relative to each other; in a shared context only if its threads come in the same

@@ -4,7 +4,6 @@
 #include "base/random.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -322,37 +321,6 @@ void *hk_os_take(const hak_os *os, size_t n)
 void hk_os_give(const hak_os *os, void *p, size_t n)
 {
     os->release(os->user, (char *)p - HK_BESIDE, pages_for(n));
-}
-
-bool hk_lock_soon(hk_lock *lock)
-{
-    enum { SPINS = 64, YIELDS = 64 };
-    int error = errno;
-    bool taken = hk_lock_try(lock);
-    for (unsigned n = 0; !taken && n < SPINS + YIELDS; n++) {
-        if (n >= SPINS) sched_yield();
-        taken = hk_lock_try(lock);
-    }
-    errno = error;
-    return taken;
-}
-
-/* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
- * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
- * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
- * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
- * cancelled, with other locks held. */
-void hk_lock_wait(hk_lock *lock)
-{
-    enum { SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
-    int error = errno;
-    struct timespec pause = {0, SHORT_NS};
-    if (hk_lock_soon(lock)) return;
-    while (!hk_lock_try(lock)) {
-        syscall(SYS_nanosleep, &pause, NULL);
-        if (pause.tv_nsec < LONG_NS) pause.tv_nsec *= 2;
-    }
-    errno = error;
 }
 
 _Noreturn void hk_os_abort(void)

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "base/os.h"
+#include "base/os_lock.h"
 #include "base/tuning.h"
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
