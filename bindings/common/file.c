@@ -79,6 +79,14 @@ static int part_of(hkc_file *file, const char *name, pid_t thread)
     return error;
 }
 
+int hkc_file_of_process(const char *name, pid_t process, char *out)
+{
+    const char *p = strstr(name, "%p");
+    const int n = p ? snprintf(out, HKC_FILE_NAME, "%.*s%ld%s", (int)(p - name), name, (long)process, p + 2)
+                    : snprintf(out, HKC_FILE_NAME, "%s", name);
+    return n >= 0 && n < HKC_FILE_NAME ? 0 : ENAMETOOLONG;
+}
+
 int hkc_file_absolute(const char *name, char *out)
 {
     char folder[HKC_FILE_NAME], real[PATH_MAX];
@@ -156,10 +164,32 @@ int hkc_file_close(hkc_file *file, int error)
 int hkc_file_try(const char *name)
 {
     hkc_file file;
+    struct stat is;
+    if (stat(name, &is) == 0 && S_ISDIR(is.st_mode)) return EISDIR;
     if (hkc_file_in_place(name)) return 0;
     int error = hkc_file_open(&file, name, 0600);
     if (!error) hkc_file_close(&file, ECANCELED);
     return error;
+}
+
+/* A pipe is left alone: its reader would take a close for the end. */
+int hkc_file_try_append(const char *name)
+{
+    char folder[HKC_FILE_NAME];
+    struct stat is;
+    if (stat(name, &is) == 0) {
+        if (S_ISDIR(is.st_mode)) return EISDIR;
+        return !S_ISREG(is.st_mode) || faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0 ? 0 : errno;
+    }
+    if (errno != ENOENT) return errno;
+    if (strlen(name) >= sizeof folder) return ENAMETOOLONG;
+    strcpy(folder, name);
+    const int error = follow(folder);
+    if (error) return error;
+    char *slash = strrchr(folder, '/');
+    if (slash == folder) slash++;
+    if (slash) *slash = '\0';
+    return faccessat(AT_FDCWD, slash ? folder : ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 void hkc_file_remove_part(const char *name, pid_t thread)

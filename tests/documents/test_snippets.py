@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_snippets.py PAGE SOURCE CC LIBRARY: the C of a page compiles, runs and prints what the page says.
+"""test_snippets.py PAGE SOURCE CC LIBRARY...: the C of a page compiles, runs and prints what the page says.
 
 ```c NAME top     goes to the top of the program NAME
 ```c NAME         goes into its main, in the order of the page
@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PAGE, SOURCE, CC, LIBRARY = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+PAGE, SOURCE, CC, LIBRARIES = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
 BLOCK = re.compile(r"^```(c|output)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 
 
@@ -52,10 +52,11 @@ class Snippets(unittest.TestCase):
                 source = Path(folder) / f"{name}.c"
                 source.write_text(f"{program.top}\nint main(void)\n{{\n{program.body}\nreturn 0;\n}}\n")
                 command = [CC, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", source]
-                command += [f"-I{SOURCE}/core/include", LIBRARY, "-pthread", "-o", f"{folder}/program"]
+                command += [f"-I{SOURCE}/core/include", f"-I{SOURCE}/bindings/host/include", *LIBRARIES, "-pthread"]
+                command += ["-o", f"{folder}/program"]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                done = subprocess.run([f"{folder}/program"], capture_output=True, text=True, check=False)
+                done = subprocess.run([f"{folder}/program"], cwd=folder, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (0, program.output), done.stderr)
 
     def test_excerpts(self):
