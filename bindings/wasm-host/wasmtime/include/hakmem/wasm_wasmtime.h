@@ -39,8 +39,10 @@
  *   room is charged for modules of which instances can be reset: they have no instruction that grows a
  *   table. Without such a limit tables are charged with the size that they begin with, and grow without
  *   end.
- *   Compiled code and the rest of an instance are in wasmtime's own heap: counted with
- *   hak_wasmtime_hook_heap, and bounded by the size of the module.
+ *   So are an instance's globals (16 bytes each), imports, and functions that exports, elements or globals
+ *   refer to (32 bytes each), beyond 32 KiB; and an instance without a memory is charged with 64 KiB at
+ * least. Compiled code is in wasmtime's own heap: counted with hak_wasmtime_hook_heap, and bounded by the
+ * size of the module.
  *
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
