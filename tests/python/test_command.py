@@ -110,10 +110,22 @@ class Arguments(ProgramCase):
         self.assertEqual(taken, _cli.hook_of(_cli.parse(["run", "x.py"])).keys(), "all options are quick")
 
     def test_beginnings_of_options_are_none(self):
-        for command in (["run", "--lim", "64M", "x.py"], ["env", "--lim=64M"], ["report", "--js", "x.json"]):
+        for command, meant in (
+            (["run", "--lim", "64M", "x.py"], "--limit"),
+            (["run", "--al", "x.py"], "--all"),
+            (["run", "--l", "x.py"], "--limit or --labels or --learn or --live"),
+            (["run", "--limt=64M", "x.py"], "--limit"),
+            (["env", "--lim=64M"], "--limit"),
+            (["report", "--js", "x.json"], "--json"),
+        ):
             done = self.hakmem(*command, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(f"unrecognized arguments: {command[1]}", done.stderr)
+            self.assertTrue(done.stderr.startswith(f"usage: python -m hakmem {command[0]} "), done.stderr)
+            line = rf"\npython -m hakmem {command[0]}: error: unrecognized arguments: {command[1]}[^\n]*, did you mean {meant}\?\n\Z"
+            self.assertRegex(done.stderr, line)
+        for word in ("--quite-something", "-x"):
+            done = self.hakmem("run", word, "x.py", check=False)
+            self.assertRegex(done.stderr, rf"error: unrecognized arguments: {word}\n\Z")
 
     def test_version(self):
         self.assertEqual(self.hakmem("--version").stdout, f"hakmem {hakmem.__version__}\n")

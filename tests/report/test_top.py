@@ -168,8 +168,8 @@ class Once(Case):
 
     def test_wrong_arguments(self):
         for arguments, told in (
-            (["top"], "too few files for 'top'"),
-            (["attach", "1", "2"], "too many files for 'attach'"),
+            (["top"], "'top' takes one process, socket or file, not 0"),
+            (["attach", "1", "2"], "'attach' takes one process, socket or file, not 2"),
             (["top", "-i", "0", self.file], "--interval is 0.1 to 3600 seconds, not '0'"),
             (["top", "-i", "1x", self.file], "--interval is 0.1 to 3600 seconds"),
             (["top", "-i", "nan", self.file], "--interval is 0.1 to 3600 seconds"),
@@ -181,10 +181,12 @@ class Once(Case):
         broken = self.write("broken.json", '{"schema": "hakmem-report/1", "proc')
         for what, told in (
             (folder / "absent", "No such file or directory"),
-            (broken, "not a report of hakmem"),
+            (broken, "a report that is cut off"),
+            ("abc", "abc: neither the number of a process nor a socket or a file"),
+            ("0", "0: neither the number of a process nor a socket or a file"),
             (folder, "Is a directory"),
             ("999999999", "there is no process 999999999"),
-            (os.getpid(), "does not listen"),
+            (os.getpid(), "does not listen: it was started without a live view (HAKMEM=live=on, --hak-live=on or "),
             ("x" * 5000, "File name too long"),
         ):
             for output in ([], ["-o", folder / "out.json"]):
@@ -197,7 +199,7 @@ class Once(Case):
         for n, (answer, told) in enumerate((
             (b"", "gave no report"),
             (b"\0\xff garbage \033[2J", "not a report of hakmem"),
-            (json.dumps(report({"a": 1})).encode()[:-9], "not a report of hakmem"),
+            (json.dumps(report({"a": 1})).encode()[:-9], "a report that is cut off"),
             ({"schema": "hakmem-report/2"}, "of another version"),
         )):
             path = self.folder / f"socket{n}"
