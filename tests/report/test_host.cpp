@@ -600,6 +600,8 @@ TEST_CASE("host: sites that fit nothing, and broken options, are refused")
 
 #endif
 
+#ifdef WITH_NTH
+
 // ---- No memory
 // ---------------------------------------------------------------------------------------------
 
@@ -647,6 +649,8 @@ TEST_CASE("host: whichever request for pages fails, what is written is whole and
     CHECK(none > 1);
     CHECK(nth_mapped() == before);
 }
+
+#endif
 
 // ---- Memory for the error itself
 // ---------------------------------------------------------------------------
