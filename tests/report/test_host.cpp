@@ -591,6 +591,25 @@ TEST_CASE("host: sites that fit nothing, and broken options, are refused")
     rules.pop_back();
     CHECK(Sites(rules, nullptr).sites);
     hak_sites_delete(nullptr);
+
+    // Options of a program that knows less, and of one that knows more and uses it.
+    struct larger {
+        hak_sites_options known;
+        int more;
+    } later = {HAK_SITES_OPTIONS_INIT, 1};
+    later.known.size = sizeof later;
+    later.known.rules = rules.data();
+    later.known.rule_count = 1;
+    later.known.image = reinterpret_cast<const void *>(machine_string);
+    CHECK(!hak_sites_new(&later.known));
+    later.more = 0;
+    hak_sites_delete(hak_sites_new(&later.known));
+    hak_sites_options earlier = later.known;
+    earlier.size = offsetof(hak_sites_options, ctx);
+    earlier.ctx = reinterpret_cast<hak_ctx *>(1);
+    hak_sites *sites = hak_sites_new(&earlier); // of the program of the caller
+    CHECK(sites);
+    hak_sites_delete(sites);
     size_t count = 1;
     CHECK(!hak_sites_labels(nullptr, &count));
     CHECK(count == 0);
