@@ -133,23 +133,6 @@ size_t committed(const hak_ctx *ctx)
     return stats.committed_bytes;
 }
 
-std::string label_at(hak_ctx *ctx, void *p)
-{
-    struct look {
-        void *p;
-        hak_label label;
-    } l = {p, 0};
-    hak_ctx_visit(
-        ctx,
-        [](void *user, const hak_block *block) {
-            auto *look = static_cast<struct look *>(user);
-            if (block->p == look->p) look->label = block->label;
-            return true;
-        },
-        &l);
-    return l.label ? hak_label_name(ctx, l.label) : "";
-}
-
 // A stack of an interpreter's frame, one that the host names itself, and machine code.
 struct Stack {
     uintptr_t frames[3];
@@ -480,6 +463,23 @@ TEST_CASE("host: the stack of machine code begins at the place that asked")
 
 namespace
 {
+
+std::string label_at(hak_ctx *ctx, void *p)
+{
+    struct look {
+        void *p;
+        hak_label label;
+    } l = {p, 0};
+    hak_ctx_visit(
+        ctx,
+        [](void *user, const hak_block *block) {
+            auto *look = static_cast<struct look *>(user);
+            if (block->p == look->p) look->label = block->label;
+            return true;
+        },
+        &l);
+    return l.label ? hak_label_name(ctx, l.label) : "";
+}
 
 struct Sites {
     hak_sites_options options = HAK_SITES_OPTIONS_INIT;
