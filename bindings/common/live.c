@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "common/live.h"
 
+#include "common/helper.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -257,7 +259,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-static void *run(void *unused)
+static void run(void)
 {
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
     sigset_t waiting;
@@ -272,7 +274,6 @@ static void *run(void *unused)
         struct pollfd one = {.fd = is_ours() ? listening : -1, .events = POLLIN};
         if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours() && !serve()) ppoll(NULL, 0, &pause, &waiting);
     }
-    return unused;
 }
 
 /* Once: a forked child has the handler, unless the program has put in one of its own since. */
@@ -284,23 +285,14 @@ static void handle_signal(void)
     if (!handled) handled = sigaction(options.signal, &action, NULL) == 0;
 }
 
+/* Signals come when the thread is known, so that none is sent on to nobody. */
 static int begin_thread(void)
 {
-    sigset_t all, before;
-    pthread_attr_t attr;
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&thread, &attr, run, NULL);
-    if (!error) pthread_detach(thread);
-    if (!error) {
-        owner = getpid();
-        atomic_store(&running, true);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return error;
+    const int error = hkc_helper_begin(run, STACK_BYTES, &thread);
+    if (error) return error;
+    owner = getpid();
+    atomic_store(&running, true);
+    return 0;
 }
 
 bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])

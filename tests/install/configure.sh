@@ -284,6 +284,31 @@ case $case in
         done
         unoptimized -O0 qemu-aarch64-static -L /usr/aarch64-linux-gnu
         ;;
+    wasm2c_other)
+        # A header as later versions of wabt have it, with 64-bit memories.
+        mkdir rt
+        cat >rt/wasm-rt.h <<'C'
+void wasm_rt_allocate_memory(wasm_rt_memory_t*,
+                             uint64_t initial_pages,
+                             uint64_t max_pages,
+                             bool is64);
+C
+        touch rt/wasm-rt-impl.h rt/libwasm-rt-impl.a
+        cat >CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.22)
+project(other LANGUAGES C)
+include($SOURCE/bindings/wasm-host/hakmemWasm.cmake)
+hakmem_add_wasm_wasm2c(adapter)
+if(TARGET adapter)
+    message(FATAL_ERROR "an adapter is made that does not compile")
+endif()
+message(STATUS "\${HAKMEM_WASM_RT_WHY}")
+CMAKE
+        "$CMAKE" -S . -B build -DCMAKE_C_COMPILER="$CC" "-DHAKMEM_WASM_RT=$PWD/rt/libwasm-rt-impl.a" \
+            "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" "-DHAKMEM_WASM_RT_IMPL_INCLUDE=$PWD/rt" >log 2>&1 ||
+            { cat log; fail "an adapter for it"; }
+        grep -q 'rt/wasm-rt.h is not that of wabt 1.0.32' log || { cat log; fail "no reason"; }
+        ;;
     *)
         fail "no such case"
         ;;

@@ -1,5 +1,6 @@
 #include "heap.h"
 
+#include "aside.h"
 #include "common/os.h"
 #include "common/process.h"
 #include "guard.h"
@@ -95,6 +96,7 @@ static void set_checks(hak_options *options, const hks_settings *settings)
 static hak_ctx *make(void)
 {
     hak_os os;
+    if (hks_aside()) return NULL;
     hkc_os(&os);
     const hks_settings *settings = hks_settings_get();
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;

@@ -19,7 +19,9 @@ typedef struct hkp_options {
     bool first;          /* not started by another process under hakmem: HAKMEM_PID is set by this one */
 } hkp_options;
 
-/* false: a value that is none; it was named on stderr. */
+/* Returns false for a value that is none, which a line on stderr has named: Python must not start. */
 bool hkp_options_read(hkp_options *options);
+/* Whether a limit is asked for, be it one that cannot be read. */
+bool hkp_options_limited(void);
 
 #endif

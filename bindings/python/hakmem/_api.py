@@ -15,7 +15,8 @@ _DOMAINS = ("raw", "all")
 
 class Status(TypedDict):
     """Of each domain: "default", "replaced", "wrapped", "covered" (another hook is on top and passes on to
-    hakmem) or "displaced" (another allocator took its place)."""
+    hakmem) or "displaced" (another allocator took its place). mixed: the kinds of objects (`set`) that have the
+    label of another kind in this interpreter, with that label; empty where labels tell kinds apart."""
 
     raw: str
     mem: str
@@ -26,6 +27,7 @@ class Status(TypedDict):
     labels: str
     why: str
     holder: dict[str, str]
+    mixed: dict[str, str]
 
 
 class Stats(TypedDict):

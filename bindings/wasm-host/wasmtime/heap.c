@@ -167,6 +167,7 @@ static int patch_all(const library *l)
 
 int hak_wasmtime_hook_heap(hak_wasm_host *host)
 {
+    if (!host) return -1;
     if (hooked) return hooked == host ? 0 : -1;
     library l = {(uintptr_t)dlsym(RTLD_DEFAULT, "wasm_engine_new"), 0, NULL, 0, 0};
     if (!l.inside || !dl_iterate_phdr(find_library, &l) || !l.dynamic) return -1;

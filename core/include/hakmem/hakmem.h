@@ -340,7 +340,9 @@ struct hak_space_options {
     void *buffer;             /* memory of the caller in which the space begins; stays the caller's, who has
                                  filled it with zeros, each time anew. NULL = none. While there are
                                  contexts with labels, a fifth of it is set aside for label bytes, except
-                                 units that have blocks already */
+                                 units that have blocks already. Where that leaves no room for label bytes,
+                                 contexts that are made with labels take pages of the OS, and a context whose
+                                 blocks are in the buffer is refused its first label */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */

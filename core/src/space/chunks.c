@@ -236,6 +236,24 @@ hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t e
     return id;
 }
 
+hk_unit_id hk_space_take_owned(hak_space *s, hk_extent *near, size_t units, uint32_t entry, size_t committed,
+                               bool *zero)
+{
+    unsigned n = (unsigned)units;
+    hk_unit_id id = 0;
+    hk_lock_take(&s->lock);
+    s->refused = false;
+    if (near->owned) id = take_in(s, near, n, entry, HK_WANT_ANY, committed, zero);
+    for (uint32_t i = s->extents; !id && i > 0; i--) {
+        hk_extent *e = hk_extent_number(s, i - 1);
+        if (e->owned && e != near) id = take_in(s, e, n, entry, HK_WANT_ANY, committed, zero);
+    }
+    hk_extent *e = id || s->refused ? NULL : hk_extent_add(s);
+    if (e) id = take_in(s, e, n, entry, HK_WANT_ANY, committed, zero);
+    hk_lock_drop(&s->lock);
+    return id;
+}
+
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry)
 {
     hk_extent *e = hk_extent_of_id(s, id);

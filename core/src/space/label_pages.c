@@ -8,7 +8,8 @@
 static bool set_aside(hak_space *s, hk_extent *e, size_t unit)
 {
     size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS;
-    if (e->map[unit]) return e->map[unit] == HK_KIND_LABELS;
+    uint32_t entry = hk_read(&e->map[unit]); /* a context takes units that it set aside without the lock */
+    if (entry) return entry == HK_KIND_LABELS;
     while (e->chunks_used <= c)
         if (hk_chunk_open(s, e, e->chunks_used, 0) != 0) return false;
     bool zero;
@@ -34,7 +35,7 @@ void hk_space_labels_end(hak_space *s)
     hk_lock_take(&s->lock);
     if (--s->label_users == 0)
         for (size_t unit = e->label_first; unit < e->units; unit++)
-            if (e->map[unit] == HK_KIND_LABELS) hk_chunks_give(s, e, unit, 1, 0);
+            if (hk_read(&e->map[unit]) == HK_KIND_LABELS) hk_chunks_give(s, e, unit, 1, 0);
     hk_lock_drop(&s->lock);
 }
 

@@ -256,6 +256,9 @@ typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;
  * where its bitmap is. committed: what the context has, by which a new chunk is advised to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want,
                          size_t committed, bool *zero);
+/* The same in an extent of the OS: label bytes of the caller's buffer may not be to be had. */
+hk_unit_id hk_space_take_owned(hak_space *s, hk_extent *near, size_t units, uint32_t entry, size_t committed,
+                               bool *zero);
 /* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
  * page of them is in use already, or in a row of units of which nobody used one yet, so that units of one
  * area share pages. 0 = none. */

@@ -44,7 +44,8 @@
  *
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
- *   Errors     a wasmtime_error_t that the caller deletes; `error` and `trap` must not be NULL.
+ *   Errors     a wasmtime_error_t that the caller deletes. `error`, `trap` and `why` may be NULL: then nobody
+ *              learns the reason. A trap that nobody asks hak_wasmtime_call for is an error.
  *   Since      0.1.
  */
 #ifndef HAKMEM_WASM_WASMTIME_H
