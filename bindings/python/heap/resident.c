@@ -95,7 +95,7 @@ size_t hkp_resident_past(void)
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
             whole = end - start;
             taken = taken_by(line);
-            others = taken ? whole - ours(start, end) : 0;
+            others = taken ? whole - hkp_bytes_within(start, end) : 0;
         } else if (others > 0 && kib_of(line, taken, &kib)) {
             sum += others == whole ? kib << 10
                                    : (size_t)((double)(kib << 10) * (double)others / (double)whole);
