@@ -143,6 +143,16 @@ static void counted_decommit(void *user, void *p, size_t n)
     errno = error;
 }
 
+bool hk_os_counts(const hak_os *os)
+{
+    return os->decommit == counted_decommit;
+}
+
+void hk_os_discard(void *p, size_t n)
+{
+    os_decommit(NULL, p, n);
+}
+
 HAK_API bool hak_os_counted(hak_os *os)
 {
     if (os->reserve != os_reserve || os->commit != os_commit || os->decommit != os_decommit) return false;

@@ -13,6 +13,10 @@ bool hk_os_opens(const hak_os *os);
 /* Whether all of its functions for pages are those of hak_os_init, so that the functions below may take their
  * places. */
 bool hk_os_own(const hak_os *os);
+/* Whether its decommit is that of hak_os_counted: what went back is a mapping of its own. */
+bool hk_os_counts(const hak_os *os);
+/* Gives pages back which stay usable, and in their mapping. */
+void hk_os_discard(void *p, size_t n);
 /* Address space that an extent takes, or grows to. Where each page that may be written to counts, the map of
  * an extent counts as a whole: 1 MiB then. */
 size_t hk_os_reserve(const hak_os *os);

@@ -121,37 +121,50 @@ int hk_open_labels(hak_space *s, hk_extent *e, unsigned area, size_t chunk)
 
 /* ---- Holes ------------------------------------------------------------------------------------------- */
 
-/* Each row of closed chunks splits a mapping, and a process may have some 65,000. */
+/* Rows of units that are neither in use nor resident, in the order of bits. */
+static size_t rows(const hk_chunk *chunk)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t w = chunk->free[i] & ~chunk->dirty[i];
+        n += hk_bits(w & ~(w << 1));
+    }
+    return n;
+}
+
+/* Each row of closed chunks, or of units that were decommitted one by one, splits a mapping, and a process may
+ * have some 65,000. */
 static size_t holes(const hak_space *s)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < s->extents; i++) {
         const hk_extent *e = hk_extent_number(s, i);
         for (size_t c = 0, before = 0; c < e->chunks_used; c++) {
-            size_t closed = hk_extent_chunk(e, c)->closed;
-            n += closed && !before;
-            before = closed;
+            const hk_chunk *chunk = hk_extent_chunk(e, c);
+            if (!s->opens) n += rows(chunk);
+            n += chunk->closed && !before;
+            before = chunk->closed;
         }
     }
     return n;
 }
 
-/* Whether there may be one more. They are counted anew where there may be too many by now. */
-static bool may_split(hak_space *s)
+bool hk_may_split(hak_space *s)
 {
     if (s->holes >= HK_HOLES_MOST) s->holes = (uint32_t)holes(s);
-    return s->holes < HK_HOLES_MOST;
+    if (s->holes >= HK_HOLES_MOST) return false;
+    s->holes++;
+    return true;
 }
 
 bool hk_close_chunks(hak_space *s, hk_extent *e, size_t chunk, size_t n)
 {
-    if (!s->own || !e->owned || !may_split(s)) return false;
+    if (!s->own || !e->owned || !hk_may_split(s)) return false;
     hk_add(&s->os_calls, 1);
     if (!hk_os_close((void *)(e->base + chunk * HK_CHUNK), n * HK_CHUNK, !e->grows)) return false;
     if (e->grows) hk_sub(&s->reserved_bytes, n * HK_CHUNK);
     for (size_t c = chunk; c < chunk + n; c++)
         hk_extent_chunk(e, c)->closed = true;
-    s->holes++;
     return true;
 }
 

@@ -15,6 +15,9 @@ int hk_open_records(hak_space *s, hk_extent *e, size_t chunk);
 int hk_open_units(hak_space *s, hk_extent *e, size_t chunk);
 int hk_open_labels(hak_space *s, hk_extent *e, unsigned area, size_t chunk);
 
+/* Whether what goes back may split a mapping once more, which counts it. Holes are counted anew where there
+ * may be too many by now. */
+bool hk_may_split(hak_space *s);
 /* Gives the pages of n chunks back, which have neither live nor retained units, so that no limit counts them.
  * false = they stay open, because this table cannot do without or because there are many holes already. */
 bool hk_close_chunks(hak_space *s, hk_extent *e, size_t chunk, size_t n);

@@ -39,7 +39,7 @@ int hk_space_commit(hak_space *s, void *p, size_t n)
 void hk_space_decommit(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_purge(s, p, n, 0);
+    hk_purge_part(s, p, n);
     hk_lock_drop(&s->lock);
 }
 

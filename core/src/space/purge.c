@@ -9,7 +9,16 @@ void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before)
 {
     hk_add(&s->os_calls, 1);
     hk_add(&s->purged_bytes, n - purged_before);
-    s->os.decommit(s->os.user, p, n);
+    if (hk_os_counts(&s->os) && !hk_may_split(s)) hk_os_discard(p, n);
+    else s->os.decommit(s->os.user, p, n);
+}
+
+void hk_purge_part(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    hk_add(&s->purged_bytes, n);
+    if (hk_os_counts(&s->os)) hk_os_discard(p, n);
+    else s->os.decommit(s->os.user, p, n);
 }
 
 static bool unused(const hk_chunk *chunk, unsigned unit)
