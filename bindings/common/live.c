@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,9 @@ enum {
 static hkc_live_options options;
 static pthread_t thread;
 static atomic_bool running, wanted, over;
+static atomic_int phase;    /* what hkc_live_pause asks of the thread, and its answer */
+static _Atomic(pid_t) task; /* the thread's number; 0 = it has not begun */
+static bool paused;
 static pid_t owner; /* whose thread it is: a child that was forked has none */
 static pthread_mutex_t calling =
     PTHREAD_MUTEX_INITIALIZER; /* held while one of the options' functions runs */
@@ -244,6 +248,15 @@ static bool serve(void)
     return true;
 }
 
+enum { GOES_ON, IS_ASKED, LEAVES };
+
+/* On the thread: whether it was asked to pause. */
+static bool leaves(void)
+{
+    int asked = IS_ASKED;
+    return atomic_compare_exchange_strong(&phase, &asked, LEAVES);
+}
+
 /* ---- The thread ----------------------------------------------------------------------------------- */
 
 /* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. The
@@ -265,14 +278,16 @@ static void run(void)
     sigset_t waiting;
     sigfillset(&waiting);
     if (options.signal) sigdelset(&waiting, options.signal);
-    while (!atomic_load(&over)) {
+    atomic_store(&task, (pid_t)syscall(SYS_gettid));
+    while (!atomic_load(&over) && !leaves()) {
         if (atomic_exchange(&wanted, false)) {
             pthread_mutex_lock(&calling);
             if (!atomic_load(&over)) options.signalled(options.user);
             pthread_mutex_unlock(&calling);
         }
         struct pollfd one = {.fd = is_ours() ? listening : -1, .events = POLLIN};
-        if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours() && !serve()) ppoll(NULL, 0, &pause, &waiting);
+        if (ppoll(&one, 1, NULL, &waiting) > 0 && atomic_load(&phase) == GOES_ON && is_ours() && !serve())
+            ppoll(NULL, 0, &pause, &waiting);
     }
 }
 
@@ -294,6 +309,60 @@ static int begin_thread(void)
     atomic_store(&running, true);
     return 0;
 }
+
+/* ---- A pause ---------------------------------------------------------------------------------------- */
+
+static void forget_pause(void)
+{
+    paused = false;
+    atomic_store(&phase, GOES_ON);
+    atomic_store(&task, 0);
+}
+
+/* Wakes the thread, which finds nobody. */
+static bool knock(void)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool woken = fd >= 0 && is_ours() &&
+                       (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN);
+    if (fd >= 0) close(fd);
+    return woken;
+}
+
+/* One that has not begun yet is there. */
+static bool is_there(void)
+{
+    const pid_t number = atomic_load(&task);
+    return number == 0 || syscall(SYS_tgkill, getpid(), number, 0) == 0;
+}
+
+bool hkc_live_pause(void)
+{
+    enum { STEP_NANOSECONDS = 50000, STEPS = 400 }; /* 20 ms, unless somebody is answered just now */
+    const struct timespec step = {0, STEP_NANOSECONDS};
+    if (!atomic_load(&running) || owner != getpid() || options.signal) return false;
+    atomic_store(&phase, IS_ASKED);
+    bool gone = false;
+    if (knock())
+        for (int i = 0; i < STEPS && !(gone = !is_there()); i++)
+            nanosleep(&step, NULL);
+    int asked = IS_ASKED;
+    if (!gone && atomic_compare_exchange_strong(&phase, &asked, GOES_ON)) return false;
+    while (is_there())
+        nanosleep(&step, NULL);
+    atomic_store(&running, false);
+    return paused = true;
+}
+
+const char *hkc_live_resume(void)
+{
+    if (!paused) return NULL;
+    forget_pause();
+    const int error = begin_thread();
+    return error ? strerror(error) : NULL;
+}
+
+/* ---- For hosts ------------------------------------------------------------------------------------- */
 
 bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
 {
@@ -329,7 +398,7 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
 
 void hkc_live_end(void)
 {
-    if (!atomic_load(&running)) return;
+    if (!atomic_load(&running) && !paused) return;
     if (owner != getpid()) { /* of a host without a handler of forks: the socket is the parent's */
         hkc_live_in_child();
         return;
@@ -343,6 +412,7 @@ void hkc_live_end(void)
 void hkc_live_in_child(void)
 {
     atomic_store(&running, false);
+    forget_pause();
     pthread_mutex_init(&calling, NULL); /* the thread may have held it */
     close_socket();
 }

@@ -131,6 +131,15 @@ class Once(Case):
         self.assertEqual(len(rows.splitlines()), 5)
         self.assertRegex(rows.splitlines()[4], r"^ +1\.00 MiB +0 B +table +large$")
 
+    def test_what_a_report_leaves_out_is_not_shown_as_nothing(self):
+        bare = report({"a": 4096}) | {"process": {}, "memory": {}}
+        head = self.hakmem("top", self.write("b.json", bare)).splitlines()[:2]
+        self.assertEqual([line.rstrip() for line in head],
+                         ["hakmem: a process", "live 4.00 KiB (+0 B since start), peak 9.00 MiB, committed 4.00 MiB"])
+        whole = self.hakmem("top", self.write("b.json", report({"a": 4096}, pid=7))).splitlines()[:2]
+        self.assertEqual(whole[0].rstrip(), "hakmem: process 7, c: program")
+        self.assertTrue(whole[1].rstrip().endswith(", committed 4.00 MiB, resident 1.00 MiB, CPU 0 %"), whole[1])
+
     def test_orders(self):
         file = self.write("b.json", report({"small": 1 << 10, "large": 1 << 20}))
         for by, first in (("live", "large"), ("peak", "small"), ("alloc", "large")):

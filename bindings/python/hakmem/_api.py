@@ -109,7 +109,11 @@ def live(place: str = "on") -> None:
     wrong = _hakmem.live(place if place == "on" else os.path.abspath(place))
     if wrong:
         raise RuntimeError(wrong)
-    os.register_at_fork(after_in_child=_hakmem.live_in_child)
+    os.register_at_fork(
+        before=_hakmem.live_before_fork,
+        after_in_parent=_hakmem.live_after_fork,
+        after_in_child=_hakmem.live_in_child,
+    )
 
 
 def trim() -> int:

@@ -18,6 +18,14 @@ def size(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def reserve(text):
+    """Of --reserve."""
+    n = size(text)
+    if not 4 << 20 <= n <= 1 << 40:
+        raise argparse.ArgumentTypeError(f"{text}: 4M to 1T expected")
+    return n
+
+
 def rate(text):
     """Of --profile: as it is, if it is one."""
     if text not in ("", "exact"):
@@ -27,7 +35,7 @@ def rate(text):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn")
+    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn", "reserve")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -101,6 +109,9 @@ def options_of_hook(parser, report):
     parser.add_argument("--mode", choices=_launch.MODES, help="memory against speed (lean)")
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
+    parser.add_argument(
+        "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (as they are needed)"
+    )
     parser.add_argument(
         "--profile",
         metavar="[RATE]",

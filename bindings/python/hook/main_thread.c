@@ -96,9 +96,25 @@ static void *in_child(void *self, void *args)
     return none();
 }
 
+static void *before_fork(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_live_before_fork();
+    return none();
+}
+
+static void *after_fork(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_live_after_fork();
+    return none();
+}
+
 static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
 static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
 static method_def child_def = {"hakmem_live", in_child, VARARGS, NULL};
+static method_def before_def = {"hakmem_before_fork", before_fork, VARARGS, NULL};
+static method_def after_def = {"hakmem_after_fork", after_fork, VARARGS, NULL};
 
 /* module.name(before..., function) */
 static void tell(const char *module, const char *name, method_def *def, int number)
@@ -110,16 +126,20 @@ static void tell(const char *module, const char *name, method_def *def, int numb
     drop((void *const[]){result, fn, m}, 3);
 }
 
-/* posix.register_at_fork(after_in_child=function) */
+/* posix.register_at_fork(before=..., after_in_parent=..., after_in_child=...) */
 static void tell_fork(void)
 {
     void *m = api.import("posix");
     void *register_at_fork = m ? api.attribute(m, "register_at_fork") : NULL;
-    void *fn = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
-    void *args = fn ? api.build("()") : NULL;
-    void *keywords = args ? api.build("{s:O}", "after_in_child", fn) : NULL;
+    void *child = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
+    void *before = child ? api.new_function(&before_def, NULL, NULL) : NULL;
+    void *after = before ? api.new_function(&after_def, NULL, NULL) : NULL;
+    void *args = after ? api.build("()") : NULL;
+    void *keywords = args ? api.build("{s:O,s:O,s:O}", "after_in_child", child, "before", before,
+                                      "after_in_parent", after)
+                          : NULL;
     void *result = keywords ? api.call(register_at_fork, args, keywords) : NULL;
-    drop((void *const[]){result, keywords, args, fn, register_at_fork, m}, 6);
+    drop((void *const[]){result, keywords, args, after, before, child, register_at_fork, m}, 8);
 }
 
 static void tell_trim(int number)

@@ -162,6 +162,20 @@ static PyObject *live(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(wrong);
 }
 
+static PyObject *live_before_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_live_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_after_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_live_after_fork();
+    Py_RETURN_NONE;
+}
+
 static PyObject *live_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -207,6 +221,8 @@ static PyMethodDef methods[] = {
     {"define", define, METH_VARARGS, NULL},
     {"live", live, METH_VARARGS, NULL},
     {"live_in_child", live_in_child, METH_NOARGS, NULL},
+    {"live_before_fork", live_before_fork, METH_NOARGS, NULL},
+    {"live_after_fork", live_after_fork, METH_NOARGS, NULL},
     {"parse_size", parse_size, METH_VARARGS, NULL},
     {"request", request, METH_VARARGS, NULL},
     {"sites", hkp_module_sites, METH_NOARGS, NULL},

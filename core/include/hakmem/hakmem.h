@@ -297,7 +297,7 @@ struct hak_options {
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
     const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references.
                                  NULL = none */
-    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
+    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, 16 to 32768, rounded up to a power of two.
                            Default 0: 1024 */
     uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places,
                            relative to each other; in a shared context only if its threads come in the same
@@ -563,6 +563,11 @@ HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
+/* How many of the n bytes from p on belong to the space: its extents with all that describes them, the
+ * caller's buffer, big blocks, and room behind them. For reports that take a process's mappings apart. Never
+ * dereferences p. Cost: a step for each extent, and for each big block that begins there, under the lock of
+ * the space. [any thread] */
+HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. To be called by the thread
  * that may free in the owner. Cost: that of hak_ctx_of and of hak_free. */
 HAK_API void hak_space_free(hak_space *space, void *p);
