@@ -22,6 +22,10 @@ add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wno-sign-conv
 if(HAKMEM_WERROR)
     add_compile_options(-Werror)
 endif()
+# What gcc 14 and clang 16 refuse, older compilers only warn of.
+foreach(broken implicit-function-declaration implicit-int int-conversion incompatible-pointer-types)
+    add_compile_options($<$<COMPILE_LANGUAGE:C>:-Werror=${broken}>)
+endforeach()
 
 # HAKMEM_SANITIZER_PRELOAD: what LD_PRELOAD must name so that an ordinary program (luajit, say) can load a
 # module of this build. Empty without sanitizers; undefined alone needs none.

@@ -1,5 +1,5 @@
 # Headers, libraries, the CMake package, the pkg-config files and the documents. Bindings install their own files.
-# Components: runtime (the shared library), development, lua (module and launchers), python (the hook and the
+# Components: runtime (the shared libraries), development, lua (module and launchers), python (the hook and the
 # package), preload, report (the command hakmem), documents.
 
 include(CMakePackageConfigHelpers)
@@ -41,6 +41,10 @@ function(hakmem_pkgconfig pc_name pc_description pc_libs pc_requires)
     install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endfunction()
 hakmem_pkgconfig(hakmem "${PROJECT_DESCRIPTION}" -lhakmem "")
+if(TARGET hakmem_report_static)
+    hakmem_pkgconfig(hakmem-report "reports, labels by call site and memory for errors, for hosts of hakmem"
+        "-lhakmem-report -pthread" hakmem)
+endif()
 # The bindings are static libraries, and take the core as one, which -lhakmem would not.
 foreach(runtime IN LISTS HAKMEM_LUA_INSTALLED)
     string(REGEX REPLACE "^5(.)$" "lua5.\\1" name ${runtime})

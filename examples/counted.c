@@ -1,12 +1,15 @@
 /* A VM that knows which line of its program allocates, exactly and at some 15 instructions for each object: it has the
  * record of a line beside the line, and each object says which record it is counted in.
  *
- *     cc counted.c $(pkg-config --cflags --libs hakmem) -o counted
+ *     cc counted.c $(pkg-config --cflags --libs hakmem-report) -o counted
+ *     ./counted counted.json && hakmem report counted.json
  */
 #include <hakmem/hakmem.h>
 #include <hakmem/profile.h>
+#include <hakmem/report.h>
 
 #include <stdio.h>
+#include <string.h>
 
 enum { LINES = 4 };
 
@@ -19,14 +22,17 @@ typedef struct object {
 typedef struct vm {
     hak_ctx *ctx;
     hak_profile_tally *tally;
+    hak_frames *frames; /* functions and lines of the program, for the report */
     hak_profile_counts *lines[LINES]; /* NULL = has not allocated yet */
 } vm;
 
 static object *new_object(vm *m, unsigned line, size_t size)
 {
-    const uintptr_t frame = line; /* hakmem does not interpret frames */
     hak_profile_counts **counts = &m->lines[line];
-    if (!*counts) *counts = hak_profile_counts_of(m->ctx, &frame, 1, 0);
+    if (!*counts) {
+        const uintptr_t frame = hak_frames_add(m->frames, "handle", "server.vm", (int)line);
+        *counts = hak_profile_counts_of(m->ctx, &frame, 1, 0);
+    }
     object *o = *counts ? hak_alloc(m->ctx, size) : NULL;
     if (!o) return NULL;
     *o = (object){*counts, size, NULL};
@@ -40,28 +46,13 @@ static void free_object(vm *m, object *o)
     hak_free_sized(m->ctx, o, o->size);
 }
 
-static bool print_line(void *user, const hak_profile_stack *s)
-{
-    *(double *)user += s->live_bytes;
-    printf("line %zu: %6.0f objects live, %8.0f bytes; %7.0f allocated; %8.0f bytes at the peak\n",
-           (size_t)s->frames[0], s->live_blocks, s->live_bytes, s->alloc_blocks, s->peak_bytes);
-    return true;
-}
-
-static bool print_growth(void *user, const hak_profile_growth *g)
-{
-    *(unsigned *)user += g->leak;
-    printf("%s: %s\n", g->leak ? "leak" : "growth", g->evidence);
-    return true;
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
     enum { WINDOWS = 8, REQUESTS = 1000 };
-    vm m = {.ctx = hak_ctx_new(NULL, NULL)};
+    vm m = {.ctx = hak_ctx_new(NULL, NULL), .frames = hak_frames_new(0)};
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mode = HAK_PROFILE_COUNTED;
-    if (!m.ctx || hak_profile_start(m.ctx, &options) != 0) return 1;
+    if (!m.ctx || !m.frames || hak_profile_start(m.ctx, &options) != 0) return 1;
     m.tally = hak_profile_tally_of(m.ctx);
 
     object *kept = NULL;
@@ -78,10 +69,12 @@ int main(void)
         }
     }
 
-    double live = 0;
-    unsigned leaks = 0;
-    hak_profile_visit(m.ctx, print_line, &live);
-    hak_profile_grown(m.ctx, print_growth, &leaks);
+    hak_report_options report = HAK_REPORT_OPTIONS_INIT;
+    report.frames = m.frames;
+    const char *path = argc > 1 ? argv[1] : "/dev/stdout";
+    int error = hak_report_path(path, &m.ctx, 1, &report);
+    if (error) fprintf(stderr, "%s: %s\n", path, strerror(error));
     hak_ctx_destroy(m.ctx);
-    return live == WINDOWS * REQUESTS * 64 && leaks == 1 ? 0 : 1;
+    hak_frames_delete(m.frames);
+    return error != 0;
 }

@@ -1,10 +1,11 @@
-/* What memory is for, by the place that asked: a host whose allocations pass through one function. A place is the
- * address that this function returns to; addr2line -e profile ADDRESS gives its line.
+/* What memory is for, by the place that asked: a host whose allocations pass through one function. The report has
+ * the function and the line of each place.
  *
- *     cc -g profile.c $(pkg-config --cflags --libs hakmem) -o profile
+ *     cc -g profile.c $(pkg-config --cflags --libs hakmem-report) -o profile
+ *     ./profile profile.json && hakmem report profile.json       # or hakmem html profile.json -o page.html
  */
-#include <hakmem/hakmem.h>
 #include <hakmem/profile.h>
+#include <hakmem/report.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -17,45 +18,33 @@ __attribute__((noinline)) static char *take(size_t n, hak_label label)
     return hak_alloc_cs(ctx, n, label, HAK_CALLSITE());
 }
 
-typedef struct total {
-    double live, allocated;
-    int places;
-} total;
-
-static bool print_place(void *user, const hak_profile_stack *s)
+__attribute__((noinline)) static int serve(void)
 {
-    total *t = user;
-    t->live += s->live_bytes;
-    t->allocated += s->alloc_bytes;
-    t->places++;
-    printf("%#14zx %-8s %8.0f KiB live +- %4.0f, %8.0f KiB allocated, %5.0f bytes a block\n", (size_t)s->site,
-           hak_label_name(ctx, s->label), s->live_bytes / 1024, s->live_bytes_error / 1024, s->alloc_bytes / 1024,
-           s->mean_bytes);
-    return true;
+    char *request = take(1000, labels[1]);
+    char *kept = take(100, labels[0]);
+    if (!request || !kept) return 1;
+    memset(request, 0, 1000);
+    hak_free(ctx, request);
+    return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    enum { ROUNDS = 20000 };
     ctx = hak_ctx_new(NULL, NULL);
     if (!ctx) return 1;
     labels[0] = hak_label_define(ctx, "cache");
     labels[1] = hak_label_define(ctx, "requests");
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mean = 64 << 10; /* a sample each 64 KiB */
+    options.frames = hak_native_frames;
     if (hak_profile_start(ctx, &options) != 0) return 1;
 
-    for (int i = 0; i < ROUNDS; i++) {
-        char *request = take(1000, labels[1]);
-        char *kept = take(100, labels[0]);
-        if (!request || !kept) return 1;
-        memset(request, 0, 1000);
-        hak_free(ctx, request);
-    }
+    for (int i = 0; i < 20000; i++)
+        if (serve() != 0) return 1;
 
-    total t = {0, 0, 0};
-    hak_profile_visit(ctx, print_place, &t);
-    printf("%.0f KiB live of %zu KiB\n", t.live / 1024, hak_ctx_live_bytes(ctx) / 1024);
+    const char *path = argc > 1 ? argv[1] : "/dev/stdout";
+    int error = hak_report_path(path, &ctx, 1, NULL);
+    if (error) fprintf(stderr, "%s: %s\n", path, strerror(error));
     hak_ctx_destroy(ctx);
-    return t.places == 2 && t.live > 1e6 && t.allocated > 15e6 ? 0 : 1;
+    return error != 0;
 }

@@ -284,7 +284,7 @@ static int32_t call(void *p, function f, int32_t argument)
     call_function(i, "qjs_eval", 4, evaluate);
     uint32_t value = evaluate[0];
     cells[0] = value;
-    call_function(i, "qjs_get_float64", 1, cells);
+    call_function(i, "qjs_get_float64", 2, cells); /* the result has two */
     double number;
     memcpy(&number, cells, sizeof number);
     call_function(i, "qjs_free_value", 1, &value);

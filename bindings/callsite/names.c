@@ -3,6 +3,7 @@
 
 #include "cfi.h"
 #include "symbols.h"
+#include "texts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,44 +11,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FIRST_ROOM = 1024, TEXT_PAGES = 64 << 10, TEXT_MOST = 4096 };
+enum { FIRST_ROOM = 1024 };
 
 /* ---- Memory --------------------------------------------------------------------------------------- */
-
-typedef struct hkc_names_text {
-    struct hkc_names_text *next;
-    size_t used;
-    char bytes[TEXT_PAGES - 2 * sizeof(void *)];
-} texts;
-
-static void *pages(size_t n)
-{
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
 
 /* NULL = no memory. */
 static const char *keep(hkc_names *n, const char *text)
 {
-    const size_t size = strnlen(text, TEXT_MOST) + 1;
-    texts *t = n->texts;
-    if (!t || sizeof t->bytes - t->used < size) {
-        t = pages(sizeof *t);
-        if (!t) return NULL;
-        t->next = n->texts;
-        n->texts = t;
-    }
-    char *kept = t->bytes + t->used;
-    memcpy(kept, text, size - 1);
-    kept[size - 1] = '\0';
-    t->used += size;
+    const char *kept = hkc_texts_keep(&n->texts, text);
+    if (!kept) n->poor = true;
     return kept;
 }
 
 static bool grow(hkc_names *n)
 {
     const size_t room = n->room != 0 ? 2 * n->room : FIRST_ROOM;
-    hkc_name *larger = pages(room * sizeof *larger);
+    hkc_name *larger = hkc_texts_pages(room * sizeof *larger);
     if (!larger) return false;
     if (n->names) {
         memcpy(larger, n->names, n->count * sizeof *larger);
@@ -60,11 +39,7 @@ static bool grow(hkc_names *n)
 
 void hkc_names_close(hkc_names *n)
 {
-    while (n->texts) {
-        texts *t = n->texts;
-        n->texts = t->next;
-        munmap(t, sizeof *t);
-    }
+    hkc_texts_close(&n->texts);
     if (n->names) munmap(n->names, n->room * sizeof *n->names);
     *n = (hkc_names){0};
 }

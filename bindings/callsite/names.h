@@ -21,7 +21,8 @@ typedef struct hkc_name {
 typedef struct hkc_names {
     hkc_name *names;                      /* by pc, but for those that were added since */
     size_t count, sorted, room, resolved; /* count == resolved: all of them were looked up */
-    struct hkc_names_text *texts;
+    struct hkc_texts *texts;
+    bool poor; /* names were left out: there was no memory for them */
 } hkc_names;
 
 /* false = no memory. Valid for hkc_names_find after hkc_names_resolve. */

@@ -4,6 +4,8 @@
 
 #include "readable.h"
 
+#include <string.h>
+
 /* A rule in a word: two bits, then two numbers of 31 bits. */
 enum { KNOWN = 1, LEADS_UP = 2, FROM_FP = 4, OFFSET_AT = 3, BELOW_AT = 34, PAGE_SHIFT = 12 };
 #define OFFSET_MASK (((uint64_t)1 << 31) - 1)
@@ -98,6 +100,23 @@ size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t l
     list l = {low, high, frames, 0, room};
     if (room > 0) hkc_walk_each(walk, from, note, &l);
     return l.count;
+}
+
+size_t hkc_walk_from(hkc_walk *walk, uintptr_t site, uintptr_t *frames, size_t room)
+{
+    enum { OWN_FRAMES = 16, DEPTH_MOST = 128 };
+    hkc_cfi_registers here;
+    uintptr_t all[OWN_FRAMES + DEPTH_MOST];
+    hkc_cfi_here(&here);
+    if (room > DEPTH_MOST) room = DEPTH_MOST;
+    const size_t n = hkc_walk_stack(walk, &here, 0, 0, all, OWN_FRAMES + room);
+    size_t first = 0;
+    while (first < n && all[first] != site)
+        first++;
+    if (first == n) first = 0;
+    const size_t kept = n - first < room ? n - first : room;
+    memcpy(frames, all + first, kept * sizeof *frames);
+    return kept;
 }
 
 #endif

@@ -21,8 +21,13 @@ typedef struct hkc_walk {
 size_t hkc_walk_stack(hkc_walk *walk, const hkc_cfi_registers *from, uintptr_t low, uintptr_t high,
                       uintptr_t *frames, size_t room);
 
-/* The same frame by frame. end: where its part of the stack ends, above; 0 = not known, it is the last one.
- * Return false to stop. */
+/* Writes the return addresses from the frame that returns to `site` up; if that is not among the innermost
+ * room + 16, and for site 0, all from the caller of this function up. Returns how many there are, 128 at
+ * most. */
+size_t hkc_walk_from(hkc_walk *walk, uintptr_t site, uintptr_t *frames, size_t room);
+
+/* The frames from `from` one by one. end: where its part of the stack ends, above; 0 = not known, it is the
+ * last one. Return false to stop. */
 typedef bool hkc_walk_fn(void *user, uintptr_t pc, uintptr_t end);
 void hkc_walk_each(hkc_walk *walk, const hkc_cfi_registers *from, hkc_walk_fn *fn, void *user);
 

@@ -20,6 +20,32 @@ static bool is_stream(const char *name)
            (strncmp(name, "/proc/", 6) == 0 && strstr(name, "/fd/") != NULL);
 }
 
+/* The descriptor that a name means in this process; -1 = none. */
+static int descriptor_of(const char *name)
+{
+    static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, standard[i]) == 0) return i;
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(folders[i]);
+        char *end;
+        if (strncmp(name, folders[i], n) != 0 || name[n] < '0' || name[n] > '9') continue;
+        const long number = strtol(name + n, &end, 10);
+        if (*end == '\0' && number <= INT_MAX) return (int)number;
+    }
+    return -1;
+}
+
+/* A stream of this process that leads to a file, by the position that the program has in it: what the program
+ * writes later goes behind what is written here. -1 = it is none. */
+static int open_beside_program(const char *name)
+{
+    struct stat is;
+    const int fd = descriptor_of(name);
+    return fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
 bool hkc_file_in_place(const char *name)
 {
     struct stat is;
@@ -51,6 +77,14 @@ static int part_of(hkc_file *file, const char *name, pid_t thread)
     int error = follow(file->name);
     if (!error) snprintf(file->part, sizeof file->part, "%s.part-%ld", file->name, (long)thread);
     return error;
+}
+
+int hkc_file_of_process(const char *name, pid_t process, char *out)
+{
+    const char *p = strstr(name, "%p");
+    const int n = p ? snprintf(out, HKC_FILE_NAME, "%.*s%ld%s", (int)(p - name), name, (long)process, p + 2)
+                    : snprintf(out, HKC_FILE_NAME, "%s", name);
+    return n >= 0 && n < HKC_FILE_NAME ? 0 : ENAMETOOLONG;
 }
 
 int hkc_file_absolute(const char *name, char *out)
@@ -109,7 +143,9 @@ int hkc_file_open(hkc_file *file, const char *name, mode_t mode)
     file->fd = -1;
     file->part[0] = '\0';
     if (!hkc_file_in_place(name)) return open_part(file, name, mode);
-    /* Behind what is in the file that a stream leads to. */
+    file->fd = open_beside_program(name);
+    if (file->fd >= 0) return 0;
+    /* Behind what is in the file that a stream of another process leads to. */
     file->fd = hkc_file_open_at_once(name, is_stream(name) ? O_APPEND : 0, 0);
     return file->fd >= 0 ? 0 : errno;
 }
@@ -128,10 +164,32 @@ int hkc_file_close(hkc_file *file, int error)
 int hkc_file_try(const char *name)
 {
     hkc_file file;
+    struct stat is;
+    if (stat(name, &is) == 0 && S_ISDIR(is.st_mode)) return EISDIR;
     if (hkc_file_in_place(name)) return 0;
     int error = hkc_file_open(&file, name, 0600);
     if (!error) hkc_file_close(&file, ECANCELED);
     return error;
+}
+
+/* A pipe is left alone: its reader would take a close for the end. */
+int hkc_file_try_append(const char *name)
+{
+    char folder[HKC_FILE_NAME];
+    struct stat is;
+    if (stat(name, &is) == 0) {
+        if (S_ISDIR(is.st_mode)) return EISDIR;
+        return !S_ISREG(is.st_mode) || faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0 ? 0 : errno;
+    }
+    if (errno != ENOENT) return errno;
+    if (strlen(name) >= sizeof folder) return ENAMETOOLONG;
+    strcpy(folder, name);
+    const int error = follow(folder);
+    if (error) return error;
+    char *slash = strrchr(folder, '/');
+    if (slash == folder) slash++;
+    if (slash) *slash = '\0';
+    return faccessat(AT_FDCWD, slash ? folder : ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 void hkc_file_remove_part(const char *name, pid_t thread)

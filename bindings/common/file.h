@@ -25,6 +25,8 @@ int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
 int hkc_file_close(hkc_file *file, int error);
 /* Whether it could be opened: 0 or errno. Leaves nothing behind. */
 int hkc_file_try(const char *name);
+/* The same of one that is appended to: 0 or errno. */
+int hkc_file_try_append(const char *name);
 /* What a thread that is gone was writing beside the name, if it was. */
 void hkc_file_remove_part(const char *name, pid_t thread);
 
@@ -32,6 +34,9 @@ void hkc_file_remove_part(const char *name, pid_t thread);
 int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
 /* Whether it would be written to in place. */
 bool hkc_file_in_place(const char *name);
+/* Replaces the first %p in the name by the number of a process. 0, or ENAMETOOLONG. out has HKC_FILE_NAME
+ * bytes. */
+int hkc_file_of_process(const char *name, pid_t process, char *out);
 /* The absolute name, for a program that may change directories: 0 or errno. The file need not exist, the
  * folder must. out has HKC_FILE_NAME bytes. */
 int hkc_file_absolute(const char *name, char *out);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "common/live.h"
 
+#include "common/helper.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +33,9 @@ enum {
 static hkc_live_options options;
 static pthread_t thread;
 static atomic_bool running, wanted, over;
+static atomic_int phase;    /* what hkc_live_pause asks of the thread, and its answer */
+static _Atomic(pid_t) task; /* the thread's number; 0 = it has not begun */
+static bool paused;
 static pid_t owner; /* whose thread it is: a child that was forked has none */
 static pthread_mutex_t calling =
     PTHREAD_MUTEX_INITIALIZER; /* held while one of the options' functions runs */
@@ -242,6 +248,15 @@ static bool serve(void)
     return true;
 }
 
+enum { GOES_ON, IS_ASKED, LEAVES };
+
+/* On the thread: whether it was asked to pause. */
+static bool leaves(void)
+{
+    int asked = IS_ASKED;
+    return atomic_compare_exchange_strong(&phase, &asked, LEAVES);
+}
+
 /* ---- The thread ----------------------------------------------------------------------------------- */
 
 /* The flag is for the thread; where the signal met another one, it is sent on to end the thread's wait. The
@@ -257,22 +272,23 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-static void *run(void *unused)
+static void run(void)
 {
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
     sigset_t waiting;
     sigfillset(&waiting);
     if (options.signal) sigdelset(&waiting, options.signal);
-    while (!atomic_load(&over)) {
+    atomic_store(&task, (pid_t)syscall(SYS_gettid));
+    while (!atomic_load(&over) && !leaves()) {
         if (atomic_exchange(&wanted, false)) {
             pthread_mutex_lock(&calling);
             if (!atomic_load(&over)) options.signalled(options.user);
             pthread_mutex_unlock(&calling);
         }
         struct pollfd one = {.fd = is_ours() ? listening : -1, .events = POLLIN};
-        if (ppoll(&one, 1, NULL, &waiting) > 0 && is_ours() && !serve()) ppoll(NULL, 0, &pause, &waiting);
+        if (ppoll(&one, 1, NULL, &waiting) > 0 && atomic_load(&phase) == GOES_ON && is_ours() && !serve())
+            ppoll(NULL, 0, &pause, &waiting);
     }
-    return unused;
 }
 
 /* Once: a forked child has the handler, unless the program has put in one of its own since. */
@@ -284,24 +300,69 @@ static void handle_signal(void)
     if (!handled) handled = sigaction(options.signal, &action, NULL) == 0;
 }
 
+/* Signals come when the thread is known, so that none is sent on to nobody. */
 static int begin_thread(void)
 {
-    sigset_t all, before;
-    pthread_attr_t attr;
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&thread, &attr, run, NULL);
-    if (!error) pthread_detach(thread);
-    if (!error) {
-        owner = getpid();
-        atomic_store(&running, true);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return error;
+    const int error = hkc_helper_begin(run, STACK_BYTES, &thread);
+    if (error) return error;
+    owner = getpid();
+    atomic_store(&running, true);
+    return 0;
 }
+
+/* ---- A pause ---------------------------------------------------------------------------------------- */
+
+static void forget_pause(void)
+{
+    paused = false;
+    atomic_store(&phase, GOES_ON);
+    atomic_store(&task, 0);
+}
+
+/* Wakes the thread, which finds nobody. */
+static bool knock(void)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool woken = fd >= 0 && is_ours() &&
+                       (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN);
+    if (fd >= 0) close(fd);
+    return woken;
+}
+
+/* One that has not begun yet is there. */
+static bool is_there(void)
+{
+    const pid_t number = atomic_load(&task);
+    return number == 0 || syscall(SYS_tgkill, getpid(), number, 0) == 0;
+}
+
+bool hkc_live_pause(void)
+{
+    enum { STEP_NANOSECONDS = 50000, STEPS = 400 }; /* 20 ms, unless somebody is answered just now */
+    const struct timespec step = {0, STEP_NANOSECONDS};
+    if (!atomic_load(&running) || owner != getpid() || options.signal) return false;
+    atomic_store(&phase, IS_ASKED);
+    bool gone = false;
+    if (knock())
+        for (int i = 0; i < STEPS && !(gone = !is_there()); i++)
+            nanosleep(&step, NULL);
+    int asked = IS_ASKED;
+    if (!gone && atomic_compare_exchange_strong(&phase, &asked, GOES_ON)) return false;
+    while (is_there())
+        nanosleep(&step, NULL);
+    atomic_store(&running, false);
+    return paused = true;
+}
+
+const char *hkc_live_resume(void)
+{
+    if (!paused) return NULL;
+    forget_pause();
+    const int error = begin_thread();
+    return error ? strerror(error) : NULL;
+}
+
+/* ---- For hosts ------------------------------------------------------------------------------------- */
 
 bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
 {
@@ -337,7 +398,7 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
 
 void hkc_live_end(void)
 {
-    if (!atomic_load(&running)) return;
+    if (!atomic_load(&running) && !paused) return;
     if (owner != getpid()) { /* of a host without a handler of forks: the socket is the parent's */
         hkc_live_in_child();
         return;
@@ -351,6 +412,7 @@ void hkc_live_end(void)
 void hkc_live_in_child(void)
 {
     atomic_store(&running, false);
+    forget_pause();
     pthread_mutex_init(&calling, NULL); /* the thread may have held it */
     close_socket();
 }

@@ -40,6 +40,13 @@ void hkc_live_end(void);
  * pthread_atfork. hkc_live_begin may follow as soon as threads may be made. */
 void hkc_live_in_child(void);
 
+/* Ends the thread until hkc_live_resume, while the socket stays and who connects waits: for a fork by a
+ * runtime that warns of forks beside threads. false = the thread goes on, since it answers somebody or does
+ * not wake within 20 ms. The time between the two is short, and one thread calls both. */
+bool hkc_live_pause(void);
+/* NULL = the thread is there again, or was not paused; else why there can be none. */
+const char *hkc_live_resume(void);
+
 /* Where the socket of a process is for "on": /tmp/hakmem-USER/PROCESS. */
 void hkc_live_path(char out[HKC_LIVE_PATH], uid_t user, pid_t process);
 

@@ -33,7 +33,7 @@ static uint32_t *slot_of(const hkc_frames *f, uintptr_t key)
 
 static bool grow(hkc_frames *f)
 {
-    hkc_frames larger = {.room = f->room ? 2 * f->room : 4096, .count = f->count};
+    hkc_frames larger = {.room = f->room ? 2 * f->room : 4096, .count = f->count, .lost = f->lost};
     if (larger.room > UINT32_MAX / 2) return false;
     larger.keys = pages(keys_size(larger.room));
     larger.slots = pages(slots_size(larger.room));

@@ -14,21 +14,21 @@ static bool is_word(const char *text, const char *lower)
     return !*text;
 }
 
-/* The power of two of a unit: none, K, M, G or T, each also with B or iB; -1 = none of these. */
+/* The power of two of a unit: none, K, M, G or T, each also with B, i or iB; -1 = none of these. */
 static int shift_of(const char *unit)
 {
     static const char lower[] = "kmgt", upper[] = "KMGT";
     if (!*unit) return 0;
     const char *found = strchr(lower, *unit), *larger = strchr(upper, *unit);
     if (!found && !larger) return -1;
-    if (unit[1] && !is_word(unit + 1, "b") && !is_word(unit + 1, "ib")) return -1;
+    if (unit[1] && !is_word(unit + 1, "b") && !is_word(unit + 1, "i") && !is_word(unit + 1, "ib")) return -1;
     return 10 * (int)((found ? found - lower : larger - upper) + 1);
 }
 
 const char *hkc_size_parse(const char *text, size_t *out)
 {
     static const char none[] =
-        "is no size; a size is 1000, 64K, 512M or 1.5G (also MB, MiB; 1K is 1024 bytes)";
+        "is no size; a size is 1000, 64K, 512M or 1.5G (also MB, Mi, MiB; 1K is 1024 bytes)";
     static const char far[] = "is more than addresses reach";
     /* A fraction has as many digits as 1 << 40 of its parts, of 2^64 at most, leave room for. */
     enum { WHOLE_DIGITS = 20, FRACTION_DIGITS = 9 };
@@ -50,6 +50,8 @@ const char *hkc_size_parse(const char *text, size_t *out)
     if (shift < 0 || (fractional && shift == 0)) return none;
     wide bytes = (whole << shift) + (fraction << shift) / parts;
     if (bytes > SIZE_MAX) return far;
+    /* No limit at all is 0, and never a part of a byte. */
+    if (bytes == 0 && fraction > 0) return none;
     *out = (size_t)bytes;
     return NULL;
 }

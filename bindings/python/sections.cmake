@@ -33,11 +33,11 @@ file(GLOB own_sources CONFIGURE_DEPENDS ${patterns})
 foreach(folder ${folders})
     include(${folder}/sources.cmake)
 endforeach()
-hakmem_hook_sources(every ../common/os.c ../common/process.c)
+hakmem_hook_sources(every ../common/process.c)
 hakmem_hook_sources(cold
     ../callsite/cfi.c ../callsite/image.c ../callsite/names.c ../callsite/readable.c ../callsite/symbols.c
     ../callsite/walk.c ../common/file.c
-    ../common/json.c ../common/learn.c ../common/live.c ../common/pipe.c ../common/policy.c
+    ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/pipe.c ../common/policy.c
     ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c)
 
 # The core is compiled again, together with the hooks: its fast paths become part of them.

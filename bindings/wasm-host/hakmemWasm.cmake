@@ -38,16 +38,21 @@ function(hakmem_add_wasm_wamr target)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
     target_include_directories(${target} SYSTEM PUBLIC ${public})
+    # As a system's: warnings about WAMR's headers are WAMR's.
+    set(options -std=gnu11 -fno-sanitize=undefined)
+    foreach(folder IN LISTS arg_INCLUDES)
+        list(APPEND options -isystem ${folder})
+    endforeach()
     set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c PROPERTIES
-        COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "-w;-std=gnu11;-fno-sanitize=undefined"
-        INCLUDE_DIRECTORIES "${arg_INCLUDES}")
+        COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "${options}")
 endfunction()
 
 # hakmem_add_wasm_wasm2c(<target>)
 # A static library with what hakmem/wasm_wasm2c.h declares, for guests compiled to C; who links it may include
 # wasm-rt-impl.h, too. wasm2c's runtime is found, or given by the variables HAKMEM_WASM_RT (the library wasm-rt-impl),
 # HAKMEM_WASM_RT_INCLUDE (the folder of wasm-rt.h) and HAKMEM_WASM_RT_IMPL_INCLUDE (that of wasm-rt-impl.h).
-# <target> is not made where something is missing: see HAKMEM_WASM_RT_FOUND in the caller's scope.
+# <target> is not made where something is missing, or is of another wabt than 1.0.32, whose functions have other
+# parameters: see HAKMEM_WASM_RT_FOUND in the caller's scope, and HAKMEM_WASM_RT_WHY, which says what it is.
 function(hakmem_add_wasm_wasm2c target)
     find_library(HAKMEM_WASM_RT wasm-rt-impl)
     find_path(HAKMEM_WASM_RT_INCLUDE wasm-rt.h)
@@ -55,10 +60,17 @@ function(hakmem_add_wasm_wasm2c target)
         HINTS ${HAKMEM_WASM_RT_INCLUDE} PATH_SUFFIXES ../share/wabt/wasm2c share/wabt/wasm2c)
     mark_as_advanced(HAKMEM_WASM_RT HAKMEM_WASM_RT_INCLUDE HAKMEM_WASM_RT_IMPL_INCLUDE)
     set(HAKMEM_WASM_RT_FOUND FALSE PARENT_SCOPE)
+    set(HAKMEM_WASM_RT_WHY "wasm2c's runtime is not found (Debian package: wabt)" PARENT_SCOPE)
     if(NOT HAKMEM_WASM_RT OR NOT HAKMEM_WASM_RT_INCLUDE OR NOT HAKMEM_WASM_RT_IMPL_INCLUDE)
         return()
     endif()
+    file(READ ${HAKMEM_WASM_RT_INCLUDE}/wasm-rt.h header)
+    if(NOT header MATCHES "wasm_rt_allocate_memory\\(wasm_rt_memory_t[^;,]*,[^;,]*uint32_t[^;,]*,[^;,]*uint32_t[^;,]*\\);")
+        set(HAKMEM_WASM_RT_WHY "${HAKMEM_WASM_RT_INCLUDE}/wasm-rt.h is not that of wabt 1.0.32" PARENT_SCOPE)
+        return()
+    endif()
     set(HAKMEM_WASM_RT_FOUND TRUE PARENT_SCOPE)
+    set(HAKMEM_WASM_RT_WHY "" PARENT_SCOPE)
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wasm2c)
     add_library(${target} STATIC
         ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/table.c)

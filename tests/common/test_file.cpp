@@ -56,6 +56,19 @@ static std::string content(const char *name)
     return text.str();
 }
 
+TEST_CASE("%p in a name is the number of a process, once")
+{
+    char out[HKC_FILE_NAME];
+    CHECK(hkc_file_of_process("r.txt", 12, out) == 0);
+    CHECK(out == std::string("r.txt"));
+    CHECK(hkc_file_of_process("a/r-%p-%p.txt", 12, out) == 0);
+    CHECK(out == std::string("a/r-12-%p.txt"));
+    CHECK(hkc_file_of_process(std::string(HKC_FILE_NAME - 4, 'a').append("%p").c_str(), 12, out) == 0);
+    CHECK(std::string(out).size() == HKC_FILE_NAME - 2);
+    CHECK(hkc_file_of_process(std::string(HKC_FILE_NAME - 4, 'a').append("%p").c_str(), 1234, out) ==
+          ENAMETOOLONG);
+}
+
 static mode_t mode_of(const char *name)
 {
     struct stat is;

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <semaphore.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 extern "C" {
 #include "common/live.h"
@@ -84,6 +85,51 @@ TEST_CASE("no report is made for who has gone already, and who comes when no des
     CHECK(test::received(late) == "{}\n");
 
     hkc_live_end();
+    CHECK(access(path.c_str(), F_OK) != 0);
+    rmdir(folder);
+}
+
+TEST_CASE("the thread ends for a pause, and who comes meanwhile is answered after it")
+{
+    char folder[] = "/tmp/hakmem-live-XXXXXX", error[HKC_LIVE_ERROR] = "";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    const std::string path = std::string(folder) + "/socket";
+    const auto threads = [] {
+        struct stat tasks;
+        return stat("/proc/self/task", &tasks) == 0 ? (int)tasks.st_nlink - 2 : 0;
+    };
+    int reports = 0;
+    hkc_live_options options = {};
+    options.place = path.c_str();
+    options.report = report;
+    options.user = &reports;
+    sem_init(&made, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    CHECK_FALSE(hkc_live_pause());
+    const int before = threads(); // with that of another case, which nothing wakes
+    REQUIRE(hkc_live_begin(&options, error));
+    for (int i = 0; i < 50; i++) {
+        INFO(i);
+        // Twenty milliseconds may not be enough on a machine that has much to do.
+        int tries = 0;
+        while (!hkc_live_pause() && tries++ < 100)
+            usleep(1000);
+        REQUIRE(threads() == before);
+        CHECK_FALSE(hkc_live_pause());
+        const int meanwhile = connected(path);
+        REQUIRE(hkc_live_resume() == nullptr);
+        REQUIRE(threads() == before + 1);
+        sem_wait(&made);
+        CHECK_FALSE(hkc_live_pause()); // somebody is answered
+        sem_post(&may_go_on);
+        CHECK(test::received(meanwhile) == "{}\n");
+    }
+    CHECK(reports == 50);
+    CHECK(hkc_live_resume() == nullptr);
+    int tries = 0;
+    while (!hkc_live_pause() && tries++ < 100)
+        usleep(1000);
+    hkc_live_end(); // in the pause
     CHECK(access(path.c_str(), F_OK) != 0);
     rmdir(folder);
 }

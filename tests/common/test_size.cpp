@@ -29,7 +29,7 @@ TEST_CASE("every unit in every spelling")
 {
     const char units[] = "kmgt";
     for (int i = 0; i < 4; i++)
-        for (const char *rest : {"", "b", "B", "ib", "iB", "Ib", "IB"}) {
+        for (const char *rest : {"", "b", "B", "i", "I", "ib", "iB", "Ib", "IB"}) {
             char lower = units[i], upper = (char)(lower - 'a' + 'A');
             CHECK(size_of("3" + std::string(1, lower) + rest) == (size_t)3 << (10 * (i + 1)));
             CHECK(size_of("3" + std::string(1, upper) + rest) == (size_t)3 << (10 * (i + 1)));
@@ -45,6 +45,9 @@ TEST_CASE("fractions are rounded down")
     CHECK(size_of("0.999999999K") == 1023);
     CHECK(size_of("0.000000001T") == 1099);
     CHECK(is_none("0.0000000001T"));
+    CHECK(size_of("0.001K") == 1);
+    CHECK(is_none("0.0009K")); /* not even a byte: 0 would be no limit at all */
+    CHECK(size_of("0.0K") == 0);
     CHECK(is_none("1.5"));
     CHECK(is_none("1.K"));
 }
@@ -69,7 +72,7 @@ TEST_CASE("a byte other than those of a size makes it none")
         INFO(c);
         if (c < '0' || c > '9') CHECK(is_none(byte + "5"));
         if (std::string("0123456789kmgtKMGT").find(byte) == std::string::npos) CHECK(is_none("5" + byte));
-        if (std::string("bB").find(byte) == std::string::npos) CHECK(is_none("5K" + byte));
+        if (std::string("bBiI").find(byte) == std::string::npos) CHECK(is_none("5K" + byte));
         if (std::string("bB").find(byte) == std::string::npos) CHECK(is_none("5Ki" + byte));
         CHECK(is_none("5KiB" + byte));
     }

@@ -1,7 +1,9 @@
 // hak_aligned_calloc, hak_aligned_realloc, hak_good_size.
 #include "shared.h"
 
-#include <hakmem/policy.h>
+#include "policy.h"
+
+#include <hakmem/profile.h>
 
 #include <cstddef>
 
@@ -359,4 +361,85 @@ TEST_CASE("without max_align small blocks are packed by 8 bytes")
     CHECK(hak_good_size(aligned, 24) == 32);
     CHECK(hak_good_size(aligned, 0) == 16);
     CHECK(hak_good_size(aligned, 520) == 576);
+}
+
+namespace
+{
+
+// Contexts that look on or set numbers: each takes other ways to a block. 7 of them.
+hak_ctx *odd_context(hak_space *space, int which, bool shared, const hak_policy *policy)
+{
+    static const unsigned DEBUG[] = {0, 0, HAK_DEBUG_CHECK, HAK_DEBUG_CANARY, HAK_DEBUG_GUARD, 0, 0};
+    Options options = ctx_options();
+    options.shared = shared;
+    options.policy = policy;
+    options.debug = DEBUG[which];
+    if (which == 1) options.packed_bytes = HAK_NONE;
+    if (which == 4) options.guard_every = 16;
+    if (which == 6) options.first_offset = 16;
+    hak_ctx *ctx = hak_ctx_new(space, &options);
+    REQUIRE(ctx != nullptr);
+    if (which == 5) {
+        hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
+        exact.mode = HAK_PROFILE_EXACT;
+        REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    }
+    return ctx;
+}
+
+// A step of a program on one of its blocks; n is the new size.
+void *step(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, size_t how)
+{
+    switch (how) {
+    case 0:
+        hak_free(ctx, p);
+        return hak_alloc_cs(ctx, n, label, 0);
+    case 1:
+        hak_free(ctx, p);
+        return hak_calloc_cs(ctx, 1, n, label, 0);
+    case 2:
+        return p ? hak_realloc_sized(ctx, p, old, n) : hak_alloc_cs(ctx, n, label, 0);
+    case 3:
+        return hak_aligned_realloc_cs(ctx, p, 8, n, label, 0);
+    case 4:
+        return hak_realloc_cs(ctx, p, n, label, 0);
+    default:
+        return p ? hak_realloc(ctx, p, n) : hak_alloc_cs(ctx, n, label, 0);
+    }
+}
+
+} // namespace
+
+TEST_CASE("a block of a multiple of 16 bytes is 16-aligned, whichever way it came")
+{
+    const int which = GENERATE(range(0, 7));
+    const bool shared = GENERATE(false, true);
+    const char *hints = GENERATE("", "room 1 label x\n", "room 40 label x\n", "room 100 label x\n");
+    CAPTURE(which, shared, hints);
+    TestSpace s;
+    Policy policy(hints);
+    hak_ctx *ctx = odd_context(s.space, which, shared, policy);
+    hak_label label = hak_label_define(ctx, "x");
+    Random random((uint64_t)which);
+    struct {
+        void *p;
+        size_t n;
+    } blocks[64] = {};
+    for (size_t i = 0; i < 3000 * EFFORT; i++) {
+        auto &b = blocks[random.below(64)];
+        // Small sizes, sizes near the old one, and large ones.
+        size_t n = i % 3 == 0   ? random.below(600)
+                   : i % 3 == 1 ? b.n + random.below(b.n / 8 + 40)
+                                : random.below(40000);
+        if (n > 60000) n = 100;
+        if (i % 2) n = n / 16 * 16 + 16;
+        size_t how = random.below(6);
+        CAPTURE(b.p, b.n, n, how);
+        b.p = step(ctx, b.p, b.n, n, label, how);
+        b.n = n;
+        REQUIRE(b.p != nullptr);
+        if (addr(b.p) % (n && n % 16 == 0 ? 16 : 8) != 0) FAIL("not aligned: " << b.p);
+    }
+    require_sound(ctx);
+    hak_ctx_destroy(ctx);
 }

@@ -493,6 +493,32 @@ TEST_CASE("policy: magazine_most that changes moves whole classes between both w
     require_sound(ctx);
 }
 
+TEST_CASE("policy: a context that is retired stays sound with other numbers")
+{
+    const bool shared = GENERATE(false, true);
+    CAPTURE(shared);
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = shared;
+    hak_ctx *ctx = hak_ctx_new(s.space, &options);
+    REQUIRE(ctx != nullptr);
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 3000; i++)
+        blocks.push_back(hak_alloc(ctx, 64 + i % 3 * 2000));
+    hak_ctx_retire(ctx);
+    require_sound(ctx);
+    for (hak_mode mode : {HAK_MODE_MINIMAL, HAK_MODE_FAST, HAK_MODE_LEAN, HAK_MODE_BALANCED}) {
+        REQUIRE(hak_ctx_policy_set(ctx, hak_policy_of_mode(mode)) == 0);
+        require_sound(ctx);
+        for (size_t i = 0; i < 500; i++, blocks.pop_back())
+            hak_free(ctx, blocks.back());
+        require_sound(ctx);
+    }
+    CHECK(hak_alloc(ctx, 64) == nullptr);
+    for (void *p : blocks)
+        hak_free(ctx, p); // the last one ends the context, which the fake OS sees
+}
+
 TEST_CASE("policy: other threads of a shared context follow")
 {
     TestSpace s;
@@ -567,6 +593,39 @@ TEST_CASE("policy: what it does not say stays as the options of a shared context
         hak_free(ctx, a);
         hak_free(ctx, b);
     }).join();
+}
+
+TEST_CASE("policy: threads that come later lay out their blocks as the context was made to")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = true;
+    const bool packs = GENERATE(false, true), moves = GENERATE(false, true);
+    CAPTURE(packs, moves);
+    if (!packs) options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    // Slabs for blocks of 40 bytes, and which ones are packed at all, are for contexts that are new.
+    Policy offset(std::string(moves ? "first_offset 48\n" : "") + "slab_sizes 16\npacked_bytes 2M\n");
+    hak_free(ctx, hak_alloc(ctx, 40));
+    REQUIRE(hak_ctx_policy_set(ctx, offset) == 0);
+    CHECK(numbers_of(ctx).first_offset == 0);
+    CHECK(numbers_of(ctx).slab_sizes == HAK_NONE);
+    CHECK(numbers_of(ctx).packed_bytes == (packs ? 2 * MiB : HAK_NONE));
+    unsigned misaligned = 0, blocks = 0;
+    bool one_unit = false;
+    std::thread([&] {
+        void *a = hak_alloc(ctx, 40), *b = hak_alloc(ctx, 600);
+        one_unit = (addr(a) ^ addr(b)) / (16 * KiB) == 0;
+        hak_free(ctx, a);
+        hak_free(ctx, b);
+        for (size_t align = 16; align <= 4096; align *= 2)
+            for (size_t n = 1; n <= 2048; n += 97, blocks++)
+                misaligned += addr(hak_aligned_alloc(ctx, align, n)) % align != 0;
+    }).join();
+    CHECK(blocks > 0);
+    CHECK(misaligned == 0);
+    CHECK(one_unit == packs);
+    require_sound(ctx);
 }
 
 TEST_CASE("policy: threads at work while it changes")

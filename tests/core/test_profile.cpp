@@ -401,6 +401,59 @@ TEST_CASE("profile: growth by realloc is told, in place and moved")
     CHECK(stacks_of(ctx)[{3, 0}].live_blocks == 0);
 }
 
+TEST_CASE("profile: an exact one adds up where blocks have canaries")
+{
+    TestSpace s;
+    size_t resized = 0;
+    for (size_t from = 1; from < 3 * MiB; from += from / 2 + 1)
+        for (size_t to = 1; to < 3 * MiB; to += to / 2 + 1, resized++) {
+            const bool aligned = resized % 2;
+            Options options = ctx_options();
+            options.debug = HAK_DEBUG_CANARY;
+            TestCtx ctx(s.space, &options);
+            hak_profile_options exact = exact_options();
+            REQUIRE(hak_profile_start(ctx, &exact) == 0);
+            void *p = hak_alloc(ctx, from);
+            p = aligned ? hak_aligned_realloc(ctx, p, 64, to) : hak_realloc(ctx, p, to);
+            REQUIRE(p != nullptr);
+            CAPTURE(from, to, aligned);
+            double sum = 0;
+            for (const auto &[key, stack] : stacks_of(ctx))
+                sum += stack.live_bytes;
+            REQUIRE(sum == (double)stats_of(ctx).live_bytes);
+            hak_free(ctx, p);
+            REQUIRE(stacks_of(ctx).begin()->second.live_bytes == 0);
+        }
+    CHECK(resized > 500);
+}
+
+TEST_CASE("profile: a block from before an exact one is in it from when it moves, by a copy or by its pages")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    unsigned moved = 0;
+    for (size_t n = 30000; n < 9 * MiB; n = n * 4 / 3) {
+        void *p = hak_alloc_cs(ctx, n, 0, 1), *beside = hak_alloc_cs(ctx, n, 0, 1);
+        hak_profile_options exact = exact_options();
+        REQUIRE(hak_profile_start(ctx, &exact) == 0);
+        void *q = hak_realloc_cs(ctx, p, n * 3, 0, 2);
+        CAPTURE(n, p, q);
+        Stacks stacks = stacks_of(ctx);
+        moved += q != p;
+        REQUIRE(stacks.size() == (q == p ? 0 : 1));
+        if (q != p) {
+            CHECK(stacks[{2, 0}].live_blocks == 1);
+            CHECK(stacks[{2, 0}].live_bytes == (double)hak_usable_size(ctx, q));
+        }
+        hak_free(ctx, q);
+        hak_free(ctx, beside);
+        CHECK(stacks_of(ctx)[{2, 0}].live_bytes == 0);
+        REQUIRE(hak_profile_stop(ctx) == 0);
+        REQUIRE(hak_profile_reset(ctx) == 0);
+    }
+    CHECK(moved > 10);
+}
+
 TEST_CASE("profile: a context that is destroyed or retired meanwhile")
 {
     TestSpace s;

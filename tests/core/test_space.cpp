@@ -392,6 +392,42 @@ TEST_CASE("a space that begins in a buffer asks the OS only when that is full")
     require_sound(ctx);
 }
 
+TEST_CASE("labels find pages of the OS where blocks of others have the label bytes of a buffer")
+{
+    const bool shared = GENERATE(false, true);
+    CAPTURE(shared);
+    Buffer buffer(2 * MiB);
+    TestSpace s([&](SpaceOptions &options) {
+        options.buffer = buffer.bytes.get();
+        options.buffer_size = buffer.size;
+    });
+    TestCtx without(s.space);
+    std::vector<void *> inside;
+    for (void *p = hak_alloc(without, 16000); buffer.contains(p, 1); p = hak_alloc(without, 16000))
+        inside.push_back(p);
+    REQUIRE(inside.size() > 100);
+    // Some units of the buffer are free again, but those of its label bytes are not.
+    for (size_t i = 0; i < 20; i++)
+        hak_free(without, inside[i]);
+    hak_ctx_trim(without);
+    static const char *const names[] = {"red"};
+    Options options = ctx_options();
+    options.shared = shared;
+    options.labels = names;
+    options.label_count = 1;
+    TestCtx with(s.space, &options);
+    for (size_t n = 8, i = 0; i < 1000; i++, n = n < 1100000 ? n + n / 5 : 8) {
+        void *p = hak_alloc_cs(with, n, 1, 0);
+        CAPTURE(n);
+        REQUIRE(p != nullptr);
+        fill(p, n, (unsigned)i);
+        REQUIRE(hak_label_of(with, p) == 1);
+        if (i % 2) hak_free(with, p);
+    }
+    require_sound(with);
+    require_sound(without);
+}
+
 TEST_CASE("a small reserve grows by extents")
 {
     TestSpace s([](SpaceOptions &options) { options.reserve = 4 * MiB; });

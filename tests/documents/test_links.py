@@ -204,5 +204,17 @@ class Checker(unittest.TestCase):
         self.assertEqual(misnamed(self.root), ["a.h: docs/b.md"])
 
 
+class Pip(unittest.TestCase):
+    def test_who_installs_by_pip_does_so_in_a_virtual_environment(self):
+        """The Python of a distribution refuses (PEP 668): each paragraph that installs hakmem makes one."""
+        found = 0
+        for page in ("README.md", "docs/guide/python.md", "docs/guide/building.md", "docs/guide/packages.md"):
+            for paragraph in (SOURCE / page).read_text().split("\n\n"):
+                for _ in re.finditer(r"pip install (--quiet )?(\.(?=[`\s])|/src/hakmem|\"\$HAKMEM_SOURCE)", paragraph):
+                    found += 1
+                    self.assertRegex(paragraph, r"-m venv|virtual environment", page)
+        self.assertGreaterEqual(found, 5)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -184,7 +184,11 @@ case $case in
         cpack -G DEB --config "$TREE/CPackConfig.cmake" -B "$scratch" >"$scratch/log" || fail "$(tail "$scratch/log")"
         wanted="hakmem-doc libhakmem-dev libhakmem0.1"
         for part in $PARTS; do
-            [[ $part == wasm ]] || wanted+=" hakmem-$part"
+            case $part in
+                wasm | report) ;; # in libhakmem-dev
+                command) wanted+=" hakmem-report" ;;
+                *) wanted+=" hakmem-$part" ;;
+            esac
         done
         found=$(cd "$scratch" && ls ./*.deb | sed 's,^\./,,; s/_.*//')
         diff <(tr ' ' '\n' <<<"$wanted" | sort) <(sort <<<"$found") || fail "other packages than expected"
@@ -205,7 +209,9 @@ case $case in
             "$CMAKE" --install "$TREE" --prefix "$scratch/$component" --component "$component" >/dev/null
         done
         runtime=$(cd "$scratch/runtime" && find . -type f)
-        [[ $runtime == "./lib/libhakmem.so.$VERSION" ]] || fail "runtime is $runtime"
+        wanted=./lib/libhakmem.so.$VERSION
+        [[ $PARTS != *\ report* ]] || wanted=./lib/libhakmem-report.so.$VERSION$'\n'$wanted
+        [[ $(sort <<<"$runtime") == "$wanted" ]] || fail "runtime is $runtime"
         must_exist "$scratch"/development/{include/hakmem/hakmem.h,lib/libhakmem.a,lib/pkgconfig/hakmem.pc}
         must_not_exist "$scratch"/development/{bin,share/doc,lib/libhakmem-preload.so}
         must_exist "$scratch"/documents/share/doc/hakmem/{README.md,CHANGELOG.md,LICENSE,docs/guide/building.md}
@@ -265,6 +271,17 @@ case $case in
         cross_aarch64
         lua_launcher qemu-aarch64-static -L /usr/aarch64-linux-gnu -- "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
         ;;
+    aarch64_without)
+        # pkg-config is that of this machine, and its libraries are not those of the target.
+        cross_aarch64
+        pkg-config --exists lua5.4 || { echo "$case: skipped: no lua5.4 on this machine"; exit 77; }
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_BUILD_REPORT=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        grep -q 'hakmem: the lua5.4 that pkg-config finds is not for the target' "$scratch/build.log" ||
+            { cat "$scratch/build.log"; fail "it is not said that Lua is left out"; }
+        "$CMAKE" --build "$scratch/build" --target help >targets
+        ! grep -E 'hakmem_lua|haklua|hakmem_command' targets || fail "these are of this machine"
+        ;;
     aarch64)
         cross_aarch64
         # Tests in C are enough.
@@ -277,6 +294,31 @@ case $case in
             qemu-aarch64-static -L /usr/aarch64-linux-gnu "$scratch/build/tests/$test" || fail "$test"
         done
         unoptimized -O0 qemu-aarch64-static -L /usr/aarch64-linux-gnu
+        ;;
+    wasm2c_other)
+        # A header as later versions of wabt have it, with 64-bit memories.
+        mkdir rt
+        cat >rt/wasm-rt.h <<'C'
+void wasm_rt_allocate_memory(wasm_rt_memory_t*,
+                             uint64_t initial_pages,
+                             uint64_t max_pages,
+                             bool is64);
+C
+        touch rt/wasm-rt-impl.h rt/libwasm-rt-impl.a
+        cat >CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.22)
+project(other LANGUAGES C)
+include($SOURCE/bindings/wasm-host/hakmemWasm.cmake)
+hakmem_add_wasm_wasm2c(adapter)
+if(TARGET adapter)
+    message(FATAL_ERROR "an adapter is made that does not compile")
+endif()
+message(STATUS "\${HAKMEM_WASM_RT_WHY}")
+CMAKE
+        "$CMAKE" -S . -B build -DCMAKE_C_COMPILER="$CC" "-DHAKMEM_WASM_RT=$PWD/rt/libwasm-rt-impl.a" \
+            "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" "-DHAKMEM_WASM_RT_IMPL_INCLUDE=$PWD/rt" >log 2>&1 ||
+            { cat log; fail "an adapter for it"; }
+        grep -q 'rt/wasm-rt.h is not that of wabt 1.0.32' log || { cat log; fail "no reason"; }
         ;;
     *)
         fail "no such case"

@@ -26,7 +26,7 @@ linked_shared() { # program
     grep -q 'NEEDED.*libhakmem' <<<"$(readelf --dynamic "$1")"
 }
 pc() { # prefix, arguments
-    PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config "${@:2}" hakmem
+    PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config "${@:2}" "${module:-hakmem}"
 }
 
 # The thing of the Lua binding that a runtime's development files (by pkg-config's name) call for.
@@ -124,6 +124,23 @@ case $case in
     pkgconfig_static)
         $CC -static "$EXAMPLES/embed.c" $(pc "$prefix" --static --cflags --libs) -o embed
         ./embed
+        ;;
+    report_static | report_shared)
+        [[ " $PARTS " == *" report "* ]] || skip "built without the library"
+        module=hakmem-report
+        if [[ $case == report_static ]]; then
+            $CC -static "$EXAMPLES/counted.c" $(pc "$prefix" --static --cflags --libs) -o counted
+        else
+            $CC "$EXAMPLES/counted.c" $(pc "$prefix" --cflags --libs) -o counted
+            [[ $(readelf --dynamic counted | grep -c 'NEEDED.*libhakmem') -eq 2 ]] || fail "not with both shared libraries"
+        fi
+        LD_LIBRARY_PATH=$prefix/lib ./counted report.json
+        grep -q '"function":"handle","file":"server.vm","line":3' report.json || fail "the report is $(cat report.json)"
+        # C11 without extensions, alone and first.
+        for header in report sites reserve; do
+            echo "#include <hakmem/$header.h>" >$header.c
+            $CC -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only $header.c $(pc "$prefix" --cflags)
+        done
         ;;
     cxx)
         for header in "$prefix"/include/hakmem/*.h "$prefix/include/hakmem/hakmem.hpp"; do

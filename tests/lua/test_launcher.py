@@ -1,4 +1,6 @@
-"""The launchers from the outside: test_launcher.py PROGRAM
+"""The launchers from the outside: test_launcher.py PROGRAM FOLDER
+
+FOLDER has the module of wrapper.c for the runtime.
 
 What they have beside the interpreter: options, reports, limits, the module. test_stock.py has the rest.
 """
@@ -16,15 +18,17 @@ from outside import FolderCase, environment  # noqa: E402
 from sizes import NONE, SIZES  # noqa: E402
 
 PROGRAM = sys.argv.pop(1)
+WRAPPER = os.path.join(sys.argv.pop(1), "?.so")
 NAME = os.path.basename(PROGRAM)
 LUAJIT = NAME == "hakluajit"
 PUC51 = NAME == "haklua5.1"
+PUC52 = NAME == "haklua5.2"
 
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
 
 
 class Case(FolderCase):
-    def start(self, program, args, stdin="", env=None):
+    def start(self, program, args, stdin="", env=None, preexec_fn=None):
         return subprocess.run(
             [program, *args],
             input=stdin,
@@ -33,6 +37,7 @@ class Case(FolderCase):
             cwd=self.dir,
             env=environment(**(env or {})),
             timeout=120,
+            preexec_fn=preexec_fn,
         )
 
     def run_hak(self, *args, **more):
@@ -67,12 +72,23 @@ class Options(Case):
             self.assertEqual(first, PROGRAM + ": " + what)
             self.assertTrue(rest.startswith(f"usage: {PROGRAM} [options]"), rest)
             self.assertIn("\n  --hak-report[=file] ", rest)
-        for option in ("--hak-", "--hak-reports", "--hak-limit", "--hak-labels", "--hak-nosuch=1"):
+        for option in ("limit", "labels", "profile", "live", "mode", "policy", "learn"):
+            for value in (("64M",), ()):
+                message = self.one_line("--hak-" + option, *value, "-e", "print(1)")
+                start = f"{PROGRAM}: '--hak-{option}' needs its value in the same word, behind =: --hak-{option}="
+                self.assertTrue(message.startswith(start), message)
+                done = self.run_hak(message.split()[-1], "-e", "")  # what it says is no unknown option
+                self.assertNotIn("unrecognized", done.stderr)
+                self.assertNotIn("needs", done.stderr)
+        for option in ("--hak-", "--hak-reports", "--hak-limits", "--hak-nosuch=1", "--hak-shared=1"):
             message = self.one_line(option, "-e", "print(1)")
             self.assertIn(f"unrecognized option '{option}'", message)
             self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]", message)
         for size in NONE:
             self.assertIn(f"--hak-limit: '{size}' is ", self.one_line("--hak-limit=" + size))
+            self.assertIn(f"--hak-reserve: '{size}' is ", self.one_line("--hak-reserve=" + size))
+        for size in ("0", "1M", "2T"):
+            self.assertIn("a size from 4M to 1T expected", self.one_line("--hak-reserve=" + size))
         for value in ("", "yes", "ON", "offf"):
             self.assertIn("on or off expected", self.one_line("--hak-labels=" + value))
         self.assertIn("the name of a file expected", self.one_line("--hak-report="))
@@ -180,6 +196,19 @@ class Options(Case):
             ("--hak-learn=no/such", "--hak-learn: no/such: No such file or directory"),
         ):
             self.assertEqual(self.one_line(option, "-e", "print(1)"), f"{PROGRAM}: {what}")
+
+    def test_a_heap_for_all_threads(self):
+        code = "print(pcall(function() return type(require 'hakmem.adopt' { shared = true }.stats()) end))"
+        self.assertEqual(self.run_hak("--hak-shared", "-e", code).stdout, "true\ttable\n")
+        self.assertIn("the heap of this state is one thread's alone already", self.run_hak("-e", code).stdout)
+        done = self.run_hak("--hak-shared", "--hak-limit=8M", "--hak-report", "-e",
+                            "print(pcall(function() local t = {} for i = 1, 1e6 do t[i] = { i } end end))")
+        self.assertEqual(done.stdout, "false\tnot enough memory\n")
+        self.check_report(done.stderr)
+        self.assertEqual(
+            self.one_line("--hak-shared", "--hak-profile=p", "-e", "print(1)"),
+            f"{PROGRAM}: --hak-shared: there are no profiles of states that share a heap",
+        )
 
     def test_options_are_not_shown_to_the_program(self):
         self.write(
@@ -317,8 +346,80 @@ class Options(Case):
         for code, status in ends.items():
             with self.subTest(code):
                 done = self.run_hak("--hak-report=/dev/full", "-e", "io.write('out') " + code)
-                self.assertEqual(done.stderr.count(PROGRAM + ": cannot write the report\n"), 1, done.stderr)
+                self.assertEqual(done.stderr.count(PROGRAM + ": cannot write the report: No space left on device\n"), 1,
+                                 done.stderr)
                 self.assertEqual((done.stdout, done.returncode), ("out", status))
+
+    @unittest.skipUnless(LUAJIT, "no fork in Lua")
+    def test_a_forked_child_leaves_the_reports_to_its_parent(self):
+        self.write("fork.lua", """
+            local ffi = require "ffi"
+            ffi.cdef "int fork(void); int waitpid(int, int *, int); int getpid(void); int getppid(void);"
+            kept = {}
+            for i = 1, 20000 do kept[i] = { i } end
+            local parent = ffi.C.getpid()
+            local child = ffi.C.fork()
+            if child == 0 then
+              kept = nil collectgarbage() collectgarbage()
+              if arg[1] == "late" then while ffi.C.getppid() == parent do end end
+              if arg[1] == "exit" then os.exit(0) end
+              return
+            end
+            if arg[1] ~= "late" then ffi.C.waitpid(child, nil, 0) end
+            print(parent, child)""")
+        for how in ("exit", "return", "late"):
+            done = self.run_hak("--hak-report=r.txt", "--hak-profile=p.json", "--hak-learn=l", "fork.lua", how)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            parent, child = done.stdout.split()
+            self.assertIn(f"process {parent}:", self.read("r.txt"))
+            self.assertEqual(json.loads(self.read("p.json"))["process"]["pid"], int(parent))
+            self.assertEqual(len(REPORT.findall(self.run_hak("--hak-report", "fork.lua", how).stderr)), 1)
+
+            done = self.run_hak("--hak-report=r-%p.txt", "--hak-profile=p-%p.json", "fork.lua", how)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for process in done.stdout.split():
+                self.assertIn(f"process {process}:", self.read(f"r-{process}.txt"))
+                self.assertEqual(json.loads(self.read(f"p-{process}.json"))["process"]["pid"], int(process))
+            self.assertFalse([name for name in os.listdir(self.dir) if "%" in name])
+
+    def test_an_allocator_of_a_module_around_that_of_the_state(self):
+        for option in ("--hak-report=r.txt", "--hak-profile=p.json", "--hak-profile=p.json,exact"):
+            with self.subTest(option):
+                done = self.run_hak(option, "-e", "require 'wrapper'.wrap() t = {} for i = 1, 20000 do t[i] = { i } end",
+                                    env={"LUA_CPATH": WRAPPER})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(self.check_report(self.read("r.txt"))["table"], 20000 * 16)
+        labels = json.loads(self.read("p.json"))["contexts"][0]["labels"]
+        self.assertGreater({l["name"]: l["live_bytes"] for l in labels}["table"], 20000 * 16)
+
+    def test_reserve(self):
+        code = """
+            local size, writable = 0, 0
+            for line in io.lines("/proc/self/maps") do
+                local from, to, rights = line:match("^(%x+)-(%x+) (%S+)")
+                local n = tonumber(to, 16) - tonumber(from, 16)
+                if n < 2^40 then size = size + n end
+                if rights:sub(2, 2) == "w" and rights:sub(4) == "p" then writable = writable + n end
+            end
+            print(string.format("%.0f %.0f %.0f", size, writable, require"hakmem".stats().reserved_bytes))
+        """
+        for labels in ("on", "off"):
+            size, writable, reserved = map(int, self.run_hak("--hak-labels=" + labels, "-e", code).stdout.split())
+            self.assertLess(size, 256 << 20)
+            self.assertLess(reserved, 32 << 20)
+            more = self.run_hak("--hak-labels=" + labels, "--hak-reserve=2Gi", "-e", code)
+            more, more_writable, more_reserved = map(int, more.stdout.split())
+            self.assertGreater(more - size, 3 << 29)
+            self.assertGreaterEqual(more_reserved, 2 << 30)
+            for n in (writable, more_writable):
+                self.assertLess(n, 32 << 20)
+
+    def test_a_limit_of_addresses(self):
+        # Those just above powers of two have been too little to start.
+        for mib in (64, 72, 130, 136, 264, 520):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+            done = self.run_hak("-e", "print(#string.rep('x', 2^23))", preexec_fn=limit)
+            self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"), done.stderr)
 
     def test_limit(self):
         grow = "local t = {} for i = 1, 1e6 do t[i] = { i } end print('done')"
@@ -383,6 +484,24 @@ class Options(Case):
         for end in ("",) if PUC51 else ("", "os.exit(0, true)"):  # 5.1 does not close there
             done = self.run_hak("--hak-limit=4M", "-e", code + end)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "30000000\n", ""))
+
+    @unittest.skipIf(LUAJIT or PUC51, "tables have no finalizers")
+    def test_finalizers_that_fail_for_want_of_memory(self):
+        # 5.2 raises their errors where the launcher collects after an error, too.
+        code = (
+            "local mt = { __gc = function() local x = { {} } end } for round = 1, 20 do "
+            "pcall(function() local t = {} for i = 1, 20000 do t[i] = setmetatable({}, mt) end end) "
+            "collectgarbage() end"
+        )
+        failed = 0
+        for kib in range(600, 1100, 50):
+            done = self.run_hak(f"--hak-limit={kib}K", "--hak-report", "-e", code)
+            with self.subTest(limit=kib):
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                self.assertEqual(len(REPORT.findall(done.stderr)), 1)
+            failed += done.returncode != 0
+        if PUC52:
+            self.assertGreater(failed, 0)  # or this test sees nothing
 
     def test_module_is_there(self):
         code = (

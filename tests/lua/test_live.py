@@ -98,6 +98,18 @@ class Live(FolderCase):
             os.unlink(os.path.join(self.dir, "stop"))
             p.communicate(timeout=60)
 
+    def test_one_whose_heap_is_shared_answers_while_it_waits(self):
+        p = self.start("--hak-live=on", "--hak-shared")
+        self.say(p, "keep")
+        until_it_reads(p)
+        self.attach(p.pid, "-o", "now.json")
+        with open(os.path.join(self.dir, "now.json")) as file:
+            context = json.load(file)["contexts"][0]
+        self.assertEqual(sum(l["live_bytes"] for l in context["labels"]), context["stats"]["live_bytes"])
+        self.assertGreater(context["stats"]["live_bytes"], 20000 * 16)
+        self.look_while(p, "spin")
+        p.communicate(timeout=60)
+
     def test_one_that_waits_does_not_answer_and_is_not_held_up(self):
         p = self.start("--hak-live=on")
         self.say(p, "keep")

@@ -56,6 +56,13 @@ class Module(FolderCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         return done.stderr.split("\n")[0]
 
+    def test_adoption_with_options(self):
+        self.check("local h = require 'hakmem.adopt' { shared = true, limit = '8M' } assert(h == require 'hakmem') "
+                   f"print(dofile({WHOLE!r}), h.stats().hard_limit)", f"{WHOLE_RESULT}\t{8 << 20}")
+        self.check("local h = require 'hakmem.adopt' { shared = true } local l, total = h.labels() local sum = 0 "
+                   "for _, v in pairs(l) do sum = sum + v.live_bytes end print(sum == total, l.table.live_blocks > 0)",
+                   "true\ttrue")
+
     def test_whole_program(self):
         self.check(f"require('hakmem') print(dofile({WHOLE!r}))", WHOLE_RESULT)
         self.check(f"print(dofile({WHOLE!r}))", WHOLE_RESULT, "-lhakmem")

@@ -15,6 +15,7 @@ INTERPRETER = sys.argv.pop(1)
 DIRECTORY = sys.argv.pop(1) if len(sys.argv) > 1 else None
 PRELOAD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 LAUNCHER = DIRECTORY is None
+LUAJIT = "luajit" in os.path.basename(INTERPRETER)
 NO_JIT = "if jit then jit.off() end\n"
 
 
@@ -339,6 +340,25 @@ class Launcher(Case):
         for rate in "1024", "lines", "exact", "exact":
             self.run_code(grow, "--hak-profile=profile.json," + rate)
             self.assertIn("stack", {stack["label"] for stack in self.read()["stacks"]})
+
+    def test_coroutines_that_cannot_be_resumed(self):
+        # LuaJIT has `false` in place of the function while it makes the message.
+        message = "cannot resume dead coroutine"
+        code = (
+            "local dead, n = coroutine.create(function() end), 0\n"
+            "for i = 1, 600 do\n"
+            "  local ok, message = coroutine.resume(dead)\n"
+            "  if not ok then n = n + #message end\n"
+            "  ok, message = nil, nil collectgarbage()\n"
+            "end\n"
+            "print(n == 599 * %d)" % len(message)  # as a constant it would be a string from the start
+        )
+        for jit in "", NO_JIT:
+            for rate in "1024", "lines", "exact":
+                with self.subTest(jit=jit, rate=rate):
+                    self.assertEqual(self.run_code(jit + code, "--hak-profile=profile.json," + rate), "true")
+                    if LUAJIT and jit and rate != "1024":
+                        self.assertGreater(self.by_line(self.read(), "alloc_blocks")[("a.lua:4", "string")], 400)
 
     def test_rates(self):
         for rate, mean in (("", 524288), (",64K", 65536), (",1024", 1024)):

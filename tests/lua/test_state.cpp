@@ -4,6 +4,8 @@
 #include <hakmem/tuning.h>
 
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -19,6 +21,43 @@ TEST_CASE("a state takes its context with it")
     CHECK(counted.used() > 0);
     lua_close(L);
     CHECK(counted.used() == 0);
+}
+
+TEST_CASE("options of contexts may come from another version of the header")
+{
+    Counted counted;
+    alignas(hak_options) unsigned char bytes[sizeof(hak_options) + 64] = {};
+    auto *options = reinterpret_cast<hak_options *>(bytes);
+    memcpy(bytes, &counted.options, sizeof counted.options);
+    bool taken = true;
+    SECTION("an older one ends behind the quota")
+    {
+        options->size = offsetof(hak_options, quota) + sizeof options->quota;
+        memset(bytes + options->size, 0xff, sizeof bytes - options->size);
+    }
+    SECTION("a newer one has more, which is not set")
+    {
+        options->size = sizeof bytes;
+    }
+    SECTION("a newer one has more, which is set")
+    {
+        options->size = sizeof bytes;
+        bytes[sizeof bytes - 1] = 1;
+        taken = false;
+    }
+    SECTION("no size")
+    {
+        options->size = 0;
+        taken = false;
+    }
+    for (bool labelled : {false, true}) {
+        CAPTURE(labelled);
+        lua_State *L = labelled ? hak_lua_newstate_labelled(nullptr, options) : hak_lua_newstate(options);
+        REQUIRE((L != nullptr) == taken);
+        CHECK((counted.used() > 0) == taken);
+        if (L != nullptr) REQUIRE(hak_lua_close(L) == 0);
+        CHECK(counted.used() == 0);
+    }
 }
 
 TEST_CASE("hak_lua_close ends a state, and a state of the caller's context leaves that empty")

@@ -308,14 +308,21 @@ class Live(Case):
             ("signal=USR1", "'signal': there is no profile=FILE to write"),
             ("rate=64K", "'rate': there is no profile=FILE to write"),
             ("rate=exact,live=on", "'rate': there is no profile=FILE to write"),
-            ("live=", "on or the name of a socket expected"),
-            ("live=" + "x" * 200, "File name too long"),
+            ("live=", "on, off or a path with a slash expected"),
+            ("live=maybe", "on, off or a path with a slash expected"),
         ):
             with self.subTest(item=item[:30]):
                 done = self.start([STACKS, "known"], item)
-                self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
+                self.assertEqual((done.stdout, done.returncode), ("", 2))
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                 self.assertIn(expected, done.stderr)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_socket_that_cannot_be_had(self):
+        for place, why in (("/" + "x" * 200, "File name too long"), ("/nowhere/x", "No such file or directory")):
+            done = self.start([STACKS, "known"], f"live={place}")
+            self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
+            self.assertRegex(done.stderr, rf"\Ahakmem: HAKMEM: no socket at /[^\n]*: {why}\n\Z")
 
 
 if __name__ == "__main__":

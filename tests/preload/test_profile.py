@@ -145,6 +145,31 @@ class Profiles(Case):
         self.assertEqual(own[0], 0)
         self.assertGreater(own[1], 9 << 20)
 
+    def test_a_forked_child_leaves_the_profile_of_its_parent(self):
+        program = (
+            "import os, signal, sys, time\n"
+            "parent = os.getpid()\n"
+            "def written(name):\n"
+            "    os.kill(os.getpid(), signal.SIGUSR1)\n"
+            "    end = time.monotonic() + 20\n"
+            "    while not os.path.exists(name) and time.monotonic() < end: time.sleep(0.01)\n"
+            "if os.fork() == 0:\n"
+            "    kept = [bytearray(300_000) for i in range(40)]\n"
+            "    while os.getppid() == parent: time.sleep(0.01)\n"
+            "    written(f'profile.json.{os.getpid()}.1')\n"
+            "    sys.exit()\n"
+            "written('profile.json.1')\n"
+            "print(parent)\n"
+        )
+        p, done = self.profile([PYTHON, "-c", program], "rate=64K,signal=USR1")  # until both have ended
+        self.assertEqual(p.report["process"]["pid"], int(done.stdout))
+        names = sorted(os.listdir(self.dir))
+        self.assertEqual(names[:2], ["profile.json", "profile.json.1"])
+        self.assertEqual(Profile(self.path(names[1])).report["process"]["pid"], int(done.stdout))
+        self.assertRegex(names[2], r"^profile\.json\.\d+\.1$")
+        self.assertIn(f".{Profile(self.path(names[2])).report['process']['pid']}.", names[2])
+        self.assertEqual(len(names), 3)
+
     def test_exec(self):
         p, done = self.profile([STACKS, "exec"])
         self.assertEqual(done.stdout, "done\n")
@@ -191,7 +216,9 @@ class Profiles(Case):
         for name, why in (("/nowhere/x", "No such file"), ("/dev/full", "No space left"), (self.dir, "Is a directory")):
             done = self.start([STACKS, "known"], f"profile={name}")
             self.assertEqual((done.stdout, done.returncode), ("done\n", 0))
-            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM: no profile in {name}: {why}[^\n]*\n$")
+            line = rf"hakmem: HAKMEM: no profile in {name}: {why}[^\n]*\n"
+            # At the start, and again at the end; what only a write shows, then alone.
+            self.assertRegex(done.stderr, f"^{line}$" if name == "/dev/full" else f"^{line}{line}$")
 
     def test_a_pipe_that_nobody_reads(self):
         reader, writer = os.pipe()

@@ -57,7 +57,8 @@ class Settings(Case):
     def test_a_key_that_there_is_not_is_told_in_one_line(self):
         for item in ("reprot=/var/log/a/long/name/of/a/file", "x" * 2000):
             done = self.start(["/bin/true"], item)
-            self.assertRegex(done.stderr, r"\Ahakmem: HAKMEM: '%s[^\n\0]*; left out\n\Z" % item[:80])
+            self.assertRegex(done.stderr, r"\Ahakmem: HAKMEM: '%s[^\n\0]*; the program is not started\n\Z" % item[:80])
+            self.assertEqual(done.returncode, 2)
 
     def test_a_pipe_that_nobody_reads_is_told(self):
         pipe = self.path("pipe")
@@ -88,23 +89,23 @@ class Settings(Case):
 
     def test_a_learned_file_that_is_none_is_told_and_stays(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
-        done = self.python(f"learn={broken}", "print(1)")
-        self.assertEqual(done.stdout, "1\n")
-        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); left out", done.stderr)
+        done = self.python(f"limit=64M,learn={broken}", "print(1)")
+        self.assertEqual((done.stdout, done.returncode), ("", 2))
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); the program is not started", done.stderr)
         with open(broken) as f:
             self.assertEqual(f.read(), "hakmem-policy 1\n\nmagazine 1\n")
 
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
-        done = self.python(f"policy={broken}", "print(1)")
-        self.assertEqual(done.stdout, "1\n")
-        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); left out", done.stderr)
+        done = self.python(f"limit=64M,policy={broken}", "print(1)")
+        self.assertEqual((done.stdout, done.returncode), ("", 2))
+        self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); the program is not started", done.stderr)
 
     def test_no_settings(self):
         done = self.python("", "print(1)")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("1\n", "", 0))
 
-    def test_bad_settings_are_told_and_left_out(self):
+    def test_bad_settings_are_told_and_the_program_is_not_started(self):
         for item, expected in [
             *((f"limit={size}", "is no size; a size is 1000, 64K") for size in NONE if "," not in size and not size.startswith("1677") and len(size) < 20),
             ("limit=16777216T", "is more than addresses reach"),
@@ -125,10 +126,12 @@ class Settings(Case):
             ("rate=often", "is no size"),
             ("name=", "1 to 63 bytes expected"),
             ("name=" + "x" * 64, "1 to 63 bytes expected"),
-            ("check=", "report or abort expected"),
-            ("check=yes", "report or abort expected"),
-            ("canary=yes", "on expected"),
-            ("quarantine=", "on expected"),
+            ("check=", "report, abort or off expected"),
+            ("check=yes", "report, abort or off expected"),
+            ("canary=yes", "on or off expected"),
+            ("quarantine=", "on or off expected"),
+            ("live=", "on, off or a path with a slash expected"),
+            ("live=maybe", "on, off or a path with a slash expected"),
             ("trace=15", "a number of calls expected, 16 to 32768"),
             ("trace=32769", "a number of calls expected, 16 to 32768"),
             ("trace=on", "a number of calls expected, 16 to 32768"),
@@ -147,11 +150,16 @@ class Settings(Case):
         ]:
             with self.subTest(item=item[:30]):
                 done = self.python(f"{item},,limit=1G,", "print(1)")
-                self.assertEqual((done.stdout, done.returncode), ("1\n", 0))
+                self.assertEqual((done.stdout, done.returncode), ("", 2))
                 lines = done.stderr.splitlines()
                 self.assertEqual(len(lines), 1, done.stderr[:300])
                 self.assertTrue(lines[0].startswith(f"hakmem: HAKMEM: '{item[:80]}"), lines[0])
                 self.assertIn(expected, lines[0])
+        for key, value in (("signal", "USR1"), ("rate", "64K")):
+            done = self.python(f"{key}={value}", "print(1)")
+            line = f"hakmem: HAKMEM: '{key}': there is no profile=FILE to write; the program is not started\n"
+            self.assertEqual((done.stdout, done.stderr, done.returncode), ("", line, 2))
+        self.assertEqual(os.listdir(self.dir), [])
 
     def test_sizes(self):
         for size, expected in SIZES:
@@ -169,14 +177,62 @@ class Settings(Case):
             self.assertEqual(report["hard limit"], 30 << 20)
             self.assertGreater(report["failures"], 0)
 
+    def test_limit_of_what_jemalloc_would_give(self):
+        program = (
+            "import ctypes\nlibrary = ctypes.CDLL(None)\nlibrary.mallocx.restype = ctypes.c_void_p\ntaken = 0\n"
+            "while taken < 100 and library.mallocx(ctypes.c_size_t(1 << 20), 3 << 20): taken += 1\nprint(taken)"
+        )
+        done = self.python("limit=30M,report=stderr", program)
+        self.assertTrue(15 < int(done.stdout) < 30, done.stdout)
+        [report] = reports(done.stderr)
+        self.assertGreater(report["failures"], 0)
+
     def test_reserve_leaves_addresses_to_a_program_that_limits_its_own(self):
         program = (
             "import mmap, resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
             "try: mmap.mmap(-1, 64 << 20)\nexcept OSError as e: print(e.errno == 12)\n"
             "else: print(len(bytearray(96 << 20)))"
         )
-        self.assertEqual(self.python("", program).stdout, "True\n")
-        self.assertEqual(self.python("reserve=4M", program).stdout, f"{96 << 20}\n")
+        for settings in ("", "reserve=4M"):
+            self.assertEqual(self.python(settings, program).stdout, f"{96 << 20}\n")
+        # What is reserved counts, used or not.
+        self.assertEqual(self.python("reserve=2Gi", program).stdout, "True\n")
+
+    def test_reserve_takes_addresses_at_the_start(self):
+        program = "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSize')][0])"
+        before, reserved = (int(self.python(settings, program).stdout) << 10 for settings in ("", "reserve=4G"))
+        self.assertLess(before, 1 << 30)
+        self.assertGreaterEqual(reserved - before, (4 << 30) - (64 << 20))
+        for size in ("1M", "2T", "4Q", ""):
+            self.assertIn("reserve", self.python(f"reserve={size}", "print(1)").stderr)
+
+    def test_nothing_that_is_not_used_can_be_written_to(self):
+        program = (
+            "sizes = [(int(b, 16) - int(a, 16), rights) for line in open('/proc/self/maps')\n"
+            "         for (a, b), rights in [(line.split()[0].split('-'), line.split()[1])]]\n"
+            "print(sum(n for n, rights in sizes if rights[1] == 'w' and rights[3] == 'p'))"
+        )
+        for settings in ("", "reserve=8G"):
+            self.assertLess(int(self.python(settings, program).stdout), 64 << 20)
+
+    def test_threads_start_under_a_limit_of_addresses(self):
+        program = (
+            "import threading, time\n"
+            "threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _ in range(30)]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]; print('done')"
+        )
+        for mib in (272, 520, 528, 1032, 1040):
+            start = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mib << 20}, {mib << 20}))\n"
+            start += "import os, sys; os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
+            done = self.start([PYTHON, "-c", start, program], "")
+            self.assertEqual(done.stdout, "done\n", done.stderr)
+
+    def test_what_the_machine_cannot_have_is_refused(self):
+        with open("/proc/sys/vm/overcommit_memory") as file:
+            if file.read().strip() == "1":
+                self.skipTest("the kernel refuses nothing")
+        program = "try: x = [0] * 10**13\nexcept MemoryError: print('refused')"
+        self.assertEqual(self.python("", program).stdout, "refused\n")
 
     def test_report_on_stderr(self):
         done = self.python("report=stderr", "x = bytearray(9 << 20); print(1)")
@@ -217,19 +273,71 @@ class Settings(Case):
         for name, why in (("/nowhere/x", "No such file"), (".", "Is a directory"), ("/dev/full", "No space left")):
             done = self.python(f"report={name}", "print(1)")
             self.assertEqual((done.stdout, done.returncode), ("1\n", 0))
-            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM: no report in .*{name}: {why}[^\n]*\n$")
+            line = rf"hakmem: HAKMEM: no report in .*{name}: {why}[^\n]*\n"
+            # At the start, where somebody may still look; what only a write shows, at the end.
+            self.assertRegex(done.stderr, f"^{line}$" if name == "/dev/full" else f"^{line}{line}$")
         # Not into a file of the program that has the number of standard error.
         program = "import os; os.close(2); os.open('own', os.O_RDWR | os.O_CREAT)"
         self.python("report=/nowhere/x", program)
         self.assertEqual(os.path.getsize(self.path("own")), 0)
 
-    def test_a_bad_setting_leaves_the_one_before(self):
-        done = self.python("report=stderr,limit=30M,report=,limit=,name=a,name=", "print(1)")
-        [report] = reports(done.stderr)
-        self.assertEqual((report["name"], report["hard limit"]), ("a", 30 << 20))
-        self.assertEqual(done.stderr.count("left out"), 3)
+    def test_a_file_that_will_not_be_written_is_told_at_the_start(self):
+        # ls closes standard error before the end.
+        for key in ("report", "profile"):
+            done = self.start(["/bin/ls", "/dev/null"], f"{key}=/nowhere/x")
+            self.assertEqual((done.stdout, done.returncode), ("/dev/null\n", 0))
+            self.assertRegex(done.stderr, f"^(hakmem: HAKMEM: no {key} in /nowhere/x: No such file or directory\n)+$")
+        # Children do not say it again, and a file that may come is none that is missing.
+        program = "import os\nfor i in range(3): os.waitpid(os.fork() or os._exit(0), 0)"
+        self.assertEqual(self.python("report=/nowhere/x", program).stderr.count("\n"), 2)
+        self.path("there", "before\n")
+        for name in ("there", "new"):
+            self.assertEqual(self.python(f"report={name}", "import os; os._exit(0)").stderr, "")
+        self.assertEqual(os.listdir(self.dir), ["there"])
+
+    def test_a_bad_setting_takes_no_limit_from_the_program(self):
+        # Whatever is wrong beside it; what is right comes to nothing, too.
+        for bad in ("mode=quick", "policy=/no/such", "learn=/no/such/x", "name=", "report=", "limi=1G", "limit=64Mo"):
+            for settings in (f"limit=30M,{bad}", f"{bad},limit=30M"):
+                done = self.python(f"{settings},report=here.txt", GREEDY)
+                self.assertEqual((done.stdout, done.returncode), ("", 2), settings)
+                self.assertEqual(done.stderr.count("the program is not started\n"), 1)
+        done = self.python("limit=,name=,live=maybe", "print(1)")
+        self.assertEqual(done.stderr.count("the program is not started\n"), 3)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_heap_that_cannot_be_had_ends_the_start(self):
+        done = self.start(["/bin/bash", "-c", "ulimit -v 3000; exec /bin/true"], "limit=64M")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "hakmem: HAKMEM: there is no memory for the heap; the program is not started\n")
+
+    def test_the_last_of_two_settings_counts(self):
         self.python("report=stderr,report=here.txt", "pass")
         self.assertTrue(os.path.exists(self.path("here.txt")))
+        done = self.misuse("check=abort,canary=on,check=off,canary=off,live=on,live=off", "overflow")
+        self.assertEqual((done.stdout, done.stderr), ("went on\n", ""))
+
+    def test_reports_of_each_process(self):
+        program = "import os, sys\nif os.fork() == 0: sys.exit()\nos.wait()"
+        done = self.python("report=r-%p.txt", program)
+        self.assertEqual(done.stderr, "")
+        names = os.listdir(self.dir)
+        self.assertEqual(len(names), 2)
+        for name in names:
+            with open(self.path(name)) as file:
+                [report] = reports(file.read())
+            self.assertEqual(name, f"r-{report['process']}.txt")
+
+    def test_modes_that_learn(self):
+        wait = "import time; time.sleep(1.7)"
+        self.assertRegex(self.python("mode=research", wait).stderr, r"\A# window 1, .* MiB committed")
+        self.assertEqual(self.python("mode=learning", wait).stderr, "")
+        self.python("mode=research,learn=learned", wait)
+        with open(self.path("learned")) as file:
+            self.assertRegex(file.read(), r"\A# window 1, .* MiB committed")
+        threads = "import os; print(len(os.listdir('/proc/self/task')))"
+        for mode, expected in (("balanced", "1\n"), ("learning", "2\n")):
+            self.assertEqual(self.python(f"mode={mode}", threads).stdout, expected)
 
     def test_report_counts_threads(self):
         done = self.python(
@@ -356,10 +464,11 @@ class Settings(Case):
         self.assertEqual([file for file in files if not os.path.exists(file)], [])
 
     def test_nobody_reads_what_is_told_meanwhile(self):
-        for settings, kind in (("check=report", "many"), ("trace=16", "double"), ("none=of this", "none")):
+        for settings, kind in (("check=report", "many"), ("trace=16", "double"), ("report=/nowhere/x", "none")):
             with self.subTest(settings=settings):
                 done = self.unread([os.path.join(HELPERS, "preload_helper"), "misuse", kind], settings)
                 self.assertEqual((done.stdout.splitlines()[-1:], done.returncode), (["went on"], 0))
+        self.assertEqual(self.unread(["/bin/true"], "none=of this").returncode, 2)
         ended = self.unread([os.path.join(HELPERS, "preload_helper"), "misuse", "after"], "guard=1")
         self.assertEqual(ended.returncode, -signal.SIGSEGV)
 

@@ -1,9 +1,16 @@
 """Native labels: the part of CPython, or the extension, that asked for a block."""
 
 import importlib.util
+import json
+import os
+import shutil
+import struct
+import subprocess
 import sys
+import textwrap
 import unittest
 
+import hakmem
 from support import FREE_THREADED, ProgramCase, needs_objects, preloaded
 
 # What is to grow by at least this many bytes when the code runs; the whole program runs in a function so that
@@ -116,6 +123,85 @@ RESIDENT = """
             sizes[name] = sizes.get(name, 0) + int(line.split()[1])
     print(json.dumps(max(size for name, size in sizes.items() if "python" in name and "hakmem" not in name)))
 """
+
+
+class WithoutNames(ProgramCase):
+    """Copies of this interpreter, as distributions ship them and worse."""
+
+    def copy(self, change):
+        """change(file) of the file with CPython in it. Returns the interpreter and its environment."""
+        with open("/proc/self/maps") as maps:
+            files = {line.split()[-1] for line in maps if "/" in line}
+        library = next((file for file in files if os.path.basename(file).startswith("libpython3.")), None)
+        image = library or os.path.realpath(sys.executable)
+        copy = self.folder / os.path.basename(image)
+        shutil.copy(image, copy)
+        change(copy)
+        packages = os.path.dirname(os.path.dirname(hakmem.__file__))
+        env = native() | {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": packages, "LD_LIBRARY_PATH": str(self.folder)}
+        return (os.path.realpath(sys.executable) if library else str(copy)), env
+
+    def ask(self, code, interpreter, env):
+        done = subprocess.run([interpreter, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    @needs_objects
+    @unittest.skipUnless(shutil.which("strip"), "no strip")
+    def test_of_a_stripped_one_kinds_are_told_apart(self):
+        interpreter, env = self.copy(lambda file: subprocess.run(["strip", file], check=True))
+        (symbols, mixed, found), _ = self.ask(
+            """
+            import hakmem, json, types, weakref
+            class C: pass
+            cs = [C() for i in range(2000)]
+            def grown(make):
+                before = hakmem.labels()
+                kept = [make(i) for i in range(2000)]
+                after = hakmem.labels()
+                blocks = {name: after[name][1] - before.get(name, (0, 0))[1] for name in after}
+                return max(blocks, key=blocks.get)
+            makers = {
+                "set": lambda i: {i}, "dict": lambda i: {i: i}, "instance": lambda i: C(),
+                "weakref": lambda i: weakref.ref(cs[i]), "exceptions": lambda i: ValueError(),
+                "float": lambda i: complex(i, 1), "buffer": lambda i: memoryview(b"abc"),
+            }
+            found = {name: grown(make) for name, make in makers.items()}
+            before = hakmem.labels()
+            modules = [types.ModuleType("m") for i in range(2000)]
+            found["module"] = hakmem.labels()["module"][1] - before["module"][1]
+            print(json.dumps([hakmem.take_snapshot().parts["symbols"], hakmem.status()["mixed"], found]))
+            """,
+            interpreter,
+            env,
+        )
+        self.assertEqual((symbols, mixed), ("dynsym", {}))
+        self.assertGreaterEqual(found.pop("module"), 2000)
+        self.assertEqual(found, {name: name for name in found})
+
+    @needs_objects
+    def test_doubts_are_told(self):
+        """Without unwind tables nobody is found above a helper."""
+        def drop_tables(file):
+            data = bytearray(file.read_bytes())
+            at, = struct.unpack_from("<Q", data, 32)
+            size, count = struct.unpack_from("<HH", data, 54)
+            for header in range(at, at + size * count, size):
+                if struct.unpack_from("<I", data, header)[0] == 0x6474E550:  # PT_GNU_EH_FRAME
+                    struct.pack_into("<I", data, header, 0)
+            file.write_bytes(data)
+
+        interpreter, env = self.copy(drop_tables)
+        status, text = self.ask(
+            "import hakmem, json; print(json.dumps(hakmem.status()))", interpreter, env | {"HAKMEM_REPORT": "-"}
+        )
+        self.assertEqual(status["mixed"].get("set"), "core")
+        note = "labels do not tell all kinds apart in this interpreter; there count set as core"
+        self.assertIn(note, status["why"])
+        self.assertIn(f"\n  note: {note}", text)
+        self.ask("print(1)", interpreter, env | {"HAKMEM_REPORT": str(self.folder / "r.json")})
+        (report,) = self.reports()
+        self.assertEqual(report["mixed"], status["mixed"])
 
 
 class Kinds(ProgramCase):

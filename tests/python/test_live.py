@@ -123,7 +123,7 @@ class Live(ProgramCase):
     def test_children_have_their_own(self):
         text = """
             import os, subprocess, sys, warnings
-            warnings.simplefilter("ignore")  # 3.12 and later count the thread of the socket
+            warnings.simplefilter("always")  # 3.12 and later warn of forks beside threads
             def child():
                 kept = bytearray(20_000_000)
                 print(os.getpid(), flush=True)
@@ -146,10 +146,43 @@ class Live(ProgramCase):
         self.assertIn(f"process {p.pid}", self.look("attach", p.pid))
         self.finish(p)
 
+    def test_forks_beside_the_thread_of_the_socket_warn_of_nothing(self):
+        """By the launcher, and by the program itself. It is answered between forks, and from a fork on."""
+        text = """
+            import logging, multiprocessing, os, sys, threading, warnings
+            warnings.simplefilter("always")
+            ASK
+            def threads(): return len(os.listdir("/proc/self/task"))
+            def fork():
+                pid = os.fork()
+                if pid == 0: os._exit(0)
+                os.waitpid(pid, 0)
+            for i in range(20): fork()
+            with multiprocessing.get_context("fork").Pool(1) as pool: pool.map(abs, [1])
+            print(os.getpid(), flush=True)
+            sys.stdin.read(1)
+            pid = os.fork()
+            if pid == 0:
+                sys.stdin.read()
+                os._exit(0)
+            print("forked", flush=True)
+            assert threads() == 2
+            os.waitpid(pid, 0)
+        """
+        for options, ask in (["--live"], ""), ([], "import hakmem; hakmem.live()"):
+            with self.subTest(ask):
+                p, number = self.begin(text.replace("ASK", ask), *options)
+                self.assertEqual(number, str(p.pid), p.stderr.read() if not number else "")
+                self.assertIn(f"process {number}", self.look("attach", number))
+                self.ask(p, "forked")
+                self.assertIn(f"process {number}", self.look("attach", number))
+                self.finish(p)
+                self.assertFalse(os.path.exists(self.place(number)))
+
     def test_a_path_is_that_of_the_first_process(self):
         text = """
             import os, subprocess, sys, warnings
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("always")
             subprocess.run([sys.executable, "-c", "pass"], check=True)
             pid = os.fork()
             if pid == 0: os._exit(0)
@@ -206,6 +239,19 @@ class Live(ProgramCase):
         self.assertRegex(self.look("attach", number), r"late \(.*program.py")
         out, err = p.communicate(timeout=60)
         self.assertEqual((out, err, p.returncode), ("True\n", "there is a socket already\n", 0))
+
+    def test_main_leaves_by_pthread_exit(self):
+        """The process ends with the program's last thread, not with that of the socket."""
+        text = """
+            import ctypes, threading, time
+            def work():
+                time.sleep(0.3)
+                print("worked", flush=True)
+            threading.Thread(target=work).start()
+            ctypes.CDLL(None).pthread_exit(None)
+        """
+        done = self.run_script(text, "--live")
+        self.assertEqual((done.stdout, done.stderr), ("worked\n", ""))
 
     def test_a_socket_that_cannot_be(self):
         done = self.run_script("print(1)", "--live=/nowhere/socket")

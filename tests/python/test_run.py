@@ -83,15 +83,15 @@ class Run(ProgramCase):
         self.assertGreater(self.faults("--mode=fast", "--learn", str(learned)), 2 * fast)
         learned.write_text("hakmem-policy 1\nx\n")
         done = self.run_script("print(1)", "--report", "", "--learn", "learned", check=False)
-        self.assertEqual(done.stdout, "1\n")
-        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_LEARN: .*/learned:2: 'x' is unknown; hakmem stays out$")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_LEARN: .*/learned:2: 'x' is unknown; Python is not started$")
         self.assertEqual(learned.read_text(), "hakmem-policy 1\nx\n")
 
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         (self.folder / "p").write_text("hakmem-policy 1\nmagazines 3\n")
         done = self.run_script("print(1)", "--report", "", "--policy", "p", check=False)
-        self.assertEqual(done.stdout, "1\n")
-        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_POLICY: .*/p:2: 'magazines' is unknown; hakmem stays out$")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"^hakmem: HAKMEM_POLICY: .*/p:2: 'magazines' is unknown; Python is not started$")
         done = self.hakmem("run", "--mode", "quick", "-c", "print(1)", check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("invalid choice: 'quick'", done.stderr)
@@ -397,16 +397,45 @@ class Environment(ProgramCase):
             self.assertEqual(report["status"]["obj"], OBJ, flags)
             os.remove(self.folder / "r.json")
 
+    def test_what_c_code_takes_past_the_limit_is_told(self):
+        """A module that maps its memory itself, or has it from malloc, or has given it back at the end."""
+        text = """
+            import ctypes, mmap, sys
+            def take(size):
+                kept = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+                for at in range(0, size, 4096): kept[at] = 1
+                return kept
+            if "map" in sys.argv: kept = take(100 << 20)
+            if "gone" in sys.argv: take(100 << 20).close()
+            if "malloc" in sys.argv:
+                c = ctypes.CDLL(None)
+                c.malloc.restype = ctypes.c_void_p
+                c.memset(ctypes.c_void_p(c.malloc(100 << 20)), 1, 100 << 20)
+        """
+        both, maps = "counts neither malloc (--malloc does) nor what C code maps itself", "does not count what C code maps itself"
+        for how, options, least, most, why in (
+            ("map", [], 100, 110, both),
+            ("malloc", [], 100, 110, both),
+            ("map", ["--malloc"], 100, 110, maps),
+            ("gone", [], 80, 100, both),
+        ):
+            done = self.run_script(text, "--limit=20M", *options, arguments=[how])
+            told = re.fullmatch(r"hakmem: C code took (at least )?([\d.]+) MiB past the limit of 20.0 MiB, which (.*)\n", done.stderr)
+            self.assertTrue(told, done.stderr)
+            self.assertEqual((bool(told[1]), told[3]), (how == "gone", why))
+            self.assertTrue(least <= float(told[2]) <= most, told[2])
+        for options, how in (["--limit=20M"], "none"), (["--limit=200M", "--malloc"], "malloc"), ([], "map"):
+            self.assertEqual(self.run_script(text, *options, arguments=[how]).stderr, "")
+
     def test_values_that_are_none(self):
         for name in ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS"):
-            done = self.python("-c", "print(1)", env=preloaded() | {name: "-5x"})
-            self.assertEqual(done.stdout, "1\n")
-            self.assertIn("hakmem", done.stderr)
-            self.assertIn("-5x", done.stderr)
+            done = self.python("-c", "print(1)", env=preloaded() | {name: "-5x"}, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{name}=-5x: ", done.stderr)
         for size in ("-5", " -5", "+5", "18446744073709551616", "16777216T"):
-            done = self.python("-c", "print(1)", env=preloaded() | {"HAKMEM_LIMIT": size})
-            self.assertEqual(done.stdout, "1\n")
-            self.assertEqual(done.stderr, f"hakmem: HAKMEM_LIMIT={size}: not understood, hakmem stays out\n")
+            done = self.python("-c", "print(1)", env=preloaded() | {"HAKMEM_LIMIT": size}, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM_LIMIT={re.escape(size)}: is [^\n]*; Python is not started\n$")
 
     def test_limit(self):
         text = """

@@ -195,6 +195,22 @@ class Showing(ProgramCase):
         first, report = (self.folder / "out").read_text().split("\n", 1)
         self.assertEqual((first, json.loads(report)["schema"]), ("first", "hakmem-report/1"))
 
+    def test_what_the_program_writes_later_does_not_go_over_the_report(self):
+        """Python still holds what it printed, and an object writes when it dies."""
+        text = (
+            "import os\nclass Late:\n def __del__(self, write=os.write): write(1, b'\\nlast')\n"
+            "late = Late()\nprint('first')"
+        )
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for flags in (os.O_TRUNC, os.O_APPEND):
+                (self.folder / "out").write_text("")
+                out = os.open(self.folder / "out", os.O_WRONLY | flags)
+                subprocess.run([sys.executable, "-c", text], env=preloaded(report=name), stdout=out, check=True)
+                os.close(out)
+                lines = (self.folder / "out").read_text().splitlines()
+                self.assertEqual((lines[0], lines[-1]), ("first", "last"))
+                self.assertEqual(json.loads("".join(lines[1:-1]))["schema"], "hakmem-report/1")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -101,7 +101,7 @@ class Text(ProgramCase):
             "  peak live 1024.00 MiB, committed 9.8 KiB\n"
             "  limit 1.50 MiB, 7 allocations refused\n"
             "  resident 2.00 MiB: live 2.9 KiB, large 2.0 KiB, cached 1000 B, purgeable 1.00 MiB,"
-            " metadata 4.0 KiB, untouched -9.9 KiB, not ours 1.00 MiB",
+            " metadata 4.0 KiB, less 9.9 KiB untouched, not ours 1.00 MiB",
         )
 
     def test_the_largest_and_all_others(self):

@@ -47,6 +47,21 @@ def test_leaks(): kept.append(b"x" * (2 << 20))
                 self.assertEqual([r[2] for r in rows[:2]], ["test_tight", "test_above"])
                 self.assertEqual(len(rows), 4)
 
+    def test_what_hakmem_itself_holds_is_not_among_what_grew(self):
+        """A heap of many lines has a long report, which is kept until the test is over."""
+        lines = "".join(f"kept.append(str({i}) * 50)\n" for i in range(3000))
+        text = (
+            f"kept = []\nexec({lines!r})\n"
+            "@pytest.mark.limit_leaks('1 KB')\ndef test_it(): kept.append(b'x' * (64 << 10))\n"
+        )
+        for labels in ("site", "native"):
+            under = ("hakmem", "run", "--all", "--labels", labels, "--report", "", "-m")
+            out = self.pytest(text, "--hakmem", status=1, under=under)
+            grew = out.partition("what grew:\n")[2].splitlines()[:8]
+            with self.subTest(labels):
+                self.assertIn("test_it.py:" if labels == "site" else "  bytes", grew[0], grew)
+                self.assertFalse([line for line in grew if "hakmem/_" in line], grew)
+
     def test_nothing_is_measured_unless_it_is_asked_for(self):
         out = self.pytest(self.LIMITS, "--strict-markers")
         self.assertIn("4 passed", out)

@@ -109,12 +109,33 @@ class Text(Case):
             "3 stacks, sampled, one each 512.00 KiB; the largest live:",
             "7 stacks are missing",
             "3 allocations refused",
-            "context tenant#2:",
+            "context tenant: 16 B live in 16 blocks, peak 16 B, committed 16 B\n",
+            "context tenant#2\n",
         ):
             self.assertIn(part, text)
         self.assertRegex(text, r"3\.81 MiB +488\.28 KiB +4\.29 MiB +8\.58 MiB  table +parse \(a;b\.lua:12\)")
         self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f]")
         self.assertEqual(text, hakmem("report", "-", stdin=self.file.read_bytes()).stdout.decode())
+
+    def test_what_a_report_leaves_out_is_not_shown_as_nothing(self):
+        def head(process, memory):
+            bare = {"schema": "hakmem-report/1", "process": process, "memory": memory, "contexts": [{"name": "vm"}]}
+            return self.text("report", self.write("bare.json", bare))
+
+        self.assertEqual(head({}, {}), "hakmem\n\ncontext vm\n")
+        self.assertEqual(head({"pid": 7}, {}), "hakmem\n  process 7\n\ncontext vm\n")
+        for process, memory, line in (
+            ({"runtime": {"name": "vm", "version": "2"}}, {}, "vm 2"),
+            ({"runtime": {"version": "2"}}, {}, "2"),
+            ({"pid": 7, "runtime": {"name": "vm"}}, {"anonymous_bytes": 1024}, "process 7, vm: anonymous 1.00 KiB"),
+            ({}, {"resident_bytes": 2048, "anonymous_bytes": 1024}, "resident 2.00 KiB, anonymous 1.00 KiB"),
+        ):
+            self.assertEqual(head(process, memory), f"hakmem\n  {line}\n\ncontext vm\n")
+        bare = dict(self.report, process={}, memory={})
+        series = self.text("prometheus", self.write("bare.json", bare))
+        self.assertNotIn("pid=", series)
+        self.assertNotRegex(series, "(?m)^hakmem_resident_bytes")
+        self.assertIn('\nhakmem_live_bytes{context="tenant"} 16\n', series)
 
     def test_order_and_rows(self):
         def sites(*options):
@@ -204,7 +225,7 @@ class Formats(Case):
     def test_prometheus_takes_one_report_of_a_process(self):
         there = self.write("there", "as it was")
         done = hakmem("prometheus", "-o", there, self.file, self.file, status=1)
-        self.assertEqual(done.stderr.decode(), f"hakmem: {self.file}: a second report of process 71\n")
+        self.assertEqual(done.stderr.decode(), f"hakmem: {self.file}: a second report of process 71; one of each process is taken\n")
         self.assertEqual(there.read_text(), "as it was")
         other = self.write("b.json", self.report | {"process": self.report["process"] | {"pid": 72}})
         self.assertIn('hakmem_resident_bytes{pid="72"}', self.text("prometheus", self.file, other))
@@ -293,13 +314,18 @@ class Bad(Case):
         self.refused(b"\x7fELF\x00\x01", "not a report")
         self.refused(b'{"schema": "\xff"}', "not a report")
         self.refused(b"[1]", 'no "schema"')
-        self.refused({"schema": 1, "python": "3"}, "another version")
-        self.refused({"schema": "hakmem-report/2"}, "another version")
-        self.refused(good + b"x", "not a report")
+        self.refused({"schema": 1, "python": "3"}, 'its "schema" is not hakmem-report/1')
+        self.refused({"schema": "hakmem-policy/1"}, 'its "schema" is not hakmem-report/1')
+        self.refused(
+            {"schema": "hakmem-report/2"},
+            "a report of another version: it is hakmem-report/2, and this hakmem reads hakmem-report/1\n",
+        )
+        self.refused(good + b"x", "a broken report: line ")
         self.refused(b"[" * 100_000, "not a report")
         self.refused(b'{"a":' * 100_000, "not a report")
         for cut in range(1, len(good), max(1, len(good) // 60)):
-            self.refused(good[:cut], "not a report")
+            known = b'"hakmem-report/' in good[:cut]
+            self.refused(good[:cut], "a report that is cut off" if known else "not a report")
 
     def test_broken_parts(self):
         for path, value in (

@@ -1,5 +1,5 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
-// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, twice.json, once.json,
+// node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, bare.json, less.json, twice.json, once.json,
 // marked.json and many.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -125,6 +125,20 @@ try {
     assert.equal(await total(page), 1_000_000);
     assert.deepEqual(page.faults, []);
     await page.close();
+
+    // What a report leaves out is not shown as nothing.
+    for (const files of [["bare"], ["bare", "b"], ["a", "less"]]) {
+        const bare = await open(files.join("-"), {}, ...files);
+        const cards = await bare.$$eval("#cards span", (all) => all.map((c) => c.textContent.replace(/ \(.*/, "")));
+        const known = ["live at the end", "live at the peak", "committed"];
+        assert.deepEqual(cards, files[0] === "bare" ? known : [...known, "process resident", "its peak"]);
+        assert.equal(await bare.textContent("#process"), files[0] === "bare" ? "" : "process 71, lua 5.4.4, 2026-11-23T09:43:20Z");
+        if (files.length > 1) assert.equal(await bare.textContent("#cards .card:last-child span"),
+                                           files[0] === "bare" ? "committed (+0 B)" : "its peak");
+        assert.ok(!(await bare.textContent("body > p, h1")).includes("undefined"));
+        assert.deepEqual(bare.faults, []);
+        await bare.close();
+    }
 
     // Rows of one stack are one where reports are compared, and all that is shown is what grew.
     const twice = await open("twice", {}, "twice", "once");

@@ -40,6 +40,10 @@ with tempfile.TemporaryDirectory() as folder:
     once["contexts"][0]["stacks"][3]["live_bytes"] -= 1000
     for name, value in (("twice", twice), ("once", once)):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
+    bare = example.report() | {"process": {}, "memory": {}}
+    less = before | {"process": {}, "memory": {}}
+    for name, value in (("bare", bare), ("less", less)):
+        Path(folder, f"{name}.json").write_text(json.dumps(value))
     for name, value in (("a", report), ("b", before), ("marked", marked), ("many", example.many(50_000))):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
     script = Path(__file__).with_suffix(".mjs")

@@ -1,6 +1,7 @@
-"""redis under the shim: scripts meet the limit, redis goes on."""
+"""redis under the shim: scripts meet the limit, redis goes on; from 7.4 on it ends itself there."""
 
 import os
+import re
 import shutil
 
 from guide import Guided, main
@@ -27,6 +28,15 @@ class Redis(Guided):
         )
         self.assertEqual(self.cli("SET", "key", "value"), "OK")
         fill = self.block("lua", "redis")
+        version = re.search(r"v=(\d+)\.(\d+)", self.start([self.path("redis-server"), "--version"]).stdout)
+        if tuple(map(int, version.groups())) >= (7, 4):
+            self.start(["redis-cli", "-s", self.path("socket"), "EVAL", fill, "0"])
+            _, process.returncode, usage = os.wait4(process.pid, 0)
+            self.assertNotEqual(process.returncode, 0)
+            self.assertRegex(self.output(), r"Out Of Memory allocating \d+ bytes")
+            self.assertGreater(usage.ru_maxrss, 40 << 10)  # KiB
+            self.assertLess(usage.ru_maxrss, 128 << 10)  # of the program and its libraries, too
+            return
         for n in range(3):
             self.assertIn("not enough memory", self.cli("EVAL", fill, "0"))
             self.assertEqual(self.cli("GET", "key"), "value")

@@ -2,6 +2,7 @@
 #include "wasm_test.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 using namespace test;
@@ -173,4 +174,55 @@ TEST_CASE("an image serves two threads, and statistics are read beside them", "[
     CHECK(verdict.wrong == 0);
     hak_wasm_image_drop(image);
     CHECK(host.info().image_bytes == 0);
+}
+
+TEST_CASE("a request that fits is granted beside tenants that are refused", "[threads]")
+{
+    // Of the group's 18 and the host's 13, one big request and one of 4 always fit; two big ones never do.
+    HostOptions options;
+    options.limits.linear_bytes = 13 * MIB;
+    Host host(&options);
+    TenantOptions group_options;
+    group_options.children = true;
+    group_options.limits.linear_bytes = 18 * MIB;
+    hak_wasm_tenant *group = hak_wasm_tenant_new(host, &group_options);
+    TenantOptions child;
+    child.parent = group;
+    hak_wasm_tenant *small = hak_wasm_tenant_new(host, &child);
+    std::atomic<bool> over{false};
+    std::vector<std::thread> others;
+    for (size_t bytes : {8 * MIB, 8 * MIB, 14 * MIB}) {
+        others.emplace_back([&, bytes] {
+            hak_wasm_tenant *big = hak_wasm_tenant_new(host, &child);
+            Scope scope(big);
+            while (!over) {
+                if (hak_wasm_charge(big, bytes) == 0) hak_wasm_uncharge(big, bytes);
+                if (void *p = hak_wasm_memory_new(host, bytes)) hak_wasm_memory_free(host, p);
+            }
+            hak_wasm_tenant_close(big, HAK_WASM_RETIRE);
+        });
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
+    int refused = 0;
+    {
+        Scope scope(small);
+        for (int i = 0; std::chrono::steady_clock::now() < end; i++) {
+            if (hak_wasm_charge(small, 4 * MIB) == 0) hak_wasm_uncharge(small, 4 * MIB);
+            else refused++;
+            if (i % 10 != 0) continue;
+            void *p = hak_wasm_memory_new(host, 2 * MIB);
+            if (p == nullptr || hak_wasm_memory_grow(host, p, 4 * MIB) != 0) refused++;
+            hak_wasm_memory_free(host, p);
+        }
+    }
+    over = true;
+    for (std::thread &other : others)
+        other.join();
+    CHECK(refused == 0);
+    CHECK(info_of(small).linear_peak == 4 * MIB);
+    CHECK(info_of(group).linear_peak <= 12 * MIB);
+    CHECK(info_of(group).linear_bytes == 0);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_peak <= 12 * MIB);
+    hak_wasm_tenant_close(small, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(group, HAK_WASM_RETIRE);
 }

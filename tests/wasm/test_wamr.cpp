@@ -216,3 +216,112 @@ TEST_CASE("a tenant closed in bulk takes modules, instances and memories along",
     CHECK(host.info().live == 0);
     CHECK(info_of(root).heap_committed < committed - 64 * KIB);
 }
+
+TEST_CASE("wrong arguments are refused with a text, if there is room for one", "[wamr]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    char error[128] = "";
+    uint8_t nonsense[] = {1, 2, 3};
+    CHECK(hak_wasm_wamr_load(tenant.get(), nullptr, 100, error, sizeof error) == nullptr);
+    CHECK(std::string(error) == "there is no module");
+    CHECK(hak_wasm_wamr_load(tenant.get(), nonsense, 0, error, sizeof error) == nullptr);
+    CHECK(hak_wasm_wamr_load(tenant.get(), nonsense, sizeof nonsense, nullptr, 0) == nullptr);
+    CHECK(hak_wasm_wamr_load(tenant.get(), nonsense, sizeof nonsense, nullptr, 100) == nullptr);
+    CHECK(hak_wasm_wamr_open(tenant.get(), nullptr, 32768, error, sizeof error) == nullptr);
+    CHECK(hak_wasm_wamr_open(tenant.get(), nullptr, 32768, nullptr, 100) == nullptr);
+
+    Module module(tenant.get(), "small");
+    CHECK(hak_wasm_wamr_open(tenant.get(), module, UINT32_MAX, error, sizeof error) == nullptr);
+    hak_wasm_limits none = {0, false, WASM_PAGE, 1};
+    hak_wasm_tenant_limit(tenant.get(), &none);
+    CHECK(hak_wasm_wamr_open(tenant.get(), module, 32768, nullptr, 100) == nullptr);
+    none = {};
+    hak_wasm_tenant_limit(tenant.get(), &none);
+    Guest guest(tenant.get(), module);
+    REQUIRE(guest.guest != nullptr);
+    CHECK_FALSE(hak_wasm_wamr_call(guest, nullptr, 0, nullptr));
+    CHECK_FALSE(hak_wasm_wamr_call(guest, "pages", 0, nullptr)); // it has a result
+    CHECK_FALSE(hak_wasm_wamr_call(guest, "handle", 1, nullptr));
+    CHECK(hak_wasm_wamr_exception(guest) != nullptr);
+    uint32_t argv[4] = {};
+    CHECK_FALSE(hak_wasm_wamr_call(guest, "handle", 0, argv));
+    CHECK(hak_wasm_wamr_call(guest, "init", 0, nullptr));
+    CHECK(hak_wasm_wamr_reset(guest, nullptr) == -1);
+    hak_wasm_wamr_snapshot *snapshot = hak_wasm_wamr_take(guest, nullptr);
+    CHECK(snapshot != nullptr);
+    CHECK(hak_wasm_wamr_reset(guest, snapshot) == 0);
+    hak_wasm_wamr_drop(snapshot);
+    hak_wasm_wamr_drop(nullptr);
+    hak_wasm_wamr_close(nullptr);
+}
+
+TEST_CASE("a tenant gets no guest where WAMR has its memory from elsewhere", "[wamr]")
+{
+    Host own;
+    Tenant tenant = new_tenant(own);
+    char error[128] = "";
+    Bytes bytes = read_guest("small");
+    {
+        RuntimeInitArgs args = {}; // hak_wasm_wamr_args is forgotten
+        args.mem_alloc_type = Alloc_With_System_Allocator;
+        REQUIRE(wasm_runtime_full_init(&args));
+        CHECK(hak_wasm_wamr_load(tenant.get(), bytes.data(), uint32_t(bytes.size()), error, sizeof error) ==
+              nullptr);
+        CHECK(std::string(error).find("hak_wasm_wamr_args") != std::string::npos);
+        wasm_runtime_destroy();
+    }
+    Wamr other;
+    bytes = read_guest("small");
+    CHECK(hak_wasm_wamr_load(tenant.get(), bytes.data(), uint32_t(bytes.size()), nullptr, 0) == nullptr);
+    Tenant right = new_tenant(other);
+    Module module(right.get(), "small");
+    CHECK(hak_wasm_wamr_open(tenant.get(), module, 32768, error, sizeof error) == nullptr);
+    CHECK(info_of(tenant.get()).instances == 0);
+}
+
+TEST_CASE("a guest whose function has other arguments or results than the host thinks is not called",
+          "[wamr]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    // (func (export "f") (param i32 x arguments) (result i64 x results)) (i64.const -1) x results
+    auto guest_of = [](uint8_t arguments, uint8_t results) {
+        Bytes type = {1, 0x60, arguments}, code = {0};
+        type.insert(type.end(), arguments, 0x7f);
+        type.push_back(results);
+        type.insert(type.end(), results, 0x7e);
+        for (int i = 0; i < results; i++)
+            code.insert(code.end(), {0x42, 0x7f});
+        code.push_back(0x0b);
+        Bytes module = {0, 'a', 's', 'm', 1, 0, 0, 0, 1, uint8_t(type.size())};
+        module.insert(module.end(), type.begin(), type.end());
+        module.insert(module.end(), {3, 2, 1, 0, 7, 5, 1, 1, 'f', 0, 0, 10, uint8_t(code.size() + 2), 1,
+                                     uint8_t(code.size())});
+        module.insert(module.end(), code.begin(), code.end());
+        return module;
+    };
+    uint32_t argv[40];
+    auto calls = [&](uint8_t arguments, uint8_t results, uint32_t argc) {
+        Module module(tenant.get(), guest_of(arguments, results));
+        INFO(module.error);
+        REQUIRE(module.module != nullptr);
+        Guest guest(tenant.get(), module);
+        REQUIRE(guest.guest != nullptr);
+        std::fill(std::begin(argv), std::end(argv), 7);
+        return hak_wasm_wamr_call(guest, "f", argc, argv);
+    };
+    CHECK_FALSE(calls(0, 1, 0)); // two cells, and there is one
+    CHECK(std::count(std::begin(argv), std::end(argv), 7u) == 40);
+    CHECK(calls(0, 1, 2));
+    CHECK(argv[1] == UINT32_MAX);
+    CHECK(argv[2] == 7);
+    CHECK_FALSE(calls(0, 2, 2));
+    CHECK_FALSE(calls(1, 10, 1));
+    CHECK(std::count(std::begin(argv), std::end(argv), 7u) == 40);
+    CHECK(calls(1, 10, 20));
+    CHECK(argv[19] == UINT32_MAX);
+    CHECK_FALSE(calls(30, 0, 1));
+    CHECK(calls(2, 1, 2));
+    CHECK(calls(1, 0, 2));
+}

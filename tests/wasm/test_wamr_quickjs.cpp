@@ -47,7 +47,7 @@ struct Script : Guest {
     {
         uint32_t argv[4] = {};
         std::copy(arguments.begin(), arguments.end(), argv);
-        if (!hak_wasm_wamr_call(guest, function, uint32_t(arguments.size()), argv)) {
+        if (!hak_wasm_wamr_call(guest, function, 4, argv)) {
             std::snprintf(error, sizeof error, "%s", hak_wasm_wamr_exception(guest));
             return 0;
         }

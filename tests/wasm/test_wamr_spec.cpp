@@ -55,7 +55,7 @@ class SpecGuest
             cells[count++] = v.null ? UINT32_MAX : uint32_t(v.bits);
             if (is_wide(v)) cells[count++] = uint32_t(v.bits >> 32);
         }
-        const bool ok = hak_wasm_wamr_call(guest_, command.function.c_str(), count, cells);
+        const bool ok = hak_wasm_wamr_call(guest_, command.function.c_str(), 16, cells);
         const char *exception = hak_wasm_wamr_exception(guest_);
         INFO((exception ? exception : "no exception"));
         REQUIRE(ok == !command.traps);

@@ -401,3 +401,24 @@ TEST_CASE("what a tenant of another host has is grown, reset and freed whatever 
     hak_wasm_tenant_close(here, HAK_WASM_RETIRE);
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
+
+TEST_CASE("wrong arguments of the adapter are refused", "[wasm2c]")
+{
+    Wasm2c host;
+    CHECK(hak_wasm_wasm2c_use(nullptr, false) == -1);
+    CHECK(hak_wasm_wasm2c_use(nullptr, true) == -1);
+    Z_small_instance_t guest = {};
+    {
+        Scope scope(hak_wasm_host_tenant(host));
+        Z_small_instantiate(&guest);
+        hak_wasm_wasm2c_snapshot *snapshot = hak_wasm_wasm2c_take(&guest, sizeof guest, nullptr);
+        CHECK(snapshot != nullptr);
+        CHECK(hak_wasm_wasm2c_reset(&guest, snapshot) == 0);
+        CHECK(hak_wasm_wasm2c_reset(&guest, nullptr) == -1);
+        hak_wasm_wasm2c_drop(snapshot);
+        CHECK(hak_wasm_wasm2c_take(nullptr, 100, nullptr) == nullptr);
+        CHECK(hak_wasm_wasm2c_take(&guest, 0, nullptr) == nullptr);
+        hak_wasm_wasm2c_drop(nullptr);
+    }
+    Z_small_free(&guest);
+}

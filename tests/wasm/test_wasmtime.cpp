@@ -280,3 +280,46 @@ TEST_CASE("two threads make and end instances of tenants with limits", "[wasmtim
     }
     CHECK(info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes == 0);
 }
+
+TEST_CASE("who does not ask for reasons gets none, and wrong arguments are refused", "[wasmtime]")
+{
+    HostOptions flat;
+    Host unfit(&flat);
+    CHECK(hak_wasmtime_engine_new(unfit, wasm_config_new(), nullptr) == nullptr);
+    Runtime runtime;
+    CHECK(hak_wasmtime_engine_new(runtime.host, nullptr, nullptr) == nullptr);
+    CHECK(hak_wasmtime_hook_heap(nullptr) == -1);
+    hak_wasm_tenant *tenant = hak_wasm_host_tenant(runtime.host);
+    const uint8_t nonsense[] = {1, 2, 3};
+    CHECK(hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker, nonsense, 3, nullptr) == nullptr);
+    CHECK(hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker, nullptr, 3, nullptr) == nullptr);
+    CHECK(hak_wasmtime_module_new(tenant, runtime.engine, runtime.linker, nonsense, 0, nullptr) == nullptr);
+    CHECK(hak_wasmtime_instance_new(tenant, nullptr, nullptr, nullptr, nullptr, nullptr) == nullptr);
+    hak_wasmtime_module_delete(nullptr);
+    hak_wasmtime_instance_close(nullptr);
+    hak_wasmtime_image_drop(nullptr);
+
+    Module traps(runtime, "(module (func $f unreachable) (start $f))");
+    CHECK(hak_wasmtime_instance_new(tenant, traps.module, nullptr, nullptr, nullptr, nullptr) == nullptr);
+    Module module(runtime, GUEST);
+    Instance guest(tenant, module);
+    hak_wasmtime_image *image = hak_wasmtime_image_take(guest.instance, nullptr);
+    CHECK(image != nullptr);
+    CHECK(hak_wasmtime_reset(guest.instance, image) == 0);
+    CHECK(hak_wasmtime_reset(guest.instance, nullptr) == -1);
+    hak_wasmtime_image_drop(image);
+    wasmtime_val_t in = {};
+    in.kind = WASMTIME_I32;
+    wasmtime_extern_t function = guest.get("trap");
+    wasmtime_error_t *error =
+        hak_wasmtime_call(guest.instance, &function.of.func, &in, 1, nullptr, 0, nullptr);
+    CHECK(text_of(error) == "hakmem: the guest trapped");
+    function = guest.get("store");
+    require_none(hak_wasmtime_call(guest.instance, &function.of.func, &in, 1, nullptr, 0, nullptr));
+    CHECK(info_of(tenant).instances == 1);
+
+    Module shared(runtime, "(module (table (export \"t\") 1 10 externref) (func (export \"set\") (table.set "
+                           "0 (i32.const 0) (ref.null extern))))");
+    Instance stays(tenant, shared);
+    CHECK(hak_wasmtime_image_take(stays.instance, nullptr) == nullptr);
+}

@@ -182,3 +182,24 @@ TEST_CASE("an image of a module that cannot be reset is refused with the reason"
     CHECK(image.image == nullptr);
     CHECK(std::string(image.why) == module.refused());
 }
+
+TEST_CASE("an instance for each request, reset and closed, takes the slot of one before", "[reset]")
+{
+    Runtime runtime;
+    Module module(runtime, GUEST);
+    hak_wasm_tenant *tenant = hak_wasm_host_tenant(runtime.host);
+    Instance first(tenant, module);
+    first.call("step", 3);
+    Image image(first);
+    const int32_t next = first.call("step", 1);
+    hak_wasm_host_info info = {};
+    info.size = sizeof info;
+    for (int i = 0; i < 500; i++) {
+        Instance guest(tenant, module);
+        REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+        CHECK(guest.call("step", 1) == next);
+    }
+    REQUIRE(hak_wasm_host_stats(runtime.host, &info) == 0);
+    CHECK(info.warm <= 16);
+    CHECK(info.mappings <= 100);
+}

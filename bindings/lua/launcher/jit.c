@@ -106,6 +106,28 @@ void hkl_jit_print_status(lua_State *L)
     lua_settop(L, 0);
 }
 
+/* LuaJITs from November 2023 on do not raise such errors: luaL_newstate, and nothing else, gives a state the
+ * handler of this event. It is the only one that such a state has. */
+void hkl_jit_print_finalizer_errors(lua_State *L)
+{
+    lua_State *stock = luaL_newstate();
+    lua_CFunction handler = NULL;
+    if (!stock) return;
+    lua_getfield(stock, LUA_REGISTRYINDEX, "_VMEVENTS");
+    if (lua_istable(stock, -1)) {
+        lua_pushnil(stock);
+        if (lua_next(stock, -2) != 0) handler = lua_tocfunction(stock, -1);
+    }
+    lua_close(stock);
+    if (!handler) return;
+    push_module(L, "jit");
+    lua_getfield(L, -1, "attach");
+    lua_pushcfunction(L, handler);
+    lua_pushliteral(L, "errfin");
+    lua_call(L, 2, 0);
+    lua_pop(L, 1);
+}
+
 #else
 typedef int hkl_no_jit; /* ISO C has no empty files */
 #endif

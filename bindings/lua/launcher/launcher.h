@@ -42,6 +42,7 @@ typedef struct hkl_options {
     int action_count;
     bool interactive, version, ignore_env, has_chunk, from_stdin;
     bool report, labels;
+    bool shared;             /* the context is that of all threads */
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;
@@ -49,6 +50,7 @@ typedef struct hkl_options {
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */
     size_t limit;           /* 0 = none */
+    size_t reserve;         /* hak_space_options.reserve; 0 = none */
     hak_mode mode;
     hak_policy *policy;     /* NULL = none */
     const char *learn_file; /* NULL = none */
@@ -76,21 +78,46 @@ bool hkl_learn_finish(const hkl_options *options);
 typedef struct hkl_output {
     FILE *special;              /* stderr; or what is written in place */
     char target[HKC_FILE_NAME]; /* absolute, for the program may change directories; "" = special */
+    pid_t owner;                /* the process that planned it */
     hkc_file file;
 } hkl_output;
 
-/* name NULL = stderr. false = errno says why it cannot be written there. */
+/* name NULL = stderr; %p in it is the number of the process. false = errno says why it cannot be written
+ * there. */
 bool hkl_output_plan(hkl_output *output, const char *name);
-/* The stream to write to; NULL = failed. */
+/* Whether this process has a report of its own to write: a forked child has one only if the name has its
+ * number. */
+bool hkl_output_due(const hkl_output *output);
+/* The stream to write to; NULL = failed, errno says why. */
 FILE *hkl_output_open(hkl_output *output);
-/* The report is there when this gives true; !ok, and what was there before stays. */
-bool hkl_output_close(hkl_output *output, FILE *out, bool ok);
+/* error: why the report is not whole; 0 = it is. The report is there when this gives 0, else an error; then
+ * what was there before stays. */
+int hkl_output_close(hkl_output *output, FILE *out, int error);
+
+/* Looks which release of the runtime is loaded, once its libraries are open. */
+void hkl_version_learn(lua_State *L);
+/* The line of -v. */
+void hkl_print_version(void);
+#if LUA_VERSION_NUM == 501
+#define hkl_from_release(version, release) false
+#else
+/* 7 for 5.4.7. */
+int hkl_release(void);
+/* The interpreter of that release, or of a later one, is what the launcher stands for. */
+static inline bool hkl_from_release(int version, int release)
+{
+    return LUA_VERSION_NUM > version || (LUA_VERSION_NUM == version && hkl_release() >= release);
+}
+#endif
 
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.
  * Ctrl-C stops it. */
 int hkl_run(lua_State *L, int arguments, int results);
-/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. */
+/* Prints the error at the top of the stack, if status is one, and pops it. Returns status. On 5.2 it also
+ * collects, as the interpreter does, and raises the error of a finalizer that fails. */
 int hkl_print_error(lua_State *L, int status);
+/* Prints and pops in the same way, and raises nothing: for where no call is protected. */
+void hkl_print_last_error(lua_State *L, int status);
 
 /* Everything from LUA_INIT to the end of the script or of the input. false = failed, and said so. Raises
  * errors as well. */
@@ -105,6 +132,8 @@ bool hkl_jit_command(lua_State *L, const char *command);
 bool hkl_jit_optimize(lua_State *L, const char *options);
 bool hkl_jit_bytecode(lua_State *L, const hkl_options *options);
 void hkl_jit_print_status(lua_State *L);
+/* Errors of finalizers are printed as in states of luaL_newstate, if those print them. */
+void hkl_jit_print_finalizer_errors(lua_State *L);
 #endif
 
 #endif

@@ -7,6 +7,7 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,29 +16,50 @@
 static lua_State *reported; /* the state that is to be reported when the process exits; NULL = none */
 static hkl_output report_output, profile_output;
 static bool wants_report, wants_profile;
+static lua_Alloc first_alloc;
+static void *first_ud;
 static const hkl_options *the_options;
 
 /* false = it could not be written, and that was said. */
 static bool write_one(lua_State *L, hkl_output *output, int (*write)(lua_State *, FILE *), const char *what)
 {
+    char message[256];
+    if (!hkl_output_due(output)) return true;
+    errno = 0;
     FILE *out = hkl_output_open(output);
-    const bool ok = hkl_output_close(output, out, out && write(L, out) == 0);
-    if (!ok) hkl_message(what);
+    int error = out && write(L, out) == 0 ? 0 : errno != 0 ? errno : EIO;
+    error = hkl_output_close(output, out, error);
+    if (!error) return true;
+    snprintf(message, sizeof message, "cannot write the %s: %s", what, strerror(error));
+    hkl_message(message);
+    return false;
+}
+
+static bool write_all(lua_State *L)
+{
+    bool ok = true;
+    if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "profile");
+    if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "report");
     return ok;
 }
 
-/* false = there was one to write, and it could not be written. */
+/* false = there was one to write, and it could not be written. A module may have put a lua_Alloc of its own
+ * around that of the binding, which hides the state: while reports are written, which takes nothing from the
+ * state, the first one is there again. */
 static bool report(void)
 {
     lua_State *L = reported;
-    bool ok = true;
+    void *ud;
     reported = NULL;
     if (!L) return true;
     hak_lua_live_stop(L);
     fflush(stdout);
-    if (wants_profile) ok = write_one(L, &profile_output, hak_lua_report_json, "cannot write the profile");
-    if (wants_report) ok &= write_one(L, &report_output, hak_lua_report, "cannot write the report");
-    ok &= hkl_learn_finish(the_options);
+    const lua_Alloc now = lua_getallocf(L, &ud);
+    const bool hidden = !hak_lua_context(L);
+    if (hidden) lua_setallocf(L, first_alloc, first_ud);
+    bool ok = write_all(L);
+    if (hidden) lua_setallocf(L, now, ud);
+    if (getpid() == report_output.owner) ok &= hkl_learn_finish(the_options);
     return ok;
 }
 
@@ -80,10 +102,16 @@ static void open_libraries(lua_State *L, const hkl_options *o)
     lua_gc(L, LUA_GCSTOP, 0);
     luaL_openlibs(L);
     lua_gc(L, LUA_GCRESTART, -1);
+    hkl_version_learn(L);
+#ifdef HKL_LUAJIT
+    hkl_jit_print_finalizer_errors(L);
+#endif
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, luaopen_hakmem);
     lua_setfield(L, -2, "hakmem");
+    lua_pushcfunction(L, luaopen_hakmem_adopt);
+    lua_setfield(L, -2, "hakmem.adopt");
     lua_getglobal(L, "os");
     lua_getfield(L, -1, "exit");
     lua_pushcclosure(L, exit_with_report, 1);
@@ -142,6 +170,41 @@ static int fail(const char *what, const char *why)
     return EXIT_FAILURE;
 }
 
+/* A space that reserves as much as was asked for; NULL = it cannot. */
+static hak_space *space_of(const hkl_options *o)
+{
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.mode = o->mode;
+    options.policy = o->policy;
+    options.reserve = o->reserve;
+    return hak_space_new(&options);
+}
+
+/* ---- --hak-shared: a forked child must not find locks that other threads of its parent held ------- */
+
+static hak_ctx *shared;
+
+static void fork_prepare(void)
+{
+    hak_ctx_fork_prepare(shared);
+}
+
+static void fork_parent(void)
+{
+    hak_ctx_fork_parent(shared);
+}
+
+static void fork_child(void)
+{
+    hak_ctx_fork_child(shared);
+}
+
+static bool forks_safely(hak_ctx *ctx)
+{
+    shared = ctx;
+    return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+}
+
 int main(int argc, char **argv)
 {
     hkl_options o;
@@ -163,9 +226,15 @@ int main(int argc, char **argv)
     if (!hkl_learn_plan(&o, message, sizeof message)) return fail(message, NULL);
     options.mode = o.mode;
     options.policy = o.policy;
-    lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
+    options.shared = o.shared;
+    hak_space *space = o.reserve ? space_of(&o) : NULL;
+    if (o.reserve && !space) return fail("--hak-reserve: so many addresses are not to be had", NULL);
+    lua_State *L =
+        o.labels ? hak_lua_newstate_labelled(space, &options) : hak_lua_newstate_in(space, &options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
     the_options = &o;
+    first_alloc = lua_getallocf(L, &first_ud);
+    if (o.shared && !forks_safely(hak_lua_context(L))) return fail("cannot prepare for forks", NULL);
     bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
     if (learns && !hkl_learn_start(&o, hak_lua_context(L))) return fail("no memory to learn", NULL);
     if (wants_report || wants_profile || o.live || learns) {
@@ -178,9 +247,10 @@ int main(int argc, char **argv)
 #if LUA_VERSION_NUM == 502
     if (status != LUA_OK && lua_isnil(L, -1)) lua_pushboolean(L, 1); /* here, unlike elsewhere, it is said */
 #endif
-    hkl_print_error(L, status);
+    hkl_print_last_error(L, status);
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */
+    hak_space_delete(space);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

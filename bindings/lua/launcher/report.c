@@ -3,6 +3,7 @@
 #include "launcher.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 static FILE *stream(hkl_output *o)
@@ -14,33 +15,45 @@ static FILE *stream(hkl_output *o)
 
 bool hkl_output_plan(hkl_output *o, const char *name)
 {
+    char own[HKC_FILE_NAME];
     o->special = stderr;
     o->target[0] = '\0';
     o->file.fd = -1;
+    o->owner = getpid();
     if (!name) return true;
-    int error = 0;
-    if (hkc_file_in_place(name)) {
-        error = hkc_file_open(&o->file, name, 0666);
+    int error = hkc_file_of_process(name, o->owner, own);
+    if (!error && hkc_file_in_place(own)) {
+        error = hkc_file_open(&o->file, own, 0666);
         if (!error && !(o->special = stream(o))) error = errno;
-    } else {
+    } else if (!error) {
         error = hkc_file_absolute(name, o->target);
-        if (!error) error = hkc_file_try(o->target);
+        if (!error) error = hkc_file_of_process(o->target, o->owner, own);
+        if (!error) error = hkc_file_try(own);
     }
     errno = error;
     return error == 0;
 }
 
-FILE *hkl_output_open(hkl_output *o)
+bool hkl_output_due(const hkl_output *o)
 {
-    if (o->target[0] == '\0') return o->special;
-    return hkc_file_open(&o->file, o->target, 0666) == 0 ? stream(o) : NULL;
+    return getpid() == o->owner || strstr(o->target, "%p");
 }
 
-bool hkl_output_close(hkl_output *o, FILE *out, bool ok)
+FILE *hkl_output_open(hkl_output *o)
 {
-    if (out == stderr) return ok;
-    if (!out) return false;
-    if (fclose(out) != 0) ok = false;
+    char own[HKC_FILE_NAME];
+    if (o->target[0] == '\0') return o->special;
+    int error = hkc_file_of_process(o->target, getpid(), own);
+    if (!error) error = hkc_file_open(&o->file, own, 0666);
+    if (!error) return stream(o);
+    errno = error;
+    return NULL;
+}
+
+int hkl_output_close(hkl_output *o, FILE *out, int error)
+{
+    if (out == stderr || !out) return error;
+    if (fclose(out) != 0 && !error) error = errno;
     o->file.fd = -1;
-    return hkc_file_close(&o->file, ok ? 0 : EIO) == 0;
+    return hkc_file_close(&o->file, error);
 }

@@ -4,9 +4,6 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
-#ifdef HKL_LUAJIT
-#include <luajit.h>
-#endif
 
 #include <signal.h>
 #include <stdio.h>
@@ -115,18 +112,30 @@ int hkl_run(lua_State *L, int arguments, int results)
     return hkl_print_error(L, call(L, arguments, results));
 }
 
-int hkl_print_error(lua_State *L, int status)
+/* error(nil) is silent before 5.3. */
+static bool is_silent(lua_State *L)
 {
-    if (status == LUA_OK) return status;
-    const bool silent = LUA_VERSION_NUM < 503 && lua_isnil(L, -1); /* error(nil) */
+    return LUA_VERSION_NUM < 503 && lua_isnil(L, -1);
+}
+
+void hkl_print_last_error(lua_State *L, int status)
+{
+    if (status == LUA_OK) return;
+    const bool silent = is_silent(L);
     const char *message = lua_tostring(L, -1);
     if (!message)
-        message = LUA_VERSION_NUM < 503   ? "(error object is not a string)"
-                  : LUA_VERSION_NUM < 505 ? "(null)"
-                                          : "(error message not a string)";
+        message = LUA_VERSION_NUM < 503      ? "(error object is not a string)"
+                  : hkl_from_release(504, 7) ? "(error message not a string)"
+                                             : "(null)";
     if (!silent) hkl_message(message);
     lua_pop(L, 1);
-    if (LUA_VERSION_NUM == 502 && !silent) lua_gc(L, LUA_GCCOLLECT, 0);
+}
+
+int hkl_print_error(lua_State *L, int status)
+{
+    const bool collects = LUA_VERSION_NUM == 502 && status != LUA_OK && !is_silent(L);
+    hkl_print_last_error(L, status);
+    if (collects) lua_gc(L, LUA_GCCOLLECT, 0);
     return status;
 }
 
@@ -160,7 +169,7 @@ static bool run_environment(lua_State *L)
     return *text == '@' ? run_file(L, text + 1) : run_string(L, text, name);
 }
 
-/* From 5.2 on mod is stored in the global mod, by 5.4 g=mod in g; from 5.4.5 on without what follows a
+/* From 5.2 on mod is stored in the global mod, by 5.4 g=mod in g; from 5.4.7 on without what follows a
  * hyphen. */
 static bool require_library(lua_State *L, const char *text)
 {
@@ -178,9 +187,7 @@ static bool require_library(lua_State *L, const char *text)
     size_t length = strlen(text);
 #if LUA_VERSION_NUM >= 504
     if (equals) length = (size_t)(equals - text);
-#if defined(LUA_VERSION_RELEASE_NUM) && LUA_VERSION_RELEASE_NUM >= 50405
-    else length = strcspn(text, "-");
-#endif
+    else if (hkl_from_release(504, 7)) length = strcspn(text, "-");
 #endif
     lua_pushglobaltable(L);
     lua_pushlstring(L, text, length);
@@ -272,18 +279,6 @@ static bool run_script(lua_State *L, const hkl_options *o)
     return hkl_print_error(L, status) == LUA_OK;
 }
 
-static void print_version(void)
-{
-#ifdef HKL_LUAJIT
-    puts(LUAJIT_VERSION " -- " LUAJIT_COPYRIGHT ". " LUAJIT_URL);
-#elif LUA_VERSION_NUM == 501
-    fputs(LUA_RELEASE "  " LUA_COPYRIGHT "\n", stderr);
-#else
-    puts(LUA_COPYRIGHT);
-    fflush(stdout);
-#endif
-}
-
 static void repl(lua_State *L)
 {
 #ifdef HKL_LUAJIT
@@ -295,14 +290,14 @@ static void repl(lua_State *L)
 /* What is done before options are: the order is that of each interpreter. */
 static bool prepare(lua_State *L, const hkl_options *o)
 {
-    if (LUA_VERSION_NUM >= 502 && o->version) print_version();
+    if (LUA_VERSION_NUM >= 502 && o->version) hkl_print_version();
     if (!HKL_PLAIN_ARGUMENTS) make_arg_table(L, o);
     if (!o->ignore_env && !run_environment(L)) return false;
     if (o->broken) {
         hkl_print_usage(o);
         return false;
     }
-    if (LUA_VERSION_NUM == 501 && o->version) print_version();
+    if (LUA_VERSION_NUM == 501 && o->version) hkl_print_version();
     return true;
 }
 
@@ -324,7 +319,7 @@ bool hkl_run_program(lua_State *L, const hkl_options *o)
         repl(L);
     } else if (!has_script && !o->has_chunk && !o->version) {
         if (isatty(STDIN_FILENO)) {
-            print_version();
+            hkl_print_version();
             repl(L);
         } else {
             run_file(L, NULL); /* the interpreters exit with 0 whatever becomes of it */

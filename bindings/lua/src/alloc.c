@@ -5,6 +5,7 @@
 #include "label.h"
 #include "profile/live.h"
 #include "profile/profile.h"
+#include "shared.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void *alloc_own(void *ud, void *ptr, size_t osize, size_t nsize)
         else hak_free_sized(st->ctx, ptr, osize);
         return NULL;
     }
-    if (!ptr) return hak_alloc(st->ctx, nsize);
+    if (!ptr) return hkl_is_strange(st, nsize, HAK_CALLSITE()) ? NULL : hak_alloc(st->ctx, nsize);
     return hak_realloc_sized(st->ctx, ptr, osize, nsize);
 }
 
@@ -40,11 +41,13 @@ static void *alloc_guarded(void *ud, void *ptr, size_t osize, size_t nsize)
     hkl_state *st = ud;
     if (nsize == 0 && hkl_frees_watched(st)) return hkl_free_watched(st, ptr, osize);
     if (nsize == 0) return hkl_free(st, ptr, osize);
+    if (!ptr && hkl_is_strange(st, nsize, HAK_CALLSITE())) return NULL;
     return !ptr ? hkl_new(st, nsize, 0, 0) : hkl_resize(st, ptr, osize, nsize, 0, 0);
 }
 
 lua_Alloc hkl_alloc_for(const hkl_state *st)
 {
+    if (st->shared) return st->labels && !st->labels_off ? hkl_labels_alloc_shared : hkl_shared_alloc;
     if (st->profile && (st->profile->running || hkl_profile_by_line(st)))
         return hkl_profile_alloc_for(st->profile);
     if (st->labels)
@@ -55,7 +58,8 @@ lua_Alloc hkl_alloc_for(const hkl_state *st)
 bool hkl_alloc_has_state(lua_Alloc f)
 {
     return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited ||
-           hkl_profile_is_alloc(f) || hkl_live_is_alloc(f);
+           f == hkl_shared_alloc || f == hkl_labels_alloc_shared || hkl_profile_is_alloc(f) ||
+           hkl_live_is_alloc(f);
 }
 
 #if LUA_VERSION_NUM >= 505
@@ -72,6 +76,10 @@ void *hkl_free_watched(hkl_state *st, void *ptr, size_t osize)
 
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
 {
+    if (st->shared) {
+        hkl_shared_end(st, ptr, osize);
+        return;
+    }
     hak_ctx *ctx = st->ctx;
     bool owns_ctx = st->owns_ctx;
     if (st->labels) hkl_labels_delete(st->labels);

@@ -4,6 +4,7 @@
 #include "label_kind.h"
 #include "label_site.h"
 #include "profile/profile.h"
+#include "shared.h"
 
 struct hkl_labels {
     hak_label of_kind[HKL_KIND_COUNT];
@@ -108,6 +109,7 @@ APART void *release(hkl_state *st, void *ptr, size_t osize)
 
 APART void *allocate_pressed(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {
+    if (hkl_is_strange(st, nsize, site)) return NULL;
     return hkl_new(st, nsize, label, site);
 }
 
@@ -132,6 +134,7 @@ APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsiz
                              hak_site site)
 {
     hkl_lines *lines = st->profile->lines;
+    if (!ptr && hkl_is_strange(st, nsize, site)) return NULL;
     const unsigned line = ptr && nsize <= osize ? 0 : hkl_profile_line(st->profile, label, site);
     void *p = ptr ? hkl_resize(st, ptr, osize, nsize, label, site) : hkl_new(st, nsize, label, site);
     if (!p) return NULL;
@@ -147,14 +150,17 @@ APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsiz
 #endif
 
 /* What a state needs decides what is done, at compile time. */
-typedef enum need { PLAIN, LIMITED, PROFILED, EXACT, LINES } need;
+typedef enum need { PLAIN, LIMITED, SHARED, PROFILED, EXACT, LINES } need;
 
 static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
 {
+    if (is == SHARED)
+        return ptr ? hkl_shared_resize(st, ptr, osize, nsize, from.label, from.site)
+                   : hkl_shared_new(st, nsize, from.label, from.site, from.site);
     if (is == LINES) return allocate_counted(st, ptr, osize, nsize, from.label, from.site);
     if (is >= PROFILED) st->profile->site = from.site;
     if (ptr) return (is >= PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
-    if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize, 0))
+    if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize || nsize >= HKL_STATE_LEAST, 0))
         return allocate_pressed(st, nsize, from.label, from.site);
     st->until_check -= (int64_t)nsize;
     return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
@@ -163,6 +169,11 @@ static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsiz
 APART void *allocate_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
 {
     return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), LIMITED);
+}
+
+APART void *share_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+{
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), SHARED);
 }
 
 APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
@@ -179,6 +190,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
                                                             need is)
 {
     hkl_state *st = ud;
+    if (is == SHARED && nsize == 0) return hkl_shared_free(st, ptr, osize);
     if (nsize == 0) {
 #if LUA_VERSION_NUM >= 505
         if (hkl_frees_watched(st)) return hkl_free_watched(st, ptr, osize);
@@ -189,7 +201,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
         return release(st, ptr, osize);
     }
     const hkl_labels *labels = st->labels;
-    origin from = {st->scope, HAK_CALLSITE()};
+    origin from = {is == SHARED ? hkl_scope(st) : st->scope, HAK_CALLSITE()};
     if (is >= PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
     if (LUA_VERSION_NUM >= 502 && from.label == 0 && !ptr && osize < HKL_TAGS)
         from.label = labels->of_tag[osize];
@@ -198,6 +210,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
         if (__builtin_expect(from.label == 0, 0))
             return (is == LINES      ? count_uncached
                     : is >= PROFILED ? profile_uncached
+                    : is == SHARED   ? share_uncached
                                      : allocate_uncached)(st, ptr, osize, nsize, HKC_CFI_SP_ABOVE());
     }
     return allocate(st, ptr, osize, nsize, from, is);
@@ -211,6 +224,11 @@ void *hkl_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     return labelled(ud, ptr, osize, nsize, LIMITED);
+}
+
+void *hkl_labels_alloc_shared(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    return labelled(ud, ptr, osize, nsize, SHARED);
 }
 
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)

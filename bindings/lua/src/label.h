@@ -14,6 +14,9 @@ void *hkl_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize);
 /* The same under a limit: what the context refuses passes hkl_refused. */
 void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize);
 
+/* The same in a shared context. */
+void *hkl_labels_alloc_shared(void *ud, void *ptr, size_t osize, size_t nsize);
+
 /* The same, without labels where there are none, for a state with a profile that runs. */
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize);
 /* ... that is exact. */

@@ -102,6 +102,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
 {
     hak_ctx *ctx = hak_lua_context(L);
     if (!ctx || (hard != 0 && soft > hard)) return -1;
+    if (hak_ctx_thread(ctx) != ctx) return soft != 0 ? -1 : hak_limit(ctx, 0, hard, NULL, NULL);
 #if LUA_VERSION_NUM == 501
     if (soft == 0) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
     if (soft != 0) hkl_trace_learn();

@@ -6,6 +6,7 @@
 #include "hakmem/lua.h"
 #include "label.h"
 #include "module_check.h"
+#include "shared.h"
 #include "snapshot.h"
 #include "state.h"
 
@@ -197,10 +198,9 @@ static int module_label(lua_State *L)
         return lua_gettop(L) - 1;
     }
     hak_label label = label_of(st, name);
-    hak_label outer = st->scope;
-    st->scope = label;
+    const hkl_scope_of outer = hkl_scope_begin(st, label);
     int failed = lua_pcall(L, arguments, LUA_MULTRET, 0);
-    st->scope = outer;
+    hkl_scope_end(st, outer);
     if (failed) return lua_error(L);
     return lua_gettop(L) - 1;
 }
@@ -217,6 +217,64 @@ static int module_report(lua_State *L)
     return 0;
 }
 
+/* Of the table at index 1. */
+static hkl_adoption check_adoption(lua_State *L)
+{
+    hkl_adoption how = {.has_limit = false};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+        if (strcmp(name, "limit") == 0) {
+            how.has_limit = true;
+            how.limit = hkl_check_size(L, 3, 1, "no limit");
+        } else {
+            luaL_argcheck(L, strcmp(name, "shared") == 0 && lua_isboolean(L, 3), 1,
+                          "{ limit = size, shared = true } or one of these expected");
+            how.shared = lua_toboolean(L, 3);
+        }
+    }
+    return how;
+}
+
+/* The state is hakmem's already. */
+static void change(lua_State *L, const hkl_adoption *how)
+{
+    hak_ctx *ctx = hak_lua_context(L);
+    if (how->shared && hak_ctx_thread(ctx) == ctx)
+        luaL_error(L, "hakmem.adopt: the heap of this state is one thread's alone already");
+    if (how->has_limit && hak_lua_limit(L, 0, how->limit) != 0)
+        luaL_error(L, "hakmem.adopt: no memory for the limit");
+}
+
+static void adopt(lua_State *L, const hkl_adoption *how)
+{
+    const char *trouble = hkl_adopt(L, how);
+    if (trouble) luaL_error(L, "hakmem: %s", trouble);
+}
+
+/* adopt{...} -> what require "hakmem" gives. */
+static int module_adopt(lua_State *L)
+{
+    const hkl_adoption how = check_adoption(L);
+    if (hak_lua_context(L)) change(L, &how);
+    else adopt(L, &how);
+    /* not by require, which does not try again in 5.1 when it has failed */
+    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(L, -1, "hakmem");
+    if (lua_istable(L, -1)) return 1;
+    luaopen_hakmem(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -4, "hakmem");
+    return 1;
+}
+
+int luaopen_hakmem_adopt(lua_State *L)
+{
+    lua_pushcfunction(L, module_adopt);
+    return 1;
+}
+
 int luaopen_hakmem(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -224,10 +282,8 @@ int luaopen_hakmem(lua_State *L)
         {"label", module_label}, {"report", module_report}, {"tick", module_tick},
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
-    if (!hak_lua_context(L)) {
-        const char *trouble = hkl_adopt(L);
-        if (trouble) return luaL_error(L, "hakmem: %s", trouble);
-    }
+    const hkl_adoption plain = {.has_limit = false};
+    if (!hak_lua_context(L)) adopt(L, &plain);
     lua_createtable(L, 0, count + 2);
     for (int i = 0; i < count; i++) {
         lua_pushcfunction(L, functions[i].func);

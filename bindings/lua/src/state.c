@@ -5,6 +5,7 @@
 #include "hakmem/tuning.h"
 #include "label.h"
 #include "profile/profile.h"
+#include "shared.h"
 
 #include <lauxlib.h>
 #ifdef HKL_LUAJIT
@@ -69,6 +70,9 @@ hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main)
     st->ctx = ctx;
     st->main = main;
     st->until_check = INT64_MAX;
+    st->shared = hak_ctx_thread(ctx) != ctx;
+    st->thread = hkl_thread_now();
+    hkl_newstate_learn();
     if (main) st->last = hkl_last_block(main);
     return st;
 }
@@ -129,8 +133,7 @@ static lua_State *open_state(hkl_state *st)
 hak_ctx *hkl_context_new(hak_space *space, const hak_options *options)
 {
     hak_options o = HAK_OPTIONS_INIT;
-    if (options && options->size != o.size) return NULL;
-    if (options) o = *options;
+    if (options && !hak_sized_copy(&o, sizeof o, options)) return NULL;
     hak_tuning t = HAK_TUNING_INIT;
     if (!o.tuning || hak_sized_copy(&t, sizeof t, o.tuning)) {
         if (t.magazine_most == 0 && (o.mode == HAK_MODE_BALANCED || o.mode >= HAK_MODE_LEARNING))
@@ -162,10 +165,11 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
     lua_State *L = NULL;
     if (st) {
         st->labels = labels;
-        st->scope = hkl_labels_registry(labels);
-        st = hak_realloc_sized_cs(ctx, st, sizeof *st, sizeof *st, st->scope, 0); /* no shrink, no failure */
+        const hak_label own = hkl_labels_registry(labels);
+        st = hak_realloc_sized_cs(ctx, st, sizeof *st, sizeof *st, own, 0); /* no shrink, no failure */
+        const hkl_scope_of before = hkl_scope_begin(st, own);
         L = open_state(st);
-        st->scope = 0;
+        hkl_scope_end(st, before);
     }
     if (!L) {
         if (labels) hkl_labels_delete(labels);
@@ -178,10 +182,11 @@ int hak_lua_labels(lua_State *L, bool on)
 {
     hkl_state *st = on ? hkl_state_attach(L) : hkl_state_of(L);
     if (!st) return on || !hak_lua_context(L) ? -1 : 0;
+    if (st->shared && hkl_shared_labels(st, on) != 0) return -1;
     if (on && !st->labels) {
         st->labels = hkl_labels_new(st->ctx);
         if (!st->labels) return -1;
-    } else if (!on && st->labels) {
+    } else if (!on && st->labels && !st->shared) {
         hkl_labels_delete(st->labels);
         st->labels = NULL;
     }
@@ -208,7 +213,7 @@ int hak_lua_drop(lua_State *L)
 {
     hkl_state *st = hkl_state_of(L);
     hak_ctx *ctx = hak_lua_context(L);
-    if (!ctx || (st && st->old_alloc)) return -1;
+    if (!ctx || (st && (st->old_alloc || hkl_has_others(st)))) return -1;
 #ifdef HKL_LUAJIT
     luaJIT_setmode(L, 0,
                    LUAJIT_MODE_ENGINE | LUAJIT_MODE_FLUSH); /* machine code is mapped outside the context */

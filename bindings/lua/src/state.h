@@ -22,7 +22,7 @@ typedef struct hkl_state {
     lua_Alloc old_alloc;  /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;
     lua_State *main;   /* a thread that lives as long as the state */
-    hak_label scope;   /* label of the running hakmem.label; 0 = none */
+    hak_label scope;   /* local: label of the running hakmem.label; 0 = none */
     bool owns_ctx;     /* the context goes with the last block */
     uint8_t events;    /* of LuaJIT's, which had handlers that are not called just now */
     bool hurried;      /* the collector runs at the speed of hkl_check_pressure */
@@ -31,6 +31,10 @@ typedef struct hkl_state {
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
     bool warn_on, warn_continues; /* 5.4, 5.5: the state of the warning function */
+    bool shared;                  /* the context is: src/shared.h */
+    bool others;                  /* shared: another state was made with this one's lua_Alloc */
+    bool labels_off;              /* shared: there are labels, which this state does not use */
+    uintptr_t thread;             /* local: on which the state was seen last, hkl_thread_now() */
 } hkl_state;
 
 /* The slow sides of the inline functions below. */

@@ -1,4 +1,5 @@
 /* The malloc family over hks_heap(). Pointers that are not hakmem's (of ld.so, from before) are ignored. */
+#include "aside.h"
 #include "heap.h"
 
 #include <hakmem/inline.h>
@@ -16,10 +17,41 @@ static inline void *checked(void *p)
     return HKS_LIKELY(p) ? p : no_memory();
 }
 
+/* Where there is no heap: out of memory, or a sanitizer serves. */
+static __attribute__((cold, noinline)) void *malloc_without(size_t n)
+{
+    return hks_aside() ? hks_aside_malloc(n) : no_memory();
+}
+
+static __attribute__((cold, noinline)) void *calloc_without(size_t n)
+{
+    return hks_aside() ? hks_aside_calloc(n) : no_memory();
+}
+
+static __attribute__((cold, noinline)) void *resize_without(void *p, size_t n)
+{
+    return hks_aside() ? hks_aside_realloc(p, n) : no_memory();
+}
+
+static __attribute__((cold, noinline)) void *aligned_without(size_t align, size_t n)
+{
+    return hks_aside() ? hks_aside_aligned(align, n) : NULL;
+}
+
+static __attribute__((cold, noinline)) void free_without(void *p)
+{
+    if (hks_aside()) hks_aside_free(p);
+}
+
+static __attribute__((cold, noinline)) size_t usable_without(void *p)
+{
+    return hks_aside() ? hks_aside_usable(p) : 0;
+}
+
 static __attribute__((noinline)) void *malloc_slow(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? no_memory() : checked(hak_alloc(heap, n));
+    return !heap ? malloc_without(n) : checked(hak_alloc(heap, n));
 }
 
 static inline void *hkc_malloc(size_t n)
@@ -32,25 +64,26 @@ static inline void *hkc_malloc(size_t n)
 static inline void *hkc_calloc(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? no_memory() : checked(hak_calloc(heap, 1, n));
+    return HKS_UNLIKELY(!heap) ? calloc_without(n) : checked(hak_calloc(heap, 1, n));
 }
 
 static inline void *hkc_resize(void *p, size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? no_memory() : checked(hak_realloc(heap, p, n));
+    return HKS_UNLIKELY(!heap) ? resize_without(p, n) : checked(hak_realloc(heap, p, n));
 }
 
 static inline void *hkc_aligned(size_t align, size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? NULL : hak_aligned_alloc(heap, align, n);
+    return !heap ? aligned_without(align, n) : hak_aligned_alloc(heap, align, n);
 }
 
 static __attribute__((noinline)) void free_slow(void *p)
 {
     hak_ctx *heap = hks_heap();
     if (heap) hak_free(heap, p);
+    else free_without(p);
 }
 
 static inline void hkc_free(void *p)
@@ -63,7 +96,8 @@ static inline void hkc_free(void *p)
 static inline size_t hkc_usable(void *p)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? 0 : hks_heap_patterns ? hak_usable_size(heap, p) : hak_block_size(heap, p);
+    if (!heap) return usable_without(p);
+    return hks_heap_patterns ? hak_usable_size(heap, p) : hak_block_size(heap, p);
 }
 
 static inline size_t hkc_trim(void)

@@ -105,16 +105,22 @@ static int put_json(void *unused, hkc_json *w)
     return error;
 }
 
-/* %p is the number of the process; number 0 = nothing behind the name. false = too long. */
-static bool expand(char *out, size_t size, const char *name, unsigned number)
+static pid_t started; /* the process that began; not those that it forked */
+static bool forked(void)
 {
-    const char *p = strstr(name, "%p");
-    const int before = p ? (int)(p - name) : (int)strlen(name);
-    char process[24] = "", behind[24] = "";
-    if (p) snprintf(process, sizeof process, "%ld", (long)getpid());
-    if (number != 0) snprintf(behind, sizeof behind, ".%u", number);
-    const int n = snprintf(out, size, "%.*s%s%s%s", before, name, process, p ? p + 2 : "", behind);
-    return n >= 0 && (size_t)n < size;
+    return getpid() != started && !strstr(hks_settings_get()->profile, "%p");
+}
+
+/* number 0 = nothing behind the name. A forked child whose name would be its parent's has its own number
+ * behind that, too. false = too long. */
+static bool name_file(char out[HKC_FILE_NAME], unsigned number)
+{
+    const size_t size = HKC_FILE_NAME;
+    if (hkc_file_of_process(hks_settings_get()->profile, getpid(), out)) return false;
+    size_t n = strlen(out);
+    if (forked()) n += (size_t)snprintf(out + n, size - n, ".%ld", (long)getpid());
+    if (n < size && number != 0) n += (size_t)snprintf(out + n, size - n, ".%u", number);
+    return n < size;
 }
 
 /* Into the file of the settings; with a number, beside it. */
@@ -125,7 +131,7 @@ static void write_file(unsigned number)
     hkc_json w;
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
-    int error = expand(target, sizeof target, hks_settings_get()->profile, number) ? 0 : ENAMETOOLONG;
+    int error = name_file(target, number) ? 0 : ENAMETOOLONG;
     if (!error) error = hkc_file_open(&file, target, 0666);
     if (!error) {
         hkc_json_open_fd(&w, file.fd);
@@ -145,6 +151,17 @@ static void signalled(void *unused)
 {
     (void)unused;
     write_file(++written);
+}
+
+void hks_profile_try(void)
+{
+    char target[HKC_FILE_NAME];
+    const hks_settings *settings = hks_settings_get();
+    started = getpid();
+    if (*settings->profile == '\0') return;
+    if (!profiled) hks_report_line("profile: no memory for it");
+    if (name_file(target, 0)) hks_report_try("profile", target);
+    else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
 }
 
 void hks_profile_listen(void)
@@ -173,5 +190,5 @@ bool hks_profile_in_child(void)
 void hks_profile_end(void)
 {
     hkc_live_end();
-    if (profiled) write_file(0);
+    if (profiled && !forked()) write_file(0);
 }

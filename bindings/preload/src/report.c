@@ -4,6 +4,7 @@
 #include "common/pipe.h"
 #include "common/report.h"
 #include "heap.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 enum { HIGH_FD = 200 };
 
 static const char *path;
+static pid_t told; /* the process that said at its start that there will be no report */
 static int kept = -1;
 static struct stat kept_stat;
 
@@ -25,19 +27,30 @@ typedef struct text {
     size_t used;
 } text;
 
+static int try_append(const char *file)
+{
+    char target[HKC_FILE_NAME];
+    const int too_long = hkc_file_of_process(file, getpid(), target);
+    const int error = too_long ? too_long : hkc_file_try_append(target);
+    if (error) hks_report_failed("report", too_long ? file : target, error);
+    return error;
+}
+
 void hks_report_open(const char *file)
 {
+    const int error = *file != '\0' ? try_append(file) : 0;
+    if (error) told = getpid();
     path = file;
     /* Out of the way of programs that count on low numbers. Beside a file it is only for errors, and no
-     * reason to keep a pipe open. */
-    if (*file == '\0') kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH_FD);
+     * reason to keep a pipe open unless there is one already. */
+    if (*file == '\0' || error) kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH_FD);
     if (kept < 0) kept = STDERR_FILENO;
     if (fstat(kept, &kept_stat) != 0) kept = -1;
 }
 
 /* The descriptor, if it still is the same file: a program may have closed the number and opened another.
  * Before the start of the program it is standard error. */
-static int kept_descriptor(void)
+int hks_report_descriptor(void)
 {
     struct stat now;
     if (!path) return STDERR_FILENO;
@@ -94,31 +107,59 @@ void hks_report_write(void)
     text t = {.used = 0};
     compose(&t);
     if (*path == '\0') {
-        write_all(kept_descriptor(), &t);
+        write_all(hks_report_descriptor(), &t);
         return;
     }
-    const int fd = hkc_file_open_at_once(path, O_CREAT | O_APPEND, 0666);
-    if (!write_all(fd, &t)) hks_report_failed("report", path, errno);
+    char target[HKC_FILE_NAME];
+    const int too_long = hkc_file_of_process(path, getpid(), target);
+    const int fd = too_long ? -1 : hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666);
+    if (too_long) errno = too_long;
+    const bool known = told != 0 && told != getpid(); /* of a forked child */
+    if (!write_all(fd, &t) && !known) hks_report_failed("report", too_long ? path : target, errno);
     if (fd >= 0) close(fd);
+}
+
+void hks_report_print(void (*print)(void *to, const char *text), void *to)
+{
+    text t = {.used = 0};
+    compose(&t);
+    if (t.used == sizeof t.bytes) t.used--;
+    t.bytes[t.used] = '\0';
+    if (print) print(to, t.bytes);
+    else write_all(STDERR_FILENO, &t);
 }
 
 void hks_report_failed(const char *what, const char *file, int error)
 {
     text why = {.used = 0};
     add(&why, "hakmem: HAKMEM: no %s in %.1000s: %s\n", what, file, strerror(error));
-    write_all(kept_descriptor(), &why);
+    write_all(hks_report_descriptor(), &why);
+}
+
+void hks_report_try(const char *what, const char *file)
+{
+    const int error = hkc_file_try(file);
+    if (error) hks_report_failed(what, file, error);
+}
+
+void hks_report_stop(const char *why)
+{
+    text line = {.used = 0};
+    add(&line, "hakmem: HAKMEM: %.1000s; the program is not started\n", why);
+    write_all(hks_report_descriptor(), &line);
+    _exit(HKS_STATUS);
 }
 
 void hks_report_line(const char *what)
 {
     text line = {.used = 0};
     add(&line, "hakmem: HAKMEM: %.1000s\n", what);
-    write_all(kept_descriptor(), &line);
+    write_all(hks_report_descriptor(), &line);
 }
 
 void hks_report_text(const char *bytes, size_t n)
 {
-    write_bytes(kept_descriptor(), bytes, n);
+    write_bytes(hks_report_descriptor(), bytes, n);
 }
 
 bool hks_report_misuse(const char *error, const void *p, const char *what)
@@ -131,6 +172,6 @@ bool hks_report_misuse(const char *error, const void *p, const char *what)
     text t = {.used = 0};
     if (before < HKS_MISUSE_LINES) add(&t, "hakmem: process %d: %s: %p: %s\n", (int)getpid(), error, p, what);
     else add(&t, "hakmem: process %d: further misuse is not told\n", (int)getpid());
-    write_all(kept_descriptor(), &t);
+    write_all(hks_report_descriptor(), &t);
     return before < HKS_MISUSE_LINES;
 }

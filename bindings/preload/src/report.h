@@ -10,9 +10,17 @@
 void hks_report_open(const char *file);
 /* One report, in one write. */
 void hks_report_write(void);
+/* The same for malloc_stats_print. print: NULL = to standard error. */
+void hks_report_print(void (*print)(void *to, const char *text), void *to);
 /* A line on standard error, or what that was when the program began: no WHAT in FILE, and why. Allocates
  * nothing. */
 void hks_report_failed(const char *what, const char *file, int error);
+/* Such a line now, where WHAT at the end could not be written into the file. */
+void hks_report_try(const char *what, const char *file);
+/* A line there, and the end of the process, whose program is not started. */
+void hks_report_stop(const char *why) __attribute__((noreturn));
+/* To write there; -1 = the program has closed it. */
+int hks_report_descriptor(void);
 /* A line there: what is wrong with a setting. */
 void hks_report_line(const char *what);
 /* So many bytes there. A signal handler may call it. */

@@ -97,11 +97,35 @@ static const char *learn(hks_settings *s, const char *value)
 }
 
 /* NULL = taken. */
-static const char *on(bool *it, const char *value)
+static const char *on_or_off(bool *it, const char *value)
 {
-    if (strcmp(value, "on") != 0) return "on expected";
-    *it = true;
+    const bool on = strcmp(value, "on") == 0;
+    if (!on && strcmp(value, "off") != 0) return "on or off expected";
+    *it = on;
     return NULL;
+}
+
+/* NULL = taken. A word that is none of these is no file: what was meant is not known. */
+static const char *live(hks_settings *s, const char *value)
+{
+    static const char expected[] = "on, off or a path with a slash expected";
+    const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
+    if (!on && !off) return strchr(value, '/') && file_name(s->live, value) ? NULL : expected;
+    strcpy(s->live, on ? "on" : "");
+    return NULL;
+}
+
+/* NULL = taken. */
+static const char *check(hks_settings *s, const char *value)
+{
+    static const char *const names[] = {
+        [HKS_CHECK_OFF] = "off", [HKS_CHECK_REPORT] = "report", [HKS_CHECK_ABORT] = "abort"};
+    for (int i = HKS_CHECK_OFF; i <= HKS_CHECK_ABORT; i++)
+        if (strcmp(value, names[i]) == 0) {
+            s->check = (hks_check)i;
+            return NULL;
+        }
+    return "report, abort or off expected";
 }
 
 static const char *trace(hks_settings *s, const char *value)
@@ -141,12 +165,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "mode") == 0) return mode(s, value);
     if (strcmp(key, "policy") == 0) return policy(s, value);
     if (strcmp(key, "learn") == 0) return learn(s, value);
-    if (strcmp(key, "live") == 0) {
-        if (strcmp(value, "on") != 0)
-            return file_name(s->live, value) ? NULL : "on or the name of a socket expected";
-        strcpy(s->live, value);
-        return NULL;
-    }
+    if (strcmp(key, "live") == 0) return live(s, value);
     if (strcmp(key, "signal") == 0) {
         const int found = hkc_live_signal(value);
         if (found == 0) return "USR1, USR2, HUP or the number of a real-time signal expected";
@@ -158,12 +177,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         strcpy(s->name, value);
         return NULL;
     }
-    if (strcmp(key, "check") == 0) {
-        bool report = strcmp(value, "report") == 0, abort = strcmp(value, "abort") == 0;
-        if (!report && !abort) return "report or abort expected";
-        s->check = abort ? HKS_CHECK_ABORT : HKS_CHECK_REPORT;
-        return NULL;
-    }
+    if (strcmp(key, "check") == 0) return check(s, value);
     if (strcmp(key, "guard") == 0) {
         const size_t every = number(value, GUARD_MOST);
         if (every == 0) return "a number expected, 1 to 1073741824: one block in so many";
@@ -171,18 +185,23 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         return NULL;
     }
     if (strcmp(key, "trace") == 0) return trace(s, value);
-    if (strcmp(key, "canary") == 0) return on(&s->canary, value);
-    if (strcmp(key, "quarantine") == 0) return on(&s->quarantine, value);
+    if (strcmp(key, "canary") == 0) return on_or_off(&s->canary, value);
+    if (strcmp(key, "quarantine") == 0) return on_or_off(&s->quarantine, value);
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
-           "live=on or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report or abort, "
-           "guard=NUMBER, canary=on, quarantine=on, trace=NUMBER, mode=NAME, policy=FILE, learn=FILE";
+           "live=on, off or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report, abort or off, "
+           "guard=NUMBER, canary=on or off, quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, "
+           "learn=FILE";
 }
+
+static bool wrong;
 
 static void complain(const char *item, const char *why)
 {
-    char line[640]; /* for the longest there is */
-    const int n = snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; left out\n", item, why);
+    char line[720]; /* for the longest there is */
+    const int n =
+        snprintf(line, sizeof line, "hakmem: HAKMEM: '%.80s': %s; the program is not started\n", item, why);
     (void)hkc_pipe_write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    wrong = true;
 }
 
 static void parse(hks_settings *settings, const char *text)
@@ -218,14 +237,12 @@ const hks_settings *hks_settings_get(void)
             !hkc_learn_load(settings.learn, &settings.policy, why, sizeof why)) {
             snprintf(item, sizeof item, "learn=%s", settings.learn);
             complain(item, why);
-            *settings.learn = '\0';
         }
-        if (settings.signal != 0 && *settings.profile == '\0') {
+        if (settings.signal != 0 && *settings.profile == '\0')
             complain("signal", "there is no profile=FILE to write");
-            settings.signal = 0;
-        }
         if ((settings.mean != 0 || settings.exact) && *settings.profile == '\0')
             complain("rate", "there is no profile=FILE to write");
+        if (wrong) _exit(HKS_STATUS);
     }
     return &settings;
 }

@@ -37,8 +37,17 @@ static inline bool hks_settings_finds_misuse(const hks_settings *s)
     return s->check != HKS_CHECK_OFF || s->guard != 0 || s->trace != 0 || s->canary || s->quarantine;
 }
 
-/* Read by the first call, which the first allocation of the process makes. What is wrong is left out and told
- * in one line on stderr. */
+/* Whether a limit or a check was asked for: a program that cannot have it is not started. */
+static inline bool hks_settings_protect(const hks_settings *s)
+{
+    return s->limit != 0 || hks_settings_finds_misuse(s);
+}
+
+/* Of a process that is ended before its program begins. */
+enum { HKS_STATUS = 2 };
+
+/* Read by the first call, which the first allocation of the process makes. What is wrong is told in a line on
+ * stderr each, and the process ends: beside it a limit or a check may be missing that was asked for. */
 const hks_settings *hks_settings_get(void);
 
 #endif

@@ -1,4 +1,7 @@
 /* What happens at the start and at the end of the program. */
+#include "aside.h"
+#include "common/file.h"
+#include "common/helper.h"
 #include "common/learn.h"
 #include "guard.h"
 #include "heap.h"
@@ -8,39 +11,41 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static hkc_learning learning;
 
+static bool learns(const hks_settings *settings)
+{
+    return *settings->learn != '\0' || settings->mode == HAK_MODE_LEARNING ||
+           settings->mode == HAK_MODE_RESEARCH;
+}
+
 /* The one thread of the shim, only when asked for. A forked child goes without. */
-static void *keeper(void *unused)
+static void keeper(void)
 {
     const hks_settings *settings = hks_settings_get();
-    const bool learns = *settings->learn != '\0';
-    const uint64_t second = 1000000000, step = learns ? second / 4 : settings->trim * second;
+    const bool ticks = learns(settings);
+    const uint64_t second = 1000000000, step = ticks ? second / 4 : settings->trim * second;
     for (uint64_t slept = 0;;) {
         struct timespec period = {(time_t)(step / second), (long)(step % second)};
         nanosleep(&period, NULL);
-        if (learns) hak_ctx_tick(hks_heap_shared(), 0);
+        if (ticks) hak_ctx_tick(hks_heap_shared(), 0);
         slept += step;
         if (settings->trim == 0 || slept < settings->trim * second) continue;
         hak_ctx_trim(hks_heap_shared());
         slept = 0;
     }
-    return unused;
 }
 
-static void start_keeper(void)
+static void begin_keeper(void)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, keeper, NULL) == 0) pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = hkc_helper_begin(keeper, 0, &thread);
+    if (error) hks_report_failed("trim or learning", "a thread of its own", error);
 }
 
 /* A process that was over before its first window leaves the file as it is: a shell that starts the program,
@@ -48,11 +53,56 @@ static void start_keeper(void)
 static void learned(void)
 {
     hak_learner_info info = {.size = sizeof info};
-    const char *file = hks_settings_get()->learn;
+    const hks_settings *settings = hks_settings_get();
+    const char *file = *settings->learn != '\0' ? settings->learn : NULL;
     if (!learning.learner || hak_learner_stats(learning.learner, &info) != 0) return;
-    const bool brief = info.windows == 0 && access(file, F_OK) == 0;
-    const int error = hkc_learn_finish(&learning, brief ? NULL : file, -1);
-    if (error) hks_report_failed("learn", file, error);
+    const bool brief = file && info.windows == 0 && access(file, F_OK) == 0;
+    const int told = settings->mode == HAK_MODE_RESEARCH && !file ? hks_report_descriptor() : -1;
+    const int error = hkc_learn_finish(&learning, brief ? NULL : file, told);
+    if (error && file) hks_report_failed("learn", file, error);
+}
+
+/* What cannot be had is told, and is no reason not to start unless it protects. */
+static void step_aside(const hks_settings *settings, const char *why)
+{
+    char line[HKC_FILE_NAME + 128];
+    const bool stops = hks_settings_protect(settings);
+    snprintf(line, sizeof line, "%s, which the shim does not replace: %s", why,
+             stops ? "a limit or a check would not hold" : "what the program allocates is not seen");
+    if (stops) hks_report_stop(line);
+    hks_report_line(line);
+}
+
+/* What the program cannot do without, for it was asked for. */
+static void protect(hak_ctx *ctx, const hks_settings *settings)
+{
+    if (hks_aside()) {
+        step_aside(settings, "the program was built with a sanitizer, and has the sanitizer's malloc");
+        return;
+    }
+    if (!ctx) hks_report_stop("there is no memory for the heap");
+    if (settings->limit != 0 && hak_limit(ctx, 0, settings->limit, NULL, NULL) != 0)
+        hks_report_stop("the limit cannot be set");
+    const char *other = hks_aside_other(ctx);
+    if (other) {
+        char why[HKC_FILE_NAME + 64];
+        snprintf(why, sizeof why, "the program has the malloc of %s", other);
+        step_aside(settings, why);
+        return;
+    }
+    const char *inside = hks_settings_protect(settings) ? hks_aside_inside() : NULL;
+    if (inside) {
+        char why[128];
+        snprintf(why, sizeof why, "the program has %s inside: what that gives is neither limited nor checked",
+                 inside);
+        hks_report_line(why);
+    }
+}
+
+static bool tells(const hks_settings *settings)
+{
+    return settings->report || hks_settings_finds_misuse(settings) || *settings->profile != '\0' ||
+           *settings->live != '\0' || learns(settings);
 }
 
 /* 101: before the constructors of the program. The first allocations are earlier still; they need nothing
@@ -63,21 +113,22 @@ __attribute__((constructor(101))) static void begin(void)
     const hks_settings *settings = hks_settings_get();
     strncpy(hks_heap_name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
             sizeof hks_heap_name - 1);
+    protect(ctx, settings);
     if (!ctx) return;
-    if (settings->limit != 0) hak_limit(ctx, 0, settings->limit, NULL, NULL);
-    if (settings->report || hks_settings_finds_misuse(settings) || *settings->learn != '\0' ||
-        *settings->profile != '\0' || *settings->live != '\0')
-        hks_report_open(settings->file);
-    if (*settings->learn != '\0' && !hkc_learn_start(&learning, ctx, false))
+    if (tells(settings)) hks_report_open(settings->file);
+    if (learns(settings) && !hkc_learn_start(&learning, ctx, settings->mode == HAK_MODE_RESEARCH))
         hks_report_line("learn: no memory");
-    if (settings->trim != 0 || learning.learner) start_keeper();
+    if (*settings->learn != '\0') hks_report_try("learn", settings->learn);
+    if (settings->trim != 0 || learning.learner) begin_keeper();
     hks_guard_listen();
+    hks_profile_try();
     hks_profile_listen();
 }
 
 /* The context stays: what runs after this may still allocate and free. */
 __attribute__((destructor(101))) static void end(void)
 {
+    if (hks_aside()) return;
     if (hks_settings_get()->report) hks_report_write();
     hks_profile_end();
     learned();

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool bad(const char *name, const char *value)
+static bool none(const char *name, const char *value, const char *why)
 {
-    fprintf(stderr, "hakmem: %s=%s: not understood, hakmem stays out\n", name, value);
+    fprintf(stderr, "hakmem: %s=%.400s: %s; Python is not started\n", name, value, why);
     return false;
 }
 
@@ -21,7 +21,7 @@ static bool read_learned(hkp_options *options)
 {
     char why[400];
     if (!options->learn || hkc_learn_load(options->learn, &options->policy, why, sizeof why)) return true;
-    fprintf(stderr, "hakmem: HAKMEM_LEARN: %s; hakmem stays out\n", why);
+    fprintf(stderr, "hakmem: HAKMEM_LEARN: %s; Python is not started\n", why);
     return false;
 }
 
@@ -30,16 +30,42 @@ static bool read_mode(hkp_options *options)
     const char *mode = getenv("HAKMEM_MODE"), *policy = getenv("HAKMEM_POLICY");
     char why[400];
     if (mode && *mode && (options->mode = hkc_mode_parse(mode, why, sizeof why)) < 0)
-        return bad("HAKMEM_MODE", mode);
+        return none("HAKMEM_MODE", mode, why);
+    if (options->mode == HAK_MODE_LEARNING || options->mode == HAK_MODE_RESEARCH)
+        return none("HAKMEM_MODE", mode, "Python learns with a file: HAKMEM_LEARN=FILE, --learn FILE");
     if (!policy || !*policy) return read_learned(options);
     options->policy = hkc_policy_load(policy, why, sizeof why);
-    if (!options->policy) fprintf(stderr, "hakmem: HAKMEM_POLICY: %s; hakmem stays out\n", why);
+    if (!options->policy) fprintf(stderr, "hakmem: HAKMEM_POLICY: %s; Python is not started\n", why);
     return options->policy;
+}
+
+static bool read_reserve(hkp_options *options)
+{
+    const size_t least = (size_t)4 << 20, most = (size_t)1 << 40;
+    const char *text = getenv("HAKMEM_RESERVE");
+    if (!text || !*text) return true;
+    const char *wrong = hkc_size_parse(text, &options->reserve);
+    if (!wrong && (options->reserve < least || options->reserve > most)) wrong = "a size from 4M to 1T expected";
+    return !wrong || none("HAKMEM_RESERVE", text, wrong);
+}
+
+static bool read_limit(hkp_options *options)
+{
+    const char *limit = getenv("HAKMEM_LIMIT");
+    const char *wrong = limit && *limit ? hkc_size_parse(limit, &options->limit) : NULL;
+    return !wrong || none("HAKMEM_LIMIT", limit, wrong);
+}
+
+bool hkp_options_limited(void)
+{
+    size_t bytes;
+    const char *limit = getenv("HAKMEM_LIMIT");
+    return limit && *limit && (hkc_size_parse(limit, &bytes) || bytes);
 }
 
 bool hkp_options_read(hkp_options *options)
 {
-    const char *domains = getenv("HAKMEM_DOMAINS"), *limit = getenv("HAKMEM_LIMIT");
+    const char *domains = getenv("HAKMEM_DOMAINS");
     const char *labels = getenv("HAKMEM_LABELS"), *report = getenv("HAKMEM_REPORT");
     const char *profile = getenv("HAKMEM_PROFILE"), *live = getenv("HAKMEM_LIVE");
     char pid[24];
@@ -56,8 +82,8 @@ bool hkp_options_read(hkp_options *options)
     if (!first) setenv("HAKMEM_PID", pid, 1);
     if (domains && *domains) {
         options->all = strcmp(domains, "all") == 0;
-        if (!options->all && strcmp(domains, "raw") != 0) return bad("HAKMEM_DOMAINS", domains);
+        if (!options->all && strcmp(domains, "raw") != 0)
+            return none("HAKMEM_DOMAINS", domains, "raw or all expected");
     }
-    if (limit && *limit && hkc_size_parse(limit, &options->limit)) return bad("HAKMEM_LIMIT", limit);
-    return read_mode(options);
+    return read_limit(options) && read_reserve(options) && read_mode(options);
 }

@@ -11,6 +11,7 @@ typedef struct hkp_options {
     const char *labels;  /* HAKMEM_LABELS; default off */
     const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
     size_t limit;        /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
+    size_t reserve;      /* HAKMEM_RESERVE: hak_space_options.reserve; 0 = none */
     int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */
     hak_policy *policy;  /* of the file HAKMEM_POLICY; NULL = none */
     const char *learn;   /* HAKMEM_LEARN: a file, of the first process alone; NULL = none */
@@ -19,7 +20,9 @@ typedef struct hkp_options {
     bool first;          /* not started by another process under hakmem: HAKMEM_PID is set by this one */
 } hkp_options;
 
-/* false: a value that is none; it was named on stderr. */
+/* Returns false for a value that is none, which a line on stderr has named: Python must not start. */
 bool hkp_options_read(hkp_options *options);
+/* Whether a limit is asked for, be it one that cannot be read. */
+bool hkp_options_limited(void);
 
 #endif

@@ -15,7 +15,8 @@ _DOMAINS = ("raw", "all")
 
 class Status(TypedDict):
     """Of each domain: "default", "replaced", "wrapped", "covered" (another hook is on top and passes on to
-    hakmem) or "displaced" (another allocator took its place)."""
+    hakmem) or "displaced" (another allocator took its place). mixed: the kinds of objects (`set`) that have the
+    label of another kind in this interpreter, with that label; empty where labels tell kinds apart."""
 
     raw: str
     mem: str
@@ -26,6 +27,7 @@ class Status(TypedDict):
     labels: str
     why: str
     holder: dict[str, str]
+    mixed: dict[str, str]
 
 
 class Stats(TypedDict):
@@ -107,7 +109,11 @@ def live(place: str = "on") -> None:
     wrong = _hakmem.live(place if place == "on" else os.path.abspath(place))
     if wrong:
         raise RuntimeError(wrong)
-    os.register_at_fork(after_in_child=_hakmem.live_in_child)
+    os.register_at_fork(
+        before=_hakmem.live_before_fork,
+        after_in_parent=_hakmem.live_after_fork,
+        after_in_child=_hakmem.live_in_child,
+    )
 
 
 def trim() -> int:

@@ -1,9 +1,12 @@
 """What a piece of a program took: for the pytest plugin and the magic of IPython."""
 
 import gc
+import os
 
 from hakmem import _api, _hakmem, _report
 from hakmem._snapshot import take_snapshot
+
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def ready():
@@ -43,7 +46,7 @@ class Measure:
 
     def changes(self, top):
         """The largest ones, by line where lines are known, as lines of text."""
-        now = take_snapshot()
-        by = "lineno" if "sites" in now.parts and "sites" in self.before.parts else "label"
-        found = [d for d in now.compare_to(self.before, by) if d.size_diff > 0]
+        now, before = take_snapshot(), self.before
+        by = "lineno" if "sites" in now.parts and "sites" in before.parts else "label"
+        found = [d for d in now.compare_to(before, by) if d.size_diff > 0 and not d.key.startswith(OWN)]
         return [f"{_report.amount(d.size_diff):>12}  {d.count_diff:+,} blocks  {d.key}" for d in found[:top]]

@@ -129,7 +129,7 @@ def parts(report):
         "python": process["runtime"]["version"],
         **{name: process[name] for name in ("command", "pid", "parent", "cpu_seconds")},
         "peak_resident_bytes": memory["peak_resident_bytes"],
-        **{name: context[name] for name in ("status", "wrapped", "symbols") if name in context},
+        **{name: context[name] for name in ("status", "wrapped", "symbols", "mixed") if name in context},
         "stats": {
             **context["stats"],
             "resident_bytes": memory["resident_bytes"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from typing import NamedTuple
 
 from hakmem import _hakmem, _report, _where
@@ -115,15 +116,18 @@ def stacks_of(context: dict) -> dict[int, Stack]:
 class Snapshot:
     """What was live at one moment."""
 
-    def __init__(self, report: dict | str) -> None:
+    def __init__(self, report: dict | str | mmap.mmap) -> None:
         self._report = report
 
     @property
     def report(self) -> dict:
-        """Made of text when it is first asked for: until then it takes little of what it measures."""
-        if isinstance(self._report, str):
-            self._report = json.loads(self._report)
+        """Made of text when it is first asked for: until then it takes nothing of what it measures."""
+        if not isinstance(self._report, dict):
+            self._report = json.loads(self._report[:])
         return self._report
+
+    def __getstate__(self) -> dict:
+        return {"_report": self.report}
 
     @property
     def parts(self) -> dict:
@@ -218,4 +222,8 @@ class Snapshot:
 
 def take_snapshot() -> Snapshot:
     """What is live now, garbage that is not collected yet included."""
-    return Snapshot(_hakmem.report())
+    # Outside of the heap that it tells of: its text would be the first of what grew until the next one.
+    text = _hakmem.report().encode()
+    kept = mmap.mmap(-1, len(text), flags=mmap.MAP_PRIVATE)
+    kept.write(text)
+    return Snapshot(kept)

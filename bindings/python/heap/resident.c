@@ -2,7 +2,6 @@
 
 #include "base/process.h"
 #include "heap/heap.h"
-#include "heap/ranges.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +17,6 @@ size_t hkp_resident(void)
     close(fd);
     if (n <= 0 || sscanf(text, "%*s %zu", &pages) != 1) return 0;
     return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static size_t ours(uintptr_t start, uintptr_t end)
-{
-    size_t inside = hkp_ranges_inside(start, end);
-    return inside > 0 || !hkp_owns((const void *)start) ? inside : end - start;
 }
 
 /* Lines of a file, without stdio, of which a copy of the process may find the locks held. */
@@ -64,7 +57,7 @@ size_t hkp_resident_ours(void)
     uintptr_t start, end;
     for (char *line; (line = next_line(&l));) {
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-            inside = ours(start, end);
+            inside = hkp_bytes_within(start, end);
             whole = end - start;
         } else if (inside > 0 && sscanf(line, "Rss: %zu kB", &kib) == 1) {
             sum +=
@@ -74,6 +67,57 @@ size_t hkp_resident_ours(void)
     }
     close(l.fd);
     return sum;
+}
+
+/* Which line tells the memory of a mapping that is no file's: one without a name, [heap], where malloc
+ * begins, one named by who mapped it, or a shared one. NULL = it is none of these. */
+static const char *taken_by(const char *line)
+{
+    const char *name = strpbrk(line, "/[");
+    if (name && strncmp(name, "/dev/zero ", 10) == 0) return "Rss:";
+    return !name || strncmp(name, "[heap]", 6) == 0 || strncmp(name, "[anon", 5) == 0 ? "Anonymous:" : NULL;
+}
+
+static bool kib_of(const char *line, const char *name, size_t *kib)
+{
+    const size_t n = strlen(name);
+    return strncmp(line, name, n) == 0 && sscanf(line + n, "%zu", kib) == 1;
+}
+
+size_t hkp_resident_past(void)
+{
+    lines l = {.fd = hkp_process_open("smaps")};
+    if (l.fd < 0) return 0;
+    size_t sum = 0, whole = 1, others = 0, kib;
+    uintptr_t start, end;
+    const char *taken = NULL;
+    for (char *line; (line = next_line(&l));) {
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+            whole = end - start;
+            taken = taken_by(line);
+            others = taken ? whole - hkp_bytes_within(start, end) : 0;
+        } else if (others > 0 && kib_of(line, taken, &kib)) {
+            sum += others == whole ? kib << 10
+                                   : (size_t)((double)(kib << 10) * (double)others / (double)whole);
+            others = 0;
+        }
+    }
+    close(l.fd);
+    return sum;
+}
+
+size_t hkp_resident_anonymous_peak(void)
+{
+    lines l = {.fd = hkp_process_open("status")};
+    size_t peak = 0, files = 0, kib;
+    if (l.fd < 0) return 0;
+    for (char *line; (line = next_line(&l));) {
+        if (sscanf(line, "VmHWM: %zu kB", &kib) == 1) peak = kib << 10;
+        if (sscanf(line, "RssFile: %zu kB", &kib) == 1 || sscanf(line, "RssShmem: %zu kB", &kib) == 1)
+            files += kib << 10;
+    }
+    close(l.fd);
+    return peak > files ? peak - files : 0;
 }
 
 size_t hkp_resident_peak(void)

@@ -11,5 +11,10 @@ HKP_API size_t hkp_resident(void);
 size_t hkp_resident_peak(void);
 /* Those that are hakmem's. Reads /proc/self/smaps: about a millisecond, and more for many mappings. */
 HKP_API size_t hkp_resident_ours(void);
+/* Those that are neither hakmem's nor a file's nor the main stack: what C code maps itself and has from
+ * malloc. Costs the same. */
+size_t hkp_resident_past(void);
+/* The most so far of what is no file's, without those pages of files that are resident now. */
+size_t hkp_resident_anonymous_peak(void);
 
 #endif

@@ -101,6 +101,12 @@ void hkp_report_plan(const char *name, bool first)
     pthread_atfork(NULL, NULL, in_child);
 }
 
+bool hkp_report_in_place(void)
+{
+    char name[NAME];
+    return target[0] && strcmp(target, "-") != 0 && expand(name) && hkc_file_in_place(name);
+}
+
 /* 0 = done. */
 static int write_target(bool gil)
 {

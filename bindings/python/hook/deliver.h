@@ -19,6 +19,8 @@ void hkp_report_finish(void);
 /* The same by a copy of the process that ends now, maybe in a signal handler: no lock is waited for without
  * an end. false = there is none, because this thread or another one holds such a lock. */
 bool hkp_report_leave(void);
+/* Whether it is due in a stream, a pipe or a device. */
+bool hkp_report_in_place(void);
 
 /* For signal handlers: a copy of the process writes the report, into `file` or, if that is NULL, where it is
  * due and not written yet, and on stderr shows it. Waits for it. 0 = done, or nothing to do; 1 = it failed

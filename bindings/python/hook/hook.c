@@ -16,6 +16,8 @@
 #include "hook/live.h"
 #include "hook/main_thread.h"
 #include "hook/say.h"
+#include "hook/start.h"
+#include "paths/providers.h"
 #include "profile/profile.h"
 
 #include <dlfcn.h>
@@ -40,12 +42,10 @@ static void find_next(const char *name, void *function)
     memcpy(function, &address, sizeof address);
 }
 
-static void begin_profile(const char *text)
+static void begin_profile(const hkp_profile_options *options)
 {
-    hkp_profile_options options;
-    const char *wrong = hkp_profile_parse(text, &options);
-    if (!wrong) wrong = hkp_install_profile(&options);
-    if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE=%.40s: %s; there is no profile\n", text, wrong);
+    const char *wrong = hkp_install_profile(options);
+    if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE: %s; there is no profile\n", wrong);
 }
 
 static hkc_learning learning;
@@ -89,13 +89,34 @@ static void leave_learning(void)
     learning.learner = NULL;
 }
 
-static bool install(const char *labels)
+static bool install(const char *labels, bool with_limit)
 {
     if (hkp_install(all_domains, HKP_REPLACE, labels) == 0) return true;
     hkp_status status;
     hkp_status_get(&status, false);
-    fprintf(stderr, "hakmem: %s; hakmem stays out\n", status.why);
+    hkp_start_without(status.why, with_limit);
     return false;
+}
+
+/* What the environment asks for, read as far as the folder base/ can tell and further. A value that is none
+ * ends the process, whatever it is: a limit beside it must not be lost, and who mistypes hears of it. */
+static void read_options(hkp_options *options, hkp_profile_options *profile)
+{
+    const char *name = NULL, *value = NULL, *wrong = NULL;
+    if (!hkp_options_read(options)) hkp_start_end();
+    const hkp_provider *provider = hkp_provider_find(value = options->labels);
+    if (!provider) wrong = "off, native or site expected";
+    else if (provider->needs_all && !options->all)
+        wrong = "this needs all domains (HAKMEM_DOMAINS=all, --all): objects in pymalloc's arenas have no "
+                "lines";
+    if (wrong) name = "HAKMEM_LABELS";
+    if (!wrong && options->profile) {
+        name = "HAKMEM_PROFILE";
+        wrong = hkp_profile_parse(value = options->profile, profile);
+    }
+    if (!wrong) return;
+    fprintf(stderr, "hakmem: %s=%.40s: %s; Python is not started\n", name, value, wrong);
+    hkp_start_end();
 }
 
 static void meet(void)
@@ -104,19 +125,30 @@ static void meet(void)
     const hkp_python *python = hkp_python_find();
     if (!python) {
         if (!hkp_function("Py_GetVersion", &version)) return;
+        char why[100];
         met = true;
-        fprintf(stderr, "hakmem: CPython 3.10 and later is served, this is %.40s; hakmem stays out\n",
-                version());
+        snprintf(why, sizeof why, "CPython 3.10 and later is served, this is %.*s",
+                 (int)strcspn(version(), " \n"), version());
+        hkp_start_without(why, hkp_options_limited());
         return;
     }
     met = true;
+    if (python->is_initialized()) {
+        if (hkp_options_limited())
+            fputs("hakmem: HAKMEM_LIMIT holds for nothing: the hook was not preloaded (LD_PRELOAD)\n",
+                  stderr);
+        return;
+    }
     hkp_options options;
-    if (python->is_initialized() || !hkp_options_read(&options)) return;
-    hkp_ctx_wish(options.mode, options.policy);
+    hkp_profile_options profile;
+    read_options(&options, &profile);
+    hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
-    if (!install(options.labels)) return;
-    if (options.profile) begin_profile(options.profile);
-    if (options.limit) hkp_limit(0, options.limit, NULL, NULL);
+    if (!install(options.labels, options.limit > 0)) return;
+    if (options.profile) begin_profile(&profile);
+    if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)
+        hkp_start_without("the heap takes no limit", true);
+    if (options.limit) hkp_start_limited();
     if (options.learn) begin_learning(options.learn);
     if (options.report) hkp_report_plan(options.report, options.first);
     if (options.live) hkp_live_plan(options.live, options.first);
@@ -142,7 +174,9 @@ static void meet_again(void)
     if (!python || python->is_initialized()) return;
     const bool forgot = !is_in();
     anew = true;
-    if (!install(hkp_provider_current()->name)) return;
+    hak_stats stats = {.size = sizeof stats};
+    const bool with_limit = hkp_stats(&stats) == 0 && stats.hard_limit > 0;
+    if (!install(hkp_provider_current()->name, with_limit)) return;
     back = forgot || python->version < FORGETS;
     if (!hkp_awaited) hkp_await(hkp_first_call);
 }
@@ -175,7 +209,8 @@ static void note_stranger(void)
 {
     if (!met && !hkp_python_find() && dl_iterate_phdr(is_libpython, NULL) != 0)
         hkp_say("hakmem: this program loads Python for itself alone (RTLD_LOCAL), where hakmem does not get "
-                "in\n");
+                "in%s\n",
+                hkp_options_limited() ? ": there was no limit" : "");
 }
 
 /* Python came to its end before it had begun. */

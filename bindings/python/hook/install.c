@@ -4,6 +4,7 @@
 #include "heap/heap.h"
 #include "heap/original.h"
 #include "hook/wrap.h"
+#include "native/kinds.h"
 #include "paths/process.h"
 #include "paths/providers.h"
 
@@ -198,6 +199,19 @@ static int install(const hkp_python *python, bool all, hkp_mode mode, const char
     return 0;
 }
 
+void hkp_install_try_kinds(void)
+{
+    hkp_mixed mixed[HKP_KINDS];
+    if (hkp_provider_current()->counts || !all_domains) return;
+    hkp_kinds_try();
+    const size_t count = hkp_kinds_mixed(mixed);
+    if (count == 0) return;
+    int n = snprintf(why, sizeof why, "labels do not tell all kinds apart in this interpreter");
+    for (size_t i = 0; i < count && n > 0 && (size_t)n < sizeof why; i++)
+        n += snprintf(why + n, sizeof why - (size_t)n, "%s %s as %s", i ? "," : "; there count",
+                      mixed[i].kind, mixed[i].label);
+}
+
 int hkp_install(bool all, hkp_mode mode, const char *labels)
 {
     const hkp_python *python = hkp_python_find();
@@ -205,6 +219,7 @@ int hkp_install(bool all, hkp_mode mode, const char *labels)
     int result =
         python ? install(python, all, mode, labels) : refuse("no CPython 3.10 or later in this process");
     pthread_mutex_unlock(&mutex);
+    if (result == 0 && python->is_initialized()) hkp_install_try_kinds();
     return result;
 }
 

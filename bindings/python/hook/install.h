@@ -41,6 +41,9 @@ typedef struct hkp_status {
  * initializes Python anew must, unless the hook was preloaded: CPython 3.12 and later put their own
  * allocators back, so between Py_PreInitialize and Py_InitializeFromConfig. */
 HKP_API int hkp_install(bool all, hkp_mode mode, const char *labels);
+/* Where blocks have labels: finds out whether these tell kinds of objects apart, and notes in the status
+ * which they do not. With the GIL held. */
+void hkp_install_try_kinds(void);
 /* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is
  * a Python that runs. */
 HKP_API const char *hkp_install_profile(const hkp_profile_options *options);

@@ -1,14 +1,17 @@
 #define _GNU_SOURCE
 #include "hook/live.h"
 
+#include "base/cpython.h"
 #include "common/live.h"
 #include "hook/deliver.h"
+#include "hook/say.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char place[HKC_LIVE_PATH]; /* "" = none */
@@ -54,11 +57,59 @@ static const char *begin(void)
     return why;
 }
 
+static bool paused;
+static void *(*frame_now)(void); /* PyEval_GetFrame */
+static void *forking;            /* the frame that forks, for as long as the thread pauses */
+static int looks;                /* of resume(), since */
+enum { LOOKS_MOST = 10000 };     /* they take some milliseconds */
+
 /* The thread is gone, and the socket is the parent's. */
 static void after_fork(void)
 {
     hkc_live_in_child();
     owner = 0;
+    paused = false;
+}
+
+/* The links of this folder are the two of every folder, and one for each thread. */
+static bool is_second_of_two(void)
+{
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 4;
+}
+
+void hkp_live_before_fork(void)
+{
+    enum { WARNS = 0x030c };
+    const hkp_python *python = hkp_python_find();
+    if (owner != getpid() || !python || python->version < WARNS || !is_second_of_two() ||
+        !hkp_function("PyEval_GetFrame", &frame_now) || !hkc_live_pause())
+        return;
+    paused = true;
+    forking = frame_now();
+    looks = 0;
+}
+
+/* Python looks for threads after it has called all who asked for that, which may be functions that make
+ * pending calls. The fork is over where the frame that forked goes on, and for who takes long. */
+static int resume(void *unused)
+{
+    const hkp_python *python = hkp_python_find();
+    if (!paused || owner != getpid()) return 0;
+    if (frame_now() != forking && ++looks < LOOKS_MOST && python->add_pending_call(resume, unused) == 0)
+        return 0;
+    paused = false;
+    const char *wrong = hkc_live_resume();
+    if (wrong) hkp_say("hakmem: no thread for the socket: %s\n", wrong);
+    return 0;
+}
+
+void hkp_live_after_fork(void)
+{
+    const hkp_python *python = hkp_python_find();
+    if (!paused || owner != getpid() || python->add_pending_call(resume, NULL) == 0) return;
+    looks = LOOKS_MOST;
+    resume(NULL);
 }
 
 static const char *start(const char *at)

@@ -11,6 +11,10 @@ void hkp_live_plan(const char *place, bool first);
 bool hkp_live_first_call(void);
 /* The same at once, for a program that asks itself. NULL = there is a socket, else why not. */
 HKP_API const char *hkp_live_start(const char *place);
+/* Around a fork by Python, with the GIL held: the thread ends before it where it is the only one beside
+ * Python's own, of which Python from 3.12 on would warn, and comes again when the fork is over. */
+HKP_API void hkp_live_before_fork(void);
+HKP_API void hkp_live_after_fork(void);
 /* In a forked child that goes on as a Python, with the GIL held. */
 HKP_API void hkp_live_in_child(void);
 /* The process ends: nobody is answered any more, and the socket goes. */

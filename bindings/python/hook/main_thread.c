@@ -3,7 +3,9 @@
 #include "heap/heap.h"
 #include "heap/interpreters.h"
 #include "hook/deliver.h"
+#include "hook/install.h"
 #include "hook/live.h"
+#include "hook/past.h"
 #include "hook/signals.h"
 #include "profile/asker.h"
 #include "profile/profile.h"
@@ -28,6 +30,7 @@ static struct {
     void *(*attribute)(void *object, const char *name);
     void *(*build)(const char *format, ...);
     void *(*call)(void *object, void *args, void *keywords);
+    void *(*system_object)(const char *name);
     void (*incref)(void *);
     void (*decref)(void *);
     void (*clear_error)(void);
@@ -42,6 +45,7 @@ static bool api_find(void)
            hkp_function("PyCFunction_NewEx", &api.new_function) &&
            hkp_function("PyObject_GetAttrString", &api.attribute) &&
            hkp_function("Py_BuildValue", &api.build) && hkp_function("PyObject_Call", &api.call) &&
+           hkp_function("PySys_GetObject", &api.system_object) &&
            hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
            hkp_function("PyErr_Clear", &api.clear_error) && api.none;
 }
@@ -52,9 +56,27 @@ static void *none(void)
     return api.none;
 }
 
+static void drop(void *const *objects, size_t count)
+{
+    api.clear_error();
+    for (size_t i = 0; i < count; i++)
+        if (objects[i]) api.decref(objects[i]);
+}
+
+/* What the program printed and Python still holds goes before a report in the same stream. */
+static void flush_output(void)
+{
+    void *out = api.system_object("stdout"); /* borrowed */
+    if (!out || out == api.none || !hkp_report_in_place()) return;
+    api.incref(out);
+    drop((void *const[]){api.call_method(out, "flush", NULL), out}, 2);
+}
+
 static void *at_exit(void *self, void *args)
 {
     (void)self, (void)args;
+    hkp_past_tell();
+    flush_output();
     hkp_report_write(true);
     hkp_profile_end();
     return none();
@@ -74,16 +96,25 @@ static void *in_child(void *self, void *args)
     return none();
 }
 
+static void *before_fork(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_live_before_fork();
+    return none();
+}
+
+static void *after_fork(void *self, void *args)
+{
+    (void)self, (void)args;
+    hkp_live_after_fork();
+    return none();
+}
+
 static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
 static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
 static method_def child_def = {"hakmem_live", in_child, VARARGS, NULL};
-
-static void drop(void *const *objects, size_t count)
-{
-    api.clear_error();
-    for (size_t i = 0; i < count; i++)
-        if (objects[i]) api.decref(objects[i]);
-}
+static method_def before_def = {"hakmem_before_fork", before_fork, VARARGS, NULL};
+static method_def after_def = {"hakmem_after_fork", after_fork, VARARGS, NULL};
 
 /* module.name(before..., function) */
 static void tell(const char *module, const char *name, method_def *def, int number)
@@ -95,16 +126,20 @@ static void tell(const char *module, const char *name, method_def *def, int numb
     drop((void *const[]){result, fn, m}, 3);
 }
 
-/* posix.register_at_fork(after_in_child=function) */
+/* posix.register_at_fork(before=..., after_in_parent=..., after_in_child=...) */
 static void tell_fork(void)
 {
     void *m = api.import("posix");
     void *register_at_fork = m ? api.attribute(m, "register_at_fork") : NULL;
-    void *fn = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
-    void *args = fn ? api.build("()") : NULL;
-    void *keywords = args ? api.build("{s:O}", "after_in_child", fn) : NULL;
+    void *child = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
+    void *before = child ? api.new_function(&before_def, NULL, NULL) : NULL;
+    void *after = before ? api.new_function(&after_def, NULL, NULL) : NULL;
+    void *args = after ? api.build("()") : NULL;
+    void *keywords = args ? api.build("{s:O,s:O,s:O}", "after_in_child", child, "before", before,
+                                      "after_in_parent", after)
+                          : NULL;
     void *result = keywords ? api.call(register_at_fork, args, keywords) : NULL;
-    drop((void *const[]){result, keywords, args, fn, register_at_fork, m}, 6);
+    drop((void *const[]){result, keywords, args, after, before, child, register_at_fork, m}, 8);
 }
 
 static void tell_trim(int number)
@@ -119,8 +154,11 @@ int hkp_first_call(void)
     hkp_interpreters_find();
     if (!api_find()) return 0;
     hkp_asker_prepare();
+    hkp_install_try_kinds();
     hkp_report_renew();
-    if (hkp_report_due || hkp_frames_ready.own_state) tell("atexit", "register", &exit_def, 0);
+    hak_stats stats = {.size = sizeof stats};
+    const bool limited = hkp_stats(&stats) == 0 && stats.hard_limit > 0;
+    if (hkp_report_due || hkp_frames_ready.own_state || limited) tell("atexit", "register", &exit_def, 0);
     hkp_signals_begin(tell_trim);
     if (hkp_live_first_call()) tell_fork();
     return 0;

@@ -3,6 +3,7 @@
 
 #include "base/cpython.h"
 #include "hook/deliver.h"
+#include "hook/start.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -220,6 +221,7 @@ static void let_go(int number)
 
 HKP_API int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
+    hkp_start_look();
     if (!is_watched(number)) return real_sigaction(number, new, old);
     struct sigaction seen = shown[number], wanted;
     bool ours = hidden[number];
@@ -242,6 +244,7 @@ HKP_API int sigaction(int number, const struct sigaction *restrict new, struct s
 /* Whether calls are restarted after a handler depends on siginterrupt, of which only libc's signal knows. */
 HKP_API __sighandler_t signal(int number, __sighandler_t fn)
 {
+    hkp_start_look();
     if (!is_watched(number) || fn == SIG_ERR) return real_signal(number, fn);
     if (fn == SIG_DFL) {
         struct sigaction new = {.sa_handler = fn, .sa_flags = SA_RESTART}, old;

@@ -162,8 +162,8 @@ static void sites(const hkp_text *t, hkp_out *out)
 
 /* ---- Lines --------------------------------------------------------------------------------------- */
 
-/* They sum to the resident bytes. Committed memory that nobody wrote to yet is not resident: "untouched" is
- * negative. */
+/* They sum to the resident bytes, if "less" is taken off. Committed memory that nobody wrote to yet is not
+ * resident. */
 void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out *out)
 {
     const struct {
@@ -180,7 +180,8 @@ void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out
         amount(out, parts[i].name, "", parts[i].bytes);
         sum += parts[i].bytes;
     }
-    amount(out, ", untouched ", sum > ours ? "-" : "", sum > ours ? sum - ours : ours - sum);
+    amount(out, sum > ours ? ", less " : ", other ", "", sum > ours ? sum - ours : ours - sum);
+    if (sum > ours) hkp_out_text(out, " untouched");
     amount(out, ", not ours ", ours > resident ? "-" : "",
            ours > resident ? ours - resident : resident - ours);
 }

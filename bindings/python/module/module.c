@@ -14,6 +14,7 @@
 #include "hook/signals.h"
 #include "hook/wrap.h"
 #include "module/labels.h"
+#include "native/kinds.h"
 
 #include <stdlib.h>
 
@@ -37,6 +38,16 @@ static PyObject *install(PyObject *self, PyObject *args)
     return PyBool_FromLong(hkp_install(all != 0, (hkp_mode)mode, labels) == 0);
 }
 
+static PyObject *mixed_kinds(void)
+{
+    hkp_mixed mixed[HKP_KINDS];
+    const size_t count = hkp_kinds_mixed(mixed);
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; result && i < count; i++)
+        if (set(result, mixed[i].kind, PyUnicode_FromString(mixed[i].label)) < 0) Py_CLEAR(result);
+    return result;
+}
+
 static PyObject *status(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -50,7 +61,9 @@ static PyObject *status(PyObject *self, PyObject *unused)
             (s.holder[d][0] && set(holders, domain_names[d], PyUnicode_DecodeFSDefault(s.holder[d])) < 0))
             Py_CLEAR(holders);
     }
-    if (!holders || PyDict_SetItemString(result, "holder", holders) < 0) Py_CLEAR(result);
+    if (!holders || PyDict_SetItemString(result, "holder", holders) < 0 ||
+        set(result, "mixed", mixed_kinds()) < 0)
+        Py_CLEAR(result);
     Py_XDECREF(holders);
     return result;
 }
@@ -149,6 +162,20 @@ static PyObject *live(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(wrong);
 }
 
+static PyObject *live_before_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_live_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_after_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    hkp_live_after_fork();
+    Py_RETURN_NONE;
+}
+
 static PyObject *live_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -194,6 +221,8 @@ static PyMethodDef methods[] = {
     {"define", define, METH_VARARGS, NULL},
     {"live", live, METH_VARARGS, NULL},
     {"live_in_child", live_in_child, METH_NOARGS, NULL},
+    {"live_before_fork", live_before_fork, METH_NOARGS, NULL},
+    {"live_after_fork", live_after_fork, METH_NOARGS, NULL},
     {"parse_size", parse_size, METH_VARARGS, NULL},
     {"request", request, METH_VARARGS, NULL},
     {"sites", hkp_module_sites, METH_NOARGS, NULL},

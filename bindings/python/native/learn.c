@@ -94,7 +94,8 @@ static void book_table(reading *r, uintptr_t at, size_t words, hkp_subsystem sub
 }
 
 /* Where things stand in a PyTypeObject of 3.10 to 3.15, in words. */
-enum { TYPE_WORDS = 51, TYPE_NAME = 3, TYPE_SIZE = 4, TYPE_DEALLOC = 6, TYPE_METHODS = 29, TYPE_GETSET = 31 };
+enum { TYPE_WORDS = 51, TYPE_NAME = 3, TYPE_SIZE = 4, TYPE_DEALLOC = 6, TYPE_METHODS = 29, TYPE_GETSET = 31,
+       TYPE_CALL = 16, TYPE_ALLOC = 38 };
 static const struct {
     uint8_t at, words;
 } suites[] = {{10, 4}, {12, 36}, {13, 10}, {14, 3}, {20, 2}}; /* async, number, sequence, mapping, buffer */
@@ -117,11 +118,16 @@ static bool is_type(const reading *r, uintptr_t at)
            is_name(r, word(r, at + TYPE_NAME * WORD));
 }
 
+/* What a type allocates its objects with (tp_alloc) serves other types too, whose tables need not say so:
+ * that of dict is, from 3.13 on, the function below the exported one of all types. A call of a type makes an
+ * instance. */
 static void learn_type(reading *r, uintptr_t at)
 {
     hkp_subsystem subsystem = hkp_subsystem_of_type(r->words, (const char *)word(r, at + TYPE_NAME * WORD));
-    for (size_t i = TYPE_SIZE; i < TYPE_WORDS; i++)
-        book(r, word(r, at + i * WORD), subsystem);
+    for (size_t i = TYPE_SIZE; i < TYPE_WORDS; i++) {
+        const bool makes = i == TYPE_CALL && at == r->type_type;
+        book(r, word(r, at + i * WORD), i == TYPE_ALLOC ? HKP_HELPER : makes ? HKP_INSTANCE : subsystem);
+    }
     for (size_t s = 0; s < sizeof suites / sizeof *suites; s++) {
         uintptr_t suite = word(r, at + suites[s].at * WORD);
         for (size_t i = 0; suite != 0 && i < suites[s].words; i++)
@@ -132,7 +138,7 @@ static void learn_type(reading *r, uintptr_t at)
 }
 
 /* Slots: a number and a pointer, to a function or to a table of methods or attributes. */
-enum { SLOTS_MAX = 110, SLOT_METHODS = 64, SLOT_GETSET = 73 };
+enum { SLOTS_MAX = 110, SLOT_ALLOC = 47, SLOT_METHODS = 64, SLOT_GETSET = 73 };
 
 static bool is_slots(const reading *r, uintptr_t at)
 {
@@ -148,7 +154,7 @@ static void learn_slots(reading *r, uintptr_t at, hkp_subsystem subsystem)
         uintptr_t value = word(r, at + WORD);
         if (word(r, at) == SLOT_METHODS) book_table(r, value, METHOD_WORDS, subsystem);
         else if (word(r, at) == SLOT_GETSET) book_table(r, value, GETSET_WORDS, subsystem);
-        else book(r, value, subsystem);
+        else book(r, value, word(r, at) == SLOT_ALLOC ? HKP_HELPER : subsystem);
     }
 }
 

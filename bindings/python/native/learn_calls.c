@@ -125,13 +125,15 @@ static void sort_calls(survey *s)
 
 /* The part to which most callers belong, if that is 2 in 5 of those that belong to one: link-time
  * optimisation puts the outer function of a part (PyDict_SetItem) into callers of all parts. More than those
- * of the core: what they call is often a piece of their own. */
+ * of the core: what they call is often a piece of their own. What a helper calls is for all parts, as the
+ * helper is. */
 static unsigned char decide(const survey *s, size_t function)
 {
     const call *sorted = s->calls + CALLS_MAX;
     uint32_t votes[HKP_SUBSYSTEM_COUNT] = {0}, sum = 0;
     for (uint32_t i = s->first[function]; i < s->first[function + 1]; i++) {
         unsigned char from = s->subsystems[sorted[i].from];
+        if (from == HKP_HELPER) return HKP_UNKNOWN;
         bool again = i > s->first[function] && sorted[i - 1].from == sorted[i].from;
         if (from >= HKP_SUBSYSTEM_COUNT || again) continue;
         votes[from]++;

@@ -77,7 +77,5 @@ HKP_INLINE hak_label hkp_native_find(uintptr_t sp)
 #define HKP_WHERE() HKC_CFI_SP_ABOVE()
 #define HKP_LABEL(domain, where) ((void)(domain), hkp_native_label(where))
 #define HKP_LABEL_FIND(domain, where) ((void)(domain), hkp_native_find(where))
-#ifdef HKC_CFI_WALK
-#endif
 
 #endif

@@ -98,8 +98,11 @@ const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
 
 const runtime = report.process.runtime || {};
 $("title").textContent = (report.process.command || []).join(" ") || "hakmem";
-$("process").textContent = `process ${report.process.pid}, ${runtime.name || ""} ${runtime.version || ""}` +
-    (report.process.time ? `, ${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "");
+$("process").textContent = [
+    report.process.pid ? `process ${report.process.pid}` : "",
+    `${runtime.name || ""} ${runtime.version || ""}`.trim(),
+    report.process.time ? `${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "",
+].filter(Boolean).join(", ");
 const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
@@ -114,16 +117,21 @@ for (const [at, context] of report.contexts.entries()) {
     }
 }
 const memory = report.memory || {};
-for (const [name, value, old] of [
-    ["live at the end", stat(report, "live_bytes"), before && stat(before, "live_bytes")],
-    ["live at the peak", stat(report, "peak_bytes"), before && stat(before, "peak_bytes")],
-    ["committed", stat(report, "committed_bytes"), before && stat(before, "committed_bytes")],
-    ["process resident", memory.resident_bytes || 0, before && (before.memory || {}).resident_bytes],
-    ["its peak", memory.peak_resident_bytes || 0, before && (before.memory || {}).peak_resident_bytes],
+/* What is not known has no card. */
+const counted = (whole, name) => (whole.contexts.some((c) => c.stats) ? stat(whole, name) : undefined);
+const resident = (whole, name) => (whole.memory || {})[name] || undefined;
+for (const [name, of, key] of [
+    ["live at the end", counted, "live_bytes"],
+    ["live at the peak", counted, "peak_bytes"],
+    ["committed", counted, "committed_bytes"],
+    ["process resident", resident, "resident_bytes"],
+    ["its peak", resident, "peak_resident_bytes"],
 ]) {
+    const value = of(report, key), old = before ? of(before, key) : undefined;
+    if (value === undefined) continue;
     const card = element($("cards"), "div", undefined, "card");
     element(card, "b", bytes(value)).dataset.value = value;
-    element(card, "span", name + (before ? ` (${bytes(value - (old || 0), true)})` : ""));
+    element(card, "span", name + (old === undefined ? "" : ` (${bytes(value - old, true)})`));
 }
 
 const measures = [["live", "live at the end"], ["peak", "live at the peak"], ["alloc", "allocated"]];

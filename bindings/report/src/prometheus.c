@@ -43,9 +43,11 @@ static void family(FILE *out, const char *name, const char *type, const char *he
 static void series(FILE *out, const char *name, const hkr_report *r, const char *context, const char *label,
                    double value)
 {
-    fprintf(out, "%s{pid=\"%.0f\"", name, hkr_number(r->process, "pid"));
+    const double pid = hkr_number(r->process, "pid");
+    fprintf(out, "%s{", name);
+    if (pid > 0) fprintf(out, "pid=\"%.0f\"", pid);
     if (context) {
-        fputs(",context=\"", out);
+        fprintf(out, "%scontext=\"", pid > 0 ? "," : "");
         put_value(out, context);
         fputc('"', out);
     }
@@ -143,9 +145,10 @@ bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, c
     names all;
     bool ok = names_of(&all, reports, count);
     family(out, "hakmem_resident_bytes", "gauge", "Resident memory of the whole process");
-    for (size_t r = 0; r < count; r++)
-        series(out, "hakmem_resident_bytes", reports[r], NULL, NULL,
-               hkr_number(reports[r]->memory, "resident_bytes"));
+    for (size_t r = 0; r < count; r++) {
+        const double resident = hkr_number(reports[r]->memory, "resident_bytes");
+        if (resident > 0) series(out, "hakmem_resident_bytes", reports[r], NULL, NULL, resident);
+    }
     for (size_t m = 0; m < sizeof of_contexts / sizeof of_contexts[0]; m++) {
         family(out, of_contexts[m].name, of_contexts[m].type, of_contexts[m].help);
         for (size_t i = 0; i < all.count; i++)

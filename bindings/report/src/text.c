@@ -15,11 +15,41 @@ static int larger_first(const void *a, const void *b)
     return x->stack->id < y->stack->id ? -1 : x->stack->id > y->stack->id;
 }
 
+/* "process 71, lua 5.4.4: resident 9.00 MiB, peak 12.00 MiB"; what is not known is left out. */
+static void process(FILE *out, const hkr_report *r)
+{
+    static const struct {
+        const char *member, *name;
+    } amounts[] = {
+        {"resident_bytes", "resident"}, {"peak_resident_bytes", "peak"}, {"anonymous_bytes", "anonymous"}};
+    const json_t *runtime = json_object_get(r->process, "runtime");
+    char name[512], version[512], bytes[32];
+    const double pid = hkr_number(r->process, "pid");
+    const char *between = "  ";
+    hkr_clean(name, sizeof name, hkr_text(runtime, "name"));
+    hkr_clean(version, sizeof version, hkr_text(runtime, "version"));
+    if (pid > 0) {
+        fprintf(out, "%sprocess %.0f", between, pid);
+        between = ", ";
+    }
+    if (*name || *version) {
+        fprintf(out, "%s%s%s%s", between, name, *name && *version ? " " : "", version);
+        between = ", ";
+    }
+    if (*between == ',') between = ": ";
+    for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++) {
+        const double n = hkr_number(r->memory, amounts[i].member);
+        if (n <= 0) continue;
+        fprintf(out, "%s%s %s", between, amounts[i].name, hkr_bytes(bytes, n, false));
+        between = ", ";
+    }
+    if (*between != ' ') fputc('\n', out);
+}
+
 static void head(FILE *out, const hkr_report *r)
 {
-    char text[1024], peak[32], resident[32], anonymous[32];
-    const json_t *command = json_object_get(r->process, "command"),
-                 *runtime = json_object_get(r->process, "runtime");
+    char text[1024];
+    const json_t *command = json_object_get(r->process, "command");
     fprintf(out, "hakmem");
     for (size_t i = 0; i < json_array_size(command) && i < 12; i++) {
         const char *word = json_string_value(json_array_get(command, i));
@@ -27,13 +57,7 @@ static void head(FILE *out, const hkr_report *r)
         fprintf(out, "%s%s", i ? " " : ": ", text);
     }
     fprintf(out, "%s\n", json_array_size(command) > 12 ? " ..." : "");
-    hkr_clean(text, sizeof text, hkr_text(runtime, "name"));
-    fprintf(out, "  process %.0f%s%s", hkr_number(r->process, "pid"), *text ? ", " : "", text);
-    hkr_clean(text, sizeof text, hkr_text(runtime, "version"));
-    fprintf(out, "%s%s: resident %s, peak %s, anonymous %s\n", *text ? " " : "", text,
-            hkr_bytes(resident, hkr_number(r->memory, "resident_bytes"), false),
-            hkr_bytes(peak, hkr_number(r->memory, "peak_resident_bytes"), false),
-            hkr_bytes(anonymous, hkr_number(r->memory, "anonymous_bytes"), false));
+    process(out, r);
 }
 
 static bool is_leak(const json_t *verdict)
@@ -134,10 +158,14 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
         const hkr_context *c = &r->contexts[i];
         char name[128], a[32], b[32], d[32];
         hkr_clean(name, sizeof name, *c->name ? c->name : "(no name)");
-        fprintf(out, "\ncontext %s: %s live in %.0f blocks, peak %s, committed %s\n", name,
-                hkr_bytes(a, hkr_number(c->stats, "live_bytes"), false), hkr_number(c->stats, "live_blocks"),
-                hkr_bytes(b, hkr_number(c->stats, "peak_bytes"), false),
-                hkr_bytes(d, hkr_number(c->stats, "committed_bytes"), false));
+        fprintf(out, "\ncontext %s", name);
+        if (c->stats)
+            fprintf(out, ": %s live in %.0f blocks, peak %s, committed %s",
+                    hkr_bytes(a, hkr_number(c->stats, "live_bytes"), false),
+                    hkr_number(c->stats, "live_blocks"),
+                    hkr_bytes(b, hkr_number(c->stats, "peak_bytes"), false),
+                    hkr_bytes(d, hkr_number(c->stats, "committed_bytes"), false));
+        fputc('\n', out);
         if (hkr_number(c->stats, "hard_limit") > 0)
             fprintf(out, "  limit %s, %.0f allocations refused\n",
                     hkr_bytes(a, hkr_number(c->stats, "hard_limit"), false),

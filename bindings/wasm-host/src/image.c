@@ -47,8 +47,13 @@ hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t si
     image->host = host;
     image->size = size;
     atomic_init(&image->refs, 1);
+    if (size && !hkw_slots_map(&host->slots, 1)) {
+        free(image);
+        return NULL;
+    }
     const int file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (hkw_file_set(&image->file, file) < 0) {
+        if (size) hkw_mappings_give(&host->slots.mappings, 1);
         free(image);
         return NULL;
     }
@@ -59,6 +64,7 @@ hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t si
     if (ok && size) view = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (!ok || view == MAP_FAILED) {
         hkw_file_close(&image->file);
+        if (size) hkw_mappings_give(&host->slots.mappings, 1);
         free(image);
         return NULL;
     }
@@ -72,20 +78,27 @@ void hkw_image_unref(hak_wasm_image *image)
     if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1) return;
     atomic_fetch_sub(&image->host->image_bytes, image->size);
     hkw_file_close(&image->file);
-    if (image->view) munmap((void *)(uintptr_t)image->view, image->size);
+    if (image->view) {
+        munmap((void *)(uintptr_t)image->view, image->size);
+        hkw_mappings_give(&image->host->slots.mappings, 1);
+    }
     free(image);
 }
 
 int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot)
 {
+    hkw_slots *slots = &image->host->slots;
     size_t size = (image->size + HKW_PAGE - 1) & ~(HKW_PAGE - 1);
     const int file = hkw_file_get(&image->file);
     if (file < 0) return -1;
     /* An older image may have mapped more than this one does. */
-    if (slot->mapped > size && hkw_slot_detach(slot) != 0) return -1;
+    if (slot->mapped > size && hkw_slot_detach(slots, slot) != 0) return -1;
+    if (hkw_slot_expect(slots, slot, size) != 0) return -1;
     if (size && mmap(slot->base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file,
-                     0) == MAP_FAILED)
+                     0) == MAP_FAILED) {
+        hkw_slot_expect(slots, slot, slot->mapped);
         return -1;
+    }
     slot->mapped = size;
     atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
     if (slot->image) hkw_image_unref(slot->image);
@@ -103,5 +116,5 @@ void hak_wasm_image_drop(hak_wasm_image *image)
 
 size_t hak_wasm_image_size(const hak_wasm_image *image)
 {
-    return image->size;
+    return image ? image->size : 0;
 }

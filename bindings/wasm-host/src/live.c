@@ -22,6 +22,7 @@ static struct {
 
 void hak_wasm_look_at(hak_wasm_look *look, hak_wasm_tenant *tenant)
 {
+    if (!tenant) return;
     const int error = hkw_report_tenant(look->w, tenant, &live.names);
     if (!look->error) look->error = error;
 }
@@ -42,7 +43,10 @@ int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *u
     const hkc_live_options options = {.place = place, .report = report};
     char why[HKC_LIVE_ERROR] = "this process is looked at already";
     bool ok = live.process != getpid();
-    if (!ok && !live.tenants)
+    if (!place || !tenants) {
+        ok = false;
+        snprintf(why, sizeof why, "hak_wasm_live_start needs a place, and a function that names the tenants");
+    } else if (!ok && !live.tenants)
         snprintf(why, sizeof why,
                  "this process was looked at before: hak_wasm_live_start works once in a process");
     if (ok) {
@@ -55,7 +59,7 @@ int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *u
         if (ok) live.process = getpid();
         else live.tenants = NULL;
     }
-    if (!ok) snprintf(error, error_size, "%s", why);
+    if (!ok && error) snprintf(error, error_size, "%s", why);
     return ok ? 0 : -1;
 }
 

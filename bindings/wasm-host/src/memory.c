@@ -28,11 +28,15 @@ static size_t cost_of(size_t bytes)
     return bytes > least ? bytes : least;
 }
 
-static bool charge(hak_wasm_tenant *tenant, size_t bytes)
+static bool reserve(hak_wasm_tenant *tenant, size_t bytes)
 {
-    if (!hkw_charge(tenant, HKW_BYTES, bytes)) return false;
+    return hkw_reserve(tenant, HKW_BYTES, bytes);
+}
+
+static void keep(hak_wasm_tenant *tenant, size_t bytes)
+{
+    hkw_keep(tenant, HKW_BYTES, bytes);
     atomic_fetch_add_explicit(&tenant->own_bytes, bytes, memory_order_relaxed);
-    return true;
 }
 
 static void uncharge(hak_wasm_tenant *tenant, size_t bytes)
@@ -47,19 +51,49 @@ static void set_size(hkw_slot *slot, size_t bytes)
     if (bytes > slot->high) slot->high = page_up(bytes);
 }
 
+static void link_memory(hak_wasm_tenant *tenant, hkw_slot *slot)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    slot->prev = NULL;
+    slot->next = tenant->memories;
+    if (slot->next) slot->next->prev = slot;
+    tenant->memories = slot;
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
+static void unlink_memory(hak_wasm_tenant *tenant, hkw_slot *slot)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    if (slot->prev) slot->prev->next = slot->next;
+    else tenant->memories = slot->next;
+    if (slot->next) slot->next->prev = slot->prev;
+    slot->prev = slot->next = NULL;
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
+void hkw_memories_each(hak_wasm_tenant *tenant, hkw_slot_fn *fn, void *user)
+{
+    pthread_mutex_lock(&tenant->memories_lock);
+    for (hkw_slot *slot = tenant->memories; slot; slot = slot->next)
+        fn(user, slot);
+    pthread_mutex_unlock(&tenant->memories_lock);
+}
+
 /* A slot for the current tenant, charged and sized. */
 static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *image, hak_site site)
 {
     hak_wasm_tenant *tenant = hkw_tenant_current(host);
-    if (bytes > host->slots.slot_bytes || !charge(tenant, cost_of(bytes))) return NULL;
+    if (bytes > host->slots.slot_bytes || !reserve(tenant, cost_of(bytes))) return NULL;
     hkw_slot *slot = hkw_slot_take(&host->slots, bytes, image);
     if (!slot) {
-        uncharge(tenant, cost_of(bytes));
+        hkw_cancel(tenant, HKW_BYTES, cost_of(bytes));
         return NULL;
     }
+    keep(tenant, cost_of(bytes));
     set_size(slot, bytes);
     atomic_fetch_add_explicit(&tenant->own_memories, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
+    link_memory(tenant, slot);
     atomic_store_explicit(&slot->tenant, tenant, memory_order_relaxed);
     hkw_profile_grown(tenant, slot, bytes, site);
     return slot;
@@ -71,6 +105,7 @@ void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
     size_t bytes = size_of(slot);
     hkw_profile_shrunk(tenant, slot, bytes);
     atomic_store_explicit(&slot->tenant, NULL, memory_order_relaxed);
+    unlink_memory(tenant, slot);
     hkw_slot_give(&host->slots, slot);
     uncharge(tenant, cost_of(bytes));
     atomic_fetch_sub_explicit(&tenant->own_memories, 1, memory_order_relaxed);
@@ -100,11 +135,12 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
     if (bytes > slots->slot_bytes) return -1;
     if (bytes > size) {
         const size_t more = cost_of(bytes) - cost_of(size);
-        if (!charge(tenant, more)) return -1;
+        if (!reserve(tenant, more)) return -1;
         if (hkw_slot_open(slots, slot, bytes) != 0) {
-            uncharge(tenant, more);
+            hkw_cancel(tenant, HKW_BYTES, more);
             return -1;
         }
+        keep(tenant, more);
         hkw_profile_grown(tenant, slot, bytes - size, site);
     } else if (bytes < size) {
         size_t edge = page_up(bytes) < size ? page_up(bytes) : size;
@@ -151,7 +187,7 @@ hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory)
 int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image)
 {
     hkw_slot *slot = live_at(host, memory);
-    if (!slot || image->host != host) return -1;
+    if (!slot || !image || image->host != host) return -1;
     size_t size = size_of(slot);
     if (slot->image == image) {
         if (size != image->size && resize(host, slot, image->size, HAK_CALLSITE()) != 0) return -1;
@@ -168,7 +204,7 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
 
 void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image)
 {
-    if (image->host != host) return NULL;
+    if (!image || image->host != host) return NULL;
     hkw_slot *slot = begin(host, image->size, image, HAK_CALLSITE());
     if (slot && slot->image != image && hkw_image_attach(image, slot) != 0) {
         hkw_memory_end(host, slot);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 32, OWN_FRAMES = 16 };
+enum { DEPTH_MOST = 32 };
 
 static _Thread_local hak_wasm_guest running;
 
@@ -35,19 +35,7 @@ static size_t take_native(hak_site site, uintptr_t *frames, size_t room)
 {
 #ifdef HKC_CFI_WALK
     static hkc_walk walk;
-    hkc_cfi_registers here;
-    uintptr_t all[DEPTH_MOST + OWN_FRAMES];
-    hkc_cfi_here(&here);
-    const size_t n = hkc_walk_stack(&walk, &here, 0, 0, all, DEPTH_MOST + OWN_FRAMES);
-    size_t first = 0, kept = 0;
-    while (first < n && all[first] != site)
-        first++;
-    if (first == n) first = 0;
-    while (kept < room && first + kept < n) {
-        frames[kept] = all[first + kept];
-        kept++;
-    }
-    return kept;
+    return hkc_walk_from(&walk, site, frames, room);
 #else
     if (site != 0 && room > 0) frames[0] = site;
     return site != 0 && room > 0;

@@ -119,6 +119,7 @@ int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out)
     char *text = NULL;
     size_t size = 0;
     hkc_json w;
+    if (!out) return EINVAL;
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return ENOMEM;
     hkc_json_open(&w, put, memory);

@@ -16,6 +16,9 @@ static size_t page_up(size_t n)
 
 /* ---- Extents ------------------------------------------------------------------------------------- */
 
+/* The slots and the list of them; a slot's guard and the slot. */
+enum { EXTENT_MAPPINGS = 2, GUARD_MAPPINGS = 2 };
+
 static bool add_extent(hkw_slots *s)
 {
     size_t number = atomic_load(&s->extents);
@@ -23,16 +26,17 @@ static bool add_extent(hkw_slots *s)
     hkw_extent *e = &s->extent[number];
     size_t slots = s->extent_bytes / s->stride;
     if (slots == 0) slots = 1;
+    if (!hkw_mappings_take(&s->mappings, EXTENT_MAPPINGS)) return false;
     for (; slots; slots /= 2) {
         e->reserved_size = slots * s->stride + s->guard_bytes;
         e->reserved = mmap(NULL, e->reserved_size, s->guarded ? PROT_NONE : OPEN, FLAGS, -1, 0);
         if (e->reserved != MAP_FAILED) break;
     }
-    if (!slots) return false;
     e->slot_size = slots * sizeof *e->slot;
-    e->slot = mmap(NULL, e->slot_size, OPEN, FLAGS, -1, 0);
-    if ((void *)e->slot == MAP_FAILED) {
-        munmap(e->reserved, e->reserved_size);
+    if (slots) e->slot = mmap(NULL, e->slot_size, OPEN, FLAGS, -1, 0);
+    if (!slots || (void *)e->slot == MAP_FAILED) {
+        if (slots) munmap(e->reserved, e->reserved_size);
+        hkw_mappings_give(&s->mappings, EXTENT_MAPPINGS);
         return false;
     }
     /* A huge page would make 2 MiB resident for a guest that touches one page. */
@@ -47,12 +51,16 @@ static bool add_extent(hkw_slots *s)
 /* Where nothing else is inaccessible, each guard is a mapping of its own, and the system has a limit on these
  * (vm.max_map_count): they are made for slots that are needed. The guard before a slot is that of the one
  * before. */
-static bool make_guards(const hkw_slots *s, const hkw_extent *e, size_t i)
+static bool make_guards(hkw_slots *s, const hkw_extent *e, size_t i)
 {
     if (s->guarded || !s->guard_bytes) return true;
+    if (!hkw_mappings_take(&s->mappings, GUARD_MAPPINGS)) return false;
     char *behind = e->reserved + (i + 1) * s->stride;
-    return (i > 0 || mprotect(e->reserved, s->guard_bytes, PROT_NONE) == 0) &&
-           mprotect(behind, s->guard_bytes, PROT_NONE) == 0;
+    if ((i > 0 || mprotect(e->reserved, s->guard_bytes, PROT_NONE) == 0) &&
+        mprotect(behind, s->guard_bytes, PROT_NONE) == 0)
+        return true;
+    hkw_mappings_give(&s->mappings, GUARD_MAPPINGS);
+    return false;
 }
 
 int hkw_slots_init(hkw_slots *s, const hak_wasm_host_options *o)
@@ -67,6 +75,7 @@ int hkw_slots_init(hkw_slots *s, const hak_wasm_host_options *o)
     s->extent_bytes = o->extent_bytes ? o->extent_bytes : (size_t)256 << 30;
     s->warm_limit = o->warm_bytes == HAK_NONE ? 0 : o->warm_bytes ? o->warm_bytes : (size_t)64 << 20;
     if (hkw_pages_init(&s->pages, o->dirty) != 0) return -1;
+    hkw_mappings_init(&s->mappings, o->mappings);
     pthread_mutex_init(&s->lock, NULL);
     for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_init(&s->shard[i].lock, NULL);
@@ -86,6 +95,7 @@ void hkw_slots_destroy(hkw_slots *s)
         munmap(s->extent[i].reserved, s->extent[i].reserved_size);
         munmap(s->extent[i].slot, s->extent[i].slot_size);
     }
+    hkw_mappings_give(&s->mappings, atomic_load(&s->mappings.used));
     for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_destroy(&s->shard[i].lock);
     pthread_mutex_destroy(&s->lock);
@@ -119,26 +129,53 @@ void hkw_slots_each(hkw_slots *s, hkw_slot_fn *fn, void *user)
 
 /* ---- Protection and mapping ---------------------------------------------------------------------- */
 
+/* Mappings of a slot beyond the extent's one: what is open, what is closed behind it, the image's file. */
+static unsigned needed(const hkw_slots *s, const hkw_slot *slot, size_t open, size_t mapped)
+{
+    if (s->guarded) return mapped ? 3 : open ? 2 : 0;
+    return mapped ? 2 : slot->split ? 1 : 0;
+}
+
+static int count_mappings(hkw_slots *s, hkw_slot *slot, size_t open, size_t mapped)
+{
+    unsigned n = needed(s, slot, open, mapped);
+    if (n > slot->mappings && !hkw_slots_map(s, n - slot->mappings)) return -1;
+    if (n < slot->mappings) hkw_mappings_give(&s->mappings, slot->mappings - n);
+    slot->mappings = (uint8_t)n;
+    return 0;
+}
+
+int hkw_slot_expect(hkw_slots *s, hkw_slot *slot, size_t mapped)
+{
+    return count_mappings(s, slot, slot->open, mapped);
+}
+
 int hkw_slot_open(hkw_slots *s, hkw_slot *slot, size_t bytes)
 {
     bytes = page_up(bytes);
     if (!s->guarded || bytes == slot->open) return 0;
     if (bytes > slot->open) {
-        if (mprotect(slot->base + slot->open, bytes - slot->open, OPEN) != 0) return -1;
+        if (count_mappings(s, slot, bytes, slot->mapped) != 0) return -1;
+        if (mprotect(slot->base + slot->open, bytes - slot->open, OPEN) != 0) {
+            count_mappings(s, slot, slot->open, slot->mapped);
+            return -1;
+        }
     } else if (mprotect(slot->base + bytes, slot->open - bytes, PROT_NONE) != 0) {
         return -1;
     }
     slot->open = bytes;
-    return 0;
+    return count_mappings(s, slot, bytes, slot->mapped);
 }
 
-int hkw_slot_detach(hkw_slot *slot)
+int hkw_slot_detach(hkw_slots *s, hkw_slot *slot)
 {
     if (slot->mapped) {
         void *p = mmap(slot->base, slot->mapped, OPEN, FLAGS | MAP_FIXED, -1, 0);
         if (p == MAP_FAILED) return -1;
         madvise(slot->base, slot->mapped, MADV_NOHUGEPAGE);
         slot->mapped = 0;
+        slot->split = true;
+        count_mappings(s, slot, slot->open, 0);
     }
     if (slot->image) hkw_image_unref(slot->image);
     slot->image = NULL;
@@ -155,8 +192,16 @@ size_t hkw_shard_number(void)
     return number % HKW_SHARDS;
 }
 
+/* Mappings that the slot can do without while it is free. */
+static size_t idle(const hkw_slots *s, const hkw_slot *slot)
+{
+    return s->guarded ? slot->mappings : slot->mapped ? 1 : 0;
+}
+
 static void unlink_slot(hkw_slots *s, hkw_shard *shard, hkw_slot *slot)
 {
+    atomic_fetch_sub_explicit(&shard->count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&s->idle, idle(s, slot), memory_order_relaxed);
     if (slot->prev) slot->prev->next = slot->next;
     else shard->first = slot->next;
     if (slot->next) slot->next->prev = slot->prev;
@@ -165,11 +210,26 @@ static void unlink_slot(hkw_slots *s, hkw_shard *shard, hkw_slot *slot)
     atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
 }
 
+static void put_warm(hkw_slots *s, hkw_slot *slot)
+{
+    hkw_shard *shard = &s->shard[slot->shard];
+    pthread_mutex_lock(&shard->lock);
+    atomic_store_explicit(&slot->state, HKW_WARM, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shard->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->idle, idle(s, slot), memory_order_relaxed);
+    slot->next = shard->first;
+    if (shard->first) shard->first->prev = slot;
+    else shard->last = slot;
+    shard->first = slot;
+    pthread_mutex_unlock(&shard->lock);
+}
+
+enum { LOOKED_AT = 8 };
+
 /* The slot of the shard that is cheapest to use: the same image and the same bytes open, or else none of an
  * image and any size. Under the shard's lock. */
 static hkw_slot *choose(hkw_slots *s, hkw_shard *shard, size_t bytes, const hak_wasm_image *image)
 {
-    enum { LOOKED_AT = 8 };
     hkw_slot *plain = NULL, *slot = shard->first;
     for (unsigned i = 0; slot && i < LOOKED_AT; i++, slot = slot->next) {
         if (slot->image == image && (!s->guarded || slot->open == bytes)) break;
@@ -197,6 +257,29 @@ static hkw_slot *take_warm(hkw_slots *s, size_t bytes, const hak_wasm_image *ima
     return NULL;
 }
 
+/* The slot that was used least recently of a group that has as many as are looked through, whatever its
+ * image: those of images that nobody asks for would else be more and more. */
+static hkw_slot *take_over(hkw_slots *s)
+{
+    size_t own = hkw_shard_number();
+    for (size_t i = 0; i < HKW_SHARDS; i++) {
+        hkw_shard *shard = &s->shard[(own + i) % HKW_SHARDS];
+        if (atomic_load_explicit(&shard->count, memory_order_relaxed) < LOOKED_AT) continue;
+        pthread_mutex_lock(&shard->lock);
+        hkw_slot *slot = shard->last;
+        if (slot) {
+            unlink_slot(s, shard, slot);
+            atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&shard->lock);
+        if (!slot || hkw_slot_detach(s, slot) == 0) return slot;
+        atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+        put_warm(s, slot);
+        return NULL;
+    }
+    return NULL;
+}
+
 static hkw_slot *take_cold(hkw_slots *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -204,7 +287,18 @@ static hkw_slot *take_cold(hkw_slots *s)
     if (slot) {
         s->cold = slot->next;
         slot->next = NULL;
-    } else {
+        atomic_fetch_sub_explicit(&s->idle, idle(s, slot), memory_order_relaxed);
+        atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return slot;
+}
+
+static hkw_slot *take_fresh(hkw_slots *s)
+{
+    hkw_slot *slot = NULL;
+    pthread_mutex_lock(&s->lock);
+    if (!s->cold) {
         size_t extents = atomic_load(&s->extents);
         if ((extents && s->fresh < s->extent[extents - 1].slots) || add_extent(s)) {
             hkw_extent *e = &s->extent[atomic_load(&s->extents) - 1];
@@ -220,23 +314,11 @@ static hkw_slot *take_cold(hkw_slots *s)
     return slot;
 }
 
-static void put_warm(hkw_slots *s, hkw_slot *slot)
-{
-    hkw_shard *shard = &s->shard[slot->shard];
-    pthread_mutex_lock(&shard->lock);
-    atomic_store_explicit(&slot->state, HKW_WARM, memory_order_relaxed);
-    slot->next = shard->first;
-    if (shard->first) shard->first->prev = slot;
-    else shard->last = slot;
-    shard->first = slot;
-    pthread_mutex_unlock(&shard->lock);
-}
-
 /* Without pages and image. What is open stays open. -1 = the image's mapping cannot be replaced. */
 static int give_cold(hkw_slots *s, hkw_slot *slot)
 {
     size_t mapped = slot->mapped;
-    if (hkw_slot_detach(slot) != 0) return -1;
+    if (hkw_slot_detach(s, slot) != 0) return -1;
     if (slot->high > mapped && !hkw_pages_return(slot->base + mapped, slot->high - mapped)) {
         /* What is not open cannot be written to, and is zero since it was closed. */
         size_t end = s->guarded && slot->open < slot->high ? slot->open : slot->high;
@@ -245,6 +327,7 @@ static int give_cold(hkw_slots *s, hkw_slot *slot)
     slot->high = slot->resident = 0;
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&slot->state, HKW_COLD, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->idle, idle(s, slot), memory_order_relaxed);
     slot->next = s->cold;
     s->cold = slot;
     pthread_mutex_unlock(&s->lock);
@@ -256,6 +339,8 @@ hkw_slot *hkw_slot_take(hkw_slots *s, size_t bytes, const hak_wasm_image *image)
     bytes = page_up(bytes);
     hkw_slot *slot = take_warm(s, bytes, image);
     if (!slot) slot = take_cold(s);
+    if (!slot) slot = take_over(s);
+    if (!slot) slot = take_fresh(s);
     if (!slot) {
         hkw_slots_cool(s, UINT64_MAX, NULL); /* those that are left have other images */
         slot = take_cold(s);
@@ -333,4 +418,27 @@ size_t hkw_slots_cool(hkw_slots *s, uint64_t before, const hak_wasm_image *image
         }
     }
     return bytes;
+}
+
+/* ---- Mappings ------------------------------------------------------------------------------------ */
+
+/* Cold slots stay open, so that the next memory in them costs no system call. */
+static void close_cold(hkw_slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (hkw_slot *slot = s->cold; slot; slot = slot->next) {
+        const size_t before = idle(s, slot);
+        hkw_slot_open(s, slot, 0);
+        atomic_fetch_sub_explicit(&s->idle, before - idle(s, slot), memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool hkw_slots_map(hkw_slots *s, size_t n)
+{
+    if (hkw_mappings_take(&s->mappings, n)) return true;
+    if (atomic_load_explicit(&s->idle, memory_order_relaxed) == 0) return false;
+    hkw_slots_cool(s, UINT64_MAX, NULL);
+    if (s->guarded) close_cold(s);
+    return hkw_mappings_take(&s->mappings, n);
 }

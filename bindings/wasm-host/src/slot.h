@@ -2,6 +2,7 @@
 #ifndef HAKMEM_WASM_SLOT_H
 #define HAKMEM_WASM_SLOT_H
 
+#include "mappings.h"
 #include "pages.h"
 
 enum { HKW_SHARDS = 16, HKW_EXTENTS = 4096 };
@@ -20,9 +21,11 @@ typedef struct hkw_slot {
     hak_wasm_tenant *_Atomic tenant; /* while live */
     hak_wasm_image *image;           /* attached to; a reference */
     hkw_growth *growth;              /* of those that a profile has seen */
-    struct hkw_slot *prev, *next;
-    uint64_t epoch; /* of the host when it became warm */
-    uint8_t shard;  /* while warm */
+    struct hkw_slot *prev, *next;    /* free: of the shard, or cold; live: of the tenant */
+    uint64_t epoch;                  /* of the host when it became warm */
+    uint8_t shard;                   /* while warm */
+    uint8_t mappings;                /* counted for it */
+    bool split; /* flat: an image was here, and what is left of that may not be joined again */
     _Atomic uint8_t state;
 } hkw_slot;
 
@@ -39,12 +42,15 @@ typedef struct hkw_extent {
 typedef struct hkw_shard {
     _Alignas(128) pthread_mutex_t lock;
     hkw_slot *first, *last;
+    _Atomic size_t count;
 } hkw_shard;
 
 typedef struct hkw_slots {
     bool guarded;
     size_t slot_bytes, guard_bytes, stride, extent_bytes, warm_limit;
     hkw_pages pages;
+    hkw_mappings mappings;
+    _Atomic size_t idle; /* mappings of free slots that can be given back */
     _Alignas(128) _Atomic size_t warm_bytes;
     _Alignas(128) hkw_shard shard[HKW_SHARDS];
     pthread_mutex_t lock; /* of what follows */
@@ -70,8 +76,13 @@ hkw_slot *hkw_slot_take(hkw_slots *slots, size_t bytes, const hak_wasm_image *im
 void hkw_slot_give(hkw_slots *slots, hkw_slot *slot);
 /* Makes the first `bytes` readable and writable, and what was beyond them inaccessible. */
 int hkw_slot_open(hkw_slots *slots, hkw_slot *slot, size_t bytes);
+/* Room for an image of this size in the count of mappings, before it is mapped; the slot's `mapped` says what
+ * there is. 0 = ok; -1 = there are too many. */
+int hkw_slot_expect(hkw_slots *slots, hkw_slot *slot, size_t mapped);
 /* Lets go of the image; what it mapped reads zero. 0 = ok. */
-int hkw_slot_detach(hkw_slot *slot);
+int hkw_slot_detach(hkw_slots *slots, hkw_slot *slot);
+/* n more mappings of this host, for which free slots give theirs back. false = there are too many. */
+bool hkw_slots_map(hkw_slots *slots, size_t n);
 /* Warm slots that became so before this epoch go cold; with an image, only those attached to it. Returns the
  * bytes given back. */
 size_t hkw_slots_cool(hkw_slots *slots, uint64_t before, const hak_wasm_image *image);

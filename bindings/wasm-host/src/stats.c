@@ -17,8 +17,8 @@ static void count_slot(void *user, hkw_slot *slot)
 static int tell(void *out, const void *info, size_t known)
 {
     enum { TAIL_MOST = 4096 };
-    size_t size;
-    memcpy(&size, out, sizeof size);
+    size_t size = 0;
+    if (out) memcpy(&size, out, sizeof size);
     if (size < sizeof size || (size > known && size - known > TAIL_MOST)) return -1;
     if (size > known) memset((char *)out + known, 0, size - known);
     memcpy(out, info, size < known ? size : known);
@@ -36,6 +36,7 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *out)
         .image_bytes = atomic_load(&host->image_bytes),
         .extents = atomic_load(&s->extents),
         .dirty = s->pages.method,
+        .mappings = atomic_load(&s->mappings.used),
     };
     for (size_t i = 0; i < info->extents; i++) {
         info->slots += s->extent[i].slots;
@@ -80,21 +81,19 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
 
 struct residence {
     hkw_slots *slots;
-    hak_wasm_tenant *tenant;
     size_t bytes;
 };
 
 static void add_resident(void *user, hkw_slot *slot)
 {
     struct residence *r = user;
-    if (atomic_load_explicit(&slot->tenant, memory_order_relaxed) != r->tenant) return;
     r->bytes += hkw_pages_resident(&r->slots->pages, slot->base,
                                    atomic_load_explicit(&slot->size, memory_order_relaxed));
 }
 
 size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
 {
-    struct residence r = {&tenant->host->slots, tenant, 0};
-    hkw_slots_each(r.slots, add_resident, &r);
+    struct residence r = {&tenant->host->slots, 0};
+    hkw_memories_each(tenant, add_resident, &r);
     return r.bytes;
 }

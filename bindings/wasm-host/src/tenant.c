@@ -72,6 +72,7 @@ static void renew(hak_wasm_tenant *tenant)
 
 void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits)
 {
+    if (!limits) return;
     size_t hard = limits->heap_soft ? 0 : limits->heap_bytes;
     atomic_store(&tenant->heap_limit, limits->heap_bytes);
     atomic_store(&tenant->account[HKW_BYTES].limit, limits->linear_bytes);
@@ -92,6 +93,7 @@ void hkw_tenant_release(hak_wasm_tenant *tenant)
     hak_quota_delete(tenant->quota);
     hkw_profile_delete(atomic_load(&tenant->profile));
     pthread_mutex_destroy(&tenant->lock);
+    pthread_mutex_destroy(&tenant->memories_lock);
     free(tenant);
 }
 
@@ -103,6 +105,7 @@ static hak_wasm_tenant *make(hak_wasm_host *host, hak_wasm_tenant *parent, bool 
     tenant->parent = parent;
     atomic_init(&tenant->refs, 1);
     pthread_mutex_init(&tenant->lock, NULL);
+    pthread_mutex_init(&tenant->memories_lock, NULL);
     bool ok = !children || (tenant->quota = hak_quota_new(parent ? parent->quota : NULL, 0));
     if (ok) tenant->ctx = new_context(tenant);
     if (!tenant->ctx) {
@@ -167,12 +170,6 @@ void hkw_tenant_unlock(hak_wasm_tenant *tenant)
     else pthread_mutex_unlock(&tenant->lock);
 }
 
-static void end_memory_of(void *user, hkw_slot *slot)
-{
-    hak_wasm_tenant *tenant = user;
-    if (atomic_load(&slot->tenant) == tenant) hkw_memory_end(tenant->host, slot);
-}
-
 /* Destroys the context, or leaves that to its last block. Takes the lock over. */
 static bool end(hak_wasm_tenant *tenant, bool whatever_lives)
 {
@@ -199,10 +196,11 @@ bool hkw_tenant_end(hak_wasm_tenant *tenant)
 
 void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how)
 {
-    hak_wasm_host *host = tenant->host;
-    if (tenant == host->root) return;
+    hak_wasm_host *host = tenant ? tenant->host : NULL;
+    if (!tenant || tenant == host->root) return;
     if (how == HAK_WASM_BULK) {
-        if (atomic_load(&tenant->own_memories)) hkw_slots_each(&host->slots, end_memory_of, tenant);
+        while (tenant->memories)
+            hkw_memory_end(host, tenant->memories);
         hak_wasm_uncharge(tenant, atomic_load(&tenant->own_charged));
         while (atomic_load(&tenant->own_instances))
             hak_wasm_dismiss(tenant);
@@ -247,7 +245,8 @@ int hak_wasm_admit(hak_wasm_tenant *tenant)
         atomic_fetch_add_explicit(&tenant->account[HKW_INSTANCES].refused, 1, memory_order_relaxed);
         return -1;
     }
-    if (!hkw_charge(tenant, HKW_INSTANCES, 1)) return -1;
+    if (!hkw_reserve(tenant, HKW_INSTANCES, 1)) return -1;
+    hkw_keep(tenant, HKW_INSTANCES, 1);
     atomic_fetch_add_explicit(&tenant->own_instances, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&tenant->refs, 1, memory_order_relaxed);
     return 0;
@@ -255,7 +254,7 @@ int hak_wasm_admit(hak_wasm_tenant *tenant)
 
 void hak_wasm_dismiss(hak_wasm_tenant *tenant)
 {
+    if (hkw_lower(&tenant->own_instances, 1) == 0) return; /* none was admitted */
     hkw_uncharge(tenant, HKW_INSTANCES, 1);
-    atomic_fetch_sub_explicit(&tenant->own_instances, 1, memory_order_relaxed);
     hkw_tenant_unref(tenant);
 }

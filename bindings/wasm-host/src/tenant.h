@@ -7,9 +7,10 @@
 typedef struct hkw_profile hkw_profile;
 void hkw_profile_delete(hkw_profile *profile);
 
-/* A counter with a limit; those of the parents count too. */
+/* A counter with a limit; those of the parents count too. What is taken is used, or reserved by somebody who
+ * does not know yet whether all parents have room. */
 typedef struct hkw_account {
-    _Atomic size_t used, peak, limit;
+    _Atomic size_t taken, used, peak, limit;
     _Atomic uint64_t refused;
 } hkw_account;
 
@@ -37,6 +38,8 @@ struct hak_wasm_tenant {
     hak_ctx *ctx;                 /* NULL = gone */
     hkw_profile *_Atomic profile; /* NULL = there was never one */
     pthread_mutex_t lock;         /* contexts are for one thread at a time */
+    pthread_mutex_t memories_lock;
+    hkw_slot *memories; /* live ones, under that lock */
 };
 
 typedef struct hkw_spares {
@@ -80,12 +83,23 @@ hak_wasm_tenant *hkw_spare_take(hak_wasm_host *host, const hak_wasm_limits *limi
 /* Ends spares that became so before this epoch. Returns their bytes. */
 size_t hkw_spares_drop(hak_wasm_host *host, uint64_t before);
 
-bool hkw_charge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+/* Room for n more with the tenant and all of its parents, for a moment: others wait for hkw_keep or
+ * hkw_cancel. False = over a limit, which counts as refused. */
+bool hkw_reserve(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+/* What was reserved is used, until hkw_uncharge. */
+void hkw_keep(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+void hkw_cancel(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
 void hkw_uncharge(hak_wasm_tenant *tenant, hkw_counted what, size_t n);
+
+/* Takes n from the number, or all that is there; returns how much that was. */
+size_t hkw_lower(_Atomic size_t *number, size_t n);
 
 /* Committed bytes of its context alone. Under the lock, or with nobody else about. */
 size_t hkw_tenant_committed(const hak_wasm_tenant *tenant);
 
+/* Calls fn for each live memory of the tenant alone, which waits with new ones meanwhile. fn must not make or
+ * end any. */
+void hkw_memories_each(hak_wasm_tenant *tenant, hkw_slot_fn *fn, void *user);
 /* Takes a live memory from its tenant and gives the slot back. */
 void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot);
 

@@ -5,6 +5,7 @@
 #include "refcount.h"
 #include "wasm_native.h"
 #include "wasm_runtime_common.h"
+#include "wasmtime_ssp.h"
 
 #include "guest.h"
 
@@ -140,7 +141,8 @@ static __wasi_errno_t renumber(wasm_exec_env_t env, __wasi_fd_t from, __wasi_fd_
     __wasi_errno_t error = 0;
     if (from != to) error = wasmtime_ssp_fd_renumber(env, table, wasi->prestats, from, to);
     rwlock_wrlock(&table->lock);
-    if (from == to && (from >= table->size || !files_of(table)[from].object)) error = __WASI_EBADF;
+    if (from == to && (from < 0 || (size_t)from >= table->size || !files_of(table)[from].object))
+        error = __WASI_EBADF;
     table->used = 0;
     for (size_t i = 0; i < table->size; i++)
         table->used += files_of(table)[i].object != NULL;
@@ -162,11 +164,14 @@ static void *own(const char *name)
 bool hkw_wamr_files_begin(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static NativeSymbol symbols[] = {{"fd_renumber", (void *)renumber, "(ii)i", NULL}};
+    static NativeSymbol symbols[] = {{"fd_renumber", NULL, "(ii)i", NULL}};
     static const char *const modules[] = {"wasi_snapshot_preview1", "wasi_unstable"};
     bool ok = true;
     hak_wasm_scope before = hak_wasm_enter(NULL, HAK_WASM_OTHER); /* WAMR's list is no tenant's */
     pthread_mutex_lock(&lock);
+    /* WAMR's table has object pointers, whatever the functions' types are. */
+    __wasi_errno_t (*const function)(wasm_exec_env_t, __wasi_fd_t, __wasi_fd_t) = renumber;
+    memcpy(&symbols->func_ptr, &function, sizeof function);
     /* WAMR is asked, since it forgets when it ends; one of the host's own stays. */
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (wasm_native_resolve_symbol(modules[i], symbols->symbol, NULL, NULL, NULL, NULL) ==

@@ -40,6 +40,10 @@ size_t hkw_wamr_state_size(wasm_module_inst_t instance);
 void hkw_wamr_state_save(wasm_module_inst_t instance, void *state);
 void hkw_wamr_state_load(wasm_module_inst_t instance, const void *state);
 
+/* Cells that the function reads from argv, and those that it writes there. */
+void hkw_wamr_cells(wasm_module_inst_t instance, wasm_function_inst_t function, uint32_t *arguments,
+                    uint32_t *results);
+
 /* The functions that run, for profiles; user: the guest. */
 size_t hkw_wamr_stack(void *user, hak_wasm_frame *frames, size_t room);
 

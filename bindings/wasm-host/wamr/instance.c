@@ -6,15 +6,37 @@
 #define PAGE_BYTES UINT64_C(65536)
 #define MAX_PAGES 65535u
 
+/* Writes the text where there is room for one. */
+static void say(char *error, uint32_t error_size, const char *text)
+{
+    if (error && error_size) snprintf(error, error_size, "%s", text);
+}
+
+/* Where WAMR takes its memory from elsewhere, no limit of the tenant's would hold. */
+static bool is_hosts(const hak_wasm_tenant *tenant, wasm_module_t module, char *error, uint32_t error_size)
+{
+    const bool owned = hak_wasm_owns(hak_wasm_tenant_host(tenant), module);
+    if (!owned) say(error, error_size, "WAMR's memory is not of the tenant's host: see hak_wasm_wamr_args");
+    return owned;
+}
+
 wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
                                  uint32_t error_size)
 {
+    if (!bytes || size == 0) {
+        say(error, error_size, "there is no module");
+        return NULL;
+    }
     if (!hkw_wamr_files_begin()) {
-        snprintf(error, error_size, "no memory");
+        say(error, error_size, "no memory");
         return NULL;
     }
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
-    wasm_module_t module = wasm_runtime_load(bytes, size, error, error_size);
+    wasm_module_t module = wasm_runtime_load(bytes, size, error, error ? error_size : 0);
+    if (module && !is_hosts(tenant, module, error, error_size)) {
+        wasm_runtime_unload(module);
+        module = NULL;
+    }
     hak_wasm_leave(before);
     return module;
 }
@@ -36,17 +58,19 @@ bool hkw_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
     uint64_t bytes = hkw_wamr_initial_bytes(guest->module), most = hak_wasm_slot_bytes(host);
     if (most > MAX_PAGES * PAGE_BYTES) most = MAX_PAGES * PAGE_BYTES;
     if (bytes > most) {
-        snprintf(error, error_size, "the module wants %llu bytes of linear memory, a slot has %llu",
+        char text[128];
+        snprintf(text, sizeof text, "the module wants %llu bytes of linear memory, a slot has %llu",
                  (unsigned long long)bytes, (unsigned long long)most);
+        say(error, error_size, text);
         return false;
     }
     uint32_t pages = (uint32_t)(most / PAGE_BYTES);
     if (hkw_wamr_max_pages(guest->module) <= pages) pages = 0; /* the module's own */
     InstantiationArgs args = {guest->stack_size, 0, pages};
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
-    guest->instance = wasm_runtime_instantiate_ex(guest->module, &args, error, error_size);
+    guest->instance = wasm_runtime_instantiate_ex(guest->module, &args, error, error ? error_size : 0);
     if (guest->instance && !prepare(guest)) {
-        snprintf(error, error_size, "no memory for the instance");
+        say(error, error_size, "no memory for the instance");
         hkw_wamr_end(guest);
     }
     hak_wasm_leave(before);
@@ -66,15 +90,20 @@ void hkw_wamr_end(hak_wasm_wamr *guest)
 hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size,
                                   char *error, uint32_t error_size)
 {
+    if (!module) {
+        say(error, error_size, "there is no module");
+        return NULL;
+    }
+    if (!is_hosts(tenant, module, error, error_size)) return NULL;
     if (hak_wasm_admit(tenant) != 0) {
-        snprintf(error, error_size, "the tenant is at a limit");
+        say(error, error_size, "the tenant is at a limit");
         return NULL;
     }
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
     hak_wasm_wamr *guest = hak_wasm_calloc(hak_wasm_tenant_host(tenant), 1, sizeof *guest);
     hak_wasm_leave(before);
     if (!guest) {
-        snprintf(error, error_size, "no memory for the instance");
+        say(error, error_size, "no memory for the instance");
         hak_wasm_dismiss(tenant);
         return NULL;
     }
@@ -100,9 +129,16 @@ void hak_wasm_wamr_close(hak_wasm_wamr *guest)
 bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *name, uint32_t argc, uint32_t *argv)
 {
     wasm_runtime_clear_exception(guest->instance);
-    wasm_function_inst_t function = wasm_runtime_lookup_function(guest->instance, name);
+    wasm_function_inst_t function = name ? wasm_runtime_lookup_function(guest->instance, name) : NULL;
     if (!function) {
         wasm_runtime_set_exception(guest->instance, "no such function");
+        return false;
+    }
+    /* The guest's module says how many there are: they would be the host's stack. */
+    uint32_t arguments, results;
+    hkw_wamr_cells(guest->instance, function, &arguments, &results);
+    if ((!argv && argc) || argc < arguments || results > (!argv ? 0 : argc > 1 ? argc : 1)) {
+        wasm_runtime_set_exception(guest->instance, "the function has other arguments or results");
         return false;
     }
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_WASI);

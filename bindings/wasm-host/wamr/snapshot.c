@@ -20,6 +20,8 @@ static void *files_of(hak_wasm_wamr_snapshot *snapshot)
 
 hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why)
 {
+    const char *unasked;
+    if (!why) why = &unasked;
     *why = "it has a table or a global of external references";
     if (!hkw_wamr_copyable(guest->module)) return NULL;
     *why = "there is no memory for a snapshot";
@@ -93,7 +95,7 @@ static bool memory_is_back(hak_wasm_wamr *guest, hak_wasm_image *image)
 
 int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
 {
-    if (guest->module != snapshot->module) return -1;
+    if (!snapshot || guest->module != snapshot->module) return -1;
     int how = 0;
     if (!files_are_back(guest, snapshot)) {
         char error[64];

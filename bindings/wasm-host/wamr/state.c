@@ -78,6 +78,22 @@ void hkw_wamr_set_memory(wasm_module_inst_t instance, void *base, uint64_t bytes
 #endif
 }
 
+/* An external reference is a pointer in argv. */
+static uint32_t cells_of(const uint8 *types, uint32 count, uint32 cells)
+{
+    for (uint32 i = 0; i < count; i++)
+        cells += types[i] == VALUE_TYPE_EXTERNREF;
+    return cells;
+}
+
+void hkw_wamr_cells(wasm_module_inst_t instance, wasm_function_inst_t function, uint32_t *arguments,
+                    uint32_t *results)
+{
+    const WASMFuncType *type = wasm_runtime_get_function_type(function, inside(instance)->module_type);
+    *arguments = cells_of(type->types, type->param_count, type->param_cell_num);
+    *results = cells_of(type->types + type->param_count, type->result_count, type->ret_cell_num);
+}
+
 /* ---- Globals, tables, dropped segments ----------------------------------------------------------- */
 
 bool hkw_wamr_copyable(wasm_module_t module_)

@@ -20,9 +20,22 @@ static bool fits(const hak_wasm_host *host, bool signals)
                         hak_wasm_slot_bytes(host) + hak_wasm_guard_bytes(host) >= UINT64_C(8) << 30);
 }
 
+/* Without --wrap guests would get their memories elsewhere, and no limit would hold. */
+static wasm_rt_memory_t probe;
+
+static bool is_wrapped(void)
+{
+    static uint8_t mark;
+    probe.data = &mark;
+    wasm_rt_allocate_memory(&probe, 0, 0);
+    const bool wrapped = probe.data == &mark;
+    if (!wrapped) wasm_rt_free_memory(&probe);
+    return wrapped;
+}
+
 int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals)
 {
-    if (!fits(host, signals)) return -1;
+    if (!host || !fits(host, signals) || !is_wrapped()) return -1;
     atomic_store(&by_signals, signals);
     atomic_store(&default_host, host);
     return 0;
@@ -55,8 +68,9 @@ void __wrap_wasm_rt_free_memory(wasm_rt_memory_t *memory);
 
 void __wrap_wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint32_t pages, uint32_t max_pages)
 {
+    if (memory == &probe) return;
     hak_wasm_host *host = hkw_wasm2c_host();
-    bool can = pages <= MAX_PAGES && fits(host, atomic_load(&by_signals));
+    bool can = host && pages <= MAX_PAGES && fits(host, atomic_load(&by_signals));
     memory->data = can ? hak_wasm_memory_new(host, pages * HKW_WASM2C_PAGE) : NULL;
     if (memory->data && !hkw_wasm2c_add(HKW_WASM2C_MEMORY, memory, host)) {
         hak_wasm_memory_free(host, memory->data);

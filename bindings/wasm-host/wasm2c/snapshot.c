@@ -84,10 +84,16 @@ static bool imports_a_part(const void *instance, size_t size)
 
 hak_wasm_wasm2c_snapshot *hak_wasm_wasm2c_take(void *instance, size_t size, const char **why)
 {
+    const char *unasked;
+    if (!why) why = &unasked;
+    *why = "there is no instance";
+    if (!instance || size == 0) return NULL;
     *why = "it imports a memory or a table";
     if (imports_a_part(instance, size)) return NULL;
-    *why = "there is no memory for a snapshot";
+    *why = "there is no host: see hak_wasm_wasm2c_use";
     hak_wasm_host *host = hkw_wasm2c_host();
+    if (!host) return NULL;
+    *why = "there is no memory for a snapshot";
     size_t parts = 0;
     hkw_wasm2c_parts_within(instance, size, count_part, &parts);
     hak_wasm_wasm2c_snapshot *s = hak_wasm_calloc(host, 1, sizeof *s + parts * sizeof *s->parts + size);
@@ -148,7 +154,7 @@ static bool load(hak_wasm_wasm2c_snapshot *s, const part *p)
 
 int hak_wasm_wasm2c_reset(void *instance, hak_wasm_wasm2c_snapshot *s)
 {
-    if (instance != s->instance) return -1;
+    if (!s || instance != s->instance) return -1;
     for (size_t i = 0; i < s->part_count; i++) {
         const part *p = &s->parts[i];
         if (!load(s, p)) return -1;

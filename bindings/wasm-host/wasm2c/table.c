@@ -10,7 +10,7 @@
     void __wrap_wasm_rt_allocate_##type##_table(wasm_rt_##type##_table_t *table, uint32_t n, uint32_t max)   \
     {                                                                                                        \
         hak_wasm_host *host = hkw_wasm2c_host();                                                             \
-        table->data = hak_wasm_calloc(host, n ? n : 1, sizeof *table->data);                                 \
+        table->data = host ? hak_wasm_calloc(host, n ? n : 1, sizeof *table->data) : NULL;                   \
         if (table->data && !hkw_wasm2c_add(kind, table, host)) {                                             \
             hak_wasm_free(host, table->data);                                                                \
             table->data = NULL;                                                                              \

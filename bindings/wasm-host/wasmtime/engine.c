@@ -80,8 +80,12 @@ static wasmtime_error_t *check(hak_wasm_host *host, wasm_engine_t *engine)
     return error;
 }
 
-wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config, wasmtime_error_t **error)
+static wasm_engine_t *new_engine(hak_wasm_host *host, wasm_config_t *config, wasmtime_error_t **error)
 {
+    if (!config) {
+        *error = wasmtime_error_new("hakmem: there is no configuration");
+        return NULL;
+    }
     if (hak_wasm_host_bounds(host) != HAK_WASM_GUARD) {
         wasm_config_delete(config);
         *error = wasmtime_error_new("hakmem: wasmtime needs a host with bounds = HAK_WASM_GUARD");
@@ -101,5 +105,13 @@ wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *confi
         engine = NULL;
     }
     hak_wasm_leave(before);
+    return engine;
+}
+
+wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config, wasmtime_error_t **error)
+{
+    wasmtime_error_t *unasked = NULL;
+    wasm_engine_t *engine = new_engine(host, config, error ? error : &unasked);
+    if (unasked) wasmtime_error_delete(unasked);
     return engine;
 }

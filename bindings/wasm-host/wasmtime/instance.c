@@ -11,10 +11,14 @@ struct hak_wasmtime_image {
     wasmtime_val_t globals[];
 };
 
-hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
-                                             const wasmtime_linker_t *linker, const uint8_t *bytes,
-                                             size_t size, wasmtime_error_t **error)
+static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                       const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
+                                       wasmtime_error_t **error)
 {
+    if (!bytes || size == 0) {
+        *error = wasmtime_error_new("hakmem: there is no module");
+        return NULL;
+    }
     hak_wasm_host *host = hak_wasm_tenant_host(tenant);
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
     hkw_module binary;
@@ -30,6 +34,8 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
         m->tables = binary.tables;
         m->table_count = binary.table_count;
         m->passive = binary.passive;
+        m->own = binary.own;
+        m->memories = binary.memories;
         binary.tables = NULL;
         *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
                                      binary.bytes ? binary.size : size, &m->module);
@@ -46,6 +52,16 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
     free(binary.bytes);
     free(binary.tables);
     hak_wasm_leave(before);
+    return m;
+}
+
+hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                             const wasmtime_linker_t *linker, const uint8_t *bytes,
+                                             size_t size, wasmtime_error_t **error)
+{
+    wasmtime_error_t *unasked = NULL;
+    hak_wasmtime_module *m = new_module(tenant, engine, linker, bytes, size, error ? error : &unasked);
+    if (unasked) wasmtime_error_delete(unasked);
     return m;
 }
 
@@ -80,12 +96,16 @@ static void find_state(hak_wasmtime_instance *i)
     }
 }
 
-hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
-                                                 void *data, hak_wasmtime_prepare_fn *prepare,
-                                                 wasmtime_error_t **error, wasm_trap_t **trap)
+static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
+                                           void *data, hak_wasmtime_prepare_fn *prepare,
+                                           wasmtime_error_t **error, wasm_trap_t **trap)
 {
     *error = NULL;
     *trap = NULL;
+    if (!module) {
+        *error = wasmtime_error_new("hakmem: there is no module");
+        return NULL;
+    }
     if (hak_wasm_admit(tenant) != 0) {
         *error = wasmtime_error_new("hakmem: the tenant is at its limit of instances or of heap");
         return NULL;
@@ -106,7 +126,7 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
             if (prepare) prepare(i->store, data);
             *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
         } else {
-            *error = wasmtime_error_new("hakmem: the tables do not fit into the tenant's limit");
+            *error = wasmtime_error_new(hkw_tables_refused(module));
         }
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);
@@ -114,6 +134,19 @@ hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const 
         }
     }
     hak_wasm_leave(before);
+    return i;
+}
+
+hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
+                                                 void *data, hak_wasmtime_prepare_fn *prepare,
+                                                 wasmtime_error_t **error, wasm_trap_t **trap)
+{
+    wasmtime_error_t *unasked = NULL;
+    wasm_trap_t *trapped = NULL;
+    hak_wasmtime_instance *i =
+        new_instance(tenant, module, data, prepare, error ? error : &unasked, trap ? trap : &trapped);
+    if (unasked) wasmtime_error_delete(unasked);
+    if (trapped) wasm_trap_delete(trapped);
     return i;
 }
 
@@ -143,17 +176,25 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
                                     const wasmtime_val_t *arguments, size_t argument_count,
                                     wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap)
 {
-    *trap = NULL;
+    wasm_trap_t *trapped = NULL;
     hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
     wasmtime_error_t *error = wasmtime_func_call(instance->context, function, arguments, argument_count,
-                                                 results, result_count, trap);
+                                                 results, result_count, &trapped);
     hak_wasm_leave(before);
+    if (trap) {
+        *trap = trapped;
+    } else if (trapped) {
+        wasm_trap_delete(trapped);
+        if (!error) error = wasmtime_error_new("hakmem: the guest trapped");
+    }
     return error;
 }
 
 hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char **why)
 {
     const hak_wasmtime_module *module = i->module;
+    const char *unasked;
+    if (!why) why = &unasked;
     *why = module->refused;
     if (*why) return NULL;
     *why = "there is no memory for an image";
@@ -199,7 +240,7 @@ static int fit(hak_wasmtime_instance *i, size_t wanted)
 int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
 {
     const hak_wasmtime_module *module = i->module;
-    if (image->module != module) return -1;
+    if (!image || image->module != module) return -1;
     find_state(i);
     if (fit(i, hak_wasm_image_size(image->memory)) != 0 ||
         hak_wasm_memory_reset(module->host, i->base, image->memory) != 0) {

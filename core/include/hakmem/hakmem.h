@@ -297,7 +297,7 @@ struct hak_options {
         *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
     const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references.
                                  NULL = none */
-    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, rounded up to a power of two, 16 to 32768.
+    size_t trace_calls; /* with HAK_DEBUG_TRACE: how many are kept, 16 to 32768, rounded up to a power of two.
                            Default 0: 1024 */
     uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places,
                            relative to each other; in a shared context only if its threads come in the same
@@ -340,7 +340,9 @@ struct hak_space_options {
     void *buffer;             /* memory of the caller in which the space begins; stays the caller's, who has
                                  filled it with zeros, each time anew. NULL = none. While there are
                                  contexts with labels, a fifth of it is set aside for label bytes, except
-                                 units that have blocks already */
+                                 units that have blocks already. Where that leaves no room for label bytes,
+                                 contexts that are made with labels take pages of the OS, and a context whose
+                                 blocks are in the buffer is refused its first label */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
@@ -561,6 +563,11 @@ HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
+/* How many of the n bytes from p on belong to the space: its extents with all that describes them, the
+ * caller's buffer, big blocks, and room behind them. For reports that take a process's mappings apart. Never
+ * dereferences p. Cost: a step for each extent, and for each big block that begins there, under the lock of
+ * the space. [any thread] */
+HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
 /* hak_free for hosts that lost the context; what is not of this space is ignored. To be called by the thread
  * that may free in the owner. Cost: that of hak_ctx_of and of hak_free. */
 HAK_API void hak_space_free(hak_space *space, void *p);

@@ -126,12 +126,12 @@ HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak
 
 /* The context follows this policy from now on; NULL: its options again. The context takes a reference. If the
  * context has a space of its own, the space follows the policy, too. first_offset and slab_sizes are read
- * when a context is made: a policy that is set later does not change them. Magazines and caches shrink at
- * once. If packed_bytes falls below what is packed, size classes have slabs from then on, and those that took
- * one keep to slabs when it rises again; a context that was made to pack nothing goes on so. The other
- * threads of a shared context follow at their next slow path. 0 = ok;
- * -1 = no memory, and nothing changed. Cost: a step for each size class and hint, and for what caches give
- * back. */
+ * when a context is made: a policy that is set later does not change them, nor those of threads that come to
+ * a shared context later. Magazines and caches shrink at once. If packed_bytes falls below what is packed,
+ * size classes have slabs from then on, and those that took one keep to slabs when it rises again; a context
+ * that was made to pack nothing goes on so. The other threads of a shared context follow at their next slow
+ * path. 0 = ok; -1 = no memory, and nothing changed. Cost: a step for each size class and hint, and for what
+ * caches give back. */
 HAK_API int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy);
 /* The policy of the context; the caller owns a reference. NULL = none. Cost: constant. */
 HAK_API hak_policy *hak_ctx_policy(const hak_ctx *ctx);

@@ -17,10 +17,12 @@
  *            context itself does nothing, and its allocations are as fast as without a profile. Local
  *            contexts only.
  *
- * Blocks count with their usable bytes (hak_usable_size), as everywhere in hakmem: in an exact profile that
- * has run from the beginning, the live bytes of all stacks add up to the live bytes of the context. (COUNTED:
- * with what the host says.) A realloc that moves the
- * block is an allocation and a free. A realloc in place stays with the stack that allocated the block.
+ * Blocks count with their usable bytes (hak_usable_size; with HAK_DEBUG_CANARY those of the pattern, too), as
+ * everywhere in hakmem: in an exact profile that has run from the beginning, the live bytes of all stacks add
+ * up to the live bytes of the context. (COUNTED: with what the host says.) A realloc that copies the
+ * block is an allocation and a free. One that resizes it in place, or moves its pages, leaves it with the
+ * stack that allocated it. A block from before an exact profile began is not in it until one of both moves
+ * it.
  *
  * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other
  * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating

@@ -134,7 +134,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     if (q) {
         memcpy(q, p, hk_min(size, n));
         if (HK_UNLIKELY(hk_profile_of(ctx) != NULL))
-            hk_profile_grown(hk_profile_of(ctx), p, hak_usable_size(ctx, q));
+            hk_profile_grown(hk_profile_of(ctx), p, hk_block_size(ctx, q));
         hak_free(ctx, p);
         return q;
     }

@@ -182,6 +182,18 @@ HK_RACY static void discount(void *user, void *p)
     t->blocks[label]--;
 }
 
+/* The same for a block in the remote cache of a heap, whose thread may send it home meanwhile. The lock of
+ * the heap that owns the block keeps its unit where it is: without the lock the unit might go back, and its
+ * pages with it. */
+static void discount_remote(void *user, void *p)
+{
+    const sums *t = user;
+    hak_ctx *owner = hk_owner(t->ctx, p);
+    hk_heap_lock(owner);
+    if (hk_owner(owner, p) == owner) discount(user, p);
+    hk_heap_unlock(owner);
+}
+
 HK_RACY static void discount_magazine(sums *t, unsigned i)
 {
     const hk_bin *bin = &t->ctx->bins[i];
@@ -229,7 +241,7 @@ static void sum_shared(hak_ctx *shared, sums *t)
         sum_others(heap, t);
         hk_transfer_each(heap, discount, t);
         hk_heap_unlock(heap);
-        hk_remote_each(heap, discount, t);
+        hk_remote_each(heap, discount_remote, t);
     }
     hk_lock_drop(&shared->heaps->walk);
     for (unsigned i = 0; i < 256; i++) {

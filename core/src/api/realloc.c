@@ -81,13 +81,19 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
     return q;
 }
 
+/* n and `room` percent of it. A multiple of 16 stays one, because its alignment depends on that. */
+HK_INLINE size_t roomy(size_t n, unsigned room)
+{
+    size_t wide = hk_min(n + n * room / 100, HK_SMALL_MAX);
+    return n % 16 ? wide : wide & ~(size_t)15;
+}
+
 /* What to ask for when a block of `size` bytes grows to n. A step that is small relative to the block will be
  * followed by others, so it is over-allocated, up to the next power of two at most, where buffers with a
  * limit end. */
 static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room)
 {
-    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX)
-        return hk_min(n + n * room / 100, HK_SMALL_MAX);
+    if (HK_UNLIKELY(room != 0) && n > size && n <= HK_SMALL_MAX) return roomy(n, room);
     if (n <= 1024 || n <= size || n - size > size / 16 || n > HK_SMALL_MAX || ctx->checked & HK_CHECKED)
         return n;
     unsigned fit = hk_class_of(n), sc = fit;
@@ -131,7 +137,7 @@ static void free_old(hak_ctx *ctx, void *p, size_t size, const void *q)
     if (HK_UNLIKELY(ctx->checked & HK_OBSERVED)) {
         /* Units of samples are of another kind. */
         hk_profile *k = hk_kind_in_window(ctx, p) < HK_BINS ? NULL : hk_profile_of(ctx);
-        if (k) hk_profile_grown(k, p, hak_usable_size(ctx, q));
+        if (k) hk_profile_grown(k, p, hk_block_size(ctx, q));
     } else if (size > HK_SMALL_MAX && !ctx->checked) {
         hk_enter(ctx);
         done = hk_block_put_back(ctx, p);
@@ -162,7 +168,7 @@ static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     void *q = hk_big_regrow(ctx, n, label, site);
     hk_leave(ctx);
     if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE) && q)
-        hk_profile_new_block(ctx, q, hak_usable_size(ctx, q), label, site);
+        hk_profile_new_block(ctx, q, hk_block_size(ctx, q), label, site);
     return q;
 }
 
@@ -181,12 +187,12 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
     return size;
 }
 
-/* The block at p, of `size` bytes, was resized without a copy and is at q, for a profile. */
+/* Tells a profile that the block at p, of `size` bytes, was resized without a copy and is at q. */
 static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, int label, hak_site site)
 {
     if (!hk_profile_of(ctx)) return;
     hak_label given = hk_label_after(ctx, q, label);
-    hk_profile_resized(ctx, p, q, size, hak_usable_size(ctx, q), given, site);
+    hk_profile_resized(ctx, p, q, size, hk_block_size(ctx, q), given, site);
 }
 
 /* The room that a policy's hint gives blocks of this label and site, in percent. */
@@ -204,10 +210,10 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
 static bool stays_hinted(const void *p, size_t size, size_t n, unsigned room)
 {
     return n && n <= size && size <= HK_SMALL_MAX && aligned_for(p, n) &&
-           hk_classes[hk_class_of(hk_min(n + n * room / 100, HK_SMALL_MAX))].size >= size;
+           hk_classes[hk_class_of(roomy(n, room))].size >= size;
 }
 
-/* The block was resized without a copy: it is q now. */
+/* The block, of `size` bytes, was resized without a copy: it is q now. */
 static void *kept(hak_ctx *ctx, void *p, void *q, size_t size, size_t n, int label, hak_site site)
 {
     if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
@@ -233,6 +239,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, hk_label_after(ctx, p, label), site);
         hk_check_size(ctx, p, old);
     }
+    /* With a canary more than the program may use. */
+    size_t held = HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY) ? hk_block_size(ctx, p) : size;
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     unsigned room = 0;
     if (HK_UNLIKELY(ctx->advice.hinted) && !(ctx->checked & HK_CHECKED))
@@ -242,7 +250,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     bool apart = grows_apart(ctx, p, size, n);
     bool moves = !takes || (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size);
     void *q = moves ? NULL : resize(ctx, p, size, n);
-    if (q) return kept(ctx, p, q, size, n, label, site);
+    if (q) return kept(ctx, p, q, held, n, label, site);
     hak_label given = hk_label_after(ctx, p, label);
     size_t want = with_room(ctx, size, n, room), failures = hk_get(&ctx->account.failures),
            high = hk_get(&ctx->space->high);
@@ -259,7 +267,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     /* Count at most one failure per failed call. */
     if (HK_UNLIKELY(hk_get(&ctx->account.failures) != failures))
         hk_set(&ctx->account.failures, failures + (!q && !grown && n > size));
-    if (grown) return kept(ctx, p, grown, size, n, label, site);
+    if (grown) return kept(ctx, p, grown, held, n, label, site);
     if (!q) {
         if (n > size) return NULL;
         return hk_stay(ctx, hk_check_new(ctx, p, n), label);
@@ -304,6 +312,7 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
     size_t size = hak_usable_size(shared, p);
     if (p) hk_trace_note(shared, HAK_TRACE_REALLOC, p, n, 0, site);
     if (p && size == 0) hk_misuse(shared, p);
+    else if (n > HK_SIZE_MOST) hk_error(shared, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
     if (n > size || size == 0) return hk_fail(shared);
     hk_check_new(shared, p, n);
     return hk_stay(shared, p, label);

@@ -36,13 +36,16 @@ enum { HK_BESIDE = 64 };
 #define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
-/* Deliberate race: the function reads single words that another thread may be writing; a stale word is
+/* HK_LOCK_PLAIN: locks are dropped without assembler, which ThreadSanitizer does not see.
+ * Deliberate race: the function reads single words that another thread may be writing; a stale word is
  * acceptable, and is checked where it matters. */
 #if defined(__SANITIZE_THREAD__)
 #define HK_RACY __attribute__((noinline, no_sanitize_thread))
+#define HK_LOCK_PLAIN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define HK_RACY __attribute__((noinline, no_sanitize("thread")))
+#define HK_LOCK_PLAIN 1
 #endif
 #endif
 #ifndef HK_RACY

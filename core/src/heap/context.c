@@ -41,6 +41,15 @@ size_t hk_packed_units(const hak_options *o, const hak_tuning *t)
     return none ? 0 : (bytes + HK_UNIT - 1) >> HK_UNIT_SHIFT;
 }
 
+/* Whether a context can begin in this unit, which else goes back. */
+static bool can_begin(hak_space *space, hk_unit_id id, bool labels)
+{
+    if (!id) return false;
+    if (!(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0)) return true;
+    hk_space_give(space, id, 1);
+    return false;
+}
+
 /* The first unit of a context, for which `bytes` are charged. 0 = failed. */
 static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, bool labels, bool *zero)
 {
@@ -50,11 +59,14 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
     uint32_t newest = atomic_load(&space->extents) - 1, i = newest;
     while (i && (hk_extent_number(space, i)->first + hk_extent_number(space, i)->units) >> HK_ID_BITS)
         i--;
-    hk_unit_id id = hk_space_take(space, hk_extent_number(space, i), 1, HK_KIND_META,
-                                  i == newest ? HK_WANT_DIRTY : HK_WANT_ANY, false, zero);
-    if (id && !(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0))
-        return id;
-    if (id) hk_space_give(space, id, 1);
+    hk_extent *near = hk_extent_number(space, i);
+    hk_want want = i == newest ? HK_WANT_DIRTY : HK_WANT_ANY;
+    hk_unit_id id = hk_space_take(space, near, 1, HK_KIND_META, want, 0, zero);
+    if (can_begin(space, id, labels)) return id;
+    if (id && labels && !hk_extent_of_id(space, id)->owned) {
+        id = hk_space_take_owned(space, near, 1, HK_KIND_META, 0, zero);
+        if (can_begin(space, id, labels)) return id;
+    }
     hk_quota_refund(quota, bytes);
     return 0;
 }
@@ -78,7 +90,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->space = space;
     ctx->extent = e;
     ctx->base = e->base;
-    ctx->units = e->units;
+    ctx->units = hk_extent_reach(e);
     ctx->map = e->map;
     ctx->owned.id = id;
     ctx->key = id << 8;

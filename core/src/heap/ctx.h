@@ -281,6 +281,13 @@ HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
     return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
 }
 
+/* Lets the fast paths reach what its extent has grown by. [its thread] */
+HK_INLINE void hk_widen(hak_ctx *ctx)
+{
+    uint32_t reach = hk_extent_reach(ctx->extent);
+    if (HK_UNLIKELY(ctx->units != reach) && ctx->units) __atomic_store_n(&ctx->units, reach, __ATOMIC_RELAXED);
+}
+
 /* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */
 HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 {
@@ -292,8 +299,9 @@ HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
 /* How many packed units such a context may have, or each heap of a shared one; 0 = none. */
 size_t hk_packed_units(const hak_options *o, const hak_tuning *t);
-/* The kind of a watched unit of the context `owner`. */
-uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
+/* The kind of a watched unit of the context `owner`. Whoever holds no block of the unit, as sums of labels
+ * that look into the caches of other threads, may get that of a slab which was or will be there. */
+HK_RACY uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
 /* Makes frees of blocks in the unit at p take the slow path, or no longer. No effect outside of extents, and
  * in units that ctx, which may be shared, does not own. */
 void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);

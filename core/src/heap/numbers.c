@@ -105,11 +105,12 @@ void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t)
     unsigned magazine = ctx->magazines.cap;
     hk_numbers_set(ctx, t);
     bool same = most == ctx->magazines.most && magazine == ctx->magazines.cap;
-    if (!same && !hk_bins_none(ctx) && !ctx->retired) {
+    if (!same && !hk_bins_none(ctx)) {
         hk_rows_end(ctx);
         for (unsigned kind = 0; kind < HK_BINS; kind++) {
             hk_bin *bin = hk_bin_of(ctx, kind);
-            if (bin->slots) bin_changes(ctx, bin, kind);
+            /* The magazines of a retired context are shut for good. */
+            if (bin->slots && !ctx->retired) bin_changes(ctx, bin, kind);
             slab_changes(ctx, bin, kind);
         }
     }

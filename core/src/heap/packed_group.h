@@ -184,7 +184,8 @@ HK_INLINE bool hk_free_block_find(const hak_ctx *ctx, hk_free_block *b)
     const char *p = b->p;
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     hk_extent *e = ctx->extent;
-    if (HK_UNLIKELY(unit >= ctx->units || (ctx->map[unit] ^ ctx->key) != HK_KIND_PACKED)) {
+    /* Another thread may end a profile meanwhile, and no longer watch the unit. */
+    if (HK_UNLIKELY(hk_kind_in_window(ctx, p) != HK_KIND_PACKED)) {
         if (hk_kind_at(ctx, p, &e) != HK_KIND_PACKED) return false;
         unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     }

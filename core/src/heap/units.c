@@ -7,13 +7,14 @@
 
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
 {
-    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
+    size_t window = __atomic_load_n(&ctx->units, __ATOMIC_RELAXED); /* of another thread, perhaps */
+    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < window ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
     uint32_t kind = hk_extent_entry(*e, p) ^ ctx->key;
     return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->owned.id, *e, p);
 }
 
-uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
+HK_RACY uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p)
 {
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
     /* The context's first unit, with what is packed behind it, has no record. */
@@ -139,6 +140,18 @@ static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
     ctx->owned.all = id;
 }
 
+/* The record of units that were taken, which have room for their label bytes. NULL = they have none, and went
+ * back. */
+HK_INLINE hk_slab *record(hak_ctx *ctx, hk_unit_id id, size_t units, unsigned kind)
+{
+    hk_slab *s = hk_slab_at(ctx->space, id);
+    *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
+    if (!ctx->labels.on || !hk_has_labels(kind) || hk_space_labels(ctx->space, id, kind, units) == 0)
+        return s;
+    hk_space_give_slab(ctx->space, s, 0);
+    return NULL;
+}
+
 /* `lacks` bytes of them are not charged. */
 HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, size_t lacks,
                                 bool *zero)
@@ -149,11 +162,11 @@ HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wa
     /* Units that are set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
     if (!id) id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want, hk_expected(ctx), zero);
-    hk_slab *s = id ? hk_slab_at(space, id) : NULL;
-    if (s) *s = (hk_slab){.bits = s->bits, .kind = (uint8_t)kind, .units = (uint8_t)units};
-    if (s && ctx->labels.on && hk_has_labels(kind) && hk_space_labels(space, id, kind, units) != 0) {
-        hk_space_give_slab(space, s, 0);
-        s = NULL;
+    hk_widen(ctx);
+    hk_slab *s = id ? record(ctx, id, units, kind) : NULL;
+    if (HK_UNLIKELY(id && !s && !hk_extent_of_id(space, id)->owned)) {
+        id = hk_space_take_owned(space, ctx->extent, units, ctx->key | kind, hk_expected(ctx), zero);
+        s = id ? record(ctx, id, units, kind) : NULL;
     }
     if (!s) {
         hk_refund(ctx, units_uncount(ctx, kind, units) - lacks);
@@ -203,6 +216,7 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     hk_extent *e = hk_extent_of_slab(from->space, s);
     size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
     size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
+    hk_widen(to);
     all_remove(from, s);
     all_add(to, s, hk_slab_id(to->space, s));
     for (unsigned i = 0; i < s->units; i++)

@@ -8,7 +8,7 @@
 
 #include "hakmem/profile.h"
 
-#include "base/os.h"
+#include "base/os_lock.h"
 #include "heap/ctx.h"
 
 /* All blocks of one stack, site and label. Sums are of estimates; `*_var` of their variances. */
@@ -174,7 +174,7 @@ HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)
     hk_profile *k = hk_profile_of(ctx);
     if (HK_UNLIKELY(k != NULL)) hk_profile_free(k, p);
 }
-/* The block that was at p, of `old` usable bytes, is at q and has n. By the thread of the heap. */
+/* The block that was at p, of `old` bytes, is at q and has n. By the thread of the heap. */
 void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_t n, hak_label label,
                         hak_site site);
 /* A block at p is about to move to a larger one. */

@@ -218,9 +218,10 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
 {
     hk_profile *k = hk_profile_of(heap);
     hk_profile_lock(k);
-    bool known = resize(k, p, q, n) || k->exact;
+    /* What is live since before an exact profile began stays out of it until it moves. */
+    bool known = resize(k, p, q, n) || (k->exact && p == q);
+    if (k->exact) old = 0;
     hk_profile_unlock(k);
-    /* What is live since before an exact profile began stays out of it. */
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
     heap->sampling.left -= (int64_t)(n - old);
     if (heap->sampling.left < 0) hk_profile_add(heap, q, n, n, label, site);

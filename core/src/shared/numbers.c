@@ -19,13 +19,25 @@ uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out)
     return run;
 }
 
-void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t)
+/* Numbers that are read when a context is made. A new heap must not have others than the heaps before it:
+ * heaps exchange slabs, whose first blocks lie where first_offset says, and hak_aligned_alloc trusts the
+ * number of the context. */
+static void keep_layout(const hk_heaps *heaps, hak_tuning *t)
+{
+    t->first_offset = heaps->tuning.first_offset;
+    t->slab_sizes = heaps->tuning.slab_sizes;
+    if (!heaps->packs) t->packed_bytes = HAK_NONE;
+}
+
+void hk_shared_numbers(hak_ctx *shared, const hak_tuning *from)
 {
     hk_heaps *heaps = shared->heaps;
-    hk_numbers_set(shared, t);
-    shared->packed.most = (uint16_t)hk_packed_units(&heaps->options, t);
+    hak_tuning t = *from;
+    hk_numbers_set(shared, &t);
     hk_lock_take(&heaps->numbers);
-    hk_heaps_numbers_set(heaps, t);
+    keep_layout(heaps, &t);
+    shared->packed.most = (uint16_t)hk_packed_units(&heaps->options, &t);
+    hk_heaps_numbers_set(heaps, &t);
     heaps->tunings++;
     hk_lock_drop(&heaps->numbers);
     atomic_store(&heaps->hinted, hk_guide_hints(shared->advice.guide));

@@ -338,6 +338,7 @@ void hk_shared_make(hak_ctx *shared, const hak_options *options)
     heaps->options = *options;
     heaps->options.shared = false;
     heaps->options.tuning = &heaps->tuning;
+    heaps->packs = hk_packed_units(options, options->tuning) > 0;
     hk_heaps_numbers_set(heaps, options->tuning);
     heaps->account.parent = options->quota;
     atomic_store(&heaps->account.used, hk_get(&shared->account.committed));

@@ -92,6 +92,7 @@ struct hk_heaps {
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `tuning` */
     hak_tuning tuning;
+    bool packs;         /* its heaps pack small blocks, if their tuning says so */
     hk_lock numbers;    /* the last: of tuning and what follows */
     uint32_t tunings;   /* how often these changed */
     atomic_bool hinted; /* by the policy */

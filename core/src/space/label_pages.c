@@ -2,13 +2,15 @@
  * end that are set aside while there are labels. */
 #include "base/classes.h"
 #include "space/chunks.h"
+#include "space/open.h"
 #include "space/pages.h"
 
 /* A unit for label bytes, with the lock held. false = a block has it. */
 static bool set_aside(hak_space *s, hk_extent *e, size_t unit)
 {
     size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS;
-    if (e->map[unit]) return e->map[unit] == HK_KIND_LABELS;
+    uint32_t entry = hk_read(&e->map[unit]); /* a context takes units that it set aside without the lock */
+    if (entry) return entry == HK_KIND_LABELS;
     while (e->chunks_used <= c)
         if (hk_chunk_open(s, e, e->chunks_used, 0) != 0) return false;
     bool zero;
@@ -34,7 +36,7 @@ void hk_space_labels_end(hak_space *s)
     hk_lock_take(&s->lock);
     if (--s->label_users == 0)
         for (size_t unit = e->label_first; unit < e->units; unit++)
-            if (e->map[unit] == HK_KIND_LABELS) hk_chunks_give(s, e, unit, 1, 0);
+            if (hk_read(&e->map[unit]) == HK_KIND_LABELS) hk_chunks_give(s, e, unit, 1, 0);
     hk_lock_drop(&s->lock);
 }
 
@@ -58,10 +60,12 @@ int hk_space_labels(hak_space *s, hk_unit_id id, unsigned kind, size_t units)
     if (!e->owned) return labels_in_buffer(s, e, id - e->first, kind, units);
     size_t c = (id - e->first) / HK_CHUNK_UNITS;
     hk_chunk *chunk = hk_extent_chunk(e, c);
-    if (atomic_load_explicit(&chunk->labels, memory_order_acquire)) return 0;
+    unsigned area = hk_area_of(kind);
+    bool open = !s->opens || c < atomic_load_explicit(&e->labels_open[area], memory_order_acquire);
+    if (open && atomic_load_explicit(&chunk->labels, memory_order_acquire)) return 0;
     hk_lock_take(&s->lock);
-    int failed = 0;
-    for (unsigned a = chunk->label_areas; s->os.commit && a < HK_AREAS && !failed; a++) {
+    int failed = s->opens ? hk_open_labels(s, e, area, c) : 0;
+    for (unsigned a = chunk->label_areas; hk_commits(s) && a < HK_AREAS && !failed; a++) {
         uintptr_t from = e->base + c * HK_CHUNK;
         uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
         failed = hk_call_commit(s, first, HK_CHUNK >> hk_area_shift[a]);

@@ -5,49 +5,46 @@
 
 /* ---- What the memory is for ---------------------------------------------------------------------------- */
 
-enum { OBJECT = 1, PROPERTY, STRING, BUFFER, STACK, CODE, STATE, LABELS = STATE };
-static const char *const NAMES[LABELS] = {"object", "property", "string", "buffer", "stack", "code", "state"};
 /* What is in no rule, such as duk_heap_mem_alloc, takes memory for its callers. */
-static const sites_rule RULES[] = {
-    {"duk__hobject_alloc_init", OBJECT},
-    {"duk_hobject_alloc", OBJECT},
-    {"duk_hobject_realloc_props", PROPERTY},
-    {"duk_hobject_resize", PROPERTY},
-    {"duk_heap_strtable", STRING},
-    {"duk__strtable", STRING},
-    {"duk_hbuffer", BUFFER},
-    {"duk_push_buffer", BUFFER},
-    {"duk__hthread_", STACK},
-    {"duk_hthread_init_stacks", STACK},
-    {"duk__valstack", STACK},
-    {"duk_valstack", STACK},
-    {"duk__parse", CODE},
-    {"duk__js_compile", CODE},
-    {"duk__init_func", CODE},
-    {"duk__convert", CODE},
-    {"duk_lexer", CODE},
-    {"duk_create_heap", STATE},
-    {"duk_hthread_create", STATE},
-    {"duk_heap_alloc", STATE},
-    {NULL, 0},
+static const hak_site_rule RULES[] = {
+    {"duk__hobject_alloc_init", "object"},
+    {"duk_hobject_alloc", "object"},
+    {"duk_hobject_realloc_props", "property"},
+    {"duk_hobject_resize", "property"},
+    {"duk_heap_strtable", "string"},
+    {"duk__strtable", "string"},
+    {"duk_hbuffer", "buffer"},
+    {"duk_push_buffer", "buffer"},
+    {"duk__hthread_", "stack"},
+    {"duk_hthread_init_stacks", "stack"},
+    {"duk__valstack", "stack"},
+    {"duk_valstack", "stack"},
+    {"duk__parse", "code"},
+    {"duk__js_compile", "code"},
+    {"duk__init_func", "code"},
+    {"duk__convert", "code"},
+    {"duk_lexer", "code"},
+    {"duk_create_heap", "state"},
+    {"duk_hthread_create", "state"},
+    {"duk_heap_alloc", "state"},
 };
-static sites places;
+static hak_sites *sites;
 
 /* DUK_HEAP_ALLOC_FAIL_MARKANDSWEEP_LIMIT, and once before. */
 enum { TRIES = 10 + 1 };
 
-static const vm_kind KIND = {"Duktape", NAMES, LABELS, RULES, &places, HAK_WORKLOAD_COUNTED, 0};
+static const vm_kind KIND = {"Duktape", RULES, sizeof RULES / sizeof *RULES, &sites, HAK_WORKLOAD_COUNTED, 0};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
 static void *take(void *heap, duk_size_t n)
 {
-    return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
+    return n ? vm_taken(heap, vm_take(heap, n, HAK_SITES_SP()), n) : NULL;
 }
 
 static void *resize(void *heap, void *p, duk_size_t n)
 {
-    if (!p) return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
+    if (!p) return n ? vm_taken(heap, vm_take(heap, n, HAK_SITES_SP()), n) : NULL;
     if (n) return vm_taken(heap, vm_resize(heap, p, n), n);
     vm_give(heap, p);
     return NULL;
@@ -74,7 +71,7 @@ duk_context *duktape_new(vm_heap *heap)
     heap->escape = &escape;
     duk_context *duk = duk_create_heap(take, resize, give, heap, NULL);
     heap->escape = NULL;
-    heap->tries = TRIES;
+    heap->reserve.tries = TRIES;
     return duk;
 }
 

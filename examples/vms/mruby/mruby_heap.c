@@ -5,63 +5,59 @@
 
 /* ---- What the memory is for ---------------------------------------------------------------------------- */
 
-enum { OBJECT = 1, STRING, ARRAY, HASH, VARIABLE, METHOD, SYMBOL, STACK, CODE, STATE, LABELS = STATE };
-static const char *const NAMES[LABELS] = {"object", "string", "array", "hash", "variable",
-                                          "method", "symbol", "stack", "code", "state"};
 /* Objects lie in pages of mruby's own, 1024 to a page; what they have beside is elsewhere. What is in no rule, such
  * as mrb_realloc, takes memory for its callers. */
-static const sites_rule RULES[] = {
-    {"add_heap", OBJECT},
-    {"mrb_str_", STRING},
-    {"str_", STRING},
-    {"mrb_ary_", ARRAY},
-    {"ary_", ARRAY},
-    {"mrb_hash_", HASH},
-    {"hash_", HASH},
-    {"ht_", HASH},
-    {"iv_", VARIABLE},
-    {"mrb_obj_iv_", VARIABLE},
-    {"mrb_env_", VARIABLE},
-    {"mt_", METHOD},
-    {"mrb_proc_", METHOD},
-    {"boot_defclass", METHOD},
-    {"prepare_singleton_class", METHOD},
-    {"sym_", SYMBOL},
-    {"mrb_intern", SYMBOL},
-    {"mrb_vm_ci_", STACK},
-    {"stack_", STACK},
-    {"cipush", STACK},
-    {"mrb_stack_", STACK},
-    {"fiber_", STACK},
-    {"mrb_pool_", CODE},
-    {"mrb_add_irep", CODE},
-    {"scope_", CODE},
-    {"codegen", CODE},
-    {"gen_", CODE},
-    {"new_lit", CODE},
-    {"yyparse", CODE},
-    {"parser_", CODE},
-    {"mrb_parse", CODE},
-    {"read_irep", CODE},
-    {"mrb_open", STATE},
-    {"mrb_init", STATE},
-    {"mrb_gc_", STATE},
-    {"mrb_io_", STATE},
-    {NULL, 0},
+static const hak_site_rule RULES[] = {
+    {"add_heap", "object"},
+    {"mrb_str_", "string"},
+    {"str_", "string"},
+    {"mrb_ary_", "array"},
+    {"ary_", "array"},
+    {"mrb_hash_", "hash"},
+    {"hash_", "hash"},
+    {"ht_", "hash"},
+    {"iv_", "variable"},
+    {"mrb_obj_iv_", "variable"},
+    {"mrb_env_", "variable"},
+    {"mt_", "method"},
+    {"mrb_proc_", "method"},
+    {"boot_defclass", "method"},
+    {"prepare_singleton_class", "method"},
+    {"sym_", "symbol"},
+    {"mrb_intern", "symbol"},
+    {"mrb_vm_ci_", "stack"},
+    {"stack_", "stack"},
+    {"cipush", "stack"},
+    {"mrb_stack_", "stack"},
+    {"fiber_", "stack"},
+    {"mrb_pool_", "code"},
+    {"mrb_add_irep", "code"},
+    {"scope_", "code"},
+    {"codegen", "code"},
+    {"gen_", "code"},
+    {"new_lit", "code"},
+    {"yyparse", "code"},
+    {"parser_", "code"},
+    {"mrb_parse", "code"},
+    {"read_irep", "code"},
+    {"mrb_open", "state"},
+    {"mrb_init", "state"},
+    {"mrb_gc_", "state"},
+    {"mrb_io_", "state"},
 };
-static sites places;
+static hak_sites *sites;
 
 /* mrb_realloc_simple asks, collects, and asks again. */
 enum { TRIES = 2 };
 
-static const vm_kind KIND = {"mruby", NAMES, LABELS, RULES, &places, HAK_WORKLOAD_TRACED, 0};
+static const vm_kind KIND = {"mruby", RULES, sizeof RULES / sizeof *RULES, &sites, HAK_WORKLOAD_TRACED, 0};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
 static void *allocate(mrb_state *mrb, void *p, size_t n, void *heap)
 {
     (void)mrb;
-    if (!p) return n ? vm_taken(heap, vm_take(heap, n, SITES_SP()), n) : NULL;
+    if (!p) return n ? vm_taken(heap, vm_take(heap, n, HAK_SITES_SP()), n) : NULL;
     if (n) return vm_taken(heap, vm_resize(heap, p, n), n);
     vm_give(heap, p);
     return NULL;
@@ -88,7 +84,7 @@ mrb_state *mruby_new(vm_heap *heap)
     heap->escape = &escape;
     mrb_state *mrb = mrb_open_allocf(allocate, heap);
     heap->escape = NULL;
-    heap->tries = TRIES;
+    heap->reserve.tries = TRIES;
     return mrb;
 }
 

@@ -6,88 +6,84 @@
 
 /* ---- What the memory is for ---------------------------------------------------------------------------- */
 
-enum { OBJECT = 1, SHAPE, STRING, ATOM, ARRAY, FUNCTION, CODE, BUFFER, MAP, NUMBER, RUNTIME, LABELS = RUNTIME };
-static const char *const NAMES[LABELS] = {"object",   "shape", "string", "atom", "array",  "function",
-                                          "code", "buffer", "map",  "number", "runtime"};
 /* What is in no rule, such as js_malloc, takes memory for its callers. The properties of an object are made with
  * it, and have its label. */
-static const sites_rule RULES[] = {
-    {"js_array_buffer", BUFFER},
-    {"JS_NewObject", OBJECT},
-    {"js_new_shape", SHAPE},
-    {"js_clone_shape", SHAPE},
-    {"add_shape_property", SHAPE},
-    {"resize_properties", SHAPE},
-    {"resize_shape_hash", SHAPE},
-    {"js_alloc_string", STRING},
-    {"js_sub_string", STRING},
-    {"js_new_string", STRING},
-    {"string_buffer", STRING},
-    {"JS_NewSymbol", STRING},
-    {"JS_ConcatString", STRING},
-    {"__JS_NewAtom", ATOM},
-    {"JS_NewAtom", ATOM},
-    {"JS_ResizeAtom", ATOM},
-    {"JS_InitAtoms", ATOM},
-    {"js_create_array", ARRAY},
-    {"js_allocate_fast_array", ARRAY},
-    {"expand_fast_array", ARRAY},
-    {"js_array_", ARRAY},
-    {"js_closure", FUNCTION},
-    {"get_var_ref", FUNCTION},
-    {"js_build_", FUNCTION},
-    {"js_function_", FUNCTION},
-    {"js_generator", FUNCTION},
-    {"async_func", FUNCTION},
-    {"js_async", FUNCTION},
-    {"js_promise", FUNCTION},
-    {"JS_NewCFunction", FUNCTION},
-    {"array_buffer", BUFFER},
-    {"js_typed_array", BUFFER},
-    {"js_create_function", CODE},
-    {"js_create_module", CODE},
-    {"js_new_function_def", CODE},
-    {"js_parse", CODE},
-    {"resolve_", CODE},
-    {"push_scope", CODE},
-    {"add_", CODE},
-    {"cpool_", CODE},
-    {"emit_", CODE},
-    {"dbuf_", CODE},
-    {"lre_", CODE},
-    {"js_compile_regexp", CODE},
-    {"__JS_Eval", CODE},
-    {"js_new_module", CODE},
-    {"JS_AddModule", CODE},
-    {"JS_NewCModule", CODE},
-    {"js_map_", MAP},
-    {"map_", MAP},
-    {"js_weakref", MAP},
-    {"js_bigint", NUMBER},
-    {"js_atof", NUMBER},
-    {"JS_NewRuntime", RUNTIME},
-    {"JS_NewContext", RUNTIME},
-    {"JS_NewClass", RUNTIME},
-    {"JS_AddIntrinsic", RUNTIME},
-    {"JS_SetPropertyFunctionList", RUNTIME},
-    {"js_std_", RUNTIME},
-    {NULL, 0},
+static const hak_site_rule RULES[] = {
+    {"js_array_buffer", "buffer"},
+    {"JS_NewObject", "object"},
+    {"js_new_shape", "shape"},
+    {"js_clone_shape", "shape"},
+    {"add_shape_property", "shape"},
+    {"resize_properties", "shape"},
+    {"resize_shape_hash", "shape"},
+    {"js_alloc_string", "string"},
+    {"js_sub_string", "string"},
+    {"js_new_string", "string"},
+    {"string_buffer", "string"},
+    {"JS_NewSymbol", "string"},
+    {"JS_ConcatString", "string"},
+    {"__JS_NewAtom", "atom"},
+    {"JS_NewAtom", "atom"},
+    {"JS_ResizeAtom", "atom"},
+    {"JS_InitAtoms", "atom"},
+    {"js_create_array", "array"},
+    {"js_allocate_fast_array", "array"},
+    {"expand_fast_array", "array"},
+    {"js_array_", "array"},
+    {"js_closure", "function"},
+    {"get_var_ref", "function"},
+    {"js_build_", "function"},
+    {"js_function_", "function"},
+    {"js_generator", "function"},
+    {"async_func", "function"},
+    {"js_async", "function"},
+    {"js_promise", "function"},
+    {"JS_NewCFunction", "function"},
+    {"array_buffer", "buffer"},
+    {"js_typed_array", "buffer"},
+    {"js_create_function", "code"},
+    {"js_create_module", "code"},
+    {"js_new_function_def", "code"},
+    {"js_parse", "code"},
+    {"resolve_", "code"},
+    {"push_scope", "code"},
+    {"add_", "code"},
+    {"cpool_", "code"},
+    {"emit_", "code"},
+    {"dbuf_", "code"},
+    {"lre_", "code"},
+    {"js_compile_regexp", "code"},
+    {"__JS_Eval", "code"},
+    {"js_new_module", "code"},
+    {"JS_AddModule", "code"},
+    {"JS_NewCModule", "code"},
+    {"js_map_", "map"},
+    {"map_", "map"},
+    {"js_weakref", "map"},
+    {"js_bigint", "number"},
+    {"js_atof", "number"},
+    {"JS_NewRuntime", "runtime"},
+    {"JS_NewContext", "runtime"},
+    {"JS_NewClass", "runtime"},
+    {"JS_AddIntrinsic", "runtime"},
+    {"JS_SetPropertyFunctionList", "runtime"},
+    {"js_std_", "runtime"},
 };
-static sites places;
+static hak_sites *sites;
 
 /* The size of a packed block is looked for, and QuickJS asks often: nothing is packed. */
-static const vm_kind KIND = {"QuickJS", NAMES, LABELS, RULES, &places, HAK_WORKLOAD_COUNTED, HAK_NONE};
+static const vm_kind KIND = {"QuickJS", RULES, sizeof RULES / sizeof *RULES, &sites, HAK_WORKLOAD_COUNTED, HAK_NONE};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
 static void *take(void *heap, size_t n)
 {
-    return vm_take(heap, n, SITES_SP());
+    return vm_take(heap, n, HAK_SITES_SP());
 }
 
 static void *take_zeroed(void *heap, size_t count, size_t n)
 {
-    return vm_take_zeroed(heap, count, n, SITES_SP());
+    return vm_take_zeroed(heap, count, n, HAK_SITES_SP());
 }
 
 static void give(void *heap, void *p)
@@ -120,8 +116,9 @@ JSRuntime *quickjs_runtime_new(vm_heap *heap)
 }
 
 /* The next object that is made runs the collector, which then sets its threshold anew. */
-static void collect_soon(void *runtime)
+static void collect_soon(hak_ctx *ctx, void *runtime, size_t committed, size_t limit)
 {
+    (void)ctx, (void)committed, (void)limit;
     JS_SetGCThreshold(runtime, 0);
 }
 

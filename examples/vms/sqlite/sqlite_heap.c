@@ -2,8 +2,7 @@
  * says it for the thread. What connections share, their files, is taken for the process. */
 #include "sqlite_heap.h"
 
-#include "sites.h"
-
+#include <hakmem/sites.h>
 #include <string.h>
 
 static hak_space *space;
@@ -12,61 +11,56 @@ static _Thread_local hak_ctx *current;
 
 /* ---- What the memory is for ---------------------------------------------------------------------------- */
 
-enum { PAGE = 1, SCHEMA, STATEMENT, VALUE, SORTER, EXTENSION, CONNECTION, FILES, LABELS = FILES };
-static const char *const NAMES[LABELS] = {"page",   "schema",    "statement",  "value",
-                                          "sorter", "extension", "connection", "file"};
 /* What is in no rule, such as sqlite3DbMallocRaw, takes memory for its callers. */
-static const sites_rule RULES[] = {
-    {"pcache1", PAGE},
-    {"sqlite3Bitvec", PAGE},
-    {"sqlite3VdbeMem", VALUE},
-    {"sqlite3Value", VALUE},
-    {"valueNew", VALUE},
-    {"allocateCursor", VALUE},
-    {"sqlite3VdbeSorter", SORTER},
-    {"vdbeSorter", SORTER},
-    {"vdbePmaReader", SORTER},
-    {"vdbe", STATEMENT},
-    {"sqlite3Vdbe", STATEMENT},
-    {"growOp", STATEMENT},
-    {"sqlite3Expr", STATEMENT},
-    {"sqlite3Prepare", STATEMENT},
-    {"sqlite3LockAndPrepare", STATEMENT},
-    {"sqlite3RunParser", STATEMENT},
-    {"sqlite3Select", STATEMENT},
-    {"sqlite3Src", STATEMENT},
-    {"sqlite3Where", STATEMENT},
-    {"sqlite3KeyInfo", STATEMENT},
-    {"sqlite3StartTable", SCHEMA},
-    {"sqlite3EndTable", SCHEMA},
-    {"sqlite3AddColumn", SCHEMA},
-    {"sqlite3AllocateIndexObject", SCHEMA},
-    {"sqlite3CreateIndex", SCHEMA},
-    {"sqlite3Schema", SCHEMA},
-    {"sqlite3HashInsert", SCHEMA},
-    {"sqlite3CreateView", SCHEMA},
-    {"sqlite3Trigger", SCHEMA},
-    {"fts", EXTENSION},
-    {"sqlite3Fts", EXTENSION},
-    {"rtree", EXTENSION},
-    {"openDatabase", CONNECTION},
-    {"sqlite3Btree", CONNECTION},
-    {"sqlite3Pager", CONNECTION},
-    {"sqlite3CreateFunc", CONNECTION},
-    {"sqlite3FindFunction", CONNECTION},
-    {"createCollation", CONNECTION},
-    {"unix", FILES},
-    {NULL, 0},
+static const hak_site_rule RULES[] = {
+    {"pcache1", "page"},
+    {"sqlite3Bitvec", "page"},
+    {"sqlite3VdbeMem", "value"},
+    {"sqlite3Value", "value"},
+    {"valueNew", "value"},
+    {"allocateCursor", "value"},
+    {"sqlite3VdbeSorter", "sorter"},
+    {"vdbeSorter", "sorter"},
+    {"vdbePmaReader", "sorter"},
+    {"vdbe", "statement"},
+    {"sqlite3Vdbe", "statement"},
+    {"growOp", "statement"},
+    {"sqlite3Expr", "statement"},
+    {"sqlite3Prepare", "statement"},
+    {"sqlite3LockAndPrepare", "statement"},
+    {"sqlite3RunParser", "statement"},
+    {"sqlite3Select", "statement"},
+    {"sqlite3Src", "statement"},
+    {"sqlite3Where", "statement"},
+    {"sqlite3KeyInfo", "statement"},
+    {"sqlite3StartTable", "schema"},
+    {"sqlite3EndTable", "schema"},
+    {"sqlite3AddColumn", "schema"},
+    {"sqlite3AllocateIndexObject", "schema"},
+    {"sqlite3CreateIndex", "schema"},
+    {"sqlite3Schema", "schema"},
+    {"sqlite3HashInsert", "schema"},
+    {"sqlite3CreateView", "schema"},
+    {"sqlite3Trigger", "schema"},
+    {"fts", "extension"},
+    {"sqlite3Fts", "extension"},
+    {"rtree", "extension"},
+    {"openDatabase", "connection"},
+    {"sqlite3Btree", "connection"},
+    {"sqlite3Pager", "connection"},
+    {"sqlite3CreateFunc", "connection"},
+    {"sqlite3FindFunction", "connection"},
+    {"createCollation", "connection"},
+    {"unix", "file"},
 };
-static sites places;
-static bool labelled;
+static hak_sites *sites;
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
 static void *take(int n)
 {
     hak_ctx *heap = current ? current : process;
-    return hak_alloc_cs(heap, (size_t)n, labelled ? sites_label(&places, SITES_SP()) : 0, 0);
+    return hak_alloc_cs(heap, (size_t)n, hak_sites_label(sites, HAK_SITES_SP()), 0);
 }
 
 /* Who frees may be at work for another connection: the heap is the block's. */
@@ -158,15 +152,17 @@ static sqlite3_mem_methods own; /* SQLite's */
 int sqlite_heap_start(hak_space *where, bool labels)
 {
     static const sqlite3_mem_methods methods = {take, give, resize, size_of, round_up, begin, end, NULL};
+    hak_sites_options by = HAK_SITES_OPTIONS_INIT;
     hak_options options = HAK_OPTIONS_INIT;
+    by.rules = RULES;
+    by.rule_count = sizeof RULES / sizeof *RULES;
+    if (labels) sites = hak_sites_new(&by);
     options.name = "SQLite";
-    options.labels = NAMES;
-    options.label_count = LABELS;
+    options.labels = hak_sites_labels(sites, &options.label_count);
     options.shared = true;
     space = where;
     process = hak_ctx_new(space, &options);
     if (!process) return SQLITE_NOMEM;
-    labelled = labels && sites_open(&places, RULES);
     sqlite3_config(SQLITE_CONFIG_GETMALLOC, &own);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* no count, and no lock around each allocation */
     int status = sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
@@ -190,15 +186,16 @@ void sqlite_heap_end(void)
     sqlite3_shutdown();
     sqlite3_config(SQLITE_CONFIG_MALLOC, &own);
     hak_ctx_destroy(process);
+    hak_sites_delete(sites);
     process = NULL;
+    sites = NULL;
 }
 
 hak_ctx *sqlite_heap_new(void)
 {
     hak_options options = HAK_OPTIONS_INIT;
     options.name = "connection";
-    options.labels = NAMES;
-    options.label_count = LABELS;
+    options.labels = hak_sites_labels(sites, &options.label_count);
     options.workload = HAK_WORKLOAD_MALLOC;
     return hak_ctx_new(space, &options);
 }

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE /* getopt */
 #include "command.h"
 
-#include "common/report.h"
 #include "common/size.h"
 
+#include <hakmem/report.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static bool usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [-a own|plain|labels] [-m SIZE] [-l] FILE\n", program);
+    fprintf(stderr, "usage: %s [-a own|plain|labels] [-m SIZE] [-l] [-r REPORT] FILE\n", program);
     return false;
 }
 
@@ -32,35 +32,28 @@ static bool read_text(command *c)
 bool command_read(command *c, int argc, char **argv)
 {
     *c = (command){.labels = true};
-    for (int option; (option = getopt(argc, argv, "a:m:l")) != -1;) {
-        if (option == 'l') c->report = true;
+    for (int option; (option = getopt(argc, argv, "a:m:lr:")) != -1;) {
+        if (option == 'l') c->print = true;
+        else if (option == 'r') c->report = optarg;
         else if (option == 'm' && !hkc_size_parse(optarg, &c->limit) && c->limit) continue;
         else if (option == 'a' && !strcmp(optarg, "own")) c->own = true;
         else if (option == 'a' && !strcmp(optarg, "plain")) c->labels = false;
         else if (option != 'a' || strcmp(optarg, "labels")) return usage(argv[0]);
     }
-    if (optind + 1 != argc || (c->own && c->limit)) return usage(argv[0]);
+    if (optind + 1 != argc || (c->own && (c->limit || c->report))) return usage(argv[0]);
     c->file = argv[optind];
     return read_text(c);
 }
 
-static void put(void *to, const char *text, size_t n)
+void command_report(const command *c, hak_ctx *heap)
 {
-    fwrite(text, 1, n, to);
-}
-
-void command_report(const command *c, const hak_ctx *heap)
-{
-    if (!c->report) return;
+    hak_report_options report = HAK_REPORT_OPTIONS_INIT;
+    const int error = heap && c->report ? hak_report_path(c->report, &heap, 1, &report) : 0;
+    if (error) fprintf(stderr, "%s: %s\n", c->report, strerror(error));
+    if (!c->print) return;
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    if (heap) {
-        hak_label_info labels[HAK_LABELS_MAX + 1];
-        hkc_report report = {.name = "", .note = "", .stats = {.size = sizeof(hak_stats)}, .labels = labels};
-        hak_ctx_stats(heap, &report.stats);
-        report.label_count = hak_labels_stats(heap, labels, HAK_LABELS_MAX + 1);
-        if (!c->labels) report.label_count = 0;
-        hkc_report_put(&report, put, stderr);
-    }
+    report.form = HAK_REPORT_TEXT;
+    if (heap) hak_report_stream(stderr, &heap, 1, &report);
     fprintf(stderr, "the process: %ld KiB resident at most\n", used.ru_maxrss);
 }

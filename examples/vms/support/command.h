@@ -5,10 +5,11 @@
 #include <hakmem/hakmem.h>
 
 typedef struct command {
-    bool own;     /* -a own: the machine's own allocator, to compare with */
-    bool labels;  /* not -a plain */
-    bool report;  /* -l */
-    size_t limit; /* -m SIZE; 0 = none */
+    bool own;           /* -a own: the machine's own allocator, to compare with */
+    bool labels;        /* not -a plain */
+    bool print;         /* -l */
+    size_t limit;       /* -m SIZE; 0 = none */
+    const char *report; /* -r REPORT; NULL = none */
     const char *file;
     char *text; /* what is in it, with a 0 behind it */
     size_t length;
@@ -16,8 +17,8 @@ typedef struct command {
 
 /* false = the user was told what is wrong. */
 bool command_read(command *c, int argc, char **argv);
-/* With -l: what lives by label, where the memory is, and what the process had at most, to stderr. heap NULL =
- * the machine's own allocator. */
-void command_report(const command *c, const hak_ctx *heap);
+/* With -l: what lives by label, where the memory is, and what the process had at most, to stderr. With -r: a
+ * file for the command hakmem. heap NULL = the machine's own allocator. */
+void command_report(const command *c, hak_ctx *heap);
 
 #endif

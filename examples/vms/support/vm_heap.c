@@ -1,14 +1,15 @@
 #include "vm_take.h"
 
-enum { RESERVE = 64 << 10 };
-
 vm_heap *vm_heap_new(hak_space *space, const vm_kind *kind, bool labels)
 {
+    hak_sites_options sites = HAK_SITES_OPTIONS_INIT;
     hak_options options = HAK_OPTIONS_INIT;
     hak_tuning tuning = HAK_TUNING_INIT;
+    sites.rules = kind->rules;
+    sites.rule_count = kind->rule_count;
+    if (labels && !*kind->sites) *kind->sites = hak_sites_new(&sites);
     options.name = kind->name;
-    options.labels = kind->labels;
-    options.label_count = kind->label_count;
+    options.labels = hak_sites_labels(*kind->sites, &options.label_count);
     options.workload = kind->workload;
     options.tuning = &tuning;
     tuning.packed_bytes = kind->packed_bytes;
@@ -19,8 +20,7 @@ vm_heap *vm_heap_new(hak_space *space, const vm_kind *kind, bool labels)
         return NULL;
     }
     heap->ctx = ctx;
-    heap->tries = 1;
-    if (labels && sites_open(kind->places, kind->rules)) heap->places = kind->places;
+    if (labels) heap->sites = *kind->sites;
     return heap;
 }
 
@@ -29,39 +29,15 @@ void vm_heap_drop(vm_heap *heap)
     if (heap) hak_ctx_destroy(heap->ctx);
 }
 
-static void set_limit(vm_heap *heap, size_t hard);
-
-static void crossed(hak_ctx *ctx, void *user, size_t committed, size_t limit)
+void vm_heap_limit(vm_heap *heap, size_t limit, hak_pressure_fn *near, void *user)
 {
-    (void)ctx, (void)committed, (void)limit;
-    vm_heap *heap = user;
-    set_limit(heap, heap->limit - heap->reserve);
-    if (heap->near) heap->near(heap->user);
-}
-
-static void set_limit(vm_heap *heap, size_t hard)
-{
-    hak_limit(heap->ctx, heap->limit / 4 * 3, hard, crossed, heap);
-}
-
-void vm_heap_limit(vm_heap *heap, size_t limit, void (*near)(void *user), void *user)
-{
-    heap->limit = limit;
-    heap->reserve = limit / 8 < RESERVE ? limit / 8 : RESERVE;
-    heap->near = near;
-    heap->user = user;
-    set_limit(heap, limit - heap->reserve);
+    hak_reserve_limit(&heap->reserve, heap->ctx, 0, limit, 0, near, user);
 }
 
 void *vm_heap_refused(vm_heap *heap, size_t n)
 {
-    if (heap->tries > 1) {
-        if (!heap->wanted) heap->wanted = n, heap->refused = 0;
-        if (heap->wanted != n || ++heap->refused < heap->tries) return NULL;
-        heap->wanted = 0;
-    }
+    if (!hak_reserve_refused(&heap->reserve, n)) return NULL;
     heap->given_up++;
     if (heap->escape) longjmp(*heap->escape, 1);
-    if (heap->limit) set_limit(heap, heap->limit);
     return NULL;
 }

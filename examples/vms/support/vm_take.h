@@ -2,7 +2,6 @@
 #ifndef VMS_VM_TAKE_H
 #define VMS_VM_TAKE_H
 
-#include "sites.h"
 #include "vm_heap.h"
 
 #include <hakmem/tuning.h>
@@ -10,10 +9,9 @@
 /* What all heaps of one kind of machine have in common. */
 typedef struct vm_kind {
     const char *name;
-    const char *const *labels; /* their names, from label 1 on */
-    size_t label_count;
-    const sites_rule *rules;
-    sites *places;
+    const hak_site_rule *rules;
+    size_t rule_count;
+    hak_sites **sites; /* made with the first heap that has labels, and never deleted */
     hak_workload workload;
     size_t packed_bytes; /* as in hak_tuning */
 } vm_kind;
@@ -21,18 +19,16 @@ typedef struct vm_kind {
 /* labels: by call site. NULL = no memory. The struct lies in the heap. */
 vm_heap *vm_heap_new(hak_space *space, const vm_kind *kind, bool labels);
 
-/* sp: SITES_SP() of the function that the machine calls. */
+/* sp: HAK_SITES_SP() of the function that the machine calls. */
 static inline void *vm_take(vm_heap *heap, size_t n, uintptr_t sp)
 {
-    hak_label label = heap->places ? sites_label(heap->places, sp) : 0;
-    void *p = hak_alloc_cs(heap->ctx, n, label, 0);
+    void *p = hak_alloc_cs(heap->ctx, n, hak_sites_label(heap->sites, sp), 0);
     return p ? p : vm_heap_refused(heap, n);
 }
 
 static inline void *vm_take_zeroed(vm_heap *heap, size_t count, size_t n, uintptr_t sp)
 {
-    hak_label label = heap->places ? sites_label(heap->places, sp) : 0;
-    void *p = hak_calloc_cs(heap->ctx, count, n, label, 0);
+    void *p = hak_calloc_cs(heap->ctx, count, n, hak_sites_label(heap->sites, sp), 0);
     return p ? p : vm_heap_refused(heap, n);
 }
 
@@ -46,8 +42,7 @@ static inline void *vm_resize(vm_heap *heap, void *p, size_t n)
 /* p, of n bytes or NULL, is what a machine gets that tries more than once. */
 static inline void *vm_taken(vm_heap *heap, void *p, size_t n)
 {
-    if (p && heap->wanted == n) heap->wanted = 0;
-    return p;
+    return hak_reserve_served(&heap->reserve, p, n);
 }
 
 static inline void vm_give(vm_heap *heap, void *p)

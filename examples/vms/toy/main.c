@@ -1,37 +1,30 @@
-/* toy [-m BYTES] [-l] FILE: runs a program; -m limits its memory, -l prints what is live at its end, by
- * label. */
+/* toy [-m BYTES] [-l] [-r REPORT] FILE: runs a program; -m limits its memory, -l prints what is live at its
+ * end, by label, -r writes it to a file for the command hakmem. */
 #define _GNU_SOURCE
 #include "toy.h"
 
+#include <hakmem/report.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-
-enum { LABELS = 8 };
-
-static void print_labels(const toy *vm)
-{
-    hak_label_info info[LABELS];
-    int count = hak_labels_stats(toy_heap(vm), info, LABELS);
-    for (int i = 0; i < count; i++)
-        fprintf(stderr, "%-10s %8zu blocks %10zu bytes\n", i ? info[i].name : "(machine)",
-                info[i].live_blocks, info[i].live_bytes);
-    fprintf(stderr, "%zu collections\n", toy_collections(vm));
-}
 
 static int usage(void)
 {
-    fputs("usage: toy [-m BYTES] [-l] FILE\n", stderr);
+    fputs("usage: toy [-m BYTES] [-l] [-r REPORT] FILE\n", stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
     size_t limit = 0;
-    bool labels = false;
+    hak_report_options print = HAK_REPORT_OPTIONS_INIT;
+    const char *report = NULL;
     char *rest;
-    for (int option; (option = getopt(argc, argv, "m:l")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "m:lr:")) != -1;) {
         if (option == 'l') {
-            labels = true;
+            print.form = HAK_REPORT_TEXT;
+        } else if (option == 'r') {
+            report = optarg;
         } else if (option == 'm') {
             limit = strtoull(optarg, &rest, 10);
             if (*rest || !limit) return usage();
@@ -55,7 +48,13 @@ int main(int argc, char **argv)
     }
     const char *error = toy_run(vm, source);
     if (error) fprintf(stderr, "%s: %s\n", argv[optind], error);
-    if (labels) print_labels(vm);
+    hak_ctx *heap = toy_heap(vm);
+    if (print.form == HAK_REPORT_TEXT) {
+        hak_report_stream(stderr, &heap, 1, &print);
+        fprintf(stderr, "%zu collections\n", toy_collections(vm));
+    }
+    const int failed = report ? hak_report_path(report, &heap, 1, NULL) : 0;
+    if (failed) fprintf(stderr, "%s: %s\n", report, strerror(failed));
     toy_drop(vm);
     free(source);
     return error != NULL;

@@ -4,6 +4,7 @@
 #include <hakmem/profile.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <string>
@@ -342,6 +343,33 @@ TEST_CASE("options out of range, a second start, stops without a profile")
     CHECK(hak_lua_profile_start(other, nullptr) == -1);
     CHECK(hak_lua_profile_stop(other) == -1);
     lua_close(other);
+}
+
+TEST_CASE("options of profiles may come from another version of the header")
+{
+    alignas(hak_lua_profile_options) unsigned char bytes[sizeof(hak_lua_profile_options) + 32] = {};
+    auto *o = reinterpret_cast<hak_lua_profile_options *>(bytes);
+    *o = options(SAMPLED, 4096);
+    bool taken = true;
+    SECTION("an older one ends behind the mean")
+    {
+        o->size = offsetof(hak_lua_profile_options, mean) + sizeof o->mean;
+        memset(bytes + o->size, 0xff, sizeof bytes - o->size);
+    }
+    SECTION("a newer one has more, which is not set")
+    {
+        o->size = sizeof bytes;
+    }
+    SECTION("a newer one has more, which is set")
+    {
+        o->size = sizeof bytes;
+        bytes[sizeof bytes - 1] = 1;
+        taken = false;
+    }
+    lua_State *L = hak_lua_newstate(nullptr);
+    CHECK((hak_lua_profile_start(L, o) == 0) == taken);
+    if (taken) CHECK(info_of(L).mean == 4096);
+    lua_close(L);
 }
 
 TEST_CASE("after a stop nothing is added, frees are still counted, and a new start forgets")

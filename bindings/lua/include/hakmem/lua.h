@@ -10,9 +10,22 @@
  * CONVENTIONS
  *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51 to _55), one header. Include
  *   the lua.h of that runtime before, or have it on the include path.
- *   A lua_State and its context belong to one thread at a time, as in Lua itself.
+ *   A lua_State and its context belong to one thread at a time, as in Lua itself. Some modules make states in
+ *   threads of their own with the lua_Alloc of the state that they run in (lua_getallocf, lua_newstate): all
+ * of these have one context. It has to be shared (hak_options.shared). In a context that is not, lua_newstate
+ *   gives NULL on another thread than that of the state, and a line on standard error says so, once; not
+ * where the lua_Alloc is hak_lua_alloc itself. A context that is shared:
+ *     - has labels and a hard limit, for all of its states together. Nothing hurries their collectors, there
+ * is no reserve, and LuaJIT keeps its own faults at the limit. hak_lua_limit with a soft limit is -1
+ *     - has no profiles: hak_lua_profile_start is -1
+ *     - hakmem.label concerns the thread that calls it
+ *     - ends when the state that came first is closed after all others; else it stays, for the others, until
+ *       the process ends. hak_lua_drop is -1 once there was another state
+ *     - wants hak_ctx_fork_prepare, _parent and _child around a fork
  *   A state that is "under hakmem" is one whose allocator is hak_lua_alloc or was installed by this binding.
  *   int functions return 0; -1 when L is not under hakmem, or for the reasons given with the function.
+ *   Structs that begin with their size may come from another version of this header: what one lacks is 0, and
+ *   what it has beyond this version has to be 0.
  *   On LuaJIT and 5.1, which cannot tell their main thread from C, the first hak_lua_limit or
  *   hak_lua_labels of a state that was not made by hak_lua_newstate must get the main thread.
  *   On 5.5 strings that were made in a luaL_Buffer are freed by the lua_Alloc that was installed then: one
@@ -186,6 +199,11 @@ HAK_API int hak_lua_close(lua_State *L);
  *   - and not for one adopted by `require "hakmem"`, whose older blocks are not in the context (-1).
  * C modules stay loaded (no dlclose). L is invalid afterwards. */
 HAK_API int hak_lua_drop(lua_State *L);
+
+/* The module `hakmem.adopt`: a function that takes a table with `limit`, `shared` or both, and gives the
+ * module `hakmem`. For a state whose allocator is not the runtime's own, which `hakmem` by itself does not
+ * adopt: the limit that the host may have set on it ends with the adoption. */
+HAK_API int luaopen_hakmem_adopt(lua_State *L);
 
 /* The module `hakmem`: luaL_requiref(L, "hakmem", luaopen_hakmem, 0) or package.preload. A state that is
  * not under hakmem yet is adopted. */

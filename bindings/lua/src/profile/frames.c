@@ -1,5 +1,6 @@
 #include "profile/frames.h"
 
+#include "profile/key.h"
 #include "profile/pc.h"
 #include "profile/trace.h"
 
@@ -253,7 +254,7 @@ static uintptr_t number_of_trace(hkl_frames *f, const hkl_traces *traces, int32_
 {
     if (traces && number > 0 && (uint32_t)number < traces->count && traces->frames[number] != 0)
         return traces->frames[number];
-    if (!lua_getinfo(L, "S", ar)) return numbered(0);
+    if (!hkl_key_has_function(L, ar) || !lua_getinfo(L, "S", ar)) return numbered(0);
     return number_of(
         f, L, ar,
         (hak_lua_frame){HAK_LUA_FRAME_TRACE, source_of(f, ar), "", ar->linedefined, ar->linedefined});
@@ -292,6 +293,7 @@ static size_t walk(hkl_frames *f, const hkl_traces *traces, int32_t trace, const
             in_lua++;
             continue;
         }
+        if (!hkl_key_has_function(L, &ar)) continue;
         if (!ask(asker, level, &ar) || *ar.what == 't') continue; /* 5.1: a call that a tail call has left */
         const bool in_c = *ar.what == 'C';
         out[n++] = in_c ? number_in_c(f, L, &ar) : number_in_lua(f, L, &ar);

@@ -108,11 +108,14 @@ static void see_line(const hkl_quick_key *key, const lua_Debug *ar, bool on_top)
  * the interpreter on the stack of the machine. */
 static bool looks_like_jit(const lua_State *L, const lua_Debug *ar)
 {
-    enum { STACK = 56, SLOT = 8, TAG_BITS = 47, FUNCTION_TAG = 0x1fff7, FRAMES_MOST = 1 << 20 };
+    enum { SLOT = 8, FUNCTION_KIND_AT = 9, FUNCTION_KIND = 8, FRAMES_MOST = 1 << 20 };
     const uintptr_t *base = hkl_key_pointer(L, HKL_JIT_BASE);
     const uintptr_t cframe = hkl_thread_word(L, HKL_JIT_CFRAME) & ~(uintptr_t)3, here = (uintptr_t)&base;
-    return (uintptr_t)base == hkl_thread_word(L, STACK) + (uintptr_t)(ar->i_ci & 0xffff) * SLOT + SLOT &&
-           base[-2] >> TAG_BITS == FUNCTION_TAG && cframe > here && cframe - here < FRAMES_MOST;
+    const void *function = hkl_key_jit_function(base);
+    return (uintptr_t)base ==
+               hkl_thread_word(L, HKL_JIT_STACK) + (uintptr_t)(ar->i_ci & 0xffff) * SLOT + SLOT &&
+           function && hkl_key_byte(function, FUNCTION_KIND_AT) == FUNCTION_KIND && cframe > here &&
+           cframe - here < FRAMES_MOST;
 }
 
 static bool key_of(const lua_State *L, const lua_Debug *ar, hkl_quick_key *key)

@@ -82,23 +82,37 @@ static inline const void *hkl_key_pointer(const void *object, size_t offset)
 
 #if LUA_VERSION_NUM == 501
 
-/* LuaJIT with frames of two words. lua_State: base at 32, cframe at 80. A frame: the function below base[-1],
- * which says of what type it is and where the one below begins. A function: its kind at 9, 0 at 10 for one in
- * Lua, its code at 32. The frame of the interpreter has the instruction at 24. */
+/* LuaJIT with frames of two words. lua_State: base at 32, the bottom of the stack at 56, cframe at 80. A
+ * frame: the function below base[-1], which says of what type it is and where the one below begins. A value:
+ * its type above bit 47, its object below. A function: 0 at 10 for one in Lua, its code at 32. The frame of
+ * the interpreter has the instruction at 24. */
 enum {
     HKL_JIT_BASE = 32,
+    HKL_JIT_STACK = 56,
     HKL_JIT_CFRAME = 80,
-    HKL_JIT_KIND = 9,
-    HKL_JIT_FUNCTION = 8, /* that kind */
+    HKL_JIT_TYPE_AT = 47,
+    HKL_JIT_FUNCTION = 0x1fff7, /* that type */
     HKL_JIT_IN_LUA = 10,
     HKL_JIT_CODE = 32,
     HKL_JIT_INSTRUCTION = 24
 };
 
+/* NULL = the frame has no function: that of a thread's bottom, or of a coroutine.resume that has failed,
+ * which has its result in that place while it makes the message. */
 static inline const void *hkl_key_jit_function(const uintptr_t *base)
 {
-    const void *function = (const void *)(base[-2] & (((uintptr_t)1 << 47) - 1));
-    return hkl_key_byte(function, HKL_JIT_KIND) == HKL_JIT_FUNCTION ? function : NULL;
+    const uintptr_t value = base[-2];
+    if (value >> HKL_JIT_TYPE_AT != HKL_JIT_FUNCTION) return NULL;
+    return (const void *)(value & (((uintptr_t)1 << HKL_JIT_TYPE_AT) - 1));
+}
+
+/* Whether lua_getinfo may be asked about this level of a stack: LuaJIT follows the function's place, whatever
+ * is in it. The low half of i_ci is the frame's slot. */
+static inline bool hkl_key_has_function(const lua_State *L, const lua_Debug *ar)
+{
+    if (!hkl_thread_layout_now.luajit) return true;
+    const uintptr_t *frame = hkl_key_pointer(L, HKL_JIT_STACK);
+    return hkl_key_jit_function(frame + (ar->i_ci & 0xffff) + 1) != NULL;
 }
 
 /* Down through functions in C. */
@@ -223,6 +237,13 @@ enum {
     HKL_CALL_BIT_IN_C = LUA_VERSION_NUM >= 504, /* before: in Lua */
     HKL_CLOSURE_PROTO = 24
 };
+
+static inline bool hkl_key_has_function(const lua_State *L, const lua_Debug *ar)
+{
+    (void)L;
+    (void)ar;
+    return true;
+}
 
 static inline const void *hkl_key_call(const lua_State *L)
 {

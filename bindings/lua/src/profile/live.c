@@ -22,6 +22,7 @@
 enum { PATIENCE_SECONDS = 2 };
 
 static lua_State *state; /* that is looked at; NULL = none */
+static bool shared;      /* the state's context is: nobody has to wait for the state's thread */
 static pid_t process;    /* that shows it; its forked children have no thread that asks */
 /* The word where the runtime has the state's lua_Alloc, before that of its ud; NULL = not known. It is
  * exchanged in one step, and alone: what the state's own thread puts there meanwhile stays. */
@@ -137,6 +138,7 @@ static int report(void *unused, hkc_json *w)
     struct timespec end;
     int failed;
     (void)unused;
+    if (shared) return hkl_report_json(state, w);
     clock_gettime(PATIENCE_CLOCK, &end);
     end.tv_sec += PATIENCE_SECONDS;
     writer = w;
@@ -165,6 +167,7 @@ int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t erro
     if (state) snprintf(why, sizeof why, "another state is looked at");
     if (ok) {
         state = st->main;
+        shared = st->shared;
         sem_init(&done, 0, 0);
         process = getpid();
         find_installed(st); /* learns: not in the middle of an allocation */

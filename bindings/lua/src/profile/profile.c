@@ -281,10 +281,9 @@ static bool is_sound(const hak_lua_profile_options *o)
 int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
 {
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
-    if (given && given->size != o.size) return -1;
-    if (given) o = *given;
+    if (given && !hak_sized_copy(&o, sizeof o, given)) return -1;
     hkl_state *st = is_sound(&o) ? hkl_state_attach(L) : NULL;
-    if (!st) return -1;
+    if (!st || st->shared) return -1;
     if (!st->profile) st->profile = profile_new(st);
     if (!st->profile || st->profile->running) return -1;
     const bool by_line = o.mode == HAK_LUA_PROFILE_LINES;

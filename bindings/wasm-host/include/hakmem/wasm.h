@@ -30,6 +30,8 @@
  *              runtimes themselves; a tenant may be entered by many threads at once.
  *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. A pointer
  *              that is not a memory of the host is refused by memory functions (-1, 0), nothing is touched.
+ *              So is NULL where a memory, an image or a struct to fill is asked for. Texts of reasons may be
+ *              NULL: then nobody learns them.
  *   Structs    with a size may be of another version of this header, as those of hakmem.h.
  *   Fork       the child may go on using a host that no other thread of the parent was inside of.
  *   Since      0.1 for everything in this file.
@@ -79,7 +81,7 @@ typedef enum hak_wasm_bounds {
     HAK_WASM_FLAT, /* a slot is readable and writable throughout: no system call to create or to grow, no
                       mapping of its own. Only for runtimes that check bounds in software */
     HAK_WASM_GUARD /* inaccessible behind the end of the memory, up to slot_bytes + guard_bytes: an access
-                      past the end faults. One mprotect to grow, two mappings a memory */
+                      past the end faults. One mprotect to grow, two mappings a memory, three with an image */
 } hak_wasm_bounds;
 
 /* How written pages are found when a memory is freed or reset. */
@@ -105,11 +107,15 @@ typedef struct hak_wasm_host_options {
     hak_wasm_limits limits;   /* of all tenants together */
     const hak_policy *policy; /* of the space and the contexts, which take references: see hakmem/policy.h.
                                  Its purge_ns goes before decay_ns. NULL = none */
+    size_t mappings;          /* of the process that slots and images take at most: the system grants so many
+                                 (vm.max_map_count), and a process that has them all starts no thread. Memories,
+                                 images and resets beyond that fail. Slots and images that nobody uses give theirs
+                                 back first. 0 = half of what the system grants, for all hosts with a 0 together */
 } hak_wasm_host_options;
 #define HAK_WASM_HOST_OPTIONS_INIT                                                                           \
     {                                                                                                        \
         sizeof(hak_wasm_host_options), HAK_WASM_FLAT, 0, 0, 0, 0, 0, HAK_WASM_DIRTY_AUTO, {0, false, 0, 0},  \
-            NULL                                                                                             \
+            NULL, 0                                                                                          \
     }
 
 /* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
@@ -139,6 +145,7 @@ typedef struct hak_wasm_host_info {
     size_t extents;
     size_t image_bytes;   /* sizes of images that exist */
     hak_wasm_dirty dirty; /* what AUTO came to */
+    size_t mappings;      /* that hak_wasm_host_options.mappings limits, at most */
 } hak_wasm_host_info;
 /* 0 = ok; -1 = size is not set. */
 HAK_API int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info);
@@ -179,18 +186,20 @@ typedef enum hak_wasm_close {
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
-/* New limits; below what is used they only stop growth. Cost: a new context where the tenant has one of a
- * closed tenant and nothing is in it. */
+/* New limits; below what is used they only stop growth. limits NULL = they stay as they are. Cost: a new
+ * context where the tenant has one of a closed tenant and nothing is in it. */
 HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits);
 
 /* One more instance, to be asked before it is made: -1 when the tenant or a parent has as many instances as
- * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal. */
+ * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal; one too
+ * many is ignored. */
 HAK_API int hak_wasm_admit(hak_wasm_tenant *tenant);
 HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
 
 /* For what a guest makes grow outside of the host's memories, such as tables that a runtime keeps: counts and
  * is limited like the sizes of linear memories. 0 = ok; -1 = over a limit of the tenant or a parent, which
- * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK. */
+ * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK; what
+ * was never charged is not given back. */
 HAK_API int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes);
 HAK_API void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes);
 /* The smallest limit on linear bytes of the tenant and its parents; 0 = none has one. */
@@ -212,8 +221,9 @@ typedef struct hak_wasm_tenant_info {
 } hak_wasm_tenant_info;
 /* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
-/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over all
- * slots and the page tables of its memories; in compare mode the sizes are returned instead. */
+/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over
+ * the page tables of its memories, while none of them is made or freed; in compare mode the sizes are
+ * returned instead. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */

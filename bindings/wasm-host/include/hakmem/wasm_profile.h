@@ -36,9 +36,9 @@ HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_op
  * 0 = ok; -1 = none runs. Cost: that of two calls of hak_profile_stop(). */
 HAK_API int hak_wasm_profile_stop(hak_wasm_tenant *tenant);
 /* The report, "hakmem-report/1", of this tenant alone: its context, and one of its linear memories. Written
- * to memory first, so that nobody waits for `out`. 0 = ok; else errno. Cost: a step for each stack and each
- * size class, and the names of functions that were not looked up before, from the tables of symbols of the
- * process. */
+ * to memory first, so that nobody waits for `out`. 0 = ok; else errno, EINVAL where `out` is NULL. Cost: a
+ * step for each stack and each size class, and the names of functions that were not looked up before, from
+ * the tables of symbols of the process. */
 HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 
 /* ---- Looking at a host while it runs ------------------------------------------------------------- */

@@ -44,7 +44,8 @@ extern "C" {
 HAK_API void hak_wasm_wamr_args(hak_wasm_host *host, RuntimeInitArgs *args);
 
 /* wasm_runtime_load for a tenant, label LOAD. `bytes` are changed by WAMR and must stay until
- * wasm_runtime_unload, which needs no wrapper. */
+ * wasm_runtime_unload, which needs no wrapper. NULL with a text in `error`, also where WAMR does not take its
+ * memory from the tenant's host (hak_wasm_wamr_args): no limit would hold. `error` may be NULL. */
 HAK_API wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
                                          uint32_t error_size);
 
@@ -56,8 +57,11 @@ HAK_API hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t
                                           char *error, uint32_t error_size);
 /* NULL is fine. */
 HAK_API void hak_wasm_wamr_close(hak_wasm_wamr *guest);
-/* Calls an exported function; argv as in wasm_runtime_call_wasm. What system interface calls allocate is
- * under label WASI. false = no such function, or a trap: see hak_wasm_wamr_exception. */
+/* Calls an exported function; argv as in wasm_runtime_call_wasm. argc: cells that argv has, for arguments and
+ * for results, which may be more than the arguments need; one is there also with argc 0. argv NULL
+ * where there are neither. The guest's module decides what its function takes and returns: one with more than
+ * argv has is refused. What system interface calls allocate is under label WASI. false = no such function,
+ * or a trap: see hak_wasm_wamr_exception. */
 HAK_API bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *function, uint32_t argc, uint32_t *argv);
 /* What the last call failed with; NULL = it did not. */
 HAK_API const char *hak_wasm_wamr_exception(hak_wasm_wamr *guest);

@@ -35,7 +35,8 @@ extern "C" {
 /* From where threads without a current tenant get their memories. What a tenant of another host has stays
  * with that one, whatever is current when it grows or is freed. Before the first instance; the host must
  * outlive all of them. signals: WASM_RT_MEMCHECK_SIGNAL_HANDLER as the guests are compiled. 0 = ok; -1 =
- * guests that rely on signals need a host with guards and slot_bytes + guard_bytes >= 8 GiB, nothing changed.
+ * guests that rely on signals need a host with guards and slot_bytes + guard_bytes >= 8 GiB, or the program
+ * is not linked as described above, so that no limit would hold; nothing changed.
  * Under a tenant of another host, which has none of these, such a guest gets no memory: it traps. */
 HAK_API int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals);
 

@@ -1,0 +1,168 @@
+#include "shared.h"
+
+#include "label.h"
+
+#include <lauxlib.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* ---- Who makes a state ---------------------------------------------------------------------------- */
+
+/* The first request of lua_newstate, which is its own: the size, and the place in it that calls lua_Alloc. No
+ * other call comes from there. */
+static struct {
+    size_t size;
+    hak_site caller;
+} newstate;
+
+/* lua_newstate gives up when its first request is refused. */
+static void *note_first(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    (void)ud;
+    (void)ptr;
+    (void)osize;
+    if (nsize == 0) return NULL;
+    newstate.size = nsize;
+    newstate.caller = HAK_CALLSITE();
+    return NULL;
+}
+
+static void learn(void)
+{
+    lua_State *L = HKL_NEW_STATE(note_first, NULL);
+    if (L) lua_close(L);
+}
+
+void hkl_newstate_learn(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, learn);
+}
+
+uintptr_t hkl_thread_now(void)
+{
+    static _Thread_local char here;
+    return (uintptr_t)&here;
+}
+
+static bool makes_state(size_t nsize, hak_site caller)
+{
+    return nsize == newstate.size && caller == newstate.caller;
+}
+
+/* A state may move from thread to thread: the one that asks for other large blocks is the one that it is on.
+ */
+__attribute__((noinline)) bool hkl_strange_now(hkl_state *st, size_t nsize, hak_site caller)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const uintptr_t thread = hkl_thread_now();
+    if (!makes_state(nsize, caller) || !st->main) __atomic_store_n(&st->thread, thread, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&st->thread, __ATOMIC_RELAXED) == thread) return false;
+    if (!atomic_flag_test_and_set(&said))
+        fputs("hakmem: a second thread makes a Lua state with the allocator of a state whose heap is one "
+              "thread's "
+              "alone: refused; --hak-shared, hak_options.shared or require(\"hakmem.adopt\"){ shared = true "
+              "} makes "
+              "the heap that of all threads\n",
+              stderr);
+    return true;
+}
+
+/* ---- lua_Alloc ------------------------------------------------------------------------------------ */
+
+void *hkl_shared_free(hkl_state *st, void *ptr, size_t osize)
+{
+    if (!ptr) return NULL;
+    if (ptr == __atomic_load_n(&st->last, __ATOMIC_RELAXED)) hkl_free_last(st, ptr, osize);
+    else if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
+    else hak_free_sized(st->ctx, ptr, osize);
+    return NULL;
+}
+
+void *hkl_shared_new(hkl_state *st, size_t nsize, hak_label label, hak_site site, hak_site caller)
+{
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site);
+    if (__builtin_expect(nsize >= HKL_STATE_LEAST, 0) && p && st->main && makes_state(nsize, caller))
+        __atomic_store_n(&st->others, true, __ATOMIC_RELAXED);
+    return p;
+}
+
+void *hkl_shared_resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)
+{
+    if (hkl_is_foreign(st, ptr)) return hkl_migrate(st, ptr, osize, nsize, label, site);
+    return hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, label, site);
+}
+
+void *hkl_shared_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    hkl_state *st = ud;
+    if (nsize == 0) return hkl_shared_free(st, ptr, osize);
+    if (ptr) return hkl_shared_resize(st, ptr, osize, nsize, 0, 0);
+    return hkl_shared_new(st, nsize, 0, 0, HAK_CALLSITE());
+}
+
+bool hkl_has_others(const hkl_state *st)
+{
+    return __atomic_load_n(&st->others, __ATOMIC_RELAXED);
+}
+
+int hkl_shared_labels(hkl_state *st, bool on)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&making);
+    if (on && !st->labels) st->labels = hkl_labels_new(st->ctx);
+    st->labels_off = !on;
+    pthread_mutex_unlock(&making);
+    return on && !st->labels ? -1 : 0;
+}
+
+/* Whether states that were made with st's lua_Alloc may still have blocks, or ask for some. A state has at
+ * least one block from its beginning to its end. Of a context that is the host's the blocks are not known. */
+static bool others_live(const hkl_state *st)
+{
+    if (!hkl_has_others(st)) return false;
+    hak_stats s = {.size = sizeof s};
+    const size_t own = st->labels ? 2 : 1;
+    return !st->owns_ctx || hak_ctx_stats(st->ctx, &s) != 0 || s.live_blocks > own;
+}
+
+void hkl_shared_end(hkl_state *st, void *ptr, size_t osize)
+{
+    hak_ctx *ctx = st->ctx;
+    __atomic_store_n(&st->last, NULL, __ATOMIC_RELAXED); /* the place may become another block */
+    if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
+    else hak_free_sized(ctx, ptr, osize);
+    if (others_live(st)) return;
+    if (st->owns_ctx) {
+        hak_ctx_destroy(ctx);
+        return;
+    }
+    hkl_labels_delete(st->labels);
+    hak_free_sized(ctx, st, sizeof *st);
+}
+
+/* ---- hakmem.label --------------------------------------------------------------------------------- */
+
+static _Thread_local hkl_scope_of here;
+
+hak_label hkl_scope(const hkl_state *st)
+{
+    if (!st->shared) return st->scope;
+    return here.st == st ? here.label : 0;
+}
+
+hkl_scope_of hkl_scope_begin(hkl_state *st, hak_label label)
+{
+    const hkl_scope_of before = st->shared ? here : (hkl_scope_of){st, st->scope};
+    if (st->shared) here = (hkl_scope_of){st, label};
+    else st->scope = label;
+    return before;
+}
+
+void hkl_scope_end(hkl_state *st, hkl_scope_of before)
+{
+    if (st->shared) here = before;
+    else st->scope = before.label;
+}

@@ -1,0 +1,53 @@
+/* States that are made with the lua_Alloc and ud of another state, as a module for threads does with those of
+ * the running state. All of them have one hkl_state and one context. A local context serves one thread at a
+ * time: a state that another thread makes in it is refused. A shared context serves all threads, and there
+ * nothing of the hkl_state changes while its functions run. */
+#ifndef HKL_SHARED_H
+#define HKL_SHARED_H
+
+#include "state.h"
+
+/* The block with which lua_newstate begins has at least this size on every runtime, and few others have. */
+enum { HKL_STATE_LEAST = LUA_VERSION_NUM >= 503 ? 1024 : 512 };
+
+/* Learns how lua_newstate asks for its block. Constant, after the first call of a process. */
+void hkl_newstate_learn(void);
+/* Tells the thread that runs from all others that live. */
+uintptr_t hkl_thread_now(void);
+
+/* Says so once, on standard error, and returns true if another thread than that of st's state asks for the
+ * first block of a new state. */
+bool hkl_strange_now(hkl_state *st, size_t nsize, hak_site caller);
+/* Before each new block of a local context: whether it must be refused. */
+static inline bool hkl_is_strange(hkl_state *st, size_t nsize, hak_site caller)
+{
+    return __builtin_expect(nsize >= HKL_STATE_LEAST, 0) && hkl_strange_now(st, nsize, caller);
+}
+
+/* Switches the labels of a shared context: those that were on once stay for the other states. -1 = no memory.
+ */
+int hkl_shared_labels(hkl_state *st, bool on);
+/* Whether another state was ever made with st's lua_Alloc. */
+bool hkl_has_others(const hkl_state *st);
+
+/* The lua_Alloc of a shared context without labels. */
+void *hkl_shared_alloc(void *ud, void *ptr, size_t osize, size_t nsize);
+/* What its counterpart with labels has in common with it. */
+void *hkl_shared_free(hkl_state *st, void *ptr, size_t osize);
+void *hkl_shared_new(hkl_state *st, size_t nsize, hak_label label, hak_site site, hak_site caller);
+void *hkl_shared_resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
+/* Frees the last block of the state that came first; the context and st stay while other states have blocks.
+ */
+void hkl_shared_end(hkl_state *st, void *ptr, size_t osize);
+
+/* The label of the running hakmem.label: of a shared context, on this thread. 0 = none. */
+hak_label hkl_scope(const hkl_state *st);
+typedef struct hkl_scope_of {
+    const hkl_state *st;
+    hak_label label;
+} hkl_scope_of;
+/* Sets it, and returns what hkl_scope_back needs. */
+hkl_scope_of hkl_scope_begin(hkl_state *st, hak_label label);
+void hkl_scope_end(hkl_state *st, hkl_scope_of before);
+
+#endif
