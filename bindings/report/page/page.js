@@ -97,7 +97,13 @@ const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
 /* ---- Head ---- */
 
 const runtime = report.process.runtime || {};
-$("title").textContent = (report.process.command || []).join(" ") || "hakmem";
+/* The names of the program and of the file that it runs; all of the command line is below. */
+const command = report.process.command || [];
+const last = (name) => name.replace(/\/+$/, "").split("/").pop();
+const script = command.slice(1).find((word) => !word.startsWith("-"));
+$("title").textContent = [command[0], script].filter(Boolean).map(last).join(" ") || "hakmem";
+if (command.length) $("line").textContent = command.join(" ");
+else $("command").remove();
 $("process").textContent = [
     report.process.pid ? `process ${report.process.pid}` : "",
     `${runtime.name || ""} ${runtime.version || ""}`.trim(),
@@ -115,6 +121,14 @@ for (const [at, context] of report.contexts.entries()) {
                 `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
     }
+}
+for (const context of report.contexts) {
+    const missing = (context.profile || {}).dropped_stacks || 0;
+    if (!missing) continue;
+    const known = sum(context.stacks || [], (row) => row.live_bytes), live = (context.stats || {}).live_bytes;
+    element($("verdicts"), "div",
+            `${missing} stacks are missing: the table of the profile was full` +
+            (live > known ? `. The stacks below have ${bytes(known)} of ${bytes(live)} that are live` : ""), "verdict");
 }
 const memory = report.memory || {};
 /* What is not known has no card. */
