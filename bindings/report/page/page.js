@@ -109,6 +109,14 @@ $("process").textContent = [
     `${runtime.name || ""} ${runtime.version || ""}`.trim(),
     report.process.time ? `${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "",
 ].filter(Boolean).join(", ");
+for (const context of report.contexts) {
+    const missing = (context.profile || {}).dropped_stacks || 0;
+    if (!missing) continue;
+    const known = sum(context.stacks || [], (row) => row.live_bytes), live = (context.stats || {}).live_bytes;
+    element($("verdicts"), "div",
+            `${missing} stacks are missing: the table of the profile was full` +
+            (live > known ? `. The stacks below have ${bytes(known)} of ${bytes(live)} that are live` : ""), "verdict");
+}
 const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
@@ -121,14 +129,6 @@ for (const [at, context] of report.contexts.entries()) {
                 `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
     }
-}
-for (const context of report.contexts) {
-    const missing = (context.profile || {}).dropped_stacks || 0;
-    if (!missing) continue;
-    const known = sum(context.stacks || [], (row) => row.live_bytes), live = (context.stats || {}).live_bytes;
-    element($("verdicts"), "div",
-            `${missing} stacks are missing: the table of the profile was full` +
-            (live > known ? `. The stacks below have ${bytes(known)} of ${bytes(live)} that are live` : ""), "verdict");
 }
 const memory = report.memory || {};
 /* What is not known has no card. */
