@@ -36,9 +36,9 @@ enum { HK_BESIDE = 64 };
 #define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
-/* HK_LOCK_PLAIN: locks are dropped without assembler, which ThreadSanitizer does not see.
- * Deliberate race: the function reads single words that another thread may be writing; a stale word is
- * acceptable, and is checked where it matters. */
+/* Deliberate race: the function reads single words that another thread may be writing; a stale word is
+ * acceptable, and is checked where it matters. HK_LOCK_PLAIN: locks do without assembler, which
+ * ThreadSanitizer does not see. */
 #if defined(__SANITIZE_THREAD__)
 #define HK_RACY __attribute__((noinline, no_sanitize_thread))
 #define HK_LOCK_PLAIN 1

@@ -1,11 +1,11 @@
-/* Locks, which are held for a few dozen instructions or over one call of the OS. Who waits spins briefly, then
- * yields, then sleeps for up to half a millisecond at a time. Zeros are a free lock.
+/* Locks, which are held for a few dozen instructions or over one call of the OS. Who waits spins briefly,
+ * then yields, then sleeps for up to half a millisecond at a time. Zeros are a free lock.
  *
  * There is an order for who has waited for long: such a thread marks the lock as wanted, and when the holder
  * drops the lock, it goes to a thread that has waited for long. Otherwise threads that hold it nearly all the
- * time, on one processor perhaps, would take it again and again while the other one sleeps. To take a free
- * lock is one atomic instruction. To drop it is none: a store that keeps the mark. The mark may be lost when
- * it is set at that very moment, and is set again a little later. */
+ * time, on one processor perhaps, would take it again and again while the other one sleeps. Whoever
+ * takes a free lock needs one atomic instruction, and whoever drops it none, but a store that keeps the mark.
+ * A mark that is set at the moment of that store may be lost, and is set again a little later. */
 #ifndef HK_OS_LOCK_H
 #define HK_OS_LOCK_H
 
@@ -47,7 +47,10 @@ HK_INLINE void hk_lock_drop(hk_lock *lock)
 {
 #if defined(__x86_64__) && !defined(HK_LOCK_PLAIN)
     /* One instruction, not locked: there is no other way to say so in C. */
-    __asm__ volatile("andb %1, %0" : "+m"(*(volatile uint8_t *)lock) : "i"((int8_t)~HK_LOCK_HELD) : "memory", "cc");
+    __asm__ volatile("andb %1, %0"
+                     : "+m"(*(volatile uint8_t *)lock)
+                     : "i"((int8_t)~HK_LOCK_HELD)
+                     : "memory", "cc");
 #else
     uint8_t wanted = atomic_load_explicit(lock, memory_order_relaxed) & HK_LOCK_WANTED;
     atomic_store_explicit(lock, wanted, memory_order_release);
