@@ -27,6 +27,20 @@ PUC52 = NAME == "haklua5.2"
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
 
 
+# string.buffer of older LuaJITs gives the collector no turn.
+BUFFERS = """
+local there, buffer = pcall(require, "string.buffer")
+local ways = there and {
+    reserve = function() buffer.new():reserve(65536) end,
+    size = function() buffer.new(65536) end,
+    put = function() buffer.new():put(("x"):rep(60000)) end,
+    many = function() local b = buffer.new() for k = 1, 20 do b:put(("y"):rep(3000)) end b:get(100) end,
+}
+if there then for i = 1, 1000 do ways[arg[1]]() end end
+print(there and arg[1] or "none")
+"""
+
+
 class Case(FolderCase):
     def start(self, program, args, stdin="", env=None, preexec_fn=None):
         return subprocess.run(
@@ -502,6 +516,17 @@ class Options(Case):
             failed += done.returncode != 0
         if PUC52:
             self.assertGreater(failed, 0)  # or this test sees nothing
+
+    @unittest.skipUnless(LUAJIT, "of LuaJIT")
+    def test_garbage_of_functions_that_give_the_collector_no_turn(self):
+        self.write("a.lua", BUFFERS)
+        for way, limits in {"reserve": "1M 8M", "size": "1M 8M", "put": "1M 8M", "many": "8M 16M"}.items():
+            for jit in [], ["-joff"]:
+                for limit in limits.split():
+                    with self.subTest(way=way, jit=jit, limit=limit):
+                        done = self.run_hak(*jit, "--hak-limit=" + limit, "a.lua", way)
+                        self.assertEqual((done.returncode, done.stderr), (0, ""))
+                        self.assertIn(done.stdout, (way + "\n", "none\n"))
 
     def test_module_is_there(self):
         code = (

@@ -56,7 +56,8 @@ extern "C" {
 #include <lua.h>
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
- * 5.4 and 5.5, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the
+ * 5.4 and 5.5, a warning function. LuaJITs that print errors of finalizers do so in states of luaL_newstate
+ * alone: here a host that wants them calls jit.attach(function(message) ... end, "errfin"). lua_close frees all of it. NULL = no memory, or broken options. In the
  * options, hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
@@ -82,7 +83,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * 5.1 do not, and get 70 % of `hard` when soft is 0. Hurrying restarts a collector that the program had
  * stopped.
  * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
- * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
+ * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one; and a full
+ * collection runs by such a hook where memory is short and nothing is freed for long.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
  * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT
  * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard
