@@ -1,9 +1,12 @@
 """A limit that was asked for holds, or Python does not start: one line says why, and the status is not 0."""
 
+import os
+import shutil
 import subprocess
 import sys
 import unittest
 
+import hakmem
 from support import ProgramCase, preloaded
 
 TAKE = "x = bytearray(200 << 20); print('taken')"
@@ -30,6 +33,7 @@ class Refuse(ProgramCase):
             ("HAKMEM_LABELS", "line", "off, native or site expected"),
             ("HAKMEM_MODE", "quick", "none of balanced"),
             ("HAKMEM_PROFILE", "often", "is no size"),
+            ("HAKMEM_LIVE", "maybe", "on, off or a path"),
             ("HAKMEM_POLICY", "missing", "missing: No such file"),
             ("HAKMEM_LEARN", "learned", "learned:1: "),
         ):
@@ -88,6 +92,22 @@ class Refuse(ProgramCase):
                 refused.append((done.returncode, done.stdout, done.stderr.count("\n")))
         self.assertEqual(done.stderr, "")
         self.assertEqual(set(refused), {(2, "", 1)})
+
+    def test_files_of_the_package_that_are_not_there(self):
+        """The loader warns of a file that it cannot preload, and the program would run without its limit."""
+        package = self.folder / "hakmem"
+        shutil.copytree(os.path.dirname(hakmem.__file__), package, symlinks=False)
+        env = {"PYTHONPATH": str(self.folder), "PATH": os.environ["PATH"]}
+        for name, options in (("libhakmem_pymalloc.so", ["--malloc"]), ("libhakmem_pyhook.so", [])):
+            (package / name).unlink()
+            for size in ("64M", "64Mi"):  # the second one is for the whole parser, which loads the hook itself
+                command = ["-m", "hakmem", "run", "--limit", size, *options, "--report=", "-c", TAKE]
+                done = self.python(*command, env=env, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(name, done.stderr)
+            done = self.python("-m", "hakmem", "run", "--limit=64M", *options, "-c", TAKE, env=env, check=False)
+            self.assertEqual(done.stderr, f"hakmem: {package / name} is not there, or cannot be read; install hakmem again\n")
 
     def test_a_hook_that_was_not_preloaded(self):
         env = {k: v for k, v in limited().items() if k != "LD_PRELOAD"}

@@ -75,7 +75,10 @@ bool hkp_options_read(hkp_options *options)
     *options = (hkp_options){.labels = labels && *labels ? labels : "off", .mode = -1};
     if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
-    if (live && *live) options->live = live;
+    const bool no_live = !live || !*live || strcmp(live, "off") == 0;
+    if (!no_live && strcmp(live, "on") != 0 && !strchr(live, '/'))
+        return none("HAKMEM_LIVE", live, "on, off or a path with a slash expected");
+    if (!no_live) options->live = live;
     options->first = !first || strcmp(first, pid) == 0;
     const char *learn = getenv("HAKMEM_LEARN");
     if (learn && *learn && options->first) options->learn = learn;

@@ -216,7 +216,7 @@ def main(arguments=None):
     if given and given[0] in _pass.COMMANDS:
         _pass.start(given)
     args = parse(given)
-    why = _launch.unusable() if args.function in (run, env, check) else None
+    why = _launch.unusable(getattr(args, "malloc", False)) if args.function in (run, env, check) else None
     if why:
         fail(why)
     if sys.stdout is not None:

@@ -19,11 +19,13 @@ OF_THE_FIRST = "HAKMEM_PID"
 ENOUGH = 64 << 20
 
 
-def unusable():
-    """Why the hook cannot be preloaded, in a line; None if it can."""
+def unusable(malloc=False):
+    """Why the hook cannot be preloaded, in a line; None if it can. Of a file that is not there the loader only
+    warns."""
     if any(c in HOOK for c in " :$"):
         return f"{HOOK}: LD_PRELOAD takes no path with a space, ':' or '$'; install hakmem elsewhere"
-    return None
+    gone = next((file for file in ([HOOK, MALLOC] if malloc else [HOOK]) if not os.access(file, os.R_OK)), None)
+    return f"{gone} is not there, or cannot be read; install hakmem again" if gone else None
 
 
 def preloaded():

@@ -134,10 +134,10 @@ def main(words):
     parsed = parse(words)
     if parsed is None:
         return
-    why = _launch.unusable()
+    program, options = parsed
+    why = _launch.unusable(options["malloc"])
     if why:
         fail(why)
-    program, options = parsed
     try:
         start(program, **options)
     except OSError as error:
