@@ -1,5 +1,5 @@
 // The reader of unwind tables against that of elfutils, over every function of the images in this process.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 extern "C" {
 #include "cfi.h"

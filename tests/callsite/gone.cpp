@@ -1,6 +1,6 @@
 // Names in a library that another thread unloads meanwhile.
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <dlfcn.h>
 #include <string>

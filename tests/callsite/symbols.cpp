@@ -1,5 +1,5 @@
 // Names of functions, from each of the three places where they may be.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 extern "C" {
 #include "cfi.h"

@@ -1,6 +1,6 @@
 // Stacks for profiles, and the names of their frames.
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cerrno>
 #include <cstring>

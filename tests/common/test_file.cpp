@@ -4,7 +4,7 @@ extern "C" {
 #include "common/file.h"
 }
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cerrno>
 #include <cstdio>

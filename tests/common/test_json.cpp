@@ -4,7 +4,7 @@ extern "C" {
 #include "common/json.h"
 }
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cerrno>
 #include <climits>

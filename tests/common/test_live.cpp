@@ -1,7 +1,7 @@
 // The socket of a process that runs: who gets a report, and for whom none is made.
 #include "looker.h"
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cstdio>
 #include <ctime>

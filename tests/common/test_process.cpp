@@ -1,5 +1,5 @@
 // Time that a process lends its heap, by clocks as they are and as they should not be.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <ctime>
 #include <functional>

@@ -4,7 +4,7 @@ extern "C" {
 #include "common/report.h"
 }
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <string>
 #include <unistd.h>

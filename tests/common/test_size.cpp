@@ -4,7 +4,7 @@ extern "C" {
 #include "common/size.h"
 }
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // one bit at a time.
 #include "inner.h"
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <algorithm>
 #include <bitset>

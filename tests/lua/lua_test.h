@@ -10,7 +10,7 @@ extern "C" {
 
 #include "fake_os.h"
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cstdio>
 #include <string>

@@ -1,5 +1,5 @@
 // What the shim has of jemalloc's interface, for programs that are linked with it.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,7 +1,7 @@
 // The malloc family and operator new as a program sees them. ctest runs this with the shim preloaded, and
 // once without it and without the tests tagged [shim]: then it is glibc that has to meet the same
 // expectations.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

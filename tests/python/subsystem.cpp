@@ -1,5 +1,5 @@
 // Functions of CPython by name, by source file, and types and modules by name.
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 extern "C" {
 #include "base/map.h"

@@ -9,7 +9,7 @@ extern "C" {
 
 #include "../support/nth.h"
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cerrno>
 #include <csignal>

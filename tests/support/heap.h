@@ -4,7 +4,7 @@
 
 #include "fake_os.h"
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <sys/mman.h>
 

@@ -1,2 +1,3 @@
+// The main of the tests where Catch2 brings none.
 #define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include "catch.h"

@@ -1,7 +1,7 @@
 // The specification's tests as spec.py writes them: run three times on each guest, with resets in between.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <cstdint>
 #include <fstream>

@@ -3,7 +3,7 @@
 
 #include <hakmem/wasm.h>
 
-#include <catch2/catch.hpp>
+#include "catch.h"
 
 #include <algorithm>
 #include <cstdio>
