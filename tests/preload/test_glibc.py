@@ -20,7 +20,6 @@ SETTINGS = {
     "tst-tcfree1": "check=abort",
     "tst-tcfree2": "check=abort",
     "tst-tcfree3": "check=abort",
-    "tst-malloc-thread-fail": "reserve=16M",
 }
 
 
