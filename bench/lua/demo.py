@@ -55,12 +55,13 @@ def run(command, accepted=(0,), **options):
 
 
 def luacheck_command(most):
-    """luacheck and up to `most` Lua sources of this machine, as arguments for an interpreter."""
+    """luacheck and up to `most` Lua sources, its own and those of penlight, as arguments for an interpreter."""
     script = shutil.which("luacheck")
     if not script:
         tool.fail("luacheck is not installed (Debian package lua-check)")
-    folders = [Path("/usr/share/lua/5.1"), *Path("/usr/share").glob("luajit-*")]
-    sources = sorted({p.resolve() for f in folders for p in f.rglob("*.lua")})[:most]
+    # Of these two packages alone, so that other packages of the machine change nothing.
+    folders = [Path("/usr/share/lua/5.1") / name for name in ("luacheck", "pl")]
+    sources = sorted(p for f in folders for p in f.rglob("*.lua"))[:most]
     options = ["--no-config", "--no-cache", "--no-color", "-qqq"]
     return [script, *options, *map(str, sources)], sources
 
@@ -106,15 +107,9 @@ def real_program(programs, arguments, sources, repetitions):
         base = used[(engine, "own allocator")]
         for way in programs.ways(engine):
             runs = used[(engine, way)]
-            cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
-            ratio = statistics.median(
-                (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"])
-                for r, b in zip(runs, base, strict=True)
-            )
-            peak = statistics.median(r["peak_kb"] for r in runs)
-            peak_ratio = statistics.median(
-                r["peak_kb"] / b["peak_kb"] for r, b in zip(runs, base, strict=True)
-            )
+            cpu, base_cpu = (statistics.median(map(tool.cpu, of)) for of in (runs, base))
+            peak, base_peak = (statistics.median(r["peak_kb"] for r in of) for of in (runs, base))
+            ratio, peak_ratio = cpu / base_cpu, peak / base_peak
             shown = bar(ratio)
             print(
                 f"   {way:<20}{cpu:>7.3f}{ratio:>7.2f}  {paint('36', shown)}{'':<{BAR_ROOM - len(shown)}}"

@@ -21,9 +21,9 @@ from driver.show import add_build, add_number, bar, heading, pages, paint, profi
 INDEX = ROOT / "examples/python/index.py"
 WAYS = {
     "plain": None,
-    "hakmem, RAW and arenas": {},
-    "hakmem, all": {"all_domains": True},
-    "hakmem, labels": {"all_domains": True, "labels": "native"},
+    "hakmem below pymalloc": {},
+    "hakmem for all": {"all_domains": True},
+    "hakmem for all, labels": {"all_domains": True, "labels": "native"},
 }
 LIMIT = """
 import hakmem
@@ -87,13 +87,12 @@ def programs(args, measure):
     if len(printed) != 1:
         tool.fail(f"different results: {printed}")
     print(f"  {printed.pop().strip()}\n")
+    print("  Below pymalloc: large blocks, and the arenas that pymalloc cuts small objects from. For all: each object.\n")
     base = used["plain"]
-    print(f"  {'':<24} {'CPU s':>7} {'':>6} {'peak MB':>9}")
+    print(f"  {'':<24} {'CPU s':>7} {'ratio':>6} {'peak MB':>9}")
     for way, runs in used.items():
-        cpu = statistics.median(r["user_s"] + r["sys_s"] for r in runs)
-        ratio = statistics.median(
-            (r["user_s"] + r["sys_s"]) / (b["user_s"] + b["sys_s"]) for r, b in zip(runs, base, strict=True)
-        )
+        cpu = statistics.median(map(tool.cpu, runs))
+        ratio = cpu / statistics.median(map(tool.cpu, base))
         peak = statistics.median(r["peak_kb"] for r in runs) / 1024
         print(f"  {way:<24} {cpu:>7.2f} {ratio:>6.2f} {peak:>9.1f}  {bar(ratio)}")
 
@@ -115,7 +114,7 @@ def limit(args):
 
 def burst(args):
     print(f"  {'MiB of anonymous memory':<24} {'peak':>8} {'freed':>8} {'trimmed':>8}")
-    for way, settings, more in (("plain", None, []), ("hakmem, all", {"all_domains": True}, ["trim"])):
+    for way, settings, more in (("plain", None, []), ("hakmem for all", {"all_domains": True}, ["trim"])):
         command = [sys.executable, HERE / "burst.py", args.records, *more]
         r = json.loads(run(command, environment(args.package, settings)).stdout)
         last = f"{r['trimmed']:>8.1f}  in {r['trim_ms']:.0f} ms" if more else f"{'-':>8}"

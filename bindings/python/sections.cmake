@@ -33,7 +33,7 @@ file(GLOB own_sources CONFIGURE_DEPENDS ${patterns})
 foreach(folder ${folders})
     include(${folder}/sources.cmake)
 endforeach()
-hakmem_hook_sources(every ../common/os.c ../common/process.c)
+hakmem_hook_sources(every ../common/process.c)
 hakmem_hook_sources(cold
     ../callsite/cfi.c ../callsite/image.c ../callsite/names.c ../callsite/readable.c ../callsite/symbols.c
     ../callsite/walk.c ../common/file.c

@@ -116,7 +116,8 @@ static customer *make(customers *all, const char *name)
     options.limits.heap_bytes = all->limits.heap_bytes;
     options.limits.heap_soft = true;
     c->tenant = hak_wasm_tenant_new(all->host, &options);
-    if (c->tenant && all->profile) hak_wasm_profile_start(c->tenant, NULL); /* or without, if memory is short */
+    if (c->tenant && all->profile)
+        hak_wasm_profile_start(c->tenant, NULL); /* or without, if memory is short */
     if (c->tenant) return c;
     free(c);
     return NULL;
@@ -254,73 +255,137 @@ static void report_host(customers *all, FILE *to)
     fprintf(to, "wasm_image_bytes %zu\n", info.image_bytes);
 }
 
-/* Counters of customers end with them; what these came to is here. Under lock. */
-static void report_retired(customers *all, FILE *to)
+/* Of one customer at one moment. */
+typedef struct figures {
+    char name[sizeof((customer *)0)->name];
+    bool known; /* also when all counters were read */
+    hak_wasm_tenant_info info;
+    size_t resident;
+    uint64_t runs[RUN_OUTCOMES];
+    uint64_t resets, instances;
+    double seconds;
+} figures;
+
+/* Of all of them. */
+typedef struct sums {
+    unsigned customers;
+    uint64_t retired, retired_runs[RUN_OUTCOMES];
+    double retired_seconds;
+} sums;
+
+/* What takes its time: scripts of all customers go on meanwhile. Who is looked at is not retired, all others
+ * may be. In the order of names; returns how many. */
+static unsigned measure(customers *all, figures *out, unsigned most)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&all->lock);
+    for (unsigned at = 0; at < all->count && n < most;) {
+        customer *c = all->list[at];
+        if (n > 0 && strcmp(c->name, out[n - 1].name) <= 0) {
+            at++;
+            continue;
+        }
+        figures *f = &out[n++];
+        memcpy(f->name, c->name, sizeof f->name);
+        f->info.size = sizeof f->info;
+        c->scripts++;
+        pthread_mutex_unlock(&all->lock);
+        hak_wasm_tenant_stats(c->tenant, &f->info);
+        f->resident = hak_wasm_tenant_resident(c->tenant);
+        pthread_mutex_lock(&all->lock);
+        c->scripts--;
+        if (at >= all->count || all->list[at] != c) at = 0; /* the list is another one */
+    }
+    pthread_mutex_unlock(&all->lock);
+    return n;
+}
+
+/* Counters of customers end with them: all are read at one moment, those that came after `measure` the next
+ * time. */
+static void count(customers *all, figures *list, unsigned n, sums *whole)
+{
+    pthread_mutex_lock(&all->lock);
+    for (unsigned i = 0, at = 0; i < n; i++) {
+        figures *f = &list[i];
+        while (at < all->count && strcmp(all->list[at]->name, f->name) < 0)
+            at++;
+        f->known = at < all->count && strcmp(all->list[at]->name, f->name) == 0;
+        if (!f->known) continue;
+        const customer *c = all->list[at];
+        memcpy(f->runs, c->runs, sizeof f->runs);
+        f->resets = c->resets;
+        f->instances = c->instances;
+        f->seconds = share_seconds(all->turns, &c->share);
+    }
+    *whole =
+        (sums){.customers = all->count, .retired = all->retired, .retired_seconds = all->retired_seconds};
+    memcpy(whole->retired_runs, all->retired_runs, sizeof whole->retired_runs);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* What the counters of customers that are gone came to. */
+static void report_retired(const sums *whole, FILE *to)
 {
     family(to, "customers", "gauge", "Customers that are known.");
-    fprintf(to, "wasm_customers %u\n", all->count);
+    fprintf(to, "wasm_customers %u\n", whole->customers);
     family(to, "customers_retired_total", "counter", "Customers that made room for others.");
-    fprintf(to, "wasm_customers_retired_total %lu\n", (unsigned long)all->retired);
+    fprintf(to, "wasm_customers_retired_total %lu\n", (unsigned long)whole->retired);
     family(to, "retired_cpu_seconds_total", "counter", "CPU time of scripts of retired customers.");
-    fprintf(to, "wasm_retired_cpu_seconds_total %.6f\n", all->retired_seconds);
+    fprintf(to, "wasm_retired_cpu_seconds_total %.6f\n", whole->retired_seconds);
     family(to, "retired_runs_total", "counter", "Scripts of retired customers, by outcome.");
     for (int o = 0; o < RUN_OUTCOMES; o++) {
         fprintf(to, "wasm_retired_runs_total{outcome=\"%s\"} %lu\n", outcome_names[o],
-                (unsigned long)all->retired_runs[o]);
+                (unsigned long)whole->retired_runs[o]);
+    }
+}
+
+static void report_each(const customers *all, const figures *list, unsigned n, FILE *to)
+{
+/* One value of every customer. */
+#define EACH(metric, type, help, format, value)                                                              \
+    family(to, metric, type, help);                                                                          \
+    for (const figures *f = list; f < list + n; f++) {                                                       \
+        if (f->known) fprintf(to, "wasm_" metric "{tenant=\"%s\"} " format "\n", f->name, value);            \
+    }
+    EACH("linear_bytes", "gauge", "Sizes of linear memories.", "%zu", f->info.linear_bytes)
+    EACH("linear_peak_bytes", "gauge", "Most of that so far.", "%zu", f->info.linear_peak)
+    EACH("linear_limit_bytes", "gauge", "Limit of that.", "%zu", all->limits.linear_bytes)
+    EACH("linear_resident_bytes", "gauge", "Resident pages that are not the image's.", "%zu", f->resident)
+    EACH("linear_refused_total", "counter", "Memories and growths over the limit.", "%lu",
+         (unsigned long)f->info.linear_refused)
+    EACH("heap_bytes", "gauge", "Live blocks of the runtime.", "%zu", f->info.heap_live)
+    EACH("instances", "gauge", "Instances, running and waiting.", "%zu", f->info.instances)
+    EACH("instances_refused_total", "counter", "Instances over a limit.", "%lu",
+         (unsigned long)f->info.instances_refused)
+    EACH("instantiations_total", "counter", "Instances made.", "%lu", (unsigned long)f->instances)
+    EACH("resets_total", "counter", "Instances reset.", "%lu", (unsigned long)f->resets)
+    EACH("cpu_seconds_total", "counter", "CPU time of scripts, resets included.", "%.6f", f->seconds)
+#undef EACH
+    family(to, "runs_total", "counter", "Scripts, by outcome.");
+    for (const figures *f = list; f < list + n; f++) {
+        for (int o = 0; f->known && o < RUN_OUTCOMES; o++) {
+            fprintf(to, "wasm_runs_total{tenant=\"%s\",outcome=\"%s\"} %lu\n", f->name, outcome_names[o],
+                    (unsigned long)f->runs[o]);
+        }
+    }
+    family(to, "heap_label_bytes", "gauge", "Live blocks of the runtime, by label.");
+    for (const figures *f = list; f < list + n; f++) {
+        for (int l = 0; f->known && l < HAK_WASM_LABELS; l++) {
+            if (l == HAK_WASM_LINEAR) continue;
+            fprintf(to, "wasm_heap_label_bytes{tenant=\"%s\",label=\"%s\"} %zu\n", f->name,
+                    hak_wasm_label_name((hak_wasm_label)l), f->info.label[l].live_bytes);
+        }
     }
 }
 
 void customers_report(customers *all, FILE *to)
 {
     report_host(all, to);
-    pthread_mutex_lock(&all->lock);
-    hak_wasm_tenant_info *info = calloc(all->count + 1, sizeof *info);
-    size_t *resident = calloc(all->count + 1, sizeof *resident);
-    for (unsigned i = 0; info && resident && i < all->count; i++) {
-        info[i].size = sizeof info[i];
-        hak_wasm_tenant_stats(all->list[i]->tenant, &info[i]);
-        resident[i] = hak_wasm_tenant_resident(all->list[i]->tenant);
-    }
-
-/* One value of every customer. */
-#define EACH(metric, type, help, format, value)                                                              \
-    family(to, metric, type, help);                                                                          \
-    for (unsigned i = 0; info && resident && i < all->count; i++) {                                          \
-        const customer *c = all->list[i];                                                                    \
-        fprintf(to, "wasm_" metric "{tenant=\"%s\"} " format "\n", c->name, value);                          \
-    }
-    EACH("linear_bytes", "gauge", "Sizes of linear memories.", "%zu", info[i].linear_bytes)
-    EACH("linear_peak_bytes", "gauge", "Most of that so far.", "%zu", info[i].linear_peak)
-    EACH("linear_limit_bytes", "gauge", "Limit of that.", "%zu", all->limits.linear_bytes)
-    EACH("linear_resident_bytes", "gauge", "Resident pages that are not the image's.", "%zu", resident[i])
-    EACH("linear_refused_total", "counter", "Memories and growths over the limit.", "%lu",
-         (unsigned long)info[i].linear_refused)
-    EACH("heap_bytes", "gauge", "Live blocks of the runtime.", "%zu", info[i].heap_live)
-    EACH("instances", "gauge", "Instances, running and waiting.", "%zu", info[i].instances)
-    EACH("instances_refused_total", "counter", "Instances over a limit.", "%lu",
-         (unsigned long)info[i].instances_refused)
-    EACH("instantiations_total", "counter", "Instances made.", "%lu", (unsigned long)c->instances)
-    EACH("resets_total", "counter", "Instances reset.", "%lu", (unsigned long)c->resets)
-    EACH("cpu_seconds_total", "counter", "CPU time of scripts, resets included.", "%.6f",
-         share_seconds(all->turns, &c->share))
-#undef EACH
-    report_retired(all, to);
-    family(to, "runs_total", "counter", "Scripts, by outcome.");
-    for (unsigned i = 0; i < all->count; i++) {
-        for (int o = 0; o < RUN_OUTCOMES; o++) {
-            fprintf(to, "wasm_runs_total{tenant=\"%s\",outcome=\"%s\"} %lu\n", all->list[i]->name,
-                    outcome_names[o], (unsigned long)all->list[i]->runs[o]);
-        }
-    }
-    family(to, "heap_label_bytes", "gauge", "Live blocks of the runtime, by label.");
-    for (unsigned i = 0; info && resident && i < all->count; i++) {
-        for (int l = 0; l < HAK_WASM_LABELS; l++) {
-            if (l == HAK_WASM_LINEAR) continue;
-            fprintf(to, "wasm_heap_label_bytes{tenant=\"%s\",label=\"%s\"} %zu\n", all->list[i]->name,
-                    hak_wasm_label_name((hak_wasm_label)l), info[i].label[l].live_bytes);
-        }
-    }
-    pthread_mutex_unlock(&all->lock);
-    free(info);
-    free(resident);
+    figures *list = calloc(all->limits.customers, sizeof *list);
+    unsigned n = list ? measure(all, list, all->limits.customers) : 0;
+    sums whole;
+    count(all, list, n, &whole);
+    report_each(all, list, n, to);
+    report_retired(&whole, to);
+    free(list);
 }

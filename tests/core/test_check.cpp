@@ -103,6 +103,43 @@ TEST_CASE("foreign pointers are reported and not touched")
     require_sound(other);
 }
 
+TEST_CASE("absurd sizes are told to a thread that has no heap, too")
+{
+    TestSpace s;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    options.shared = true;
+    hak_ctx *ctx = hak_ctx_new(s.space, &options);
+    REQUIRE(ctx != nullptr);
+    void *p = hak_alloc(ctx, 100);
+    fill(p, 100, 1);
+    hak_ctx_retire(ctx); // from here on no thread has one
+    for (size_t n : {(size_t)PTRDIFF_MAX, SIZE_MAX - 15, SIZE_MAX}) {
+        CAPTURE(n);
+        CHECK(hak_realloc(ctx, p, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_realloc_cs(ctx, p, n, 0, 1) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_realloc_sized(ctx, p, 100, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_aligned_realloc(ctx, p, 64, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_realloc(ctx, nullptr, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_alloc(ctx, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_calloc(ctx, n, 2) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+        CHECK(hak_aligned_calloc(ctx, 64, 1, n) == nullptr);
+        CHECK(errors.take() == "HAK_E_OVERFLOW");
+    }
+    CHECK(hak_realloc(ctx, p, 100000) == nullptr);
+    CHECK(hak_realloc(ctx, static_cast<char *>(p) + 1, SIZE_MAX) == nullptr);
+    CHECK(errors.take() == "HAK_E_POINTER");
+    CHECK(filled(p, 100, 1));
+    hak_free(ctx, p);
+}
+
 TEST_CASE("overflow and absurd sizes")
 {
     Checked c(GENERATE(0u, (unsigned)HAK_DEBUG_CANARY, (unsigned)HAK_DEBUG_QUARANTINE));

@@ -223,6 +223,101 @@ TEST_CASE("lock: a thread of real-time priority waits for an ordinary one on the
     CHECK(spent < 50 * 1000 * 1000);
 }
 
+TEST_CASE("lock: who has waited for long goes before a thread that takes the lock again and again")
+{
+    enum { ROUNDS = 20 };
+    // Each mapping takes 2 ms with the lock of the space held, which is free for microseconds in between.
+    static thread_local bool slow;
+    hak_os os;
+    hak_os_default(&os);
+    os.reserve = [](void *, size_t n, size_t align, uintptr_t below) -> void * {
+        if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        hak_os plain;
+        hak_os_default(&plain);
+        return plain.reserve(plain.user, n, align, below);
+    };
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    tuning.big_cache = HAK_NONE;
+    options.os = &os;
+    hak_options uncached = HAK_OPTIONS_INIT;
+    uncached.tuning = &tuning;
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    std::atomic<unsigned> mapped{0};
+    std::atomic<bool> over{false};
+    std::thread hog([&] {
+        slow = true;
+        hak_ctx *ctx = hak_ctx_new(space, &uncached);
+        for (; ctx && !over; mapped++)
+            hak_free(ctx, hak_alloc(ctx, 4 * MiB));
+        hak_ctx_destroy(ctx);
+    });
+    while (mapped < 3)
+        std::this_thread::yield();
+    hak_ctx *ctx = hak_ctx_new(space, &uncached);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const unsigned before = mapped;
+    int rounds = 0;
+    for (; rounds < ROUNDS && std::chrono::steady_clock::now() < until; rounds++)
+        hak_free(ctx, hak_alloc(ctx, 4 * MiB)); // takes the lock to map and to unmap
+    const unsigned taken = mapped - before;
+    over = true;
+    hog.join();
+    hak_ctx_destroy(ctx);
+    hak_space_delete(space);
+    CHECK(rounds == ROUNDS);
+    CHECK(taken <= 12 * ROUNDS);
+}
+
+TEST_CASE("lock: a thread of real-time priority gets a lock that ordinary ones on its processor always want")
+{
+    sched_param priority{};
+    priority.sched_priority = 1;
+    const int cpu = sched_getcpu();
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = true;
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    for (int i = 0; i < 20000; i++)
+        REQUIRE(hak_alloc(ctx, 100) != nullptr);
+    auto walk = [&] {
+        hak_label_info infos[4];
+        hak_labels_stats(ctx, infos, 4);
+    };
+    std::atomic<bool> over{false};
+    std::vector<std::thread> ordinary;
+    for (int i = 0; i < 3; i++)
+        ordinary.emplace_back([&] {
+            if (!pin(cpu)) return;
+            while (!over)
+                walk();
+        });
+    bool allowed = false;
+    unsigned late = 0, rounds = 0;
+    std::thread urgent([&] {
+        allowed = pin(cpu) && sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+        for (; allowed && std::chrono::steady_clock::now() < until; rounds++) {
+            const auto start = std::chrono::steady_clock::now();
+            walk();
+            late += std::chrono::steady_clock::now() - start > std::chrono::milliseconds(20);
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+    });
+    urgent.join();
+    over = true;
+    for (std::thread &t : ordinary)
+        t.join();
+    hak_ctx_destroy(ctx);
+    if (!allowed) {
+        WARN("skipped: SCHED_FIFO is not permitted to this process");
+        return;
+    }
+    CHECK(rounds > 100);
+    CHECK(late <= 2);
+}
+
 TEST_CASE("lock: blocks of a thread that is suspended inside of its lock are freed without it")
 {
     const bool mixed = GENERATE(false, true);

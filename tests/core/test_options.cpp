@@ -1,6 +1,10 @@
 // Structs with their size first, of programs that were compiled with another version of the header.
 #include "heap.h"
 
+#include <hakmem/learn.h>
+#include <hakmem/policy.h>
+#include <hakmem/profile.h>
+
 #include <cstddef>
 
 using namespace test;
@@ -213,6 +217,116 @@ TEST_CASE("space options and tables of another version")
         CHECK(hak_space_new(&options) == nullptr);
     }
     CHECK(os.close() == "");
+}
+
+namespace
+{
+
+// Options of this type may be smaller and larger; sizes that are broken, and what is unknown, are refused by
+// `error`.
+template <class Struct, class Error>
+void any_size(const Struct &options, Error error)
+{
+    REQUIRE(error(&options) == nullptr);
+    Later<Struct> later = later_of(options);
+    CHECK(error(&later.known) == nullptr);
+    for (uint64_t &more : later.more) {
+        more = 1;
+        CHECK(error(&later.known) != nullptr);
+        more = 0;
+    }
+    size_t size = sizeof size;
+    CHECK(error(reinterpret_cast<const Struct *>(&size)) == nullptr);
+    for (size_t broken : {(size_t)0, (size_t)4, sizeof(Struct) + 1, sizeof(Struct) + 8 * KiB}) {
+        later.known.size = broken;
+        CHECK(error(&later.known) != nullptr);
+    }
+}
+
+} // namespace
+
+TEST_CASE("numbers of tuning of another version")
+{
+    TestSpace s;
+    hak_tuning tuning = HAK_TUNING_INIT;
+    tuning.magazine = 8;
+    any_size(tuning, [](const hak_tuning *t) {
+        hak_options options = HAK_OPTIONS_INIT;
+        options.tuning = t;
+        return hak_options_error(&options);
+    });
+    auto magazine = [&](const hak_tuning *t) {
+        hak_options options = HAK_OPTIONS_INIT;
+        options.tuning = t;
+        TestCtx ctx(s.space, &options);
+        hak_tuning all = HAK_TUNING_INIT;
+        REQUIRE(hak_ctx_tuning(ctx, &all) == 0);
+        return all;
+    };
+    const auto later = later_of(tuning);
+    CHECK(magazine(&later.known).magazine == 8);
+    tuning.big_cache = 1; // not read
+    tuning.size = offsetof(hak_tuning, big_cache);
+    CHECK(magazine(&tuning).magazine == 8);
+    CHECK(magazine(&tuning).big_cache == magazine(nullptr).big_cache);
+}
+
+TEST_CASE("options of policies of another version")
+{
+    hak_policy_options options = HAK_POLICY_OPTIONS_INIT;
+    options.name = "old";
+    any_size(options, hak_policy_options_error);
+    const auto later = later_of(options);
+    hak_policy *newer = hak_policy_new(nullptr, &later.known);
+    REQUIRE(newer != nullptr);
+    CHECK(hak_policy_mode(newer) == HAK_POLICY_MODE_NONE);
+    hak_policy_unref(newer);
+    options.size = offsetof(hak_policy_options, mode);
+    hak_policy *older = hak_policy_new(nullptr, &options);
+    REQUIRE(older != nullptr);
+    CHECK(std::string(hak_policy_name(older)) == "old");
+    CHECK(hak_policy_mode(older) == HAK_POLICY_MODE_NONE);
+    hak_policy_unref(older);
+}
+
+TEST_CASE("options of profiles of another version")
+{
+    TestSpace s;
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    any_size(options, hak_profile_options_error);
+    auto starts = [&](const hak_profile_options *o) {
+        TestCtx ctx(s.space);
+        REQUIRE(hak_profile_start(ctx, o) == 0);
+        hak_profile_info info;
+        info.size = sizeof info;
+        REQUIRE(hak_profile_stats(ctx, &info) == 0);
+        CHECK(info.mode == HAK_PROFILE_EXACT);
+        REQUIRE(hak_alloc(ctx, 100) != nullptr);
+    };
+    const auto later = later_of(options);
+    starts(&later.known);
+    options.size = offsetof(hak_profile_options, frames);
+    options.frames = [](void *, hak_ctx *, hak_site, uintptr_t *, size_t) -> size_t {
+        FAIL("the options end before");
+        return 0;
+    };
+    starts(&options);
+}
+
+TEST_CASE("options of learners of another version")
+{
+    hak_learner_options options = HAK_LEARNER_OPTIONS_INIT;
+    options.window_ns = 5;
+    any_size(options, hak_learner_options_error);
+    for (bool smaller : {false, true}) {
+        Later<hak_learner_options> later = later_of(options);
+        if (smaller) later.known.size = offsetof(hak_learner_options, price);
+        later.known.price = smaller ? -1 : 0; // not read
+        hak_learner *learner = hak_learner_new(nullptr, &later.known);
+        CHECK(learner != nullptr);
+        hak_learner_delete(learner);
+    }
 }
 
 TEST_CASE("hak_space_options_init and hak_os_init touch what the size says")

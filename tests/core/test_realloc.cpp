@@ -368,3 +368,21 @@ TEST_CASE("realloc without memory counts one failure, and none where the block s
     CHECK(stats_of(ctx).failures == before + 1);
     space.os.refuse_all(false);
 }
+
+TEST_CASE("a block that grows in small steps is over-allocated by up to half of what is asked for")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    double most = 0;
+    for (size_t from = 1024; from < 32 * KiB; from += 64) {
+        void *p = hak_alloc(ctx, from);
+        size_t size = hak_usable_size(ctx, p), n = std::min(size + 1 + from % 1000 * size / 16000, 32 * KiB);
+        p = hak_realloc(ctx, p, n);
+        most = std::max(most, (double)hak_usable_size(ctx, p) / (double)n);
+        hak_free(ctx, p);
+    }
+    CHECK(most <= 1.5);
+    CHECK(most > 1.4);
+}

@@ -170,12 +170,7 @@ TEST_CASE("every kind of call is kept, of every kind of block")
 
 TEST_CASE("as many calls are kept as the options say")
 {
-    for (auto [said, kept] : {std::pair<size_t, size_t>{0, 1024},
-                              {1, 16},
-                              {16, 16},
-                              {20, 32},
-                              {32768, 32768},
-                              {SIZE_MAX, 32768}}) {
+    for (auto [said, kept] : {std::pair<size_t, size_t>{0, 1024}, {16, 16}, {20, 32}, {32768, 32768}}) {
         INFO(said);
         Debugged plain(HAK_DEBUG_CHECK);
         Debugged d(HAK_DEBUG_TRACE, [said = said](Options &o) { o.trace_calls = said; });
@@ -193,6 +188,20 @@ TEST_CASE("as many calls are kept as the options say")
         CHECK(calls.front().number == 2);
         CHECK(calls.back().n == 11);
         hak_free(d, p);
+    }
+}
+
+TEST_CASE("numbers of calls that are out of range are refused, with the flag and without")
+{
+    for (size_t said : {(size_t)1, (size_t)15, (size_t)32769, SIZE_MAX}) {
+        Options options = ctx_options();
+        for (unsigned debug : {0u, (unsigned)HAK_DEBUG_TRACE}) {
+            options.debug = debug;
+            options.trace_calls = said;
+            REQUIRE(hak_options_error(&options) != nullptr);
+            CHECK(std::string(hak_options_error(&options)) == "trace_calls: 16 to 32768");
+            CHECK(hak_ctx_new(nullptr, &options) == nullptr);
+        }
     }
 }
 

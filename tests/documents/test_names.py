@@ -43,6 +43,15 @@ class Names(unittest.TestCase):
                 self.assertGreaterEqual(len(name.split()), 3, f"{path}: {name}")
         self.assertGreater(count, 300)
 
+    def test_tests_that_wait_for_a_later_tier_have_a_reason(self):
+        lines = [line for line in (TESTS / "later.txt").read_text().splitlines() if not line.startswith("#")]
+        self.assertGreater(len(lines), 5)
+        for line in lines:
+            pattern, _, reason = line.partition(" ")
+            re.compile(pattern)
+            self.assertTrue(pattern.startswith("^"), line)
+            self.assertGreaterEqual(len(reason.split()), 2, line)
+
     def test_names_of_ctest_begin_with_the_area(self):
         listed = subprocess.run([CTEST, "--test-dir", TREE, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
         tests = json.loads(listed.stdout)["tests"]

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""test_snippets.py PAGE SOURCE CC LIBRARY...: the C of a page compiles, runs and prints what the page says.
+"""test_snippets.py PAGE SOURCE CC [LIBRARY... | --prefix PREFIX]: the C of a page compiles, runs and prints what the page says.
 
 ```c NAME top     goes to the top of the program NAME
 ```c NAME         goes into its main, in the order of the page
 ```output NAME    what the program prints, all such blocks together
 ```c from=FILE    is found in that file as it is
+```sh NAME        with PREFIX alone: compiles vm.c, the program NAME, and runs it, with hakmem in PREFIX, which the page has in
+                  /opt/hakmem
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -15,12 +18,17 @@ import unittest
 from pathlib import Path
 
 PAGE, SOURCE, CC, LIBRARIES = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
+PREFIX = LIBRARIES[1] if LIBRARIES[0] == "--prefix" else None
+SHELL = re.compile(r"^```sh[ \t]+(\w+)\n(.*?)^```[ \t]*$", re.M | re.S)
 BLOCK = re.compile(r"^```(c|output)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 
 
 class Program:
     def __init__(self):
         self.top = self.body = self.output = ""
+
+    def source(self):
+        return f"{self.top}\nint main(void)\n{{\n{self.body}\nreturn 0;\n}}\n"
 
 
 def read(text):
@@ -43,6 +51,23 @@ def read(text):
     return programs, excerpts
 
 
+@unittest.skipUnless(PREFIX, "with a prefix")
+class Installed(unittest.TestCase):
+    def test_the_commands_of_the_page(self):
+        programs, _ = read(PAGE.read_text())
+        commands = SHELL.findall(PAGE.read_text())
+        self.assertGreater(len(commands), 0)
+        known = {name: value for name, value in os.environ.items() if name not in ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH")}
+        for name, text in commands:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "vm.c").write_text(programs[name].source())
+                self.assertIn("/opt/hakmem", text)
+                script = "set -euo pipefail\n" + text.replace("/opt/hakmem", PREFIX)
+                done = subprocess.run(["bash", "-c", script], cwd=folder, env=known, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (0, programs[name].output), done.stderr)
+
+
+@unittest.skipIf(PREFIX, "without a prefix")
 class Snippets(unittest.TestCase):
     def test_programs(self):
         programs, _ = read(PAGE.read_text())
@@ -50,7 +75,7 @@ class Snippets(unittest.TestCase):
         for name, program in programs.items():
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 source = Path(folder) / f"{name}.c"
-                source.write_text(f"{program.top}\nint main(void)\n{{\n{program.body}\nreturn 0;\n}}\n")
+                source.write_text(program.source())
                 command = [CC, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", source]
                 command += [f"-I{SOURCE}/core/include", f"-I{SOURCE}/bindings/host/include", *LIBRARIES, "-pthread"]
                 command += ["-o", f"{folder}/program"]

@@ -271,6 +271,17 @@ case $case in
         cross_aarch64
         lua_launcher qemu-aarch64-static -L /usr/aarch64-linux-gnu -- "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
         ;;
+    aarch64_without)
+        # pkg-config is that of this machine, and its libraries are not those of the target.
+        cross_aarch64
+        pkg-config --exists lua5.4 || { echo "$case: skipped: no lua5.4 on this machine"; exit 77; }
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_BUILD_REPORT=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        grep -q 'hakmem: the lua5.4 that pkg-config finds is not for the target' "$scratch/build.log" ||
+            { cat "$scratch/build.log"; fail "it is not said that Lua is left out"; }
+        "$CMAKE" --build "$scratch/build" --target help >targets
+        ! grep -E 'hakmem_lua|haklua|hakmem_command' targets || fail "these are of this machine"
+        ;;
     aarch64)
         cross_aarch64
         # Tests in C are enough.

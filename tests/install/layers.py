@@ -3,7 +3,8 @@
 
 The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
 below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
-folder says what lives there. The host's error callback is called in one place, in the highest folder."""
+folder says what lives there. scripts/amalgamate has the same order. The host's error callback is called in one place, in
+the highest folder."""
 
 import re
 import subprocess
@@ -68,6 +69,10 @@ def main():
     for file in callers_of_the_host(Path(sources)):
         print("layers: reports an error:", file)
         found.append(file)
+    order = re.search(r"^LAYERS = (.*)$", (Path(__file__).parents[2] / "scripts/amalgamate").read_text(), re.MULTILINE)
+    if re.findall(r"\w+", order[1]) != FOLDERS:
+        print("layers: scripts/amalgamate has them in another order:", order[1])
+        found.append("amalgamate")
     for folder, heads in folders_without_head(Path(sources)):
         print(f"layers: {folder}/ has {heads} headers that say what lives there")
         found.append(folder)

@@ -27,8 +27,22 @@ PUC52 = NAME == "haklua5.2"
 REPORT = re.compile(r"^hakmem \d+\.\d+\.\d+: .*\d+ bytes in \d+ blocks", re.M)
 
 
+# string.buffer of older LuaJITs gives the collector no turn.
+BUFFERS = """
+local there, buffer = pcall(require, "string.buffer")
+local ways = there and {
+    reserve = function() buffer.new():reserve(65536) end,
+    size = function() buffer.new(65536) end,
+    put = function() buffer.new():put(("x"):rep(60000)) end,
+    many = function() local b = buffer.new() for k = 1, 20 do b:put(("y"):rep(3000)) end b:get(100) end,
+}
+if there then for i = 1, 1000 do ways[arg[1]]() end end
+print(there and arg[1] or "none")
+"""
+
+
 class Case(FolderCase):
-    def start(self, program, args, stdin="", env=None):
+    def start(self, program, args, stdin="", env=None, preexec_fn=None):
         return subprocess.run(
             [program, *args],
             input=stdin,
@@ -37,6 +51,7 @@ class Case(FolderCase):
             cwd=self.dir,
             env=environment(**(env or {})),
             timeout=120,
+            preexec_fn=preexec_fn,
         )
 
     def run_hak(self, *args, **more):
@@ -85,6 +100,9 @@ class Options(Case):
             self.assertIn("--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate]", message)
         for size in NONE:
             self.assertIn(f"--hak-limit: '{size}' is ", self.one_line("--hak-limit=" + size))
+            self.assertIn(f"--hak-reserve: '{size}' is ", self.one_line("--hak-reserve=" + size))
+        for size in ("0", "1M", "2T"):
+            self.assertIn("a size from 4M to 1T expected", self.one_line("--hak-reserve=" + size))
         for value in ("", "yes", "ON", "offf"):
             self.assertIn("on or off expected", self.one_line("--hak-labels=" + value))
         self.assertIn("the name of a file expected", self.one_line("--hak-report="))
@@ -388,6 +406,35 @@ class Options(Case):
         labels = json.loads(self.read("p.json"))["contexts"][0]["labels"]
         self.assertGreater({l["name"]: l["live_bytes"] for l in labels}["table"], 20000 * 16)
 
+    def test_reserve(self):
+        code = """
+            local size, writable = 0, 0
+            for line in io.lines("/proc/self/maps") do
+                local from, to, rights = line:match("^(%x+)-(%x+) (%S+)")
+                local n = tonumber(to, 16) - tonumber(from, 16)
+                if n < 2^40 then size = size + n end
+                if rights:sub(2, 2) == "w" and rights:sub(4) == "p" then writable = writable + n end
+            end
+            print(string.format("%.0f %.0f %.0f", size, writable, require"hakmem".stats().reserved_bytes))
+        """
+        for labels in ("on", "off"):
+            size, writable, reserved = map(int, self.run_hak("--hak-labels=" + labels, "-e", code).stdout.split())
+            self.assertLess(size, 256 << 20)
+            self.assertLess(reserved, 32 << 20)
+            more = self.run_hak("--hak-labels=" + labels, "--hak-reserve=2Gi", "-e", code)
+            more, more_writable, more_reserved = map(int, more.stdout.split())
+            self.assertGreater(more - size, 3 << 29)
+            self.assertGreaterEqual(more_reserved, 2 << 30)
+            for n in (writable, more_writable):
+                self.assertLess(n, 32 << 20)
+
+    def test_a_limit_of_addresses(self):
+        # Those just above powers of two have been too little to start.
+        for mib in (64, 72, 130, 136, 264, 520):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+            done = self.run_hak("-e", "print(#string.rep('x', 2^23))", preexec_fn=limit)
+            self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"), done.stderr)
+
     def test_limit(self):
         grow = "local t = {} for i = 1, 1e6 do t[i] = { i } end print('done')"
         done = self.run_hak("--hak-limit=8M", "-e", grow)
@@ -469,6 +516,17 @@ class Options(Case):
             failed += done.returncode != 0
         if PUC52:
             self.assertGreater(failed, 0)  # or this test sees nothing
+
+    @unittest.skipUnless(LUAJIT, "of LuaJIT")
+    def test_garbage_of_functions_that_give_the_collector_no_turn(self):
+        self.write("a.lua", BUFFERS)
+        for way, limits in {"reserve": "1M 8M", "size": "1M 8M", "put": "1M 8M", "many": "8M 16M"}.items():
+            for jit in [], ["-joff"]:
+                for limit in limits.split():
+                    with self.subTest(way=way, jit=jit, limit=limit):
+                        done = self.run_hak(*jit, "--hak-limit=" + limit, "a.lua", way)
+                        self.assertEqual((done.returncode, done.stderr), (0, ""))
+                        self.assertIn(done.stdout, (way + "\n", "none\n"))
 
     def test_module_is_there(self):
         code = (

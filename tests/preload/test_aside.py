@@ -116,6 +116,17 @@ class Aside(Case):
         program = self.build('#include <stdio.h>\nint main(void) { return puts("served") < 0; }\n')
         self.check_aside(program, f"the program has the malloc of {other}", LD_PRELOAD=f"{other}:{SHIM}")
 
+    def test_an_allocator_inside_under_other_names(self):
+        text = '#include <stdio.h>\nint main(int n, char **a) { (void)a; return puts(n > 1 ? "%s" : "served") < 0; }\n'
+        for name, said in (("jemalloc", "<jemalloc>: Error"), ("mimalloc", "mimalloc: error"), (None, "jemalloc: mi")):
+            program = self.build(text % said, "-s")
+            line = f"hakmem: HAKMEM: the program has {name} inside: what that gives is neither limited nor checked\n"
+            for settings in PROTECT:
+                done = self.start([program], settings)
+                self.assertEqual((done.stdout, done.returncode), ("served\n", 0))
+                self.assertEqual(done.stderr, line if name else "")
+            self.assertEqual(self.start([program], "mode=fast").stderr, "")
+
     def test_programs_that_the_shim_serves(self):
         for text, options in ((PASSES_ON, ()), (ADDRESS, ("-no-pie", "-fno-pic")), (PROGRAM, ("-fsanitize=undefined",))):
             program = self.build(text, *options)

@@ -193,8 +193,46 @@ class Settings(Case):
             "try: mmap.mmap(-1, 64 << 20)\nexcept OSError as e: print(e.errno == 12)\n"
             "else: print(len(bytearray(96 << 20)))"
         )
-        self.assertEqual(self.python("", program).stdout, "True\n")
-        self.assertEqual(self.python("reserve=4M", program).stdout, f"{96 << 20}\n")
+        for settings in ("", "reserve=4M"):
+            self.assertEqual(self.python(settings, program).stdout, f"{96 << 20}\n")
+        # What is reserved counts, used or not.
+        self.assertEqual(self.python("reserve=2Gi", program).stdout, "True\n")
+
+    def test_reserve_takes_addresses_at_the_start(self):
+        program = "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSize')][0])"
+        before, reserved = (int(self.python(settings, program).stdout) << 10 for settings in ("", "reserve=4G"))
+        self.assertLess(before, 1 << 30)
+        self.assertGreaterEqual(reserved - before, (4 << 30) - (64 << 20))
+        for size in ("1M", "2T", "4Q", ""):
+            self.assertIn("reserve", self.python(f"reserve={size}", "print(1)").stderr)
+
+    def test_nothing_that_is_not_used_can_be_written_to(self):
+        program = (
+            "sizes = [(int(b, 16) - int(a, 16), rights) for line in open('/proc/self/maps')\n"
+            "         for (a, b), rights in [(line.split()[0].split('-'), line.split()[1])]]\n"
+            "print(sum(n for n, rights in sizes if rights[1] == 'w' and rights[3] == 'p'))"
+        )
+        for settings in ("", "reserve=8G"):
+            self.assertLess(int(self.python(settings, program).stdout), 64 << 20)
+
+    def test_threads_start_under_a_limit_of_addresses(self):
+        program = (
+            "import threading, time\n"
+            "threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _ in range(30)]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]; print('done')"
+        )
+        for mib in (272, 520, 528, 1032, 1040):
+            start = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mib << 20}, {mib << 20}))\n"
+            start += "import os, sys; os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
+            done = self.start([PYTHON, "-c", start, program], "")
+            self.assertEqual(done.stdout, "done\n", done.stderr)
+
+    def test_what_the_machine_cannot_have_is_refused(self):
+        with open("/proc/sys/vm/overcommit_memory") as file:
+            if file.read().strip() == "1":
+                self.skipTest("the kernel refuses nothing")
+        program = "try: x = [0] * 10**13\nexcept MemoryError: print('refused')"
+        self.assertEqual(self.python("", program).stdout, "refused\n")
 
     def test_report_on_stderr(self):
         done = self.python("report=stderr", "x = bytearray(9 << 20); print(1)")

@@ -64,6 +64,59 @@ class Arguments(ProgramCase):
                 done = self.python("-c", text, env=preloaded() | {"HAKMEM_LIMIT": size})
                 self.assertEqual((done.stdout, done.stderr), (f"{expected}\n", ""))
 
+    def test_reserve(self):
+        text = (
+            "import hakmem\n"
+            "size, = (line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSize'))\n"
+            "print(hakmem.stats()['reserved_bytes'], int(size) << 10)"
+        )
+
+        def reserved(*options, **variables):
+            done = self.hakmem("run", "--report=", *options, "-c", text, **variables)
+            return [int(n) for n in done.stdout.split()]
+
+        ours, all_of_it = reserved()
+        self.assertLess(ours, 64 << 20)
+        for options in (("--reserve=2Gi",), ("--reserve", "2G", "--all")):
+            more, whole = reserved(*options)
+            self.assertGreaterEqual(more, 2 << 30)
+            self.assertGreater(whole - all_of_it, 3 << 29)
+        done = self.python("-c", text, env=preloaded() | {"HAKMEM_RESERVE": "512M"})
+        self.assertIn(int(done.stdout.split()[0]) >> 20, range(512, 640))
+        for size in ("1M", "2T", "many"):
+            done = self.hakmem("run", f"--reserve={size}", "-c", "print(1)", check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(size, done.stderr.splitlines()[-1])
+
+    def test_limits_of_the_process_that_the_program_sets(self):
+        text = (
+            "import resource, sys, threading\n"
+            "kind, mib = getattr(resource, sys.argv[1]), int(sys.argv[2])\n"
+            "resource.setrlimit(kind, (mib << 20, mib << 20))\n"
+            "thread = threading.Thread(target=list); thread.start(); thread.join()\n"
+            "import decimal, sqlite3\n"
+            "kept = []\n"
+            "try:\n"
+            "    while len(kept) < 3 * mib: kept.append(bytes(1 << 20))\n"
+            "except MemoryError: n, kept = len(kept), None\n"
+            "import mmap; mmap.mmap(-1, 20 << 20); print(n)\n"
+        )
+        for limit, least in (("RLIMIT_AS", 500), ("RLIMIT_DATA", 300)):
+            for domains in ((), ("--all",)):
+                done = self.hakmem("run", "--report=", *domains, "-c", text, limit, str(least + 300))
+                self.assertIn(int(done.stdout), range(least, least + 300), done.stderr)
+
+    def test_what_the_machine_cannot_have_is_refused(self):
+        with open("/proc/sys/vm/overcommit_memory") as file:
+            if file.read().strip() == "1":
+                self.skipTest("the kernel refuses nothing")
+        text = "for make in ('[0] * n', 'bytearray(n)', 'b\"x\" * n'):\n"
+        text += "    try: eval(make, {'n': 10**13}); print(make)\n"
+        text += "    except MemoryError: pass\n"
+        for domains in ((), ("--all",)):
+            done = self.hakmem("run", "--report=", *domains, "-c", text)
+            self.assertEqual((done.stdout, done.stderr), ("", ""))
+
     def test_code(self):
         text = "import sys; print(sys.argv, __name__); sys.exit(5)"
         done = self.hakmem("run", "--report", "", "-c", text, "-c", "--all", check=False)
@@ -110,10 +163,22 @@ class Arguments(ProgramCase):
         self.assertEqual(taken, _cli.hook_of(_cli.parse(["run", "x.py"])).keys(), "all options are quick")
 
     def test_beginnings_of_options_are_none(self):
-        for command in (["run", "--lim", "64M", "x.py"], ["env", "--lim=64M"], ["report", "--js", "x.json"]):
+        for command, meant in (
+            (["run", "--lim", "64M", "x.py"], "--limit"),
+            (["run", "--al", "x.py"], "--all"),
+            (["run", "--l", "x.py"], "--limit or --labels or --learn or --live"),
+            (["run", "--limt=64M", "x.py"], "--limit"),
+            (["env", "--lim=64M"], "--limit"),
+            (["report", "--js", "x.json"], "--json"),
+        ):
             done = self.hakmem(*command, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(f"unrecognized arguments: {command[1]}", done.stderr)
+            self.assertTrue(done.stderr.startswith(f"usage: python -m hakmem {command[0]} "), done.stderr)
+            line = rf"\npython -m hakmem {command[0]}: error: unrecognized arguments: {command[1]}[^\n]*, did you mean {meant}\?\n\Z"
+            self.assertRegex(done.stderr, line)
+        for word in ("--quite-something", "-x"):
+            done = self.hakmem("run", word, "x.py", check=False)
+            self.assertRegex(done.stderr, rf"error: unrecognized arguments: {word}\n\Z")
 
     def test_version(self):
         self.assertEqual(self.hakmem("--version").stdout, f"hakmem {hakmem.__version__}\n")

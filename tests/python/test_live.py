@@ -240,6 +240,19 @@ class Live(ProgramCase):
         out, err = p.communicate(timeout=60)
         self.assertEqual((out, err, p.returncode), ("True\n", "there is a socket already\n", 0))
 
+    def test_main_leaves_by_pthread_exit(self):
+        """The process ends with the program's last thread, not with that of the socket."""
+        text = """
+            import ctypes, threading, time
+            def work():
+                time.sleep(0.3)
+                print("worked", flush=True)
+            threading.Thread(target=work).start()
+            ctypes.CDLL(None).pthread_exit(None)
+        """
+        done = self.run_script(text, "--live")
+        self.assertEqual((done.stdout, done.stderr), ("worked\n", ""))
+
     def test_a_socket_that_cannot_be(self):
         done = self.run_script("print(1)", "--live=/nowhere/socket")
         self.assertEqual(done.stdout, "1\n")

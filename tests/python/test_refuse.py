@@ -27,6 +27,8 @@ class Refuse(ProgramCase):
         for name, value, why in (
             ("HAKMEM_LIMIT", "64Mx", "is no size"),
             ("HAKMEM_LIMIT", "0.0001K", "is no size"),
+            ("HAKMEM_RESERVE", "64Mx", "is no size"),
+            ("HAKMEM_RESERVE", "1M", "4M to 1T expected"),
             ("HAKMEM_DOMAINS", "every", "raw or all expected"),
             ("HAKMEM_LABELS", "line", "off, native or site expected"),
             ("HAKMEM_MODE", "quick", "none of balanced"),

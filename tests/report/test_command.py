@@ -225,7 +225,7 @@ class Formats(Case):
     def test_prometheus_takes_one_report_of_a_process(self):
         there = self.write("there", "as it was")
         done = hakmem("prometheus", "-o", there, self.file, self.file, status=1)
-        self.assertEqual(done.stderr.decode(), f"hakmem: {self.file}: a second report of process 71\n")
+        self.assertEqual(done.stderr.decode(), f"hakmem: {self.file}: a second report of process 71; one of each process is taken\n")
         self.assertEqual(there.read_text(), "as it was")
         other = self.write("b.json", self.report | {"process": self.report["process"] | {"pid": 72}})
         self.assertIn('hakmem_resident_bytes{pid="72"}', self.text("prometheus", self.file, other))
@@ -314,13 +314,18 @@ class Bad(Case):
         self.refused(b"\x7fELF\x00\x01", "not a report")
         self.refused(b'{"schema": "\xff"}', "not a report")
         self.refused(b"[1]", 'no "schema"')
-        self.refused({"schema": 1, "python": "3"}, "another version")
-        self.refused({"schema": "hakmem-report/2"}, "another version")
-        self.refused(good + b"x", "not a report")
+        self.refused({"schema": 1, "python": "3"}, 'its "schema" is not hakmem-report/1')
+        self.refused({"schema": "hakmem-policy/1"}, 'its "schema" is not hakmem-report/1')
+        self.refused(
+            {"schema": "hakmem-report/2"},
+            "a report of another version: it is hakmem-report/2, and this hakmem reads hakmem-report/1\n",
+        )
+        self.refused(good + b"x", "a broken report: line ")
         self.refused(b"[" * 100_000, "not a report")
         self.refused(b'{"a":' * 100_000, "not a report")
         for cut in range(1, len(good), max(1, len(good) // 60)):
-            self.refused(good[:cut], "not a report")
+            known = b'"hakmem-report/' in good[:cut]
+            self.refused(good[:cut], "a report that is cut off" if known else "not a report")
 
     def test_broken_parts(self):
         for path, value in (

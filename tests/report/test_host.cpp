@@ -133,23 +133,6 @@ size_t committed(const hak_ctx *ctx)
     return stats.committed_bytes;
 }
 
-std::string label_at(hak_ctx *ctx, void *p)
-{
-    struct look {
-        void *p;
-        hak_label label;
-    } l = {p, 0};
-    hak_ctx_visit(
-        ctx,
-        [](void *user, const hak_block *block) {
-            auto *look = static_cast<struct look *>(user);
-            if (block->p == look->p) look->label = block->label;
-            return true;
-        },
-        &l);
-    return l.label ? hak_label_name(ctx, l.label) : "";
-}
-
 // A stack of an interpreter's frame, one that the host names itself, and machine code.
 struct Stack {
     uintptr_t frames[3];
@@ -481,6 +464,23 @@ TEST_CASE("host: the stack of machine code begins at the place that asked")
 namespace
 {
 
+std::string label_at(hak_ctx *ctx, void *p)
+{
+    struct look {
+        void *p;
+        hak_label label;
+    } l = {p, 0};
+    hak_ctx_visit(
+        ctx,
+        [](void *user, const hak_block *block) {
+            auto *look = static_cast<struct look *>(user);
+            if (block->p == look->p) look->label = block->label;
+            return true;
+        },
+        &l);
+    return l.label ? hak_label_name(ctx, l.label) : "";
+}
+
 struct Sites {
     hak_sites_options options = HAK_SITES_OPTIONS_INIT;
     hak_sites *sites;
@@ -591,6 +591,25 @@ TEST_CASE("host: sites that fit nothing, and broken options, are refused")
     rules.pop_back();
     CHECK(Sites(rules, nullptr).sites);
     hak_sites_delete(nullptr);
+
+    // Options of a program that knows less, and of one that knows more and uses it.
+    struct larger {
+        hak_sites_options known;
+        int more;
+    } later = {HAK_SITES_OPTIONS_INIT, 1};
+    later.known.size = sizeof later;
+    later.known.rules = rules.data();
+    later.known.rule_count = 1;
+    later.known.image = reinterpret_cast<const void *>(machine_string);
+    CHECK(!hak_sites_new(&later.known));
+    later.more = 0;
+    hak_sites_delete(hak_sites_new(&later.known));
+    hak_sites_options earlier = later.known;
+    earlier.size = offsetof(hak_sites_options, ctx);
+    earlier.ctx = reinterpret_cast<hak_ctx *>(1);
+    hak_sites *sites = hak_sites_new(&earlier); // of the program of the caller
+    CHECK(sites);
+    hak_sites_delete(sites);
     size_t count = 1;
     CHECK(!hak_sites_labels(nullptr, &count));
     CHECK(count == 0);
@@ -599,6 +618,8 @@ TEST_CASE("host: sites that fit nothing, and broken options, are refused")
 }
 
 #endif
+
+#ifdef WITH_NTH
 
 // ---- No memory
 // ---------------------------------------------------------------------------------------------
@@ -647,6 +668,8 @@ TEST_CASE("host: whichever request for pages fails, what is written is whole and
     CHECK(none > 1);
     CHECK(nth_mapped() == before);
 }
+
+#endif
 
 // ---- Memory for the error itself
 // ---------------------------------------------------------------------------

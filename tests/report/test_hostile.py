@@ -95,7 +95,7 @@ class Hostile(Case):
 
     def test_many_contexts(self):
         text = self.shown([{}] * 80_000, "report")
-        self.assertIn("context #80000: ", text)
+        self.assertIn("context #80000\n", text)
 
     def test_many_verdicts(self):
         n = 40_000
@@ -110,7 +110,7 @@ class Hostile(Case):
         given = ("a#2", "a", "a", "a#2", "b", "a", "b#2", "b")
         text = self.shown([{"name": name} for name in given], "report")
         names = [line.split()[1] for line in text.splitlines() if line.startswith("context")]
-        self.assertEqual(names, ["a#2:", "a:", "a#3:", "a#2#2:", "b:", "a#4:", "b#2:", "b#3:"])
+        self.assertEqual(names, ["a#2", "a", "a#3", "a#2#2", "b", "a#4", "b#2", "b#3"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
 // node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, bare.json, less.json, twice.json, once.json,
-// marked.json and many.json.
+// marked.json, many.json and full.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -65,6 +65,7 @@ try {
         assert.equal(await total(page), sum(live));
         assert.equal(await page.$eval("#cards b", (b) => Number(b.dataset.value)), 4300016);
         assert.deepEqual(await page.$$eval(".verdict", (all) => all.map((v) => v.textContent)), [
+            "7 stacks are missing: the table of the profile was full",
             "Leak? parse (a;b.lua:12), table: grew in 9 of 9 windows",
             "Grows </script><b>&\u001b[31m, unlabelled: grew a lot",
             "Grows main chunk (a;b.lua:90), string: grew a little",
@@ -118,6 +119,18 @@ try {
         await page.screenshot({ path: `${folder}/${options.colorScheme}.png`, fullPage: true });
         assert.deepEqual(page.faults, []);
         await page.close();
+        // A long command line leaves the first screen to what was asked for, and what is missing is said in it.
+        const long = await open("full", options, "full");
+        assert.equal(await long.textContent("h1"), "haklua5.4 check");
+        const box = (which) => long.locator(which).first().boundingBox();
+        assert.ok((await box("h1")).height < 40, "the title is one line");
+        const [said, flame] = [await box(".verdict:has-text('233 stacks are missing')"), await box("#flame")];
+        assert.ok(said.y + said.height < flame.y && flame.y < options.viewport.height, `the flame graph is at ${flame.y}`);
+        assert.ok((await wide(long)) <= 0, "wider than the screen");
+        await long.click("#command summary");
+        assert.match(await long.textContent("#line"), /199\.lua$/);
+        await long.screenshot({ path: `${folder}/full-${options.colorScheme}.png` });
+        await long.close();
     }
 
     const page = await open("diff", {}, "a", "b");

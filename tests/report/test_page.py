@@ -40,6 +40,10 @@ with tempfile.TemporaryDirectory() as folder:
     once["contexts"][0]["stacks"][3]["live_bytes"] -= 1000
     for name, value in (("twice", twice), ("once", once)):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
+    full = example.report()
+    full["process"]["command"] = ["/opt/lua/bin/haklua5.4", "--hak-labels=on", "/srv/check", *(f"/srv/{n}.lua" for n in range(200))]
+    full["contexts"][0]["profile"]["dropped_stacks"] = 233
+    Path(folder, "full.json").write_text(json.dumps(full))
     bare = example.report() | {"process": {}, "memory": {}}
     less = before | {"process": {}, "memory": {}}
     for name, value in (("bare", bare), ("less", less)):

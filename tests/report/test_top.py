@@ -131,6 +131,15 @@ class Once(Case):
         self.assertEqual(len(rows.splitlines()), 5)
         self.assertRegex(rows.splitlines()[4], r"^ +1\.00 MiB +0 B +table +large$")
 
+    def test_what_a_report_leaves_out_is_not_shown_as_nothing(self):
+        bare = report({"a": 4096}) | {"process": {}, "memory": {}}
+        head = self.hakmem("top", self.write("b.json", bare)).splitlines()[:2]
+        self.assertEqual([line.rstrip() for line in head],
+                         ["hakmem: a process", "live 4.00 KiB (+0 B since start), peak 9.00 MiB, committed 4.00 MiB"])
+        whole = self.hakmem("top", self.write("b.json", report({"a": 4096}, pid=7))).splitlines()[:2]
+        self.assertEqual(whole[0].rstrip(), "hakmem: process 7, c: program")
+        self.assertTrue(whole[1].rstrip().endswith(", committed 4.00 MiB, resident 1.00 MiB, CPU 0 %"), whole[1])
+
     def test_orders(self):
         file = self.write("b.json", report({"small": 1 << 10, "large": 1 << 20}))
         for by, first in (("live", "large"), ("peak", "small"), ("alloc", "large")):
@@ -168,8 +177,8 @@ class Once(Case):
 
     def test_wrong_arguments(self):
         for arguments, told in (
-            (["top"], "too few files for 'top'"),
-            (["attach", "1", "2"], "too many files for 'attach'"),
+            (["top"], "'top' takes one process, socket or file, not 0"),
+            (["attach", "1", "2"], "'attach' takes one process, socket or file, not 2"),
             (["top", "-i", "0", self.file], "--interval is 0.1 to 3600 seconds, not '0'"),
             (["top", "-i", "1x", self.file], "--interval is 0.1 to 3600 seconds"),
             (["top", "-i", "nan", self.file], "--interval is 0.1 to 3600 seconds"),
@@ -181,10 +190,12 @@ class Once(Case):
         broken = self.write("broken.json", '{"schema": "hakmem-report/1", "proc')
         for what, told in (
             (folder / "absent", "No such file or directory"),
-            (broken, "not a report of hakmem"),
+            (broken, "a report that is cut off"),
+            ("abc", "abc: neither the number of a process nor a socket or a file"),
+            ("0", "0: neither the number of a process nor a socket or a file"),
             (folder, "Is a directory"),
             ("999999999", "there is no process 999999999"),
-            (os.getpid(), "does not listen"),
+            (os.getpid(), "does not listen: it was started without a live view (HAKMEM=live=on, --hak-live=on or "),
             ("x" * 5000, "File name too long"),
         ):
             for output in ([], ["-o", folder / "out.json"]):
@@ -197,7 +208,7 @@ class Once(Case):
         for n, (answer, told) in enumerate((
             (b"", "gave no report"),
             (b"\0\xff garbage \033[2J", "not a report of hakmem"),
-            (json.dumps(report({"a": 1})).encode()[:-9], "not a report of hakmem"),
+            (json.dumps(report({"a": 1})).encode()[:-9], "a report that is cut off"),
             ({"schema": "hakmem-report/2"}, "of another version"),
         )):
             path = self.folder / f"socket{n}"

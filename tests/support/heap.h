@@ -293,7 +293,10 @@ inline size_t resident_pages(const void *p, size_t n)
 {
     uintptr_t first = addr(p) & ~(uintptr_t)(PAGE - 1);
     std::vector<unsigned char> map((addr(p) + n - first + PAGE - 1) / PAGE);
-    if (mincore(reinterpret_cast<void *>(first), map.size() * PAGE, map.data()) != 0) return SIZE_MAX;
+    // What is not mapped is not resident: mincore tells of a whole range at once that some of it is not.
+    if (mincore(reinterpret_cast<void *>(first), map.size() * PAGE, map.data()) != 0)
+        for (size_t i = 0; i < map.size(); i++)
+            if (mincore(reinterpret_cast<void *>(first + i * PAGE), PAGE, &map[i]) != 0) map[i] = 0;
     size_t pages = 0;
     for (unsigned char c : map)
         pages += c & 1;

@@ -74,22 +74,19 @@ void hk_test_blocked(void); /* a lock was not free */
 #define atomic_compare_exchange_weak(p, expected, v)                                                         \
     atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_seq_cst, memory_order_seq_cst)
 
-#undef atomic_flag_test_and_set_explicit
-#define atomic_flag_test_and_set_explicit(p, order)                                                          \
+/* Of locks alone. */
+#undef atomic_compare_exchange_strong_explicit
+#define atomic_compare_exchange_strong_explicit(p, expected, v, good, bad)                                   \
     __extension__({                                                                                          \
         hk_test_step();                                                                                      \
-        bool hk_taken = __atomic_test_and_set(p, order);                                                     \
-        if (hk_taken) hk_test_blocked();                                                                     \
+        __auto_type hk_p = (p);                                                                              \
+        __typeof__((void)0, *hk_p) hk_v = (v);                                                               \
+        bool hk_taken = __atomic_compare_exchange(hk_p, expected, &hk_v, 0, good, bad);                      \
+        if (!hk_taken) hk_test_blocked();                                                                    \
         hk_taken;                                                                                            \
     })
+#define HK_LOCK_PLAIN 1
 #undef atomic_signal_fence
 #define atomic_signal_fence(order) hk_test_fence()
-
-#undef atomic_flag_clear_explicit
-#define atomic_flag_clear_explicit(p, order)                                                                 \
-    __extension__({                                                                                          \
-        hk_test_step();                                                                                      \
-        __atomic_clear(p, order);                                                                            \
-    })
 
 #endif

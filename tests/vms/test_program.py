@@ -11,6 +11,7 @@ test_program.py costs PROGRAM FILE OWN LABELS         most percent of hakmem bes
 NAME_own, beside PROGRAM if that is NAME_hak, is a program for the machine as it is, for `-a own`.
 """
 
+import json
 import os
 import re
 import shutil
@@ -49,6 +50,14 @@ def outputs(program, file, *reference):
         expected = run(*reference, file)
         check(expected.returncode == 0, f"{reference[0]}: {expected.stderr.decode()}")
         check(expected.stdout == own.stdout, f"{reference[0]} prints the same")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.json")
+        check(run(program, "-r", path, file).returncode == 0, "a report")
+        labels = json.loads(path.read_text())["contexts"][0]["labels"]
+        check(len(labels) > 3, f"the labels of the report: {labels}")
+        check(b"No such file" in run(program, "-r", Path(folder, "none/x"), file).stderr, "no place for the report")
+        check(run(program, "-a", "own", "-r", path, file).returncode == 2, "no report of another allocator")
 
     refused = run(program, "-m", "300K", file)
     check(refused.returncode == 1, f"a limit ends the program: {refused.returncode}")

@@ -3,9 +3,13 @@
 // linker puts functions that refuse before libc's.
 #include "wasm_test.h"
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
+#include <functional>
 #include <sys/mman.h>
+#include <thread>
 
 using namespace test;
 
@@ -21,9 +25,10 @@ int __wrap_mprotect(void *p, size_t n, int prot);
 namespace
 {
 
-int refused = -1;        // calls; -1 = none is refused
-bool before_6_7 = false; // as the kernel was then
-int protections = -1;    // until one is refused; -1 = none is
+int refused = -1;                // calls; -1 = none is refused
+bool before_6_7 = false;         // as the kernel was then
+int protections = -1;            // until one is refused; -1 = none is
+std::function<void()> meanwhile; // runs within the next one, which is refused
 
 struct Refusal {
     Refusal()
@@ -87,7 +92,10 @@ void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at)
 
 int __wrap_mprotect(void *p, size_t n, int prot)
 {
-    if (protections == 0) {
+    if (protections == 0 || meanwhile) {
+        const std::function<void()> fn = std::move(meanwhile);
+        meanwhile = nullptr;
+        if (fn) fn();
         errno = ENOMEM;
         return -1;
     }
@@ -224,4 +232,30 @@ TEST_CASE("a host with guards between slots has as many as it has mappings for",
     close(ends[1]);
     for (char *p : memories)
         CHECK(hak_wasm_memory_free(host, p) == 0);
+}
+
+TEST_CASE("what a memory would take that there is no mapping for, others are not refused", "[refused]")
+{
+    HostOptions options;
+    options.bounds = HAK_WASM_GUARD;
+    options.limits.linear_bytes = 4 * WASM_PAGE;
+    Host host(&options);
+    hak_wasm_tenant *big = hak_wasm_tenant_new(host, nullptr), *small = hak_wasm_tenant_new(host, nullptr);
+    std::atomic<int> result{1}; // of the other's request, which comes while the big one is not decided
+    std::thread other;
+    meanwhile = [&] {
+        other = std::thread([&] { result = hak_wasm_charge(small, 2 * WASM_PAGE); });
+        for (int i = 0; i < 100 && result == 1; i++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    {
+        Scope scope(big);
+        CHECK(hak_wasm_memory_new(host, 3 * WASM_PAGE) == nullptr);
+    }
+    other.join();
+    CHECK(result == 0);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_bytes == 2 * WASM_PAGE);
+    CHECK(info_of(hak_wasm_host_tenant(host)).linear_refused == 0);
+    hak_wasm_tenant_close(big, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(small, HAK_WASM_BULK);
 }

@@ -297,3 +297,35 @@ TEST_CASE("a module with more memories than an instance may have is refused", "[
                   "hakmem: the module has more linear memories than an instance may have");
     }
 }
+
+TEST_CASE("instances are within the limit with their globals, and without a memory, too", "[limits]")
+{
+    Runtime runtime;
+    TenantOptions options;
+    options.limits.linear_bytes = 4 * MIB;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
+    const auto instances_of = [&](const std::string &text) {
+        Module module(runtime, text);
+        std::vector<std::unique_ptr<Instance>> all;
+        do {
+            all.push_back(std::make_unique<Instance>(tenant, module));
+        } while (all.back()->instance != nullptr && all.size() < 1000);
+        if (all.back()->instance == nullptr) CHECK(all.back()->error.find("limit") != std::string::npos);
+        CHECK(info_of(tenant).linear_bytes <= 4 * MIB);
+        return all.size() - 1;
+    };
+    std::string globals, functions;
+    for (int i = 0; i < 50000; i++)
+        globals += "(global (mut i64) (i64.const 1))";
+    for (int i = 0; i < 20000; i++)
+        functions += "(func (export \"f" + std::to_string(i) + "\"))";
+    CHECK(instances_of("(module)") == 64);
+    CHECK(instances_of("(module (global (mut i32) (i32.const 1)))") == 64);
+    CHECK(instances_of("(module (memory 1))") == 64);
+    CHECK(instances_of("(module (memory 1) (func (export \"f\")))") == 64);
+    CHECK(instances_of("(module " + globals + ")") == 5);
+    CHECK(instances_of("(module (memory 1) " + globals + ")") == 5);
+    CHECK(instances_of("(module " + functions + ")") == 6);
+    CHECK(info_of(tenant).linear_bytes == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}

@@ -50,6 +50,7 @@ typedef struct hkl_options {
     size_t profile_mean;    /* bytes to a sample; 0 = the default */
     const char *limit_text; /* the option as given */
     size_t limit;           /* 0 = none */
+    size_t reserve;         /* hak_space_options.reserve; 0 = none */
     hak_mode mode;
     hak_policy *policy;     /* NULL = none */
     const char *learn_file; /* NULL = none */

@@ -140,6 +140,8 @@ static void start_profile(lua_State *L, const hkl_options *o)
     hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
     options.mode = o->profile_mode;
     options.mean = o->profile_mean;
+    /* Finer samples have more stacks; what is not used is not taken. */
+    if (o->profile_mode == HAK_LUA_PROFILE_SAMPLED && o->profile_mean != 0) options.table_bytes = 16u << 20;
     if (hak_lua_profile_start(L, &options) != 0)
         luaL_error(L, o->profile_mode == HAK_LUA_PROFILE_LINES
                           ? "no memory for the profile, or no lines on this platform"
@@ -168,6 +170,16 @@ static int fail(const char *what, const char *why)
 {
     fprintf(stderr, "%s: %s%s%s\n", hkl_program, what, why ? ": " : "", why ? why : "");
     return EXIT_FAILURE;
+}
+
+/* A space that reserves as much as was asked for; NULL = it cannot. */
+static hak_space *space_of(const hkl_options *o)
+{
+    hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+    options.mode = o->mode;
+    options.policy = o->policy;
+    options.reserve = o->reserve;
+    return hak_space_new(&options);
 }
 
 /* ---- --hak-shared: a forked child must not find locks that other threads of its parent held ------- */
@@ -217,7 +229,10 @@ int main(int argc, char **argv)
     options.mode = o.mode;
     options.policy = o.policy;
     options.shared = o.shared;
-    lua_State *L = o.labels ? hak_lua_newstate_labelled(NULL, &options) : hak_lua_newstate(&options);
+    hak_space *space = o.reserve ? space_of(&o) : NULL;
+    if (o.reserve && !space) return fail("--hak-reserve: so many addresses are not to be had", NULL);
+    lua_State *L =
+        o.labels ? hak_lua_newstate_labelled(space, &options) : hak_lua_newstate_in(space, &options);
     if (!L) return fail("cannot create state: not enough memory", NULL);
     the_options = &o;
     first_alloc = lua_getallocf(L, &first_ud);
@@ -238,5 +253,6 @@ int main(int argc, char **argv)
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     if (!report()) ok = false;
     if (hak_lua_close(L) != 0) lua_close(L); /* a C module has wrapped the allocator */
+    hak_space_delete(space);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

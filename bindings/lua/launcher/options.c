@@ -37,7 +37,8 @@
 #endif
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
-    "--hak-live=on|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-shared"
+    "--hak-live=on|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "                      \
+    "--hak-shared"
 
 void hkl_print_usage(const hkl_options *o)
 {
@@ -78,6 +79,7 @@ void hkl_print_usage(const hkl_options *o)
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
           "  --hak-learn=file       begin with the policy in the file, learn, write it at exit\n"
+          "  --hak-reserve=size     addresses reserved at the start, 4M to 1T (as they are needed)\n"
           "  --hak-shared           states of other threads may use the allocator of this one\n",
           stderr);
 }
@@ -146,7 +148,7 @@ static const char *example_of(const char *arg)
     static const char *const examples[][2] = {
         {"--hak-limit", "64M"},        {"--hak-labels", "off"}, {"--hak-profile", "profile.json"},
         {"--hak-live", "on"},          {"--hak-mode", "lean"},  {"--hak-policy", "policy.txt"},
-        {"--hak-learn", "policy.txt"},
+        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"},
     };
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];
@@ -181,6 +183,11 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
     } else if ((value = value_of(arg, "--hak-learn"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->learn_file = value;
+    } else if ((value = value_of(arg, "--hak-reserve"))) {
+        const char *wrong = hkc_size_parse(value, &o->reserve);
+        if (wrong) return fail(message, size, "--hak-reserve: '%.80s' %s", value, wrong);
+        if (o->reserve < (size_t)4 << 20 || o->reserve > (size_t)1 << 40)
+            return fail(message, size, "--hak-reserve: '%.80s': a size from 4M to 1T expected", value);
     } else if ((value = value_of(arg, "--hak-mode")) || (value = value_of(arg, "--hak-policy"))) {
         return parse_policy(o, arg, value, message, size);
     } else if ((value = example_of(arg))) {

@@ -83,6 +83,23 @@ static void relax(hkl_state *st)
 #endif
 }
 
+/* Older LuaJITs have functions that allocate and give the collector no turn, such as those of string.buffer:
+ * a program that calls nothing else fills the memory with garbage. A hurried collector frees something
+ * sooner. Where all is in use, a full collection finds that out, a few times until the memory is full. */
+static void collect_if_idle(hkl_state *st, const hak_stats *s, int64_t grown)
+{
+    const size_t room = st->hard > st->soft ? st->hard - st->soft : st->soft;
+    const int64_t more = (int64_t)(s->live_bytes - st->live_seen);
+    st->live_seen = s->live_bytes;
+    st->idle = more >= grown - grown / 8 ? st->idle + (size_t)grown : 0;
+    const bool again = st->collects && hkl_collects_soon(st);
+    st->collects = false;
+    if (st->idle < room / 4 && !again) return;
+    st->idle = 0;
+    st->collects = !hkl_collect_soon(st);
+    if (st->collects) st->until_check = 0;
+}
+
 void hkl_check_pressure(hkl_state *st)
 {
     if (st->soft == 0) {
@@ -90,12 +107,20 @@ void hkl_check_pressure(hkl_state *st)
         return;
     }
     hkl_events_back(st);
+    const int64_t grown = look_distance(st) - st->until_check;
     st->until_check = look_distance(st);
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(st->ctx, &s);
     keep_reserve(st, s.committed_bytes);
-    if (is_short(st, &s)) hurry(st);
-    else relax(st);
+    if (is_short(st, &s)) {
+        hurry(st);
+        collect_if_idle(st, &s, grown);
+    } else {
+        relax(st);
+        st->idle = 0;
+        st->collects = false;
+        st->live_seen = s.live_bytes;
+    }
 }
 
 int hak_lua_limit(lua_State *L, size_t soft, size_t hard)

@@ -19,6 +19,7 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
     hkl_state *st = hkl_state_of(L);
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
+    hkl_trace_forbid(L, false);
     luaJIT_setmode(L, 0, FLUSH_ENGINE);
     if (!st) return;
     if (st->profile) hkl_traces_forget(&st->profile->traces);
@@ -26,11 +27,30 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
     st->events = 0;
 }
 
+static void collect(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lua_sethook(L, NULL, 0, 0);
+    hkl_trace_forbid(L, false);
+    lua_gc(L, LUA_GCCOLLECT, 0);
+}
+
 void hkl_events_back(hkl_state *st)
 {
+    if (st->forbids && lua_gethook(st->main) != collect) {
+        if (!hkl_trace_finalizes(st->main)) hkl_trace_forbid(st->main, false);
+        st->forbids = false;
+    }
     if (st->events == 0 || lua_gethook(st->main) == flush_traces) return;
     hkl_trace_events_on(st->main, st->events);
     st->events = 0;
+}
+
+/* A hook of the program or of the host, which stays. */
+static bool is_hooked(lua_State *L)
+{
+    const lua_Hook hook = lua_gethook(L);
+    return hook && hook != flush_traces && hook != collect;
 }
 
 /* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these
@@ -41,9 +61,47 @@ static void flush_traces_soon(hkl_state *st)
 {
     lua_State *L = st->main;
     hkl_events_back(st);
-    if (!luaJIT_setmode || (lua_gethook(L) && lua_gethook(L) != flush_traces)) return;
+    if (!luaJIT_setmode || is_hooked(L)) return;
     st->events |= hkl_trace_events_off(L);
     lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
+}
+
+/* Flushes traces as jit.flush() in this place would do, but tells no handler of jit.attach: this is the
+ * middle of an allocation. Older LuaJITs crash where they go on to record what follows a trace that was
+ * flushed, so no trace is begun until the hook has run. */
+static void flush_now(hkl_state *st)
+{
+    lua_State *L = st->main;
+    /* in a finalizer LuaJIT would raise an error, and a handler is called by the recorder */
+    if (hkl_trace_layout_now.hooks_at == 0 || hkl_trace_goes_on(L) != 0) return;
+    const uint8_t events = hkl_trace_events_off(L);
+    luaJIT_setmode(L, 0, FLUSH_ENGINE);
+    hkl_trace_events_on(L, events);
+    hkl_trace_forbid(L, true);
+    st->forbids = true;
+    if (st->profile) hkl_traces_forget(&st->profile->traces);
+}
+
+/* Where a trace ends in the call of a function in C, the next trace may follow without an instruction that is
+ * interpreted between them. So traces are flushed in such a function. */
+bool hkl_collect_soon(hkl_state *st)
+{
+    const lua_Hook hook = lua_gethook(st->main);
+    const hkl_trace_where where = hkl_trace_now(st->main);
+    if (!luaJIT_setmode || (hook && hook != collect)) return true;
+    if (!hook) {
+        /* lua_sethook ends the recording, but the recorder has not heard of that: it needs its traces still
+         */
+        st->recorded = where == HKL_TRACE_RECORDED;
+        lua_sethook(st->main, collect, LUA_MASKCOUNT, 1);
+    }
+    if (where == HKL_TRACE_IN_C && !st->recorded) flush_now(st);
+    return st->recorded || where != HKL_TRACE_ELSEWHERE;
+}
+
+bool hkl_collects_soon(const hkl_state *st)
+{
+    return lua_gethook(st->main) == collect;
 }
 
 /* Takes the place of the state's function for one call: the old table of strings goes. */

@@ -30,6 +30,11 @@ typedef struct hkl_state {
     size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
+    size_t live_seen; /* LuaJIT: live bytes at the last look at the committed memory */
+    bool recorded;    /* LuaJIT: a trace was being recorded when hkl_collect_soon set its hook */
+    bool forbids;     /* LuaJIT: no trace is begun until the hook of hkl_collect_soon has run */
+    bool collects;    /* LuaJIT: hkl_collect_soon is to be called again */
+    size_t idle;      /* LuaJIT: what was allocated since something was freed, as the looks tell */
     bool warn_on, warn_continues; /* 5.4, 5.5: the state of the warning function */
     bool shared;                  /* the context is: src/shared.h */
     bool others;                  /* shared: another state was made with this one's lua_Alloc */
@@ -46,10 +51,24 @@ void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site);
 /* Handlers of jit.attach that are not called since then are, if the hook that sees to that has been replaced.
  */
 void hkl_events_back(hkl_state *st);
+/* LuaJIT runs a full collection at the next instruction that is interpreted, if nobody has a hook. false =
+ * such an instruction may not come: to be called again at the next allocation, while hkl_collects_soon. */
+bool hkl_collect_soon(hkl_state *st);
+bool hkl_collects_soon(const hkl_state *st);
 #else
 static inline void hkl_events_back(hkl_state *st)
 {
     (void)st;
+}
+static inline bool hkl_collect_soon(hkl_state *st)
+{
+    (void)st;
+    return true;
+}
+static inline bool hkl_collects_soon(const hkl_state *st)
+{
+    (void)st;
+    return false;
 }
 static inline void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
 {

@@ -1,6 +1,7 @@
 #include "aside.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,4 +69,33 @@ const char *hks_aside_other(const hak_ctx *ctx)
     give(block);
     if (served) return NULL;
     return dladdr(first, &where) != 0 && where.dli_fname ? where.dli_fname : "another library";
+}
+
+/* By what allocators begin their warnings with: it is there in a program without symbols, too. */
+static const char *known_text(const char *at, size_t n)
+{
+    static const char *const known[][2] = {{"<jemalloc>: ", "jemalloc"}, {"mimalloc: ", "mimalloc"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (memmem(at, n, known[i][0], strlen(known[i][0]))) return known[i][1];
+    return NULL;
+}
+
+/* The first object is the program. */
+static int look_inside(struct dl_phdr_info *program, size_t size, void *name)
+{
+    (void)size;
+    for (size_t i = 0; i < program->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || (part->p_flags & (PF_R | PF_W)) != PF_R) continue;
+        const char *found = known_text((const char *)(program->dlpi_addr + part->p_vaddr), part->p_filesz);
+        if (found) *(const char **)name = found;
+    }
+    return 1;
+}
+
+const char *hks_aside_inside(void)
+{
+    const char *name = NULL;
+    dl_iterate_phdr(look_inside, &name);
+    return name;
 }

@@ -24,4 +24,8 @@ size_t hks_aside_usable(void *p);
  * shim. Not before the constructors. */
 const char *hks_aside_other(const hak_ctx *ctx);
 
+/* The name of an allocator that is linked into the program under names of its own, as redis has it from its
+ * sources; NULL = none is known. Reads what of the program is read-only. */
+const char *hks_aside_inside(void);
+
 #endif

@@ -1,7 +1,6 @@
 #include "heap.h"
 
 #include "aside.h"
-#include "common/os.h"
 #include "common/process.h"
 #include "guard.h"
 #include "places.h"
@@ -95,12 +94,9 @@ static void set_checks(hak_options *options, const hks_settings *settings)
 
 static hak_ctx *make(void)
 {
-    hak_os os;
     if (hks_aside()) return NULL;
-    hkc_os(&os);
     const hks_settings *settings = hks_settings_get();
     hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
-    space_options.os = &os;
     space_options.mode = settings->mode;
     space_options.policy = settings->policy;
     space_options.reserve = settings->reserve;

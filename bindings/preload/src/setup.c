@@ -81,14 +81,22 @@ static void protect(hak_ctx *ctx, const hks_settings *settings)
         return;
     }
     if (!ctx) hks_report_stop("there is no memory for the heap");
+    if (settings->limit != 0 && hak_limit(ctx, 0, settings->limit, NULL, NULL) != 0)
+        hks_report_stop("the limit cannot be set");
     const char *other = hks_aside_other(ctx);
     if (other) {
         char why[HKC_FILE_NAME + 64];
         snprintf(why, sizeof why, "the program has the malloc of %s", other);
         step_aside(settings, why);
+        return;
     }
-    if (settings->limit != 0 && hak_limit(ctx, 0, settings->limit, NULL, NULL) != 0)
-        hks_report_stop("the limit cannot be set");
+    const char *inside = hks_settings_protect(settings) ? hks_aside_inside() : NULL;
+    if (inside) {
+        char why[128];
+        snprintf(why, sizeof why, "the program has %s inside: what that gives is neither limited nor checked",
+                 inside);
+        hks_report_line(why);
+    }
 }
 
 static bool tells(const hks_settings *settings)

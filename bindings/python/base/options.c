@@ -39,6 +39,16 @@ static bool read_mode(hkp_options *options)
     return options->policy;
 }
 
+static bool read_reserve(hkp_options *options)
+{
+    const size_t least = (size_t)4 << 20, most = (size_t)1 << 40;
+    const char *text = getenv("HAKMEM_RESERVE");
+    if (!text || !*text) return true;
+    const char *wrong = hkc_size_parse(text, &options->reserve);
+    if (!wrong && (options->reserve < least || options->reserve > most)) wrong = "a size from 4M to 1T expected";
+    return !wrong || none("HAKMEM_RESERVE", text, wrong);
+}
+
 static bool read_limit(hkp_options *options)
 {
     const char *limit = getenv("HAKMEM_LIMIT");
@@ -78,5 +88,5 @@ bool hkp_options_read(hkp_options *options)
         if (!options->all && strcmp(domains, "raw") != 0)
             return none("HAKMEM_DOMAINS", domains, "raw or all expected");
     }
-    return read_limit(options) && read_mode(options);
+    return read_limit(options) && read_reserve(options) && read_mode(options);
 }

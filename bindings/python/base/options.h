@@ -11,6 +11,7 @@ typedef struct hkp_options {
     const char *labels;  /* HAKMEM_LABELS; default off */
     const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
     size_t limit;        /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
+    size_t reserve;      /* HAKMEM_RESERVE: hak_space_options.reserve; 0 = none */
     int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */
     hak_policy *policy;  /* of the file HAKMEM_POLICY; NULL = none */
     const char *learn;   /* HAKMEM_LEARN: a file, of the first process alone; NULL = none */

@@ -18,6 +18,14 @@ def size(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def reserve(text):
+    """Of --reserve."""
+    n = size(text)
+    if not 4 << 20 <= n <= 1 << 40:
+        raise argparse.ArgumentTypeError(f"{text}: 4M to 1T expected")
+    return n
+
+
 def rate(text):
     """Of --profile: as it is, if it is one."""
     if text not in ("", "exact"):
@@ -27,7 +35,7 @@ def rate(text):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn")
+    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn", "reserve")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -102,6 +110,9 @@ def options_of_hook(parser, report):
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
     parser.add_argument(
+        "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (as they are needed)"
+    )
+    parser.add_argument(
         "--profile",
         metavar="[RATE]",
         type=rate,
@@ -156,7 +167,28 @@ def parser():
     command.add_argument("after", help="a file, or the number of a process")
     for name, text in _pass.COMMANDS.items():
         commands.add_parser(name, help=text)
+    top.commands = commands.choices
     return top
+
+
+def meant(word, command):
+    """Of the options of a command, what a word that is none may stand for: ", did you mean --all?" or ""."""
+    from difflib import get_close_matches
+    from re import findall
+
+    name = word.partition("=")[0]
+    known = dict.fromkeys(findall(r"--[a-z]+", command.format_help()))
+    near = [option for option in known if len(name) > 2 and option.startswith(name)] or get_close_matches(name, known, 1)
+    return f", did you mean {' or '.join(near)}?" if near and word.startswith("--") else ""
+
+
+def parse_all(words):
+    top = parser()
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        command = top.commands[args.command]
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{meant(unknown[0], command)}")
+    return args
 
 
 def call(args):
@@ -170,11 +202,11 @@ def call(args):
 def parse(words):
     """The arguments of a program are not seen by argparse, which would take some of them for ours."""
     if words[:1] not in (["run"], ["env"]):
-        return parser().parse_args(words)
+        return parse_all(words)
     ours, program = _run.split(words[1:])
     if words[0] == "env":
-        return parser().parse_args(["env", *ours, *program])
-    args = parser().parse_args(["run", *ours])
+        return parse_all(["env", *ours, *program])
+    args = parse_all(["run", *ours])
     args.program = program
     return args
 

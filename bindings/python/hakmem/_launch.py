@@ -12,7 +12,7 @@ LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE")
 # What the hook leaves for the processes that this one starts: which of them was the first.
 OF_THE_FIRST = "HAKMEM_PID"
 # An interpreter alone needs less, whatever its start-up files import.
@@ -34,13 +34,15 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
     values["HAKMEM_DOMAINS"] = "all" if all_domains else "raw"
     if limit is not None:
         values["HAKMEM_LIMIT"] = str(limit)
+    if reserve is not None:
+        values["HAKMEM_RESERVE"] = str(reserve)
     if labels is not None:
         values["HAKMEM_LABELS"] = labels
     if profile is not None:

@@ -9,7 +9,7 @@ from hakmem import _launch
 UNITS = {"K": 10, "M": 20, "G": 30}
 # Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
 # the next word is never theirs.
-VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn")
+VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve")
 OPTIONAL = ("--profile", "--live")
 CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES}
 
@@ -40,7 +40,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     if profile is not None and live is None and report == "-":
@@ -61,6 +61,7 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
         mode=mode,
         policy=policy,
         learn=learn,
+        reserve=reserve,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -103,6 +104,8 @@ def value_of(name, text):
     """None: this is for the whole parser."""
     if name == "--limit":
         return size(text)
+    if name == "--reserve":
+        return None  # its range is for the whole parser
     if name == "--profile":
         return text if text in ("", "exact") or size(text) is not None else None
     if name in CHOICES:

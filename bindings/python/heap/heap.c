@@ -1,7 +1,6 @@
 #include "heap/heap.h"
 
 #include "heap/domains.h"
-#include "heap/ranges.h"
 
 #include <pthread.h>
 
@@ -57,9 +56,12 @@ static void thread_end(void)
 static bool small_blocks;
 static int wanted_mode = -1;
 static const hak_policy *wanted_policy;
+static size_t wanted_reserve;
+static hak_space *heap_space;
 
-void hkp_ctx_wish(int mode, const hak_policy *policy)
+void hkp_ctx_wish(int mode, const hak_policy *policy, size_t reserve)
 {
+    wanted_reserve = reserve;
     wanted_mode = mode;
     wanted_policy = policy;
 }
@@ -78,12 +80,12 @@ static void create(void)
     tuning.first_offset = 48;
     options.on_error = on_error;
     hak_space_options pages = HAK_SPACE_OPTIONS_INIT;
-    pages.os = hkp_noted_os();
     /* Others in the process have memory of their own: what is not in use here would add to theirs. Of arenas
      * that pymalloc gives back, one and a little is wanted at once. */
     if (wanted_mode < 0) tuning.retained_bytes = small_blocks || hkp_malloc_in ? 4 << 20 : 3 << 19;
     if (wanted_mode < 0) tuning.huge_from = 64 << 20;
     pages.mode = options.mode;
+    pages.reserve = wanted_reserve;
     pages.policy = wanted_policy;
     /* A table of 2 MiB and what labels add to it. */
     if (wanted_mode < 0) tuning.big_cache = (2 << 20) + 4096;
@@ -91,9 +93,15 @@ static void create(void)
     hak_space *space = hak_space_new(&pages);
     hak_ctx *ctx = space ? hak_ctx_new(space, &options) : NULL;
     if (!ctx) return;
+    heap_space = space;
     context = ctx; /* first: what is below may allocate */
     hkc_process_begin(ctx, thread_end, hkp_counts_in_child);
     pthread_atfork(lock_limit, unlock_limit, unlock_limit);
+}
+
+size_t hkp_bytes_within(uintptr_t start, uintptr_t end)
+{
+    return context ? hak_space_bytes_within(heap_space, (const void *)start, end - start) : 0;
 }
 
 hak_ctx *hkp_ctx(void)

@@ -18,8 +18,8 @@
 /* The context of the process, made on first use; NULL = no memory. Inside the hook only; the module, which
  * does not see the core, has the functions below it. [any thread] */
 hak_ctx *hkp_ctx(void);
-/* Before the context is made: its mode, -1 = lean; its policy, NULL = none. */
-void hkp_ctx_wish(int mode, const hak_policy *policy);
+/* Before the context is made: its mode, -1 = lean; its policy, NULL = none; hak_space_options.reserve. */
+void hkp_ctx_wish(int mode, const hak_policy *policy, size_t reserve);
 /* The same as hkp_ctx, where it is made for all domains, or for RAW and arenas. [one thread at a time] */
 hak_ctx *hkp_ctx_for(bool all);
 
@@ -41,6 +41,10 @@ extern _Thread_local hak_ctx *hkp_mine __attribute__((tls_model("initial-exec"))
 extern hak_inline_ctx hkp_no_heap HKP_HIDDEN;
 /* What the last free of this thread could not free, since it is not ours; NULL = all was. */
 extern _Thread_local void *hkp_foreign __attribute__((tls_model("initial-exec")));
+
+/* Bytes from start to end that are ours, blocks and what describes them: mappings of others may have become
+ * one with ours. */
+size_t hkp_bytes_within(uintptr_t start, uintptr_t end);
 
 /* Whether p is the start of a block of hakmem's, in use; also before there is a context. */
 bool hkp_is_block(const void *p);

@@ -2,7 +2,6 @@
 
 #include "base/process.h"
 #include "heap/heap.h"
-#include "heap/ranges.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +17,6 @@ size_t hkp_resident(void)
     close(fd);
     if (n <= 0 || sscanf(text, "%*s %zu", &pages) != 1) return 0;
     return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static size_t ours(uintptr_t start, uintptr_t end)
-{
-    size_t inside = hkp_ranges_inside(start, end);
-    return inside > 0 || !hkp_owns((const void *)start) ? inside : end - start;
 }
 
 /* Lines of a file, without stdio, of which a copy of the process may find the locks held. */
@@ -64,7 +57,7 @@ size_t hkp_resident_ours(void)
     uintptr_t start, end;
     for (char *line; (line = next_line(&l));) {
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-            inside = ours(start, end);
+            inside = hkp_bytes_within(start, end);
             whole = end - start;
         } else if (inside > 0 && sscanf(line, "Rss: %zu kB", &kib) == 1) {
             sum +=
@@ -102,7 +95,7 @@ size_t hkp_resident_past(void)
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
             whole = end - start;
             taken = taken_by(line);
-            others = taken ? whole - ours(start, end) : 0;
+            others = taken ? whole - hkp_bytes_within(start, end) : 0;
         } else if (others > 0 && kib_of(line, taken, &kib)) {
             sum += others == whole ? kib << 10
                                    : (size_t)((double)(kib << 10) * (double)others / (double)whole);

@@ -142,7 +142,7 @@ static void meet(void)
     hkp_options options;
     hkp_profile_options profile;
     read_options(&options, &profile);
-    hkp_ctx_wish(options.mode, options.policy);
+    hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;
     if (options.profile) begin_profile(&profile);

@@ -97,12 +97,26 @@ const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
 /* ---- Head ---- */
 
 const runtime = report.process.runtime || {};
-$("title").textContent = (report.process.command || []).join(" ") || "hakmem";
+/* The names of the program and of the file that it runs; all of the command line is below. */
+const command = report.process.command || [];
+const last = (name) => name.replace(/\/+$/, "").split("/").pop();
+const script = command.slice(1).find((word) => !word.startsWith("-"));
+$("title").textContent = [command[0], script].filter(Boolean).map(last).join(" ") || "hakmem";
+if (command.length) $("line").textContent = command.join(" ");
+else $("command").remove();
 $("process").textContent = [
     report.process.pid ? `process ${report.process.pid}` : "",
     `${runtime.name || ""} ${runtime.version || ""}`.trim(),
     report.process.time ? `${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "",
 ].filter(Boolean).join(", ");
+for (const context of report.contexts) {
+    const missing = (context.profile || {}).dropped_stacks || 0;
+    if (!missing) continue;
+    const known = sum(context.stacks || [], (row) => row.live_bytes), live = (context.stats || {}).live_bytes;
+    element($("verdicts"), "div",
+            `${missing} stacks are missing: the table of the profile was full` +
+            (live > known ? `. The stacks below have ${bytes(known)} of ${bytes(live)} that are live` : ""), "verdict");
+}
 const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SCHEMA "hakmem-report/"
+#define VERSION "1"
+
 /* ---- The file ------------------------------------------------------------------------------------ */
 
 static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
@@ -227,22 +230,66 @@ static bool contexts_of(hkr_report *r, const json_t *array, char *error)
                  : true;
 }
 
+/* As hakmem writes them: the version is at the start. */
+static bool begins_as_report(const hkr_report *r)
+{
+    enum { HEAD = 64 };
+    char head[HEAD + 1];
+    const size_t n = r->size < HEAD ? r->size : HEAD;
+    memcpy(head, r->text, n);
+    head[n] = '\0';
+    return head[strspn(head, " \t\r\n")] == '{' && strstr(head, "\"" SCHEMA);
+}
+
+/* Only a whole one ends with its brace; who cuts at another one is found by the parser. */
+static bool is_cut(const hkr_report *r, enum json_error_code code)
+{
+    size_t n = r->size;
+    while (n > 0 && strchr(" \t\r\n", r->text[n - 1]))
+        n--;
+    return code == json_error_premature_end_of_input ||
+           (code != json_error_end_of_input_expected && n > 0 && r->text[n - 1] != '}');
+}
+
+static bool fail_unread(const hkr_report *r, const json_error_t *why, char *error)
+{
+    if (r->size == 0) return hkr_fail(error, "%s: not a report of hakmem: it is empty", r->path);
+    if (!begins_as_report(r))
+        return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why->line, why->text);
+    if (is_cut(r, json_error_code(why)))
+        return hkr_fail(error, "%s: a report that is cut off: it ends in the middle of line %d", r->path,
+                        why->line);
+    return hkr_fail(error, "%s: a broken report: line %d: %s", r->path, why->line, why->text);
+}
+
+static bool fail_version(const hkr_report *r, const json_t *schema, char *error)
+{
+    const char *text = json_string_value(schema);
+    if (!schema) return hkr_fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
+    if (!text || strncmp(text, SCHEMA, strlen(SCHEMA)) != 0)
+        return hkr_fail(error, "%s: not a report of hakmem: its \"schema\" is not " SCHEMA "%s", r->path,
+                        VERSION);
+    return hkr_fail(
+        error, "%s: a report of another version: it is " SCHEMA "%.20s, and this hakmem reads " SCHEMA "%s",
+        r->path, text + strlen(SCHEMA), VERSION);
+}
+
 static bool parse(hkr_report *r, char *error)
 {
     json_error_t why;
     char text[128];
     /* As real numbers: sizes may be above INT64_MAX. */
     r->root = json_loadb(r->text, r->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
-    if (!r->root)
-        return hkr_fail(error, "%s: not a report of hakmem: line %d: %s", r->path, why.line, why.text);
+    if (!r->root) return fail_unread(r, &why, error);
     const json_t *schema = json_object_get(r->root, "schema"), *contexts;
-    if (!schema) return hkr_fail(error, "%s: not a report of hakmem: it has no \"schema\"", r->path);
-    if (!json_is_string(schema) || strcmp(json_string_value(schema), "hakmem-report/1") != 0)
-        return hkr_fail(error, "%s: not \"hakmem-report/1\" but of another version", r->path);
+    if (!json_is_string(schema) || strcmp(json_string_value(schema), SCHEMA VERSION) != 0)
+        return fail_version(r, schema, error);
     if (!member(r->root, "process", JSON_OBJECT, &r->process) ||
         !member(r->root, "memory", JSON_OBJECT, &r->memory) ||
         !member(r->root, "contexts", JSON_ARRAY, &contexts) || !contexts || !r->process)
-        return hkr_fail(error, "%s: a broken report: process, memory or contexts", r->path);
+        return hkr_fail(error,
+                        "%s: a broken report: process, memory or contexts is missing, or of another type",
+                        r->path);
     if (!hkr_check_process(r->process, text, sizeof text) || !hkr_check_memory(r->memory, text, sizeof text))
         return hkr_fail(error, "%s: a broken report: %s", r->path, text);
     return contexts_of(r, contexts, error);

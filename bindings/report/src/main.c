@@ -74,6 +74,59 @@ static int wrong(const char *what, const char *which)
     return 2;
 }
 
+static bool is_live(const char *name)
+{
+    return strcmp(name, "attach") == 0 || strcmp(name, "top") == 0;
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+static int no_command(const char *name)
+{
+    if (strcmp(name, "run") == 0 || strcmp(name, "env") == 0 || strcmp(name, "check") == 0 ||
+        strcmp(name, "trim") == 0) {
+        fprintf(stderr, "hakmem: no such command: '%s'; for Python programs there is python -m hakmem %s\n",
+                name, name);
+        return 2;
+    }
+#ifndef HKR_HTML
+    if (strcmp(name, "html") == 0) {
+        fputs("hakmem: this build has no 'html': the scripts of the page could not be had\n", stderr);
+        return 2;
+    }
+#endif
+    return wrong("no such command:", name);
+}
+
+/* A command that there is not has options that there are not: that is told first. */
+static int wrong_option(int argc, char **argv, const char *at)
+{
+    char option[3] = {'-', (char)optopt, '\0'};
+    const bool is_short =
+        optopt != 0 && !strchr("obnihV", optopt); /* else a long one with too much behind it */
+    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !find(argv[1])) return no_command(argv[1]);
+    return wrong("no such option:", is_short ? option : at);
+}
+
+static int wrong_count(const char *name, size_t count, size_t least, size_t most)
+{
+    if (is_live(name))
+        fprintf(stderr, "hakmem: '%s' takes one process, socket or file, not %zu; see hakmem --help\n", name,
+                count);
+    else
+        fprintf(stderr, "hakmem: '%s' takes %s%zu file%s, not %zu; see hakmem --help\n", name,
+                most == least   ? ""
+                : count < least ? "at least "
+                                : "at most ",
+                count < least ? least : most, (count < least ? least : most) == 1 ? "" : "s", count);
+    return 2;
+}
+
 /* ---- Output -------------------------------------------------------------------------------------- */
 
 typedef struct output {
@@ -87,7 +140,8 @@ static bool output_open(output *o, const char *name, const struct command *comma
     *o = (output){.name = name, .file.fd = -1, .out = stdout};
     if (!name) {
         if (!command->binary || !isatty(STDOUT_FILENO)) return true;
-        fprintf(stderr, "hakmem: %s is not for a terminal: give -o FILE\n", command->name);
+        fprintf(stderr, "hakmem: %s is not for a terminal: give -o FILE, or send it into a file with >\n",
+                command->name);
         return false;
     }
     int error = hkc_file_open(&o->file, name, 0666);
@@ -129,7 +183,9 @@ static bool refuse_second(hkr_report *const *reports, char **files, size_t count
         snprintf(process, sizeof process, "%.0f", hkr_number(reports[i]->process, "pid"));
         ok = !json_object_get(seen, process) && json_object_set_new(seen, process, json_true()) == 0;
         hkr_clean(file, sizeof file, files[i]);
-        if (!ok) fprintf(stderr, "hakmem: %s: a second report of process %s\n", file, process);
+        if (!ok)
+            fprintf(stderr, "hakmem: %s: a second report of process %s; one of each process is taken\n", file,
+                    process);
     }
     json_decref(seen);
     return ok;
@@ -175,7 +231,7 @@ static int run_live(char **arguments, size_t count, const char *name, double int
                     const hkr_options *options)
 {
     static const struct command snapshot = {.name = "attach"};
-    if (count != 1) return wrong(count < 1 ? "too few files for" : "too many files for", arguments[0]);
+    if (count != 1) return wrong_count(arguments[0], count, 1, 1);
     if (!name) return hkr_top(arguments[1], interval, options);
     output o;
     if (!output_open(&o, name, &snapshot)) return 1;
@@ -217,9 +273,11 @@ int main(int argc, char **argv)
     const char *output_name = NULL;
     double interval = 1;
     char *end;
-    for (int c; (c = getopt_long(argc, argv, "o:b:n:i:hV", known, NULL)) != -1;) {
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:hV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
+            if (*optarg == '\0') return wrong("--output is the name of a file, not", optarg);
             output_name = optarg;
             break;
         case 'b':
@@ -240,8 +298,10 @@ int main(int argc, char **argv)
         case 'V':
             puts("hakmem " HKR_VERSION);
             return fflush(stdout) == 0 ? 0 : 1;
+        case ':':
+            return wrong("a value is missing behind", argv[optind - 1]);
         default:
-            return 2;
+            return wrong_option(argc, argv, argv[optind - 1]);
         }
     }
     if (optind == argc) {
@@ -249,20 +309,15 @@ int main(int argc, char **argv)
         return 2;
     }
     const size_t count = (size_t)(argc - optind - 1);
-    if (strcmp(argv[optind], "attach") == 0 || strcmp(argv[optind], "top") == 0)
-        return run_live(argv + optind, count, output_name, interval, &options);
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        const struct command *command = &commands[i];
-        if (strcmp(command->name, argv[optind]) != 0) continue;
-        if (count < command->least || count > command->most)
-            return wrong(count < command->least ? "too few files for" : "too many files for", command->name);
-        return run(command, argv + optind + 1, count, output_name, &options);
+    const char *name = argv[optind];
+    const struct command *command = find(name);
+    if (is_live(name)) return run_live(argv + optind, count, output_name, interval, &options);
+    if (strcmp(name, "help") == 0) {
+        fputs(usage, stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
     }
-#ifndef HKR_HTML
-    if (strcmp(argv[optind], "html") == 0) {
-        fputs("hakmem: this build has no 'html': the scripts of the page could not be had\n", stderr);
-        return 2;
-    }
-#endif
-    return wrong("no such command:", argv[optind]);
+    if (!command) return no_command(name);
+    if (count < command->least || count > command->most)
+        return wrong_count(name, count, command->least, command->most);
+    return run(command, argv + optind + 1, count, output_name, &options);
 }

@@ -38,7 +38,9 @@ static bool find_process(hkr_source *s, pid_t process, char *error)
         return true;
     }
     return hkr_fail(
-        error, "process %ld does not listen: it was not started with live=on, or belongs to somebody else",
+        error,
+        "process %ld does not listen: it was started without a live view (HAKMEM=live=on, --hak-live=on or "
+        "python -m hakmem run --live), or belongs to another user",
         (long)process);
 }
 
@@ -50,7 +52,12 @@ bool hkr_source_find(hkr_source *s, const char *what, char *error)
     if (end != what && *end == '\0' && process > 0 && process <= INT32_MAX && stat(what, &is) != 0)
         return find_process(s, (pid_t)process, error);
     if (strlen(what) >= sizeof s->path) return hkr_fail(error, "%.100s: %s", what, strerror(ENAMETOOLONG));
-    if (stat(what, &is) != 0) return hkr_fail(error, "%.400s: %s", what, strerror(errno));
+    if (stat(what, &is) != 0)
+        return hkr_fail(error,
+                        errno == ENOENT && !strchr(what, '/')
+                            ? "%.400s: neither the number of a process nor a socket or a file"
+                            : "%.400s: %s",
+                        what, strerror(errno));
     *s = (hkr_source){.is_socket = is_socket(what)};
     strcpy(s->path, what);
     return true;

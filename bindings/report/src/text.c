@@ -20,9 +20,8 @@ static void process(FILE *out, const hkr_report *r)
 {
     static const struct {
         const char *member, *name;
-    } amounts[] = {{"resident_bytes", "resident"},
-                   {"peak_resident_bytes", "peak"},
-                   {"anonymous_bytes", "anonymous"}};
+    } amounts[] = {
+        {"resident_bytes", "resident"}, {"peak_resident_bytes", "peak"}, {"anonymous_bytes", "anonymous"}};
     const json_t *runtime = json_object_get(r->process, "runtime");
     char name[512], version[512], bytes[32];
     const double pid = hkr_number(r->process, "pid");

@@ -166,28 +166,32 @@ static double seconds_between(const hkr_report *a, const hkr_report *b)
 
 static void head(const screen *s, const hkr_report *first, const hkr_report *before, const hkr_report *now)
 {
-    char command[200] = "", runtime[64], live[32], grown[32], peak[32], committed[32], resident[32],
-         every[32] = "";
+    char command[200] = "", runtime[64], live[32], grown[32], peak[32], committed[32], bytes[32];
+    char process[32] = "a process", every[32] = "", resident[64] = "", used[32] = "";
     const json_t *words = json_object_get(now->process, "command");
     for (size_t i = 0; i < json_array_size(words) && i < 6; i++) {
-        const size_t used = strlen(command);
+        const size_t length = strlen(command);
         char word[101] = " ";
         const char *text = json_string_value(json_array_get(words, i));
         hkr_clean(word + 1, sizeof word - 1, text ? text : "");
-        hkr_clean(command + used, sizeof command - used, word + (i == 0));
+        hkr_clean(command + length, sizeof command - length, word + (i == 0));
     }
     hkr_clean(runtime, sizeof runtime, hkr_text(json_object_get(now->process, "runtime"), "name"));
     if (s->options->interval > 0) snprintf(every, sizeof every, ", every %.3g s", s->options->interval);
-    line(s, "hakmem: process %.0f, %s%s: %s", hkr_number(now->process, "pid"), runtime, every, command);
+    const double pid = hkr_number(now->process, "pid"), pages = hkr_number(now->memory, "resident_bytes");
+    if (pid > 0) snprintf(process, sizeof process, "process %.0f", pid);
+    if (pages > 0) snprintf(resident, sizeof resident, ", resident %s", hkr_bytes(bytes, pages, false));
+    line(s, "hakmem: %s%s%s%s%s%s", process, *runtime ? ", " : "", runtime, every, *command ? ": " : "",
+         command);
     const double seconds = seconds_between(before, now);
     const double cpu = hkr_number(now->process, "cpu_seconds") - hkr_number(before->process, "cpu_seconds");
     const double change = total(now, "live_bytes") - total(first, "live_bytes");
-    line(s, "live %s (%s since start), peak %s, committed %s, resident %s, CPU %.0f %%",
+    if (hkr_number(now->process, "cpu_seconds") > 0)
+        snprintf(used, sizeof used, ", CPU %.0f %%", seconds > 0 && cpu > 0 ? cpu / seconds * 100 : 0.0);
+    line(s, "live %s (%s since start), peak %s, committed %s%s%s",
          hkr_bytes(live, total(now, "live_bytes"), false), hkr_bytes(grown, change, true),
          hkr_bytes(peak, total(now, "peak_bytes"), false),
-         hkr_bytes(committed, total(now, "committed_bytes"), false),
-         hkr_bytes(resident, hkr_number(now->memory, "resident_bytes"), false),
-         seconds > 0 && cpu > 0 ? cpu / seconds * 100 : 0.0);
+         hkr_bytes(committed, total(now, "committed_bytes"), false), resident, used);
     line(s, "%s", s->options->notice ? s->options->notice : "");
 }
 

@@ -80,13 +80,20 @@ static void *heap_realloc(void *p, size_t n)
     return q;
 }
 
-static uintptr_t replacement(const char *name)
+/* A library that has another allocator than libc's may import some of them all the same; without these two no
+ * limit would hold. */
+enum { FOUND_MALLOC = 1, FOUND_FREE = 2, FOUND_ENOUGH = 3, FOUND_OTHER = 4 };
+
+static uintptr_t replacement(const char *name, int *found)
 {
+    *found = FOUND_MALLOC;
     if (strcmp(name, "malloc") == 0) return (uintptr_t)heap_malloc;
+    *found = FOUND_FREE;
+    if (strcmp(name, "free") == 0) return (uintptr_t)heap_free;
+    *found = FOUND_OTHER;
     if (strcmp(name, "calloc") == 0) return (uintptr_t)heap_calloc;
     if (strcmp(name, "realloc") == 0) return (uintptr_t)heap_realloc;
     if (strcmp(name, "posix_memalign") == 0) return (uintptr_t)heap_posix_memalign;
-    if (strcmp(name, "free") == 0) return (uintptr_t)heap_free;
     return 0;
 }
 
@@ -131,22 +138,23 @@ enum { SLOT_DATA = R_AARCH64_GLOB_DAT, SLOT_CALL = R_AARCH64_JUMP_SLOT };
 #error "the relocations of imported functions on this architecture"
 #endif
 
-/* The slots that one table of relocations fills; returns how many were set. */
+/* The slots that one table of relocations fills, which are set or only looked for; returns FOUND_*. */
 static int patch(const library *l, const elf_rela *rela, size_t bytes, const elf_sym *symbols,
-                 const char *names)
+                 const char *names, bool set)
 {
-    int count = 0;
+    int all = 0;
     for (const elf_rela *end = rela + bytes / sizeof *rela; rela < end; rela++) {
         if (ELF64_R_TYPE(rela->r_info) != SLOT_DATA && ELF64_R_TYPE(rela->r_info) != SLOT_CALL) continue;
-        uintptr_t address = replacement(names + symbols[ELF64_R_SYM(rela->r_info)].st_name);
+        int found;
+        uintptr_t address = replacement(names + symbols[ELF64_R_SYM(rela->r_info)].st_name, &found);
         if (!address) continue;
-        *(uintptr_t *)(l->base + rela->r_offset) = address;
-        count++;
+        if (set) *(uintptr_t *)(l->base + rela->r_offset) = address;
+        all |= found;
     }
-    return count;
+    return all;
 }
 
-static int patch_all(const library *l)
+static int patch_all(const library *l, bool set)
 {
     const elf_rela *rela = NULL, *calls = NULL;
     const elf_sym *symbols = NULL;
@@ -161,8 +169,8 @@ static int patch_all(const library *l)
         if (d->d_tag == DT_STRTAB) names = (const void *)d->d_un.d_ptr;
     }
     if (!symbols || !names) return 0;
-    return patch(l, rela, rela ? rela_bytes : 0, symbols, names) +
-           patch(l, calls, calls ? calls_bytes : 0, symbols, names);
+    return patch(l, rela, rela ? rela_bytes : 0, symbols, names, set) |
+           patch(l, calls, calls ? calls_bytes : 0, symbols, names, set);
 }
 
 int hak_wasmtime_hook_heap(hak_wasm_host *host)
@@ -171,13 +179,14 @@ int hak_wasmtime_hook_heap(hak_wasm_host *host)
     if (hooked) return hooked == host ? 0 : -1;
     library l = {(uintptr_t)dlsym(RTLD_DEFAULT, "wasm_engine_new"), 0, NULL, 0, 0};
     if (!l.inside || !dl_iterate_phdr(find_library, &l) || !l.dynamic) return -1;
+    if ((patch_all(&l, false) & FOUND_ENOUGH) != FOUND_ENOUGH) return -1;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = l.relro & ~(page - 1);
     /* What shares a page with data stays writable by the linker's rule. */
     size_t bytes = l.relro_end > from ? (l.relro_end & ~(page - 1)) - from : 0;
     if (bytes > 0 && mprotect((void *)from, bytes, PROT_READ | PROT_WRITE) != 0) return -1;
     hooked = host;
-    if (patch_all(&l) == 0) hooked = NULL;
+    patch_all(&l, true);
     if (bytes > 0) mprotect((void *)from, bytes, PROT_READ);
-    return hooked ? 0 : -1;
+    return 0;
 }

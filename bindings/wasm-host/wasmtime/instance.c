@@ -34,6 +34,8 @@ static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *e
         m->tables = binary.tables;
         m->table_count = binary.table_count;
         m->passive = binary.passive;
+        m->own = binary.own;
+        m->memories = binary.memories;
         binary.tables = NULL;
         *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
                                      binary.bytes ? binary.size : size, &m->module);
@@ -124,7 +126,7 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
             if (prepare) prepare(i->store, data);
             *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
         } else {
-            *error = wasmtime_error_new("hakmem: the tables do not fit into the tenant's limit");
+            *error = wasmtime_error_new(hkw_tables_refused(module));
         }
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);

@@ -8,6 +8,7 @@
 
 enum {
     SECTION_IMPORT = 2,
+    SECTION_FUNCTION = 3,
     SECTION_TABLE = 4,
     SECTION_MEMORY = 5,
     SECTION_GLOBAL = 6,
@@ -32,6 +33,7 @@ typedef struct scan {
     hkw_table *tables;
     uint32_t table_count;
     uint64_t passive;
+    uint64_t imports, functions, all_globals, all_exports, elements; /* as the sections say */
     const char *broken;
 } scan;
 
@@ -85,6 +87,7 @@ static void read_elements(scan *s, hkw_reader r)
         if (flags & 3) hkw_read_type(&r);
         uint64_t count = hkw_read_leb(&r);
         if (count > (uint64_t)(r.end - r.p)) r.bad = true;
+        s->elements += r.bad ? 0 : count;
         if (!active && !(flags & 2)) s->passive += count;
         for (; count > 0 && !r.bad; count--) {
             if (expressions) skip_constant(&r);
@@ -198,6 +201,30 @@ static void read_code(scan *s, hkw_reader r)
     if (r.bad) s->refused = "its code cannot be read";
 }
 
+/* What the section has, at most as many as it has bytes. */
+static void read_count(scan *s, uint8_t id, hkw_reader r)
+{
+    uint64_t *to = id == SECTION_IMPORT     ? &s->imports
+                   : id == SECTION_FUNCTION ? &s->functions
+                   : id == SECTION_GLOBAL   ? &s->all_globals
+                   : id == SECTION_EXPORT   ? &s->all_exports
+                                            : NULL;
+    if (!to) return;
+    const uint64_t count = hkw_read_leb(&r), most = (uint64_t)(r.end - r.p);
+    *to = count < most ? count : most;
+}
+
+/* A global has 16 bytes in its instance; an import, a table, a memory, and a function that something refers
+ * to, 32 at most: an export, an element, or a global's first value. */
+static uint64_t own_bytes(const scan *s)
+{
+    enum { GLOBAL = 16, OTHER = 32 };
+    const uint64_t functions = s->imports + s->functions;
+    uint64_t referred = s->all_exports + s->elements + s->all_globals;
+    if (referred > functions) referred = functions;
+    return s->all_globals * GLOBAL + (s->imports + s->table_count + s->memories + referred) * OTHER;
+}
+
 static void read_sections(scan *s, hkw_reader r)
 {
     static const uint8_t header[] = {0, 'a', 's', 'm', 1, 0, 0, 0};
@@ -210,6 +237,7 @@ static void read_sections(scan *s, hkw_reader r)
         const uint8_t *at = r.p;
         uint8_t id = hkw_read_byte(&r);
         hkw_reader content = hkw_read_part(&r, hkw_read_leb(&r));
+        read_count(s, id, content);
         if (id == SECTION_TABLE) read_tables(s, content);
         if (id == SECTION_ELEMENT) read_elements(s, content);
         if (id == SECTION_MEMORY) read_memories(s, content);
@@ -303,6 +331,7 @@ void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
     out->tables = s.tables;
     out->table_count = s.table_count;
     out->passive = s.passive;
+    out->own = own_bytes(&s);
     out->memories = s.memories;
     out->broken = s.broken;
     if (!s.refused) copy_with_exports(&s, size, out);

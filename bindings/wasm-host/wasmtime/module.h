@@ -23,7 +23,8 @@ typedef struct hkw_module {
     const char *refused; /* why memory and globals are not all of the state; NULL = they are */
     hkw_table *tables;   /* malloc; NULL = none */
     uint32_t table_count;
-    uint64_t passive;   /* elements of passive segments */
+    uint64_t passive; /* elements of passive segments */
+    uint64_t own; /* bytes of an instance's own structure, at most: globals, functions that are referred to */
     const char *broken; /* why tables and segments cannot be counted; NULL = they can */
 } hkw_module;
 

@@ -1,10 +1,14 @@
-/* Tables, which wasmtime keeps in malloc, within the tenant's limit. The C API has no callback that grants
- * growth, only a number of elements that no table of a store may pass: so what that number allows is charged
- * from the start. */
+/* Tables and an instance's own structure, which wasmtime keeps in malloc, within the tenant's limit. The C
+ * API has no callback that grants growth, only a number of elements that no table of a store may pass: so
+ * what that number allows is charged from the start. */
 #include "types.h"
 
 /* All tables of an instance may grow by this part of the limit on linear bytes. */
 enum { PART = 16, PASSIVE_ELEMENT = 16 };
+
+/* Of its own structure, an instance has this much for nothing: its memory is charged with more than it may
+ * need. One without a memory is charged with LEAST altogether, as the least memory is. */
+enum { FREE = 32 << 10, LEAST = 64 << 10 };
 
 static const uint64_t MANY = UINT64_C(1) << 48; /* bytes or elements, more than there is memory for */
 
@@ -39,7 +43,8 @@ bool hkw_tables_begin(hak_wasmtime_instance *i)
     uint64_t elements = largest + (grows ? limit / PART / growing : 0);
     const int64_t most = limit && growing ? (int64_t)elements : -1;
     wasmtime_store_limiter(i->store, -1, most, -1, -1, HAK_WASMTIME_MEMORIES);
-    uint64_t bytes = bytes_at(m, grows ? elements : 0);
+    uint64_t bytes = bytes_at(m, grows ? elements : 0) + (m->own > FREE ? m->own - FREE : 0);
+    if (m->memories == 0 && bytes < LEAST) bytes = LEAST;
     if (hak_wasm_charge(i->tenant, (size_t)bytes) != 0) return false;
     i->charged = (size_t)bytes;
     return true;
@@ -48,4 +53,11 @@ bool hkw_tables_begin(hak_wasmtime_instance *i)
 void hkw_tables_end(hak_wasmtime_instance *i)
 {
     hak_wasm_uncharge(i->tenant, i->charged);
+}
+
+const char *hkw_tables_refused(const hak_wasmtime_module *m)
+{
+    return m->table_count && m->own <= FREE
+               ? "hakmem: the tables do not fit into the tenant's limit"
+               : "hakmem: the instance's globals and functions do not fit into the tenant's limit";
 }

@@ -17,7 +17,8 @@ struct hak_wasmtime_module {
     const char *refused;
     hkw_table *tables; /* malloc */
     uint32_t table_count;
-    uint64_t passive;
+    uint64_t passive, own;
+    uint32_t memories;
 };
 
 struct hak_wasmtime_instance {
@@ -26,16 +27,18 @@ struct hak_wasmtime_instance {
     wasmtime_store_t *store;
     wasmtime_context_t *context;
     wasmtime_instance_t instance;
-    size_t charged; /* for tables */
+    size_t charged; /* for tables and its own structure */
     /* Found when the first image or reset asks for them: */
     void *base;
     wasmtime_memory_t memory;
     wasmtime_global_t globals[];
 };
 
-/* Charges the tenant for what the instance's tables may take and limits the store to that. False = over a
- * limit. */
+/* Charges the tenant for what the instance takes of wasmtime's heap: its structure, and what its tables may
+ * grow to, which the store is limited to. False = over a limit. */
 bool hkw_tables_begin(hak_wasmtime_instance *instance);
+/* What did not fit. */
+const char *hkw_tables_refused(const hak_wasmtime_module *module);
 void hkw_tables_end(hak_wasmtime_instance *instance);
 
 #endif

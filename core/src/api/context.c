@@ -12,6 +12,7 @@
 #include "heap/guard.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"
+#include "space/open.h"
 
 const char *hak_ctx_name(const hak_ctx *ctx)
 {
@@ -35,9 +36,7 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
     bool labelled = space && o.label_count;
     hak_space *own = NULL;
     if (!space) {
-        /* A space for one context reserves fewer addresses, so that thousands of them fit. */
         hak_space_options small = HAK_SPACE_OPTIONS_INIT;
-        small.reserve = (size_t)4 << 30;
         small.mode = o.mode;
         small.tuning = said ? hk_tuning_said(&merged, base, said) : NULL;
         small.policy = o.policy;
@@ -100,11 +99,14 @@ void hak_space_delete(hak_space *space)
     hk_guard_release(atomic_load(&space->guard), &space->os);
     hak_os os = space->os;
     hk_extent first = space->extent;
+    void *more = space->more_open ? space->more : NULL;
     for (uint32_t i = space->extents - 1; i > 0; i--) {
         hk_extent *e = hk_extent_number(space, i);
-        os.release(os.user, e->reserved, e->reserved_size);
+        if (e->grows) hk_extent_unmap(e, NULL);
+        else os.release(os.user, e->reserved, e->reserved_size);
     }
-    if (first.owned) os.release(os.user, first.reserved, first.reserved_size);
+    if (first.grows) hk_extent_unmap(&first, more);
+    else if (first.owned) os.release(os.user, first.reserved, first.reserved_size);
 }
 
 void hk_retire_check(hak_ctx *ctx)

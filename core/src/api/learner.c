@@ -2,6 +2,7 @@
 #include "api/learner.h"
 
 #include "base/os.h"
+#include "base/os_lock.h"
 #include "base/policy.h"
 #include "base/tuning.h"
 #include "heap/big.h"

@@ -312,6 +312,7 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
     size_t size = hak_usable_size(shared, p);
     if (p) hk_trace_note(shared, HAK_TRACE_REALLOC, p, n, 0, site);
     if (p && size == 0) hk_misuse(shared, p);
+    else if (n > HK_SIZE_MOST) hk_error(shared, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
     if (n > size || size == 0) return hk_fail(shared);
     hk_check_new(shared, p, n);
     return hk_stay(shared, p, label);

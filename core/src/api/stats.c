@@ -30,6 +30,18 @@ bool hak_owns(const hak_ctx *ctx, const void *p)
     return hk_owns(ctx, p);
 }
 
+/* Of an extent that grows nobody else has the addresses, mapped or not. */
+size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n)
+{
+    uintptr_t from = (uintptr_t)p, to = from + hk_min(n, UINTPTR_MAX - from);
+    size_t sum = hk_big_bytes_within(space, from, to);
+    for (uint32_t i = 0, all = atomic_load_explicit(&space->extents, memory_order_acquire); i < all; i++) {
+        const hk_extent *e = hk_extent_number(space, i);
+        sum += hk_bytes_within((uintptr_t)e->reserved, e->reserved_size, from, to);
+    }
+    return sum;
+}
+
 hak_ctx *hak_ctx_of(const hak_space *space, const void *p)
 {
     const hak_ctx *owner = hk_block_owner(space, p);

@@ -5,7 +5,7 @@
 #include "heap/label.h"
 #include "shared/thread_heap.h"
 
-enum { CALLS = 1024, CALLS_MOST = 32768 };
+enum { CALLS = 1024 };
 
 /* A call by its number, which is 0 while it is written. A reader that finds the same number before and after
  * the rest has read all of one call: the rest is stored behind the 0 and loaded before the second look. */
@@ -24,12 +24,12 @@ struct hk_trace {
     void *user;
     trace_slot slots[];
 };
-_Static_assert(sizeof(struct hk_trace) + CALLS_MOST * sizeof(trace_slot) + 2 * HK_BESIDE <= HK_CHUNK,
+_Static_assert(sizeof(struct hk_trace) + HK_TRACE_MOST * sizeof(trace_slot) + 2 * HK_BESIDE <= HK_CHUNK,
                "the ring is units of one chunk");
 
 bool hk_trace_begin(hak_ctx *ctx, size_t calls)
 {
-    size_t most = hk_min(calls ? calls : CALLS, CALLS_MOST), n = 16;
+    size_t most = calls ? calls : CALLS, n = HK_TRACE_LEAST;
     while (n < most)
         n *= 2;
     bool zero;

@@ -10,7 +10,8 @@
 /* Passed as the told size of a free: the trace has this free already, or the host did not ask for it. */
 #define HK_NOTED (HAK_NONE - 2)
 
-/* The context records its last `calls` calls from now on. false = no memory. */
+enum { HK_TRACE_LEAST = 16, HK_TRACE_MOST = 32768 };
+/* The context records its last `calls` calls (0 = 1024) from now on. false = no memory. */
 bool hk_trace_begin(hak_ctx *ctx, size_t calls);
 /* Records a call; does nothing in a context without HAK_DEBUG_TRACE. The caller holds no lock. */
 HK_COLD void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_t n, hak_label label,

@@ -37,12 +37,15 @@ enum { HK_BESIDE = 64 };
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
 /* Deliberate race: the function reads single words that another thread may be writing; a stale word is
- * acceptable, and is checked where it matters. */
+ * acceptable, and is checked where it matters. HK_LOCK_PLAIN: locks do without assembler, which
+ * ThreadSanitizer does not see. */
 #if defined(__SANITIZE_THREAD__)
 #define HK_RACY __attribute__((noinline, no_sanitize_thread))
+#define HK_LOCK_PLAIN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define HK_RACY __attribute__((noinline, no_sanitize("thread")))
+#define HK_LOCK_PLAIN 1
 #endif
 #endif
 #ifndef HK_RACY

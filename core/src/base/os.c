@@ -1,10 +1,9 @@
-#define _GNU_SOURCE /* mremap, MAP_NORESERVE, syscall */
+#define _GNU_SOURCE /* mremap, syscall */
 #include "base/os.h"
 
 #include "base/random.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +17,8 @@
 #endif
 
 #define PROT (PROT_READ | PROT_WRITE)
-#define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+/* Without MAP_NORESERVE: the kernel refuses a size that the machine cannot have. */
+#define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS)
 
 static uint64_t os_clock(void *user)
 {
@@ -67,10 +67,26 @@ static void *reserve(size_t n, size_t align, uintptr_t below, int protection)
     return start;
 }
 
+/* Without access: what is reserved and not used is neither dumped nor locked, and no limit but that of
+ * addresses counts it. */
 static void *os_reserve(void *user, size_t n, size_t align, uintptr_t below)
 {
     (void)user;
-    return reserve(n, align, below, PROT);
+    return reserve(n, align, below, PROT_NONE);
+}
+
+static int open_pages(void *p, size_t n)
+{
+    size_t page = (size_t)getpagesize();
+    uintptr_t from = (uintptr_t)p & ~(uintptr_t)(page - 1), to = hk_align_up((uintptr_t)p + n, page);
+    return mprotect((void *)from, to - from, PROT);
+}
+
+/* A space knows by this function that pages stay usable after decommit. */
+static int os_commit(void *user, void *p, size_t n)
+{
+    (void)user;
+    return open_pages(p, n);
 }
 
 /* Gives back whole pages by `give`. What the kernel keeps is cleared by hand: locked pages, and parts of
@@ -94,26 +110,23 @@ static bool advise(void *p, size_t n)
     return madvise(p, n, MADV_DONTNEED) == 0;
 }
 
+/* This function and os_release keep errno, as free() should. */
 static void os_decommit(void *user, void *p, size_t n)
 {
+    int error = errno;
     (void)user;
     decommit(p, n, advise);
+    errno = error;
 }
 
-/* ---- Where the kernel counts what may be written to, used or not (vm.overcommit_memory=2) ----------- */
+/* ---- Where each page counts that may be written to, used or not (vm.overcommit_memory=2) ------------- */
 
-static void *counted_reserve(void *user, size_t n, size_t align, uintptr_t below)
-{
-    (void)user;
-    return reserve(n, align, below, PROT_NONE);
-}
-
+/* Its code differs from that of os_commit: compilers may give two functions of the same code one address, and
+ * the address tells which table it is. */
 static int counted_commit(void *user, void *p, size_t n)
 {
     (void)user;
-    size_t page = (size_t)getpagesize();
-    uintptr_t from = (uintptr_t)p & ~(uintptr_t)(page - 1), to = hk_align_up((uintptr_t)p + n, page);
-    return mprotect((void *)from, to - from, PROT);
+    return open_pages(p, n) != 0;
 }
 
 /* Only a new mapping is counted no longer. */
@@ -124,17 +137,49 @@ static bool map_anew(void *p, size_t n)
 
 static void counted_decommit(void *user, void *p, size_t n)
 {
+    int error = errno;
     (void)user;
     decommit(p, n, map_anew);
+    errno = error;
+}
+
+bool hk_os_counts(const hak_os *os)
+{
+    return os->decommit == counted_decommit;
+}
+
+void hk_os_discard(void *p, size_t n)
+{
+    os_decommit(NULL, p, n);
 }
 
 HAK_API bool hak_os_counted(hak_os *os)
 {
-    if (os->reserve != os_reserve || os->commit || os->decommit != os_decommit) return false;
-    os->reserve = counted_reserve;
+    if (os->reserve != os_reserve || os->commit != os_commit || os->decommit != os_decommit) return false;
     os->commit = counted_commit;
     os->decommit = counted_decommit;
     return true;
+}
+
+/* ---- Spaces whose pages are those of the system ------------------------------------------------------ */
+
+static void os_release(void *user, void *p, size_t n)
+{
+    int error = errno;
+    (void)user;
+    munmap(p, n);
+    errno = error;
+}
+
+bool hk_os_opens(const hak_os *os)
+{
+    return os->commit == os_commit;
+}
+
+bool hk_os_own(const hak_os *os)
+{
+    return os->reserve == os_reserve && os->commit == os_commit && os->decommit == os_decommit &&
+           os->release == os_release;
 }
 
 size_t hk_os_reserve(const hak_os *os)
@@ -142,21 +187,45 @@ size_t hk_os_reserve(const hak_os *os)
     return (size_t)(os->commit == counted_commit ? 4 : 64) << 30;
 }
 
-bool hk_os_counts(hak_os *os, size_t n, uintptr_t below)
+size_t hk_os_page(void)
 {
-    void *p = os->reserve == os_reserve ? map_below(n, below, PROT_NONE) : NULL;
-    if (!p) return false;
+    return (size_t)getpagesize();
+}
+
+void *hk_os_map(size_t n, size_t align, uintptr_t below)
+{
+    return reserve(n, align, below, PROT);
+}
+
+/* Libraries, stacks and all that is mapped without a wish lie above the first range, programs beside it; the
+ * shadows of sanitizers, and the ends of what emulators have, leave one of the two. The first draw depends on
+ * the stack alone, so that a first space has the same addresses each time where the system randomizes none. */
+uintptr_t hk_os_draw(unsigned attempt, size_t n)
+{
+    const uintptr_t tib = (uintptr_t)1 << 40;
+    uintptr_t from = (attempt == 2 ? 1 : 48) * tib, to = (attempt == 2 ? 15 : 80) * tib;
+    uint64_t random = (uintptr_t)&random ^ (attempt > 0 ? os_clock(NULL) : 0);
+    return from + hk_random_next(&random) % ((to - from - n) / HK_CHUNK) * HK_CHUNK;
+}
+
+int hk_os_map_at(uintptr_t at, size_t n)
+{
+    void *p = mmap((void *)at, n, PROT, FLAGS, -1, 0);
+    if ((uintptr_t)p == at) return 0;
+    if (p == MAP_FAILED) return -1;
     munmap(p, n);
-    return hak_os_counted(os);
+    return 1;
+}
+
+bool hk_os_close(void *p, size_t n, bool keep)
+{
+    int error = errno;
+    bool ok = keep ? mmap(p, n, PROT_NONE, FLAGS | MAP_FIXED, -1, 0) != MAP_FAILED : munmap(p, n) == 0;
+    errno = error;
+    return ok;
 }
 
 /* ---- The rest of the table ------------------------------------------------------------------------- */
-
-static void os_release(void *user, void *p, size_t n)
-{
-    (void)user;
-    munmap(p, n);
-}
 
 static void *os_remap(void *user, void *p, size_t old_n, size_t n, uintptr_t below)
 {
@@ -223,7 +292,7 @@ static int os_protect(void *user, void *p, size_t n, bool access)
 
 HAK_API void hak_os_init(hak_os *os, size_t size)
 {
-    const hak_os table = {size,      NULL,    os_reserve, NULL,         os_decommit,     os_release,
+    const hak_os table = {size,      NULL,    os_reserve, os_commit,    os_decommit,     os_release,
                           os_remap,  os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate,
                           os_protect};
     memset(os, 0, size);
@@ -247,6 +316,10 @@ static size_t pages_for(size_t n)
 void *hk_os_take(const hak_os *os, size_t n)
 {
     size_t bytes = pages_for(n);
+    if (hk_os_own(os)) {
+        char *own = hk_os_map(bytes, HK_PAGE, 0);
+        return own ? own + HK_BESIDE : NULL;
+    }
     char *p = os->reserve(os->user, bytes, HK_PAGE, 0);
     if (p && os->commit && os->commit(os->user, p, bytes) != 0) {
         os->release(os->user, p, bytes);
@@ -258,37 +331,6 @@ void *hk_os_take(const hak_os *os, size_t n)
 void hk_os_give(const hak_os *os, void *p, size_t n)
 {
     os->release(os->user, (char *)p - HK_BESIDE, pages_for(n));
-}
-
-bool hk_lock_soon(hk_lock *lock)
-{
-    enum { SPINS = 64, YIELDS = 64 };
-    int error = errno;
-    bool taken = hk_lock_try(lock);
-    for (unsigned n = 0; !taken && n < SPINS + YIELDS; n++) {
-        if (n >= SPINS) sched_yield();
-        taken = hk_lock_try(lock);
-    }
-    errno = error;
-    return taken;
-}
-
-/* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
- * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
- * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
- * after fork has no waiters to wake. By syscall: the functions of libc are points at which a thread can be
- * cancelled, with other locks held. */
-void hk_lock_wait(hk_lock *lock)
-{
-    enum { SHORT_NS = 32 << 10, LONG_NS = 512 << 10 };
-    int error = errno;
-    struct timespec pause = {0, SHORT_NS};
-    if (hk_lock_soon(lock)) return;
-    while (!hk_lock_try(lock)) {
-        syscall(SYS_nanosleep, &pause, NULL);
-        if (pause.tv_nsec < LONG_NS) pause.tv_nsec *= 2;
-    }
-    errno = error;
 }
 
 _Noreturn void hk_os_abort(void)

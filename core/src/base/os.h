@@ -7,43 +7,35 @@
 /* Copies a host's table of any version, or that of the operating system if `from` is NULL. Returns what is
  * wrong with it; NULL = nothing. */
 const char *hk_os_read(hak_os *to, const hak_os *from);
-/* The table refused to reserve n bytes. Whether that is because the kernel counts them as if they were used,
- * though it grants the addresses: the table then reserves these, and commits pages as they are used. */
-bool hk_os_counts(hak_os *os, size_t n, uintptr_t below);
-/* What a space reserves first. Where the kernel counts pages, the map of an extent counts as a whole: 1 MiB
- * then. */
+/* Whether pages of the table stay usable after decommit, once they were committed: it has the commit of
+ * hak_os_init. */
+bool hk_os_opens(const hak_os *os);
+/* Whether all of its functions for pages are those of hak_os_init, so that the functions below may take their
+ * places. */
+bool hk_os_own(const hak_os *os);
+/* Whether its decommit is that of hak_os_counted: what went back is a mapping of its own. */
+bool hk_os_counts(const hak_os *os);
+/* Gives pages back which stay usable, and in their mapping. */
+void hk_os_discard(void *p, size_t n);
+/* Address space that an extent takes, or grows to. Where each page that may be written to counts, the map of
+ * an extent counts as a whole: 1 MiB then. */
 size_t hk_os_reserve(const hak_os *os);
+/* The system's pages, which may be larger than HK_PAGE. */
+size_t hk_os_page(void);
+/* Usable pages, to be given back by release. NULL = no memory, or more than the machine can have. */
+void *hk_os_map(size_t n, size_t align, uintptr_t below);
+/* Draws where n bytes may lie, of which little is mapped at first: below 2^47, at a multiple of HK_CHUNK,
+ * where the system maps nothing of its own accord. */
+uintptr_t hk_os_draw(unsigned attempt, size_t n);
+/* Maps usable pages at exactly these addresses. 0 = ok, -1 = no memory, 1 = something else is there. */
+int hk_os_map_at(uintptr_t at, size_t n);
+/* Gives pages back so that nothing counts them any more. keep: their addresses stay reserved. false = there
+ * would be too many mappings. Keeps errno. */
+bool hk_os_close(void *p, size_t n, bool keep);
 /* Pages for an object of n bytes that lies apart from contexts: committed, zeros, and HK_BESIDE around it,
  * for blocks may be in the pages beside these. NULL = no memory. To be given back with the same n. */
 void *hk_os_take(const hak_os *os, size_t n);
 void hk_os_give(const hak_os *os, void *p, size_t n);
-
-/* Spins briefly, then yields, then sleeps for up to half a millisecond at a time. Held for a few dozen
- * instructions, or over one call of the OS. */
-typedef atomic_flag hk_lock;
-/* Of a lock that a thread holds over a fork for several contexts. */
-typedef struct hk_fork_hold {
-    _Atomic uintptr_t by; /* register of that thread; 0 = none */
-    unsigned times;
-} hk_fork_hold;
-void hk_lock_wait(hk_lock *lock);
-/* Without the sleep: false = still held after that. For a lock whose holder may be suspended. */
-bool hk_lock_soon(hk_lock *lock);
-
-HK_INLINE void hk_lock_take(hk_lock *lock)
-{
-    if (HK_UNLIKELY(atomic_flag_test_and_set_explicit(lock, memory_order_acquire))) hk_lock_wait(lock);
-}
-
-HK_INLINE bool hk_lock_try(hk_lock *lock)
-{
-    return !atomic_flag_test_and_set_explicit(lock, memory_order_acquire);
-}
-
-HK_INLINE void hk_lock_drop(hk_lock *lock)
-{
-    atomic_flag_clear_explicit(lock, memory_order_release);
-}
 
 /* abort(), for HAK_DEBUG_ABORT. */
 _Noreturn void hk_os_abort(void);

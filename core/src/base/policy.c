@@ -93,6 +93,7 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     static const hak_policy_options defaults = HAK_POLICY_OPTIONS_INIT;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_policy_options.size is not set, or more is set than is known";
+    if (given && given->size <= offsetof(hak_policy_options, mode)) o->mode = HAK_POLICY_MODE_NONE;
     if (o->mode != HAK_POLICY_MODE_NONE && (unsigned)o->mode >= HK_MODES) return "mode: HAK_MODE_* only";
     if (o->name && *o->name && !hk_name_good(o->name, HAK_POLICY_NAME_MOST))
         return "name: up to 63 bytes, no blank at an end, no control characters";

@@ -37,6 +37,10 @@ hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
 hk_big *hk_big_at(hak_space *space, const void *p);
 /* The context whose live block p lies in. NULL = no block of the space. [any thread] */
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
+/* How many of n bytes from `start` on lie from one address to another. */
+size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to);
+/* Bytes of such blocks, and of their room, from one address to another. [any thread] */
+size_t hk_big_bytes_within(hak_space *space, uintptr_t from, uintptr_t to);
 /* A place for a block of a slab or run that grows to n: in a freed big block, whose rest becomes room; or,
  * for sizes that are not worth copying again, in a mapping of its own. NULL = none. */
 void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);

@@ -119,6 +119,30 @@ hak_ctx *hk_big_owner(hak_space *s, const void *p)
     return owner;
 }
 
+size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to)
+{
+    uintptr_t first = hk_max(start, from), end = hk_min(start + n, to);
+    return first < end ? end - first : 0;
+}
+
+/* As deep as the tree: about 2 log2(n) calls at a time. */
+static size_t sum(const hk_big *b, uintptr_t from, uintptr_t to)
+{
+    if (!b) return 0;
+    size_t n = hk_bytes_within((uintptr_t)b->p, hk_big_mapped(b), from, to);
+    if (from < (uintptr_t)b->p) n += sum(b->left, from, to);
+    if (to > (uintptr_t)b->p) n += sum(b->right, from, to);
+    return n;
+}
+
+size_t hk_big_bytes_within(hak_space *s, uintptr_t from, uintptr_t to)
+{
+    hk_lock_take(&s->lock);
+    size_t n = sum(s->bigs, from, to);
+    hk_lock_drop(&s->lock);
+    return n;
+}
+
 void hk_big_unmap_all(hak_space *s)
 {
     while (s->bigs) {

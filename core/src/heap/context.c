@@ -90,7 +90,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->space = space;
     ctx->extent = e;
     ctx->base = e->base;
-    ctx->units = e->units;
+    ctx->units = hk_extent_reach(e);
     ctx->map = e->map;
     ctx->owned.id = id;
     ctx->key = id << 8;

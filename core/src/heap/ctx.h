@@ -281,6 +281,13 @@ HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
     return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
 }
 
+/* Lets the fast paths reach what its extent has grown by. [its thread] */
+HK_INLINE void hk_widen(hak_ctx *ctx)
+{
+    uint32_t reach = hk_extent_reach(ctx->extent);
+    if (HK_UNLIKELY(ctx->units != reach) && ctx->units) __atomic_store_n(&ctx->units, reach, __ATOMIC_RELAXED);
+}
+
 /* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */
 HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
 {

@@ -23,7 +23,7 @@ static hk_guard *pool_new(hak_space *s)
         hk_align_up(sizeof(hk_guard) + s->guard_slots * sizeof(hk_guard_slot) + HK_BESIDE, HK_PAGE);
     char *base = hk_call_reserve(s, bytes, HK_PAGE);
     hk_guard *g = base ? hk_call_reserve(s, table, HK_PAGE) : NULL;
-    if (g && (hk_call_protect(s, base, bytes, false) != 0 || hk_call_commit(s, g, table) != 0)) {
+    if (g && (hk_call_protect(s, base, bytes, false) != 0 || hk_call_open(s, g, table) != 0)) {
         hk_call_release(s, g, table);
         g = NULL;
     }

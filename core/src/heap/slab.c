@@ -238,7 +238,7 @@ bool hk_slab_refill_here(hak_ctx *ctx, hk_bin *bin, unsigned want)
 {
     const hk_slab *s = bin->slab;
     size_t unit = hk_extent_unit(ctx->extent, s);
-    if (HK_UNLIKELY(unit >= ctx->extent->units || s->released)) return false;
+    if (HK_UNLIKELY(unit >= ctx->units || s->released)) return false;
     if (ctx->magazines.swept && hk_row_unit(ctx, hk_row_of(bin)) == unit) hk_row_settle(ctx, bin);
     return fill(ctx, ctx->extent, bin, want);
 }

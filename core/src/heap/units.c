@@ -7,7 +7,8 @@
 
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
 {
-    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units ? ctx->extent : hk_extent_of(ctx->space, p);
+    size_t window = __atomic_load_n(&ctx->units, __ATOMIC_RELAXED); /* of another thread, perhaps */
+    *e = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < window ? ctx->extent : hk_extent_of(ctx->space, p);
     if (!*e) return UINT32_MAX;
     uint32_t kind = hk_extent_entry(*e, p) ^ ctx->key;
     return HK_LIKELY(kind != HK_KIND_WATCHED) ? kind : hk_kind_watched(ctx->owned.id, *e, p);
@@ -161,6 +162,7 @@ HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wa
     /* Units that are set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
     if (!id) id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want, hk_expected(ctx), zero);
+    hk_widen(ctx);
     hk_slab *s = id ? record(ctx, id, units, kind) : NULL;
     if (HK_UNLIKELY(id && !s && !hk_extent_of_id(space, id)->owned)) {
         id = hk_space_take_owned(space, ctx->extent, units, ctx->key | kind, hk_expected(ctx), zero);
@@ -214,6 +216,7 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     hk_extent *e = hk_extent_of_slab(from->space, s);
     size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
     size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
+    hk_widen(to);
     all_remove(from, s);
     all_add(to, s, hk_slab_id(to->space, s));
     for (unsigned i = 0; i < s->units; i++)

@@ -8,7 +8,7 @@
 
 #include "hakmem/profile.h"
 
-#include "base/os.h"
+#include "base/os_lock.h"
 #include "heap/ctx.h"
 
 /* All blocks of one stack, site and label. Sums are of estimates; `*_var` of their variances. */

@@ -95,7 +95,7 @@ static void died(hk_profile *k, hk_sample **link)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-static void drop(hk_profile *k, const hk_stack *s)
+static void count_dropped(hk_profile *k, const hk_stack *s)
 {
     if (s) k->dropped_samples++;
     else k->dropped_stacks++;
@@ -140,7 +140,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
         note_peak(k);
         if (hk_kind_in_window(heap, p) != HK_KIND_WATCHED) hk_unit_watch(heap, p, true);
     } else {
-        drop(k, s);
+        count_dropped(k, s);
     }
     hk_profile_unlock(k);
 }

@@ -424,7 +424,8 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     if (!p) return;
     const hk_extent *e = ctx->extent;
     size_t unit = ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT;
-    uint32_t entry = HK_LIKELY(unit < e->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
+    if (HK_UNLIKELY(unit >= ctx->units)) hk_widen(ctx);
+    uint32_t entry = HK_LIKELY(unit < ctx->units) ? hk_read(&e->map[unit]) : 0, id = entry >> 8;
     if (id == ctx->owned.id && !(ctx->checked & HK_CHECKED)) {
         if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) {
             hk_profile_freed(ctx, p);

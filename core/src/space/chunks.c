@@ -4,6 +4,7 @@
 #include "base/mask.h"
 #include "space/bitmap.h"
 #include "space/extent.h"
+#include "space/open.h"
 #include "space/pages.h"
 #include "space/purge.h"
 
@@ -25,24 +26,38 @@ static bool wants_huge(hak_space *s, size_t committed)
            now.clean_runs - before.clean_runs <= 2 * HK_CHUNK_UNITS / FEW_RUNS;
 }
 
+/* Records of a chunk whose units are committed one by one. */
+static bool commit_records(hak_space *s, const hk_extent *e, size_t c, size_t u, size_t n)
+{
+    return (c == 0 || hk_call_commit(s, hk_extent_chunk(e, c), sizeof(hk_chunk)) == 0) &&
+           hk_call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) == 0 &&
+           hk_call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) == 0;
+}
+
+/* The pages of a chunk, and what describes it. Where somebody else has the addresses the extent ends. */
+static bool open_chunk(hak_space *s, hk_extent *e, size_t c, size_t u, size_t n)
+{
+    if (!e->owned) return true;
+    int failed = 0;
+    if (hk_commits(s)) failed = commit_records(s, e, c, u, n) ? 0 : -1;
+    else if (s->opens && (failed = hk_open_records(s, e, c)) == 0) failed = hk_open_units(s, e, c);
+    if (failed < 0) s->refused = true;
+    if (failed > 0) e->chunks_most = e->chunks_used;
+    return failed == 0;
+}
+
 int hk_chunk_open(hak_space *s, hk_extent *e, size_t c, size_t committed)
 {
     bool huge = e->owned && wants_huge(s, committed);
-    hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t u = c * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - u);
-    if (s->os.commit && e->owned) {
-        bool ok = c == 0 || hk_call_commit(s, chunk, sizeof *chunk) == 0;
-        ok = ok && hk_call_commit(s, hk_extent_slab(e, u + n - 1), n * sizeof(hk_slab)) == 0;
-        ok = ok && hk_call_commit(s, hk_extent_bits(e, u), n * (HK_UNIT_BITS / 8)) == 0;
-        s->refused |= !ok;
-        if (!ok) return -1;
-    }
+    if (!open_chunk(s, e, c, u, n)) return -1;
+    hk_chunk *chunk = hk_extent_chunk(e, c);
     hk_mask all = hk_mask_of(0, (unsigned)n);
     memcpy(chunk->free, all.w, sizeof all.w);
     chunk->longest = chunk->retained = (uint8_t)n;
     hk_bitmaps_open(chunk, n);
     e->chunks_used++;
-    chunk->huge = huge && !s->os.commit;
+    chunk->huge = huge && !hk_commits(s);
     if (huge) hk_call_huge(s, (void *)(e->base + (u << HK_UNIT_SHIFT)), n << HK_UNIT_SHIFT);
     return 0;
 }
@@ -97,6 +112,20 @@ static void take_bitmap(hk_extent *e, size_t unit, unsigned kind)
     hk_extent_slab(e, unit)->bits = c * HK_CHUNK_WORDS + hk_bitmap_take(hk_extent_chunk(e, c), kind);
 }
 
+/* Opens a chunk again that was closed. If somebody else has its place by now, it is lost. */
+static bool reopen(hak_space *s, hk_extent *e, size_t c)
+{
+    hk_chunk *chunk = hk_extent_chunk(e, c);
+    int failed = hk_open_units(s, e, c);
+    if (failed < 0) s->refused = true;
+    if (failed > 0) chunk->free[0] = chunk->free[1] = 0;
+    if (failed) return false;
+    chunk->closed = false;
+    s->holes++; /* it may be in the middle of one */
+    if (chunk->huge) hk_call_huge(s, (void *)(e->base + c * HK_CHUNK), HK_CHUNK);
+    return true;
+}
+
 hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, unsigned n, uint32_t entry,
                           bool *zero)
 {
@@ -105,7 +134,7 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     hk_mask m = hk_mask_of(bit, n);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
     unsigned resident = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
-    if (resident < n && e->owned &&
+    if (resident < n && hk_commits(s) && e->owned &&
         hk_call_commit(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), (size_t)n << HK_UNIT_SHIFT) != 0) {
         s->refused = true;
         return 0;
@@ -128,7 +157,6 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
 static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want,
                           size_t committed, bool *zero)
 {
-    size_t chunks = (e->units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS;
     for (size_t c = 0; c < e->chunks_used; c++) {
         hk_chunk *chunk = hk_extent_chunk(e, c);
         if ((want == HK_WANT_DIRTY ? chunk->retained : chunk->longest) < n) continue;
@@ -139,11 +167,14 @@ static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry
             w[1] &= chunk->dirty[1] ^ flip;
         }
         unsigned bit = hk_mask_row(w, n);
-        if (bit < 128) return hk_chunk_claim(s, e, c, bit, n, entry, zero);
+        if (bit < 128) {
+            if (HK_UNLIKELY(chunk->closed) && !reopen(s, e, c)) continue; /* others may be open */
+            return hk_chunk_claim(s, e, c, bit, n, entry, zero);
+        }
         if (want != HK_WANT_CLEAN) chunk->retained = (uint8_t)(n - 1);
         if (want == HK_WANT_ANY) chunk->longest = (uint8_t)(n - 1);
     }
-    if (want != HK_WANT_ANY || e->chunks_used == chunks) return 0;
+    if (want != HK_WANT_ANY || e->chunks_used >= e->chunks_most) return 0;
     size_t c = e->chunks_used;
     if (hk_chunk_open(s, e, c, committed) != 0 || hk_extent_chunk(e, c)->longest < n) return 0;
     return hk_chunk_claim(s, e, c, 0, n, entry, zero);
@@ -154,6 +185,7 @@ static hk_unit_id claim_paged(hak_space *s, hk_extent *e, unsigned area, size_t 
 {
     size_t c = unit / HK_CHUNK_UNITS;
     unsigned bit = unit % HK_CHUNK_UNITS;
+    if (hk_extent_chunk(e, c)->closed && !reopen(s, e, c)) return 0;
     hk_extent_chunk(e, c)->label_pages[area] |= UINT32_C(1) << bit / hk_units_a_page(area);
     return hk_chunk_claim(s, e, c, bit, 1, entry, zero);
 }
@@ -192,7 +224,7 @@ static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t
     }
     if (unit == SIZE_MAX) {
         unit = (size_t)e->chunks_used * HK_CHUNK_UNITS;
-        if (looks == LOOKS || unit >= e->units || hk_chunk_open(s, e, e->chunks_used, committed) != 0)
+        if (looks == LOOKS || e->chunks_used >= e->chunks_most || hk_chunk_open(s, e, e->chunks_used, committed) != 0)
             return 0;
     }
     return claim_paged(s, e, area, unit, entry, zero);
@@ -346,7 +378,7 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool clean, 
         uint64_t flip = clean ? ~UINT64_C(0) : 0;
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
-        if (!(w[0] | w[1])) continue;
+        if (!(w[0] | w[1]) || chunk->closed) continue;
         /* Takes first those that cannot be part of a row. */
         hk_mask single = hk_mask_single(w);
         hk_mask m = hk_mask_lowest(single.w[0] | single.w[1] ? single.w : w, want);
@@ -369,7 +401,7 @@ void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *
     hk_lock_take(&s->lock);
     bool done = hk_get(&s->retained_units) > 0 && set_aside_in(s, near, want, false, r);
     /* Units that need a commit get it when they are used. */
-    if (!done && !(s->os.commit && near->owned)) set_aside_in(s, near, want, true, r);
+    if (!done && !(hk_commits(s) && near->owned)) set_aside_in(s, near, want, true, r);
     hk_lock_drop(&s->lock);
 }
 

@@ -6,11 +6,17 @@
 #define PER_UNIT_IN_BUFFER (HK_UNIT + 32 + 4 + HK_UNIT_BITS / 8)
 #define PER_UNIT (PER_UNIT_IN_BUFFER + 4005)
 
+/* What arrays begin at a multiple of, that they can be opened apart from each other: large extents are opened
+ * piece by piece, by the pages of any system. */
+static size_t page_for(size_t units, size_t align)
+{
+    return align < HK_CHUNK ? 1 : units >> (30 - HK_UNIT_SHIFT) ? (size_t)64 << 10 : HK_PAGE;
+}
+
 /* Bytes of one label area: whole pages where they can be committed one by one. */
 static size_t label_area(size_t units, size_t align, unsigned area)
 {
-    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1,
-                       align >= HK_CHUNK ? HK_PAGE : 1);
+    return hk_align_up(((units << HK_UNIT_SHIFT) >> hk_area_shift[area]) + 1, page_for(units, align));
 }
 
 /* The head and the first units lie close together, so that the first allocation touches few page tables. */
@@ -33,7 +39,7 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     l.slabs = l.head - sizeof(hk_slab);
     l.map = l.head + 1024;
     end = hk_align_up(l.map + units * sizeof(uint32_t), 64);
-    if (first && !alone) end = hk_align_up(end, HK_PAGE);
+    if (first && !alone) end = hk_align_up(end, hk_max(HK_PAGE, page_for(units, align)));
     l.more = end;
     if (first && !alone) end += hk_align_up((HK_EXTENTS - 1) * sizeof(hk_extent), HK_PAGE);
     l.units = end + HK_BESIDE;
@@ -75,6 +81,8 @@ void hk_extent_init(hk_extent *e, char *p, size_t n, size_t units, const hk_layo
     e->reserved = p;
     e->reserved_size = n;
     e->chunks_used = 0;
+    e->chunks_most = (uint32_t)((units + HK_CHUNK_UNITS - 1) / HK_CHUNK_UNITS);
+    e->reach = (uint32_t)units;
 }
 
 hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id)
@@ -99,7 +107,7 @@ hk_extent *hk_extent_of(const hak_space *s, const void *p)
 {
     for (uint32_t i = 0, n = atomic_load_explicit(&s->extents, memory_order_acquire); i < n; i++) {
         hk_extent *e = hk_extent_number(s, i);
-        if (((uintptr_t)p - e->base) >> HK_UNIT_SHIFT < e->units) return e;
+        if (((uintptr_t)p - e->base) >> HK_UNIT_SHIFT < hk_extent_reach(e)) return e;
     }
     return NULL;
 }

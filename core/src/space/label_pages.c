@@ -2,6 +2,7 @@
  * end that are set aside while there are labels. */
 #include "base/classes.h"
 #include "space/chunks.h"
+#include "space/open.h"
 #include "space/pages.h"
 
 /* A unit for label bytes, with the lock held. false = a block has it. */
@@ -59,10 +60,12 @@ int hk_space_labels(hak_space *s, hk_unit_id id, unsigned kind, size_t units)
     if (!e->owned) return labels_in_buffer(s, e, id - e->first, kind, units);
     size_t c = (id - e->first) / HK_CHUNK_UNITS;
     hk_chunk *chunk = hk_extent_chunk(e, c);
-    if (atomic_load_explicit(&chunk->labels, memory_order_acquire)) return 0;
+    unsigned area = hk_area_of(kind);
+    bool open = !s->opens || c < atomic_load_explicit(&e->labels_open[area], memory_order_acquire);
+    if (open && atomic_load_explicit(&chunk->labels, memory_order_acquire)) return 0;
     hk_lock_take(&s->lock);
-    int failed = 0;
-    for (unsigned a = chunk->label_areas; s->os.commit && a < HK_AREAS && !failed; a++) {
+    int failed = s->opens ? hk_open_labels(s, e, area, c) : 0;
+    for (unsigned a = chunk->label_areas; hk_commits(s) && a < HK_AREAS && !failed; a++) {
         uintptr_t from = e->base + c * HK_CHUNK;
         uint8_t *first = &e->labels[a][from >> hk_area_shift[a]];
         failed = hk_call_commit(s, first, HK_CHUNK >> hk_area_shift[a]);

@@ -14,7 +14,7 @@ void hk_call_release(hak_space *s, void *p, size_t n)
     s->os.release(s->os.user, p, n);
 }
 
-int hk_call_commit(hak_space *s, void *p, size_t n)
+int hk_call_open(hak_space *s, void *p, size_t n)
 {
     if (!s->os.commit) return 0;
     uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
@@ -22,8 +22,14 @@ int hk_call_commit(hak_space *s, void *p, size_t n)
     return s->os.commit(s->os.user, (void *)from, to - from);
 }
 
+int hk_call_commit(hak_space *s, void *p, size_t n)
+{
+    return hk_commits(s) ? hk_call_open(s, p, n) : 0;
+}
+
 int hk_space_commit(hak_space *s, void *p, size_t n)
 {
+    if (!hk_commits(s)) return 0;
     hk_lock_take(&s->lock);
     int failed = hk_call_commit(s, p, n);
     hk_lock_drop(&s->lock);
@@ -33,7 +39,7 @@ int hk_space_commit(hak_space *s, void *p, size_t n)
 void hk_space_decommit(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_purge(s, p, n, 0);
+    hk_purge_part(s, p, n);
     hk_lock_drop(&s->lock);
 }
 
@@ -85,15 +91,25 @@ static void count_mapped(hak_space *s, size_t n, size_t less)
     hk_note_resident(s);
 }
 
+static void *map(hak_space *s, size_t n, size_t align)
+{
+    if (s->own) {
+        hk_add(&s->os_calls, 1);
+        return hk_os_map(n, align, s->below);
+    }
+    void *p = hk_call_reserve(s, n, align);
+    if (!p || hk_call_open(s, p, n) == 0) return p;
+    hk_call_release(s, p, n);
+    return NULL;
+}
+
 void *hk_space_map(hak_space *s, size_t n, size_t align)
 {
     if (s->buffer_only) return NULL;
     hk_lock_take(&s->lock);
-    void *p = hk_call_reserve(s, n, align);
-    if (p && hk_call_commit(s, p, n) != 0) {
-        hk_call_release(s, p, n);
-        p = NULL;
-    }
+    void *p = map(s, n, align);
+    /* What is retained may be all that a limit leaves. */
+    if (!p && hk_purge_for(s, n)) p = map(s, n, align);
     if (p) count_mapped(s, n, 0);
     hk_lock_drop(&s->lock);
     return p;
@@ -113,6 +129,10 @@ void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n)
     hk_lock_take(&s->lock);
     hk_add(&s->os_calls, 1);
     void *q = s->os.remap(s->os.user, p, old_n, n, s->below);
+    if (!q && n > old_n && hk_purge_for(s, n - old_n)) {
+        hk_add(&s->os_calls, 1);
+        q = s->os.remap(s->os.user, p, old_n, n, s->below);
+    }
     if (q) count_mapped(s, n, old_n);
     hk_lock_drop(&s->lock);
     return q;

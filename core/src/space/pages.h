@@ -7,7 +7,9 @@
 
 void *hk_call_reserve(hak_space *s, size_t n, size_t align);
 void hk_call_release(hak_space *s, void *p, size_t n);
-/* Whole pages around these n bytes. 0 = ok. */
+/* Makes whole pages around these n bytes usable, which were reserved. 0 = ok. */
+int hk_call_open(hak_space *s, void *p, size_t n);
+/* Makes them usable after they were decommitted: no call where they are so all the time. */
 int hk_call_commit(hak_space *s, void *p, size_t n);
 void hk_call_huge(hak_space *s, void *p, size_t n);
 void hk_call_decommit(hak_space *s, void *p, size_t n);

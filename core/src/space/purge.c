@@ -3,13 +3,22 @@
 #include "base/classes.h"
 #include "base/patience.h"
 #include "space/bitmap.h"
-#include "space/extent.h"
+#include "space/open.h"
 
 void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before)
 {
     hk_add(&s->os_calls, 1);
     hk_add(&s->purged_bytes, n - purged_before);
-    s->os.decommit(s->os.user, p, n);
+    if (hk_os_counts(&s->os) && !hk_may_split(s)) hk_os_discard(p, n);
+    else s->os.decommit(s->os.user, p, n);
+}
+
+void hk_purge_part(hak_space *s, void *p, size_t n)
+{
+    hk_add(&s->os_calls, 1);
+    hk_add(&s->purged_bytes, n);
+    if (hk_os_counts(&s->os)) hk_os_discard(p, n);
+    else s->os.decommit(s->os.user, p, n);
 }
 
 static bool unused(const hk_chunk *chunk, unsigned unit)
@@ -29,6 +38,15 @@ static unsigned add_unused(const hk_chunk *chunk, unsigned *from, unsigned n)
     return end - first - n;
 }
 
+/* Closes n chunks in which nothing is live, or decommits them. */
+static void give_chunks(hak_space *s, hk_extent *e, size_t c, size_t n, size_t purged_before)
+{
+    if (hk_close_chunks(s, e, c, n)) hk_add(&s->purged_bytes, n * HK_CHUNK - purged_before);
+    else hk_purge(s, (void *)(e->base + c * HK_CHUNK), n * HK_CHUNK, purged_before);
+    for (size_t i = c; i < c + n; i++)
+        hk_extent_chunk(e, i)->dirty[0] = hk_extent_chunk(e, i)->dirty[1] = 0;
+}
+
 /* Decommits the retained units of a chunk, the highest first, at most `most`, but all of a huge page, which
  * is not split; returns how many. */
 static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
@@ -36,6 +54,13 @@ static unsigned purge_chunk(hak_space *s, hk_extent *e, size_t c, size_t most)
     hk_chunk *chunk = hk_extent_chunk(e, c);
     unsigned done = 0;
     if (chunk->huge) most = HK_CHUNK_UNITS;
+    if (s->own && (chunk->free[0] & chunk->free[1]) == ~UINT64_C(0)) {
+        unsigned n = hk_mask_count(chunk->dirty);
+        if (n && n <= most) {
+            give_chunks(s, e, c, 1, (HK_CHUNK_UNITS - n) << HK_UNIT_SHIFT);
+            return n;
+        }
+    }
     while (done < most) {
         uint64_t retained[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
         if (!(retained[0] | retained[1])) break;
@@ -69,11 +94,9 @@ static size_t retained_chunks(const hk_extent *e, size_t c, size_t n)
 }
 
 /* n chunks all of whose units are retained; returns how many units. */
-static size_t purge_chunks(hak_space *s, const hk_extent *e, size_t c, size_t n)
+static size_t purge_chunks(hak_space *s, hk_extent *e, size_t c, size_t n)
 {
-    hk_purge(s, (void *)(e->base + c * HK_CHUNK), n * HK_CHUNK, 0);
-    for (size_t i = c; i < c + n; i++)
-        hk_extent_chunk(e, i)->dirty[0] = hk_extent_chunk(e, i)->dirty[1] = 0;
+    give_chunks(s, e, c, n, 0);
     return n * HK_CHUNK_UNITS;
 }
 
@@ -200,9 +223,12 @@ static void give_records(hak_space *s, const void *from, const void *to)
 
 static void give_labels(hak_space *s, hk_extent *e, size_t from, size_t to)
 {
-    uintptr_t first = e->base + (from << HK_UNIT_SHIFT), last = e->base + (to << HK_UNIT_SHIFT);
-    for (unsigned a = 0; a < HK_AREAS; a++)
+    for (unsigned a = 0; a < HK_AREAS; a++) {
+        size_t open = (size_t)e->labels_open[a] * HK_CHUNK_UNITS, end = s->opens ? hk_min(open, to) : to;
+        uintptr_t first = e->base + (from << HK_UNIT_SHIFT), last = e->base + (end << HK_UNIT_SHIFT);
+        if (from >= end) continue;
         give_records(s, &e->labels[a][first >> hk_area_shift[a]], &e->labels[a][last >> hk_area_shift[a]]);
+    }
 }
 
 /* Chunks at the end in which nothing is in use or resident are closed, and opened anew when they are needed:
@@ -215,8 +241,10 @@ static void close_chunks(hak_space *s, hk_extent *e)
         size_t from = (keep - 1) * HK_CHUNK_UNITS, n = hk_min(HK_CHUNK_UNITS, e->units - from);
         if (hk_mask_count(chunk->free) != n || chunk->dirty[0] | chunk->dirty[1]) break;
         if (chunk->labels) give_labels(s, e, from, from + n);
+        if (s->own && !chunk->closed && !hk_close_chunks(s, e, keep - 1, 1)) break;
         chunk->free[0] = chunk->free[1] = 0;
         chunk->longest = 0;
+        chunk->closed = false;
         chunk->labels = false;
         chunk->label_areas = 0;
         memset(chunk->label_pages, 0, sizeof chunk->label_pages);
@@ -228,11 +256,33 @@ static void close_chunks(hak_space *s, hk_extent *e)
     /* Also in the chunk before, if nothing has to be committed again. */
     hk_chunk *last = hk_extent_chunk(e, keep - 1);
     give_records(
-        s, e->bits + (keep - 1) * HK_CHUNK_WORDS + (s->os.commit ? HK_CHUNK_WORDS : hk_bitmaps_end(last)),
+        s, e->bits + (keep - 1) * HK_CHUNK_WORDS + (hk_commits(s) ? HK_CHUNK_WORDS : hk_bitmaps_end(last)),
         hk_extent_bits(e, end));
-    if (s->os.commit || last->dirty[1] || !last->labels) return;
+    if (hk_commits(s) || last->dirty[1] || !last->labels) return;
     from -= last->dirty[0] ? 64u + (unsigned)__builtin_clzll(last->dirty[0]) : HK_CHUNK_UNITS;
     give_labels(s, e, from, keep * HK_CHUNK_UNITS);
+}
+
+/* Closes chunks of which nothing is live or retained, but which went back in parts. */
+static size_t close_free(hak_space *s, hk_extent *e)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < e->chunks_used; c++) {
+        const hk_chunk *chunk = hk_extent_chunk(e, c);
+        bool is_free = (chunk->free[0] & chunk->free[1]) == ~UINT64_C(0);
+        if (is_free && !chunk->closed && !(chunk->dirty[0] | chunk->dirty[1])) n += hk_close_chunks(s, e, c, 1);
+    }
+    return n;
+}
+
+bool hk_purge_for(hak_space *s, size_t n)
+{
+    size_t before = hk_get(&s->retained_units), closed = 0;
+    if (!s->own || n >= (size_t)1 << 46) return false;
+    purge_to(s, 0, SIZE_MAX, true);
+    for (uint32_t i = 0; i < s->extents; i++)
+        closed += close_free(s, hk_extent_number(s, i));
+    return before != hk_get(&s->retained_units) || closed;
 }
 
 void hk_space_purge(hak_space *s)
@@ -240,6 +290,9 @@ void hk_space_purge(hak_space *s)
     hk_lock_take(&s->lock);
     purge_to(s, 0, SIZE_MAX, true);
     for (uint32_t i = 0; i < s->extents; i++)
-        if (hk_extent_number(s, i)->owned) close_chunks(s, hk_extent_number(s, i));
+        if (hk_extent_number(s, i)->owned) {
+            close_chunks(s, hk_extent_number(s, i));
+            if (s->own) close_free(s, hk_extent_number(s, i));
+        }
     hk_lock_drop(&s->lock);
 }

@@ -7,6 +7,8 @@
 
 /* Purges n bytes at p, of which `purged_before` were counted as purged already, or never were resident. */
 void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before);
+/* The same for a part of what its owner keeps: it stays in its mapping, for there may be any number of them. */
+void hk_purge_part(hak_space *s, void *p, size_t n);
 /* Purges retained units of n bytes, or what there is. */
 void hk_purge_bytes(hak_space *s, size_t n);
 /* Purges a batch of n retained units, so that others need not wait long for the lock. Only the last batch
@@ -16,5 +18,8 @@ size_t hk_purge_batch(hak_space *s, size_t n);
 size_t hk_purge_due(const hak_space *s);
 /* Purges those, and some more, so that the next units do not call for it again. */
 void hk_purge_to_limit(hak_space *s);
+/* Gives back all that is retained, so that n bytes may be mapped which were refused. false = that would not
+ * help. */
+bool hk_purge_for(hak_space *s, size_t n);
 
 #endif

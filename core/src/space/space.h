@@ -12,11 +12,14 @@
 
 #include "base/base.h"
 #include "base/os.h"
+#include "base/os_lock.h"
 #include "base/tuning.h"
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
 enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
 enum { HK_EXTENTS = 32, HK_ID_BITS = 24, HK_PAGED_AREAS = 6 };
+/* Mappings that what is given back may cost: an eighth of those that Linux grants a process. */
+enum { HK_HOLES_MOST = 8192 };
 
 /* A unit's number in its space; 0 = none. Extents number their units consecutively. */
 typedef uint32_t hk_unit_id;
@@ -44,6 +47,7 @@ typedef struct hk_chunk {
     uint8_t longest;     /* at most so many free units in a row */
     uint8_t retained;    /* ... that are retained */
     bool huge;           /* advised to be huge pages: units that nobody used may be resident */
+    bool closed;         /* its pages went back as a whole; see open.h */
     atomic_bool labels;  /* label bytes committed, and in use perhaps */
     uint8_t label_areas; /* how many of its label areas are committed: the others were refused */
     /* A bit for each HK_BITMAP_LEAST of its room for bitmaps that a slab has: see bitmap.h. */
@@ -52,7 +56,8 @@ typedef struct hk_chunk {
 
 typedef struct hk_extent {
     uintptr_t base; /* of unit 0 */
-    uint32_t units;
+    uint32_t units; /* that it has, or can grow to */
+    uint32_t reach; /* units whose map entries can be read: others have no owner */
     hk_unit_id first;
     uint32_t *map;        /* grows up from the extent's head ... */
     hk_slab *slabs;       /* ... and this one down from it, so that both begin in one page */
@@ -64,7 +69,12 @@ typedef struct hk_extent {
     char *reserved;
     size_t reserved_size;
     uint32_t chunks_used; /* chunks opened so far */
-    bool owned;           /* to be released; not the caller's buffer */
+    uint32_t chunks_most;
+    /* Chunks whose records, and label bytes of each area, are open: of spaces whose chunks are opened. */
+    uint32_t records_open;
+    _Atomic uint32_t labels_open[7];
+    bool owned; /* to be released; not the caller's buffer */
+    bool grows; /* only what is open is mapped; see open.h */
 } hk_extent;
 
 /* Single units of one chunk, set aside for a context: not free, and not anybody's until it takes them. */
@@ -98,6 +108,10 @@ struct hak_space {
     hk_opened opened[2];            /* the last chunks, the last one first */
     uint64_t clean_runs;            /* units of runs taken so far that were not resident */
     bool buffer_only, retained_yields;
+    bool opens; /* its chunks are opened as a whole, and what is open stays usable after decommit */
+    bool own;   /* its table is the system's: see hk_os_own */
+    bool grows; /* its extents are such that grow */
+    bool more_open;
     bool refused; /* while units are taken: there were some, but not their pages */
     hk_unit_id next_id;
     hk_counter reserved_bytes, used_units, retained_units, os_calls;
@@ -109,6 +123,7 @@ struct hak_space {
     size_t used_high;                     /* highest use without retained units, where these yield */
     size_t limit_purged,
         limit_missed;        /* units purged for the limit of retained ones; of these, wanted again */
+    uint32_t holes;          /* at most so many rows of closed chunks */
     uint32_t retained_low;   /* least retained_units in this period of ticks and the quiet ones before */
     size_t clean_before;     /* clean_units at the last purge by a tick */
     uint32_t due;            /* units that ticks have still to purge */
@@ -141,6 +156,17 @@ HK_INLINE size_t hk_slab_released(const hk_slab *s)
 HK_INLINE hk_extent *hk_extent_number(const hak_space *s, uint32_t i)
 {
     return i == 0 ? (hk_extent *)(uintptr_t)&s->extent : &s->more[i - 1];
+}
+
+HK_INLINE uint32_t hk_extent_reach(const hk_extent *e)
+{
+    return __atomic_load_n(&e->reach, __ATOMIC_ACQUIRE);
+}
+
+/* Whether units need a commit whenever they are used anew. */
+HK_INLINE bool hk_commits(const hak_space *s)
+{
+    return s->os.commit && !s->opens;
 }
 
 hk_extent *hk_extent_of_id(const hak_space *s, hk_unit_id id);
@@ -234,7 +260,8 @@ HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
     return hk_space_resident(s) + n > hk_get(&s->high);
 }
 
-/* Maps, commits, decommits: counted calls of the OS table, under the lock. commit: 0 = ok. */
+/* Maps, commits, decommits: counted calls of the OS table, under the lock. commit: of what was decommitted;
+ * 0 = ok. */
 void *hk_space_map(hak_space *s, size_t n, size_t align);
 void hk_space_unmap(hak_space *s, void *p, size_t n);
 void *hk_space_remap(hak_space *s, void *p, size_t old_n, size_t n);

@@ -9,8 +9,8 @@
  *
  * WHAT IS WRITTEN  The process (command line, pid, resident memory), and for each context its statistics, its
  *            labels, what its learner decided, and its profile if it ever had one (hakmem/profile.h). The
- *            format is "hakmem-report/1", docs/internals/report-format.md. `hakmem pprof`, `flame` and their
- *            like make other formats of the file.
+ *            format is "hakmem-report/1", docs/internals/report-format.md. `hakmem pprof`, `folded` and
+ *            their like make other formats of the file.
  *
  * FRAMES     The frames of a profile are numbers. The host names them, in one of two ways:
  *              - a table of frames (hak_frames): the host adds function, file and line, and gets a number
@@ -29,7 +29,8 @@
  *       profile.frames = stack;                          // hak_profile_options, for hak_profile_start
  *       report.frames = vm->frames;                      // hak_report_options
  *
- * MEMORY     Nothing is taken from a context or from malloc: pages of the system, and some 40 KiB of stack.
+ * MEMORY     Nothing is taken from a context: pages of the system, and some 40 KiB of stack. Nothing is taken
+ *            from malloc but the buffer of a stream that has none yet.
  *
  * CONVENTIONS are those of hakmem.h. hakmem/sites.h (labels by the function that asked) and hakmem/reserve.h
  * (memory for the error itself) belong to the same library. Since 0.1. */
@@ -69,8 +70,8 @@ HAK_API hak_frames *hak_frames_new(size_t most);
 /* Returns the number of this function, file and line: the same for equal texts, for as long as the table is
  * there. The texts are copied, up to 4095 bytes each; NULL = not known. HAK_FRAME_LOST = the table is full,
  * or there is no memory. Numbers are above 2^63: no address of code is. Cost: a hash of the texts, a lock and
- * a comparison, about 0.1 us; a host that keeps the number beside its code pays once. [any thread; also in
- * hak_profile_options.frames] */
+ * a comparison, about 500 instructions for texts of 40 bytes; a host that keeps the number beside its code
+ * pays once. [any thread; also in hak_profile_options.frames] */
 HAK_API uintptr_t hak_frames_add(hak_frames *frames, const char *function, const char *file, int line);
 /* Finds what was added under a number. false = the number is not of this table; *out is as it was. The texts
  * are there until the table is deleted. [any thread] */
@@ -119,8 +120,9 @@ typedef int hak_report_put_fn(void *to, const char *bytes, size_t n);
  * and takes its place; a pipe, a device and /dev/stdout are written to as they are. options NULL = defaults.
  *
  * Returns 0, or an errno: what the system says of the path or of the write (what was written is removed);
- * EINVAL = broken options, a context that is NULL, or none (nothing is written); ENOMEM = the report is there
- * and whole, but some stacks lack frames or names, for want of pages.
+ * EINVAL = broken options, a context that is NULL, or none (nothing is written); ENOMEM = the report is
+ * there, but for want of pages it lacks frames or names of some stacks, or marks. Where the symbols of a
+ * library cannot be read, its frames are addresses, and that is no error.
  *
  * No context may be used by another thread meanwhile, unless it is shared. Not for signal handlers. Cost:
  * that of hak_labels_stats, a step for each stack, and a pass over the table of symbols of each library that

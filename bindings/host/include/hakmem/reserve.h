@@ -15,8 +15,8 @@
  *
  * STABILITY  Experimental, as hakmem/report.h says.
  *
- * Threads: a reserve is used by one thread at a time, as its context; of a shared context by who holds a lock
- * of the host's. Its limit is set by these functions alone, not by hak_limit. Since 0.1. */
+ * Threads: a reserve is for a local context, and is used by the thread that uses the context. The limit is
+ * set by these functions alone, not by hak_limit. Since 0.1. */
 #ifndef HAKMEM_RESERVE_H
 #define HAKMEM_RESERVE_H
 

@@ -23,9 +23,10 @@
  * that is looked at. Elsewhere hak_sites_new returns NULL, and hak_sites_label(NULL, sp) is 0: all is
  *            unlabelled.
  *
- * COST       Once: a pass over the table of symbols, 0.5 to 4 million instructions, and 17 KiB and what the
- *            functions take. An allocation: a load and some 5 instructions for each frame up to the one that
- *            says the label; about 1 us where a return address is met first.
+ * COST       Once: a pass over the table of symbols, some million instructions, 20 KiB, and 24 bytes for each
+ *            function that says a label (with hak_sites_options.ctx all functions, and their names). An
+ *            allocation: 11 instructions, two loads among them, for each frame up to the function that says
+ * the label; about 1 us where a return address is met first.
  *
  * CONVENTIONS are those of hakmem.h. Since 0.1. */
 #ifndef HAKMEM_SITES_H

@@ -56,7 +56,8 @@ extern "C" {
 #include <lua.h>
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
- * 5.4 and 5.5, a warning function. lua_close frees all of it. NULL = no memory, or broken options. In the
+ * 5.4 and 5.5, a warning function. LuaJITs that print errors of finalizers do so in states of luaL_newstate
+ * alone: here a host that wants them calls jit.attach(function(message) ... end, "errfin"). lua_close frees all of it. NULL = no memory, or broken options. In the
  * options, hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
@@ -82,12 +83,14 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * 5.1 do not, and get 70 % of `hard` when soft is 0. Hurrying restarts a collector that the program had
  * stopped.
  * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
- * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one.
+ * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one; and a full
+ * collection runs by such a hook where memory is short and nothing is freed for long.
  * A limit below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main
  * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT
  * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard
  * limit.
- * -1 also when soft > hard > 0, or no memory for the bookkeeping; the limits are as before then. */
+ * -1 also when soft > hard > 0, when soft is not 0 and the context is shared, or no memory for the bookkeeping;
+ * the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
 /* Attribution of every block to a part of the interpreter, from now on; see docs/guide/lua-labels.md. Off is
@@ -129,8 +132,8 @@ typedef struct hak_lua_profile_options {
  * malloc for the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no
  * registers (all but x86-64 Linux) stacks are the call site in the runtime alone. On LuaJIT it attaches to
  * the events of the compiler, as jit.v does. -1 also for options out of range, a profile that runs already,
- * no memory, and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is none that is
- * known. */
+ * no memory, a context that is shared, and HAK_LUA_PROFILE_LINES where the platform gives no registers or the
+ * runtime is none that is known. */
 HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
 
 /* No more samples; what there is stays readable. -1 also when there was no profile. */
@@ -164,9 +167,10 @@ HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
 /* From now on `hakmem attach PID` shows the state while it runs: a thread serves a socket of the owner's,
  * "on" = the place where the command looks, else its path with %p for the process. The state's own thread
  * writes the report, the next time that it asks for memory or frees some; a state that does neither for 2
- * seconds does not answer, nor does one whose allocator the host has wrapped, nor a forked child. One state
- * in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none until somebody looks. On platforms
- * other than x86-64 Linux it is to be stopped before a host wraps the allocator (lua_setallocf). */
+ * seconds does not answer (one in a shared context always does), nor does one whose allocator the host has
+ * wrapped, nor a forked child. One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none
+ * until somebody looks. On platforms other than x86-64 Linux it is to be stopped before a host wraps the
+ * allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
 /* To be called before the state is closed, on its thread, whatever allocator it has. No effect if the state
  * was not shown. In a forked child, the parent's state goes on to be shown. */

@@ -157,6 +157,52 @@ static uint16_t find_events(lua_State *L)
     return found;
 }
 
+/* Where the byte with the hooks may be; it is learnt by what it has in a finalizer. */
+static uint16_t hooks_at;
+static uint8_t hooks_in_finalizer;
+
+static uint8_t hooks_now(lua_State *L)
+{
+    return ((const uint8_t *)word_at((const char *)L, GLOBAL_AT))[hooks_at];
+}
+
+static int finalize(lua_State *L)
+{
+    hooks_in_finalizer = hooks_now(L);
+    return 0;
+}
+
+static void no_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)L;
+    (void)ar;
+}
+
+/* Two bytes before the events: the mask of hooks, with bits for what goes on above it; between them what the
+ * interpreter does at each instruction. 0 = it is not so. */
+static uint16_t find_hooks(lua_State *L, uint16_t events_at)
+{
+    enum { ACTIVE = 0x10, EVERY = 1 << 20, COMPILER_ON = 0x10 };
+    if (events_at == 0) return 0;
+    hooks_at = (uint16_t)(events_at - 2);
+    const uint8_t before = hooks_now(L);
+    const uint8_t mode = ((const uint8_t *)word_at((const char *)L, GLOBAL_AT))[hooks_at + 1];
+    lua_sethook(L, no_hook, LUA_MASKCOUNT, EVERY);
+    const uint8_t hooked = hooks_now(L);
+    lua_sethook(L, NULL, 0, 0);
+    lua_newuserdata(L, 1);
+    lua_newtable(L);
+    lua_pushcfunction(L, finalize);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_pop(L, 1);
+    lua_gc(L, LUA_GCCOLLECT, 0);
+    lua_gc(L, LUA_GCSTOP, 0);
+    const bool is = before == 0 && mode == COMPILER_ON && hooked == LUA_MASKCOUNT && hooks_now(L) == 0 &&
+                    hooks_in_finalizer == (HKL_TRACE_FINALIZES | ACTIVE);
+    return is ? hooks_at : 0;
+}
+
 static int teach(lua_State *L)
 {
     const char *thread = (const char *)L;
@@ -178,8 +224,9 @@ static int teach(lua_State *L)
     const uint16_t number = s->jit_base_at != 0 ? find_number(L, s) : 0;
     const uint16_t running = number != 0 ? find_thread(L, s->jit_base_at) : 0;
     if (running == 0) return 0;
+    const uint16_t events = find_events(L), hooks = find_hooks(L, events);
     hkl_trace_layout_now =
-        (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, find_events(L)};
+        (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, events, hooks};
     return 0;
 }
 

@@ -16,6 +16,8 @@ typedef struct hkl_trace_layout {
     uint16_t thread_at;   /* the thread that runs */
     uint16_t global_at;   /* of the thread: what all threads share */
     uint16_t events_at;   /* a byte: which events may have handlers of jit.attach; 0xff = each is looked up */
+    uint16_t
+        hooks_at; /* a byte: which hooks there are, and what goes on; another: whether a trace is recorded */
 } hkl_trace_layout;
 
 /* Of this process, after hkl_trace_learn; all 0 = no compiler, or not learnt: then nothing is known to be on
@@ -55,6 +57,29 @@ static inline bool hkl_trace_collects(const lua_State *L)
     return at != 0 && *(const int32_t *)(const void *)((const char *)hkl_trace_global(L) + at) == COLLECTS;
 }
 
+/* What runs, as far as that is known. */
+typedef enum hkl_trace_where {
+    HKL_TRACE_ELSEWHERE, /* on a trace, in the collector or the compiler */
+    HKL_TRACE_INTERPRETED,
+    HKL_TRACE_RECORDED, /* the same while a trace is recorded */
+    HKL_TRACE_IN_C /* a function that interpreted code or the end of a trace has called; no trace is returned
+                      to */
+} hkl_trace_where;
+
+static inline hkl_trace_where hkl_trace_now(const lua_State *L)
+{
+    enum { INTERPRETED = -1, IN_C = -2, RECORDED = 0x20 }; /* ~LJ_VMST_INTERP, ~LJ_VMST_C, DISPMODE_REC */
+    const hkl_trace_layout *layout = &hkl_trace_layout_now;
+    const char *global = hkl_trace_global(L);
+    if (layout->jit_base_at == 0) return HKL_TRACE_INTERPRETED;
+    if (*(const uintptr_t *)(const void *)(global + layout->jit_base_at) != 0) return HKL_TRACE_ELSEWHERE;
+    const int32_t state = *(const int32_t *)(const void *)(global + layout->number_at);
+    if (layout->hooks_at != 0 && (global[layout->hooks_at + 1] & RECORDED) != 0) return HKL_TRACE_RECORDED;
+    return state == INTERPRETED ? HKL_TRACE_INTERPRETED
+           : state == IN_C      ? HKL_TRACE_IN_C
+                                : HKL_TRACE_ELSEWHERE;
+}
+
 /* On a trace: the thread's stack pointer becomes the frame in which the trace began, so that an error is
  * raised from there. Later LuaJITs do so themselves. false = no trace runs. */
 static inline bool hkl_trace_to_base(const lua_State *L)
@@ -76,6 +101,30 @@ static inline uint8_t hkl_trace_events_off(const lua_State *L)
     uint8_t *events = (uint8_t *)(uintptr_t)hkl_trace_global(L) + at, were = *events;
     *events = 0;
     return were;
+}
+
+/* Whether no trace is begun, as in a finalizer. */
+enum { HKL_TRACE_FINALIZES = 0x40 /* HOOK_GC */ };
+static inline void hkl_trace_forbid(const lua_State *L, bool forbid)
+{
+    const uint16_t at = hkl_trace_layout_now.hooks_at;
+    uint8_t *hooks = (uint8_t *)(uintptr_t)hkl_trace_global(L) + at;
+    if (at != 0) *hooks = (uint8_t)(forbid ? *hooks | HKL_TRACE_FINALIZES : *hooks & ~HKL_TRACE_FINALIZES);
+}
+
+/* What goes on above the mask of hooks: a hook, a handler of jit.attach or a finalizer runs, or
+ * hkl_trace_forbid has said so. */
+static inline unsigned hkl_trace_goes_on(const lua_State *L)
+{
+    enum { MASK = 0x0f };
+    const uint16_t at = hkl_trace_layout_now.hooks_at;
+    return at != 0 ? ((const uint8_t *)hkl_trace_global(L))[at] & (unsigned)~MASK : 0;
+}
+
+static inline bool hkl_trace_finalizes(const lua_State *L)
+{
+    enum { BOTH = HKL_TRACE_FINALIZES | 0x10 /* HOOK_ACTIVE */ };
+    return (hkl_trace_goes_on(L) & BOTH) == BOTH;
 }
 
 /* These have again. LuaJIT goes wrong where events are said to have handlers and there never was one. */

@@ -194,6 +194,7 @@ extern "C" {
     pub fn hak_usable_size(ctx: *const hak_ctx, p: *const c_void) -> usize;
     pub fn hak_good_size(ctx: *const hak_ctx, n: usize) -> usize;
     pub fn hak_owns(ctx: *const hak_ctx, p: *const c_void) -> bool;
+    pub fn hak_space_bytes_within(space: *mut hak_space, p: *const c_void, n: usize) -> usize;
     pub fn hak_ctx_of(space: *const hak_space, p: *const c_void) -> *mut hak_ctx;
 
     pub fn hak_label_define(ctx: *mut hak_ctx, name: *const c_char) -> hak_label;

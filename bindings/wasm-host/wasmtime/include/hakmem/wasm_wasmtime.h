@@ -39,8 +39,10 @@
  *   room is charged for modules of which instances can be reset: they have no instruction that grows a
  *   table. Without such a limit tables are charged with the size that they begin with, and grow without
  *   end.
- *   Compiled code and the rest of an instance are in wasmtime's own heap: counted with
- *   hak_wasmtime_hook_heap, and bounded by the size of the module.
+ *   So are an instance's globals (16 bytes each), imports, and functions that exports, elements or globals
+ *   refer to (32 bytes each), beyond 32 KiB; and an instance without a memory is charged with 64 KiB at
+ * least. Compiled code is in wasmtime's own heap: counted with hak_wasmtime_hook_heap, and bounded by the
+ * size of the module.
  *
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
@@ -127,8 +129,8 @@ HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_ima
  * wasmtime is in, in that one only. Blocks from before stay libc's. wasmtime aborts when an allocation fails,
  * so past a hard heap limit the host's tenant pays; limits with heap_soft and hak_wasm_admit are meant for
  * this. Once a process, before the first engine, while no other thread is in wasmtime; the host must live as
- * long as the process. 0 = ok; -1 = wasmtime is linked statically, another host has it, or its table is
- * read-only. */
+ * long as the process. 0 = ok; -1 = wasmtime is linked statically or has an allocator of its own, so that
+ * no limit would hold, another host has it, or its table is read-only. */
 HAK_API int hak_wasmtime_hook_heap(hak_wasm_host *host);
 
 #ifdef __cplusplus

@@ -1,0 +1,61 @@
+"""Numbers in documents and headers that sources or golden counts decide: test_constants.py SOURCE"""
+
+import json
+import re
+import sys
+import unittest
+from pathlib import Path
+
+SOURCE = Path(sys.argv[1])
+PARTS = {2: "half", 4: "quarter", 8: "eighth", 16: "sixteenth"}
+
+
+def text(path):
+    return " ".join((SOURCE / path).read_text().replace("\n *", " ").split())
+
+
+def number(path, pattern):
+    return int(re.search(pattern, text(path)).group(1))
+
+
+class Constants(unittest.TestCase):
+    def test_labels(self):
+        most = number("core/include/hakmem/hakmem.h", r"#define HAK_LABELS_MAX (\d+)")
+        self.assertEqual(number("docs/internals/labels.md", r"a number from 1 to (\d+) with a name"), most)
+
+    def test_early_huge_pages(self):
+        part = PARTS[number("core/src/space/chunks.c", r"EARLY = (\d+)")]
+        self.assertRegex(text("docs/internals/allocation.md"), rf"and from an? {part} of that on while chunks are filled")
+        self.assertRegex(text("docs/guide/modes.md"), rf"an? {part} of it where a heap grows fast")
+
+    def test_waits_of_locks(self):
+        for what, name in ("spins", "SPINS"), ("yields", "YIELDS"):
+            said = number("docs/internals/shared-contexts.md", rf"{what} (\d+) times")
+            self.assertEqual(said, number("core/src/base/os_lock.c", rf"\b{name} = (\d+)"))
+
+    def test_workload_counted(self):
+        macro = re.search(r"#define BALANCEDS .*?BALANCED\((\d+), MIB\(1\)\), BALANCED\((\d+), KIB\((\d+)\)\)",
+                          text("core/src/base/tuning.c"))
+        kept, most = re.search(r"balanced and lean keep (\d+) of a size at hand, and none above (\d+) KiB",
+                               text("core/include/hakmem/hakmem.h")).groups()
+        self.assertEqual((kept, most), macro.groups()[1:])
+
+    def test_fast(self):
+        header = text("core/include/hakmem/hakmem.h")
+        said = [float(n) for n in re.search(
+            r"(\d+) to (\d+) instructions in a local context, (\d+) to (\d+) in a shared one, (\d+) to (\d+) for an "
+            r"allocation where guard pages are drawn. Where a young heap packs its small blocks an allocation takes up "
+            r"to (\d+), a free up to (\d+), a realloc in place up to (\d+)", header).groups()]
+        packed = dict(zip(("alloc", "free", "realloc"), said[6:]))
+        for counts in json.loads((SOURCE / "tests/golden/instructions.json").read_text()).values():
+            for name, count in counts.items():
+                if "packed" in name:
+                    low, high = 0, packed[name.split()[0]]
+                else:
+                    at = 2 if "shared" in name else 4 if name.startswith("alloc guarded") else 0
+                    low, high = said[at:at + 2]
+                self.assertTrue(low <= count <= high, f"{name}: {count} is not from {low} to {high}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
