@@ -1,6 +1,6 @@
-// What a process with the pages of the system maps for a space: what is used and no more, so that mlockall, core
-// dumps and limits of the process meet nothing else; that sizes are refused which the machine cannot have; and that
-// the n-th call may fail, whichever it is.
+// What a process with the pages of the system maps for a space: what is used and no more, so that mlockall,
+// core dumps and limits of the process meet nothing else; that sizes are refused which the machine cannot
+// have; and that the n-th call may fail, whichever it is.
 #include "heap.h"
 
 #include <pthread.h>
@@ -115,7 +115,9 @@ bool limited(int resource, size_t bytes)
 bool thread_starts()
 {
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, [](void *p) { return p; }, nullptr) != 0) return false;
+    if (pthread_create(
+            &thread, nullptr, [](void *p) { return p; }, nullptr) != 0)
+        return false;
     return pthread_join(thread, nullptr) == 0;
 }
 
@@ -177,7 +179,9 @@ TEST_CASE("a chunk is opened by a call, and stays open")
     SpaceOptions options(HAK_SPACE_OPTIONS_INIT);
     options.retained_bytes = 4 * GiB;
     options.huge_from = HAK_NONE;
-    SECTION("grown") {}
+    SECTION("grown")
+    {
+    }
     SECTION("reserved")
     {
         options.reserve = GiB;
@@ -420,7 +424,8 @@ TEST_CASE("the n-th call of the system fails")
                 free_all(ctx, blocks);
                 hak_ctx_trim(ctx);
             }
-            if (stats_of(ctx).live_blocks > 1) FAIL("blocks are left after call " << n); // one may not have grown
+            if (stats_of(ctx).live_blocks > 1)
+                FAIL("blocks are left after call " << n); // one may not have grown
             hak_ctx_destroy(ctx);
         }
         met = calls_left < 0;

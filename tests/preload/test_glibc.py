@@ -15,12 +15,11 @@ import os
 
 from shim import HELPERS, Case, main
 
-# Those that others need: a free that is checked; addresses that are left when the program limits its own.
+# Those that others need: a free that is checked.
 SETTINGS = {
     "tst-tcfree1": "check=abort",
     "tst-tcfree2": "check=abort",
     "tst-tcfree3": "check=abort",
-    "tst-malloc-thread-fail": "reserve=16M",
 }
 
 

@@ -621,9 +621,9 @@ class Options(ProfileCase):
             done = self.hakmem("run", f"--profile={rate}", self.script(""), check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("--profile", done.stderr)
-            done = self.python("-c", "print(5)", env=preloaded(all_domains=True, profile=rate))
-            self.assertEqual(done.stdout, "5\n")
-            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM_PROFILE={rate}: [^\n]*\n$")
+            done = self.python("-c", "print(5)", env=preloaded(all_domains=True, profile=rate), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"^hakmem: HAKMEM_PROFILE={rate}: [^\n]*; Python is not started\n$")
         done = self.python("-c", "print(5)", env=preloaded(all_domains=True, profile="5"))
         self.assertRegex(done.stderr, r"HAKMEM_PROFILE=5: mean: 1 KiB to 1 TiB")
 

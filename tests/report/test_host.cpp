@@ -274,7 +274,7 @@ TEST_CASE("host: broken options and contexts are refused, and nothing is written
     const char *file = folder.file.c_str();
     struct larger {
         hak_report_options known;
-        int more;
+        size_t more; // no padding, which is not zero
     } later = {HAK_REPORT_OPTIONS_INIT, 1};
     later.known.size = sizeof later;
     hak_report_options odd = HAK_REPORT_OPTIONS_INIT;
@@ -595,7 +595,7 @@ TEST_CASE("host: sites that fit nothing, and broken options, are refused")
     // Options of a program that knows less, and of one that knows more and uses it.
     struct larger {
         hak_sites_options known;
-        int more;
+        size_t more; // no padding, which is not zero
     } later = {HAK_SITES_OPTIONS_INIT, 1};
     later.known.size = sizeof later;
     later.known.rules = rules.data();

@@ -306,7 +306,7 @@ static bool calibrated;
 static void calibrate(void)
 {
     void *region =
-        mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (region != MAP_FAILED) {
         recorder *rec = region;
         rec->next = (char *)(rec + 1);

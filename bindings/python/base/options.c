@@ -45,7 +45,8 @@ static bool read_reserve(hkp_options *options)
     const char *text = getenv("HAKMEM_RESERVE");
     if (!text || !*text) return true;
     const char *wrong = hkc_size_parse(text, &options->reserve);
-    if (!wrong && (options->reserve < least || options->reserve > most)) wrong = "a size from 4M to 1T expected";
+    if (!wrong && (options->reserve < least || options->reserve > most))
+        wrong = "a size from 4M to 1T expected";
     return !wrong || none("HAKMEM_RESERVE", text, wrong);
 }
 

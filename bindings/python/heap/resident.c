@@ -97,8 +97,8 @@ size_t hkp_resident_past(void)
             taken = taken_by(line);
             others = taken ? whole - hkp_bytes_within(start, end) : 0;
         } else if (others > 0 && kib_of(line, taken, &kib)) {
-            sum += others == whole ? kib << 10
-                                   : (size_t)((double)(kib << 10) * (double)others / (double)whole);
+            sum +=
+                others == whole ? kib << 10 : (size_t)((double)(kib << 10) * (double)others / (double)whole);
             others = 0;
         }
     }

@@ -42,10 +42,10 @@ static void find_next(const char *name, void *function)
     memcpy(function, &address, sizeof address);
 }
 
-static void begin_profile(const hkp_profile_options *options)
+static void begin_profile(const char *text, const hkp_profile_options *options)
 {
     const char *wrong = hkp_install_profile(options);
-    if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE: %s; there is no profile\n", wrong);
+    if (wrong) fprintf(stderr, "hakmem: HAKMEM_PROFILE=%.40s: %s; there is no profile\n", text, wrong);
 }
 
 static hkc_learning learning;
@@ -145,7 +145,7 @@ static void meet(void)
     hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;
-    if (options.profile) begin_profile(&profile);
+    if (options.profile) begin_profile(options.profile, &profile);
     if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)
         hkp_start_without("the heap takes no limit", true);
     if (options.limit) hkp_start_limited();

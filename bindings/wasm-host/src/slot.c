@@ -16,8 +16,15 @@ static size_t page_up(size_t n)
 
 /* ---- Extents ------------------------------------------------------------------------------------- */
 
-/* The slots and the list of them; a slot's guard and the slot. */
-enum { EXTENT_MAPPINGS = 2, GUARD_MAPPINGS = 2 };
+/* A slot's guard and the slot. */
+enum { GUARD_MAPPINGS = 2 };
+
+/* The list of slots, and these: where they are flat and have no guards, those that were used and the others.
+ */
+static size_t extent_mappings(const hkw_slots *s)
+{
+    return s->guarded || s->guard_bytes ? 2 : 3;
+}
 
 static bool add_extent(hkw_slots *s)
 {
@@ -26,17 +33,17 @@ static bool add_extent(hkw_slots *s)
     hkw_extent *e = &s->extent[number];
     size_t slots = s->extent_bytes / s->stride;
     if (slots == 0) slots = 1;
-    if (!hkw_mappings_take(&s->mappings, EXTENT_MAPPINGS)) return false;
+    if (!hkw_mappings_take(&s->mappings, extent_mappings(s))) return false;
     for (; slots; slots /= 2) {
         e->reserved_size = slots * s->stride + s->guard_bytes;
-        e->reserved = mmap(NULL, e->reserved_size, s->guarded ? PROT_NONE : OPEN, FLAGS, -1, 0);
+        e->reserved = mmap(NULL, e->reserved_size, PROT_NONE, FLAGS, -1, 0);
         if (e->reserved != MAP_FAILED) break;
     }
     e->slot_size = slots * sizeof *e->slot;
     if (slots) e->slot = mmap(NULL, e->slot_size, OPEN, FLAGS, -1, 0);
     if (!slots || (void *)e->slot == MAP_FAILED) {
         if (slots) munmap(e->reserved, e->reserved_size);
-        hkw_mappings_give(&s->mappings, EXTENT_MAPPINGS);
+        hkw_mappings_give(&s->mappings, extent_mappings(s));
         return false;
     }
     /* A huge page would make 2 MiB resident for a guest that touches one page. */
@@ -48,18 +55,16 @@ static bool add_extent(hkw_slots *s)
     return true;
 }
 
-/* Where nothing else is inaccessible, each guard is a mapping of its own, and the system has a limit on these
- * (vm.max_map_count): they are made for slots that are needed. The guard before a slot is that of the one
- * before. */
-static bool make_guards(hkw_slots *s, const hkw_extent *e, size_t i)
+/* A flat slot is opened as a whole when it is first used, so that slots that nobody used are neither locked
+ * by mlockall nor written to core dumps. Neighbours become one mapping; with guards each is one of its own,
+ * and the system has a limit on these (vm.max_map_count). */
+static bool open_flat(hkw_slots *s, const hkw_extent *e, size_t i)
 {
-    if (s->guarded || !s->guard_bytes) return true;
-    if (!hkw_mappings_take(&s->mappings, GUARD_MAPPINGS)) return false;
-    char *behind = e->reserved + (i + 1) * s->stride;
-    if ((i > 0 || mprotect(e->reserved, s->guard_bytes, PROT_NONE) == 0) &&
-        mprotect(behind, s->guard_bytes, PROT_NONE) == 0)
-        return true;
-    hkw_mappings_give(&s->mappings, GUARD_MAPPINGS);
+    if (s->guarded) return true;
+    size_t n = s->guard_bytes ? GUARD_MAPPINGS : 0;
+    if (n && !hkw_mappings_take(&s->mappings, n)) return false;
+    if (mprotect((char *)(e->base + i * s->stride), s->slot_bytes, OPEN) == 0) return true;
+    hkw_mappings_give(&s->mappings, n);
     return false;
 }
 
@@ -302,7 +307,7 @@ static hkw_slot *take_fresh(hkw_slots *s)
         size_t extents = atomic_load(&s->extents);
         if ((extents && s->fresh < s->extent[extents - 1].slots) || add_extent(s)) {
             hkw_extent *e = &s->extent[atomic_load(&s->extents) - 1];
-            if (make_guards(s, e, s->fresh)) {
+            if (open_flat(s, e, s->fresh)) {
                 slot = &e->slot[s->fresh];
                 slot->base = (char *)(e->base + s->fresh * s->stride);
                 s->fresh++;

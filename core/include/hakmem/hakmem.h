@@ -331,13 +331,15 @@ struct hak_space_options {
     size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
     const hak_os *os;         /* NULL = the operating system. Copied. */
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space of the first extent. 0 = 64 GiB, or 4 with hak_os_counted; 4
-                                 MiB to 1 TiB. Halved down to 4 MiB when refused. A map of it, of 1/4096, is
-                                 committed at once. Further extents are four times as large up to 64 GiB; 32
-                                 extents at most. It counts for RLIMIT_AS: a host that sets that limit after
-                                 the space is made should give a smaller value, or threads and mappings will
-                                 be refused. Blocks of further extents take the slow path, hence the large
-                                 default */
+    size_t reserve;           /* address space to reserve at once, without access; 4 MiB to 1 TiB. 0 = none: with
+                                 the table of hak_os_init only what is used is mapped, chunk by chunk, at
+                                 addresses where nobody else maps anything (below a max_address under 2^47,
+                                 and with another table, 64 GiB are reserved, or 4 with hak_os_counted). A
+                                 reserve is halved down to 4 MiB when it is refused, and what a limit such as
+                                 RLIMIT_AS did not grant whole leaves a half to others. It counts for
+                                 RLIMIT_AS, used or not. A map of it, of 1/4096, is committed at once.
+                                 Further extents are four times as large up to 64 GiB; 32 extents at most.
+                                 Blocks of further extents take the slow path */
     void *buffer;             /* memory of the caller in which the space begins; stays the caller's, who has
                                  filled it with zeros, each time anew. NULL = none. While there are
                                  contexts with labels, a fifth of it is set aside for label bytes, except
@@ -359,12 +361,12 @@ struct hak_space_options {
 HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
 
 /* options NULL = defaults. NULL = the options are broken (see hak_space_options_error), or there is no
- * address space. Cost: constant, and one call of the OS table, about 10 us; with os->commit a second one.
- * [any thread] */
+ * address space. Cost: constant, and three calls of the system, about 10 us; with another table than that of
+ * hak_os_init one call to reserve, and with os->commit a second one. [any thread] */
 HAK_API hak_space *hak_space_new(const hak_space_options *options);
 /* Everything of the space goes back, contexts that still live in it included. NULL is fine. No other thread
  * may be inside a call of the space or of its contexts. Cost: one call of the OS table for each extent and
- * each big block; a step for each context that has a quota, none for others and none for small blocks. */
+ * each big block, and where nothing is reserved up to 12 for the first extent and for each row of chunks; a step for each context that has a quota, none for others and none for small blocks. */
 HAK_API void hak_space_delete(hak_space *space);
 /* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_space_options_error(const hak_space_options *options);
@@ -584,7 +586,9 @@ struct hak_os {
     void *user;
     /* Address space of n bytes, aligned, ending at or below `below` (0 = anywhere). NULL = failed. */
     void *(*reserve)(void *user, size_t n, size_t align, uintptr_t below);
-    /* Make pages usable; 0 = ok. May be called again for pages in use. NULL = reserve gives usable pages. */
+    /* Make pages usable; 0 = ok. May be called again for pages in use. NULL = reserve gives usable pages. A
+     * table with the commit of hak_os_init says by it that pages stay usable after decommit: they are
+     * committed by chunks of 2 MiB then, once. */
     int (*commit)(void *user, void *p, size_t n);
     /* Give the pages back, keep the addresses. */
     void (*decommit)(void *user, void *p, size_t n);
@@ -616,12 +620,13 @@ static inline void hak_os_default(hak_os *os)
     hak_os_init(os, sizeof *os);
 }
 
-/* Turns a table that hak_os_init filled in, before anything in it was changed, into one for kernels that
- * count what may be written to as if it were used (vm.overcommit_memory=2): addresses are reserved without
- * access, and pages committed as they are used. A space whose first or further extent such a kernel refuses
- * does so by itself if reserve, commit and decommit are those of hak_os_init; a host that wraps them, or
- * whose kernel may promise more than the 64 GiB of an extent, asks for it. false = not such a table, nothing
- * changed. Cost: constant. Since 0.1. [any thread] */
+/* Turns a table that hak_os_init filled in, before anything in it was changed, into one for hosts where each
+ * page counts that may be written to (vm.overcommit_memory=2, RLIMIT_DATA): units of 16 KiB are committed when
+ * they are used, and what goes back is mapped anew, since only then it counts no longer; 8192 holes at most,
+ * so that the process keeps mappings for others. With the table as hak_os_init has it, 2 MiB count at a time,
+ * and no longer once they are free as a whole and went back. The price is a call of the system whenever fresh
+ * units are taken, and there are no huge pages. false = not such a table, nothing changed. Cost: constant.
+ * Since 0.1. [any thread] */
 HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */

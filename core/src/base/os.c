@@ -199,7 +199,8 @@ void *hk_os_map(size_t n, size_t align, uintptr_t below)
 
 /* Libraries, stacks and all that is mapped without a wish lie above the first range, programs beside it; the
  * shadows of sanitizers, and the ends of what emulators have, leave one of the two. The first draw depends on
- * the stack alone, so that a first space has the same addresses each time where the system randomizes none. */
+ * the stack alone, so that a first space has the same addresses each time where the system randomizes none.
+ */
 uintptr_t hk_os_draw(unsigned attempt, size_t n)
 {
     const uintptr_t tib = (uintptr_t)1 << 40;
@@ -292,9 +293,8 @@ static int os_protect(void *user, void *p, size_t n, bool access)
 
 HAK_API void hak_os_init(hak_os *os, size_t size)
 {
-    const hak_os table = {size,      NULL,    os_reserve, os_commit,    os_decommit,     os_release,
-                          os_remap,  os_huge, os_clock,   os_thread_id, os_thread_alive, os_populate,
-                          os_protect};
+    const hak_os table = {size,    NULL,     os_reserve,   os_commit,       os_decommit, os_release, os_remap,
+                          os_huge, os_clock, os_thread_id, os_thread_alive, os_populate, os_protect};
     memset(os, 0, size);
     memcpy(os, &table, hk_min(size, sizeof table));
 }

@@ -285,7 +285,8 @@ HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
 HK_INLINE void hk_widen(hak_ctx *ctx)
 {
     uint32_t reach = hk_extent_reach(ctx->extent);
-    if (HK_UNLIKELY(ctx->units != reach) && ctx->units) __atomic_store_n(&ctx->units, reach, __ATOMIC_RELAXED);
+    if (HK_UNLIKELY(ctx->units != reach) && ctx->units)
+        __atomic_store_n(&ctx->units, reach, __ATOMIC_RELAXED);
 }
 
 /* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */

@@ -224,7 +224,8 @@ static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t
     }
     if (unit == SIZE_MAX) {
         unit = (size_t)e->chunks_used * HK_CHUNK_UNITS;
-        if (looks == LOOKS || e->chunks_used >= e->chunks_most || hk_chunk_open(s, e, e->chunks_used, committed) != 0)
+        if (looks == LOOKS || e->chunks_used >= e->chunks_most ||
+            hk_chunk_open(s, e, e->chunks_used, committed) != 0)
             return 0;
     }
     return claim_paged(s, e, area, unit, entry, zero);

@@ -132,8 +132,8 @@ static size_t rows(const hk_chunk *chunk)
     return n;
 }
 
-/* Each row of closed chunks, or of units that were decommitted one by one, splits a mapping, and a process may
- * have some 65,000. */
+/* Each row of closed chunks, or of units that were decommitted one by one, splits a mapping, and a process
+ * may have some 65,000. */
 static size_t holes(const hak_space *s)
 {
     size_t n = 0;
@@ -170,14 +170,15 @@ bool hk_close_chunks(hak_space *s, hk_extent *e, size_t chunk, size_t n)
 
 /* ---- Extents that grow ------------------------------------------------------------------------------- */
 
-/* The first records of an extent at p: one range around the head, so that a small space touches few pages, and
- * one around the bitmaps. */
+/* The first records of an extent at p: one range around the head, so that a small space touches few pages,
+ * and one around the bitmaps. */
 static int open_first(hak_space *s, const hk_extent *e, const char *p, const hk_layout *l)
 {
     enum { UNITS = RECORDS_FIRST * HK_CHUNK_UNITS };
     const uintptr_t ranges[2][2] = {
         {down(p + l->slabs - (UNITS - 1) * sizeof(hk_slab)), up(p + l->map + UNITS * sizeof(uint32_t))},
-        {down(p + l->chunks - (RECORDS_FIRST - 2) * sizeof(hk_chunk)), up(p + l->bits + UNITS * (HK_UNIT_BITS / 8))},
+        {down(p + l->chunks - (RECORDS_FIRST - 2) * sizeof(hk_chunk)),
+         up(p + l->bits + UNITS * (HK_UNIT_BITS / 8))},
     };
     return open_all(s, e, ranges, 2);
 }

@@ -270,7 +270,8 @@ static size_t close_free(hak_space *s, hk_extent *e)
     for (size_t c = 0; c < e->chunks_used; c++) {
         const hk_chunk *chunk = hk_extent_chunk(e, c);
         bool is_free = (chunk->free[0] & chunk->free[1]) == ~UINT64_C(0);
-        if (is_free && !chunk->closed && !(chunk->dirty[0] | chunk->dirty[1])) n += hk_close_chunks(s, e, c, 1);
+        if (is_free && !chunk->closed && !(chunk->dirty[0] | chunk->dirty[1]))
+            n += hk_close_chunks(s, e, c, 1);
     }
     return n;
 }

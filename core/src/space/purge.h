@@ -7,7 +7,8 @@
 
 /* Purges n bytes at p, of which `purged_before` were counted as purged already, or never were resident. */
 void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before);
-/* The same for a part of what its owner keeps: it stays in its mapping, for there may be any number of them. */
+/* The same for a part of what its owner keeps: it stays in its mapping, for there may be any number of them.
+ */
 void hk_purge_part(hak_space *s, void *p, size_t n);
 /* Purges retained units of n bytes, or what there is. */
 void hk_purge_bytes(hak_space *s, size_t n);
