@@ -425,7 +425,7 @@ TEST_CASE("a block of a multiple of 16 bytes is 16-aligned, whichever way it cam
         void *p;
         size_t n;
     } blocks[64] = {};
-    for (size_t i = 0; i < 3000 * EFFORT; i++) {
+    for (size_t i = 0; i < 400 * EFFORT; i++) {
         auto &b = blocks[random.below(64)];
         // Small sizes, sizes near the old one, and large ones.
         size_t n = i % 3 == 0   ? random.below(600)
@@ -434,11 +434,12 @@ TEST_CASE("a block of a multiple of 16 bytes is 16-aligned, whichever way it cam
         if (n > 60000) n = 100;
         if (i % 2) n = n / 16 * 16 + 16;
         size_t how = random.below(6);
-        CAPTURE(b.p, b.n, n, how);
+        const void *from = b.p;
         b.p = step(ctx, b.p, b.n, n, label, how);
+        // By hand: checks of so many steps would take longer than the steps.
+        if (!b.p || addr(b.p) % (n && n % 16 == 0 ? 16 : 8) != 0)
+            FAIL("step " << how << " from " << from << ", " << b.n << " bytes, to " << n << ": " << b.p);
         b.n = n;
-        REQUIRE(b.p != nullptr);
-        if (addr(b.p) % (n && n % 16 == 0 ? 16 : 8) != 0) FAIL("not aligned: " << b.p);
     }
     require_sound(ctx);
     hak_ctx_destroy(ctx);

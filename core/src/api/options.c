@@ -23,6 +23,7 @@ const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT | HAK_DEBUG_GUARD |
                                HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM))
         return "debug: HAK_DEBUG_* only";
+    if (!(o->trace_calls | o->label_count)) return NULL;
     if (o->trace_calls && (o->trace_calls < HK_TRACE_LEAST || o->trace_calls > HK_TRACE_MOST))
         return "trace_calls: 16 to 32768";
     if (o->label_count > HAK_LABELS_MAX) return "label_count: at most HAK_LABELS_MAX";

@@ -42,12 +42,19 @@ size_t hk_packed_units(const hak_options *o, const hak_tuning *t)
 }
 
 /* Whether a context can begin in this unit, which else goes back. */
-static bool can_begin(hak_space *space, hk_unit_id id, bool labels)
+HK_INLINE bool can_begin(hak_space *space, hk_unit_id id, bool labels)
 {
     if (!id) return false;
     if (!(id >> HK_ID_BITS) && (!labels || hk_space_labels(space, id, HK_KIND_PACKED, 1) == 0)) return true;
     hk_space_give(space, id, 1);
     return false;
+}
+
+/* The same for a context with labels whose unit has no room for them in a caller's buffer. 0 = failed. */
+static HK_COLD hk_unit_id take_first_owned(hak_space *space, hk_extent *near, bool *zero)
+{
+    hk_unit_id id = hk_space_take_owned(space, near, 1, HK_KIND_META, 0, zero);
+    return can_begin(space, id, true) ? id : 0;
 }
 
 /* The first unit of a context, for which `bytes` are charged. 0 = failed. */
@@ -63,10 +70,9 @@ static hk_unit_id take_first(hak_space *space, hak_quota *quota, size_t bytes, b
     hk_want want = i == newest ? HK_WANT_DIRTY : HK_WANT_ANY;
     hk_unit_id id = hk_space_take(space, near, 1, HK_KIND_META, want, 0, zero);
     if (can_begin(space, id, labels)) return id;
-    if (id && labels && !hk_extent_of_id(space, id)->owned) {
-        id = hk_space_take_owned(space, near, 1, HK_KIND_META, 0, zero);
-        if (can_begin(space, id, labels)) return id;
-    }
+    if (id && labels && !hk_extent_of_id(space, id)->owned) id = take_first_owned(space, near, zero);
+    else id = 0;
+    if (id) return id;
     hk_quota_refund(quota, bytes);
     return 0;
 }
