@@ -114,6 +114,9 @@ class Costs(unittest.TestCase):
     def test_a_context_in_a_space_with_retained_pages_costs_the_same_beside_many_others(self):
         self.assert_says_constant("ctx_new", "ctx_destroy")
 
+    def test_bytes_within_takes_a_step_for_each_big_block(self):
+        self.assert_steps("bytes_within big", 60)
+
     def test_spaces_and_structs_cost_the_same_whatever_there_is(self):
         self.assert_says_constant("space_new", "space_delete", "structs")
         self.assert_steps("options_error labels", 250)  # ten bytes of each name

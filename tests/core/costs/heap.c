@@ -13,6 +13,12 @@ static void ctx_of(size_t i)
     sink += hak_ctx_of(space, (char *)blocks[i * 7 % count] + 4096) == ctx;
 }
 
+static void bytes_within(size_t i)
+{
+    (void)i;
+    sink += hak_space_bytes_within(space, NULL, SIZE_MAX);
+}
+
 static void usable_size(size_t i)
 {
     sink += hak_usable_size(ctx, blocks[i * 7 % count]);
@@ -28,6 +34,7 @@ void measure_owners(size_t n)
             must((blocks[count] = hak_alloc(ctx, BIG)) != NULL);
         measure(shared ? "owns big shared" : "owns big", n, 1000, owns);
         measure(shared ? "ctx_of big shared" : "ctx_of big", n, 1000, ctx_of);
+        if (!shared) measure("bytes_within big", n, 10, bytes_within);
         measure(shared ? "usable_size big shared" : "usable_size big", n, 1000, usable_size);
         end();
     }
