@@ -278,8 +278,10 @@ static void run(void)
     sigset_t waiting;
     sigfillset(&waiting);
     if (options.signal) sigdelset(&waiting, options.signal);
-    atomic_store(&task, (pid_t)syscall(SYS_gettid));
-    while (!atomic_load(&over) && !leaves()) {
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    atomic_store(&task, self);
+    /* One of a live view that ended may wake when there is another: it answers for nobody. */
+    while (!atomic_load(&over) && atomic_load(&task) == self && !leaves()) {
         if (atomic_exchange(&wanted, false)) {
             pthread_mutex_lock(&calling);
             if (!atomic_load(&over)) options.signalled(options.user);
@@ -369,6 +371,7 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
     int socket_error = 0;
     options = *given;
     atomic_store(&over, false);
+    atomic_store(&task, 0);
     if (options.place) {
         socket_error = plan(options.place);
         if (!socket_error) {
