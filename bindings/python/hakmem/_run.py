@@ -105,7 +105,8 @@ def value_of(name, text):
     if name == "--limit":
         return size(text)
     if name == "--reserve":
-        return None  # its range is for the whole parser
+        n = size(text)
+        return n if n and 4 << 20 <= n <= 1 << 40 else None
     if name == "--profile":
         return text if text in ("", "exact") or size(text) is not None else None
     if name in CHOICES:
