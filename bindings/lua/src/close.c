@@ -49,6 +49,14 @@ bool hkl_finalizes(const hkl_state *st)
     return allows_at != 0 && ((const uint8_t *)st->main)[allows_at] == 0;
 }
 
+/* false = lua_close runs no code of the program's now, as far as that is seen without a look at the stack.
+ * From 5.4 on it also runs methods __close. */
+static bool may_be_closing(const hkl_state *st)
+{
+    const bool knows = luaJIT_setmode ? hkl_trace_layout_now.hooks_at != 0 : allows_at != 0;
+    return LUA_VERSION_NUM >= 504 || !knows || hkl_finalizes(st);
+}
+
 /* ---- Frames of lua_close -------------------------------------------------------------------------- */
 
 /* By a pointer: the compiler is not to make lua_close a part of this function. Nothing here keeps L in a
@@ -278,7 +286,7 @@ void *hkl_close_block(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_
     if (st->hard == 0 || st->shared || hak_ctx_stats(st->ctx, &s) != 0) return NULL;
     if (s.hard_limit != st->hard) return NULL; /* it is the host's */
     if (!st->closing) {
-        if (!is_closing(st->main)) return NULL;
+        if (!may_be_closing(st) || !is_closing(st->main)) return NULL;
         st->closing = true;
         const size_t most = s.committed_bytes > st->hard ? s.committed_bytes : st->hard;
         st->hard = most > (SIZE_MAX - ROOM) / 2 ? SIZE_MAX : 2 * most + ROOM;

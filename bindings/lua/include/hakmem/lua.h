@@ -33,7 +33,8 @@
  *   Cost       hak_lua_alloc: that of hak_realloc or hak_free; with labels some 60 instructions more for each
  *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant, but the first one
  *              in a process opens and closes a state of its own to learn; with a soft limit allocations look at
- *              hak_ctx_stats from time to time, and with a hard one each refusal looks up the machine's stack. hak_lua_newstate and its like: those
+ *              hak_ctx_stats from time to time, and with a hard one refusals look up the machine's
+ *              stack: before 5.4 those of finalizers alone. hak_lua_newstate and its like: those
  *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
  *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
  *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
