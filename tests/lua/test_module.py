@@ -252,6 +252,25 @@ class Module(FolderCase):
             "ok",
         )
 
+    @unittest.skipUnless(os.uname().machine == "x86_64", "lua_close is not seen there")
+    def test_the_end_of_a_full_memory(self):
+        for more in range(200000, 1500000, 190000):
+            with self.subTest(more=more):
+                self.check(f"""
+                    local h = require "hakmem"
+                    local function final() local x = {{ {{}} }} local y = {{ x }} end
+                    local first = newproxy and newproxy(true) or setmetatable({{}}, {{ __gc = final }})
+                    if newproxy then getmetatable(first).__gc = final end
+                    keep = {{}}
+                    h.limit(h.limit(0) + {more})
+                    pcall(function()
+                        for i = 1, 1e7 do
+                            keep[i] = newproxy and newproxy(first) or setmetatable({{}}, getmetatable(first))
+                        end
+                    end)
+                    print "end"
+                """, "end")
+
     def test_trim(self):
         self.check(
             """

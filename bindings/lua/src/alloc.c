@@ -50,9 +50,9 @@ lua_Alloc hkl_alloc_for(const hkl_state *st)
     if (st->shared) return st->labels && !st->labels_off ? hkl_labels_alloc_shared : hkl_shared_alloc;
     if (st->profile && (st->profile->running || hkl_profile_by_line(st)))
         return hkl_profile_alloc_for(st->profile);
-    if (st->labels)
-        return LUA_VERSION_NUM == 501 && st->soft != 0 ? hkl_labels_alloc_limited : hkl_labels_alloc;
-    return st->old_alloc || st->soft != 0 ? alloc_guarded : alloc_own;
+    const bool refuses = st->hard != 0 || (LUA_VERSION_NUM == 501 && st->soft != 0);
+    if (st->labels) return refuses ? hkl_labels_alloc_limited : hkl_labels_alloc;
+    return st->old_alloc || st->soft != 0 || refuses ? alloc_guarded : alloc_own;
 }
 
 bool hkl_alloc_has_state(lua_Alloc f)
@@ -95,7 +95,9 @@ void *hkl_migrate(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_labe
 {
     if (nsize <= osize) /* moving could fail, and a shrink must not */
         return st->old_alloc(st->old_ud, ptr, osize, nsize);
-    void *p = hkl_new(st, nsize, label, site);
+    hkl_grow(st, nsize);
+    void *p = hak_alloc_cs(st->ctx, nsize, label, site);
+    if (!p) p = hkl_refused(st, ptr, osize, nsize, label, site);
     if (!p) return NULL;
     memcpy(p, ptr, osize);
     st->old_alloc(st->old_ud, ptr, osize, 0);

@@ -1,6 +1,7 @@
 /* Limits. A collector that runs by itself when an allocation fails is in 5.2 and later; elsewhere it
  * is made to run in time, from inside the allocator: there, lua_gc may do nothing but set variables. */
 #include "alloc.h"
+#include "close.h"
 #include "hakmem/lua.h"
 #include "label.h"
 #include "profile/trace.h"
@@ -109,6 +110,7 @@ void hkl_check_pressure(hkl_state *st)
     hkl_events_back(st);
     const int64_t grown = look_distance(st) - st->until_check;
     st->until_check = look_distance(st);
+    if (hkl_finalizes(st)) return;
     hak_stats s = {.size = sizeof s};
     hak_ctx_stats(st->ctx, &s);
     keep_reserve(st, s.committed_bytes);
@@ -132,8 +134,9 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     if (soft == 0) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
     if (soft != 0) hkl_trace_learn();
 #endif
-    hkl_state *st = soft != 0 ? hkl_state_attach(L) : hkl_state_of(L);
-    if (soft != 0 && !st) return -1;
+    if (soft != 0 || hard != 0) hkl_close_learn();
+    hkl_state *st = soft != 0 || hard != 0 ? hkl_state_attach(L) : hkl_state_of(L);
+    if ((soft != 0 || hard != 0) && !st) return -1;
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st) {
         relax(st);
@@ -141,6 +144,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
         hkl_reserve_free(st);
         st->soft = soft;
         st->hard = hard;
+        st->closing = false;
         st->reserve_size = reserve_for(hard);
         st->until_check = soft != 0 ? 0 : INT64_MAX;
         lua_setallocf(L, hkl_alloc_for(st), st);

@@ -1,8 +1,11 @@
-/* LuaJIT writes the message of the error at L->top, which its fast functions (tostring, string.sub,
+/* What happens where the context refuses a block.
+ *
+ * LuaJIT writes the message of the error at L->top, which its fast functions (tostring, string.sub,
  * string.upper ...) do not set when the interpreter calls them: it may still be what a function further down
  * has left, and then the message takes the place of a caller's local. So the top goes up to the base first,
  * which is above the locals of all callers. PUC Lua has no top below the base. */
 #include "alloc.h"
+#include "close.h"
 #include "state.h"
 
 #include "profile/profile.h"
@@ -137,10 +140,12 @@ static void *collector_block(hkl_state *st, size_t nsize, hak_label label, hak_s
 
 /* Index 0 is the slot at the top, if LuaJIT was not built with LUA_USE_APICHECK: each push copies it to
  * itself. Nothing grows below the base. */
-void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
+void *hkl_refused(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)
 {
     if (!st->main) return NULL; /* it is being made */
-    if (nsize != 0 && st->soft != 0 && hkl_trace_collects(st->main))
+    void *p = hkl_close_block(st, ptr, osize, nsize, label, site);
+    if (p) return p;
+    if ((!ptr || hkl_is_foreign(st, ptr)) && st->soft != 0 && hkl_trace_collects(st->main))
         return collector_block(st, nsize, label, site);
     hkl_reserve_free(st);
     flush_traces_soon(st);
@@ -148,6 +153,13 @@ void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
     for (int n = lua_gettop(st->main); n < 0; n++)
         lua_pushvalue(st->main, 0);
     return NULL;
+}
+
+#else
+
+void *hkl_refused(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)
+{
+    return st->main ? hkl_close_block(st, ptr, osize, nsize, label, site) : NULL;
 }
 
 #endif

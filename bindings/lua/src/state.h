@@ -28,6 +28,7 @@ typedef struct hkl_state {
     bool hurried;      /* the collector runs at the speed of hkl_check_pressure */
     int stepmul;       /* the program's own, while hurried */
     size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
+    bool closing;      /* lua_close runs, and `hard` is what src/close.h made of it */
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
     size_t live_seen; /* LuaJIT: live bytes at the last look at the committed memory */
@@ -44,10 +45,11 @@ typedef struct hkl_state {
 
 /* The slow sides of the inline functions below. */
 void hkl_check_pressure(hkl_state *st);
-/* Before the binding gives NULL, which is nearly always what this returns. nsize: of the block that the
- * context refused; 0 = one was to grow. */
+/* Before the binding gives NULL, which is nearly always what this returns: the context has refused a new
+ * block, or that ptr grows from osize. For a ptr that is foreign it returns a new block, without what is in
+ * ptr. */
+void *hkl_refused(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site);
 #if LUA_VERSION_NUM == 501
-void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site);
 /* Handlers of jit.attach that are not called since then are, if the hook that sees to that has been replaced.
  */
 void hkl_events_back(hkl_state *st);
@@ -69,14 +71,6 @@ static inline bool hkl_collects_soon(const hkl_state *st)
 {
     (void)st;
     return false;
-}
-static inline void *hkl_refused(hkl_state *st, size_t nsize, hak_label label, hak_site site)
-{
-    (void)st;
-    (void)nsize;
-    (void)label;
-    (void)site;
-    return NULL;
 }
 #endif
 /* Gives up the reserve, if there is one. */
@@ -133,7 +127,7 @@ static inline void *hkl_new(hkl_state *st, size_t nsize, hak_label label, hak_si
 {
     hkl_grow(st, nsize);
     void *p = hak_alloc_cs(st->ctx, nsize, label, site);
-    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, nsize, label, site);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, NULL, 0, nsize, label, site);
 }
 
 static inline void *hkl_resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
@@ -142,7 +136,7 @@ static inline void *hkl_resize(hkl_state *st, void *ptr, size_t osize, size_t ns
     if (hkl_is_foreign(st, ptr)) return hkl_migrate(st, ptr, osize, nsize, label, site);
     if (nsize > osize) hkl_grow(st, nsize - osize);
     void *p = hak_realloc_sized_cs(st->ctx, ptr, osize, nsize, label, site);
-    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, 0, 0, 0);
+    return __builtin_expect(!!p, 1) ? p : hkl_refused(st, ptr, osize, nsize, label, site);
 }
 
 /* A lua_Alloc with a hkl_state is

@@ -31,8 +31,10 @@
  *   On 5.5 strings that were made in a luaL_Buffer are freed by the lua_Alloc that was installed then: one
  *   that a host puts around that of the binding must stay until lua_close.
  *   Cost       hak_lua_alloc: that of hak_realloc or hak_free; with labels some 60 instructions more for each
- *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant; with a soft limit
- *              allocations look at hak_ctx_stats from time to time. hak_lua_newstate and its like: those
+ *              block. hak_lua_context, _profile_frame: constant. hak_lua_limit: constant, but the first one
+ *              in a process opens and closes a state of its own to learn; with a soft limit allocations look at
+ *              hak_ctx_stats from time to time, and with a hard one refusals look up the machine's
+ *              stack: before 5.4 those of finalizers alone. hak_lua_newstate and its like: those
  *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
  *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
  *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
@@ -89,6 +91,10 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * thread, the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT
  * the collector's new table of strings, which is half as large as the one that it frees, may pass the hard
  * limit.
+ * A plain lua_close raises `hard`, where it is refused memory for finalizers, once: to twice what it is, or what is
+ * committed if that is more, and 16 MiB. On 5.2 and 5.3 the main thread's stack may pass that by 16 MiB. Quotas and
+ * limits by hak_limit stay. Not in shared contexts, nor on platforms other than x86-64 Linux; docs/guide/lua.md
+ * names the other cases. hak_lua_close has no limit at all.
  * -1 also when soft > hard > 0, when soft is not 0 and the context is shared, or no memory for the bookkeeping;
  * the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
