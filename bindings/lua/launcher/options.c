@@ -37,7 +37,7 @@
 #endif
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
-    "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "            \
+    "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "        \
     "--hak-shared"
 
 void hkl_print_usage(const hkl_options *o)

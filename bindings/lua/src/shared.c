@@ -130,8 +130,8 @@ bool hkl_is_first(const hkl_state *st, lua_State *L)
            lua_topointer(L, LUA_REGISTRYINDEX) == lua_topointer(st->main, LUA_REGISTRYINDEX);
 }
 
-/* A state has at least one block from its beginning to its end. Of a context that is the host's the blocks are
- * not known. */
+/* A state has at least one block from its beginning to its end. Of a context that is the host's the blocks
+ * are not known. */
 bool hkl_others_live(const hkl_state *st)
 {
     if (st->stays) return true;

@@ -3,9 +3,9 @@
  * time: a state that another thread makes in it is refused. A shared context serves all threads, and there
  * nothing of the hkl_state changes while its functions run.
  *
- * Who installs another lua_Alloc does so in the states that it knows: a state beside goes on with the one that
- * it was made with. So every function of this binding works with the hkl_state of any time, which keeps what
- * one of them may look at: the labels, the profile, and the records by line of a lua_Alloc that counts. */
+ * Who installs another lua_Alloc does so in the states that are known: a state beside goes on with the one
+ * that it was made with. So every lua_Alloc of this binding works with the hkl_state of any time, which keeps
+ * what one of them may look at: the labels, the profile, and the records by line of one that counts. */
 #ifndef HKL_SHARED_H
 #define HKL_SHARED_H
 

@@ -165,7 +165,8 @@ int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t erro
     hkl_state *st = hkl_state_attach(L);
     options.place = place;
     if (st && !hkl_is_first(st, L)) {
-        snprintf(why, sizeof why, "the state was made with the lua_Alloc of another, which alone can be shown");
+        snprintf(why, sizeof why,
+                 "the state was made with the lua_Alloc of another, which alone can be shown");
         st = NULL;
     }
     bool ok = !state && st;
