@@ -136,10 +136,10 @@ class Live(FolderCase):
         self.assertEqual(self.look_while(p, "spin")["process"]["pid"], p.pid)
 
     def test_a_socket_of_ones_own(self):
-        p = self.start("--hak-live=here-%p")
+        p = self.start("--hak-live=./here-%p")
         self.tell(p, "spin")
         path = os.path.join(self.dir, f"here-{p.pid}")
-        done = subprocess.run([COMMAND, "top", f"here-{p.pid}"], capture_output=True, text=True, cwd=self.dir, timeout=60)
+        done = subprocess.run([COMMAND, "top", f"./here-{p.pid}"], capture_output=True, text=True, cwd=self.dir, timeout=60)
         self.assertIn(f"process {p.pid},", done.stdout)
         self.write("stop", "")
         p.communicate(timeout=60)
@@ -148,14 +148,22 @@ class Live(FolderCase):
     def test_what_cannot_be_is_told(self):
         self.write("a.lua", "print('ran')")
         for option, told in (
-            ("--hak-live=", "on or the name of a socket expected"),
+            ("--hak-live=", "--hak-live: '': on, off or a path with a slash expected"),
+            ("--hak-live=yes", "--hak-live: 'yes': on, off or a path with a slash expected"),
             ("--hak-live=/nowhere/socket", "no socket at /nowhere/socket: No such file or directory"),
-            ("--hak-live=" + "x" * 200, "File name too long"),
+            ("--hak-live=./" + "x" * 200, "File name too long"),
         ):
             done = subprocess.run([LAUNCHER, option, "a.lua"], capture_output=True, text=True, cwd=self.dir, timeout=60)
             self.assertEqual((done.stdout, done.returncode), ("", 1))
             self.assertEqual(len(done.stderr.splitlines()), 1)
             self.assertIn(told, done.stderr)
+            self.assertEqual(os.listdir(self.dir), ["a.lua"])
+
+    def test_off_is_none(self):
+        self.write("a.lua", "print((os.rename('off', 'was')))")
+        for options in (["--hak-live=off"], ["--hak-live=./socket", "--hak-live=off"]):
+            done = subprocess.run([LAUNCHER, *options, "a.lua"], capture_output=True, text=True, cwd=self.dir, timeout=60)
+            self.assertEqual((done.stdout, done.stderr, done.returncode), ("nil\n", "", 0))
 
 
 if __name__ == "__main__":

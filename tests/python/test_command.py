@@ -144,7 +144,8 @@ class Arguments(ProgramCase):
         words = """
             --all --all=1 --malloc --limit --limit= --limit=64M --limit=1.5G --limit=-1 64M 1k 007 1_0 -5 1T 99999999999
             --labels --labels=site --labels=blue native off --mode --mode=lean --mode=slow --policy --policy=p --learn
-            --learn=l --reserve --reserve=16M --reserve=1K --reserve=2T --profile --profile= --profile=64K --profile=exact --profile=x exact --live --live= --live=a
+            --learn=l --reserve --reserve=16M --reserve=1K --reserve=2T --profile --profile= --profile=64K --profile=exact
+            --profile=x exact --live --live= --live=a --live=./a --live=off
             --report --report= --report=- --report=r-%p.json --al --l --bad -h -x -1 - -- -m -c -cpass -mmod x.py a=b =
             """.split() + ["", " ", "a b", "-x y", "--report=a b", "\u0663"]
         absent = {"mode": None, "policy": None, "learn": None, "reserve": None}

@@ -85,7 +85,7 @@ class Live(ProgramCase):
         self.finish(p)
 
     def test_the_owner_alone(self):
-        p, number = self.begin(SERVICE, "--live=socket")
+        p, number = self.begin(SERVICE, "--live=./socket")
         self.assertEqual(stat.S_IMODE((self.folder / "socket").stat().st_mode), 0o600)
         self.assertIn(f"process {number}, python", self.look("top", self.folder / "socket"))
         self.assertFalse(os.path.exists(self.place(number)))
@@ -190,7 +190,7 @@ class Live(ProgramCase):
             print(os.getpid(), flush=True)
             sys.stdin.read()
         """
-        p, number = self.begin(text, "--live=here")
+        p, number = self.begin(text, "--live=./here")
         self.assertIn(f"process {number}", self.look("top", self.folder / "here"))
         self.finish(p)
 
@@ -262,6 +262,18 @@ class Live(ProgramCase):
         self.assertRegex(done.stderr, r"^hakmem: HAKMEM_LIVE: no socket at /x+\.\.\.: the name is too long\n$")
         text = "import hakmem\ntry: hakmem.live('/nowhere/socket')\nexcept RuntimeError as e: print(e)"
         self.assertEqual(self.python("-c", text).stdout, "no socket at /nowhere/socket: No such file or directory\n")
+
+    def test_a_word_is_no_socket(self):
+        expected = "on, off or a path with a slash expected"
+        for command in "run", "env":
+            done = self.hakmem(command, "--live=yes", *(["program.py"] if command == "run" else []), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"(?m)^.*--live: 'yes': {expected}$")
+        text = "import hakmem\ntry: hakmem.live('yes')\nexcept ValueError as e: print(e)"
+        self.assertEqual(self.python("-c", text).stdout, "live: 'yes': on or a path with a slash expected\n")
+        done = self.run_script("import os; print(os.environ.get('HAKMEM_LIVE'))", "--live=off")
+        self.assertEqual((done.stdout, done.stderr), ("None\n", ""))
+        self.assertFalse((self.folder / "yes").exists())
 
     def test_env_says_the_same(self):
         shown = self.hakmem("env", "--live").stdout

@@ -37,7 +37,7 @@
 #endif
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
-    "--hak-live=on|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "            \
+    "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "        \
     "--hak-shared"
 
 void hkl_print_usage(const hkl_options *o)
@@ -74,7 +74,8 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-labels=on|off    book memory by part of the interpreter\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
           "                         sample (512K), lines, or exact\n"
-          "  --hak-live=on|socket   hakmem attach shows the program while it runs\n"
+          "  --hak-live=on|off|socket  hakmem attach shows the program while it runs; socket: a path\n"
+          "                         with a slash, %p in it is the process's number\n"
           "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal,\n"
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
@@ -178,8 +179,11 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
     } else if ((value = value_of(arg, "--hak-profile"))) {
         return parse_profile(o, value, message, size);
     } else if ((value = value_of(arg, "--hak-live"))) {
-        if (*value == '\0') return fail(message, size, "%s: on or the name of a socket expected", arg);
-        o->live = value;
+        /* a word that is none of these is no file: what was meant is not known */
+        const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
+        if (!on && !off && !strchr(value, '/'))
+            return fail(message, size, "--hak-live: '%.80s': on, off or a path with a slash expected", value);
+        o->live = off ? NULL : value;
     } else if ((value = value_of(arg, "--hak-learn"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->learn_file = value;

@@ -67,8 +67,11 @@ const char *hkl_adopt(lua_State *L, const hkl_adoption *how)
     }
     st->owns_ctx = true;
     st->old_alloc = lua_getallocf(L, &st->old_ud);
-    if (!main) /* a coroutine: the end of the state is not seen, the context stays */
+    if (!main) { /* a coroutine: the end of the state is not seen, the context stays; but its own end is */
         st->main = L;
+        st->last = hkl_last_block(L);
+        st->stays = true;
+    }
     hak_limit(ctx, 0, how->limit, NULL, NULL); /* now: what comes with hak_lua_limit may fail */
     lua_setallocf(L, hkl_alloc_for(st), st);
     hak_lua_labels(L, true);

@@ -47,11 +47,11 @@ static void *alloc_guarded(void *ud, void *ptr, size_t osize, size_t nsize)
 
 lua_Alloc hkl_alloc_for(const hkl_state *st)
 {
-    if (st->shared) return st->labels && !st->labels_off ? hkl_labels_alloc_shared : hkl_shared_alloc;
+    if (st->shared) return st->labelled ? hkl_labels_alloc_shared : hkl_shared_alloc;
     if (st->profile && (st->profile->running || hkl_profile_by_line(st)))
         return hkl_profile_alloc_for(st->profile);
     const bool refuses = st->hard != 0 || (LUA_VERSION_NUM == 501 && st->soft != 0);
-    if (st->labels) return refuses ? hkl_labels_alloc_limited : hkl_labels_alloc;
+    if (st->labelled) return refuses ? hkl_labels_alloc_limited : hkl_labels_alloc;
     return st->old_alloc || st->soft != 0 || refuses ? alloc_guarded : alloc_own;
 }
 
@@ -74,21 +74,38 @@ void *hkl_free_watched(hkl_state *st, void *ptr, size_t osize)
 }
 #endif
 
+/* For the states beside the one that came first: nothing of that one is looked at from now on. */
+static void leave_to_others(hkl_state *st)
+{
+    __atomic_store_n(&st->ended, true, __ATOMIC_RELAXED);
+    if (st->shared) return; /* the other threads read `main` */
+    st->main = NULL;
+    st->soft = st->hard = st->reserve_size = 0;
+    st->until_check = INT64_MAX;
+    st->hurried = st->forbids = st->collects = false;
+    st->events = 0;
+}
+
+/* The last block of the state that came first. The context and st stay while others have blocks. */
 void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
 {
-    if (st->shared) {
-        hkl_shared_end(st, ptr, osize);
-        return;
-    }
     hak_ctx *ctx = st->ctx;
-    bool owns_ctx = st->owns_ctx;
-    if (st->labels) hkl_labels_delete(st->labels);
-    hkl_profile_delete(st->profile);
+    __atomic_store_n(&st->last, NULL, __ATOMIC_RELAXED); /* the place may become another block */
+    if (st->profile) hkl_profile_end(st->profile);
     if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
     else hak_free_sized(ctx, ptr, osize);
-    if (!owns_ctx) hkl_reserve_free(st);
-    if (owns_ctx) hak_ctx_destroy(ctx);
-    else hak_free_sized(ctx, st, sizeof *st);
+    hkl_reserve_free(st);
+    if (hkl_others_live(st)) {
+        leave_to_others(st);
+        return;
+    }
+    hkl_profile_delete(st->profile);
+    if (st->owns_ctx) {
+        hak_ctx_destroy(ctx);
+        return;
+    }
+    hkl_labels_delete(st->labels);
+    hak_free_sized(ctx, st, sizeof *st);
 }
 
 void *hkl_migrate(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label, hak_site site)

@@ -202,7 +202,7 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
     }
     const hkl_labels *labels = st->labels;
     origin from = {is == SHARED ? hkl_scope(st) : st->scope, HAK_CALLSITE()};
-    if (is >= PROFILED && !labels) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
+    if (is >= PROFILED && !st->labelled) return allocate(st, ptr, osize, nsize, (origin){0, from.site}, is);
     if (LUA_VERSION_NUM >= 502 && from.label == 0 && !ptr && osize < HKL_TAGS)
         from.label = labels->of_tag[osize];
     if (from.label == 0) {

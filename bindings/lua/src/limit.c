@@ -129,14 +129,16 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
 {
     hak_ctx *ctx = hak_lua_context(L);
     if (!ctx || (hard != 0 && soft > hard)) return -1;
-    if (hak_ctx_thread(ctx) != ctx) return soft != 0 ? -1 : hak_limit(ctx, 0, hard, NULL, NULL);
+    hkl_state *st = hkl_state_of(L);
+    const bool hurries = hak_ctx_thread(ctx) == ctx && !(st && st->ended);
+    if (!hurries) return soft != 0 ? -1 : hak_limit(ctx, 0, hard, NULL, NULL);
 #if LUA_VERSION_NUM == 501
     if (soft == 0) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
     if (soft != 0) hkl_trace_learn();
 #endif
-    if (soft != 0 || hard != 0) hkl_close_learn();
-    hkl_state *st = soft != 0 || hard != 0 ? hkl_state_attach(L) : hkl_state_of(L);
-    if ((soft != 0 || hard != 0) && !st) return -1;
+    const bool limited = soft != 0 || hard != 0;
+    if (limited) hkl_close_learn();
+    if (limited && !(st = hkl_state_attach(L))) return -1;
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st) {
         relax(st);
@@ -147,7 +149,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
         st->closing = false;
         st->reserve_size = reserve_for(hard);
         st->until_check = soft != 0 ? 0 : INT64_MAX;
-        lua_setallocf(L, hkl_alloc_for(st), st);
+        hkl_install(st, L);
     }
     return 0;
 }

@@ -193,7 +193,7 @@ static int module_label(lua_State *L)
     }
     const int arguments = lua_gettop(L) - 2;
     hkl_state *st = hkl_state_of(L);
-    if (!st || !st->labels) {
+    if (!st || !st->labelled) {
         lua_call(L, arguments, LUA_MULTRET);
         return lua_gettop(L) - 1;
     }

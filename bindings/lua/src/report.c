@@ -18,7 +18,7 @@ int hak_lua_report(lua_State *L, FILE *out)
     hkl_snapshot_take(&snap, ctx);
     const hkc_report report = {
         .name = hak_ctx_name(ctx),
-        .note = st && st->labels && !st->labels_off ? "" : "labels are off",
+        .note = st && st->labelled ? "" : "labels are off",
         .stats = snap.stats,
         .labels = snap.labels,
         .label_count = snap.count,

@@ -58,8 +58,12 @@ __attribute__((noinline)) bool hkl_strange_now(hkl_state *st, size_t nsize, hak_
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     const uintptr_t thread = hkl_thread_now();
-    if (!makes_state(nsize, caller) || !st->main) __atomic_store_n(&st->thread, thread, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&st->thread, __ATOMIC_RELAXED) == thread) return false;
+    const bool makes = makes_state(nsize, caller) && (st->main || st->ended);
+    if (!makes) __atomic_store_n(&st->thread, thread, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&st->thread, __ATOMIC_RELAXED) == thread) {
+        if (makes) st->others = true;
+        return false;
+    }
     if (!atomic_flag_test_and_set(&said))
         fputs("hakmem: a second thread makes a Lua state with the allocator of a state whose heap is one "
               "thread's "
@@ -108,39 +112,33 @@ bool hkl_has_others(const hkl_state *st)
     return __atomic_load_n(&st->others, __ATOMIC_RELAXED);
 }
 
-int hkl_shared_labels(hkl_state *st, bool on)
+int hkl_switch_labels(hkl_state *st, bool on)
 {
     static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&making);
     if (on && !st->labels) st->labels = hkl_labels_new(st->ctx);
-    st->labels_off = !on;
+    const bool failed = on && !st->labels;
+    if (!failed) st->labelled = on;
     pthread_mutex_unlock(&making);
-    return on && !st->labels ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
-/* Whether states that were made with st's lua_Alloc may still have blocks, or ask for some. A state has at
- * least one block from its beginning to its end. Of a context that is the host's the blocks are not known. */
-static bool others_live(const hkl_state *st)
+/* All threads of a state have one registry. */
+bool hkl_is_first(const hkl_state *st, lua_State *L)
 {
+    return !__atomic_load_n(&st->ended, __ATOMIC_RELAXED) && st->main &&
+           lua_topointer(L, LUA_REGISTRYINDEX) == lua_topointer(st->main, LUA_REGISTRYINDEX);
+}
+
+/* A state has at least one block from its beginning to its end. Of a context that is the host's the blocks
+ * are not known. */
+bool hkl_others_live(const hkl_state *st)
+{
+    if (st->stays) return true;
     if (!hkl_has_others(st)) return false;
     hak_stats s = {.size = sizeof s};
     const size_t own = st->labels ? 2 : 1;
     return !st->owns_ctx || hak_ctx_stats(st->ctx, &s) != 0 || s.live_blocks > own;
-}
-
-void hkl_shared_end(hkl_state *st, void *ptr, size_t osize)
-{
-    hak_ctx *ctx = st->ctx;
-    __atomic_store_n(&st->last, NULL, __ATOMIC_RELAXED); /* the place may become another block */
-    if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
-    else hak_free_sized(ctx, ptr, osize);
-    if (others_live(st)) return;
-    if (st->owns_ctx) {
-        hak_ctx_destroy(ctx);
-        return;
-    }
-    hkl_labels_delete(st->labels);
-    hak_free_sized(ctx, st, sizeof *st);
 }
 
 /* ---- hakmem.label --------------------------------------------------------------------------------- */

@@ -77,6 +77,14 @@ hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main)
     return st;
 }
 
+/* The state that came first may be one whose allocator the host wraps. */
+void hkl_install(hkl_state *st, lua_State *L)
+{
+    lua_setallocf(L, hkl_alloc_for(st), st);
+    if (!st->shared && st->main && hkl_state_of(st->main) == st)
+        lua_setallocf(st->main, hkl_alloc_for(st), st);
+}
+
 hkl_state *hkl_state_attach(lua_State *L)
 {
     hkl_state *st = hkl_state_of(L);
@@ -165,6 +173,7 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
     lua_State *L = NULL;
     if (st) {
         st->labels = labels;
+        st->labelled = true;
         const hak_label own = hkl_labels_registry(labels);
         st = hak_realloc_sized_cs(ctx, st, sizeof *st, sizeof *st, own, 0); /* no shrink, no failure */
         const hkl_scope_of before = hkl_scope_begin(st, own);
@@ -182,15 +191,8 @@ int hak_lua_labels(lua_State *L, bool on)
 {
     hkl_state *st = on ? hkl_state_attach(L) : hkl_state_of(L);
     if (!st) return on || !hak_lua_context(L) ? -1 : 0;
-    if (st->shared && hkl_shared_labels(st, on) != 0) return -1;
-    if (on && !st->labels) {
-        st->labels = hkl_labels_new(st->ctx);
-        if (!st->labels) return -1;
-    } else if (!on && st->labels && !st->shared) {
-        hkl_labels_delete(st->labels);
-        st->labels = NULL;
-    }
-    lua_setallocf(L, hkl_alloc_for(st), st);
+    if (hkl_switch_labels(st, on) != 0) return -1;
+    hkl_install(st, L);
     return 0;
 }
 

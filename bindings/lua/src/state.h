@@ -15,13 +15,13 @@ typedef struct hkl_profile hkl_profile;
 
 typedef struct hkl_state {
     hak_ctx *ctx;
-    hkl_labels *labels;   /* NULL = no attribution */
+    hkl_labels *labels;   /* NULL = never had any; stays, for the lua_Alloc of states beside */
     hkl_profile *profile; /* of malloc; NULL = there was none */
     int64_t until_check;  /* bytes of growth until hkl_check_pressure; INT64_MAX without a limit */
-    void *last;           /* the block that lua_close frees last; NULL = not known (yet) */
+    void *last;           /* the block that lua_close frees last; NULL = not known (yet), or freed */
     lua_Alloc old_alloc;  /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;
-    lua_State *main;   /* a thread that lives as long as the state */
+    lua_State *main;   /* a thread that lives as long as the state; local: NULL when `ended` */
     hak_label scope;   /* local: label of the running hakmem.label; 0 = none */
     bool owns_ctx;     /* the context goes with the last block */
     uint8_t events;    /* of LuaJIT's, which had handlers that are not called just now */
@@ -37,9 +37,11 @@ typedef struct hkl_state {
     bool collects;    /* LuaJIT: hkl_collect_soon is to be called again */
     size_t idle;      /* LuaJIT: what was allocated since something was freed, as the looks tell */
     bool warn_on, warn_continues; /* 5.4, 5.5: the state of the warning function */
+    bool labelled;                /* new blocks get labels */
     bool shared;                  /* the context is: src/shared.h */
-    bool others;                  /* shared: another state was made with this one's lua_Alloc */
-    bool labels_off;              /* shared: there are labels, which this state does not use */
+    bool others;                  /* another state was made with this one's lua_Alloc */
+    bool ended;                   /* the state that came first, while others have blocks */
+    bool stays;                   /* `last` is not the last block, and st and the context stay */
     uintptr_t thread;             /* local: on which the state was seen last, hkl_thread_now() */
 } hkl_state;
 
@@ -162,6 +164,9 @@ hak_ctx *hkl_context_new(hak_space *space, const hak_options *options);
 /* A new state structure in ctx for the Lua state that has `main`, or NULL for one to be made. The caller
  * installs hkl_alloc_for(). */
 hkl_state *hkl_state_new(hak_ctx *ctx, lua_State *main);
+
+/* Gives L the lua_Alloc that st needs by now; of a local context also the state that came first. */
+void hkl_install(hkl_state *st, lua_State *L);
 
 /* The thread that lives as long as the state; NULL when it is not to be found. */
 lua_State *hkl_main_thread(lua_State *L);

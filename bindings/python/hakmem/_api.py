@@ -105,7 +105,10 @@ def reset_peak() -> None:
 def live(place: str = "on") -> None:
     """From now on `hakmem attach` and `hakmem top` show this process, to its owner and to root: by its number, or
     at the socket `place`. Children of fork that go on as a Python have a socket of their own, unless `place` is a
-    path without %p. RuntimeError: why there is none, or that there is one already."""
+    path without %p. ValueError: a text that is neither "on" nor a path with a slash. RuntimeError: why there is none,
+    or that there is one already."""
+    if isinstance(place, str) and place != "on" and "/" not in place:
+        raise ValueError(f"live: {place!r}: on or a path with a slash expected")
     wrong = _hakmem.live(place if place == "on" else os.path.abspath(place))
     if wrong:
         raise RuntimeError(wrong)

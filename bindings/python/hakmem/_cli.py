@@ -26,6 +26,13 @@ def reserve(text):
     return n
 
 
+def live(text):
+    """Of --live."""
+    if not _launch.is_live(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: on, off or a path with a slash expected")
+    return text
+
+
 def rate(text):
     """Of --profile: as it is, if it is one."""
     if text not in ("", "exact"):
@@ -122,8 +129,9 @@ def options_of_hook(parser, report):
     parser.add_argument(
         "--live",
         metavar="[SOCKET]",
-        help="`hakmem attach PID` and `hakmem top PID` show the program while it runs (--live=SOCKET: at a path, "
-        "%%p is the process's number)",
+        type=live,
+        help="`hakmem attach PID` and `hakmem top PID` show the program while it runs (--live=SOCKET: at a path with "
+        "a slash, %%p is the process's number; --live=off: not)",
     )
     parser.add_argument(
         "--report",

@@ -34,6 +34,12 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
+def is_live(text):
+    """Whether it says if and where the program is shown. A word that does neither is no file: what was meant is not
+    known."""
+    return text in ("", "on", "off") or "/" in text
+
+
 def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
@@ -47,7 +53,7 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profil
         values["HAKMEM_LABELS"] = labels
     if profile is not None:
         values["HAKMEM_PROFILE"] = profile or "on"
-    if live is not None:
+    if live not in (None, "off"):
         values["HAKMEM_LIVE"] = "on" if live in ("", "on") else os.path.abspath(live)
     if mode is not None:
         values["HAKMEM_MODE"] = mode

@@ -43,7 +43,7 @@ def check_limit(limit, flags, environment):
 def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
-    if profile is not None and live is None and report == "-":
+    if profile is not None and live in (None, "off") and report == "-":
         fail("--profile needs --report FILE or --live: stacks are not in the text")
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
     command = [sys.executable, *flags, *program]
@@ -104,6 +104,8 @@ def value_of(name, text):
     """None: this is for the whole parser."""
     if name == "--limit":
         return size(text)
+    if name == "--live":
+        return text if _launch.is_live(text) else None
     if name == "--reserve":
         n = size(text)
         return n if n and 4 << 20 <= n <= 1 << 40 else None

@@ -44,10 +44,7 @@ static void in_child(void)
 /* The name with %p replaced. */
 static bool expand(char out[NAME])
 {
-    const char *p = strstr(target, "%p");
-    int n = p ? snprintf(out, NAME, "%.*s%ld%s", (int)(p - target), target, (long)hkp_process(), p + 2)
-              : snprintf(out, NAME, "%s", target);
-    return n > 0 && n < NAME;
+    return target[0] != '\0' && hkc_file_of_process(target, hkp_process(), out) == 0;
 }
 
 static int write_text(int fd, bool gil)

@@ -2,6 +2,7 @@
 #include "hook/live.h"
 
 #include "base/cpython.h"
+#include "common/file.h"
 #include "common/live.h"
 #include "hook/deliver.h"
 #include "hook/say.h"
@@ -158,11 +159,9 @@ void hkp_live_end(void)
 
 void hkp_live_leave(void)
 {
-    char path[HKC_LIVE_PATH];
-    const char *p = strstr(place, "%p");
+    char path[HKC_FILE_NAME];
     if (owner == 0 || owner != getpid()) return;
     if (strcmp(place, "on") == 0) hkc_live_path(path, geteuid(), owner);
-    else if (p) snprintf(path, sizeof path, "%.*s%ld%s", (int)(p - place), place, (long)owner, p + 2);
-    else strcpy(path, place);
+    else if (hkc_file_of_process(place, owner, path)) return;
     unlink(path);
 }

@@ -14,7 +14,15 @@
  *   threads of their own with the lua_Alloc of the state that they run in (lua_getallocf, lua_newstate): all
  * of these have one context. It has to be shared (hak_options.shared). In a context that is not, lua_newstate
  *   gives NULL on another thread than that of the state, and a line on standard error says so, once; not
- * where the lua_Alloc is hak_lua_alloc itself. A context that is shared:
+ * where the lua_Alloc is hak_lua_alloc itself. On the state's own thread lua_newstate makes a state there:
+ *     - limits and labels are those of all states of the context. A limit hurries the collector of the state
+ *       that came first alone. hak_lua_limit and hak_lua_labels change the lua_Alloc of that state and of L;
+ *       other states go on with the one that they have
+ *     - profiles and hak_lua_live_start are for the state that came first, and -1 for others. Once there was
+ *       another state, only a profile by samples can be begun, and none after one by line
+ *     - when the state that came first is closed before others, the context stays until the process ends; from
+ *       then on hak_lua_limit with a soft limit is -1. hak_lua_drop is -1 once there was another state
+ * A context that is shared:
  *     - has labels and a hard limit, for all of its states together. Nothing hurries their collectors, there
  * is no reserve, and LuaJIT keeps its own faults at the limit. hak_lua_limit with a soft limit is -1
  *     - has no profiles: hak_lua_profile_start is -1
@@ -95,7 +103,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * committed if that is more, and 16 MiB. On 5.2 and 5.3 the main thread's stack may pass that by 16 MiB. Quotas and
  * limits by hak_limit stay. Not in shared contexts, nor on platforms other than x86-64 Linux; docs/guide/lua.md
  * names the other cases. hak_lua_close has no limit at all.
- * -1 also when soft > hard > 0, when soft is not 0 and the context is shared, or no memory for the bookkeeping;
+ * -1 also when soft > hard > 0, when soft is not 0 and the context is shared or the state that came first there
+ * was closed, or no memory for the bookkeeping;
  * the limits are as before then. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
@@ -138,11 +147,11 @@ typedef struct hak_lua_profile_options {
  * malloc for the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no
  * registers (all but x86-64 Linux) stacks are the call site in the runtime alone. On LuaJIT it attaches to
  * the events of the compiler, as jit.v does. -1 also for options out of range, a profile that runs already,
- * no memory, a context that is shared, and HAK_LUA_PROFILE_LINES where the platform gives no registers or the
+ * no memory, a context that is shared or has other states (see above), and HAK_LUA_PROFILE_LINES where the platform gives no registers or the
  * runtime is none that is known. */
 HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
 
-/* No more samples; what there is stays readable. -1 also when there was no profile. */
+/* No more samples; what there is stays readable. -1 also when L has no profile of its own. */
 HAK_API int hak_lua_profile_stop(lua_State *L);
 
 typedef enum hak_lua_frame_kind {

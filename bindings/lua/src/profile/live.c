@@ -11,6 +11,7 @@
 #include "hakmem/lua.h"
 #include "profile/profile.h"
 #include "profile/thread.h"
+#include "shared.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -42,7 +43,7 @@ bool hkl_live_is_alloc(lua_Alloc f)
 static bool is_installed(const hkl_state *st)
 {
     void *ud;
-    return lua_getallocf(st->main, &ud) == alloc_and_report;
+    return st->main && lua_getallocf(st->main, &ud) == alloc_and_report;
 }
 
 /* A host may have put a function of its own around this one, which stays. */
@@ -163,6 +164,11 @@ int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t erro
     char why[HKC_LIVE_ERROR] = "the state is not hakmem's";
     hkl_state *st = hkl_state_attach(L);
     options.place = place;
+    if (st && !hkl_is_first(st, L)) {
+        snprintf(why, sizeof why,
+                 "the state was made with the lua_Alloc of another, which alone can be shown");
+        st = NULL;
+    }
     bool ok = !state && st;
     if (state) snprintf(why, sizeof why, "another state is looked at");
     if (ok) {

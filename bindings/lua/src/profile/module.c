@@ -99,7 +99,8 @@ static int start_at(lua_State *L, int index)
     if (hak_profile_stats(hak_lua_context(L), &info) == 0 && info.running)
         return luaL_error(L, "hakmem.profile: a profile is running already");
     if (hak_lua_profile_start(L, &o) != 0)
-        return luaL_error(L, "hakmem.profile: no memory, or an option is out of range");
+        return luaL_error(L, "hakmem.profile: no memory, an option is out of range, or another state has "
+                             "this one's lua_Alloc");
     return 0;
 }
 

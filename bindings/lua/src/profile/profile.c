@@ -4,6 +4,7 @@
 #include "common/report.h"
 #include "label.h"
 #include "profile/jit.h"
+#include "shared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -223,14 +224,23 @@ static void lines_gone(void *user)
     if (!p->running) p->counted = false;
 }
 
+void hkl_profile_end(hkl_profile *p)
+{
+    if (p->running) hak_profile_stop(p->st->ctx);
+    p->running = false;
+    lines_stop(p);
+    hkl_traces_forget(&p->traces);
+#ifdef HKC_CFI_WALK
+    p->is_quick = false;
+#endif
+}
+
 void hkl_profile_delete(hkl_profile *p)
 {
     if (!p) return;
     hak_ctx *ctx = p->st->ctx; /* which may be the host's, and stay, with a profile of the host's */
-    if (p->running) hak_profile_stop(ctx);
-    p->running = false;
+    hkl_profile_end(p);
     if (p->counted) hak_profile_reset(ctx);
-    hkl_traces_forget(&p->traces);
     hkl_frames_delete(p->frames);
     lines_delete(p);
     free(p);
@@ -283,7 +293,10 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
     hak_lua_profile_options o = HAK_LUA_PROFILE_OPTIONS_INIT;
     if (given && !hak_sized_copy(&o, sizeof o, given)) return -1;
     hkl_state *st = is_sound(&o) ? hkl_state_attach(L) : NULL;
-    if (!st || st->shared) return -1;
+    if (!st || st->shared || !hkl_is_first(st, L)) return -1;
+    /* Exact: a state beside may have a lua_Alloc that does not note its calls. Any: one that counts by line
+     * needs the records. */
+    if (hkl_has_others(st) && (o.mode != HAK_LUA_PROFILE_SAMPLED || hkl_profile_by_line(st))) return -1;
     if (!st->profile) st->profile = profile_new(st);
     if (!st->profile || st->profile->running) return -1;
     const bool by_line = o.mode == HAK_LUA_PROFILE_LINES;
@@ -314,7 +327,7 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
 int hak_lua_profile_stop(lua_State *L)
 {
     hkl_state *st = hkl_state_of(L);
-    if (!st || !st->profile) return -1;
+    if (!st || !st->profile || !hkl_is_first(st, L)) return -1;
     if (!st->profile->running) return 0;
     st->profile->running = false;
     lines_stop(st->profile);

@@ -46,6 +46,8 @@ static inline bool hkl_profile_by_line(const hkl_state *st)
 #endif
 }
 
+/* When its Lua state ends: nothing of that is looked at from now on. What was counted stays readable. */
+void hkl_profile_end(hkl_profile *profile);
 /* Before its state's context goes. NULL is fine. */
 void hkl_profile_delete(hkl_profile *profile);
 
