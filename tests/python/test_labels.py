@@ -183,7 +183,9 @@ class WithoutNames(ProgramCase):
             env,
         )
         self.assertEqual((symbols, mixed), ("dynsym", {}))
-        self.assertGreaterEqual(found.pop("module"), 2000)
+        # 3.10 makes a module as it makes any instance.
+        modules = found.pop("module")
+        self.assertEqual(modules >= 2000, sys.version_info >= (3, 11), modules)
         self.assertEqual(found, {name: name for name in found})
 
     @needs_objects

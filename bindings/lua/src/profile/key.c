@@ -147,9 +147,11 @@ bool hkl_key_placed(lua_State *L)
         if (call != (const void *)ar.i_ci) return false;
         call = hkl_key_pointer(call, HKL_CALL_BELOW);
     }
-    while (call && (uintptr_t)call - thread >= THREAD_MOST)
-        call = hkl_key_pointer(call, HKL_CALL_BELOW);
-    if (!call) return false;
+    /* A record of its own block may lie just behind the thread: the last one has none below. */
+    const void *below;
+    while (call && (below = hkl_key_pointer(call, HKL_CALL_BELOW)) != NULL)
+        call = below;
+    if (!call || (uintptr_t)call - thread >= THREAD_MOST) return false;
     const uintptr_t first = hkl_thread_word(call, HKL_CALL_FUNCTION);
     return first == 0 || first == hkl_thread_word(L, hkl_thread_layout_now.stack_at);
 }

@@ -103,8 +103,8 @@ fn drops_run_and_the_rest_ends_with_the_heap() {
     let last = Context::with_options(Options::new().space(&space)).unwrap();
     drop(space);
     assert!(last.take(Layout::new::<u64>(), Label::NONE).is_some());
-    // That of a heap alone reserves less.
-    assert!(last.stats().reserved_bytes > Context::new().unwrap().stats().reserved_bytes);
+    // A thousand heaps, one after another, had the same addresses.
+    assert!(last.stats().reserved_bytes < 64 << 20);
 }
 
 #[test]
