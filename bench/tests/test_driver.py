@@ -7,7 +7,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+BENCH = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests/core")]
 
 import instructions  # noqa: E402
 from driver import figures, goals, machine, report, sampling, tool  # noqa: E402
@@ -223,6 +224,16 @@ class InstructionsTest(unittest.TestCase):
         self.assertTrue(instructions.compare({"alloc small": 18.0}, golden, 0.02, at_most=True))
         self.assertFalse(instructions.compare({"alloc small": 21.0}, golden, 0.02, at_most=True))
         self.assertFalse(instructions.compare({"new": 1.0}, golden, 0.02, at_most=True))
+
+    def test_a_compiler_without_a_table_is_held_to_ratios(self):
+        tables = {"a": {"alloc small": 20.0, "free": 40.0}, "b": {"alloc small": 22.0, "free": 33.0}}
+        for measured, good in (
+            ({"alloc small": 25.0, "free": 50.0}, True),
+            ({"alloc small": 25.0, "free": 70.0}, False),
+            ({"alloc small": 30.0, "free": 50.0}, False),
+        ):
+            table = instructions.by_ratios(tables, measured)
+            self.assertEqual(instructions.compare(measured, table, instructions.ROOM, at_most=True), good, measured)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Cost(ProgramCase):
         return min(found)
 
     def test_instructions_for_an_allocation(self):
-        off = self.for_a_block("off")
+        off = self.for_a_block("off", 75)
         native = self.for_a_block("native", off + 19)
         site = self.for_a_block("site", native + 25)
         print(f"instructions for a block: off {off:.1f}, native {native:.1f}, site {site:.1f}")
