@@ -532,3 +532,43 @@ TEST_CASE("which bytes of a range belong to a space")
     }
     hak_space_delete(space);
 }
+
+TEST_CASE("space: extents of any size hold something wherever the OS puts them")
+{
+    struct Skewed {
+        hak_os os{};
+        size_t skew = 0;
+        std::vector<std::pair<char *, size_t>> maps;
+    } skewed;
+    hak_os_default(&skewed.os);
+    skewed.os.user = &skewed;
+    // What is asked for at a page's boundary only is put `skew` bytes behind one of 2 MiB.
+    skewed.os.reserve = [](void *user, size_t n, size_t align, uintptr_t) -> void * {
+        Skewed *s = static_cast<Skewed *>(user);
+        size_t skew = align <= PAGE ? s->skew : 0;
+        char *p = static_cast<char *>(mmap(nullptr, n + 4 * MiB, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        if (p == MAP_FAILED) return nullptr;
+        s->maps.push_back({p, n + 4 * MiB});
+        return reinterpret_cast<char *>((addr(p) + 2 * MiB - 1) & ~(uintptr_t)(2 * MiB - 1)) + skew;
+    };
+    skewed.os.release = [](void *, void *, size_t) {};
+    skewed.os.remap = nullptr;
+    for (size_t reserve : {4 * MiB, 4 * MiB + 512 * KiB, 5 * MiB, 6 * MiB, 8 * MiB})
+        for (skewed.skew = 0; skewed.skew < 2 * MiB; skewed.skew += 60 * KiB) {
+            CAPTURE(reserve, skewed.skew);
+            hak_space_options options = HAK_SPACE_OPTIONS_INIT;
+            options.os = &skewed.os;
+            options.reserve = reserve;
+            hak_space *space = hak_space_new(&options);
+            REQUIRE(space != nullptr);
+            hak_ctx *ctx = hak_ctx_new(space, nullptr);
+            REQUIRE(ctx != nullptr);
+            for (int i = 0; i < 12; i++) // more than the first extent has
+                REQUIRE(hak_alloc(ctx, 900 * KiB) != nullptr);
+            hak_space_delete(space);
+            for (auto &map : skewed.maps)
+                munmap(map.first, map.second);
+            skewed.maps.clear();
+        }
+}
