@@ -20,6 +20,7 @@ from sizes import NONE, SIZES  # noqa: E402
 PROGRAM = sys.argv.pop(1)
 WRAPPER = os.path.join(sys.argv.pop(1), "?.so")
 NAME = os.path.basename(PROGRAM)
+ASAN = b"__asan_init" in open(PROGRAM, "rb").read()
 LUAJIT = NAME == "hakluajit"
 PUC51 = NAME == "haklua5.1"
 PUC52 = NAME == "haklua5.2"
@@ -406,6 +407,7 @@ class Options(Case):
         labels = json.loads(self.read("p.json"))["contexts"][0]["labels"]
         self.assertGreater({l["name"]: l["live_bytes"] for l in labels}["table"], 20000 * 16)
 
+    @unittest.skipIf(ASAN, "AddressSanitizer has terabytes of addresses")
     def test_reserve(self):
         code = """
             local size, writable = 0, 0
@@ -428,6 +430,7 @@ class Options(Case):
             for n in (writable, more_writable):
                 self.assertLess(n, 32 << 20)
 
+    @unittest.skipIf(ASAN, "AddressSanitizer does not start below them")
     def test_a_limit_of_addresses(self):
         # Those just above powers of two have been too little to start.
         for mib in (64, 72, 130, 136, 264, 520):

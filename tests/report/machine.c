@@ -1,6 +1,10 @@
 #include "machine.h"
 
+#ifdef __clang__ /* makes no clones */
+#define FUNCTION __attribute__((noinline))
+#else
 #define FUNCTION __attribute__((noinline, noclone))
+#endif
 /* Behind a call: it is not the last one, for which a function gives up its frame. With a number, functions do
  * not become one for having the same code. */
 #define KEEP(p) __asm__ volatile("" : "+r"(p) : : "memory")

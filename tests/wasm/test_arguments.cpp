@@ -22,9 +22,9 @@ std::vector<char> later(const T &now, size_t extra, char tail)
     return bytes;
 }
 
-// A value that the enumeration does not have, as a caller in C may pass it.
+// A value that the enumeration does not have, as a caller in C may pass it: undefined in C++, and meant here.
 template <typename T>
-T wild(int value)
+__attribute__((no_sanitize("undefined"))) T wild(int value)
 {
     T out;
     static_assert(sizeof out == sizeof value, "enumerations are ints");
