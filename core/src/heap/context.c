@@ -116,7 +116,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->packed.most = (uint16_t)most;
     hk_set(&ctx->account.metadata,
            first - HK_UNIT +
-               (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
+               (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);

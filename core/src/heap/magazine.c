@@ -182,6 +182,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);
     hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));
+    bin->closed = HK_KEPT_FIRST;
     if (ctx->labels.on && !bin->labels) bin->lo = HK_SHUT_EVER;
     ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
     if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;

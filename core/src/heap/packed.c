@@ -49,22 +49,20 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
 {
     hk_packed *k = &ctx->packed;
     char *p = k->at;
-    size_t offset = (size_t)(p - k->group);
     if (skip) {
-        hk_bit_set(k->starts, offset >> 3);
-        hk_bit_set(k->frees, offset >> 4);
+        hk_bit_set(k->frees, (size_t)(p - k->group) >> 4);
         p += 8;
-        offset += 8;
+        hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
     }
-    hk_bit_set(k->starts, offset >> 3);
+    k->at = p + size;
+    hk_bit_set(k->starts, (size_t)(k->at - k->group) >> 3);
     if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
-    __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
     hk_packed_count_in(ctx, sc, size);
     return p;
 }
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
- * takes it. NULL = the region is too small. */
+ * takes it, if the longer one is aligned as blocks of its size are. NULL = the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
@@ -73,6 +71,7 @@ static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
     if (room - skip - size < 16) {
         size = room - skip;
         sc = hk_class_of(size);
+        if (skip_of(ctx->packed.at + skip, size)) return NULL;
     }
     return cut(ctx, sc, size, skip, label, ctx->labels.on ? hk_packed_extent(ctx, ctx->packed.at) : NULL);
 }
@@ -216,38 +215,28 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-HK_INLINE bool starts_in(hk_group g, const void *p)
+/* The region's start is marked as those of blocks are. */
+HK_RACY HK_INLINE bool is_region(const hak_ctx *ctx, const void *p)
 {
-    size_t offset = (size_t)((const char *)p - g.start);
-    return offset >= hk_group_first(g) && hk_group_is_start(g, offset);
+    return p == ctx->packed.at && p != ctx->packed.end;
 }
 
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
 {
-    return starts_in(hk_group_of(ctx, p), p);
+    hk_group g = hk_group_of(ctx, p);
+    return hk_group_is_start(g, (size_t)((const char *)p - g.start)) && !is_region(ctx, p);
 }
 
 HK_INLINE size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
 {
-    if (!starts_in(g, p) || hk_group_is_free(g, (size_t)((const char *)p - g.start))) return 0;
-    return hk_group_size_at(ctx, g, p);
-}
-
-/* A block of another thread's heap: that thread may be changing marks behind it. */
-static HK_NOINLINE size_t size_beside(const hak_ctx *heap, hk_group g, const void *p)
-{
-    for (;;) {
-        uint32_t moves = __atomic_load_n(&heap->packed.moves, __ATOMIC_ACQUIRE);
-        size_t size = size_in(heap, g, p);
-        atomic_thread_fence(memory_order_acquire);
-        if (__atomic_load_n(&heap->packed.moves, __ATOMIC_RELAXED) == moves) return size;
-    }
+    size_t offset = (size_t)((const char *)p - g.start);
+    if (!hk_group_is_start(g, offset) || hk_group_is_free(g, offset) || is_region(ctx, p)) return 0;
+    return hk_group_next(g, offset) - offset;
 }
 
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
-    hk_group g = hk_group_of(ctx, p);
-    return HK_LIKELY(ctx->role != HK_HEAP) ? size_in(ctx, g, p) : size_beside(ctx, g, p);
+    return size_in(ctx, hk_group_of(ctx, p), p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
@@ -259,6 +248,7 @@ static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
     hk_count_out(ctx, size, 1);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
+    else ctx->packed.churned += (uint32_t)hk_min(size, UINT32_MAX - ctx->packed.churned);
 }
 
 void hk_packed_put(hak_ctx *ctx, void *p)
@@ -332,29 +322,26 @@ void hk_packed_limit(hak_ctx *ctx, size_t bytes)
     }
 }
 
-enum { KEPT_FREES = 256 };
-
-/* Whether a block can be in its class's magazine: it has the class's size, and is aligned as those are. */
+/* Whether a block can be in its class's magazine. */
 HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t size)
 {
-    return size == hk_classes[sc].size && !(size % 16 == 0 && (uintptr_t)p % 16) && hk_in_window(ctx, p);
+    return size == hk_classes[sc].size && hk_in_window(ctx, p);
 }
 
-/* Blocks that come and go pass through a magazine, where the heap is large enough for one, and its limit. A
- * class whose blocks do so all the time leaves for slabs. */
+/* Blocks that come and go pass through a magazine, once the heap paid for magazines by what it freed, and if
+ * its limit allows. A class whose blocks do so all the time leaves for slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { UNITS = 3, LIMIT_UNITS = 16, MUCH = 256 << 10 /* bytes, many times what so small a heap has */ };
+    enum { LIMIT_UNITS = 16, PAID = HK_UNIT /* bytes, as many as bins and magazines take */ };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        bool idle = ctx->packed.units < UNITS && ctx->packed.freed < MUCH;
-        if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || idle) return false;
+        if (bin->slots || ctx->packed.churned < PAID) return false;
         size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
-    if (HK_UNLIKELY(++bin->closed == KEPT_FREES)) {
-        bin->closed = 0;
+    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
+        bin->closed = HK_KEPT_FIRST;
         if (may_leave(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
             return false;
@@ -364,6 +351,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
         if (bin->cap == 0) return false; /* a policy took it */
         hk_magazine_make_room(ctx, bin);
     }
+    bin->closed++;
     *bin->top++ = p;
     return true;
 }
@@ -380,21 +368,51 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
     size_t size = size_in(ctx, hk_group_of(ctx, p), p);
+    if (HK_UNLIKELY(size == 0)) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+    else free_past(ctx, p, size);
+}
+
+/* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
+HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
+{
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
+    bin->closed++;
+    *bin->top++ = p;
+    return true;
+}
+
+static HK_NOINLINE void free_large(hak_ctx *ctx, char *p)
+{
+    size_t size = size_in(ctx, hk_group_of(ctx, p), p);
     if (HK_UNLIKELY(size == 0)) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
     unsigned sc = hk_class_of(size);
-    /* Calls come last: it needs no stack then. */
-    if (HK_LIKELY(hk_packed_keeps(ctx, sc) && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size))) {
-        hk_bin *bin = hk_bin_of(ctx, sc);
-        if (HK_LIKELY(bin->top != bin->hi && bin->closed + 1 != KEPT_FREES)) {
-            bin->closed++;
-            *bin->top++ = p;
-            return;
-        }
+    if (HK_UNLIKELY(size != hk_classes[sc].size) || !push_quick(ctx, sc, p)) free_past(ctx, p, size);
+}
+
+/* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
+ * bits are looked at. No branch depends on where the block is, which nobody could foresee. A pointer to no
+ * block that gets by is found when the magazine gives it back, as in those of slabs. Calls come last: it needs
+ * no stack then. */
+void hk_packed_free_quick(hak_ctx *ctx, void *block)
+{
+    char *p = block;
+    hk_group g = hk_group_in_window(ctx, p);
+    size_t offset = (size_t)(p - g.start);
+    const uint8_t *at = (const uint8_t *)hk_group_starts(g) + (offset >> 6);
+    unsigned from = (unsigned)(offset >> 3) & 7;
+    uint64_t starts;
+    memcpy(&starts, at, sizeof starts);
+    starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
+    if (HK_UNLIKELY(!(starts & 1) || !(starts >>= 1))) {
+        free_large(ctx, p);
+        return;
     }
-    free_past(ctx, p, size);
+    unsigned sc = (unsigned)__builtin_ctzll(starts);
+    if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)
@@ -407,7 +425,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
             at = (size_t)(k->end - g.start);
             continue;
         }
-        size_t next = hk_group_next(ctx, g, at);
+        size_t next = hk_group_next(g, at);
         if (!hk_group_is_free(g, at)) {
             unsigned label = ctx->labels.on ? hk_packed_label(hk_packed_extent(ctx, p), p, next - at) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};

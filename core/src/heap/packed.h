@@ -15,11 +15,12 @@ typedef struct hk_packed_head {
         before; /* the group that the context took before this one, counted from its first unit; 0 = that */
     uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one
                        that is in no list */
-    int32_t unused[2];
 } hk_packed_head;
-/* What a unit costs for tables. */
-enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
-_Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
+enum {
+    HK_PACKED_HEAD = 16,                  /* the head, and a word of ones that ends the table of starts */
+    HK_PACKED_TABLES = HK_UNIT / 128 * 3, /* what a unit costs for tables */
+};
+_Static_assert(sizeof(hk_packed_head) + sizeof(uint64_t) == HK_PACKED_HEAD && HK_PACKED_TABLES % 16 == 0,
                "blocks behind them are aligned");
 
 /* Sizes that hak_tuning.slab_sizes has a bit for: 8 to 512. */
@@ -41,6 +42,10 @@ HK_INLINE unsigned hk_packed_full(unsigned sc)
 {
     return (unsigned)hk_max(HK_PACKED_FULL, hk_classes[sc].size / 2u);
 }
+
+/* bin->closed where a magazine has packed blocks: it counts frees up from here, and at 0 the class leaves. No
+ * magazine of slabs is closed for so many. */
+enum { HK_KEPT_FIRST = UINT16_MAX - 255 };
 
 /* Whether the class's bin keeps packed blocks at hand. */
 HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned sc)
@@ -96,6 +101,8 @@ bool hk_packed_limited(const hak_ctx *ctx);
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
+/* The same for a local context that nobody watches and its window. */
+void hk_packed_free_quick(hak_ctx *ctx, void *p);
 /* To the lists. */
 void hk_packed_put(hak_ctx *ctx, void *p);
 /* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for

@@ -51,7 +51,7 @@ HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 HK_INLINE size_t own_metadata(unsigned kind, size_t units)
 {
     return kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
-           : kind == HK_KIND_PACKED ? 2 * HK_BESIDE + sizeof(hk_packed_head) + units * HK_PACKED_TABLES
+           : kind == HK_KIND_PACKED ? 2 * HK_BESIDE + HK_PACKED_HEAD + units * HK_PACKED_TABLES
                                     : 0;
 }
 
