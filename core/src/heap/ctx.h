@@ -23,7 +23,7 @@ typedef struct hk_packed {
     char *at, *end; /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
     char *group;    /* that in which the region is, and its tables */
     uint64_t *starts, *frees;
-    int32_t last;                    /* the group taken last, counted in units from the context's */
+    int32_t last;    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
     uint8_t open;                    /* classes that have slabs */
     uint8_t left;                    /* ... because their blocks come and go */
@@ -32,7 +32,7 @@ typedef struct hk_packed {
     uint32_t freed;                  /* bytes since free blocks were joined */
     union {
         uint32_t blocks;  /* of a heap: live */
-        uint32_t churned; /* of a local context: bytes that were ever freed to the lists, at most UINT32_MAX */
+        uint32_t listed;  /* of a local context: blocks that were freed to the lists, at most HK_PACKED_PAID */
     };
     uint32_t blocks_most; /* of a heap: most of them since units last went back */
     uint64_t some[2];                /* classes whose list is not empty */

@@ -62,16 +62,16 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
 }
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
- * takes it, if the longer one is aligned as blocks of its size are. NULL = the region is too small. */
+ * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL =
+ * the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
            skip = skip_of(ctx->packed.at, size);
     if (size + skip > room) return NULL;
-    if (room - skip - size < 16) {
-        size = room - skip;
-        sc = hk_class_of(size);
-        if (skip_of(ctx->packed.at + skip, size)) return NULL;
+    if (room - skip - size == 8) {
+        if (skip_of(ctx->packed.at + skip, size + 8)) skip += 8;
+        else sc = hk_class_of(size += 8);
     }
     return cut(ctx, sc, size, skip, label, ctx->labels.on ? hk_packed_extent(ctx, ctx->packed.at) : NULL);
 }
@@ -248,7 +248,7 @@ static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
     hk_count_out(ctx, size, 1);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
-    else ctx->packed.churned += (uint32_t)hk_min(size, UINT32_MAX - ctx->packed.churned);
+    else if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
 }
 
 void hk_packed_put(hak_ctx *ctx, void *p)
@@ -332,10 +332,10 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
  * its limit allows. A class whose blocks do so all the time leaves for slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { LIMIT_UNITS = 16, PAID = HK_UNIT /* bytes, as many as bins and magazines take */ };
+    enum { LIMIT_UNITS = 16 };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (bin->slots || ctx->packed.churned < PAID) return false;
+        if (bin->slots || ctx->packed.listed < HK_PACKED_PAID) return false;
         size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
         if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);

@@ -32,6 +32,7 @@ void hk_packed_skip(hak_ctx *ctx, size_t sizes);
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot);
 
 enum {
+    HK_PACKED_PAID = 64,  /* frees after which magazines are worth their memory, two pages */
     HK_PACKED_HOT = 192,  /* heat of a class whose blocks come and go */
     HK_PACKED_LEFT = 255, /* ... of one that has slabs */
     HK_PACKED_FULL = 3072 /* granules of 16 bytes: a small class with as much live fills slabs of its own */
