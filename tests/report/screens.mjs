@@ -2,7 +2,8 @@
 //
 // PAGE is NAME=ADDRESS=SELECTOR: the page opens at 1280x900 in light colours and at 390x844 in dark ones; its title fits
 // one line, the first element that SELECTOR names is in the first screen, nothing is wider than the screen, and no text
-// or control lies over another one. Pictures go to FOLDER, NAME-1280.png and NAME-390.png.
+// or control lies over another one. NAME=ADDRESS=svg is a picture, whose texts lie within it and not over one another.
+// Pictures of all go to FOLDER, NAME-1280.png and NAME-390.png.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -72,6 +73,21 @@ function look(main) {
     return wrong;
 }
 
+// The same for a picture that is opened by itself.
+function lookAtPicture() {
+    const wrong = [], box = document.documentElement.getBoundingClientRect();
+    const texts = [...document.querySelectorAll("text")].map((e) => ({ text: e.textContent, r: e.getBoundingClientRect() }));
+    for (const [i, { text, r }] of texts.entries()) {
+        if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1) wrong.push(`"${text}" is cut`);
+        for (const other of texts.slice(0, i)) {
+            const across = Math.min(r.right, other.r.right) - Math.max(r.left, other.r.left);
+            const down = Math.min(r.bottom, other.r.bottom) - Math.max(r.top, other.r.top);
+            if (across > 2 && down > 3) wrong.push(`"${text}" lies over "${other.text}"`);
+        }
+    }
+    return wrong;
+}
+
 const wrong = [];
 try {
     for (const page of pages) {
@@ -83,7 +99,7 @@ try {
             await tab.waitForSelector(main);
             await tab.waitForTimeout(100);
             await tab.screenshot({ path: `${folder}/${name}-${width}.png` });
-            for (const line of await tab.evaluate(look, main)) wrong.push(`${name} at ${width}: ${line}`);
+            for (const line of await tab.evaluate(main === "svg" ? lookAtPicture : look, main)) wrong.push(`${name} at ${width}: ${line}`);
             await tab.close();
         }
     }

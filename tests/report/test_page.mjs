@@ -141,6 +141,11 @@ try {
     }
 
     const page = await open("diff", {}, "a", "b");
+    assert.equal(await page.textContent("#other"), "Compared with process 71, 2026-11-23T09:43:20Z");
+    assert.deepEqual(await page.evaluate(() => ["f (/a/b/c.lua:12)", "function </a/b/init.lua:7> (/a/b/init.lua:9)", "f (init.lua:1)",
+        "<module> (/x/pkg/__init__.py:3)", "all", "malloc [/usr/lib/libc.so.6]", "g (c.lua:2)"].map(brief)),
+        ["f (c.lua:12)", "function <b/init.lua:7> (b/init.lua:9)", "f (init.lua:1)", "<module> (pkg/__init__.py:3)", "all",
+         "malloc [/usr/lib/libc.so.6]", "g (c.lua:2)"]);
     assert.deepEqual((await values(page, 1)).slice(0, 1), [1_000_000]);
     assert.equal(await total(page), 1_000_000);
     assert.deepEqual(page.faults, []);

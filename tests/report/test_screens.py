@@ -100,6 +100,8 @@ def main():
         pages = Pages(Path(folder))
         made(pages)
         of_programs(pages)
+        for picture in sorted((HERE.parents[1] / "docs").rglob("*.svg")):
+            pages.all.append(f"{picture.stem}=file://{picture}=svg")
         pictures = sys.argv[1] if len(sys.argv) > 1 else folder
         return subprocess.run([node, HERE / "screens.mjs", playwright, pictures, *pages.all], check=False).returncode
 

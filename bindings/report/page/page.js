@@ -203,7 +203,8 @@ function pruned(node, least) {
 
 /* Of a file its name, with its folder where many files have that name: a frame is narrow. */
 function brief(name) {
-    return name.replace(/([(<])(?:[^()<>]*\/)?((?:[^()<>/]+\/)?(?:init\.lua|__init__\.py)|[^()<>/]+)(:\d+)(?=[)>])/g, "$1$2$3");
+    return name.replace(/([(<])(?:[^()<>]*\/)?([^()<>/]+\/(?:init\.lua|__init__\.py)|(?!init\.lua|__init__\.py)[^()<>/]+)(:\d+)(?=[)>])/g,
+                        "$1$2$3");
 }
 
 function zoom(node) {
