@@ -355,7 +355,8 @@ TEST_CASE("trim gives back packed units without live blocks, and what is left se
         hak_free(ctx, blocks[i].first);
     CHECK(hak_ctx_trim(ctx) > 0);
     require_sound(ctx);
-    CHECK(committed_of(ctx) <= empty + 24 * KiB);
+    // The bins stay, a unit.
+    CHECK(committed_of(ctx) <= empty + 40 * KiB);
     CHECK(filled(blocks[0].first, blocks[0].second, 1));
     // Small free blocks were joined: larger ones find room without another unit.
     const size_t before = committed_of(ctx);
@@ -471,7 +472,7 @@ TEST_CASE("a block that moves at the peak leaves no retained units behind")
     TestSpace s;
     TestCtx ctx(s.space);
     char *p = (char *)hak_alloc(ctx, 500 * KiB);
-    hak_alloc(ctx, 40 * KiB); // no room to grow in place
+    REQUIRE(hak_alloc(ctx, 40 * KiB) != nullptr); // no room to grow in place
     fill(p, 500 * KiB, 1);
     size_t to = GENERATE((size_t)900 * KiB, 2 * MiB);
     p = (char *)hak_realloc(ctx, p, to);

@@ -1,8 +1,11 @@
 /* Packed blocks: how they are handed out, what is known of one, and when their class leaves for slabs. */
-#include "heap/packed_group.h"
+#include "heap/packed.h"
 
+#include "heap/judge.h"
 #include "heap/label.h"
-#include "heap/magazine.h"
+#include "heap/packed_group.h"
+#include "heap/packed_large.h"
+#include "heap/refill.h"
 
 enum { FREED = 3 /* heat of a free */ };
 
@@ -163,32 +166,10 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     return able ? count_new(ctx, alloc(ctx, sc, n, label)) : NULL;
 }
 
-/* Bytes below the limit; HAK_NONE = there is none. */
-static size_t room(const hak_ctx *ctx, size_t *hard)
-{
-    *hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    size_t committed = hk_get(&ctx->account.committed);
-    return !*hard ? HAK_NONE : committed < *hard ? *hard - committed : 0;
-}
-
-enum { SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
-
-bool hk_packed_scarce(const hak_ctx *ctx)
-{
-    size_t hard, left = room(ctx, &hard);
-    return hard && left < hk_min(hard / 4, SLABS_FREE);
-}
-
-bool hk_packed_limited(const hak_ctx *ctx)
-{
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return hard && hard < SLABS_FREE;
-}
-
 HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     size_t hard;
-    bool few = room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
+    bool few = hk_account_room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
     return few ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
@@ -215,54 +196,22 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-/* The region's start is marked as those of blocks are. */
-HK_RACY HK_INLINE bool is_region(const hak_ctx *ctx, const void *p)
-{
-    return p == ctx->packed.at && p != ctx->packed.end;
-}
-
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
 {
     hk_group g = hk_group_of(ctx, p);
-    return hk_group_is_start(g, (size_t)((const char *)p - g.start)) && !is_region(ctx, p);
-}
-
-HK_INLINE size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
-{
-    size_t offset = (size_t)((const char *)p - g.start);
-    if (!hk_group_is_start(g, offset) || hk_group_is_free(g, offset) || is_region(ctx, p)) return 0;
-    return hk_group_next(g, offset) - offset;
+    return hk_group_is_start(g, (size_t)((const char *)p - g.start)) && !hk_packed_is_region(ctx, p);
 }
 
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
-    return size_in(ctx, hk_group_of(ctx, p), p);
+    return hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
-    unsigned sc = hk_class_of(size);
-    hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
-    hk_packed_push(ctx, p, size);
-    ctx->packed.freed += (uint32_t)size;
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
-    hk_count_out(ctx, size, 1);
+    hk_packed_put_in(ctx, g, p, size);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
     else if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
-}
-
-void hk_packed_put(hak_ctx *ctx, void *p)
-{
-    hk_extent *e;
-    if (hk_kind_at(ctx, p, &e) == HK_KIND_PACKED) {
-        hk_group g = hk_group_of(ctx, p);
-        size_t size = size_in(ctx, g, p);
-        if (size) {
-            put(ctx, g, p, size);
-            return;
-        }
-    }
-    hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 /* Blocks of slabs are freed faster, but each class with pages of its own wastes some. Under a limit, only a
@@ -328,16 +277,23 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
     return size == hk_classes[sc].size && hk_in_window(ctx, p);
 }
 
-/* Blocks that come and go pass through a magazine, once the heap paid for magazines by what it freed, and if
- * its limit allows. A class whose blocks do so all the time leaves for slabs. */
+/* Whether magazines are worth their memory by now, and the limit allows them. Where it is small only a class
+ * whose blocks come and go gets one. */
+static bool may_keep(const hak_ctx *ctx, unsigned sc)
+{
+    enum { LEAST = 16 * HK_UNIT, SMALL = 64 * HK_UNIT };
+    if (ctx->packed.listed < HK_PACKED_PAID) return false;
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+}
+
+/* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
+ * slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { LIMIT_UNITS = 16 };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (bin->slots || ctx->packed.listed < HK_PACKED_PAID) return false;
-        size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-        if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
+        if (bin->slots || !may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
@@ -356,18 +312,24 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
     return true;
 }
 
+/* A start is marked at p, and the next one `size` bytes behind it. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
+    hk_group g = hk_group_of(ctx, p);
+    if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
     if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
         return;
     warm_up(ctx, sc, FREED);
-    put(ctx, hk_group_of(ctx, p), p, size);
+    put(ctx, g, p, size);
 }
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
-    size_t size = size_in(ctx, hk_group_of(ctx, p), p);
+    size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
     if (HK_UNLIKELY(size == 0)) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
     else free_past(ctx, p, size);
 }
@@ -384,7 +346,7 @@ HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
 
 static HK_NOINLINE void free_large(hak_ctx *ctx, char *p)
 {
-    size_t size = size_in(ctx, hk_group_of(ctx, p), p);
+    size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
     if (HK_UNLIKELY(size == 0)) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
@@ -407,7 +369,7 @@ void hk_packed_free_quick(hak_ctx *ctx, void *block)
     uint64_t starts;
     memcpy(&starts, at, sizeof starts);
     starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
-    if (HK_UNLIKELY(!(starts & 1) || !(starts >>= 1))) {
+    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) {
         free_large(ctx, p);
         return;
     }
