@@ -344,17 +344,6 @@ HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
     return true;
 }
 
-static HK_NOINLINE void free_large(hak_ctx *ctx, char *p)
-{
-    size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
-    if (HK_UNLIKELY(size == 0)) {
-        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-        return;
-    }
-    unsigned sc = hk_class_of(size);
-    if (HK_UNLIKELY(size != hk_classes[sc].size) || !push_quick(ctx, sc, p)) free_past(ctx, p, size);
-}
-
 /* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
  * bits are looked at. No branch depends on where the block is, which nobody could foresee. A pointer to no
  * block that gets by is found when the magazine gives it back, as in those of slabs. Calls come last: it needs
@@ -370,7 +359,7 @@ void hk_packed_free_quick(hak_ctx *ctx, void *block)
     memcpy(&starts, at, sizeof starts);
     starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
     if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) {
-        free_large(ctx, p);
+        hk_packed_free(ctx, p);
         return;
     }
     unsigned sc = (unsigned)__builtin_ctzll(starts);
