@@ -345,12 +345,10 @@ HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
 }
 
 /* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
- * bits are looked at. No branch depends on where the block is, which nobody could foresee. A pointer to no
- * block that gets by is found when the magazine gives it back, as in those of slabs. Calls come last: it needs
- * no stack then. */
-void hk_packed_free_quick(hak_ctx *ctx, void *block)
+ * bits are looked at. Returns the class of the block at p, which is in the window; HK_SMALL_CLASSES = it takes
+ * more than one look. No branch depends on where the block is, which nobody could foresee. */
+HK_INLINE unsigned class_quick(const hak_ctx *ctx, const char *p)
 {
-    char *p = block;
     hk_group g = hk_group_in_window(ctx, p);
     size_t offset = (size_t)(p - g.start);
     const uint8_t *at = (const uint8_t *)hk_group_starts(g) + (offset >> 6);
@@ -358,12 +356,23 @@ void hk_packed_free_quick(hak_ctx *ctx, void *block)
     uint64_t starts;
     memcpy(&starts, at, sizeof starts);
     starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
-    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) {
-        hk_packed_free(ctx, p);
-        return;
-    }
-    unsigned sc = (unsigned)__builtin_ctzll(starts);
-    if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
+    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) return HK_SMALL_CLASSES;
+    return (unsigned)__builtin_ctzll(starts);
+}
+
+/* A pointer to no block that gets by is found when the magazine gives it back, as in those of slabs. Calls come
+ * last: it needs no stack then. */
+void hk_packed_free_quick(hak_ctx *ctx, void *p)
+{
+    unsigned sc = class_quick(ctx, p);
+    if (HK_UNLIKELY(sc == HK_SMALL_CLASSES)) hk_packed_free(ctx, p);
+    else if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
+}
+
+bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n)
+{
+    unsigned sc = class_quick(ctx, p);
+    return sc < HK_SMALL_CLASSES && n <= hk_classes[sc].size && n >= hk_classes[sc].least;
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)
