@@ -189,8 +189,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
         return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
     if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot) return alloc_scarce(ctx, sc, n, label);
-    /* Those that come and go pass through the magazine of their class, and have its size. */
-    if (k->heat[sc] >= HK_PACKED_HOT) n = 0;
+    /* What passes through the magazine of its class has the class's size. */
+    if (hk_packed_keeps(ctx, sc)) n = 0;
     return count_new(ctx, alloc(ctx, sc, n, label));
 }
 
@@ -232,6 +232,13 @@ void hk_packed_skip(hak_ctx *ctx, size_t sizes)
     }
 }
 
+/* Whether so many blocks of the class, which has no slabs, were freed. */
+static bool comes_and_goes(const hak_ctx *ctx, unsigned sc)
+{
+    if (ctx->packed.heat[sc] >= HK_PACKED_HOT) return true;
+    return hk_packed_keeps(ctx, sc) && ctx->bins[sc].closed >= HK_KEPT_FIRST + HK_PACKED_HOT / FREED;
+}
+
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
 {
     size_t sizes = 0;
@@ -239,7 +246,7 @@ size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
     /* Classes are 8 bytes apart there. */
     for (unsigned sc = 0; sc < HK_SLAB_SIZES; sc++) {
         bool left = ctx->packed.heat[sc] == HK_PACKED_LEFT;
-        if (hot) left = left ? ctx->bins[sc].slots != NULL : ctx->packed.heat[sc] >= HK_PACKED_HOT;
+        if (hot) left = left ? ctx->bins[sc].slots != NULL : comes_and_goes(ctx, sc);
         sizes |= (size_t)left << sc;
     }
     return sizes;
@@ -300,6 +307,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
         bin->closed = HK_KEPT_FIRST;
         if (may_leave(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
+            ctx->magazines.churn = true;
             return false;
         }
     }
