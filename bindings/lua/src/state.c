@@ -5,6 +5,7 @@
 #include "hakmem/lua.h"
 #include "hakmem/tuning.h"
 #include "label.h"
+#include "lesson/lesson.h"
 #include "profile/profile.h"
 #include "shared.h"
 
@@ -193,6 +194,11 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
         hak_ctx_destroy(ctx);
     }
     return L;
+}
+
+int hak_lua_lessons(const char *folder)
+{
+    return hkl_lesson_folder(folder) ? 0 : -1;
 }
 
 int hak_lua_labels(lua_State *L, bool on)
