@@ -67,7 +67,10 @@ def overview(rows, path):
         axis.minorticks_off()
         axis.set_yticks(range(len(rows)), [label for label, _ in rows])
         axis.invert_yaxis()
-        axis.legend(loc="upper center", bbox_to_anchor=(0.3, -0.06), ncols=4, fontsize=8, frameon=False)
+        axis.legend(
+            loc="upper center", bbox_to_anchor=(0.3, -0.06), ncols=4, fontsize=8, frameon=False,
+            markerscale=0.75, labelspacing=0.9,  # so that the large mark lies on no other
+        )
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
         pyplot.close(figure)

@@ -190,9 +190,13 @@ def main():
     parser.add_argument(
         "--quick", action="store_true", help="one repetition, 30 files, a tenth of the records"
     )
+    parser.add_argument("--page", action="store_true", help="the page for a browser alone")
     args = parser.parse_args()
     repetitions, records = (1, 100000) if args.quick else (3, 1000000)
     programs = Programs(args.build)
+    if args.page:
+        lines(programs, luacheck_command(None)[0], args.build)
+        return
     about = harness.description(tool.pin(None), programs.engines, programs.bench)
     machine, versions = about["machine"], about["versions"]
     thp = machine["thp"].partition("[")[2].partition("]")[0]

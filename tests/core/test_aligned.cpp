@@ -1,4 +1,5 @@
 // hak_aligned_calloc, hak_aligned_realloc, hak_good_size.
+#define HAK_NO_ATTRIBUTES // It asks for more than there can be.
 #include "shared.h"
 
 #include "policy.h"

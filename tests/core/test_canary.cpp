@@ -1,4 +1,5 @@
 // HAK_DEBUG_CANARY and HAK_DEBUG_QUARANTINE: what is written behind a block, and to a freed one.
+#define HAK_NO_ATTRIBUTES // It reads and writes behind blocks.
 #include "shared.h"
 
 #include <map>

@@ -8,55 +8,50 @@
 #include <hakmem/policy.h>
 #include <hakmem/profile.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <mutex>
-#include <sched.h>
 #include <sys/wait.h>
-#include <thread>
+#include <ucontext.h>
 #include <unistd.h>
 
 using namespace test;
 
+// The registers of threads, as far from each other as stacks of glibc are.
+static constexpr uintptr_t FIRST_THREAD = 0x7f1234567000, THREAD_APART = 8 * MiB + 4 * KiB;
+extern "C" uintptr_t hk_test_thread;
+uintptr_t hk_test_thread = FIRST_THREAD + 2 * THREAD_APART;
+
 namespace
 {
 
-// Two threads of which one runs. A schedule is who begins and at which steps the turn goes over.
+// Two threads of which one runs. A schedule is who begins and at which steps the turn goes over. One thread of
+// the system plays both, each on a stack of its own, and says to the core which one calls (support/turns.h): a
+// turn between threads of the system costs two calls of the kernel, and a hundred times as much.
 class Scheduler
 {
   public:
     Scheduler()
     {
-        for (int t = 0; t < 2; t++)
-            threads_[t] = std::thread([this, t] { live(t); });
-    }
-    ~Scheduler()
-    {
-        {
-            std::lock_guard<std::mutex> hold(lock_);
-            quit_ = true;
+        for (int t = 0; t < 2; t++) {
+            getcontext(&contexts_[t]);
+            contexts_[t].uc_stack.ss_sp = stacks_[t].data();
+            contexts_[t].uc_stack.ss_size = stacks_[t].size();
+            makecontext(&contexts_[t], (void (*)())live, 2, (unsigned)addr(this),
+                        (unsigned)((uint64_t)addr(this) >> 32));
         }
-        all_.notify_all();
-        for (std::thread &thread : threads_)
-            thread.join();
     }
 
     // Runs fn(0) and fn(1) as the schedule says; "" or what went wrong.
     std::string run(const std::function<void(int)> &fn, int first, uint64_t a, uint64_t b)
     {
-        std::unique_lock<std::mutex> hold(lock_);
-        work_ = fn;
+        work_ = &fn;
         error_ = "";
         steps = 0;
-        turn_ = first;
         preempt_[0] = a;
         preempt_[1] = b;
-        started_[0] = started_[1] = true;
         done_[0] = done_[1] = false;
-        all_.notify_all();
-        all_.wait(hold, [&] { return done_[0] && done_[1]; });
+        go(first);
         return error_;
     }
 
@@ -73,15 +68,15 @@ class Scheduler
 
     void step()
     {
-        if (me_ < 0) return;
+        if (me_ == MAIN) return;
         steps++;
         if (steps == preempt_[0] || steps == preempt_[1]) pass();
     }
 
     void blocked()
     {
-        if (me_ < 0) return;
-        if (++waits_ > 100000) {
+        if (me_ == MAIN) return;
+        if (++waits_[me_] > 100000) {
             std::fputs("test_interleavings: deadlock\n", stderr);
             std::abort();
         }
@@ -93,54 +88,47 @@ class Scheduler
     bool fences = false; // so are these
 
   private:
-    void pass()
+    static constexpr int MAIN = 2;
+
+    // Returns when the turn comes back to the one who calls.
+    void go(int to)
     {
-        std::unique_lock<std::mutex> hold(lock_);
-        if (done_[1 - me_]) return;
-        turn_ = 1 - me_;
-        all_.notify_all();
-        all_.wait(hold, [&] { return turn_ == me_; });
+        const int from = me_;
+        me_ = to;
+        hk_test_thread = FIRST_THREAD + (uintptr_t)to * THREAD_APART;
+        swapcontext(&contexts_[from], &contexts_[to]);
     }
 
-    void live(int t)
+    void pass()
     {
+        if (!done_[1 - me_]) go(1 - me_);
+    }
+
+    static void live(unsigned low, unsigned high)
+    {
+        Scheduler *self = (Scheduler *)((uint64_t)high << 32 | low);
         for (;;) {
-            std::unique_lock<std::mutex> hold(lock_);
-            all_.wait(hold, [&] { return quit_ || (started_[t] && turn_ == t); });
-            if (quit_) return;
-            started_[t] = false;
-            hold.unlock();
-            me_ = t;
-            waits_ = 0;
-            std::string error;
+            const int me = self->me_;
+            self->waits_[me] = 0;
             try {
-                work_(t);
+                (*self->work_)(me);
             } catch (const std::exception &e) {
-                error = e.what();
+                if (self->error_.empty()) self->error_ = e.what();
             }
-            me_ = -1;
-            hold.lock();
-            if (error_.empty()) error_ = error;
-            done_[t] = true;
-            turn_ = 1 - t;
-            all_.notify_all();
+            self->done_[me] = true;
+            self->go(self->done_[1 - me] ? MAIN : 1 - me);
         }
     }
 
-    std::mutex lock_;
-    std::condition_variable all_;
-    std::thread threads_[2];
-    std::function<void(int)> work_;
+    ucontext_t contexts_[3];
+    std::vector<char> stacks_[2] = {std::vector<char>(256 * KiB), std::vector<char>(256 * KiB)};
+    const std::function<void(int)> *work_ = nullptr;
     std::string error_;
-    uint64_t preempt_[2] = {0, 0};
-    int turn_ = -1;
-    bool started_[2] = {false, false}, done_[2] = {false, false}, quit_ = false;
-    static thread_local int me_;
-    static thread_local uint64_t waits_;
+    uint64_t preempt_[2] = {0, 0}, waits_[2] = {0, 0};
+    int me_ = MAIN;
+    bool done_[2] = {false, false};
 };
 
-thread_local int Scheduler::me_ = -1;
-thread_local uint64_t Scheduler::waits_;
 Scheduler *scheduler;
 
 } // namespace
@@ -538,11 +526,12 @@ int live_in_child(State &s, int actor, Errors &errors)
     std::vector<void *> sent;
     for (size_t i = 0; i < 2 * BATCH; i++)
         sent.push_back(hak_alloc_cs(s.ctx, CLASS, 1, 0));
-    std::thread([&] {
-        for (void *p : sent)
-            hak_free(s.ctx, p);
-        hak_ctx_thread_done(s.ctx);
-    }).join();
+    const uintptr_t here = hk_test_thread;
+    hk_test_thread = FIRST_THREAD + 3 * THREAD_APART;
+    for (void *p : sent)
+        hak_free(s.ctx, p);
+    hak_ctx_thread_done(s.ctx);
+    hk_test_thread = here;
     void *blocks[] = {hak_alloc_cs(s.ctx, N, 1, 0), hak_alloc_cs(s.ctx, SMALL, 1, 0),
                       hak_alloc_cs(s.ctx, CLASS, 1, 0), hak_alloc_cs(s.ctx, 2 * MiB, 1, 0),
                       hak_alloc_cs(s.ctx, 24, 0, 0)};
@@ -601,20 +590,10 @@ uint64_t explore_fork(hak_space *space, const History &history, int actor, uint6
 
 } // namespace
 
-// One thread runs at a time: on one processor a turn takes a tenth of the time.
-static void stay_on_one_processor()
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
 TEST_CASE("interleavings of two threads, up to two preemptions")
 {
     hak_space *space = hak_space_new(nullptr);
     REQUIRE(space != nullptr);
-    stay_on_one_processor();
     Scheduler only;
     scheduler = &only;
     for (const History &history : HISTORIES) {
@@ -638,7 +617,6 @@ TEST_CASE("interleavings: a fork at every step of the other thread")
 {
     hak_space *space = hak_space_new(nullptr);
     REQUIRE(space != nullptr);
-    stay_on_one_processor();
     Scheduler only;
     scheduler = &only;
     uint64_t schedules = 0;

@@ -363,7 +363,7 @@ TEST_CASE("a visit can be stopped")
     TestSpace s;
     TestCtx ctx(s.space);
     for (int i = 0; i < 100; i++)
-        hak_alloc(ctx, 10);
+        REQUIRE(hak_alloc(ctx, 10) != nullptr);
     int seen = 0;
     int rc = hak_ctx_visit(
         ctx, [](void *user, const hak_block *) { return ++*static_cast<int *>(user) < 7; }, &seen);

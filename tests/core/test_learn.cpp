@@ -423,7 +423,7 @@ TEST_CASE("learn: threads with contexts of their own that die while they are lea
                 if (hak_learner_add(learner, ctx) != 0) std::abort();
                 for (unsigned i = 0; i < 60; i++) {
                     void *p = hak_alloc(ctx, 300 * KiB);
-                    hak_alloc(ctx, 100);
+                    if (!hak_alloc(ctx, 100)) std::abort();
                     hak_learner_progress(learner, 1);
                     hak_ctx_tick(ctx, now += 400);
                     hak_free(ctx, p);

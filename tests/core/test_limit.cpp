@@ -341,7 +341,7 @@ TEST_CASE(
     REQUIRE(hak_limit(ctx, committed_of(ctx) + 1, 0, Pressure::fn, &pressure) == 0);
     REQUIRE(hak_profile_start(ctx, nullptr) == 0);
     for (int i = 0; i < 2000; i++)
-        hak_alloc(ctx, 300);
+        REQUIRE(hak_alloc(ctx, 300) != nullptr);
     CHECK(pressure.calls == 1);
 
     TestCtx local(s.space);
@@ -349,7 +349,7 @@ TEST_CASE(
     REQUIRE(hak_limit(local, 64 * MiB, 0, Pressure::fn, &none) == 0);
     CHECK(hak_alloc(local, (size_t)1 << 60) == nullptr);
     for (int i = 0; i < 2000; i++)
-        hak_alloc(local, 300);
+        REQUIRE(hak_alloc(local, 300) != nullptr);
     CHECK(none.calls == 0);
 }
 

@@ -504,9 +504,9 @@ TEST_CASE("profile: blocks set aside for the next allocations are not live")
     {
         TestCtx late(s.space, &options);
         REQUIRE(hak_profile_start(late, &sampled) == 0);
-        hak_alloc(late, 64);
+        REQUIRE(hak_alloc(late, 64) != nullptr);
         hak_label mine = hak_label_define(late, "mine");
-        hak_alloc_cs(late, 64, mine, 1);
+        REQUIRE(hak_alloc_cs(late, 64, mine, 1) != nullptr);
         hak_label_info info;
         REQUIRE(hak_label_stats(late, mine, &info) == 0);
         CHECK(info.live_blocks == 1);

@@ -110,6 +110,26 @@ TEST_CASE("what the top refuses its groups neither show nor hold against each ot
     }
 }
 
+TEST_CASE("quotas one above the other, a thousand of them: each counts the bytes of the lowest")
+{
+    Tree tree;
+    std::vector<hak_quota *> way{tree.add(nullptr, MiB)};
+    while (way.size() < 1000)
+        way.push_back(tree.add(way.back(), 0));
+    {
+        Tenant tenant(way.back());
+        while (hak_alloc(tenant.ctx, 1000)) {
+        }
+        const size_t used = hak_quota_used(way.front());
+        CHECK(used <= MiB);
+        CHECK(used > MiB / 2);
+        for (hak_quota *q : way)
+            REQUIRE(hak_quota_used(q) == used);
+    }
+    for (hak_quota *q : way)
+        REQUIRE(hak_quota_used(q) == 0);
+}
+
 TEST_CASE("limits of a tree hold under threads, and all comes back")
 {
     Tree tree;

@@ -1,5 +1,6 @@
 // HAK_DEBUG_TRACE: which calls are kept, what on_error can tell of a pointer, and what is read beside other
 // threads.
+#define HAK_NO_ATTRIBUTES // It asks for more than there can be.
 #include "shared.h"
 
 #include <hakmem/trace.h>

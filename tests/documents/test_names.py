@@ -43,6 +43,12 @@ class Names(unittest.TestCase):
                 self.assertGreaterEqual(len(name.split()), 3, f"{path}: {name}")
         self.assertGreater(count, 300)
 
+    def test_no_script_hides_a_module_of_python(self):
+        """A script's folder comes first where it and its neighbours look for modules."""
+        scripts = [path for folder in ("tests", "scripts") for path in (SOURCE / folder).rglob("*.py")]
+        self.assertGreater(len(scripts), 50)
+        self.assertEqual([str(path) for path in scripts if path.stem in sys.stdlib_module_names], [])
+
     def test_tests_that_wait_for_a_later_tier_have_a_reason(self):
         lines = [line for line in (TESTS / "later.txt").read_text().splitlines() if not line.startswith("#")]
         self.assertGreater(len(lines), 5)

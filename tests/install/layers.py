@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""layers.py nm source-folder object...
+"""layers.py nm source-folder [--except FILE:WHAT]... object...
 
 The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
-below it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
+below it. The modules of some folders are in an order, too: a module is NAME.c, NAME.h or both, and it knows the modules
+before it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
 folder says what lives there. scripts/amalgamate has the same order. The host's error callback is called in one place, in
 the highest folder."""
 
@@ -12,18 +13,40 @@ import sys
 from pathlib import Path
 
 FOLDERS = ["base", "space", "heap", "profile", "shared", "learn", "api"]  # the lowest first
+# The modules of a folder, the lowest first.
+MODULES = {
+    "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_group
+        put magazine reclaim packed_groups packed_large refill packed run run_magazine batch label_on big guard asked
+        block canary block_free placement numbers guide context""".split()
+}
+# Upward all the same: (file, what it includes or calls), with the reason. An exception that is no longer needed goes.
+EXCEPTIONS = set()
 
 
 def rank(folder):
     return FOLDERS.index(folder)
 
 
+def place(file):
+    """Of folder/name.c or .h: its folder's number, and its number in an ordered folder."""
+    folder, _, name = file.partition("/")
+    order = MODULES.get(folder)
+    module = name.partition(".")[0]
+    return rank(folder), order.index(module) if order and module in order else 0
+
+
+def modules_in_no_order(sources):
+    for folder, order in MODULES.items():
+        there = {path.name.partition(".")[0] for path in (sources / folder).glob("*.[ch]")}
+        for module in sorted(there ^ set(order)):
+            yield f"{folder}/{module}"
+
+
 def upward_includes(sources):
     for path in sorted(sources.glob("*/*.[ch]")):
         file = f"{path.parent.name}/{path.name}"
         for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
-            folder = included.partition("/")[0]
-            if folder != "hakmem" and rank(folder) > rank(path.parent.name):
+            if not included.startswith("hakmem/") and place(included) > place(file):
                 yield file, included
 
 
@@ -37,12 +60,12 @@ def symbols(nm, option, objects):
 
 
 def upward_calls(nm, objects):
-    home = {symbol: file.split("/")[0] for file, symbol in symbols(nm, "--defined-only", objects)
+    home = {symbol: file for file, symbol in symbols(nm, "--defined-only", objects)
             if symbol.startswith("hak_") or symbol.startswith("hk_")}
     if not home:
         sys.exit("layers: nm finds no symbol of the core")
     for file, symbol in symbols(nm, "--undefined-only", objects):
-        if symbol in home and rank(home[symbol]) > rank(file.split("/")[0]):
+        if symbol in home and place(home[symbol]) > place(file):
             yield file, symbol
 
 
@@ -63,9 +86,20 @@ def folders_without_head(sources):
 
 def main():
     nm, sources, *objects = sys.argv[1:]
-    found = sorted({*upward_includes(Path(sources)), *upward_calls(nm, objects)})
+    exceptions = set(EXCEPTIONS)
+    while objects[:1] == ["--except"]:
+        exceptions.add(tuple(objects[1].split(":")))
+        del objects[:2]
+    upward = {*upward_includes(Path(sources)), *upward_calls(nm, objects)}
+    found = sorted(upward - exceptions)
     for file, what in found:
         print("layers: upward:", file, what)
+    for file, what in sorted(exceptions - upward):
+        print("layers: no longer upward:", file, what)
+        found.append(file)
+    for module in modules_in_no_order(Path(sources)):
+        print("layers: in no order, or not there:", module)
+        found.append(module)
     for file in callers_of_the_host(Path(sources)):
         print("layers: reports an error:", file)
         found.append(file)

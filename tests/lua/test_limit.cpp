@@ -55,10 +55,11 @@ const char *const STRINGS =
     "return 'end'";
 
 size_t sampled; // the most committed bytes that sample() saw
+int calls;      // of sample(); statistics of each would take most of the time
 
 int sample(lua_State *L)
 {
-    sampled = std::max(sampled, stats_of(L).committed_bytes);
+    if (calls++ % 16 == 0) sampled = std::max(sampled, stats_of(L).committed_bytes);
     return 0;
 }
 

@@ -469,6 +469,33 @@ class Sites(ProgramCase):
         )
         self.assertLessEqual(max(found) - found[0], 6)
 
+    def test_more_lines_than_there_are_numbers_for(self):
+        """131,071: blocks of further lines have none, and known lines keep theirs."""
+        found = self.run_code(
+            """
+            import hakmem, json
+            def known(): return [object() for i in range(1000)]
+            early, kept = known(), []
+            a = kept.append
+            for i in range(14):
+                exec(compile("a(object())\\n" * 10000, f"part{i}.py", "exec"))
+            exec(compile("late = [object() for i in range(3000)]", "late.py", "exec"))
+            early += known()
+            shot = hakmem.take_snapshot()
+            report = shot.parts
+            wrong = sum(s["live_bytes"] for s in report["sites"]) != report["stats"]["live_bytes"]
+            lines = {s.key.rpartition("/")[2]: s.count for s in shot.statistics("lineno")}
+            parts = sum(k.startswith("part") for k in lines)
+            print(json.dumps([parts, wrong, lines.get("program.py:3"), any("late.py" in k for k in lines)]))
+            """,
+            env=sites(),
+        )
+        self.assertGreater(found[0], 120000)  # what started the program has some
+        self.assertLess(found[0], 131072)
+        self.assertFalse(found[1])
+        self.assertGreaterEqual(found[2], 2000)
+        self.assertFalse(found[3])
+
 
 if __name__ == "__main__":
     unittest.main()

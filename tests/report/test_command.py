@@ -359,6 +359,16 @@ class Bad(Case):
             with self.subTest(path=path, value=str(value)[:20]):
                 self.refused(bad, "a broken report")
 
+    def test_a_stack_has_1024_frames_at_most(self):
+        stack = self.report["contexts"][0]["stacks"][0]
+        stack["frames"] = [0] * 1024
+        file = self.write("deep.json", self.report)
+        folded = max(self.text("folded", file).splitlines(), key=len)
+        self.assertEqual(folded.count("parse"), 1024)
+        hakmem("pprof", "-o", self.folder / "deep.gz", file)
+        stack["frames"].append(0)
+        self.refused(self.report, "a broken report")
+
     def test_members_that_cannot_be(self):
         context = ("contexts", 0)
         for path, value, said in (

@@ -105,12 +105,19 @@ try {
         const drawn = await page.evaluate(() => {
             const said = [];
             const proto = CanvasRenderingContext2D.prototype, old = proto.fillText;
-            proto.fillText = function (text, ...rest) { said.push(text); return old.call(this, text, ...rest); };
+            proto.fillText = function (text, x, y) {
+                const width = this.measureText(text).width, from = this.textAlign === "right" ? x - width : x;
+                said.push({ text, y, from, to: from + width });
+                return old.call(this, text, x, y);
+            };
             timeline();
             return new Promise((done) => setTimeout(() => { proto.fillText = old; done(said); }));
         });
-        for (const name of ["request 17", "keep", "freeze"]) assert.ok(drawn.includes(name), `${name} of ${drawn}`);
-        assert.ok(!drawn.includes("try"));
+        const names = drawn.filter((d) => ["request 17", "keep", "freeze", "try"].includes(d.text));
+        assert.deepEqual(names.map((d) => d.text), ["request 17", "keep", "freeze"]);
+        for (const [i, d] of names.entries())
+            for (const other of names.slice(0, i))
+                assert.ok(d.y !== other.y || d.from >= other.to || other.from >= d.to, `${d.text} lies over ${other.text}`);
         assert.equal(await page.$$eval("#plot canvas", (all) => all.length), 1);
         assert.equal(await page.$$eval("script:not([id])", (all) => all.length), 4);
         assert.ok((await wide(page)) <= 0, "wider than the screen");
@@ -134,6 +141,11 @@ try {
     }
 
     const page = await open("diff", {}, "a", "b");
+    assert.equal(await page.textContent("#other"), "Compared with process 71, 2026-11-23T09:43:20Z");
+    assert.deepEqual(await page.evaluate(() => ["f (/a/b/c.lua:12)", "function </a/b/init.lua:7> (/a/b/init.lua:9)", "f (init.lua:1)",
+        "<module> (/x/pkg/__init__.py:3)", "all", "malloc [/usr/lib/libc.so.6]", "g (c.lua:2)"].map(brief)),
+        ["f (c.lua:12)", "function <b/init.lua:7> (b/init.lua:9)", "f (init.lua:1)", "<module> (pkg/__init__.py:3)", "all",
+         "malloc [/usr/lib/libc.so.6]", "g (c.lua:2)"]);
     assert.deepEqual((await values(page, 1)).slice(0, 1), [1_000_000]);
     assert.equal(await total(page), 1_000_000);
     assert.deepEqual(page.faults, []);
@@ -144,10 +156,10 @@ try {
         const bare = await open(files.join("-"), {}, ...files);
         const cards = await bare.$$eval("#cards span", (all) => all.map((c) => c.textContent.replace(/ \(.*/, "")));
         const known = ["live at the end", "live at the peak", "committed"];
-        assert.deepEqual(cards, files[0] === "bare" ? known : [...known, "process resident", "its peak"]);
+        assert.deepEqual(cards, files[0] === "bare" ? known : [...known, "process resident", "peak resident"]);
         assert.equal(await bare.textContent("#process"), files[0] === "bare" ? "" : "process 71, lua 5.4.4, 2026-11-23T09:43:20Z");
         if (files.length > 1) assert.equal(await bare.textContent("#cards .card:last-child span"),
-                                           files[0] === "bare" ? "committed (+0 B)" : "its peak");
+                                           files[0] === "bare" ? "committed (+0 B)" : "peak resident");
         assert.ok(!(await bare.textContent("body > p, h1")).includes("undefined"));
         assert.deepEqual(bare.faults, []);
         await bare.close();

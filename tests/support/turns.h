@@ -1,5 +1,5 @@
-/* Included before everything in a build of the core for tests/fuzz/fuzz_shared.cpp: which thread it is that
- * calls, the test says, and so one thread plays many. */
+/* Included before everything in a build of the core for tests/fuzz/fuzz_shared.cpp and
+ * tests/core/test_interleavings.cpp: the test says which thread it is that calls, and so one thread plays many. */
 #ifndef HK_TEST_TURNS_H
 #define HK_TEST_TURNS_H
 

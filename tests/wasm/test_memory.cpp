@@ -208,6 +208,26 @@ TEST_CASE("slots come in extents; the size of slots and extents is chosen", "[me
     }
 }
 
+TEST_CASE("a host has 4096 extents: then there is no further memory, and a freed slot serves the next one", "[memory]")
+{
+    HostOptions options;
+    options.slot_bytes = options.extent_bytes = WASM_PAGE;
+    Host host(&options);
+    std::vector<void *> memories;
+    while (memories.size() <= 4096) {
+        void *p = hak_wasm_memory_new(host, WASM_PAGE);
+        if (!p) break;
+        memories.push_back(p);
+    }
+    CHECK(memories.size() == 4096);
+    CHECK(host.info().extents == 4096);
+    CHECK(hak_wasm_memory_free(host, memories.back()) == 0);
+    CHECK(hak_wasm_memory_new(host, WASM_PAGE) == memories.back());
+    CHECK(hak_wasm_memory_new(host, WASM_PAGE) == nullptr);
+    for (void *p : memories)
+        CHECK(hak_wasm_memory_free(host, p) == 0);
+}
+
 TEST_CASE("broken options are named", "[memory]")
 {
     auto refused = [](auto change) {

@@ -104,11 +104,25 @@ const script = command.slice(1).find((word) => !word.startsWith("-"));
 $("title").textContent = [command[0], script].filter(Boolean).map(last).join(" ") || "hakmem";
 if (command.length) $("line").textContent = command.join(" ");
 else $("command").remove();
-$("process").textContent = [
-    report.process.pid ? `process ${report.process.pid}` : "",
-    `${runtime.name || ""} ${runtime.version || ""}`.trim(),
-    report.process.time ? `${new Date(report.process.time * 1000).toISOString().slice(0, 19)}Z` : "",
-].filter(Boolean).join(", ");
+/* Of a runtime's version the number: CPython's goes on with its compiler. */
+function about(place, process, which) {
+    const parts = [
+        process.pid ? `process ${process.pid}` : "",
+        which,
+        process.time ? `${new Date(process.time * 1000).toISOString().slice(0, 19)}Z` : "",
+    ].filter(Boolean);
+    /* No line ends within a part. */
+    for (const [i, part] of parts.entries()) {
+        if (i) place.append(", ");
+        element(place, "span", part);
+    }
+    return parts.length;
+}
+about($("process"), report.process, `${runtime.name || ""} ${(runtime.version || "").split(" ")[0]}`.trim());
+if (before) {
+    $("other").append("Compared with ");
+    if (!about($("other"), before.process || {}, "")) $("other").append("another report");
+} else $("other").remove();
 for (const context of report.contexts) {
     const missing = (context.profile || {}).dropped_stacks || 0;
     if (!missing) continue;
@@ -139,7 +153,7 @@ for (const [name, of, key] of [
     ["live at the peak", counted, "peak_bytes"],
     ["committed", counted, "committed_bytes"],
     ["process resident", resident, "resident_bytes"],
-    ["its peak", resident, "peak_resident_bytes"],
+    ["peak resident", resident, "peak_resident_bytes"],
 ]) {
     const value = of(report, key), old = before ? of(before, key) : undefined;
     if (value === undefined) continue;
@@ -187,6 +201,12 @@ function pruned(node, least) {
     return { name: node.name, value: node.value, real: node, children };
 }
 
+/* Of a file its name, with its folder where many files have that name: a frame is narrow. */
+function brief(name) {
+    return name.replace(/([(<])(?:[^()<>]*\/)?([^()<>/]+\/(?:init\.lua|__init__\.py)|(?!init\.lua|__init__\.py)[^()<>/]+)(:\d+)(?=[)>])/g,
+                        "$1$2$3");
+}
+
 function zoom(node) {
     shown = node;
     $("path").replaceChildren();
@@ -198,9 +218,13 @@ function zoom(node) {
         button.onclick = () => zoom(n);
     }
     $("flame").replaceChildren();
-    if (!node.value) return;
+    if (!node.value) {
+        const none = $("by").value === "change" ? "No stack grew" : "No stack has any";
+        return element($("flame"), "p", $("filter").value ? `${none} that has "${$("filter").value}"` : none);
+    }
     const chart = flamegraph.default().width(Math.max(280, $("flame").clientWidth)).cellHeight(20).minFrameSize(1)
         .transitionDuration(0).inverted(true).sort(true).tooltip(false).selfValue(false)
+        .getName((d) => brief(d.data.name))
         .setColorMapper((d) => colour(d.data.name.replace(/.*\(|:\d+\)$/g, "")))
         .onHover((d) => ($("hover").textContent = `${d.data.name}: ${bytes(d.data.value)}, ` +
             `${((d.data.value / tree.value) * 100).toFixed(1)} % of all`))
@@ -222,6 +246,8 @@ function tiles(label, sites, least) {
 function map(list) {
     const box = $("map");
     box.replaceChildren();
+    $("where").hidden = !sum(list, amount);
+    if ($("where").hidden) return;
     const labels = d3.rollups(list, (of) => d3.rollups(of, (r) => sum(r, amount), (r) => r.site), (r) => r.label);
     const least = sum(list, amount) / 3000;
     const data = { children: labels.map(([label, sites]) => ({ label, children: tiles(label, sites, least) })) };
@@ -232,7 +258,7 @@ function map(list) {
         if (node.depth === 0 || !node.value) continue;
         const { label, site, rest } = node.data, whole = node.depth === 1, width = node.x1 - node.x0;
         const text = `${whole ? label : site} ${bytes(node.value)}`;
-        const tile = element(box, "div", width > 40 ? text : "", whole ? "label" : "");
+        const tile = element(box, "div", width > 40 ? brief(text) : "", whole ? "label" : "");
         tile.title = whole ? text : `${label}: ${text}`;
         tile.dataset.value = node.value;
         Object.assign(tile.style, { left: `${node.x0}px`, top: `${node.y0}px`, width: `${width}px`,
@@ -333,7 +359,9 @@ function timeline() {
     const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const series = [["live", "#2f6fdb"], ["committed", "#e08a1e"], ["resident", "#2a9d5c"]];
     const marks = [...(context.marks || []), ...decided(context, first)];
+    marks.sort((a, b) => a.at_ns - b.at_ns);
     const drawMarks = (u) => {
+        const ends = []; /* where the names of each row end */
         for (const mark of marks) {
             const x = u.valToPos((mark.at_ns - first) / 1e9, "x", true);
             if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
@@ -343,9 +371,12 @@ function timeline() {
             u.ctx.moveTo(x, u.bbox.top);
             u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
             u.ctx.stroke();
-            const fits = x + 8 + u.ctx.measureText(mark.name).width < u.bbox.left + u.bbox.width;
-            u.ctx.textAlign = fits ? "left" : "right";
-            u.ctx.fillText(mark.name, fits ? x + 4 : x - 4, u.bbox.top + 12 * devicePixelRatio);
+            const width = u.ctx.measureText(mark.name).width;
+            const left = x + 8 + width < u.bbox.left + u.bbox.width ? x + 4 : x - 4 - width;
+            const row = [0, 1, 2, 3, 4, 5].find((n) => !(ends[n] > left)) ?? 0;
+            ends[row] = left + width + 4;
+            u.ctx.textAlign = "left";
+            u.ctx.fillText(mark.name, left, u.bbox.top + (12 + 14 * row) * devicePixelRatio);
             u.ctx.restore();
         }
     };
@@ -366,6 +397,7 @@ table("labels", [["live_bytes", "live", true, size], ["live_blocks", "blocks", t
     ["context", "context"]], labels, "live_bytes");
 $("profile").hidden = $("stacks").hidden = document.querySelector(".tools").hidden = rows.length === 0;
 if (rows.length > 0) show();
+else $("time").before($("labels"));
 timeline();
 for (const id of ["by", "group"]) $(id).onchange = show;
 let wait;

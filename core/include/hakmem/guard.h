@@ -29,6 +29,8 @@
  * COST       Off: none. On: about 50 instructions for each allocation, none for a free; for a drawn block
  *            three system calls and a page fault. Figures are in docs/guide/misuse.md.
  *
+ * STABILITY  Stable.
+ *
  * CONVENTIONS are those of hakmem.h. Since 0.1. */
 #ifndef HAKMEM_GUARD_H
 #define HAKMEM_GUARD_H

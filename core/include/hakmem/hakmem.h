@@ -40,6 +40,13 @@
  * program needs, options, then one topic after the other; advanced uses last. Since      0.1 for everything
  * in this file.
  *
+ * STABILITY  Stable. Each public header has such a line:
+ *              - Stable: a program that compiles goes on compiling, and means the same, with the next minor
+ *                version. A change that breaks programs is named in CHANGELOG.md one minor version before.
+ *              - Experimental: functions, structs and numbers may change or go with each minor version.
+ *            Versions that differ in the patch alone have one binary interface, of both classes:
+ *            libhakmem.so may be replaced under a program. Before 1.0 each minor version has a soname.
+ *
  * MISUSE
  *   Always detected, at once: a pointer outside the context (every free and realloc: HAK_E_FOREIGN, nothing
  *   is touched), count * n overflow, absurd sizes and alignments, a broken options struct; and of blocks
@@ -97,6 +104,21 @@ extern "C" {
 #define HAK_API
 #endif
 
+/* What functions that return a block say to compilers: which arguments are its size and its alignment, that
+ * nothing else points to it, and that a result which nobody uses is a leak. So a compiler warns of an access
+ * behind the bytes asked for, and _FORTIFY_SOURCE stops the program there, although hak_usable_size may allow
+ * it. A program that uses such bytes asks hak_realloc for them first, or defines HAK_NO_ATTRIBUTES before it
+ * includes this header. */
+#if defined(__GNUC__) && !defined(HAK_NO_ATTRIBUTES)
+#define HAK_FRESH __attribute__((malloc))
+#define HAK_SIZED(...) __attribute__((warn_unused_result, alloc_size(__VA_ARGS__)))
+#define HAK_ALIGNED(i) __attribute__((alloc_align(i)))
+#else
+#define HAK_FRESH
+#define HAK_SIZED(...)
+#define HAK_ALIGNED(i)
+#endif
+
 typedef struct hak_space hak_space;
 typedef struct hak_ctx hak_ctx;
 typedef struct hak_quota hak_quota;
@@ -128,22 +150,22 @@ HAK_API hak_ctx *hak_ctx_new(hak_space *space, const hak_options *options);
 HAK_API void hak_ctx_destroy(hak_ctx *ctx);
 
 /* A block of n bytes; n = 0 gives a distinct block. Fast. */
-HAK_API void *hak_alloc(hak_ctx *ctx, size_t n);
+HAK_API void *hak_alloc(hak_ctx *ctx, size_t n) HAK_FRESH HAK_SIZED(2);
 /* Zero-filled. Overflow of count * n gives NULL. Cost: that of hak_alloc, and of clearing the block; fresh
  * pages are not cleared again. */
-HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n);
+HAK_API void *hak_calloc(hak_ctx *ctx, size_t count, size_t n) HAK_FRESH HAK_SIZED(2, 3);
 /* p NULL = hak_alloc; n = 0 gives a block of the smallest size. Failure leaves p as it was. A block between
  * 1 and 32 KiB that grows by less than a sixteenth is over-allocated, by up to half of what is asked for and
  * to the next power of two at most. The alignment of hak_aligned_alloc is kept only while the block stays in
  * place, and a block that fits and finds no memory stays where it is, 8-aligned perhaps. Cost: fast in
  * place; else that of an allocation, a copy and a free, but blocks above 1 MiB are moved without a copy
  * where the OS table has remap. */
-HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n);
+HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n) HAK_SIZED(3);
 /* The block goes back to its context. NULL is fine. Fast. */
 HAK_API void hak_free(hak_ctx *ctx, void *p);
 /* hak_alloc with a label and a call site. label: 0, or from hak_label_define or hak_options.labels; another
  * value is not validated on the fast path, and the block counts for some other label or for 0. Fast. */
-HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site) HAK_FRESH HAK_SIZED(2);
 
 /* The label of this name, made on first use. Same name, same label. 0 = failed (HAK_E_LABEL, or no
  * memory). The name is copied; hints of a policy reach one without blanks at its ends and without control
@@ -376,34 +398,37 @@ HAK_API const char *hak_space_options_error(const hak_space_options *options);
 /* A block that begins at a multiple of align, a power of two up to 1 GiB. Free with hak_free. Cost: that of
  * hak_alloc for what n rounds up to; above an alignment of 4096, or 8 KiB, that of a run of 16 KiB units,
  * above 16 KiB that of a mapping. */
-HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n);
+HAK_API void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n) HAK_FRESH HAK_SIZED(3) HAK_ALIGNED(2);
 /* The same, zero-filled. Overflow of count * n gives NULL. Cost: that of hak_aligned_alloc, and of
  * clearing the block, as hak_calloc. */
-HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n);
+HAK_API void *hak_aligned_calloc(hak_ctx *ctx, size_t align, size_t count, size_t n) HAK_FRESH HAK_SIZED(3, 4)
+    HAK_ALIGNED(2);
 /* hak_realloc with an alignment for what it returns: p may be any block, of any alignment. A shrink of a
  * block that has the alignment never fails. Cost: up to 4096 that of hak_realloc; above, a block that grows
  * is copied. */
-HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n);
+HAK_API void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n) HAK_SIZED(4) HAK_ALIGNED(3);
 /* hak_realloc where the old size is known: `old` is what was last asked for (HAK_NONE: not known). It is only
  * compared, with HAK_DEBUG_CHECK. A shrink never fails. Cost: that of hak_realloc. */
-HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n);
+HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n) HAK_SIZED(4);
 /* n is what was last asked for, whatever the function (HAK_NONE: not known). Only compared, with
  * HAK_DEBUG_CHECK. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 
 /* With a label and a call site, as hak_alloc_cs. Cost: as without. */
-HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site);
-HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site) HAK_FRESH
+    HAK_SIZED(2, 3);
+HAK_API void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label,
+                                   hak_site site) HAK_FRESH HAK_SIZED(3) HAK_ALIGNED(2);
 HAK_API void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, hak_label label,
-                                    hak_site site);
+                                    hak_site site) HAK_FRESH HAK_SIZED(3, 4) HAK_ALIGNED(2);
 HAK_API void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label,
-                                     hak_site site);
+                                     hak_site site) HAK_SIZED(4) HAK_ALIGNED(3);
 /* The block takes this label, also when it stays in place; without _cs it keeps its own. One of 16 or 24
  * bytes may have to move for a label above 15: where there is no memory for that, and n fits, it keeps its
  * own. Cost: as without. */
-HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site);
+HAK_API void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site) HAK_SIZED(3);
 HAK_API void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label,
-                                   hak_site site);
+                                   hak_site site) HAK_SIZED(4);
 /* site: the place that frees. Recorded for blocks that HAK_DEBUG_GUARD drew (hakmem/guard.h) and by
  * HAK_DEBUG_TRACE, else not. Fast. */
 HAK_API void hak_free_cs(hak_ctx *ctx, void *p, hak_site site);

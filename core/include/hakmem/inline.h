@@ -7,6 +7,8 @@
  *
  * If n and label are constants, an allocation compiles to a few loads.
  *
+ * STABILITY  Experimental: HAK_INLINE_LAYOUT says which library fits.
+ *
  * When nothing is at hand, the first two call the library. So they work with every context: local, shared or
  * retired, with debug checks, limits and labels.
  *

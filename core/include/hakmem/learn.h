@@ -45,6 +45,8 @@
  *         what it wandered by then), and two whose cost differs from the mean by more than 2 % of the time
  *         and four standard deviations.
  *
+ * STABILITY  Experimental: what a learner decides, and by which rules, may change.
+ *
  * Threads: a learner may have contexts of several threads. It looks at each context, and changes it, only in
  * that context's own hak_ctx_tick. The contexts of one learner should do the same kind of work, in one space
  * or in spaces of their own. Since 0.1.

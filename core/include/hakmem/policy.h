@@ -28,6 +28,8 @@
  * COST        Only slow paths read a policy: the fast paths of a context with a policy execute the same
  *             instructions.
  *
+ * STABILITY  Experimental: its numbers are those of hakmem/tuning.h.
+ *
  * Threads: a policy may be read and referenced by any number of threads at once. Since 0.1. */
 #ifndef HAKMEM_POLICY_H
 #define HAKMEM_POLICY_H

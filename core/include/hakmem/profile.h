@@ -24,6 +24,8 @@
  * stack that allocated it. A block from before an exact profile began is not in it until one of both moves
  * it.
  *
+ * STABILITY  Stable.
+ *
  * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other
  * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating
  * joins or leaves the profile with its next allocation for which its magazine is empty.

@@ -26,6 +26,8 @@
  * COST       Off: none. On: the cost of HAK_DEBUG_CHECK, about 180 instructions more for each call, and one
  *            question to the OS table for the thread's number; in a shared context also a lock.
  *
+ * STABILITY  Stable.
+ *
  * CONVENTIONS are those of hakmem.h. Since 0.1. */
 #ifndef HAKMEM_TRACE_H
 #define HAKMEM_TRACE_H

@@ -12,6 +12,8 @@
  * table of all values is in docs/guide/modes.md. What is out of range makes hak_ctx_new and hak_space_new
  * return NULL; hak_options_error and hak_space_options_error say which field it was.
  *
+ * STABILITY  Experimental: a number goes with the mechanism that it sets. Those of hak_mode stay.
+ *
  * Threads: a struct may be read by any number of calls at once. Since 0.1. */
 #ifndef HAKMEM_TUNING_H
 #define HAKMEM_TUNING_H

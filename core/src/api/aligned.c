@@ -7,6 +7,7 @@
 #include "api/profile.h"
 #include "api/trace.h"
 #include "heap/block.h"
+#include "heap/block_free.h"
 #include "heap/canary.h"
 #include "heap/label.h"
 #include "heap/run.h"

@@ -14,6 +14,7 @@
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/placement.h"
+#include "heap/refill.h"
 #include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/thread_heap.h"

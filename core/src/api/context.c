@@ -9,6 +9,7 @@
 #include "base/policy.h"
 #include "heap/batch.h"
 #include "heap/big.h"
+#include "heap/context.h"
 #include "heap/guard.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"

@@ -6,6 +6,7 @@
 #include "heap/guard.h"
 #include "heap/guide.h"
 #include "heap/label.h"
+#include "heap/label_on.h"
 #include "heap/packed.h"
 #include "heap/row.h"
 #include "heap/slab.h"

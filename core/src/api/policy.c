@@ -1,6 +1,7 @@
 /* Policies of contexts. */
 #include "base/policy.h"
 #include "heap/guide.h"
+#include "heap/numbers.h"
 #include "shared/thread_heap.h"
 
 /* Where the numbers of a context come from: `policy`, and else its options. */

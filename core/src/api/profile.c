@@ -5,6 +5,7 @@
 #include "heap/batch.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
+#include "heap/refill.h"
 #include "heap/row.h"
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"

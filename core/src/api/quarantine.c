@@ -5,7 +5,9 @@
 #include "api/trace.h"
 #include "heap/asked.h"
 #include "heap/block.h"
+#include "heap/block_free.h"
 #include "heap/guard.h"
+#include "heap/metadata.h"
 #include "heap/packed.h"
 #include "shared/thread_heap.h"
 

@@ -7,6 +7,7 @@
 #include "api/trace.h"
 #include "heap/big.h"
 #include "heap/block.h"
+#include "heap/block_free.h"
 #include "heap/canary.h"
 #include "heap/guard.h"
 #include "heap/guide.h"

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "heap/asked.h"
 #include "heap/label.h"
+#include "heap/metadata.h"
 #include "shared/thread_heap.h"
 
 enum { CALLS = 1024 };

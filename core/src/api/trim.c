@@ -3,6 +3,7 @@
 
 #include "api/learner.h"
 #include "api/quarantine.h"
+#include "heap/batch.h"
 #include "heap/big_cache.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"

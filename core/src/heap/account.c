@@ -1,5 +1,5 @@
 /* What is charged to a context: its limit, its quota, and whose account a space settles at its end. */
-#include "heap/ctx.h"
+#include "heap/account.h"
 
 bool hk_charge(hak_ctx *ctx, size_t n)
 {
@@ -31,6 +31,20 @@ void hk_refund(hak_ctx *ctx, size_t n)
     hk_quota_refund(ctx->account.quota, n);
     /* What was refused did not cross anything. */
     if (hk_get(&ctx->account.committed) < hk_get(&ctx->account.soft)) ctx->account.pressure = false;
+}
+
+enum { SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
+
+bool hk_packed_scarce(const hak_ctx *ctx)
+{
+    size_t hard, left = hk_account_room(ctx, &hard);
+    return hard && left < hk_min(hard / 4, SLABS_FREE);
+}
+
+bool hk_packed_limited(const hak_ctx *ctx)
+{
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return hard && hard < SLABS_FREE;
 }
 
 void hk_account_begin(hak_ctx *ctx)

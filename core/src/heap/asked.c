@@ -2,6 +2,7 @@
 
 #include "heap/big.h"
 #include "heap/guard.h"
+#include "heap/metadata.h"
 
 typedef _Atomic(void *) slot;
 

@@ -1,7 +1,7 @@
 #include "heap/batch.h"
 
 #include "heap/label.h"
-#include "heap/packed.h"
+#include "heap/refill.h"
 #include "heap/row.h"
 
 enum { BATCH_BYTES = HK_UNIT };
@@ -67,6 +67,13 @@ void hk_batches_return(const hak_ctx *ctx)
         hk_row_end(mine, &b->bins[sc]);
         hk_magazine_flush(mine, next, n);
     }
+}
+
+void hk_magazines_flush(hak_ctx *ctx)
+{
+    hk_rows_end(ctx);
+    hk_batches_return(ctx);
+    hk_magazines_flush_from(ctx, 0);
 }
 
 void hk_batches_label(hak_ctx *ctx)

@@ -37,6 +37,8 @@ bool hk_batches_begin(hak_ctx *ctx);
 void hk_batches_end(hak_ctx *ctx);
 /* What is set aside goes back to its slabs. */
 void hk_batches_return(const hak_ctx *ctx);
+/* Empties all magazines of a context, batches included. */
+void hk_magazines_flush(hak_ctx *ctx);
 /* Labels of blocks begin to be stored. */
 void hk_batches_label(hak_ctx *ctx);
 /* Moves n blocks at hand behind those that the batch has. */

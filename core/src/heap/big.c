@@ -1,10 +1,10 @@
 #include "heap/big.h"
 
+#include "heap/account.h"
 #include "heap/big_cache.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
-#include "heap/reclaim.h"
-#include "heap/slab.h"
+#include "heap/metadata.h"
 
 enum { COPIED_MOST = 512 << 10 }; /* a run that grows further is not copied again */
 
@@ -34,20 +34,6 @@ static hk_big *record_new(hak_ctx *ctx)
     return b;
 }
 
-static void record_drop(hak_ctx *ctx, hk_big *b)
-{
-    b->next = ctx->big.spare;
-    ctx->big.spare = b;
-}
-
-void hk_big_unmap(hak_ctx *ctx, hk_big *b)
-{
-    hk_big_leave(ctx->space, b);
-    hk_space_unmap(ctx->space, b->p, hk_big_mapped(b));
-    hk_uncharge(ctx, b->room_purged ? b->size : hk_big_mapped(b));
-    record_drop(ctx, b);
-}
-
 static bool wants_huge(const hak_ctx *ctx, size_t size)
 {
     return size >= HK_CHUNK && hk_space_wants_huge(ctx->space, hk_expected(ctx));
@@ -72,7 +58,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
         }
         hk_refund(ctx, size);
     }
-    record_drop(ctx, b);
+    hk_big_record_drop(ctx, b);
     return NULL;
 }
 

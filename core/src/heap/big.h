@@ -3,44 +3,10 @@
 #ifndef HK_BIG_H
 #define HK_BIG_H
 
-#include "heap/ctx.h"
-
-struct hk_big {
-    char *p;
-    size_t size; /* of the block; read beside the heap that it belongs to */
-    size_t room; /* of the mapping behind it, to grow into; free blocks have none */
-    hak_ctx *ctx;
-    hak_site site;
-    hk_big *next, *prev;   /* in ctx->big.live or .cached, the newest first */
-    hk_big *left, *right;  /* in the space's tree by address */
-    size_t asked;          /* with HAK_DEBUG_CHECK: see asked.h */
-    uint64_t unused_since; /* clock of the tick that first saw it, or its room, unused; 0 = none yet */
-    uint8_t label;
-    bool grew;          /* it was asked for smaller */
-    bool room_purged;   /* the room is neither charged nor resident */
-    atomic_bool cached; /* read beside the heap that it belongs to, too */
-};
+#include "heap/big_map.h"
 
 void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
 void hk_big_free(hak_ctx *ctx, hk_big *big);
-HK_INLINE size_t hk_big_mapped(const hk_big *b)
-{
-    return b->size + b->room;
-}
-
-/* Adds the block to the space's tree; removes it. */
-void hk_big_enter(hak_space *space, hk_big *big);
-void hk_big_leave(hak_space *space, hk_big *big);
-/* The record of the block of ctx that starts at p, cached ones included. NULL = none. */
-hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
-/* The same of any context of the space. [any thread] */
-hk_big *hk_big_at(hak_space *space, const void *p);
-/* The context whose live block p lies in. NULL = no block of the space. [any thread] */
-hak_ctx *hk_big_owner(hak_space *space, const void *p);
-/* How many of n bytes from `start` on lie from one address to another. */
-size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to);
-/* Bytes of such blocks, and of their room, from one address to another. [any thread] */
-size_t hk_big_bytes_within(hak_space *space, uintptr_t from, uintptr_t to);
 /* A place for a block of a slab or run that grows to n: in a freed big block, whose rest becomes room; or,
  * for sizes that are not worth copying again, in a mapping of its own. NULL = none. */
 void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
@@ -48,10 +14,7 @@ void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
 bool hk_big_fits(const hak_ctx *ctx, size_t n);
 /* In place or by moving the mapping. NULL = cannot; nothing changed. */
 void *hk_big_resize(hak_ctx *ctx, hk_big *big, size_t n);
-/* The block is in no list of ctx. */
-void hk_big_unmap(hak_ctx *ctx, hk_big *b);
-/* Unmaps all big blocks, live ones too, when the context or the space ends. */
+/* Unmaps all big blocks, live ones too, when the context ends. */
 void hk_big_destroy(hak_ctx *ctx);
-void hk_big_unmap_all(hak_space *space);
 
 #endif

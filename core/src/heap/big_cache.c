@@ -1,6 +1,15 @@
 #include "heap/big_cache.h"
 
 #include "base/patience.h"
+#include "heap/account.h"
+
+void hk_big_unmap(hak_ctx *ctx, hk_big *b)
+{
+    hk_big_leave(ctx->space, b);
+    hk_space_unmap(ctx->space, b->p, hk_big_mapped(b));
+    hk_uncharge(ctx, b->room_purged ? b->size : hk_big_mapped(b));
+    hk_big_record_drop(ctx, b);
+}
 
 void hk_cached_take(hak_ctx *ctx, hk_big *b)
 {

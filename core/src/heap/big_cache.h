@@ -4,7 +4,7 @@
 #ifndef HK_BIG_CACHE_H
 #define HK_BIG_CACHE_H
 
-#include "heap/big.h"
+#include "heap/big_map.h"
 
 HK_INLINE void hk_big_list_add(hk_big **list, hk_big *b)
 {
@@ -21,6 +21,15 @@ HK_INLINE void hk_big_list_remove(hk_big **list, hk_big *b)
     if (b->next) b->next->prev = b->prev;
 }
 
+/* A record that no block has any more, to use again. */
+HK_INLINE void hk_big_record_drop(hak_ctx *ctx, hk_big *b)
+{
+    b->next = ctx->big.spare;
+    ctx->big.spare = b;
+}
+
+/* Unmaps a block that is in no list of ctx. */
+void hk_big_unmap(hak_ctx *ctx, hk_big *b);
 /* Keeps a freed block that is within the limit `keep`; the oldest ones go. */
 void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep);
 /* The caller has it now. */

@@ -1,9 +1,9 @@
-/* Blocks of any kind: which heap owns the memory at an address, and what to do with the block there. The
- * kinds are slabs, runs, packed units and big blocks; this is the one place that tells them apart. */
+/* Blocks of any kind: which heap owns the memory at an address, and what is known of the block there. The
+ * kinds are slabs, runs, packed units and big blocks; this and block_free.c tell them apart. */
 #ifndef HK_BLOCK_H
 #define HK_BLOCK_H
 
-#include "heap/ctx.h"
+#include "heap/units.h"
 
 /* What HAK_DEBUG_POISON fills new and free blocks with. */
 enum { HK_POISON_NEW = 0xCD, HK_POISON_FREE = 0xDD };
@@ -42,18 +42,5 @@ hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
 /* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it
  * keeps its own. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);
-
-/* Frees a block of a context that the caller may use as it is: a local one, or a heap whose lock is held. n:
- * the size told, or HAK_NONE. */
-void hk_block_free(hak_ctx *ctx, void *p, size_t n);
-/* The same without magazines, which another thread may be using. false = the slab has moved to another heap.
- */
-bool hk_block_put_back(hak_ctx *ctx, void *p);
-
-/* Compares the size told for a live block with what was last asked for (HAK_NONE = none told), and looks at
- * its canary. */
-HK_COLD void hk_check_size(const hak_ctx *ctx, const void *p, size_t told);
-/* Before a free: checks the size told, poisons the block. */
-HK_COLD void hk_check_free(hak_ctx *ctx, void *p, size_t n);
 
 #endif

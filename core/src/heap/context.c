@@ -1,8 +1,8 @@
-/* A context begins, in its first unit, and ends. */
-#include "heap/ctx.h"
+#include "heap/context.h"
 
 #include "heap/guard.h"
 #include "heap/guide.h"
+#include "heap/numbers.h"
 #include "heap/packed.h"
 #include "heap/placement.h"
 #include "heap/row.h"

@@ -3,7 +3,8 @@
  * time; of other heaps of a shared context only what hk_member says. What is wrong with a block is found here
  * and reported by api/: see hk_wrong.
  *
- * This header has the context's struct and the functions of its account and of the units that it owns. */
+ * This header has the context's struct. The modules are in an order, and each knows those before it: see
+ * MODULES in tests/install/layers.py. */
 #ifndef HK_CTX_H
 #define HK_CTX_H
 
@@ -38,6 +39,10 @@ typedef struct hk_packed {
     uint8_t heat[HK_SMALL_CLASSES];
     uint32_t moves; /* of the region to a free block, which loses its mark */
 } hk_packed;
+enum {
+    HK_PACKED_HOT = 192, /* heat of a class whose blocks come and go */
+    HK_PACKED_LEFT = 255 /* ... of one that has slabs */
+};
 
 enum { HK_POPULATE_NEVER = 255 };
 
@@ -229,64 +234,14 @@ HK_INLINE hk_drawing *hk_drawing_of(const hak_ctx *ctx)
     return (hk_drawing *)((uintptr_t)ctx + ctx->head - HK_DRAWING_SIZE);
 }
 
-/* Whether the bins are the constant ones. */
-HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
-{
-    return ctx->bins == hk_no_bins_fine.bins || ctx->bins == hk_no_bins_wide.bins ||
-           ctx->bins == hk_no_bins_max_aligned.bins;
-}
-
-/* What a unit costs beside its own bytes and its bitmap: slab record, map entry. */
-enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
-
-/* What goes into bin->labels for blocks of this area. */
-HK_INLINE uint8_t *hk_labels_of(const hak_ctx *ctx, unsigned area)
-{
-    return ctx->labels.on ? ctx->extent->labels[area] : NULL;
-}
-
-HK_INLINE hk_bin *hk_bin_of(hak_ctx *ctx, unsigned kind)
-{
-    return &ctx->bins[kind];
-}
-
-/* Its bins, those of batches included; see batch.h. These come after the others. Before ctx->bins is read,
- * which are another place before there are batches: the caller may be another thread. */
-HK_INLINE unsigned hk_bins_all(const hak_ctx *ctx)
-{
-    bool batches = __atomic_load_n(&ctx->sampling.batches, __ATOMIC_ACQUIRE) != HK_BATCHES_NONE;
-    return batches ? HK_BINS + HK_KIB_CLASSES : HK_BINS;
-}
-
 HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)
 {
     return ctx->whole;
 }
 
-/* The number of the bin from which a size up to 1024 is allocated: its class, or its class + HK_BINS while
- * batches are used (batch.h). */
-HK_INLINE unsigned hk_bin_in(const hak_ctx *ctx, size_t n)
-{
-    return ((const uint8_t *)ctx->bins - HK_BINS_TABLE)[(n + 7) >> 3];
-}
-
-HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
-{
-    unsigned bin = hk_bin_in(ctx, n);
-    return HK_LIKELY(bin < HK_BINS) ? bin : bin - HK_BINS;
-}
-
 HK_INLINE bool hk_in_window(const hak_ctx *ctx, const void *p)
 {
     return ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT < ctx->units;
-}
-
-/* Lets the fast paths reach what its extent has grown by. [its thread] */
-HK_INLINE void hk_widen(hak_ctx *ctx)
-{
-    uint32_t reach = hk_extent_reach(ctx->extent);
-    if (HK_UNLIKELY(ctx->units != reach) && ctx->units)
-        __atomic_store_n(&ctx->units, reach, __ATOMIC_RELAXED);
 }
 
 /* The kind of the unit at p if ctx owns it, else above 255. Never dereferences p. */
@@ -296,119 +251,5 @@ HK_INLINE uint32_t hk_kind_in_window(const hak_ctx *ctx, const void *p)
     return HK_LIKELY(unit < ctx->units) ? __atomic_load_n(&ctx->map[unit], __ATOMIC_RELAXED) ^ ctx->key
                                         : UINT32_MAX;
 }
-/* The same in any extent; *e is the extent. */
-uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e);
-/* How many packed units such a context may have, or each heap of a shared one; 0 = none. */
-size_t hk_packed_units(const hak_options *o, const hak_tuning *t);
-/* The kind of a watched unit of the context `owner`. Whoever holds no block of the unit, as sums of labels
- * that look into the caches of other threads, may get that of a slab which was or will be there. */
-HK_RACY uint32_t hk_kind_watched(hk_unit_id owner, const hk_extent *e, const void *p);
-/* Makes frees of blocks in the unit at p take the slow path, or no longer. No effect outside of extents, and
- * in units that ctx, which may be shared, does not own. */
-void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch);
-
-/* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in
- * the middle of emptying a magazine, and to hand results up would cost every free. See
- * docs/internals/allocation.md. */
-HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
-/* One was filled or flushed. */
-HK_INLINE void hk_exchange_count(hak_ctx *ctx)
-{
-    ctx->account.exchanges++;
-}
-/* Accounts of live blocks, those in magazines included. */
-HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
-{
-    hk_add(&ctx->live_bytes, bytes);
-    hk_add(&ctx->live_blocks, blocks);
-}
-
-/* A peak is recorded when live bytes fall, so that allocations need not look at it. */
-HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
-{
-    size_t live = hk_get(&ctx->live_bytes);
-    if (live > hk_get(&ctx->account.peak)) hk_set(&ctx->account.peak, live);
-    hk_set(&ctx->live_bytes, live - bytes);
-    hk_sub(&ctx->live_blocks, blocks);
-}
-
-/* Contexts with a quota are listed in their space, so that the end of the space can settle their accounts.
- * hk_account_end takes what is charged out of the quota. */
-void hk_account_begin(hak_ctx *ctx);
-void hk_account_end(hak_ctx *ctx);
-/* Charges committed bytes against limit and quota, and notes pressure. Callers that ask others for memory
- * first: see reclaim.h. */
-bool hk_charge(hak_ctx *ctx, size_t n);
-void hk_uncharge(hak_ctx *ctx, size_t n);
-/* Undoes a charge after a failed commit. */
-void hk_refund(hak_ctx *ctx, size_t n);
-/* Charges units of this kind, with their metadata. */
-bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units);
-/* Takes units that are charged already; NULL = failed, and no longer charged. */
-hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
-/* What it has, or is expected to have. */
-HK_INLINE size_t hk_expected(const hak_ctx *ctx)
-{
-    return hk_max(hk_get(&ctx->account.committed), ctx->advice.expected);
-}
-/* Takes units for the context: charged, recorded (id, kind, units) and in its list. Callers ask for memory
- * before: see reclaim.h. NULL = failed. */
-hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
-HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
-{
-    return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
-}
-void hk_units_give(hak_ctx *ctx, hk_slab *slab);
-/* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or
- * refused. */
-hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind);
-void hk_units_give_part(hak_ctx *ctx, hk_slab *slab, size_t lacks);
-/* Clears the bitmap of a slab that goes back. */
-void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
-/* Units of a slab or run move to another heap of the same shared context; both locks are held. */
-void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);
-/* Gives back units at the end of a run. */
-void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
-bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);
-/* Label bytes that a slab or run of this kind and length needs when the context is labelled. */
-size_t hk_label_bytes(unsigned kind, size_t units);
-
-/* Makes a context of the space from complete, valid options, with room for `more` bytes of zeros at
- * hk_behind(). It is not in the list of accounts yet. */
-hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more);
-/* Gives back all that it owns; its big blocks are gone, and its account is settled. */
-void hk_ctx_end(hak_ctx *ctx);
-/* The bytes behind the context in its unit. */
-HK_INLINE void *hk_behind(hak_ctx *ctx)
-{
-    return (char *)ctx + hk_align_up(sizeof *ctx, 64);
-}
-
-/* The context's own data: never freed one by one. NULL = failed. */
-void *hk_meta_alloc(hak_ctx *ctx, size_t n);
-/* The same in units of its own: n bytes of them, for hk_units_give. NULL = failed, or more than a chunk. */
-hk_slab *hk_meta_units(hak_ctx *ctx, size_t n, bool *zero);
-/* Units that n bytes take, with what is beside them. */
-HK_INLINE size_t hk_meta_units_for(size_t n)
-{
-    return (n + 2 * HK_BESIDE + HK_UNIT - 1) >> HK_UNIT_SHIFT;
-}
-/* Where its bytes are, and how many there is room for. */
-HK_INLINE void *hk_meta_start(const hak_ctx *ctx, const hk_slab *s)
-{
-    return hk_slab_address(ctx->space, s) + HK_BESIDE;
-}
-HK_INLINE size_t hk_meta_bytes(const hk_slab *s)
-{
-    return ((size_t)s->units << HK_UNIT_SHIFT) - 2 * HK_BESIDE;
-}
-/* Gives the context wide classes; before it has bins. */
-void hk_bins_widen(hak_ctx *ctx);
-/* The bins, made on first need. false = no memory. */
-bool hk_bins_make(hak_ctx *ctx);
-
-#define HK_EACH_OWNED(ctx, slab)                                                                             \
-    for (hk_slab *slab = (ctx)->owned.all ? hk_slab_at((ctx)->space, (ctx)->owned.all) : NULL; slab;         \
-         slab = slab->all_next ? hk_slab_at((ctx)->space, slab->all_next) : NULL)
 
 #endif

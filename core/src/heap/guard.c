@@ -1,5 +1,7 @@
 #include "heap/guard.h"
 
+#include "heap/account.h"
+#include "heap/judge.h"
 #include "heap/label.h"
 #include "space/pages.h"
 

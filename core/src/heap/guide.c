@@ -1,5 +1,8 @@
 #include "heap/guide.h"
 
+#include "heap/metadata.h"
+#include "heap/numbers.h"
+
 enum { SITES_FIRST = 16 };
 
 hk_guide *hk_guide_make(hak_ctx *ctx)

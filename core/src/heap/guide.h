@@ -26,13 +26,6 @@ struct hk_guide {
     uint32_t site_count, site_room;
 };
 
-/* The numbers of a new context, and those that one has. */
-void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t);
-void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t);
-/* The numbers change: magazines and caches follow. By the thread of a local context or heap, whose lock it
- * holds. */
-void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t);
-
 /* NULL = no memory. */
 hk_guide *hk_guide_make(hak_ctx *ctx);
 /* Of a new context, whose numbers without the policy are in base: takes a reference. false = no memory. */

@@ -35,12 +35,6 @@ HK_INLINE hak_label hk_label_known(const hak_ctx *ctx, unsigned label)
     return (hak_label)(label <= hk_whole(ctx)->labels.count ? label : 0);
 }
 
-/* Charges and clears label bytes for all units of the context; before hk_labels_use(). false = over the
- * limit, or refused by the OS: nothing changed. */
-bool hk_labels_charge(hak_ctx *ctx);
-void hk_labels_uncharge(hak_ctx *ctx);
-/* From now on blocks have labels. */
-void hk_labels_use(hak_ctx *ctx);
 /* The name of a label; NULL = there is no such label. */
 const char *hk_label_name(const hak_ctx *ctx, hak_label label);
 /* Of a name of 1 to 63 bytes; 0 = it is none. */

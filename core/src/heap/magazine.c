@@ -1,9 +1,8 @@
 #include "heap/magazine.h"
 
-#include "heap/batch.h"
-#include "heap/packed.h"
+#include "heap/packed_label.h"
+#include "heap/put.h"
 #include "heap/row.h"
-#include "heap/run.h"
 
 enum {
     CLOSED_MOST = 15, /* log2 of slow frees */
@@ -30,6 +29,16 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     memmove(bin->slots, lo + n, rest * sizeof(void *));
     hk_bin_lowest(bin);
     bin->top = bin->slots + rest;
+}
+
+/* Runs of all sizes come and go in a large heap, and a few at hand in each class are a good part of it. */
+bool hk_run_keep_more(hak_ctx *ctx, size_t more)
+{
+    enum { LEAST = 2 << 20, LIVE_SHIFT = 5 };
+    size_t kept = more, most = LEAST + (hk_get(&ctx->live_bytes) >> LIVE_SHIFT);
+    for (unsigned kind = HK_SMALL_CLASSES; kind < HK_BINS; kind++)
+        kept += hk_bin_of(ctx, kind)->cap * hk_kind_size(kind);
+    return kept <= most;
 }
 
 /* Doubles a magazine, as long as all that was added so is not above `room` bytes. */
@@ -195,13 +204,6 @@ void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
         size_t n = (size_t)(bin->top - hk_bin_low(bin));
         if (n) hk_magazine_flush(ctx, bin, n);
     }
-}
-
-void hk_magazines_flush(hak_ctx *ctx)
-{
-    hk_rows_end(ctx);
-    hk_batches_return(ctx);
-    hk_magazines_flush_from(ctx, 0);
 }
 
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n)

@@ -6,6 +6,7 @@
 #ifndef HK_MAGAZINE_H
 #define HK_MAGAZINE_H
 
+#include "heap/bins.h"
 #include "heap/slab.h"
 
 enum {
@@ -74,12 +75,14 @@ HK_INLINE unsigned hk_magazine_most(const hak_ctx *ctx, unsigned kind)
     size_t most = hk_min(hk_min(4 * cap, HK_MAGAZINE_DEEPEST), HK_UNIT / hk_classes[kind].size);
     return (unsigned)hk_max(cap, most);
 }
+/* Whether magazines of runs may take so many bytes more: all of them together hold at most a 32nd of what is
+ * live, and 2 MiB. */
+bool hk_run_keep_more(hak_ctx *ctx, size_t more);
 /* Enlarges the magazine of a class that takes one more slab. */
 void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin);
 /* Returns blocks [0, n) of the bin's magazine to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
-/* Empties all magazines of a context; those of this kind and larger ones. */
-void hk_magazines_flush(hak_ctx *ctx);
+/* Empties the magazines of a context of this kind and larger ones. */
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
 /* Called before a local context uses n bytes of fresh pages. Empties magazines that may make these
  * unnecessary: those of runs if n is more than a unit, those of all blocks above 1 KiB near the peak. */

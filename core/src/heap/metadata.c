@@ -1,5 +1,4 @@
-/* The context's own data, which lives as long as the context, and where its bins are. */
-#include "heap/ctx.h"
+#include "heap/metadata.h"
 
 void hk_bins_widen(hak_ctx *ctx)
 {
@@ -18,7 +17,7 @@ _Static_assert((size_t)BEHIND_BINS < HK_UNIT, "bins fit into a unit");
 hk_slab *hk_meta_units(hak_ctx *ctx, size_t n, bool *zero)
 {
     size_t units = hk_meta_units_for(n);
-    return units <= HK_CHUNK_UNITS ? hk_units_take(ctx, units, HK_KIND_META, zero) : NULL;
+    return units <= HK_CHUNK_UNITS ? hk_units_take_own(ctx, units, zero) : NULL;
 }
 
 static bool meta_room(const hak_ctx *ctx, size_t n)
@@ -52,7 +51,7 @@ bool hk_bins_make(hak_ctx *ctx)
 {
     if (!hk_bins_none(ctx)) return true;
     bool zero;
-    hk_slab *s = hk_units_take(ctx, 1, HK_KIND_META, &zero);
+    hk_slab *s = hk_units_take_own(ctx, 1, &zero);
     if (!s) return false;
     char *unit = hk_slab_address(ctx->space, s);
     memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);

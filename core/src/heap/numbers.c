@@ -1,11 +1,10 @@
-/* A context's numbers, as its tuning says them and as its slow paths read them. */
-#include "heap/guide.h"
+#include "heap/numbers.h"
 
 #include "heap/big_cache.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/row.h"
-#include "heap/run.h"
+#include "heap/run_magazine.h"
 
 void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t)
 {

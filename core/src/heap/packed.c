@@ -1,8 +1,11 @@
 /* Packed blocks: how they are handed out, what is known of one, and when their class leaves for slabs. */
-#include "heap/packed_group.h"
+#include "heap/packed.h"
 
+#include "heap/judge.h"
 #include "heap/label.h"
-#include "heap/magazine.h"
+#include "heap/packed_group.h"
+#include "heap/packed_large.h"
+#include "heap/refill.h"
 
 enum { FREED = 3 /* heat of a free */ };
 
@@ -164,32 +167,10 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     return able ? count_new(ctx, alloc(ctx, sc, n, label)) : NULL;
 }
 
-/* Bytes below the limit; HAK_NONE = there is none. */
-static size_t room(const hak_ctx *ctx, size_t *hard)
-{
-    *hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    size_t committed = hk_get(&ctx->account.committed);
-    return !*hard ? HAK_NONE : committed < *hard ? *hard - committed : 0;
-}
-
-enum { SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
-
-bool hk_packed_scarce(const hak_ctx *ctx)
-{
-    size_t hard, left = room(ctx, &hard);
-    return hard && left < hk_min(hard / 4, SLABS_FREE);
-}
-
-bool hk_packed_limited(const hak_ctx *ctx)
-{
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return hard && hard < SLABS_FREE;
-}
-
 HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     size_t hard;
-    bool few = room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
+    bool few = hk_account_room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
     return few ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
@@ -216,21 +197,9 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-HK_INLINE bool starts_in(hk_group g, const void *p)
-{
-    size_t offset = (size_t)((const char *)p - g.start);
-    return offset >= hk_group_first(g) && hk_group_is_start(g, offset);
-}
-
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
 {
-    return starts_in(hk_group_of(ctx, p), p);
-}
-
-HK_INLINE size_t size_in(const hak_ctx *ctx, hk_group g, const void *p)
-{
-    if (!starts_in(g, p) || hk_group_is_free(g, (size_t)((const char *)p - g.start))) return 0;
-    return hk_group_size_at(ctx, g, p);
+    return hk_packed_starts_in(hk_group_of(ctx, p), p);
 }
 
 /* A block of another thread's heap: that thread may be changing marks behind it. */
@@ -238,7 +207,7 @@ static HK_NOINLINE size_t size_beside(const hak_ctx *heap, hk_group g, const voi
 {
     for (;;) {
         uint32_t moves = __atomic_load_n(&heap->packed.moves, __ATOMIC_ACQUIRE);
-        size_t size = size_in(heap, g, p);
+        size_t size = hk_packed_size_in(heap, g, p);
         atomic_thread_fence(memory_order_acquire);
         if (__atomic_load_n(&heap->packed.moves, __ATOMIC_RELAXED) == moves) return size;
     }
@@ -247,32 +216,13 @@ static HK_NOINLINE size_t size_beside(const hak_ctx *heap, hk_group g, const voi
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     hk_group g = hk_group_of(ctx, p);
-    return HK_LIKELY(ctx->role != HK_HEAP) ? size_in(ctx, g, p) : size_beside(ctx, g, p);
+    return HK_LIKELY(ctx->role != HK_HEAP) ? hk_packed_size_in(ctx, g, p) : size_beside(ctx, g, p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
-    unsigned sc = hk_class_of(size);
-    hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
-    hk_packed_push(ctx, p, size);
-    ctx->packed.freed += (uint32_t)size;
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
-    hk_count_out(ctx, size, 1);
+    hk_packed_put_in(ctx, g, p, size);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
-}
-
-void hk_packed_put(hak_ctx *ctx, void *p)
-{
-    hk_extent *e;
-    if (hk_kind_at(ctx, p, &e) == HK_KIND_PACKED) {
-        hk_group g = hk_group_of(ctx, p);
-        size_t size = size_in(ctx, g, p);
-        if (size) {
-            put(ctx, g, p, size);
-            return;
-        }
-    }
-    hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
 /* Blocks of slabs are freed faster, but each class with pages of its own wastes some. Under a limit, only a
@@ -379,7 +329,7 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
-    size_t size = size_in(ctx, hk_group_of(ctx, p), p);
+    size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
     if (HK_UNLIKELY(size == 0)) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;

@@ -7,20 +7,10 @@
 #ifndef HK_PACKED_H
 #define HK_PACKED_H
 
+#include "heap/account.h"
+#include "heap/bins.h"
+#include "heap/packed_groups.h"
 #include "heap/packed_label.h"
-
-/* In front of a group's tables. */
-typedef struct hk_packed_head {
-    int32_t
-        before; /* the group that the context took before this one, counted from its first unit; 0 = that */
-    uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one
-                       that is in no list */
-    int32_t unused[2];
-} hk_packed_head;
-/* What a unit costs for tables. */
-enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
-_Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
-               "blocks behind them are aligned");
 
 /* Sizes that hak_tuning.slab_sizes has a bit for: 8 to 512. */
 enum { HK_SLAB_SIZES = 64 };
@@ -31,8 +21,6 @@ void hk_packed_skip(hak_ctx *ctx, size_t sizes);
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot);
 
 enum {
-    HK_PACKED_HOT = 192,  /* heat of a class whose blocks come and go */
-    HK_PACKED_LEFT = 255, /* ... of one that has slabs */
     HK_PACKED_FULL = 3072 /* granules of 16 bytes: a small class with as much live fills slabs of its own */
 };
 
@@ -40,12 +28,6 @@ enum {
 HK_INLINE unsigned hk_packed_full(unsigned sc)
 {
     return (unsigned)hk_max(HK_PACKED_FULL, hk_classes[sc].size / 2u);
-}
-
-/* Whether the class's bin keeps packed blocks at hand. */
-HK_INLINE bool hk_packed_keeps(const hak_ctx *ctx, unsigned sc)
-{
-    return ctx->packed.kept[sc / 64] >> (sc % 64) & 1;
 }
 
 /* Whether the class's magazine is one of packed blocks that is shut, because it cannot write their labels,
@@ -57,8 +39,6 @@ HK_INLINE bool hk_packed_at_hand(const hk_bin *bin, hak_label label)
 }
 void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label);
 
-/* The context's first unit; blocks start behind the context itself. */
-void hk_packed_init(hak_ctx *ctx);
 /* A context that packs may have so many bytes of packed units from now on (0 = none). If it has more, its
  * classes leave for slabs, and units go back as their blocks do; a class that took no slab comes back when
  * there may be more. A step for each class. */
@@ -86,26 +66,11 @@ void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* For any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
-/* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as
- * well. */
-bool hk_packed_scarce(const hak_ctx *ctx);
-/* Whether the limit is so small that a few slabs, or magazines of all classes, are a large part of it. */
-bool hk_packed_limited(const hak_ctx *ctx);
 /* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL
  * = it is more, or no packed memory. */
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
-/* To the lists. */
-void hk_packed_put(hak_ctx *ctx, void *p);
-/* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for
- * each packed block, but none at all where no packed block was freed since the last time. */
-void hk_packed_trim(hak_ctx *ctx);
-/* The same if enough bytes were freed to pay for the steps. */
-void hk_packed_trim_much(hak_ctx *ctx);
-/* The same if as much was freed as a sixteenth of what is live: when few blocks are left, each may hold a
- * group. */
-void hk_packed_trim_freed(hak_ctx *ctx);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

@@ -1,8 +1,11 @@
-/* Groups of packed units: their tables of bits and the lists of free blocks. For packed*.c alone. */
+/* Groups of packed units: their tables of bits and the lists of free blocks. For packed*.c and put.c
+ * alone. */
 #ifndef HK_PACKED_GROUP_H
 #define HK_PACKED_GROUP_H
 
-#include "heap/packed.h"
+#include "heap/account.h"
+#include "heap/packed_label.h"
+#include "heap/units.h"
 
 enum { HK_GRANULE_SHIFT = 3 };
 
@@ -234,16 +237,7 @@ static inline void hk_packed_pop(hak_ctx *ctx, unsigned sc, const char *p)
     if (!k->free[sc]) hk_bit_clear(k->some, sc);
 }
 
-/* Reports that somebody wrote to a free block of the list, and lists all free blocks anew, by the bits. */
-HK_COLD void hk_packed_broken(hak_ctx *ctx, unsigned sc);
-
-/* A region for a block of `size` bytes, which may have to be aligned: a free block, or a new group. false =
- * no memory, or the context has its units. */
-HK_NOINLINE bool hk_packed_region_next(hak_ctx *ctx, size_t size);
-/* The same, a new group. */
-bool hk_packed_group_next(hak_ctx *ctx, size_t size);
-/* Free blocks side by side become one, and the region is closed, if enough was freed. */
-bool hk_packed_join(hak_ctx *ctx);
+/* ---- Blocks --------------------------------------------------------------------------------------- */
 
 HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
 {
@@ -256,7 +250,29 @@ HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
     hk_count_in(ctx, size, 1);
 }
 
-/* A block of n bytes, above 1 KiB. NULL = no memory, or the context has its units. */
-void *hk_packed_large(hak_ctx *ctx, size_t n, hak_label label);
+/* Whether a block, live or free, starts at p. */
+HK_INLINE bool hk_packed_starts_in(hk_group g, const void *p)
+{
+    size_t offset = (size_t)((const char *)p - g.start);
+    return offset >= hk_group_first(g) && hk_group_is_start(g, offset);
+}
+
+/* Usable size of the live block at p; 0 = none starts there. */
+HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p)
+{
+    if (!hk_packed_starts_in(g, p) || hk_group_is_free(g, (size_t)((const char *)p - g.start))) return 0;
+    return hk_group_size_at(ctx, g, p);
+}
+
+/* The live block at p, of that size, becomes a free one. */
+HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, size_t size)
+{
+    unsigned sc = hk_class_of(size);
+    hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
+    hk_packed_push(ctx, p, size);
+    ctx->packed.freed += (uint32_t)size;
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
+    hk_count_out(ctx, size, 1);
+}
 
 #endif

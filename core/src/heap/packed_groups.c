@@ -1,5 +1,8 @@
-/* Where packed blocks are cut from: regions, which are free blocks or new groups, and groups that go back. */
+#include "heap/packed_groups.h"
+
+#include "heap/judge.h"
 #include "heap/packed_group.h"
+#include "heap/reclaim.h"
 
 /* Free blocks are joined when a sixteenth of what is packed was freed since the last time: so each free pays
  * for its share of the work. */

@@ -1,8 +1,7 @@
-/* Packed blocks above 1 KiB. Classes are an eighth apart there, so a block has the size that was asked for,
- * rounded up to 16, not that of its class. It is cut from the end of a free block or of the region: so large
- * blocks lie apart from small ones, which would split the room that they leave, and the region stays where it
- * is. */
+#include "heap/packed_large.h"
+
 #include "heap/packed_group.h"
+#include "heap/packed_groups.h"
 
 /* What a free block has room for, aligned to 16. */
 static size_t room_of(const hk_free_block *b)

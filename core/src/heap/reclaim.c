@@ -5,21 +5,15 @@
 #include "heap/row.h"
 #include "heap/slab.h"
 
-bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
-{
-    if (HK_LIKELY(hk_charge(ctx, n))) return true;
-    return hk_big_purge(ctx) > 0 && hk_charge(ctx, n);
-}
-
 /* Whether the space has too few resident units, so that fresh pages would be used. */
 static bool fresh_needed(const hak_ctx *ctx, size_t units)
 {
     return (units > 1 || hk_aside_empty(&ctx->owned.aside)) && hk_get(&ctx->space->retained_units) < units;
 }
 
-static void before_fresh_pages(hak_ctx *ctx, size_t units, unsigned kind, hk_want want)
+static void before_fresh_pages(hak_ctx *ctx, size_t units, hk_want want)
 {
-    bool heap = HK_UNLIKELY(ctx->role == HK_HEAP) && kind != HK_KIND_META && want == HK_WANT_DIRTY;
+    bool heap = HK_UNLIKELY(ctx->role == HK_HEAP) && want == HK_WANT_DIRTY;
     if (heap && fresh_needed(ctx, units)) ctx->member->recall(ctx);
     if (ctx->magazines.larger_kept && fresh_needed(ctx, units))
         hk_magazines_yield(ctx, units << HK_UNIT_SHIFT);
@@ -28,11 +22,8 @@ static void before_fresh_pages(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
 hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
 {
     if (!hk_units_charge(ctx, kind, units)) return NULL;
-    before_fresh_pages(ctx, units, kind, want);
-    hk_slab *s = hk_units_take_charged(ctx, units, kind, want, zero);
-    if (s && *zero && (ctx->big.cached || ctx->big.room))
-        hk_big_yield(ctx, units << HK_UNIT_SHIFT, hk_space_peaks(ctx->space, 1));
-    return s;
+    before_fresh_pages(ctx, units, want);
+    return hk_units_take_charged(ctx, units, kind, want, zero);
 }
 
 /* Of the empty slabs only the current one of each class was kept. */

@@ -1,5 +1,6 @@
-/* Who gives memory back so that a context need not grow, or can. Whoever takes units or maps pages asks here
- * first; charging only charges. In this order:
+/* Who gives memory back so that a context need not grow, or can. Whoever takes units for blocks or maps
+ * pages asks here first; charging only charges, and units for the context's own data are taken as they are.
+ * In this order:
  *
  *   before fresh pages    the transfer caches of other heaps, then the magazines of larger blocks: what lies
  *                         there is resident, and fresh pages beside it would raise the peak
@@ -7,14 +8,19 @@
  *                         purges a retained one
  *   a charge is refused   all cached big blocks, and the room of live ones
  *   an allocation fails   everything that is not a live block, see hk_reclaim_empty(); of all heaps of a
- * shared context, see api/trim.c */
+ *                         shared context, see api/trim.c */
 #ifndef HK_RECLAIM_H
 #define HK_RECLAIM_H
 
-#include "heap/ctx.h"
+#include "heap/units.h"
 
-/* hk_charge(), once more without cached big blocks if it is refused. */
-bool hk_reclaim_charge(hak_ctx *ctx, size_t n);
+/* Takes units for blocks: charged, recorded (id, kind, units) and in the context's list, after others were
+ * asked as above. NULL = failed. */
+hk_slab *hk_units_take_as(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero);
+HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool *zero)
+{
+    return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
+}
 /* Gives back empty slabs, units set aside and cached big blocks, after magazines were emptied. Takes a step
  * for each class, not for each slab. */
 void hk_reclaim_empty(hak_ctx *ctx);

@@ -52,6 +52,12 @@ void hk_row_settle_now(hak_ctx *ctx, hk_bin *bin)
     count(ctx, bin, hk_row_of(bin));
 }
 
+void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
+{
+    if (e == ctx->extent) hk_row_end(ctx, hk_bin_of(ctx, kind));
+    hk_slab_put_found(ctx, e, kind, p);
+}
+
 void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     hk_row *row = hk_row_of(bin);

@@ -10,25 +10,8 @@
 #ifndef HK_ROW_H
 #define HK_ROW_H
 
+#include "heap/metadata.h"
 #include "heap/slab.h"
-
-/* In front of the slots of each magazine. */
-typedef struct hk_row {
-    uintptr_t first;  /* address of the first block of the row */
-    uint64_t inverse; /* of the odd part of the block size, modulo 2^64 */
-    uint64_t blocks;  /* blocks of the row that were ever handed out; 0 = there is no row */
-    uint64_t *word;
-    uint64_t before; /* the word when it was last counted */
-    uint8_t turn;    /* log2 of the even part of the block size */
-    uint8_t room;    /* slots behind it */
-} hk_row;
-_Static_assert(sizeof(hk_row) % 16 == 0, "slots behind it are aligned");
-
-/* The bin has slots. */
-HK_INLINE hk_row *hk_row_of(const hk_bin *bin)
-{
-    return (hk_row *)(void *)bin->slots - 1;
-}
 
 /* Frees p if it is a block of the row that is out. An offset is a multiple of the size and below `blocks` of
  * them just if its product with the inverse, rotated, is below `blocks` (Granlund, Montgomery, "Division by
@@ -60,28 +43,13 @@ HK_INLINE void hk_row_end(hak_ctx *ctx, hk_bin *bin)
     hk_row_settle(ctx, bin);
     if (bin->slots) hk_row_of(bin)->blocks = 0;
 }
+/* Returns a block to its bitmap, with all checks. A second free of p may have been in the row. */
+void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p);
 /* All rows of a context. */
 void hk_rows_settle(const hak_ctx *ctx);
 void hk_rows_end(hak_ctx *ctx);
 /* The context ends. Bitmaps are wiped where the counts say that bits are set; the counts know nothing of the
  * word of a row. */
 void hk_rows_wipe(hak_ctx *ctx);
-/* The unit where the row is, or was. */
-HK_INLINE size_t hk_row_unit(const hak_ctx *ctx, const hk_row *row)
-{
-    return (row->first - ctx->base) >> HK_UNIT_SHIFT;
-}
-/* The slab leaves its bin. Its row is settled. */
-HK_INLINE void hk_row_leave(const hak_ctx *ctx, const hk_bin *bin, const hk_slab *s)
-{
-    if (!ctx->magazines.swept || !bin->slots) return;
-    hk_row *row = hk_row_of(bin);
-    if (hk_row_unit(ctx, row) == hk_extent_unit(ctx->extent, s)) row->blocks = 0;
-}
-/* Blocks were taken from the slab. If the row is in it, it was settled before: it starts to count anew. */
-HK_INLINE void hk_row_taken(const hak_ctx *ctx, hk_row *row, const hk_slab *s)
-{
-    if (row->blocks && hk_row_unit(ctx, row) == hk_extent_unit(ctx->extent, s)) row->before = *row->word;
-}
 
 #endif

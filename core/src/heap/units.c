@@ -1,8 +1,6 @@
-/* Units that a context owns: charged, taken from the space, recorded, and in its list. */
-#include "heap/ctx.h"
+#include "heap/units.h"
 
-#include "heap/packed.h"
-#include "heap/reclaim.h"
+#include "heap/big_cache.h"
 #include "space/bitmap.h"
 
 uint32_t hk_kind_at(const hak_ctx *ctx, const void *p, hk_extent **e)
@@ -39,6 +37,12 @@ void hk_unit_watch(const hak_ctx *ctx, const void *p, bool watch)
 size_t hk_label_bytes(unsigned kind, size_t units)
 {
     return hk_has_labels(kind) ? (units << HK_UNIT_SHIFT) >> hk_area_shift[hk_area_of(kind)] : 0;
+}
+
+bool hk_reclaim_charge(hak_ctx *ctx, size_t n)
+{
+    if (HK_LIKELY(hk_charge(ctx, n))) return true;
+    return hk_big_purge(ctx) > 0 && hk_charge(ctx, n);
 }
 
 /* What units of this kind cost beside their bytes. */
@@ -179,7 +183,16 @@ HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wa
 
 hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_want want, bool *zero)
 {
-    return take_charged(ctx, units, kind, want, 0, zero);
+    hk_slab *s = take_charged(ctx, units, kind, want, 0, zero);
+    if (s && *zero && (ctx->big.cached || ctx->big.room))
+        hk_big_yield(ctx, units << HK_UNIT_SHIFT, hk_space_peaks(ctx->space, 1));
+    return s;
+}
+
+hk_slab *hk_units_take_own(hak_ctx *ctx, size_t units, bool *zero)
+{
+    if (!hk_units_charge(ctx, HK_KIND_META, units)) return NULL;
+    return hk_units_take_charged(ctx, units, HK_KIND_META, HK_WANT_DIRTY, zero);
 }
 
 /* What is not charged should not be resident. */

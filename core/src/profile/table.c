@@ -2,6 +2,9 @@
  * and counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
 #include "profile/profile.h"
 
+#include "heap/metadata.h"
+#include "heap/units.h"
+
 enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_MOST = 1 << 17 };
 
 /* ---- Units ---------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* The numbers of a shared context: its heaps take new ones over one by one, each by its own thread. */
+#include "heap/numbers.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"
 

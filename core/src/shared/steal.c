@@ -2,7 +2,11 @@
  * that it had, and nobody can tell whether a new thread runs with the same register. So the heap itself stays
  * with the register; only its slabs and runs, which are under the lock, go to the next new heap. Blocks of
  * theirs in the old heap's magazines are live blocks as any other: handed out, or sent home when flushed. */
+#include "heap/batch.h"
+#include "heap/block_free.h"
 #include "heap/magazine.h"
+#include "heap/metadata.h"
+#include "heap/refill.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"

@@ -21,6 +21,7 @@
 
 #include "base/mpsc.h"
 #include "heap/block.h"
+#include "heap/context.h"
 
 enum {
     HK_REMOTE_MIXED = 8,

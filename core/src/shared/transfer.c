@@ -1,6 +1,7 @@
 #include "shared/transfer.h"
 
 #include "heap/magazine.h"
+#include "heap/metadata.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
 

@@ -9,6 +9,8 @@
  *       hak::resource memory(heap, heap.label("rows"));
  *       std::pmr::vector<std::pmr::string> rows(&memory);
  *
+ * STABILITY  Stable.
+ *
  * Errors: out of memory is nullptr from the functions of hak::context. Containers cannot take nullptr:
  * hak::resource and hak::allocator throw std::bad_alloc where exceptions are enabled in the compiler and
  * HAKMEM_CPP_EXCEPTIONS is 1. By default it is 0, and they call hak::context's handler, and std::abort() if

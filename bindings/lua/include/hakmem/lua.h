@@ -7,6 +7,8 @@
  *       hak_lua_report(L, stderr);
  *       lua_close(L);                                  // the heap goes with its last block
  *
+ * STABILITY  Stable.
+ *
  * CONVENTIONS
  *   One binding library per runtime (hakmem_lua_luajit, hakmem_lua_51 to _55), one header. Include
  *   the lua.h of that runtime before, or have it on the include path.

@@ -24,6 +24,8 @@
  *   What the memory of a tenant is for: hakmem/wasm_profile.h.
  *   Adapters for runtimes: hakmem/wasm_wamr.h, hakmem/wasm_wasmtime.h, hakmem/wasm_wasm2c.h.
  *
+ * STABILITY  Stable.
+ *
  * CONVENTIONS, for every function below unless it says otherwise
  *   Units      sizes are bytes.
  *   Threads    any thread, at the same time too. One memory belongs to one thread at a time, as in the

@@ -13,6 +13,8 @@
  * A tenant's profile holds nothing of others: names of functions are copied into it, a guest that runs for
  * another tenant is none of its frames, and a context that had a profile is not handed to the next tenant.
  *
+ * STABILITY  Experimental.
+ *
  * CONVENTIONS are those of hakmem/wasm.h. Cost: off, a load and a test for each memory that is made, grown or
  * freed, and a store for each call of a guest; else see hakmem/profile.h. Since 0.1. */
 #ifndef HAKMEM_WASM_PROFILE_H

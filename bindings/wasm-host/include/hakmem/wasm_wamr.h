@@ -23,6 +23,8 @@
  *   layout all settings decide. So it is compiled with the host's WAMR, by hakmem_add_wasm_wamr of the CMake
  *   package: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
  *
+ * STABILITY  Experimental: WAMR's own structures decide what it can do.
+ *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
  * so one host at a time. Each wrapper costs what WAMR's function costs, and setting the tenant and the label:

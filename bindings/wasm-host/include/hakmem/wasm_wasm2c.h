@@ -19,6 +19,8 @@
  *   A growth over a limit is -1 for the guest. The heap limit counts the elements of tables: let it be a hard
  *   one, since wasm2c takes a refusal. Types of functions stay in malloc, once for a module.
  *
+ * STABILITY  Experimental: wabt's own structures decide what it can do.
+ *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. Since 0.1 for everything in this file.
  */

@@ -44,6 +44,8 @@
  * least. Compiled code is in wasmtime's own heap: counted with hak_wasmtime_hook_heap, and bounded by the
  * size of the module.
  *
+ * STABILITY  Experimental: wasmtime's interface decides what it can do.
+ *
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
  *   Errors     a wasmtime_error_t that the caller deletes. `error`, `trap` and `why` may be NULL: then nobody

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""warnings.py compile_commands.json source-folder
+"""own_warnings.py compile_commands.json source-folder
 
 What hakmem itself is made of is compiled with warnings: -w hides from one compiler what the next one refuses. Third
 parties' sources, which are fetched or generated, may be compiled without. C of hakmem's own is also refused where gcc 14

@@ -1,0 +1,12 @@
+/* What the modules of heap/ find wrong goes to the judge of the context. */
+#ifndef HK_JUDGE_H
+#define HK_JUDGE_H
+
+#include "heap/ctx.h"
+
+/* Hands a verdict on the memory at p to the judge of the context. A call and not a result: most are found in
+ * the middle of emptying a magazine, and to hand results up would cost every free. See
+ * docs/internals/allocation.md. */
+HK_COLD void hk_found_wrong(const hak_ctx *ctx, hk_wrong what, const void *p);
+
+#endif

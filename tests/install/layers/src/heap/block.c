@@ -1,0 +1,5 @@
+#include "heap/block.h"
+
+void hk_offence_block(void)
+{
+}

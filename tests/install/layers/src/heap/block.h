@@ -1,0 +1,1 @@
+void hk_offence_block(void);
