@@ -106,9 +106,28 @@ macro(hakmem_package_archive client program)
     set(${out} "${place}" PARENT_SCOPE)
 endmacro()
 
+# Sets <out> to what follows python3 on the command line of pip: the interpreter's own, or Debian's wheel of pip, which
+# runs as it is.
+function(hakmem_find_pip out)
+    set(pip -m pip)
+    find_program(HAKMEM_PYTHON python3)
+    if(HAKMEM_PYTHON)
+        execute_process(COMMAND ${HAKMEM_PYTHON} -m pip --version RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+        file(GLOB wheels /usr/share/python-wheels/pip-*.whl)
+        if(NOT status EQUAL 0 AND wheels)
+            list(GET wheels 0 wheel)
+            set(pip ${wheel}/pip)
+        endif()
+    endif()
+    set(${out} ${pip} PARENT_SCOPE)
+endfunction()
+
 # A Python wheel of this machine's platform.
 function(hakmem_fetch_wheel name version sha256 out)
-    hakmem_package_archive(HAKMEM_PYTHON python3 -m pip download --quiet --no-deps --only-binary=:all:
+    if(NOT EXISTS "${HAKMEM_PACKAGES}/${name}-${version}")
+        hakmem_find_pip(pip)
+    endif()
+    hakmem_package_archive(HAKMEM_PYTHON python3 ${pip} download --quiet --no-deps --only-binary=:all:
                            "${name}==${version}" -d .)
 endfunction()
 

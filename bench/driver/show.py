@@ -58,7 +58,12 @@ def profile(build, report, rows, indent="   "):
     table = next(i for i, line in enumerate(lines) if " stacks, " in line)
     for line in lines[table:]:
         # Of files, their names.
-        line = re.sub(r"\(([^()]*/)([^/()]+:\d+)\)", r"(\2)", line)
+        line = re.sub(r"([(<])([^()<>]*/)([^/()<>]+:\d+)(?=[)>])", r"\1\3", line)
+        # Of the numbers those that a place is known by: what is live, and what was at the peak.
+        cells = re.split(r"  +", line.strip())
+        if len(cells) == 6:
+            live, _, peak, _, label, site = cells
+            line = f"  {live:>11}{peak:>13}  {label:<13}{site}"
         print(f"{indent}{line[2:]}"[:WIDTH])
     page = report.with_suffix(".html")
     if subprocess.run([command, "html", "-o", page, report], capture_output=True).returncode == 0:

@@ -10,7 +10,8 @@ extern "C" {
 
 TEST_CASE("a report of more bytes than may be is refused, with one line")
 {
-    std::string text = R"({"schema": "hakmem-report/1", "hakmem": "0", "process": {}, "memory": {}, "contexts": []})";
+    std::string text =
+        R"({"schema": "hakmem-report/1", "hakmem": "0", "process": {}, "memory": {}, "contexts": []})";
     text.resize(5000, ' ');
     char error[HKR_ERROR] = "";
     for (size_t most : {(size_t)4999, (size_t)5000, (size_t)1 << 30}) {

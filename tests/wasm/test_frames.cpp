@@ -14,7 +14,8 @@ uintptr_t hkw_frames_number(hkw_frames *frames, const hak_wasm_frame *frame);
 bool hkw_frames_at(hkw_frames *frames, uintptr_t number, hak_wasm_frame *out);
 }
 
-TEST_CASE("a tenant's profile has 4095 functions: further ones are one, and known ones keep their numbers", "[frames]")
+TEST_CASE("a tenant's profile has 4095 functions: further ones are one, and known ones keep their numbers",
+          "[frames]")
 {
     hkw_frames *frames = hkw_frames_new();
     REQUIRE(frames != nullptr);

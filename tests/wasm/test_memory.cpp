@@ -208,7 +208,8 @@ TEST_CASE("slots come in extents; the size of slots and extents is chosen", "[me
     }
 }
 
-TEST_CASE("a host has 4096 extents: then there is no further memory, and a freed slot serves the next one", "[memory]")
+TEST_CASE("a host has 4096 extents: then there is no further memory, and a freed slot serves the next one",
+          "[memory]")
 {
     HostOptions options;
     options.slot_bytes = options.extent_bytes = WASM_PAGE;
