@@ -63,6 +63,7 @@ void hk_batches_return(const hak_ctx *ctx)
         hk_bin *next = &b->next[sc];
         size_t n = (size_t)(next->top - next->slots);
         if (!n) continue;
+        HK_ASSERT(n <= HK_BATCH_MOST && next->kind == sc);
         b->left[sc] += (uint32_t)n;
         hk_row_end(mine, &b->bins[sc]);
         hk_magazine_flush(mine, next, n);

@@ -131,6 +131,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 void hk_ctx_end(hak_ctx *ctx)
 {
     hak_space *space = ctx->space;
+    HK_ASSERT(!ctx->big.live && !ctx->big.cached && hk_get(&ctx->account.committed) == hk_units_charged(ctx));
     hk_rows_wipe(ctx);
     HK_EACH_OWNED(ctx, s)
     {

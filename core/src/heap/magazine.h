@@ -14,6 +14,16 @@ enum {
     HK_MAGAZINE_DEEPEST = 128 /* blocks, which 8 bits count */
 };
 
+/* Whether the places of a magazine are as they should be, for assertions. */
+HK_INLINE bool hk_bin_sound(const hk_bin *bin)
+{
+    void **low = hk_bin_low(bin);
+    if (!bin->slots) return !bin->top && !bin->hi;
+    unsigned room = hk_row_of(bin)->room;
+    return bin->slots <= low && low <= bin->top && bin->top <= bin->slots + room && bin->cap <= room &&
+           (bin->hi == bin->slots || bin->hi == bin->slots + bin->cap);
+}
+
 /* Few pointers, for which a call or a string instruction takes longer than the copy. */
 HK_INLINE void hk_blocks_copy(void **to, void *const *from, size_t n)
 {
@@ -47,6 +57,7 @@ HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, un
     bin->cap = (uint8_t)cap;
     bin->shift = (uint8_t)shift;
     bin->labels = labels;
+    HK_ASSERT(hk_bin_sound(bin));
 }
 
 /* How many blocks a refill takes: half a magazine, so that frees find room; a whole one while it is closed to

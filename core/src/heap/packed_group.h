@@ -242,6 +242,7 @@ HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
 
 HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
 {
+    HK_ASSERT(size >= 16 && ctx->packed.live[sc] + size / 16 <= UINT16_MAX);
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
     hk_count_in(ctx, size, 1);
 }
@@ -265,6 +266,7 @@ HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
     hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
+    HK_ASSERT(size >= 16 && size % 8 == 0 && ctx->packed.live[sc] >= size / 16);
     hk_packed_push(ctx, p, size);
     ctx->packed.freed += (uint32_t)size;
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);

@@ -40,6 +40,8 @@ HK_INLINE void add_free(hak_ctx *ctx, tables t, char *p, size_t size)
 static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
 {
     hk_packed *k = &ctx->packed;
+    HK_ASSERT(g.start + hk_group_first(g) <= from && from < to && to <= g.start + g.size);
+    HK_ASSERT((uintptr_t)from % 8 == 0 && (uintptr_t)to % 8 == 0);
     k->group = g.start;
     k->starts = hk_group_starts(g);
     k->frees = hk_group_frees(g);
@@ -52,6 +54,7 @@ static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
 static void region_close(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
+    HK_ASSERT(k->at <= k->end);
     if (k->at < k->end)
         add_free(ctx, (tables){k->group, k->starts, k->frees}, k->at, (size_t)(k->end - k->at));
     k->at = k->end = NULL;
@@ -260,6 +263,7 @@ static bool any_live(hk_group g)
 static void group_drop(hak_ctx *ctx, hk_group g)
 {
     const hk_extent *e = hk_extent_of(ctx->space, g.start);
+    HK_ASSERT(ctx->packed.units > g.size >> HK_UNIT_SHIFT);
     ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
     group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT),
                hk_group_head(g)->lacks);

@@ -48,6 +48,8 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
 /* Takes units for the context's own data: charged, recorded (id, kind, units) and in its list. Magazines may
  * need room for their slots, so they are not emptied before. NULL = failed. */
 hk_slab *hk_units_take_own(hak_ctx *ctx, size_t units, bool *zero);
+/* What is charged for all units of the context, for assertions. */
+size_t hk_units_charged(hak_ctx *ctx);
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
 /* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or
  * refused. */
