@@ -95,6 +95,32 @@ static void mix(size_t n, size_t rounds)
     }
 }
 
+/* The first pairs of a context with n blocks, and then of the next one: what a request or a small state does. */
+static void young(size_t n, size_t rounds)
+{
+    enum { LIFE = 3000 / BATCH };
+    static void *p[SLOTS];
+    hak_space *space = hak_space_new(NULL);
+    hak_ctx *c = NULL;
+    uint64_t r = 1;
+    for (size_t round = 0; round < rounds; round++) {
+        if (round % LIFE == 0) {
+            hak_ctx_destroy(c);
+            c = hak_ctx_new(space, NULL);
+            for (size_t i = 0; i < n; i++)
+                if (!(p[i] = hak_calloc(c, 1, 16 + i * 500 / n))) abort();
+        }
+        for (int i = 0; i < BATCH; i++) {
+            r = r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            void **s = &p[((r >> 32) * n) >> 32];
+            hak_free(c, *s);
+            *s = hak_alloc(c, 16 + (((r >> 16) & 0xffff) * 500 >> 16));
+        }
+    }
+    hak_ctx_destroy(c);
+    hak_space_delete(space);
+}
+
 static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
@@ -118,6 +144,9 @@ static const struct {
     {"mix-frozen", mix, 0, FROZEN},
     {"mix-packed", mix, 0, PACKED},
     {"resize-packed", resize, RUN, PACKED},
+    {"resize-packed-small", resize, SMALL, PACKED},
+    {"young-20", young, 20, SLABS},
+    {"young-200", young, 200, SLABS},
 };
 
 /* A learner that has nothing to do: it has frozen. */
