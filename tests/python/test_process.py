@@ -2,6 +2,7 @@
 
 import sys
 import unittest
+from pathlib import Path
 
 from support import FREE_THREADED, ProgramCase, needs_objects, needs_version, preloaded
 
@@ -34,7 +35,12 @@ class Code(ProgramCase):
         """Behind what the loader reads, and before what it relocated; not what a new heap reads."""
         constants = self.resident("r--p", all_domains=True)[1:-1]
         self.assertLessEqual(constants[0], 12)
-        self.assertEqual(constants[1:], [0] * (len(constants) - 1))
+        # Newer linkers keep the strings of all sections together, behind the constants of native labels: a start reads
+        # two pages of them.
+        image = Path(preloaded()["LD_PRELOAD"].split(":")[0]).read_bytes()
+        native, strings, lines = map(image.index, (b"hakmem: native", b"HAKMEM_LIMIT\0", b"hakmem: lines"))
+        self.assertLessEqual(constants[1], 8 if native < strings < lines else 0)
+        self.assertEqual(constants[2:], [0] * (len(constants) - 2))
 
     @needs_objects
     def test_nor_are_lines_with_native_labels(self):
