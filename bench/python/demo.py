@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 
 from driver import tool  # noqa: E402
-from driver.show import add_build, add_number, bar, heading, pages, paint, profile  # noqa: E402
+from driver.show import WIDTH, add_build, add_number, bar, heading, pages, paint, profile  # noqa: E402
 
 INDEX = ROOT / "examples/python/index.py"
 WAYS = {
@@ -87,7 +87,7 @@ def programs(args, measure):
     if len(printed) != 1:
         tool.fail(f"different results: {printed}")
     print(f"  {printed.pop().strip()}\n")
-    print("  Below pymalloc: large blocks, and the arenas that pymalloc cuts small objects from. For all: each object.\n")
+    print("  Below pymalloc: large blocks, and arenas, of which pymalloc makes small ones. For all: each object.\n")
     base = used["plain"]
     print(f"  {'':<24} {'CPU s':>7} {'ratio':>6} {'peak MB':>9}")
     for way, runs in used.items():
@@ -103,7 +103,9 @@ def report(args):
     table = next(i for i, line in enumerate(lines) if line.lstrip().startswith("label"))
     end = next(i for i, line in enumerate(lines[table:], table) if not line.strip())
     for line in [*lines[table : min(table + 13, end)], *lines[end:]]:
-        print(line)
+        # The line of what is resident is longer than a terminal is wide.
+        at = line.rfind(", ", 0, WIDTH) + 1 if len(line) > WIDTH else 0
+        print(f"{line[:at]}\n   {line[at:]}" if at else line)
 
 
 def limit(args):
