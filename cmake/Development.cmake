@@ -30,6 +30,9 @@ endforeach()
 # HAKMEM_SANITIZER_PRELOAD: what LD_PRELOAD must name so that an ordinary program (luajit, say) can load a
 # module of this build. Empty without sanitizers; undefined alone needs none.
 set(HAKMEM_SANITIZER_PRELOAD "")
+if(HAKMEM_ASSERT)
+    add_compile_definitions(HAKMEM_ASSERT)
+endif()
 if(HAKMEM_SANITIZE)
     add_compile_options(-fsanitize=${HAKMEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${HAKMEM_SANITIZE})

@@ -434,3 +434,33 @@ TEST_CASE("drawn blocks count for the hard limit, which is never passed")
     CHECK(n < 100000);
     require_sound(c);
 }
+
+TEST_CASE("the text of a report has what is known, and no more")
+{
+    hak_guard_report r = HAK_GUARD_REPORT_INIT;
+    auto text = [&] {
+        char out[1024];
+        return std::string(out, hak_guard_text(&r, out, sizeof out));
+    };
+    r.p = reinterpret_cast<void *>(0x1000);
+    r.at = reinterpret_cast<void *>(0x1007);
+    r.bytes = 48;
+    r.offset = 7;
+    CHECK(text() == "hakmem: access at 0x1007, 7 bytes into a block of 48 bytes at 0x1000\n"
+                    "  allocated: call site unknown\n");
+    r.error = HAK_E_USE_AFTER_FREE;
+    r.freed = true;
+    std::strcpy(r.label_name, "table");
+    r.allocated.thread = 4711;
+    r.allocated.depth = 2;
+    r.allocated.frames[0] = 0xA1;
+    r.allocated.frames[1] = 0xA2;
+    r.released.thread = 4712;
+    r.released.site = 0xB1;
+    CHECK(text() ==
+          "hakmem: use after free at 0x1007, 7 bytes into a block of 48 bytes at 0x1000, label table\n"
+          "  allocated by thread 4711: frames 0xa1 0xa2\n"
+          "  freed by thread 4712: site 0xb1\n");
+    r.released = {};
+    CHECK(text().find("\n  freed with its context\n") != std::string::npos);
+}

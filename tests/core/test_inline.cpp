@@ -21,7 +21,7 @@ TEST_CASE("inline: the layout is the library's, and so are the classes")
     options.shared = GENERATE(false, true);
     TestCtx ctx(s.space, &options);
     hak_ctx *heap = hak_ctx_thread(ctx);
-    unsigned step = options.shared ? 16 : 8;
+    unsigned step = options.shared ? 16 : 8, known = 0;
     for (size_t n = 0; n <= 1100; n++) {
         void *p = hak_alloc(heap, n);
         size_t usable = hak_usable_size(heap, p);
@@ -29,11 +29,15 @@ TEST_CASE("inline: the layout is the library's, and so are the classes")
         // The class has blocks at hand now: this one comes from the magazine that the inline path chose.
         void *q = hak_alloc_inline(heap, n, 0);
         if (q != p || hak_usable_size(heap, q) != usable) FAIL("size " << n);
+        const uint32_t kind = hak_inline_kind(heap, q);
+        known += kind < HAK_INLINE_BINS;
+        if (kind < HAK_INLINE_BINS && hak_inline_size(kind) != usable) FAIL("size of the bin for " << n);
         hak_free_inline(heap, q);
         if (n >= step && n <= HAK_INLINE_EIGHTS && n % step == 0 &&
             hak_inline_class_of_eights(n / 8) != hak_inline_class(heap, n))
             FAIL("class of " << n / 8 << " eighths");
     }
+    CHECK(known > 1000);
     require_sound(ctx);
 }
 

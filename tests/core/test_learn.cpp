@@ -174,7 +174,9 @@ TEST_CASE("learn: what the policy of a space says stays, with what was learned o
     hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;
     hak_learner *learner = hak_learner_new(nullptr, &o);
+    CHECK(hak_ctx_learner(ctx) == nullptr);
     REQUIRE((learner && hak_learner_add(learner, ctx) == 0));
+    CHECK(hak_ctx_learner(ctx) == learner);
     unsigned changes = 0;
     for (uint64_t now = 1; now < 60 * UINT64_C(1000000000); now += 1000000000) {
         std::vector<void *> wave;

@@ -355,7 +355,8 @@ TEST_CASE("trim gives back packed units without live blocks, and what is left se
         hak_free(ctx, blocks[i].first);
     CHECK(hak_ctx_trim(ctx) > 0);
     require_sound(ctx);
-    CHECK(committed_of(ctx) <= empty + 24 * KiB);
+    // The bins stay, a unit.
+    CHECK(committed_of(ctx) <= empty + 40 * KiB);
     CHECK(filled(blocks[0].first, blocks[0].second, 1));
     // Small free blocks were joined: larger ones find room without another unit.
     const size_t before = committed_of(ctx);

@@ -19,7 +19,10 @@ extern "C" {
 uintptr_t hk_test_thread = 1;
 // Nobody else is at work: a lock that is taken was not dropped. Linked in place of the core's hk_lock_wait.
 void __wrap_hk_lock_wait(void *lock);
+// An invariant of the core does not hold. Linked in place of the core's hk_assert_failed.
+void __wrap_hk_assert_failed(const char *what);
 void __asan_on_error();
+void __ubsan_on_report();
 }
 
 using namespace test;
@@ -443,7 +446,17 @@ void __wrap_hk_lock_wait(void *)
     wrong("a lock was not dropped");
 }
 
+void __wrap_hk_assert_failed(const char *what)
+{
+    wrong(what);
+}
+
 void __asan_on_error()
+{
+    tell_operations();
+}
+
+void __ubsan_on_report()
 {
     tell_operations();
 }

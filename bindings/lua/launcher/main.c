@@ -1,6 +1,8 @@
 /* hakluajit and haklua5.1 to 5.5: the interpreter, in a context of hakmem. */
 #include "launcher.h"
 
+#include "common/cache.h"
+
 #include <hakmem/lua.h>
 
 #include <lauxlib.h>
@@ -229,6 +231,8 @@ int main(int argc, char **argv)
     options.mode = o.mode;
     options.policy = o.policy;
     options.shared = o.shared;
+    char folder[2048];
+    if (hkc_cache_folder(folder, sizeof folder)) hak_lua_lessons(folder);
     hak_space *space = o.reserve ? space_of(&o) : NULL;
     if (o.reserve && !space) return fail("--hak-reserve: so many addresses are not to be had", NULL);
     lua_State *L =

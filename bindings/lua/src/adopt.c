@@ -3,6 +3,7 @@
 #include "adopt.h"
 #include "alloc.h"
 #include "hakmem/lua.h"
+#include "lesson/lesson.h"
 #include "state.h"
 
 #include <lauxlib.h>
@@ -57,6 +58,7 @@ const char *hkl_adopt(lua_State *L, const hkl_adoption *how)
         lua_rawset(L, LUA_REGISTRYINDEX);
     }
 #endif
+    hkl_lesson_user_folder();
     hak_options options = HAK_OPTIONS_INIT;
     options.shared = how->shared;
     hak_ctx *ctx = hkl_context_new(NULL, &options);

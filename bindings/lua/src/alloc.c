@@ -1,6 +1,7 @@
 /* The way of a block from Lua to the context. osize is exact on every engine, so that frees and resizes
  * need no look-up. */
 #include "alloc.h"
+#include "end.h"
 #include "hakmem/lua.h"
 #include "label.h"
 #include "profile/live.h"
@@ -58,8 +59,8 @@ lua_Alloc hkl_alloc_for(const hkl_state *st)
 bool hkl_alloc_has_state(lua_Alloc f)
 {
     return f == alloc_own || f == alloc_guarded || f == hkl_labels_alloc || f == hkl_labels_alloc_limited ||
-           f == hkl_shared_alloc || f == hkl_labels_alloc_shared || hkl_profile_is_alloc(f) ||
-           hkl_live_is_alloc(f);
+           f == hkl_shared_alloc || f == hkl_labels_alloc_shared || f == hkl_end_alloc ||
+           hkl_profile_is_alloc(f) || hkl_live_is_alloc(f);
 }
 
 #if LUA_VERSION_NUM >= 505
@@ -92,6 +93,10 @@ void hkl_free_last(hkl_state *st, void *ptr, size_t osize)
     hak_ctx *ctx = st->ctx;
     __atomic_store_n(&st->last, NULL, __ATOMIC_RELAXED); /* the place may become another block */
     if (st->profile) hkl_profile_end(st->profile);
+    if (st->ending) {
+        hak_ctx_destroy(ctx);
+        return;
+    }
     if (hkl_is_foreign(st, ptr)) st->old_alloc(st->old_ud, ptr, osize, 0);
     else hak_free_sized(ctx, ptr, osize);
     hkl_reserve_free(st);

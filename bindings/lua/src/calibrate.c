@@ -305,8 +305,9 @@ static bool calibrated;
 
 static void calibrate(void)
 {
-    void *region =
-        mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    calibrated = hkl_lesson_take(HKL_LESSON_LABELS, hkl_site_lesson);
+    if (calibrated) return;
+    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (region != MAP_FAILED) {
         recorder *rec = region;
         rec->next = (char *)(rec + 1);
@@ -314,6 +315,7 @@ static void calibrate(void)
         calibrated = learn(rec);
         munmap(region, REGION_BYTES);
     }
+    if (calibrated) hkl_lesson_keep(HKL_LESSON_LABELS, hkl_site_lesson);
 }
 
 bool hkl_calibrate(void)

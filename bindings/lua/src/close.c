@@ -1,6 +1,7 @@
 #include "close.h"
 
 #include "cfi.h"
+#include "lesson/lesson.h"
 #include "profile/trace.h"
 #include "readable.h"
 
@@ -246,10 +247,43 @@ static void learn(void)
     close_state(&s.main);
 }
 
+static void lesson_words(hkl_lesson *kept)
+{
+    size_t allows = hkl_lesson_count(kept, allows_at, HEAD - 1);
+    size_t stack = hkl_lesson_count(kept, stack_word, STACK_WORDS - 1);
+#ifdef HKC_CFI_WALK
+    lesson_count = hkl_lesson_count(kept, lesson_count, LESSONS);
+    for (size_t i = 0; i < lesson_count; i++) {
+        lessons[i].pc = hkl_lesson_address(kept, lessons[i].pc);
+        lessons[i].thread_at = hkl_lesson_count(kept, lessons[i].thread_at, FRAMES_MOST);
+    }
+    if (kept->broken && !kept->gives) lesson_count = 0;
+#endif
+    allows_at = kept->broken ? 0 : allows;
+    stack_word = kept->broken ? 0 : stack;
+}
+
+/* All of it, or there is nothing to keep. */
+static bool is_learnt(void)
+{
+#ifdef HKC_CFI_WALK
+    return lesson_count == (LUA_VERSION_NUM >= 504 ? LESSONS : 1) && (luaJIT_setmode || allows_at != 0);
+#else
+    return false;
+#endif
+}
+
+static void learn_once(void)
+{
+    if (hkl_lesson_take(HKL_LESSON_CLOSE, lesson_words)) return;
+    learn();
+    if (is_learnt()) hkl_lesson_keep(HKL_LESSON_CLOSE, lesson_words);
+}
+
 void hkl_close_learn(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, learn);
+    pthread_once(&once, learn_once);
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 #include "label_site.h"
 
+#include <string.h>
+
 #ifdef HKC_CFI_WALK
 
 hkc_site_word hkl_site_cache[HKL_SITE_SLOTS + HKC_SITE_PROBES];
@@ -179,6 +181,85 @@ void hkl_site_learn(const hkl_observation *obs, size_t count)
 void hkl_site_has_traces(void)
 {
     traces = true;
+}
+
+/* ---- From process to process ------------------------------------------------------------------------ */
+
+enum { HELPER = HKL_KIND_COUNT }; /* in the place of a function's kind */
+
+static void site_words(hkl_lesson *lesson, site *s)
+{
+    s->at.pc = hkl_lesson_address(lesson, s->at.pc);
+    s->at.bytes = hkl_lesson_word(lesson, (uint32_t)s->at.bytes);
+    s->kinds = hkl_lesson_word(lesson, s->kinds);
+    if (s->at.pc == 0 || s->kinds == 0 || s->kinds >> HKL_KIND_COUNT != 0) lesson->broken = true;
+}
+
+static void function_words(hkl_lesson *lesson, function *f)
+{
+    f->start = hkl_lesson_address(lesson, f->start);
+    const unsigned kind = hkl_lesson_word(lesson, f->helper ? (uint32_t)HELPER : kind_of_sites(f));
+    if (f->start == 0 || kind > HELPER) lesson->broken = true;
+    else if (kind == HELPER) f->helper = true;
+    else f->sites[kind] = 1;
+}
+
+/* In the order of addresses, whatever they are in this process. */
+static void give(hkl_lesson *lesson)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < MAX_SITES; i++)
+        count += hkl_lesson_has(lesson, sites[i].at.pc);
+    hkl_lesson_count(lesson, count, MAX_SITES);
+    for (uintptr_t last = 0; count > 0; count--) {
+        site next = {.at = {UINTPTR_MAX, 0}};
+        for (size_t i = 0; i < MAX_SITES; i++) {
+            const uintptr_t pc = sites[i].at.pc;
+            if (hkl_lesson_has(lesson, pc) && pc > last && pc < next.at.pc) next = sites[i];
+        }
+        last = next.at.pc;
+        site_words(lesson, &next);
+    }
+    for (size_t i = 0; i < MAX_FUNCTIONS; i++)
+        count += hkl_lesson_has(lesson, functions[i].start);
+    hkl_lesson_count(lesson, count, MAX_FUNCTIONS);
+    for (uintptr_t last = 0; count > 0; count--) {
+        function next = {.start = UINTPTR_MAX};
+        for (size_t i = 0; i < MAX_FUNCTIONS; i++) {
+            const uintptr_t start = functions[i].start;
+            if (hkl_lesson_has(lesson, start) && start > last && start < next.start) next = functions[i];
+        }
+        last = next.start;
+        function_words(lesson, &next);
+    }
+}
+
+static void take(hkl_lesson *lesson)
+{
+    site_count = hkl_lesson_count(lesson, 0, MAX_SITES / 4 * 3);
+    for (size_t i = 0; i < site_count && !lesson->broken; i++) {
+        site s = {.at = {0, 0}};
+        site_words(lesson, &s);
+        *site_slot(s.at.pc) = s;
+    }
+    function_count = hkl_lesson_count(lesson, 0, MAX_FUNCTIONS / 4 * 3);
+    for (size_t i = 0; i < function_count && !lesson->broken; i++) {
+        function f = {.start = 0};
+        function_words(lesson, &f);
+        *function_slot(f.start) = f;
+    }
+}
+
+void hkl_site_lesson(hkl_lesson *lesson)
+{
+    if (lesson->gives) give(lesson);
+    else take(lesson);
+    traces = hkl_lesson_word(lesson, traces) != 0;
+    if (lesson->gives || !lesson->broken) return;
+    memset(sites, 0, sizeof sites);
+    memset(functions, 0, sizeof functions);
+    site_count = function_count = 0;
+    traces = false;
 }
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "cfi.h"
 #include "label_kind.h"
+#include "lesson/lesson.h"
 #include "site_cache.h"
 
 #ifdef HKC_CFI_WALK
@@ -36,6 +37,8 @@ typedef struct hkl_observation {
 void hkl_site_learn(const hkl_observation *obs, size_t count);
 /* Addresses outside of all images are machine code of traces, which allocate cdata objects themselves. */
 void hkl_site_has_traces(void);
+/* Gives what was learnt, or takes it before anything is known. */
+void hkl_site_lesson(hkl_lesson *lesson);
 
 #endif
 #endif

@@ -41,6 +41,12 @@ void hkl_newstate_learn(void)
     pthread_once(&once, learn);
 }
 
+uintptr_t hkl_newstate_caller(void)
+{
+    hkl_newstate_learn();
+    return newstate.caller;
+}
+
 uintptr_t hkl_thread_now(void)
 {
     static _Thread_local char here;

@@ -16,6 +16,8 @@ enum { HKL_STATE_LEAST = LUA_VERSION_NUM >= 503 ? 1024 : 512 };
 
 /* Learns how lua_newstate asks for its block. Constant, after the first call of a process. */
 void hkl_newstate_learn(void);
+/* The place in the runtime from which it does. */
+uintptr_t hkl_newstate_caller(void);
 /* Tells the thread that runs from all others that live. */
 uintptr_t hkl_thread_now(void);
 

@@ -1,9 +1,11 @@
 /* Making, adopting the allocator of, and ending Lua states. */
 #include "state.h"
 #include "alloc.h"
+#include "end.h"
 #include "hakmem/lua.h"
 #include "hakmem/tuning.h"
 #include "label.h"
+#include "lesson/lesson.h"
 #include "profile/profile.h"
 #include "shared.h"
 
@@ -122,8 +124,14 @@ static void warn(void *ud, const char *message, int to_continue)
 }
 #endif
 
+static bool is_debugged(const hak_options *options)
+{
+    hak_options o = HAK_OPTIONS_INIT;
+    return options && hak_sized_copy(&o, sizeof o, options) && o.debug != 0;
+}
+
 /* A Lua state for a context with its hkl_state; NULL leaves both as they are. */
-static lua_State *open_state(hkl_state *st)
+static lua_State *open_state(hkl_state *st, const hak_options *options)
 {
     lua_State *L = HKL_NEW_STATE(hkl_alloc_for(st), st);
     if (!L) return NULL;
@@ -135,6 +143,7 @@ static lua_State *open_state(hkl_state *st)
     if (LUA_VERSION_NUM >= 505) st->warn_on = true;
     lua_setwarnf(L, warn, st);
 #endif
+    if (!st->shared && !is_debugged(options)) hkl_end_prepare(L);
     return L;
 }
 
@@ -155,7 +164,7 @@ lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *options)
 {
     hak_ctx *ctx = hkl_context_new(space, options);
     hkl_state *st = ctx ? hkl_state_new(ctx, NULL) : NULL;
-    lua_State *L = st ? open_state(st) : NULL;
+    lua_State *L = st ? open_state(st, options) : NULL;
     if (!L) hak_ctx_destroy(ctx);
     return L;
 }
@@ -177,7 +186,7 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
         const hak_label own = hkl_labels_registry(labels);
         st = hak_realloc_sized_cs(ctx, st, sizeof *st, sizeof *st, own, 0); /* no shrink, no failure */
         const hkl_scope_of before = hkl_scope_begin(st, own);
-        L = open_state(st);
+        L = open_state(st, options);
         hkl_scope_end(st, before);
     }
     if (!L) {
@@ -185,6 +194,11 @@ lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *option
         hak_ctx_destroy(ctx);
     }
     return L;
+}
+
+int hak_lua_lessons(const char *folder)
+{
+    return hkl_lesson_folder(folder) ? 0 : -1;
 }
 
 int hak_lua_labels(lua_State *L, bool on)

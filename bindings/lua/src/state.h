@@ -29,6 +29,7 @@ typedef struct hkl_state {
     int stepmul;       /* the program's own, while hurried */
     size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
     bool closing;      /* lua_close runs, and `hard` is what src/close.h made of it */
+    bool ending;       /* lua_close runs, and all of it goes with `last`: src/end.h */
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */
     size_t reserve_size;
     size_t live_seen; /* LuaJIT: live bytes at the last look at the committed memory */

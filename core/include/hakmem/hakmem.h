@@ -34,7 +34,7 @@
  * see there. hak_block may get further members at its end; hak_label_info stays as it is. Cost       "fast"
  * is without lock or system call in the usual case: 14 to 40 instructions in a local context, 30 to 60 in a
  * shared one, 70 to 90 for an allocation where guard pages are drawn. Where a young heap packs its small
- * blocks an allocation takes up to 40, a free up to 180, a realloc in place up to 360. "constant" is at most
+ * blocks an allocation takes up to 40, a free up to 140, a realloc in place up to 140. "constant" is at most
  * 1600, whatever the heap holds, and no system call. "a step" is a few instructions. In a shared context most
  * slow paths take a lock. What is said of cost is tested by instruction counts. Order      what a first
  * program needs, options, then one topic after the other; advanced uses last. Since      0.1 for everything

@@ -455,6 +455,6 @@ static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kin
 
 void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
-    if (HK_LIKELY(kind == HK_KIND_PACKED && !ctx->role && !ctx->checked)) hk_packed_free(ctx, p);
+    if (HK_LIKELY(kind == HK_KIND_PACKED && !ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p);
     else free_other(ctx, p, n, kind);
 }

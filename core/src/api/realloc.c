@@ -48,6 +48,8 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
 static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n, int label)
 {
     if (ctx->checked & HK_CHECKED) return false;
+    bool any_size = label <= HK_HALF_MOST && ctx->role == HK_LOCAL && aligned_for(p, n);
+    if (HK_LIKELY(any_size && hk_packed_stays(ctx, p, n))) return true;
     size_t size = hk_packed_size(ctx, p);
     return size && stays(ctx, p, size, n) && hk_takes_label(ctx, p, size, label);
 }

@@ -158,8 +158,8 @@ static bool flush_left(hak_ctx *ctx)
     return ctx->heap->flushed = true;
 }
 
-/* Larger blocks wait in magazines for one period at most; in a heap that nobody uses all blocks do. Packed
- * units of classes that have slabs now empty by and by, and no allocation looks at them. */
+/* Larger blocks and packed ones wait in magazines for one period at most; in a heap that nobody uses all blocks
+ * do. Packed units of classes that have slabs now empty by and by, and no allocation looks at them. */
 static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
 {
     uint64_t since = ctx->magazines.flush_ns;
@@ -168,7 +168,10 @@ static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
         hk_magazines_flush_from(ctx, HK_KIB_CLASSES);
-        if (ctx->role == HK_LOCAL) hk_packed_trim_freed(ctx);
+        if (ctx->role == HK_LOCAL) {
+            hk_magazines_flush_packed(ctx);
+            hk_packed_trim_freed(ctx);
+        }
     }
     ctx->magazines.flush_ns = now_ns;
 }

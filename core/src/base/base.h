@@ -51,6 +51,18 @@ enum { HK_BESIDE = 64 };
 #ifndef HK_RACY
 #define HK_RACY
 #endif
+/* States what holds whatever the program does: wrong pointers and writes to other blocks break none of these.
+ * With HAKMEM_ASSERT, as in the trees with sanitizers and of the fuzz targets, the program stops where one
+ * does not hold; else the compiler reads it and computes nothing. */
+#ifdef HAKMEM_ASSERT
+HK_COLD __attribute__((noreturn)) void hk_assert_failed(const char *what);
+#define HK_TEXT(x) #x
+#define HK_TEXT_OF(x) HK_TEXT(x)
+#define HK_ASSERT(holds)                                                                                     \
+    (HK_LIKELY(holds) ? (void)0 : hk_assert_failed(__FILE__ ":" HK_TEXT_OF(__LINE__) ": " #holds "\n"))
+#else
+#define HK_ASSERT(holds) ((void)(0 && (holds)))
+#endif
 /* On data declared here and defined elsewhere: reached without the global offset table. */
 #define HK_HIDDEN __attribute__((visibility("hidden")))
 

@@ -16,6 +16,15 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#ifdef HAKMEM_ASSERT
+void hk_assert_failed(const char *what)
+{
+    size_t n = strlen(what);
+    (void)!write(STDERR_FILENO, what, n);
+    __builtin_trap();
+}
+#endif
+
 #define PROT (PROT_READ | PROT_WRITE)
 /* Without MAP_NORESERVE: the kernel refuses a size that the machine cannot have. */
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS)

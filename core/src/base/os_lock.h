@@ -43,8 +43,15 @@ HK_INLINE void hk_lock_take(hk_lock *lock)
     if (HK_UNLIKELY(!hk_lock_try(lock))) hk_lock_wait(lock);
 }
 
+/* Whether somebody holds the lock, for assertions. */
+HK_INLINE bool hk_lock_held(const hk_lock *lock)
+{
+    return atomic_load_explicit(lock, memory_order_relaxed) & HK_LOCK_HELD;
+}
+
 HK_INLINE void hk_lock_drop(hk_lock *lock)
 {
+    HK_ASSERT(hk_lock_held(lock));
 #if defined(__x86_64__) && !defined(HK_LOCK_PLAIN)
     /* One instruction, not locked: there is no other way to say so in C. */
     __asm__ volatile("andb %1, %0"

@@ -8,6 +8,7 @@ bool hk_charge(hak_ctx *ctx, size_t n)
     if (hard && (now >= hard || n > hard - now)) return false;
     size_t before = 0;
     if (ctx->account.quota && !hk_quota_charge(ctx->account.quota, n, &before)) return false;
+    HK_ASSERT(now + n >= now && (!hard || now + n <= hard));
     hk_set(&ctx->account.committed, now + n);
     if (HK_UNLIKELY(ctx->role != HK_LOCAL)) {
         soft = hk_get(&hk_whole(ctx)->account.soft);
@@ -21,12 +22,14 @@ bool hk_charge(hak_ctx *ctx, size_t n)
 
 void hk_uncharge(hak_ctx *ctx, size_t n)
 {
+    HK_ASSERT(hk_get(&ctx->account.committed) >= n);
     hk_sub(&ctx->account.committed, n);
     hk_quota_uncharge(ctx->account.quota, n);
 }
 
 void hk_refund(hak_ctx *ctx, size_t n)
 {
+    HK_ASSERT(hk_get(&ctx->account.committed) >= n);
     hk_sub(&ctx->account.committed, n);
     hk_quota_refund(ctx->account.quota, n);
     /* What was refused did not cross anything. */
@@ -63,6 +66,8 @@ void hk_account_end(hak_ctx *ctx)
     hak_space *s = ctx->space;
     if (!ctx->account.quota) return;
     hk_lock_take(&s->lock);
+    HK_ASSERT((ctx->account.prev ? ctx->account.prev->account.next : s->charged) == ctx);
+    HK_ASSERT(!ctx->account.next || ctx->account.next->account.prev == ctx);
     if (ctx->account.prev) ctx->account.prev->account.next = ctx->account.next;
     else s->charged = ctx->account.next;
     if (ctx->account.next) ctx->account.next->account.prev = ctx->account.prev;

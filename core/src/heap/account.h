@@ -21,6 +21,7 @@ HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 HK_INLINE void hk_count_out(hak_ctx *ctx, size_t bytes, size_t blocks)
 {
     size_t live = hk_get(&ctx->live_bytes);
+    HK_ASSERT(live >= bytes && hk_get(&ctx->live_blocks) >= blocks);
     if (live > hk_get(&ctx->account.peak)) hk_set(&ctx->account.peak, live);
     hk_set(&ctx->live_bytes, live - bytes);
     hk_sub(&ctx->live_blocks, blocks);

@@ -63,9 +63,21 @@ void hk_batches_return(const hak_ctx *ctx)
         hk_bin *next = &b->next[sc];
         size_t n = (size_t)(next->top - next->slots);
         if (!n) continue;
+        HK_ASSERT(n <= HK_BATCH_MOST && next->kind == sc);
         b->left[sc] += (uint32_t)n;
         hk_row_end(mine, &b->bins[sc]);
         hk_magazine_flush(mine, next, n);
+    }
+}
+
+void hk_magazines_flush_packed(hak_ctx *ctx)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        for (uint64_t kept = ctx->packed.kept[i]; kept; kept &= kept - 1) {
+            hk_bin *bin = hk_bin_of(ctx, 64 * i + (unsigned)__builtin_ctzll(kept));
+            size_t n = (size_t)(bin->top - hk_bin_low(bin));
+            if (n) hk_magazine_flush(ctx, bin, n);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/metadata.h"
+#include "heap/reclaim.h"
 
 enum { COPIED_MOST = 512 << 10 }; /* a run that grows further is not copied again */
 
@@ -17,6 +18,7 @@ static void account(hak_ctx *ctx, const hk_big *b)
 
 static void discount(hak_ctx *ctx, const hk_big *b)
 {
+    HK_ASSERT(b->ctx == ctx && !b->cached && hk_get(&ctx->big.bytes) >= b->size);
     hk_count_out(ctx, b->size, 1);
     hk_sub(&ctx->big.bytes, b->size);
     hk_sub(&ctx->big.blocks, 1);
@@ -64,6 +66,8 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
 
 static void set_size(hak_ctx *ctx, hk_big *b, size_t size, size_t room)
 {
+    HK_ASSERT(size && size % HK_PAGE == 0 && room % HK_PAGE == 0);
+    HK_ASSERT(b->room_purged || ctx->big.room >= b->room);
     if (!b->room_purged) ctx->big.room += room - b->room;
     if (room == 0) b->room_purged = false;
     __atomic_store_n(&b->size, size, __ATOMIC_RELAXED);
@@ -217,6 +221,7 @@ static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
         if (!p) hk_refund(ctx, more);
     }
     if (!p && room) resized(ctx, b, b->p, old, room);
+    HK_ASSERT(hk_charged_right(ctx));
     return p;
 }
 
@@ -227,6 +232,7 @@ void *hk_big_resize(hak_ctx *ctx, hk_big *b, size_t n)
     if (size >= b->size) return take_room(ctx, b, size) ? b->p : NULL;
     char *p = size > HK_RUN_MAX ? remap(ctx, b, size) : NULL;
     if (p) hk_uncharge(ctx, charged - size);
+    HK_ASSERT(hk_charged_right(ctx));
     return p;
 }
 

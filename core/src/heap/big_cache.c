@@ -13,6 +13,7 @@ void hk_big_unmap(hak_ctx *ctx, hk_big *b)
 
 void hk_cached_take(hak_ctx *ctx, hk_big *b)
 {
+    HK_ASSERT(b->ctx == ctx && b->cached && b->room == 0 && hk_get(&ctx->big.cached_bytes) >= b->size);
     hk_big_list_remove(&ctx->big.cached, b);
     hk_sub(&ctx->big.cached_bytes, b->size);
 }
@@ -129,10 +130,21 @@ void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep)
         give_up_noted(ctx, oldest_cached(ctx));
 }
 
+#ifdef HAKMEM_ASSERT
+size_t hk_bigs_charged(const hak_ctx *ctx)
+{
+    size_t sum = hk_get(&ctx->big.cached_bytes);
+    for (const hk_big *b = ctx->big.live; b; b = b->next)
+        sum += b->room_purged ? b->size : hk_big_mapped(b);
+    return sum;
+}
+#endif
+
 /* Returns bytes. */
 static size_t give_up_room(hak_ctx *ctx, hk_big *b)
 {
     if (b->room == 0 || b->room_purged) return 0;
+    HK_ASSERT(b->room % HK_PAGE == 0 && ctx->big.room >= b->room);
     hk_space_decommit(ctx->space, b->p + b->size, b->room);
     hk_uncharge(ctx, b->room);
     ctx->big.room -= b->room;

@@ -16,6 +16,8 @@ HK_INLINE void hk_big_list_add(hk_big **list, hk_big *b)
 
 HK_INLINE void hk_big_list_remove(hk_big **list, hk_big *b)
 {
+    HK_ASSERT(b->prev ? b->prev->next == b : *list == b);
+    HK_ASSERT(!b->next || b->next->prev == b);
     if (b->prev) b->prev->next = b->next;
     else *list = b->next;
     if (b->next) b->next->prev = b->prev;
@@ -41,6 +43,8 @@ hk_big *hk_cached_fit(hak_ctx *ctx, size_t align, size_t size, hak_site site);
 hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size);
 /* The tightest that is up to twice as large, else the largest of the smaller ones. NULL = none. */
 hk_big *hk_cached_nearest(const hak_ctx *ctx, size_t size);
+/* What is charged for all big blocks of the context, for assertions. */
+size_t hk_bigs_charged(const hak_ctx *ctx);
 /* Bytes that the cache may hold. */
 size_t hk_cached_limit(const hak_ctx *ctx);
 /* It may become smaller by n, down to `least`. */

@@ -25,6 +25,7 @@ static void enter(hak_space *s, hk_big *b)
     while (*at && priority(*at) >= own)
         at = side(*at, b->p);
     hk_big *below = *at;
+    HK_ASSERT(below != b);
     *at = b;
     /* What was here goes to either side of it. */
     while (below) {
@@ -44,8 +45,10 @@ static void enter(hak_space *s, hk_big *b)
 static void leave(hak_space *s, hk_big *b)
 {
     hk_big **at = &s->bigs, *left = b->left, *right = b->right;
-    while (*at != b)
+    while (*at != b) {
+        HK_ASSERT(*at);
         at = side(*at, b->p);
+    }
     while (left && right) {
         if (priority(left) >= priority(right)) {
             *at = left;

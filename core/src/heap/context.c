@@ -116,7 +116,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->packed.most = (uint16_t)most;
     hk_set(&ctx->account.metadata,
            first - HK_UNIT +
-               (units ? head + sizeof(hk_packed_head) + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
+               (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     if (units) {
         hk_packed_init(ctx);
@@ -131,6 +131,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
 void hk_ctx_end(hak_ctx *ctx)
 {
     hak_space *space = ctx->space;
+    HK_ASSERT(!ctx->big.live && !ctx->big.cached && hk_get(&ctx->account.committed) == hk_units_charged(ctx));
     hk_rows_wipe(ctx);
     HK_EACH_OWNED(ctx, s)
     {

@@ -80,6 +80,8 @@ static void slot_drop(hak_space *s, hk_guard *g, hk_guard_slot *slot)
 {
     uint32_t number = (uint32_t)(slot - g->slots) + 1;
     hk_lock_take(&s->lock);
+    HK_ASSERT(number <= g->used && !atomic_load_explicit(&slot->live, memory_order_relaxed));
+    HK_ASSERT(!g->first == !g->last && number != g->last);
     slot->next = 0;
     if (g->last) g->slots[g->last - 1].next = number;
     else g->first = number;

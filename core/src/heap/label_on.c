@@ -38,6 +38,7 @@ static bool clear(hak_ctx *ctx)
 void hk_labels_uncharge(hak_ctx *ctx)
 {
     size_t bytes = missing(ctx);
+    HK_ASSERT(hk_get(&ctx->account.metadata) >= bytes);
     hk_sub(&ctx->account.metadata, bytes);
     hk_uncharge(ctx, bytes);
 }
@@ -61,6 +62,7 @@ void hk_labels_use(hak_ctx *ctx)
     for (unsigned kind = 0; kind < bins; kind++) {
         hk_bin *bin = hk_bin_of(ctx, kind);
         if (!bin->slots) continue;
+        HK_ASSERT(bin->kind == kind);
         bool packed = kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind);
         uint8_t *labels = packed ? hk_packed_labels_of(ctx, kind) : hk_labels_of(ctx, hk_area_of(kind));
         if (!labels) {

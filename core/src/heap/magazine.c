@@ -14,6 +14,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     hk_row_end(ctx, bin);
     void **lo = hk_bin_low(bin);
     size_t rest = (size_t)(bin->top - lo) - n;
+    HK_ASSERT(hk_bin_sound(bin) && n <= (size_t)(bin->top - lo));
     unsigned kind = bin->kind;
     if (kind < HK_SMALL_CLASSES && hk_packed_keeps(ctx, kind)) {
         for (size_t i = 0; i < n; i++)
@@ -29,6 +30,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     memmove(bin->slots, lo + n, rest * sizeof(void *));
     hk_bin_lowest(bin);
     bin->top = bin->slots + rest;
+    HK_ASSERT(hk_bin_sound(bin));
 }
 
 /* Runs of all sizes come and go in a large heap, and a few at hand in each class are a good part of it. */
@@ -56,6 +58,7 @@ static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
     if (was) {
         bin->cap = (uint8_t)(bin->cap * 2);
         bin->hi = bin->slots + bin->cap;
+        HK_ASSERT(hk_bin_sound(bin));
         return;
     }
     size_t n = (size_t)(bin->top - hk_bin_low(bin));
@@ -65,6 +68,7 @@ static void deepen(hak_ctx *ctx, hk_bin *bin, unsigned most, size_t room)
     hk_bin_lowest(bin);
     bin->top = slots + n;
     bin->hi = slots + bin->cap;
+    HK_ASSERT(hk_bin_sound(bin));
 }
 
 /* In the heap of a thread magazines grow at once, by as much as is live, for two reasons: a free for which a
@@ -139,6 +143,7 @@ static bool move_down(hk_bin *bin)
 
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin)
 {
+    HK_ASSERT(hk_bin_sound(bin));
     if (move_down(bin)) return;
     hk_magazine_grow(ctx, bin);
     if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, ((size_t)(bin->top - hk_bin_low(bin)) + 1) / 2);
@@ -147,6 +152,7 @@ void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin)
 static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
 {
     size_t n = (size_t)(bin->top - hk_bin_low(bin));
+    HK_ASSERT(hk_bin_sound(bin) && bin->cap > 0);
     if (move_down(bin)) {
         *bin->top++ = p;
         return;
@@ -191,6 +197,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);
     hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));
+    bin->closed = HK_KEPT_FIRST;
     if (ctx->labels.on && !bin->labels) bin->lo = HK_SHUT_EVER;
     ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
     if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;

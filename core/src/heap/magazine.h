@@ -14,6 +14,16 @@ enum {
     HK_MAGAZINE_DEEPEST = 128 /* blocks, which 8 bits count */
 };
 
+/* Whether the places of a magazine are as they should be, for assertions. */
+HK_INLINE bool hk_bin_sound(const hk_bin *bin)
+{
+    void **low = hk_bin_low(bin);
+    if (!bin->slots) return !bin->top && !bin->hi;
+    unsigned room = hk_row_of(bin)->room;
+    return bin->slots <= low && low <= bin->top && bin->top <= bin->slots + room && bin->cap <= room &&
+           (bin->hi == bin->slots || bin->hi == bin->slots + bin->cap);
+}
+
 /* Few pointers, for which a call or a string instruction takes longer than the copy. */
 HK_INLINE void hk_blocks_copy(void **to, void *const *from, size_t n)
 {
@@ -47,6 +57,7 @@ HK_INLINE void hk_magazine_set(const hak_ctx *ctx, hk_bin *bin, void **slots, un
     bin->cap = (uint8_t)cap;
     bin->shift = (uint8_t)shift;
     bin->labels = labels;
+    HK_ASSERT(hk_bin_sound(bin));
 }
 
 /* How many blocks a refill takes: half a magazine, so that frees find room; a whole one while it is closed to
@@ -84,6 +95,8 @@ void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin);
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
 /* Empties the magazines of a context of this kind and larger ones. */
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
+/* Empties the magazines of packed blocks: each block in one may hold a unit. */
+void hk_magazines_flush_packed(hak_ctx *ctx);
 /* Called before a local context uses n bytes of fresh pages. Empties magazines that may make these
  * unnecessary: those of runs if n is more than a unit, those of all blocks above 1 KiB near the peak. */
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n);

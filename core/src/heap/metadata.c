@@ -43,6 +43,7 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
         ctx->meta.end = ctx->meta.at + hk_meta_bytes(s);
     }
     void *p = ctx->meta.at;
+    HK_ASSERT((uintptr_t)p % 16 == 0);
     ctx->meta.at += n;
     return p;
 }
@@ -54,6 +55,7 @@ bool hk_bins_make(hak_ctx *ctx)
     hk_slab *s = hk_units_take_own(ctx, 1, &zero);
     if (!s) return false;
     char *unit = hk_slab_address(ctx->space, s);
+    HK_ASSERT(s->units == 1 && s->kind == HK_KIND_META);
     memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
     if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);

@@ -96,6 +96,7 @@ static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
     bin->cap = (uint8_t)cap;
     bin->closed = 0;
     bin->hi = bin->slots + cap;
+    HK_ASSERT(hk_bin_sound(bin));
 }
 
 void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t)

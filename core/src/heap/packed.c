@@ -52,30 +52,29 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
 {
     hk_packed *k = &ctx->packed;
     char *p = k->at;
-    size_t offset = (size_t)(p - k->group);
     if (skip) {
-        hk_bit_set(k->starts, offset >> 3);
-        hk_bit_set(k->frees, offset >> 4);
+        hk_bit_set(k->frees, (size_t)(p - k->group) >> 4);
         p += 8;
-        offset += 8;
+        hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
     }
-    hk_bit_set(k->starts, offset >> 3);
+    k->at = p + size;
+    hk_bit_set(k->starts, (size_t)(k->at - k->group) >> 3);
     if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
-    __atomic_store_n(&k->at, p + size, __ATOMIC_RELEASE);
     hk_packed_count_in(ctx, sc, size);
     return p;
 }
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
- * takes it. NULL = the region is too small. */
+ * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL =
+ * the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
            skip = skip_of(ctx->packed.at, size);
     if (size + skip > room) return NULL;
-    if (room - skip - size < 16) {
-        size = room - skip;
-        sc = hk_class_of(size);
+    if (room - skip - size == 8) {
+        if (skip_of(ctx->packed.at + skip, size + 8)) skip += 8;
+        else sc = hk_class_of(size += 8);
     }
     return cut(ctx, sc, size, skip, label, ctx->labels.on ? hk_packed_extent(ctx, ctx->packed.at) : NULL);
 }
@@ -190,8 +189,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
         return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
     if (k->live[sc] >= hk_packed_full(sc) || k->heat[sc] >= hot) return alloc_scarce(ctx, sc, n, label);
-    /* Those that come and go pass through the magazine of their class, and have its size. */
-    if (k->heat[sc] >= HK_PACKED_HOT) n = 0;
+    /* What passes through the magazine of its class has the class's size. */
+    if (hk_packed_keeps(ctx, sc)) n = 0;
     return count_new(ctx, alloc(ctx, sc, n, label));
 }
 
@@ -199,30 +198,20 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 
 bool hk_packed_start(const hak_ctx *ctx, const void *p)
 {
-    return hk_packed_starts_in(hk_group_of(ctx, p), p);
-}
-
-/* A block of another thread's heap: that thread may be changing marks behind it. */
-static HK_NOINLINE size_t size_beside(const hak_ctx *heap, hk_group g, const void *p)
-{
-    for (;;) {
-        uint32_t moves = __atomic_load_n(&heap->packed.moves, __ATOMIC_ACQUIRE);
-        size_t size = hk_packed_size_in(heap, g, p);
-        atomic_thread_fence(memory_order_acquire);
-        if (__atomic_load_n(&heap->packed.moves, __ATOMIC_RELAXED) == moves) return size;
-    }
+    hk_group g = hk_group_of(ctx, p);
+    return hk_group_is_start(g, (size_t)((const char *)p - g.start)) && !hk_packed_is_region(ctx, p);
 }
 
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
-    hk_group g = hk_group_of(ctx, p);
-    return HK_LIKELY(ctx->role != HK_HEAP) ? hk_packed_size_in(ctx, g, p) : size_beside(ctx, g, p);
+    return hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
     hk_packed_put_in(ctx, g, p, size);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
+    else if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
 }
 
 /* Blocks of slabs are freed faster, but each class with pages of its own wastes some. Under a limit, only a
@@ -243,6 +232,13 @@ void hk_packed_skip(hak_ctx *ctx, size_t sizes)
     }
 }
 
+/* Whether so many blocks of the class, which has no slabs, were freed. */
+static bool comes_and_goes(const hak_ctx *ctx, unsigned sc)
+{
+    if (ctx->packed.heat[sc] >= HK_PACKED_HOT) return true;
+    return hk_packed_keeps(ctx, sc) && ctx->bins[sc].closed >= HK_KEPT_FIRST + HK_PACKED_HOT / FREED;
+}
+
 size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
 {
     size_t sizes = 0;
@@ -250,7 +246,7 @@ size_t hk_packed_sizes(const hak_ctx *ctx, bool hot)
     /* Classes are 8 bytes apart there. */
     for (unsigned sc = 0; sc < HK_SLAB_SIZES; sc++) {
         bool left = ctx->packed.heat[sc] == HK_PACKED_LEFT;
-        if (hot) left = left ? ctx->bins[sc].slots != NULL : ctx->packed.heat[sc] >= HK_PACKED_HOT;
+        if (hot) left = left ? ctx->bins[sc].slots != NULL : comes_and_goes(ctx, sc);
         sizes |= (size_t)left << sc;
     }
     return sizes;
@@ -282,31 +278,36 @@ void hk_packed_limit(hak_ctx *ctx, size_t bytes)
     }
 }
 
-enum { KEPT_FREES = 256 };
-
-/* Whether a block can be in its class's magazine: it has the class's size, and is aligned as those are. */
+/* Whether a block can be in its class's magazine. */
 HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t size)
 {
-    return size == hk_classes[sc].size && !(size % 16 == 0 && (uintptr_t)p % 16) && hk_in_window(ctx, p);
+    return size == hk_classes[sc].size && hk_in_window(ctx, p);
 }
 
-/* Blocks that come and go pass through a magazine, where the heap is large enough for one, and its limit. A
- * class whose blocks do so all the time leaves for slabs. */
+/* Whether magazines are worth their memory by now, and the limit allows them. Where it is small only a class
+ * whose blocks come and go gets one. */
+static bool may_keep(const hak_ctx *ctx, unsigned sc)
+{
+    enum { LEAST = 16 * HK_UNIT, SMALL = 64 * HK_UNIT };
+    if (ctx->packed.listed < HK_PACKED_PAID) return false;
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+}
+
+/* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
+ * slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
-    enum { UNITS = 3, LIMIT_UNITS = 16, MUCH = 256 << 10 /* bytes, many times what so small a heap has */ };
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        bool idle = ctx->packed.units < UNITS && ctx->packed.freed < MUCH;
-        if (bin->slots || ctx->packed.heat[sc] < HK_PACKED_HOT || idle) return false;
-        size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-        if ((hard && hard < LIMIT_UNITS * HK_UNIT) || !hk_magazine_open_packed(ctx, sc)) return false;
+        if (bin->slots || !may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
-    if (HK_UNLIKELY(++bin->closed == KEPT_FREES)) {
-        bin->closed = 0;
+    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
+        bin->closed = HK_KEPT_FIRST;
         if (may_leave(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
+            ctx->magazines.churn = true;
             return false;
         }
     }
@@ -314,37 +315,72 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
         if (bin->cap == 0) return false; /* a policy took it */
         hk_magazine_make_room(ctx, bin);
     }
+    bin->closed++;
     *bin->top++ = p;
     return true;
 }
 
+/* A start is marked at p, and the next one `size` bytes behind it. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
+    hk_group g = hk_group_of(ctx, p);
+    if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
     if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
         return;
     warm_up(ctx, sc, FREED);
-    put(ctx, hk_group_of(ctx, p), p, size);
+    put(ctx, g, p, size);
 }
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
     size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
-    if (HK_UNLIKELY(size == 0)) {
-        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-        return;
-    }
-    unsigned sc = hk_class_of(size);
-    /* Calls come last: it needs no stack then. */
-    if (HK_LIKELY(hk_packed_keeps(ctx, sc) && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size))) {
-        hk_bin *bin = hk_bin_of(ctx, sc);
-        if (HK_LIKELY(bin->top != bin->hi && bin->closed + 1 != KEPT_FREES)) {
-            bin->closed++;
-            *bin->top++ = p;
-            return;
-        }
-    }
-    free_past(ctx, p, size);
+    if (HK_UNLIKELY(size == 0)) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+    else free_past(ctx, p, size);
+}
+
+/* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
+HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
+{
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
+    bin->closed++;
+    *bin->top++ = p;
+    return true;
+}
+
+/* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
+ * bits are looked at. Returns the class of the block at p, which is in the window; HK_SMALL_CLASSES = it takes
+ * more than one look. No branch depends on where the block is, which nobody could foresee. */
+HK_INLINE unsigned class_quick(const hak_ctx *ctx, const char *p)
+{
+    hk_group g = hk_group_in_window(ctx, p);
+    size_t offset = (size_t)(p - g.start);
+    const uint8_t *at = (const uint8_t *)hk_group_starts(g) + (offset >> 6);
+    unsigned from = (unsigned)(offset >> 3) & 7;
+    uint64_t starts;
+    memcpy(&starts, at, sizeof starts);
+    starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
+    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) return HK_SMALL_CLASSES;
+    return (unsigned)__builtin_ctzll(starts);
+}
+
+/* A pointer to no block that gets by is found when the magazine gives it back, as in those of slabs. Calls come
+ * last: it needs no stack then. */
+void hk_packed_free_quick(hak_ctx *ctx, void *p)
+{
+    unsigned sc = class_quick(ctx, p);
+    if (HK_UNLIKELY(sc == HK_SMALL_CLASSES)) hk_packed_free(ctx, p);
+    else if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
+}
+
+bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n)
+{
+    unsigned sc = class_quick(ctx, p);
+    return sc < HK_SMALL_CLASSES && n <= hk_classes[sc].size && n >= hk_classes[sc].least;
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)
@@ -357,7 +393,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
             at = (size_t)(k->end - g.start);
             continue;
         }
-        size_t next = hk_group_next(ctx, g, at);
+        size_t next = hk_group_next(g, at);
         if (!hk_group_is_free(g, at)) {
             unsigned label = ctx->labels.on ? hk_packed_label(hk_packed_extent(ctx, p), p, next - at) : 0;
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};

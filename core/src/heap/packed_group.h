@@ -38,10 +38,21 @@ static inline hk_group hk_group_of(const hak_ctx *ctx, const void *p)
     return hk_group_in(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
+/* That of p, which is in the window; its size is not filled in. */
+HK_INLINE hk_group hk_group_in_window(const hak_ctx *ctx, const char *p)
+{
+    const hk_slab *s = hk_extent_slab(ctx->extent, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
+    char *unit = (char *)((uintptr_t)p & ~(uintptr_t)(HK_UNIT - 1));
+    char *start = unit - ((size_t)s->head << HK_UNIT_SHIFT);
+    size_t head = ctx->head;
+    if (start != (const char *)ctx) head = HK_BESIDE;
+    return (hk_group){start, 0, head};
+}
+
 /* Where blocks are. */
 HK_INLINE size_t hk_group_first(hk_group g)
 {
-    return g.head + sizeof(hk_packed_head) + g.size / 128 * 3 + HK_BESIDE;
+    return g.head + HK_PACKED_HEAD + g.size / 128 * 3 + HK_BESIDE;
 }
 
 static inline hk_packed_head *hk_group_head(hk_group g)
@@ -49,7 +60,8 @@ static inline hk_packed_head *hk_group_head(hk_group g)
     return (hk_packed_head *)(void *)(g.start + g.head);
 }
 
-/* A bit for each 8 bytes: a block starts here. */
+/* A bit for each 8 bytes: a block starts here, or the region. Behind the last word is one of ones: what reads
+ * on finds the end of the group. */
 HK_INLINE uint64_t *hk_group_starts(hk_group g)
 {
     return (uint64_t *)(void *)(g.start + g.head + sizeof(hk_packed_head));
@@ -58,7 +70,7 @@ HK_INLINE uint64_t *hk_group_starts(hk_group g)
 /* A bit for each 16 bytes: the block that starts here is free. */
 HK_INLINE uint64_t *hk_group_frees(hk_group g)
 {
-    return hk_group_starts(g) + g.size / 512;
+    return hk_group_starts(g) + g.size / 512 + 1;
 }
 
 /* All groups, the one taken last first; the context's own is the last of them. */
@@ -120,8 +132,9 @@ HK_RACY static inline size_t hk_group_start_from(hk_group g, size_t word)
     return g.size;
 }
 
-/* Offset of the first start behind the one at `offset`, the region apart. */
-HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
+/* Offset of the first start behind the one at `offset`: where the block at `offset` ends. A thread that holds
+ * the block may ask while the heap's own thread works: the mark behind a live block does not move. */
+HK_RACY static inline size_t hk_group_next(hk_group g, size_t offset)
 {
     const uint64_t *starts = hk_group_starts(g);
     size_t at = (offset >> 3) + 1, words = g.size / 512, i = at / 64;
@@ -130,22 +143,6 @@ HK_RACY static inline size_t hk_group_next_marked(hk_group g, size_t offset)
     if (w) return (at + (unsigned)__builtin_ctzll(w)) << 3;
     if (i + 1 < words && starts[i + 1]) return ((i + 1) * 64 + (unsigned)__builtin_ctzll(starts[i + 1])) << 3;
     return hk_group_start_from(g, i + 2);
-}
-
-/* The same if the region may begin behind the block: its start is not marked. Also for a live block of
- * another thread's heap: a thread that reads the region's start first sees the marks of all blocks cut
- * before, and by `moves` whether a mark may have gone meanwhile. */
-static inline size_t hk_group_next(const hak_ctx *ctx, hk_group g, size_t offset)
-{
-    size_t region = (size_t)(__atomic_load_n(&ctx->packed.at, __ATOMIC_ACQUIRE) - g.start);
-    size_t next = hk_group_next_marked(g, offset);
-    return offset < region && region < next ? region : next;
-}
-
-static inline size_t hk_group_size_at(const hak_ctx *ctx, hk_group g, const char *p)
-{
-    size_t offset = (size_t)(p - g.start);
-    return hk_group_next(ctx, g, offset) - offset;
 }
 
 /* ---- Free blocks ---------------------------------------------------------------------------------- */
@@ -208,8 +205,7 @@ HK_INLINE bool hk_free_block_measure(const hak_ctx *ctx, unsigned sc, hk_free_bl
     uint64_t w = starts[i / 64] >> (i % 64), after = w >> 1;
     size_t next = HK_LIKELY(after != 0) ? offset + 8 + ((size_t)__builtin_ctzll(after) << 3)
                                         : hk_group_start_from(b->group, i / 64 + 1);
-    size_t region = (size_t)(ctx->packed.at - b->group.start);
-    b->size = (offset < region && region < next ? region : next) - offset;
+    b->size = next - offset;
     return w & 1 && hk_group_is_free(b->group, offset) && b->size >= hk_classes[sc].size;
 }
 
@@ -246,22 +242,23 @@ HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
 
 HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
 {
+    HK_ASSERT(size >= 16 && ctx->packed.live[sc] + size / 16 <= UINT16_MAX);
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
     hk_count_in(ctx, size, 1);
 }
 
-/* Whether a block, live or free, starts at p. */
-HK_INLINE bool hk_packed_starts_in(hk_group g, const void *p)
+/* Whether p is the region's start, which is marked as those of blocks are. */
+HK_RACY HK_INLINE bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
 {
-    size_t offset = (size_t)((const char *)p - g.start);
-    return offset >= hk_group_first(g) && hk_group_is_start(g, offset);
+    return p == ctx->packed.at && p != ctx->packed.end;
 }
 
 /* Usable size of the live block at p; 0 = none starts there. */
 HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p)
 {
-    if (!hk_packed_starts_in(g, p) || hk_group_is_free(g, (size_t)((const char *)p - g.start))) return 0;
-    return hk_group_size_at(ctx, g, p);
+    size_t offset = (size_t)((const char *)p - g.start);
+    if (!hk_group_is_start(g, offset) || hk_group_is_free(g, offset) || hk_packed_is_region(ctx, p)) return 0;
+    return hk_group_next(g, offset) - offset;
 }
 
 /* The live block at p, of that size, becomes a free one. */
@@ -269,6 +266,7 @@ HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
     hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
+    HK_ASSERT(size >= 16 && size % 8 == 0 && ctx->packed.live[sc] >= size / 16);
     hk_packed_push(ctx, p, size);
     ctx->packed.freed += (uint32_t)size;
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);

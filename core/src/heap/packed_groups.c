@@ -40,21 +40,24 @@ HK_INLINE void add_free(hak_ctx *ctx, tables t, char *p, size_t size)
 static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
 {
     hk_packed *k = &ctx->packed;
+    HK_ASSERT(g.start + hk_group_first(g) <= from && from < to && to <= g.start + g.size);
+    HK_ASSERT((uintptr_t)from % 8 == 0 && (uintptr_t)to % 8 == 0);
     k->group = g.start;
     k->starts = hk_group_starts(g);
     k->frees = hk_group_frees(g);
+    k->at = from;
     k->end = to;
-    __atomic_store_n(&k->at, from, __ATOMIC_RELEASE);
+    hk_bit_set(k->starts, (size_t)(from - g.start) >> 3);
 }
 
 /* What is left of the region becomes free blocks. */
 static void region_close(hak_ctx *ctx)
 {
     hk_packed *k = &ctx->packed;
+    HK_ASSERT(k->at <= k->end);
     if (k->at < k->end)
         add_free(ctx, (tables){k->group, k->starts, k->frees}, k->at, (size_t)(k->end - k->at));
-    __atomic_store_n(&k->at, NULL, __ATOMIC_RELEASE);
-    k->end = NULL;
+    k->at = k->end = NULL;
 }
 
 /* Offset of the first free block at this start, or behind it. */
@@ -76,7 +79,7 @@ static void join_group(hak_ctx *ctx, hk_group g)
 {
     size_t end = g.size - hk_group_head(g)->lacks;
     for (size_t at, to = hk_group_first(g); (at = free_from(g, to)) < end;) {
-        to = hk_group_next_marked(g, at);
+        to = hk_group_next(g, at);
         if ((to == end || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
             if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
             continue;
@@ -84,7 +87,7 @@ static void join_group(hak_ctx *ctx, hk_group g)
         while (to < end && hk_group_is_free(g, to)) {
             hk_bit_clear(hk_group_starts(g), to >> 3);
             hk_bit_clear(hk_group_frees(g), to >> 4);
-            to = hk_group_next_marked(g, to);
+            to = hk_group_next(g, to);
         }
         add_free(ctx, tables_of(g), g.start + at, to - at);
     }
@@ -140,11 +143,6 @@ static bool region_again(hak_ctx *ctx, size_t least)
     size_t offset = (size_t)(b.p - b.group.start);
     region_close(ctx);
     region_set(ctx, b.group, b.p, b.p + b.size);
-    /* Another thread may be looking for the end of the block before: when the mark is gone it sees the
-     * region, or that it has to look again. */
-    __atomic_store_n(&ctx->packed.moves, ctx->packed.moves + 1, __ATOMIC_RELAXED);
-    atomic_thread_fence(memory_order_release);
-    hk_bit_clear(hk_group_starts(b.group), offset >> 3);
     hk_bit_clear(hk_group_frees(b.group), offset >> 4);
     return true;
 }
@@ -154,6 +152,7 @@ static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
     hk_packed *k = &ctx->packed;
     size_t first = hk_group_first(g);
     memset(g.start + g.head, 0, first - g.head);
+    hk_group_starts(g)[g.size / 512] = ~UINT64_C(0);
     hk_group_head(g)->before = k->last;
     k->last = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
     k->units = (uint16_t)(k->units + (g.size >> HK_UNIT_SHIFT));
@@ -219,7 +218,7 @@ static bool group_new(hak_ctx *ctx, size_t units)
 /* Where a limit leaves less than the units, all but some pages at their end. */
 static bool group_part(hak_ctx *ctx, size_t units, size_t size)
 {
-    size_t least = size + 8 + sizeof(hk_packed_head) + units * HK_PACKED_TABLES + 2 * HK_BESIDE;
+    size_t least = size + 8 + HK_PACKED_HEAD + units * HK_PACKED_TABLES + 2 * HK_BESIDE;
     if (ctx->role != HK_LOCAL || !hk_packed_scarce(ctx)) return false;
     for (size_t lacks = HK_PAGE; (units << HK_UNIT_SHIFT) - lacks >= least; lacks += HK_PAGE) {
         hk_slab *s = hk_units_take_part(ctx, units, lacks, HK_KIND_PACKED);
@@ -232,7 +231,7 @@ static bool group_part(hak_ctx *ctx, size_t units, size_t size)
 static size_t units_for(size_t size)
 {
     enum { ROOM = HK_UNIT - HK_PACKED_TABLES };
-    return (size + 8 + sizeof(hk_packed_head) + 2 * HK_BESIDE + ROOM - 1) / ROOM;
+    return (size + 8 + HK_PACKED_HEAD + 2 * HK_BESIDE + ROOM - 1) / ROOM;
 }
 
 /* Groups are larger where there are many: less is lost at their ends. */
@@ -256,7 +255,7 @@ bool hk_packed_region_next(hak_ctx *ctx, size_t size)
 
 static bool any_live(hk_group g)
 {
-    for (size_t at = hk_group_first(g); at < g.size; at = hk_group_next_marked(g, at))
+    for (size_t at = hk_group_first(g); at < g.size; at = hk_group_next(g, at))
         if (!hk_group_is_free(g, at)) return true;
     return false;
 }
@@ -264,6 +263,7 @@ static bool any_live(hk_group g)
 static void group_drop(hak_ctx *ctx, hk_group g)
 {
     const hk_extent *e = hk_extent_of(ctx->space, g.start);
+    HK_ASSERT(ctx->packed.units > g.size >> HK_UNIT_SHIFT);
     ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
     group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT),
                hk_group_head(g)->lacks);

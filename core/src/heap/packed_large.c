@@ -82,6 +82,7 @@ static void *cut_region(hak_ctx *ctx, size_t size, hak_label label)
         hk_bit_set(k->frees, (size_t)(k->at - k->group) >> 4);
         k->at = p;
     }
+    HK_ASSERT(k->at <= p && (size_t)(end - p) >= size);
     hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
     k->end = p;
     return hand_out(ctx, hk_packed_extent(ctx, p), p, (size_t)(end - p), label);

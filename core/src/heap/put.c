@@ -24,6 +24,7 @@ void hk_run_put(hak_ctx *ctx, hk_extent *e, void *p)
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
+    HK_ASSERT(s->used == 1 && hk_kind_size(s->kind) == (size_t)s->units << HK_UNIT_SHIFT);
     hk_count_out(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     s->used = 0;
     hk_units_give(ctx, s);

@@ -37,10 +37,20 @@ static void release_slabs(hak_ctx *ctx)
     }
 }
 
+#ifdef HAKMEM_ASSERT
+bool hk_charged_right(hak_ctx *ctx)
+{
+    return ctx->checked & HK_GUARDED ||
+           hk_get(&ctx->account.committed) == hk_units_charged(ctx) + hk_bigs_charged(ctx);
+}
+#endif
+
 void hk_reclaim_empty(hak_ctx *ctx)
 {
+    HK_ASSERT(hk_charged_right(ctx));
     hk_rows_end(ctx);
     release_slabs(ctx);
     hk_space_take_back(ctx->space, &ctx->owned.aside);
     hk_big_purge(ctx);
+    HK_ASSERT(hk_charged_right(ctx));
 }

@@ -21,6 +21,9 @@ HK_INLINE hk_slab *hk_units_take(hak_ctx *ctx, size_t units, unsigned kind, bool
 {
     return hk_units_take_as(ctx, units, kind, HK_WANT_DIRTY, zero);
 }
+/* Whether the context is charged what its units and big blocks take, for assertions. One with drawn blocks is
+ * always right: these are charged beside. A step for each slab, run and big block. */
+bool hk_charged_right(hak_ctx *ctx);
 /* Gives back empty slabs, units set aside and cached big blocks, after magazines were emptied. Takes a step
  * for each class, not for each slab. */
 void hk_reclaim_empty(hak_ctx *ctx);

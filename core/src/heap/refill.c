@@ -28,6 +28,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned sc)
 /* The slab becomes the bin's current one. */
 static void slab_use(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
+    HK_ASSERT(s->kind == bin->kind && s->used < hk_slab_capacity(ctx, s) && s->head == 0);
     s->cursor = 0;
     s->trigger = hk_slab_returns(ctx, bin->kind) ? 0 : HK_TRIGGER_NEVER;
     bin->slab = s;
@@ -70,6 +71,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     hk_slab *old = bin->slab;
     if (old) {
         unsigned most = hk_slab_capacity(ctx, old);
+        HK_ASSERT(old->used <= most && old->fresh <= most);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else if (old->used > 0) hk_slab_list(ctx, bin, old);
         else return old->cursor = 0, true; /* freed behind the cursor: slabs in lists are partial */
@@ -184,6 +186,7 @@ static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsi
     size_t size = hk_classes[bin->kind].size;
     unsigned words = ((unsigned)s->fresh + 63) / 64, k = s->cursor;
     void **end = bin->slots, **to = end + want, **at = to;
+    HK_ASSERT(want > 0 && want <= hk_row_of(bin)->room && s->kind == bin->kind);
     for (; k < words; k++) {
         if (!bits[k]) continue;
         at = fill_word(at, end, start + k * 64 * size, size, &bits[k]);
@@ -204,6 +207,7 @@ static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsi
     if (at == to) return false;
     size_t n = (size_t)(to - at);
     s->used = (uint16_t)(s->used + n);
+    HK_ASSERT(at >= end && s->used <= s->fresh && s->fresh <= hk_slab_capacity(ctx, s));
     if (ctx->magazines.swept) hk_row_taken(ctx, hk_row_of(bin), s);
     else hk_exchange_count(ctx); /* of magazines that a sweep empties, deeper ones save no fills */
     bin->lo = at;

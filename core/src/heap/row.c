@@ -34,6 +34,7 @@ HK_INLINE void count(hak_ctx *ctx, hk_bin *bin, hk_row *row)
     if (!n) return;
     hk_slab *s = slab_of(ctx, row);
     unsigned used = s->used, left = used - n;
+    HK_ASSERT(s->kind == kind && n <= used && !(row->before & ~*row->word));
     row->before = *row->word;
     hk_count_out(ctx, n * (size_t)hk_classes[kind].size, n);
     s->used = (uint16_t)left;

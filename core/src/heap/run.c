@@ -14,6 +14,7 @@ void *hk_run_alloc(hak_ctx *ctx, size_t n, hak_label label, bool *zero)
     } else {
         hk_slab *s = hk_units_take(ctx, hk_run_units(sc), kind, zero);
         if (!s) return NULL;
+        HK_ASSERT(s->units == hk_run_units(sc) && s->kind == kind);
         s->used = 1;
         if (bin->slots) bin->swings |= HK_EMPTIED;
         p = hk_slab_address(ctx->space, s);
@@ -36,6 +37,7 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
         return false;
     }
     size_t unit = hk_extent_unit(e, s);
+    HK_ASSERT(s->units == units && s->used == 1);
     s->kind = (uint8_t)kind;
     bool watched = (hk_read(&e->map[unit]) & HK_KIND_MASK) == HK_KIND_WATCHED;
     for (size_t i = 0; i < units; i++)

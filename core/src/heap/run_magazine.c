@@ -41,6 +41,7 @@ void hk_run_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
     if (e == ctx->extent && bin->cap && s->head == 0 && hk_slab_start(e, s) == p) {
         hk_magazine_grow(ctx, bin);
         if (bin->top == bin->hi) hk_magazine_flush(ctx, bin, 1);
+        HK_ASSERT(bin->kind == kind && bin->top < bin->slots + bin->cap);
         *bin->top++ = p;
         return;
     }

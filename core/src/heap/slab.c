@@ -8,6 +8,7 @@ static bool listed(const hak_ctx *ctx, const hk_slab *s)
 
 HK_NOINLINE void hk_slab_event(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
+    HK_ASSERT(s->kind == kind && s->used <= s->trigger && s->fresh <= hk_slab_capacity(ctx, s));
     if (s->used > 0) {
         hk_slab_list(ctx, hk_bin_of(ctx, kind), s);
         return;
@@ -76,6 +77,7 @@ void hk_slab_leave(hak_ctx *ctx, hk_slab *s)
 void hk_slab_take_over(hak_ctx *ctx, hk_slab *s)
 {
     unsigned most = hk_slab_capacity(ctx, s);
+    HK_ASSERT(s->used <= most && s->fresh <= most);
     if (s->used == 0) hk_units_give(ctx, s);
     else if (s->used < most) hk_slab_list(ctx, hk_bin_of(ctx, s->kind), s);
     else s->trigger = (uint16_t)(most - 1);
@@ -97,7 +99,10 @@ size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
         if (HK_UNLIKELY(offset >= used_bytes || i == UINT32_MAX || !hk_slab_set_bit(at.bits, i))) {
             hk_found_wrong(ctx, HK_WRONG_BLOCK, *block);
             wrong++;
-        } else if (HK_UNLIKELY(--at.slab->used == at.slab->trigger)) {
+            continue;
+        }
+        HK_ASSERT(at.slab->used > 0 && at.slab->kind == kind);
+        if (HK_UNLIKELY(--at.slab->used == at.slab->trigger)) {
             hk_slab_event(ctx, at.slab, kind);
             used_bytes = 0; /* the slab may be gone */
         }

@@ -38,6 +38,8 @@ HK_RACY bool hk_slab_block_out(const hk_extent *e, const hk_slab *slab, unsigned
 static inline void hk_slab_list(const hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
     hk_unit_id id = hk_slab_id(ctx->space, s);
+    HK_ASSERT(s->used > 0 && s->used < hk_slab_capacity(ctx, s));
+    HK_ASSERT(!bin->last == !bin->first && bin->last != id && bin->first != id);
     s->next = 0;
     s->prev = bin->last;
     if (bin->last) hk_slab_at(ctx->space, bin->last)->next = id;
@@ -48,6 +50,8 @@ static inline void hk_slab_list(const hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 
 static inline void hk_slab_unlist(const hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 {
+    HK_ASSERT(hk_slab_id(ctx->space, s) == (s->prev ? hk_slab_at(ctx->space, s->prev)->next : bin->first));
+    HK_ASSERT(hk_slab_id(ctx->space, s) == (s->next ? hk_slab_at(ctx->space, s->next)->prev : bin->last));
     if (s->prev) hk_slab_at(ctx->space, s->prev)->next = s->next;
     else bin->first = s->next;
     if (s->next) hk_slab_at(ctx->space, s->next)->prev = s->prev;
@@ -57,6 +61,7 @@ static inline void hk_slab_unlist(const hak_ctx *ctx, hk_bin *bin, hk_slab *s)
 /* After hk_slab_take_back(). */
 HK_INLINE void hk_slab_count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
+    HK_ASSERT(s->used > 0 && s->kind == kind);
     if (HK_UNLIKELY(--s->used == s->trigger)) hk_slab_event(ctx, s, kind);
 }
 

@@ -55,7 +55,7 @@ HK_INLINE size_t overhead(const hak_ctx *ctx, unsigned kind, size_t units)
 HK_INLINE size_t own_metadata(unsigned kind, size_t units)
 {
     return kind == HK_KIND_META     ? units << HK_UNIT_SHIFT
-           : kind == HK_KIND_PACKED ? 2 * HK_BESIDE + sizeof(hk_packed_head) + units * HK_PACKED_TABLES
+           : kind == HK_KIND_PACKED ? 2 * HK_BESIDE + HK_PACKED_HEAD + units * HK_PACKED_TABLES
                                     : 0;
 }
 
@@ -71,9 +71,25 @@ bool hk_units_charge(hak_ctx *ctx, unsigned kind, size_t units)
 HK_INLINE size_t units_uncount(hak_ctx *ctx, unsigned kind, size_t units)
 {
     size_t beside = overhead(ctx, kind, units);
+    HK_ASSERT(hk_get(&ctx->account.metadata) >= beside + own_metadata(kind, units));
     hk_sub(&ctx->account.metadata, beside + own_metadata(kind, units));
     return (units << HK_UNIT_SHIFT) + beside;
 }
+
+#ifdef HAKMEM_ASSERT
+size_t hk_units_charged(hak_ctx *ctx)
+{
+    size_t sum = HK_UNIT + HK_UNIT_META;
+    if (ctx->packed.units && ctx->labels.on) sum += hk_label_bytes(HK_KIND_PACKED, 1);
+    HK_EACH_OWNED(ctx, s)
+    {
+        const char *head = hk_slab_address(ctx->space, s) + HK_BESIDE;
+        sum += ((size_t)s->units << HK_UNIT_SHIFT) + overhead(ctx, s->kind, s->units);
+        if (s->kind == HK_KIND_PACKED) sum -= ((const hk_packed_head *)(const void *)head)->lacks;
+    }
+    return sum;
+}
+#endif
 
 HK_INLINE void set_heads(hk_slab *s, size_t from, size_t units)
 {
@@ -104,6 +120,7 @@ static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
     r->units[w] &= r->units[w] - 1;
     hk_unit_id id = r->first + w * 64 + bit;
     hk_space_use(ctx->space, ctx->extent, id, entry & HK_KIND_MASK);
+    HK_ASSERT(hk_read(&ctx->extent->map[id - ctx->extent->first]) == 0);
     hk_write(&ctx->extent->map[id - ctx->extent->first], entry);
     *zero = r->clean;
     return id;
@@ -129,6 +146,9 @@ void hk_slab_wipe(hak_ctx *ctx, const hk_slab *s)
 
 static void all_remove(hak_ctx *ctx, hk_slab *s)
 {
+    HK_ASSERT(hk_slab_id(ctx->space, s) ==
+              (s->all_prev ? hk_slab_at(ctx->space, s->all_prev)->all_next : ctx->owned.all));
+    HK_ASSERT(!s->all_next || hk_slab_at(ctx->space, s->all_next)->all_prev == hk_slab_id(ctx->space, s));
     if (HK_UNLIKELY(ctx->role == HK_HEAP && ctx->member->walk == hk_slab_id(ctx->space, s)))
         ctx->member->walk = s->all_next;
     if (s->all_prev) hk_slab_at(ctx->space, s->all_prev)->all_next = s->all_next;
@@ -138,6 +158,7 @@ static void all_remove(hak_ctx *ctx, hk_slab *s)
 
 static void all_add(hak_ctx *ctx, hk_slab *s, hk_unit_id id)
 {
+    HK_ASSERT(id && id != ctx->owned.id && id != ctx->owned.all);
     s->all_prev = 0;
     s->all_next = ctx->owned.all;
     if (ctx->owned.all) hk_slab_at(ctx->space, ctx->owned.all)->all_prev = id;
@@ -229,6 +250,8 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     hk_extent *e = hk_extent_of_slab(from->space, s);
     size_t beside = overhead(from, s->kind, s->units), released = hk_slab_released(s);
     size_t committed = ((size_t)s->units << HK_UNIT_SHIFT) + beside;
+    HK_ASSERT(from != to && from->whole == to->whole && s->kind < HK_BINS);
+    HK_ASSERT(hk_get(&from->account.committed) >= committed && hk_get(&from->account.released) >= released);
     hk_widen(to);
     all_remove(from, s);
     all_add(to, s, hk_slab_id(to->space, s));
@@ -248,6 +271,12 @@ HK_INLINE void give(hak_ctx *ctx, hk_slab *s, size_t lacks)
     hk_bin *bin = s->kind < HK_SMALL_CLASSES ? hk_bin_of(ctx, s->kind) : NULL;
     if (bin && bin->heat > 1) bin->heat--;
     size_t holes = hk_slab_released(s);
+    HK_ASSERT(s->used == 0 && s->head == 0 && s->units > 0);
+    HK_ASSERT(hk_read(&hk_extent_of_slab(ctx->space, s)
+                           ->map[hk_slab_id(ctx->space, s) - hk_extent_of_slab(ctx->space, s)->first]) >>
+                  8 ==
+              ctx->owned.id);
+    HK_ASSERT(hk_get(&ctx->account.released) >= holes);
     hk_slab_wipe(ctx, s);
     hk_sub(&ctx->account.released, holes);
     s->released = 0;
@@ -270,6 +299,7 @@ void hk_units_give_part(hak_ctx *ctx, hk_slab *s, size_t lacks)
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
 {
     size_t less = s->units - units;
+    HK_ASSERT(s->kind >= HK_SMALL_CLASSES && units > 0 && units < s->units);
     s->units = (uint8_t)units;
     hk_uncharge(ctx, units_uncount(ctx, s->kind, less));
     hk_space_give(ctx->space, hk_slab_id(ctx->space, s) + (uint32_t)units, less);
@@ -278,6 +308,7 @@ void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *s, size_t units)
 {
     size_t more = units - s->units;
+    HK_ASSERT(s->kind >= HK_SMALL_CLASSES && units > s->units && units <= HK_CHUNK_UNITS);
     if (!hk_units_charge(ctx, s->kind, more)) return false;
     if (!hk_space_extend(ctx->space, hk_slab_id(ctx->space, s), s->units, more, ctx->key | s->kind)) {
         hk_refund(ctx, units_uncount(ctx, s->kind, more));

@@ -14,11 +14,12 @@ typedef struct hk_packed_head {
         before; /* the group that the context took before this one, counted from its first unit; 0 = that */
     uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one
                        that is in no list */
-    int32_t unused[2];
 } hk_packed_head;
-/* What a unit costs for tables. */
-enum { HK_PACKED_TABLES = HK_UNIT / 128 * 3 };
-_Static_assert(HK_PACKED_TABLES % 16 == 0 && sizeof(hk_packed_head) % 16 == 0,
+enum {
+    HK_PACKED_HEAD = 16,                 /* the head, and a word of ones that ends the table of starts */
+    HK_PACKED_TABLES = HK_UNIT / 128 * 3 /* what a unit costs for tables */
+};
+_Static_assert(sizeof(hk_packed_head) + sizeof(uint64_t) == HK_PACKED_HEAD && HK_PACKED_TABLES % 16 == 0,
                "blocks behind them are aligned");
 
 /* Lets the fast paths reach what its extent has grown by. [its thread] */
@@ -47,6 +48,8 @@ hk_slab *hk_units_take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wan
 /* Takes units for the context's own data: charged, recorded (id, kind, units) and in its list. Magazines may
  * need room for their slots, so they are not emptied before. NULL = failed. */
 hk_slab *hk_units_take_own(hak_ctx *ctx, size_t units, bool *zero);
+/* What is charged for all units of the context, for assertions. */
+size_t hk_units_charged(hak_ctx *ctx);
 void hk_units_give(hak_ctx *ctx, hk_slab *slab);
 /* Up to four units of which the last `lacks` bytes are not charged, whole pages. NULL = over the limit, or
  * refused. */

@@ -30,6 +30,7 @@ static void fork_hold(hk_lock *lock, hk_fork_hold *held, uintptr_t thread, unsig
 
 static void fork_done(hk_lock *lock, hk_fork_hold *held)
 {
+    HK_ASSERT(held->times > 0 && hk_lock_held(lock));
     if (--held->times > 0) return;
     atomic_store(&held->by, 0);
     hk_lock_drop(lock);

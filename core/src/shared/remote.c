@@ -53,6 +53,7 @@ static hk_batch *batch_get(hak_ctx *heap)
         if (!b) return NULL;
         b->from = heap;
     }
+    HK_ASSERT(b->from == heap);
     hk_set(&b->bytes, 0);
     atomic_store_explicit(&b->count, 0, memory_order_relaxed);
     b->kind = HK_MIXED;
@@ -62,6 +63,7 @@ static hk_batch *batch_get(hak_ctx *heap)
 static void batch_add(hk_batch *b, void *p, size_t size)
 {
     unsigned n = hk_batch_count(b);
+    HK_ASSERT(n < HK_BATCH && b->kind == HK_MIXED);
     b->blocks[n] = p;
     hk_add(&b->bytes, size);
     atomic_store_explicit(&b->count, n + 1, memory_order_release);
@@ -102,6 +104,7 @@ static void send_batch(hak_ctx *to, hk_batch *b, bool now)
     hk_heap *h = to->heap;
     const hk_batch *below = hk_batch_of(atomic_load_explicit(&h->queue, memory_order_relaxed));
     unsigned deep = below ? atomic_load_explicit(&below->deep, memory_order_relaxed) + 1u : 0;
+    HK_ASSERT(hk_batch_count(b) > 0 && hk_batch_sound(b) && to->role == HK_HEAP);
     count_out(b);
     b->from->heap->sent_to = to;
     bool deeper = HK_UNLIKELY(deep > DEEPER), taken = deeper && hk_heap_soon(to);
@@ -253,6 +256,7 @@ void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n)
 void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
 {
     hk_heap *h = heap->heap;
+    HK_ASSERT(hk_lock_held(&h->lock) && hk_batch_sound(b));
     unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own);
     hk_add(&h->in_bytes, hk_get(&b->bytes));
     hk_add(&h->in_blocks, n);
@@ -302,6 +306,7 @@ static bool classes_make(hak_ctx *heap)
 
 HK_INLINE void class_put(hk_remote_class *cache, unsigned left, void *p)
 {
+    HK_ASSERT(left > 0 && left <= cache->room && cache->room <= HK_BATCH);
     cache->batch->blocks[left - 1] = p;
     class_set(cache, left - 1);
 }

@@ -32,6 +32,14 @@ HK_INLINE unsigned hk_batch_count(const hk_batch *b)
     return atomic_load_explicit(&b->count, memory_order_relaxed);
 }
 
+/* Whether a batch of one class has the bytes of its blocks, for assertions. */
+HK_INLINE bool hk_batch_sound(const hk_batch *b)
+{
+    unsigned n = hk_batch_count(b);
+    return n <= HK_BATCH && (b->kind == HK_MIXED || (b->kind < HK_SMALL_CLASSES &&
+                                                     hk_get(&b->bytes) == n * hk_classes[b->kind].size));
+}
+
 /* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
  * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);

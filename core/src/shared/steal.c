@@ -29,6 +29,7 @@ static void note_stolen(hak_ctx *from)
 static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
+    HK_ASSERT(hk_lock_held(&from->heap->lock) && hk_lock_held(&to->heap->lock) && s->kind < HK_BINS);
     size_t blocks = s->used, bytes = small ? blocks * hk_classes[s->kind].size : hk_kind_size(s->kind);
     if (small) hk_slab_leave(from, s);
     hk_units_move(from, to, s);

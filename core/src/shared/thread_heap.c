@@ -95,6 +95,7 @@ bool hk_heap_soon(hak_ctx *heap)
 static void publish(hak_ctx *heap)
 {
     hk_heaps *heaps = heap->whole->heaps;
+    HK_ASSERT(heap->role == HK_HEAP && hk_lock_held(&of(heap)->lock));
     size_t live = hk_get(&heap->live_bytes), by = live - of(heap)->published;
     if (HK_LIKELY(by + HK_HEAP_PUBLISHED <= 2 * (size_t)HK_HEAP_PUBLISHED)) return;
     of(heap)->published = live;

@@ -50,6 +50,7 @@ bool hk_transfer_put(hak_ctx *heap, hk_batch *b)
     size_t more = hk_get(&b->bytes);
     size_t live = hk_get(&heap->live_bytes);
     if (hk_get(&t->bytes) + more > live - live / 8 + FREE_BYTES) return false;
+    HK_ASSERT(hk_lock_held(&heap->heap->lock) && hk_batch_sound(b));
     hk_add(&t->bytes, more);
     kept->held++;
     b->link.next = kept->batches;
@@ -85,6 +86,8 @@ void hk_transfer_refill(hak_ctx *heap, unsigned sc)
     unsigned count = hk_batch_count(b), n = all ? bin->cap : hk_refill_of(bin);
     if (n > count) n = count;
     count -= n;
+    HK_ASSERT(hk_batch_sound(b) && b->kind == sc && n > 0 && n <= hk_row_of(bin)->room);
+    HK_ASSERT(kept->held > 0 && hk_get(&t->bytes) >= n * hk_classes[sc].size);
     hk_blocks_copy(bin->slots, b->blocks + count, n);
     hk_bin_lowest(bin);
     bin->top = bin->slots + n;

@@ -24,8 +24,10 @@ uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned sc)
         for (unsigned n = 1; n < 1u << log; n *= 2)
             free &= free >> n;
         free &= begins[log];
+        HK_ASSERT(i < HK_BITMAP_MASKS);
         if (!free) continue;
         uint32_t bit = (uint32_t)__builtin_ctzll(free);
+        HK_ASSERT(!(chunk->bitmaps[i] & rows[log] << bit));
         chunk->bitmaps[i] |= rows[log] << bit;
         return (i * 64 + bit) * GRAIN;
     }
@@ -34,6 +36,7 @@ uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned sc)
 void hk_bitmap_give(hk_chunk *chunk, const hk_slab *s)
 {
     size_t at = s->bits % HK_CHUNK_WORDS / GRAIN;
+    HK_ASSERT(hk_bitmap_taken(chunk, s));
     chunk->bitmaps[at / 64] &= ~(rows[hk_classes[s->kind].bits] << at % 64);
 }
 
@@ -51,3 +54,14 @@ bool hk_bitmap_taken(const hk_chunk *chunk, const hk_slab *s)
     uint64_t row = rows[hk_classes[s->kind].bits];
     return (chunk->bitmaps[at / 64] >> at % 64 & row) == row;
 }
+
+#ifdef HAKMEM_ASSERT
+bool hk_bitmap_zero(const hk_extent *e, const hk_slab *s)
+{
+    const uint64_t *bits = hk_slab_bits(e, s);
+    uint64_t any = 0;
+    for (size_t i = 0; i < (size_t)GRAIN << hk_classes[s->kind].bits; i++)
+        any |= bits[i];
+    return !any;
+}
+#endif

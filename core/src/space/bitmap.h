@@ -25,5 +25,7 @@ void hk_bitmap_give(hk_chunk *chunk, const hk_slab *slab);
 size_t hk_bitmaps_end(const hk_chunk *chunk);
 /* Whether the slab, of a unit of the chunk, has the room that its record names. */
 bool hk_bitmap_taken(const hk_chunk *chunk, const hk_slab *slab);
+/* Whether no bit of the bitmap of a slab is set, for assertions. */
+bool hk_bitmap_zero(const hk_extent *e, const hk_slab *s);
 
 #endif

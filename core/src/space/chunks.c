@@ -75,8 +75,10 @@ void hk_space_populate(hak_space *s, hk_unit_id id, size_t units)
 
 static void set_map(hk_extent *e, size_t unit, size_t units, uint32_t entry)
 {
-    for (size_t i = 0; i < units; i++)
+    for (size_t i = 0; i < units; i++) {
+        HK_ASSERT(!hk_read(&e->map[unit + i]) == (entry != 0));
         hk_write(&e->map[unit + i], entry);
+    }
 }
 
 /* Called with the lock held after fresh units were taken. They mean that units were purged too early, and the
@@ -98,6 +100,7 @@ static void count_fresh(hak_space *s, size_t fresh)
 static void count_taken(hak_space *s, unsigned n, unsigned dirty)
 {
     size_t retained = hk_get(&s->retained_units) - dirty;
+    HK_ASSERT(hk_lock_held(&s->lock) && dirty <= n && hk_get(&s->retained_units) >= dirty);
     hk_set(&s->retained_units, retained);
     if (retained < s->retained_low) s->retained_low = (uint32_t)retained;
     hk_add(&s->used_units, n);
@@ -132,6 +135,8 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     hk_chunk *chunk = hk_extent_chunk(e, c);
     size_t unit = c * HK_CHUNK_UNITS + bit;
     hk_mask m = hk_mask_of(bit, n);
+    HK_ASSERT(c < e->chunks_used && n > 0 && bit + n <= HK_CHUNK_UNITS && !chunk->closed);
+    HK_ASSERT((chunk->free[0] & m.w[0]) == m.w[0] && (chunk->free[1] & m.w[1]) == m.w[1]);
     uint64_t dirty[2] = {chunk->dirty[0] & m.w[0], chunk->dirty[1] & m.w[1]};
     unsigned resident = dirty[0] == m.w[0] && dirty[1] == m.w[1] ? n : hk_mask_count(dirty);
     if (resident < n && hk_commits(s) && e->owned &&
@@ -306,12 +311,15 @@ void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_
 {
     set_map(e, unit, units, 0);
     if (holes) hk_purge(s, (void *)(e->base + (unit << HK_UNIT_SHIFT)), units << HK_UNIT_SHIFT, holes);
+    HK_ASSERT(hk_lock_held(&s->lock) && hk_get(&s->used_units) >= units);
     hk_sub(&s->used_units, units);
     while (units > 0) {
         size_t c = unit / HK_CHUNK_UNITS, bit = unit % HK_CHUNK_UNITS,
                n = hk_min(units, HK_CHUNK_UNITS - bit);
         hk_chunk *chunk = hk_extent_chunk(e, c);
         hk_mask m = hk_mask_of((unsigned)bit, (unsigned)n);
+        HK_ASSERT(c < e->chunks_used && !(chunk->free[0] & m.w[0]) && !(chunk->free[1] & m.w[1]));
+        HK_ASSERT(!(m.w[0] & ~chunk->dirty[0]) && !(m.w[1] & ~chunk->dirty[1]));
         for (unsigned i = 0; i < 2; i++) {
             chunk->free[i] |= m.w[i];
             if (holes) chunk->dirty[i] &= ~m.w[i];
@@ -330,6 +338,7 @@ static void give_slab(hak_space *s, const hk_slab *slab, size_t holes)
 {
     hk_extent *e = hk_extent_of_slab(s, slab);
     size_t unit = hk_extent_unit(e, slab);
+    HK_ASSERT(slab->kind >= HK_SMALL_CLASSES || hk_bitmap_zero(e, slab));
     if (slab->kind < HK_SMALL_CLASSES) hk_bitmap_give(hk_extent_chunk(e, unit / HK_CHUNK_UNITS), slab);
     hk_chunks_give(s, e, unit, slab->units, holes);
 }
@@ -421,6 +430,8 @@ void hk_space_take_back(hak_space *s, hk_aside *r)
     hk_extent *e = hk_extent_of_id(s, r->first);
     hk_chunk *chunk = hk_extent_chunk(e, (r->first - e->first) / HK_CHUNK_UNITS);
     unsigned n = hk_mask_count(r->units);
+    HK_ASSERT(!(chunk->free[0] & r->units[0]) && !(chunk->free[1] & r->units[1]));
+    HK_ASSERT(hk_get(&s->used_units) >= n);
     for (unsigned i = 0; i < 2; i++) {
         chunk->free[i] |= r->units[i];
         if (r->clean) chunk->dirty[i] &= ~r->units[i];

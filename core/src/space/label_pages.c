@@ -34,6 +34,7 @@ void hk_space_labels_end(hak_space *s)
     hk_extent *e = &s->extent;
     if (e->owned) return;
     hk_lock_take(&s->lock);
+    HK_ASSERT(s->label_users > 0);
     if (--s->label_users == 0)
         for (size_t unit = e->label_first; unit < e->units; unit++)
             if (hk_read(&e->map[unit]) == HK_KIND_LABELS) hk_chunks_give(s, e, unit, 1, 0);

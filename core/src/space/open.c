@@ -159,6 +159,7 @@ bool hk_may_split(hak_space *s)
 
 bool hk_close_chunks(hak_space *s, hk_extent *e, size_t chunk, size_t n)
 {
+    HK_ASSERT(n > 0 && chunk + n <= e->chunks_used);
     if (!s->own || !e->owned || !hk_may_split(s)) return false;
     hk_add(&s->os_calls, 1);
     if (!hk_os_close((void *)(e->base + chunk * HK_CHUNK), n * HK_CHUNK, !e->grows)) return false;

@@ -80,6 +80,7 @@ void hk_note_resident(hak_space *s)
 /* With the lock held. Fresh pages take the place of retained ones. */
 static void count_mapped(hak_space *s, size_t n, size_t less)
 {
+    HK_ASSERT(hk_lock_held(&s->lock) && hk_get(&s->mapped_bytes) >= less);
     hk_set(&s->reserved_bytes, hk_get(&s->reserved_bytes) + n - less);
     hk_set(&s->mapped_bytes, hk_get(&s->mapped_bytes) + n - less);
     if (less > n) {

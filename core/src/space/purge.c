@@ -113,8 +113,10 @@ static size_t purge_to(hak_space *s, size_t keep, size_t most, bool split)
             size_t want = hk_min(retained - keep, most - done),
                    whole = retained_chunks(e, c, want / HK_CHUNK_UNITS);
             if (!whole && done && !split && retained_chunks(e, c, 1)) return done;
+            HK_ASSERT(want > 0 && whole <= c);
             size_t n = whole ? purge_chunks(s, e, c - whole, whole) : purge_chunk(s, e, c - 1, want);
             c -= hk_max(whole, 1);
+            HK_ASSERT(n <= retained && retained == hk_get(&s->retained_units));
             hk_set(&s->retained_units, retained - n);
             s->retained_low = (uint32_t)hk_min(s->retained_low, retained - n);
             done += n;
@@ -276,6 +278,21 @@ static size_t close_free(hak_space *s, hk_extent *e)
     return n;
 }
 
+/* Whether as many units are retained as the space counts, for assertions. */
+static bool retained_right(const hak_space *s)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < s->extents; i++) {
+        const hk_extent *e = hk_extent_number(s, i);
+        for (size_t c = 0; c < e->chunks_used; c++) {
+            const hk_chunk *chunk = hk_extent_chunk(e, c);
+            uint64_t w[2] = {chunk->free[0] & chunk->dirty[0], chunk->free[1] & chunk->dirty[1]};
+            sum += hk_mask_count(w);
+        }
+    }
+    return sum == hk_get(&s->retained_units);
+}
+
 bool hk_purge_for(hak_space *s, size_t n)
 {
     size_t before = hk_get(&s->retained_units), closed = 0;
@@ -289,11 +306,13 @@ bool hk_purge_for(hak_space *s, size_t n)
 void hk_space_purge(hak_space *s)
 {
     hk_lock_take(&s->lock);
+    HK_ASSERT(retained_right(s));
     purge_to(s, 0, SIZE_MAX, true);
     for (uint32_t i = 0; i < s->extents; i++)
         if (hk_extent_number(s, i)->owned) {
             close_chunks(s, hk_extent_number(s, i));
             if (s->own) close_free(s, hk_extent_number(s, i));
         }
+    HK_ASSERT(retained_right(s));
     hk_lock_drop(&s->lock);
 }

@@ -53,6 +53,7 @@ static bool grow_another(hak_space *s, hk_extent *e)
 
 hk_extent *hk_extent_add(hak_space *s)
 {
+    HK_ASSERT(s->extents > 0 && s->extents <= HK_EXTENTS && hk_lock_held(&s->lock));
     if (s->buffer_only || s->extents == HK_EXTENTS) return NULL;
     hk_extent *e = &s->more[s->extents - 1];
     if (!open_record(s, e)) return NULL;

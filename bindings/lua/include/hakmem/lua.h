@@ -46,11 +46,13 @@
  *              hak_ctx_stats from time to time, and with a hard one refusals look up the machine's
  *              stack: before 5.4 those of finalizers alone. hak_lua_newstate and its like: those
  *              of hak_ctx_new and lua_newstate. hak_lua_labels and _profile_start: the first one in a process
- *              runs small programs in a state of its own to learn the interpreter's code; later ones cost
+ *              runs small programs in a state of its own to learn the interpreter's code, unless that is known
+ *              (hak_lua_lessons); later ones cost
  *              hak_label_define for each label, and hak_profile_start. hak_lua_report: a step for each block,
  *              as hak_labels_stats; _report_json: also hak_profile_visit, and naming each frame.
- *              hak_lua_trim: a full collection and hak_ctx_trim. hak_lua_close: lua_close. hak_lua_drop:
- *              hak_ctx_destroy.
+ *              hak_lua_trim: a full collection and hak_ctx_trim. hak_lua_close: lua_close, which takes some
+ *              10 instructions for each block of a state of hak_lua_newstate, and hak_ctx_destroy.
+ *              hak_lua_drop: hak_ctx_destroy.
  *   Since      0.1 for everything in this file.
  */
 #ifndef HAKMEM_LUA_H
@@ -69,7 +71,10 @@ extern "C" {
 
 /* In place of luaL_newstate: a state in a context and a space of its own, with a panic function and, on
  * 5.4 and 5.5, a warning function. LuaJITs that print errors of finalizers do so in states of luaL_newstate
- * alone: here a host that wants them calls jit.attach(function(message) ... end, "errfin"). lua_close frees all of it. NULL = no memory, or broken options. In the
+ * alone: here a host that wants them calls jit.attach(function(message) ... end, "errfin"). lua_close frees all of it: after the last finalizer it destroys the
+ * context as a whole, without a call of hak_free for each block, unless the context is shared, or has a debug option,
+ * a profile or other states, or a lua_Alloc of the host's is around that of the binding. The registry has an object
+ * of the binding's for that, "hakmem.end". NULL = no memory, or broken options. In the
  * options, hak_tuning.magazine_most of 0 means 8 KiB here in balanced mode. */
 HAK_API lua_State *hak_lua_newstate(const hak_options *options);
 
@@ -79,6 +84,15 @@ HAK_API lua_State *hak_lua_newstate_in(hak_space *space, const hak_options *opti
 
 /* hak_lua_newstate_in with labels (hak_lua_labels) from the first block on. */
 HAK_API lua_State *hak_lua_newstate_labelled(hak_space *space, const hak_options *options);
+
+/* The folder in which what is learnt of a runtime is kept for later processes, by its build id, in files of 0.1 to
+ * 8 KiB; NULL = none, as at first. What was learnt of the runtimes of Debian 12 and 13 is in the library, and no
+ * other one has files that are read or written. Labels, profiles and limits learn by the runtime alone, once in a
+ * process: 4 ms for labels, 20 ms for a profile. Neither a folder that cannot be written to nor a file that is damaged,
+ * is for another build or belongs to another user is an error. The launchers and the module, where it adopts a
+ * state, set $XDG_CACHE_HOME/hakmem or ~/.cache/hakmem; not in programs with more rights than their user. `folder` is
+ * copied. To be called before the first state, by one thread. -1 = the name is longer than 3 KiB: there is none. */
+HAK_API int hak_lua_lessons(const char *folder);
 
 /* The lua_Alloc for lua_newstate(hak_lua_alloc, ctx). The context stays the caller's: lua_close, then
  * hak_ctx_destroy. alloc(NULL, 0) is NULL; a shrink never fails. */

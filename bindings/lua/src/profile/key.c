@@ -176,9 +176,22 @@ void hkl_key_see(lua_State *L)
     }
 }
 
+static bool is_known(void)
+{
+    return !wrong && met_c && met_lua && __builtin_popcountll(lines_met) >= LINES_LEAST;
+}
+
 bool hkl_quick_known(void)
 {
-    return hkl_thread_learn() && !wrong && met_c && met_lua && __builtin_popcountll(lines_met) >= LINES_LEAST;
+    return hkl_thread_learn() && is_known();
+}
+
+void hkl_key_lesson(hkl_lesson *lesson)
+{
+    const bool known = hkl_lesson_word(lesson, is_known()) != 0;
+    if (lesson->gives) return;
+    met_c = met_lua = known && !lesson->broken;
+    lines_met = known && !lesson->broken ? ~UINT64_C(0) : 0;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef HKL_PROFILE_KEY_H
 #define HKL_PROFILE_KEY_H
 
+#include "lesson/lesson.h"
 #include "profile/quick.h"
 #include "profile/trace.h"
 
@@ -13,6 +14,8 @@
 bool hkl_key_placed(lua_State *L);
 /* One observation of the lesson: L is the running thread, and on no trace. */
 void hkl_key_see(lua_State *L);
+/* Gives what the lesson came to, or takes it in its place. */
+void hkl_key_lesson(hkl_lesson *lesson);
 
 /* The block with the code of the key's function; 0 = its instruction is none of it. */
 uintptr_t hkl_key_code(const hkl_quick_key *key);

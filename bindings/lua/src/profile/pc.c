@@ -1,5 +1,7 @@
 #include "profile/pc.h"
 
+#include <string.h>
+
 #ifdef HKC_CFI_WALK
 
 enum { CLIMB_MOST = HKL_PC_CLIMB_MOST, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_LEAST = 2 };
@@ -174,6 +176,45 @@ int hkl_pc_register(uintptr_t pc)
     return found;
 }
 
+/* Whether hkl_pc_register looks at it. */
+static bool is_used(const place *p)
+{
+    return p->seen >= SEEN_LEAST && (p->registers != 0 || word_of(p) != HKL_PC_STORED);
+}
+
+static void place_words(hkl_lesson *lesson, place *p)
+{
+    p->pc = hkl_lesson_address(lesson, p->pc);
+    p->function = hkl_lesson_address(lesson, p->function);
+    p->registers = (uint8_t)hkl_lesson_word(lesson, p->registers);
+    p->seen = (uint8_t)hkl_lesson_word(lesson, p->seen);
+#if LUA_VERSION_NUM >= 505
+    p->words = hkl_lesson_long(lesson, p->words);
+#endif
+    if (p->registers >> HKC_CFI_SAVED != 0) lesson->broken = true;
+}
+
+void hkl_pc_lesson(hkl_lesson *lesson)
+{
+    size_t count = 0;
+    for (int i = 0; i < place_count; i++)
+        count += is_used(&places[i]) && hkl_lesson_has(lesson, places[i].pc);
+    count = hkl_lesson_count(lesson, count, MAX_PLACES);
+    learnt = hkl_lesson_word(lesson, learnt) != 0;
+    for (int i = 0; lesson->gives && i < place_count; i++) {
+        place p = places[i];
+        if (is_used(&p) && hkl_lesson_has(lesson, p.pc)) place_words(lesson, &p);
+    }
+    if (lesson->gives) return;
+    place_count = (int)count;
+    for (int i = 0; i < place_count; i++)
+        place_words(lesson, &places[i]);
+    if (!lesson->broken) return;
+    memset(places, 0, sizeof places);
+    place_count = 0;
+    learnt = false;
+}
+
 hkl_pc_patch hkl_pc_correct(hkl_walk *walk, lua_State *L, const lua_Debug *ar, const hkc_cfi_registers *at)
 {
     const hkl_pc_patch none = {NULL, 0};
@@ -208,6 +249,11 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
 
 void hkl_pc_learnt(void)
 {
+}
+
+void hkl_pc_lesson(hkl_lesson *lesson)
+{
+    (void)lesson;
 }
 
 int hkl_pc_register(uintptr_t pc)

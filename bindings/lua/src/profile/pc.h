@@ -5,6 +5,7 @@
 #ifndef HKL_PROFILE_PC_H
 #define HKL_PROFILE_PC_H
 
+#include "lesson/lesson.h"
 #include "profile/thread.h"
 
 #ifdef HKC_CFI_WALK
@@ -17,6 +18,8 @@ enum { HKL_PC_CLIMB_MOST = 6 };
 void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at);
 /* The lesson is over. */
 void hkl_pc_learnt(void);
+/* Gives what the lesson came to, or takes it in its place. */
+void hkl_pc_lesson(hkl_lesson *lesson);
 
 /* The register that has the instruction where the interpreter's code goes on at pc; from HKL_PC_IN_FRAME on:
  * the word of the frame that has it, counted from sp. */

@@ -2,6 +2,7 @@
 
 #ifdef HKC_CFI_WALK
 
+#include "lesson/lesson.h"
 #include "profile/key.h"
 #include "profile/learn.h"
 #include "profile/pc.h"
@@ -166,10 +167,36 @@ static void learn(void)
     if (!learnt) call_count = 0; /* no thread is found, then */
 }
 
+static void lesson_words(hkl_lesson *lesson)
+{
+    hkl_thread_layout *layout = &hkl_thread_layout_now;
+    layout->type_at = (uint8_t)hkl_lesson_word(lesson, layout->type_at);
+    layout->type = (uint8_t)hkl_lesson_word(lesson, layout->type);
+    layout->global_at = (uint8_t)hkl_lesson_word(lesson, layout->global_at);
+    layout->stack_at = (uint8_t)hkl_lesson_word(lesson, layout->stack_at);
+    layout->luajit = hkl_lesson_word(lesson, layout->luajit) != 0;
+    call_count = (int)hkl_lesson_count(lesson, (size_t)call_count, MAX_CALLS);
+    for (int i = 0; i < call_count; i++) {
+        calls[i].pc = hkl_lesson_address(lesson, calls[i].pc);
+        calls[i].function = hkl_lesson_address(lesson, calls[i].function);
+        calls[i].registers = (uint8_t)hkl_lesson_word(lesson, calls[i].registers);
+    }
+    hkl_pc_lesson(lesson);
+    hkl_key_lesson(lesson);
+    if (call_count == 0) lesson->broken = true;
+    if (!lesson->gives && lesson->broken) call_count = 0;
+}
+
 static void learn_once(void)
 {
     learning = true;
-    learn();
+    learnt = hkl_lesson_take(HKL_LESSON_THREADS, lesson_words);
+    if (learnt) {
+        if (hkl_thread_layout_now.luajit) hkl_trace_learn();
+    } else {
+        learn();
+        if (learnt) hkl_lesson_keep(HKL_LESSON_THREADS, lesson_words);
+    }
     learning = false;
 }
 

@@ -1,5 +1,6 @@
 #include "profile/trace.h"
 
+#include "lesson/lesson.h"
 #include "state.h"
 
 #include <lauxlib.h>
@@ -255,10 +256,31 @@ static void learn(void)
     lua_close(L);
 }
 
+/* Of LuaJIT; 5.1 has none. */
+int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
+
+static void lesson_words(hkl_lesson *kept)
+{
+    hkl_trace_layout l = hkl_trace_layout_now;
+    uint16_t *const words[] = {&l.base_at,   &l.jit_base_at, &l.number_at, &l.thread_at,
+                               &l.global_at, &l.events_at,   &l.hooks_at};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        *words[i] = (uint16_t)hkl_lesson_word(kept, *words[i]);
+    if (!kept->broken) hkl_trace_layout_now = l;
+}
+
+static void learn_once(void)
+{
+    if (hkl_lesson_take(HKL_LESSON_TRACES, lesson_words)) return;
+    learn();
+    if (hkl_trace_layout_now.hooks_at != 0 || !luaJIT_setmode)
+        hkl_lesson_keep(HKL_LESSON_TRACES, lesson_words);
+}
+
 void hkl_trace_learn(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, learn);
+    pthread_once(&once, learn_once);
 }
 
 #else
