@@ -59,6 +59,8 @@ class Case(unittest.TestCase):
         """settings None: without the shim."""
         env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "HAKMEM")}
         env.update(LC_ALL="C.UTF-8", HOME=self.dir, PATH="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+        # Python 3.12 and later warn of forks beside threads, and the shim's thread is one.
+        env["PYTHONWARNINGS"] = "ignore:This process:DeprecationWarning"
         if settings is not None:
             env.update(LD_PRELOAD=SHIM, HAKMEM=settings)
         return env

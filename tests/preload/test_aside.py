@@ -127,6 +127,26 @@ class Aside(Case):
                 self.assertEqual(done.stderr, line if name else "")
             self.assertEqual(self.start([program], "mode=fast").stderr, "")
 
+    def test_the_mimalloc_of_cpython(self):
+        """It is in every CPython from 3.13 on, and hardly one takes it."""
+        text = """
+            #include <stdio.h>
+            const char *Py_GetVersion(void) { return "mimalloc: error"; }
+            %s
+            int main(void) { return puts("served") < 0; }
+        """
+        line = "hakmem: HAKMEM: the program has mimalloc inside: what that gives is neither limited nor checked\n"
+        for more, python, said in (
+            ("", {}, ""),
+            ("", {"PYTHONMALLOC": "malloc"}, ""),
+            ("", {"PYTHONMALLOC": "mimalloc_debug"}, line),
+            ("int PyUnstable_Module_SetGIL(void) { return 0; }", {}, line),
+        ):
+            program = self.build(text % more, "-rdynamic")
+            with self.subTest(more=more, python=python):
+                done = self.start([program], "limit=64M", **python)
+                self.assertEqual((done.stdout, done.stderr, done.returncode), ("served\n", said, 0))
+
     def test_programs_that_the_shim_serves(self):
         for text, options in ((PASSES_ON, ()), (ADDRESS, ("-no-pie", "-fno-pic")), (PROGRAM, ("-fsanitize=undefined",))):
             program = self.build(text, *options)

@@ -69,7 +69,8 @@ class Profiles(Case):
             self.assertNear(p.sum("alloc_bytes", "churn"), 20000 * 4096)
             self.assertNear(p.sum("live_bytes", "churn"), 0, 4096)
             [names] = {tuple(p.names(s)) for s in p.stacks if "keep_small" in p.names(s)}
-            self.assertEqual(names[:4], ("keep", "keep_small", "known", "main"))
+            # Compilers put the name of what they changed behind a function's: known.isra.0.
+            self.assertEqual(tuple(n.partition(".")[0] for n in names[:4]), ("keep", "keep_small", "known", "main"))
             frames = p.context["frames"]
             [keep] = [f for f in frames if f["function"] == "keep"]
             self.assertEqual((keep["module"], keep["file"], keep["kind"]), ("preload_stacks", "stacks.c", "native"))

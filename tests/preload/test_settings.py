@@ -307,7 +307,7 @@ class Settings(Case):
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_a_heap_that_cannot_be_had_ends_the_start(self):
-        done = self.start(["/bin/bash", "-c", "ulimit -v 3000; exec /bin/true"], "limit=64M")
+        done = self.start(["/bin/bash", "-c", "ulimit -v 4000; exec /bin/true"], "limit=64M")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, "hakmem: HAKMEM: there is no memory for the heap; the program is not started\n")
 

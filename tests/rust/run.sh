@@ -29,8 +29,10 @@ case $case in
         grep -q 'over its limit after [0-9][0-9]* words' <<<"$output"
         ;;
     package)
-        # The packages have the C sources as files, and build outside of the tree.
-        "$cargo" package --locked --offline --quiet --allow-dirty 2>&1
+        # The packages have the C sources as files, and build outside of the tree. Until hakmem-sys is published, cargo
+        # 1.84 and later would look for it in the index.
+        "$cargo" package --locked --offline --quiet --allow-dirty \
+            --config "patch.crates-io.hakmem-sys.path=\"$crates/hakmem-sys\"" 2>&1
         tar -tzf "$CARGO_TARGET_DIR"/package/hakmem-sys-*.crate >"$CARGO_TARGET_DIR/files"
         grep -q '/core/src/api/alloc.c$' "$CARGO_TARGET_DIR/files"
         ;;

@@ -93,9 +93,18 @@ static int look_inside(struct dl_phdr_info *program, size_t size, void *name)
     return 1;
 }
 
+/* CPython brings mimalloc from 3.13 on, and takes it where it is built without the GIL or PYTHONMALLOC says so. */
+static bool python_leaves_it(void)
+{
+    const char *asked = getenv("PYTHONMALLOC");
+    return dlsym(RTLD_DEFAULT, "Py_GetVersion") && !dlsym(RTLD_DEFAULT, "PyUnstable_Module_SetGIL") &&
+           !(asked && strncmp(asked, "mimalloc", strlen("mimalloc")) == 0);
+}
+
 const char *hks_aside_inside(void)
 {
     const char *name = NULL;
     dl_iterate_phdr(look_inside, &name);
+    if (name && strcmp(name, "mimalloc") == 0 && python_leaves_it()) return NULL;
     return name;
 }
