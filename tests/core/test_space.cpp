@@ -521,6 +521,34 @@ TEST_CASE("a space has 32 extents: what would need another one is refused, and t
     CHECK(os.close() == "");
 }
 
+TEST_CASE("a space without further addresses hands out again what was freed, unit by unit")
+{
+    const size_t n = GENERATE(15000, 30000);
+    FakeOs os;
+    os.refuse_reserve_above(5 * MiB);
+    SpaceOptions options = space_options(os, 4 * MiB);
+    hak_space *space = hak_space_new(&options);
+    REQUIRE(space != nullptr);
+    hak_ctx *ctx = hak_ctx_new(space, nullptr);
+    REQUIRE(ctx != nullptr);
+    std::vector<void *> blocks;
+    while (blocks.size() < 10000) {
+        void *p = hak_alloc(ctx, n);
+        if (!p) break;
+        blocks.push_back(p);
+    }
+    size_t freed = 0, again = 0;
+    for (size_t i = 0; i < blocks.size(); i += 2, freed++)
+        hak_free(ctx, blocks[i]);
+    while (again <= freed && hak_alloc(ctx, n))
+        again++;
+    CAPTURE(n, blocks.size(), freed, again);
+    CHECK(again >= freed - 2);
+    require_sound(ctx);
+    hak_space_delete(space);
+    CHECK(os.close() == "");
+}
+
 TEST_CASE("the default reserve is 64 GiB, or what there is")
 {
     TestSpace s([](SpaceOptions &options) { options.reserve = 0; });

@@ -92,7 +92,11 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
      * takes fresh ones; a young context takes recycled units all the same. */
     bool once = bin->heat == 0 && ctx->account.shrank && !hk_slab_returns(ctx, bin->kind);
     hk_want want = once ? HK_WANT_CLEAN : HK_WANT_DIRTY;
-    hk_slab *s = hk_units_take_as(ctx, units_of(ctx, &hk_classes[bin->kind]), bin->kind, want, &zero);
+    const hk_class *c = &hk_classes[bin->kind];
+    size_t units = units_of(ctx, c);
+    hk_slab *s = hk_units_take_as(ctx, units, bin->kind, want, &zero);
+    /* The units that are left may be apart from each other. */
+    if (HK_UNLIKELY(!s) && units > c->few) s = hk_units_take_as(ctx, c->few, bin->kind, want, &zero);
     if (!s) return false;
     s->fresh = 0;
     slab_use(ctx, bin, s);
