@@ -51,10 +51,10 @@ FIGURES = {
     "realloc in place packed": ("hak_realloc", "resize-packed", BATCH),
     "realloc packed small": ("hak_realloc", "resize-packed-small", BATCH),
     # The mean of the first 3000 pairs of contexts with 20 and with 200 blocks of 16 to 515 bytes.
-    "alloc young 20": ("hak_alloc", "young-20", BATCH),
-    "free young 20": ("hak_free", "young-20", BATCH),
-    "alloc young 200": ("hak_alloc", "young-200", BATCH),
-    "free young 200": ("hak_free", "young-200", BATCH),
+    "alloc packed young 20": ("hak_alloc", "young-20", BATCH),
+    "free packed young 20": ("hak_free", "young-20", BATCH),
+    "alloc packed young 200": ("hak_alloc", "young-200", BATCH),
+    "free packed young 200": ("hak_free", "young-200", BATCH),
 }
 
 

@@ -287,6 +287,29 @@ TEST_CASE("small heaps: one whose few blocks come and go all the time gets magaz
     CHECK(committed_of(ctx) > young + 32 * KiB);
 }
 
+TEST_CASE("small heaps: a context may begin in any unit of what was a run")
+{
+    TestSpace s;
+    {
+        TestCtx before(s.space);
+        for (int i = 0; i < 8; i++)
+            fill(hak_alloc(before, 1000 * KiB), 1000 * KiB, 0xff);
+    }
+    std::vector<hak_ctx *> all;
+    for (int i = 0; i < 400; i++) {
+        hak_ctx *ctx = hak_ctx_new(s.space, nullptr);
+        REQUIRE(ctx != nullptr);
+        void *p = hak_alloc(ctx, 100);
+        REQUIRE((p = hak_realloc(ctx, p, 98)) != nullptr);
+        hak_free(ctx, p);
+        require_sound(ctx);
+        CHECK(stats_of(ctx).live_blocks == 0);
+        all.push_back(ctx);
+    }
+    for (hak_ctx *ctx : all)
+        hak_ctx_destroy(ctx);
+}
+
 TEST_CASE("small heaps: packed units of which much is free get no further ones")
 {
     TestSpace s;
