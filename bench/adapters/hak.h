@@ -69,6 +69,11 @@ static inline void ba_ctx_destroy(ba_ctx *c)
 {
     hak_ctx_destroy(c);
 }
+#define BA_CTX_FREE 1
+static inline void ba_ctx_free(ba_ctx *c, void *p)
+{
+    hak_free(c, p);
+}
 
 static inline void *ba_alloc(size_t n)
 {

@@ -78,6 +78,58 @@ static void ctx(const bench_case *c, const bench_settings *s)
     timer_stop(&t, rounds);
 }
 
+/* young: a context of some blocks of 16..515 bytes lives for 3000 replacements, and the next one begins. Where
+ * the adapter has no contexts whose blocks are freed one by one, the blocks are of the process's heap, which is
+ * warm. One operation is one replacement. */
+#ifdef BA_CTX_FREE
+#define IN_CONTEXTS 1
+#define young_new() ba_ctx_new()
+#define young_alloc(c, n) ba_ctx_alloc(c, n)
+#define young_free(c, p) ba_ctx_free(c, p)
+#define young_end(c) ba_ctx_destroy(c)
+#else
+#define IN_CONTEXTS 0
+#define young_new() NULL
+#define young_alloc(c, n) ba_alloc(n)
+#define young_free(c, p) ba_free(p, 0)
+#define young_end(c) (void)(c)
+#endif
+
+static void young(const bench_case *c, const bench_settings *s)
+{
+    enum { LIFE = 3000 };
+    size_t live = c->a, rounds = scaled(s, 2000), warm = rounds / 10;
+    void **blocks = bench_table(live * sizeof *blocks);
+    bench_rng r = 23;
+    bench_timer t;
+    ba_init();
+    put("has_ctx", IN_CONTEXTS);
+    for (size_t round = 0; round < warm + rounds; round++) {
+        if (round == warm) timer_start(&t);
+        void *heap = young_new();
+        for (size_t i = 0; i < live; i++)
+            touch(blocks[i] = young_alloc(heap, rng_range(rng_next(&r), 16, 515)), i);
+        for (size_t i = 0; i < LIFE; i++) {
+            uint64_t x = rng_next(&r);
+            void **at = &blocks[rng_index(x, live)];
+            young_free(heap, *at);
+            touch(*at = young_alloc(heap, rng_range(x, 16, 515)), i);
+        }
+        if (!IN_CONTEXTS)
+            for (size_t i = 0; i < live; i++)
+                young_free(heap, blocks[i]);
+        young_end(heap);
+    }
+    timer_stop(&t, rounds * LIFE);
+}
+
+static const bench_case young_cases[] = {
+    {"live20", 20, 0, false},
+    {"live200", 200, 0, false},
+    {"live2000", 2000, 0, false},
+    {NULL, 0, 0, false},
+};
+
 static const bench_case cases[] = {
     {"blocks20", 1, 20, false},      {"blocks1000", 1, 1000, false},
     {"live10000", 10000, 20, false}, {"live10", 10, 20, true},
@@ -85,4 +137,4 @@ static const bench_case cases[] = {
     {"live50000", 50000, 20, true},  {NULL, 0, 0, false},
 };
 
-const bench_row rows_ctx[] = {{"ctx", cases, ctx}, {NULL, NULL, NULL}};
+const bench_row rows_ctx[] = {{"ctx", cases, ctx}, {"young", young_cases, young}, {NULL, NULL, NULL}};
