@@ -204,7 +204,9 @@ bool hk_packed_start(const hak_ctx *ctx, const void *p)
 
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
-    return hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
+    hk_group g = hk_group_of(ctx, p);
+    /* A thread that holds a block of another thread's heap: the region may be moving, and does not begin there. */
+    return HK_LIKELY(ctx->role != HK_HEAP) ? hk_packed_size_in(ctx, g, p) : hk_packed_size_marked(g, p);
 }
 
 static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)

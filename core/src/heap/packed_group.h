@@ -253,12 +253,18 @@ HK_RACY HK_INLINE bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
     return p == ctx->packed.at && p != ctx->packed.end;
 }
 
-/* Usable size of the live block at p; 0 = none starts there. */
-HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p)
+/* Usable size of the live block at p; 0 = none starts there. The region is not asked for. */
+HK_INLINE size_t hk_packed_size_marked(hk_group g, const void *p)
 {
     size_t offset = (size_t)((const char *)p - g.start);
-    if (!hk_group_is_start(g, offset) || hk_group_is_free(g, offset) || hk_packed_is_region(ctx, p)) return 0;
+    if (!hk_group_is_start(g, offset) || hk_group_is_free(g, offset)) return 0;
     return hk_group_next(g, offset) - offset;
+}
+
+/* The same by a thread that may change the heap: the region is no block. */
+HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p)
+{
+    return hk_packed_is_region(ctx, p) ? 0 : hk_packed_size_marked(g, p);
 }
 
 /* The live block at p, of that size, becomes a free one. */
