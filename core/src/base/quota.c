@@ -59,24 +59,12 @@ static void give_back(hak_quota *q, const hak_quota *end, size_t n)
         atomic_fetch_sub(&q->taken, n);
 }
 
-/* Counts the parents first, so that no group ever shows more than a parent of it: groups of up to 16 levels at a
- * time, those nearest to the root first. Returns what q showed before. */
+/* Counts the parents first, so that no group ever shows more than a parent of it. Returns what q showed
+ * before. */
 static size_t show(hak_quota *q, size_t n)
 {
-    enum { TOGETHER = 16 };
-    hak_quota *levels[TOGETHER], *done = NULL;
-    size_t before = 0;
-    while (done != q) {
-        size_t count = 0, from;
-        for (hak_quota *at = q; at != done; at = at->parent)
-            levels[count++ % TOGETHER] = at;
-        from = count > TOGETHER ? count - TOGETHER : 0;
-        while (count > from) {
-            done = levels[--count % TOGETHER];
-            before = atomic_fetch_add(&done->used, n);
-        }
-    }
-    return before;
+    if (q->parent) show(q->parent, n);
+    return atomic_fetch_add(&q->used, n);
 }
 
 /* From the leaf up, so that a group that refuses takes nothing from those beside and above it. The bytes are

@@ -70,17 +70,6 @@ void hk_batches_return(const hak_ctx *ctx)
     }
 }
 
-void hk_magazines_flush_packed(hak_ctx *ctx)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        for (uint64_t kept = ctx->packed.kept[i]; kept; kept &= kept - 1) {
-            hk_bin *bin = hk_bin_of(ctx, 64 * i + (unsigned)__builtin_ctzll(kept));
-            size_t n = (size_t)(bin->top - hk_bin_low(bin));
-            if (n) hk_magazine_flush(ctx, bin, n);
-        }
-    }
-}
-
 void hk_magazines_flush(hak_ctx *ctx)
 {
     hk_rows_end(ctx);

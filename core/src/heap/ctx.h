@@ -24,24 +24,22 @@ typedef struct hk_packed {
     char *at, *end; /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
     char *group;    /* that in which the region is, and its tables */
     uint64_t *starts, *frees;
-    int32_t last;    /* the group taken last, counted in units from the context's */
+    int32_t last;                    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
     uint8_t open;                    /* classes that have slabs */
     uint8_t left;                    /* ... because their blocks come and go */
     bool quick;                      /* hk_packed_ready() may say yes */
     bool trimmed;                    /* units without blocks went back when free blocks were last joined */
     uint32_t freed;                  /* bytes since free blocks were joined */
-    union {
-        uint32_t blocks;  /* of a heap: live */
-        uint32_t listed;  /* of a local context: blocks that were freed to the lists, at most HK_PACKED_PAID */
-    };
-    uint32_t blocks_most; /* of a heap: most of them since units last went back */
+    uint32_t blocks, blocks_most;    /* of a heap: live, and most of them since units last went back */
     uint64_t some[2];                /* classes whose list is not empty */
     uint64_t kept[2];                /* classes with a magazine of packed blocks */
     uint32_t free[HK_SMALL_CLASSES]; /* lists of free blocks, by class, as offsets from the context */
     uint16_t live[HK_SMALL_CLASSES]; /* granules of 16 bytes */
     uint8_t heat[HK_SMALL_CLASSES];
+    uint8_t listed; /* blocks that were freed to the lists, at most HK_PACKED_PAID */
 } hk_packed;
+
 enum {
     HK_PACKED_PAID = 64, /* frees after which magazines are worth their memory, two pages */
     HK_PACKED_HOT = 192, /* heat of a class whose blocks come and go */

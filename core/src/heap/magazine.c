@@ -204,13 +204,22 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
     return true;
 }
 
+void hk_magazine_empty(hak_ctx *ctx, hk_bin *bin)
+{
+    size_t n = (size_t)(bin->top - hk_bin_low(bin));
+    if (n) hk_magazine_flush(ctx, bin, n);
+}
+
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind)
 {
-    for (; kind < HK_BINS; kind++) {
-        hk_bin *bin = hk_bin_of(ctx, kind);
-        size_t n = (size_t)(bin->top - hk_bin_low(bin));
-        if (n) hk_magazine_flush(ctx, bin, n);
-    }
+    for (; kind < HK_BINS; kind++)
+        hk_magazine_empty(ctx, hk_bin_of(ctx, kind));
+}
+
+void hk_magazines_flush_packed(hak_ctx *ctx)
+{
+    for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++)
+        if (hk_packed_keeps(ctx, sc)) hk_magazine_empty(ctx, hk_bin_of(ctx, sc));
 }
 
 void hk_magazines_yield_now(hak_ctx *ctx, size_t n)

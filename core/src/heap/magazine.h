@@ -93,6 +93,8 @@ bool hk_run_keep_more(hak_ctx *ctx, size_t more);
 void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin);
 /* Returns blocks [0, n) of the bin's magazine to their slabs. */
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n);
+/* Returns all blocks of the bin's magazine. */
+void hk_magazine_empty(hak_ctx *ctx, hk_bin *bin);
 /* Empties the magazines of a context of this kind and larger ones. */
 void hk_magazines_flush_from(hak_ctx *ctx, unsigned kind);
 /* Empties the magazines of packed blocks: each block in one may hold a unit. */

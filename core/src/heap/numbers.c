@@ -80,8 +80,7 @@ static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
              cap = (unsigned)hk_min(bin->cap, most);
     if (bin->cap == 0) cap = cap_of(ctx, kind);
     if (cap == bin->cap && !bin->closed) return;
-    size_t n = (size_t)(bin->top - hk_bin_low(bin));
-    if (n) hk_magazine_flush(ctx, bin, n);
+    hk_magazine_empty(ctx, bin);
     hk_row_end(ctx, bin);
     if (cap > bin->cap && cap > hk_row_of(bin)->room) {
         void **slots = hk_row_slots(ctx, kind, cap);

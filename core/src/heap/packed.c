@@ -322,7 +322,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
     return true;
 }
 
-/* A start is marked at p, and the next one `size` bytes behind it. */
+/* A start is marked at p, and the next one `size` bytes behind it: a block, unless it is free or the region. */
 static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 {
     unsigned sc = hk_class_of(size);
@@ -339,9 +339,10 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
-    size_t size = hk_packed_size_in(ctx, hk_group_of(ctx, p), p);
-    if (HK_UNLIKELY(size == 0)) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-    else free_past(ctx, p, size);
+    hk_group g = hk_group_of(ctx, p);
+    size_t offset = (size_t)((char *)p - g.start);
+    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+    else free_past(ctx, p, hk_group_next(g, offset) - offset);
 }
 
 /* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */

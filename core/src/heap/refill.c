@@ -13,7 +13,7 @@ bool hk_class_open(hak_ctx *ctx, unsigned sc)
     void **slots = hk_row_slots(ctx, sc, cap ? cap : 1);
     if (!slots) return false;
     if (hk_packed_keeps(ctx, sc)) {
-        hk_magazine_flush(ctx, bin, (size_t)(bin->top - hk_bin_low(bin)));
+        hk_magazine_empty(ctx, bin);
         ctx->packed.kept[sc / 64] &= ~(UINT64_C(1) << (sc % 64));
     }
     ctx->packed.open++;
