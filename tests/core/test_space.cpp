@@ -486,69 +486,6 @@ TEST_CASE("the reserve option sets the size of an extent; refused ones are halve
     CHECK(os.close() == "");
 }
 
-TEST_CASE("a space has 32 extents: what would need another one is refused, and the space goes on")
-{
-    FakeOs os;
-    os.refuse_reserve_above(5 * MiB); // so that no extent is larger than the first
-    SpaceOptions options = space_options(os, 4 * MiB);
-    hak_space *space = hak_space_new(&options);
-    REQUIRE(space != nullptr);
-    hak_ctx *ctx = hak_ctx_new(space, nullptr);
-    REQUIRE(ctx != nullptr);
-    std::vector<void *> blocks;
-    while (blocks.size() < 10000) {
-        void *p = hak_alloc(ctx, 60000);
-        if (!p) break;
-        blocks.push_back(p);
-    }
-    const size_t full = stats_of(ctx).reserved_bytes;
-    CAPTURE(full, blocks.size());
-    CHECK(full >= 32 * 4 * MiB);
-    CHECK(full < 33 * 4 * MiB);
-    // Of 4 MiB at any address a chunk of 2 MiB is left.
-    CHECK(blocks.size() * 60000 >= full / 100 * 45);
-    CHECK(hak_alloc(ctx, 60000) == nullptr);
-    CHECK(stats_of(ctx).reserved_bytes == full);
-    require_sound(ctx);
-    for (size_t i = 0; i < blocks.size(); i += 2)
-        hak_free(ctx, blocks[i]);
-    for (size_t i = 0; i < blocks.size(); i += 2)
-        REQUIRE(hak_alloc(ctx, 60000) != nullptr);
-    // A block with a mapping of its own needs no extent.
-    CHECK(hak_alloc(ctx, 3 * MiB) != nullptr);
-    require_sound(ctx);
-    hak_space_delete(space);
-    CHECK(os.close() == "");
-}
-
-TEST_CASE("a space without further addresses hands out again what was freed, unit by unit")
-{
-    const size_t n = GENERATE(15000, 30000);
-    FakeOs os;
-    os.refuse_reserve_above(5 * MiB);
-    SpaceOptions options = space_options(os, 4 * MiB);
-    hak_space *space = hak_space_new(&options);
-    REQUIRE(space != nullptr);
-    hak_ctx *ctx = hak_ctx_new(space, nullptr);
-    REQUIRE(ctx != nullptr);
-    std::vector<void *> blocks;
-    while (blocks.size() < 10000) {
-        void *p = hak_alloc(ctx, n);
-        if (!p) break;
-        blocks.push_back(p);
-    }
-    size_t freed = 0, again = 0;
-    for (size_t i = 0; i < blocks.size(); i += 2, freed++)
-        hak_free(ctx, blocks[i]);
-    while (again <= freed && hak_alloc(ctx, n))
-        again++;
-    CAPTURE(n, blocks.size(), freed, again);
-    CHECK(again >= freed - 2);
-    require_sound(ctx);
-    hak_space_delete(space);
-    CHECK(os.close() == "");
-}
-
 TEST_CASE("the default reserve is 64 GiB, or what there is")
 {
     TestSpace s([](SpaceOptions &options) { options.reserve = 0; });

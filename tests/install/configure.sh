@@ -5,20 +5,11 @@
 set -euo pipefail
 case=$1 scratch=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/case.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch/called-from"
 cd "$scratch/called-from"
 
-fail() {
-    echo "$case: $1"
-    exit 1
-}
-needs_program() { # program, Debian package
-    command -v "$1" >/dev/null || {
-        echo "$case: skipped: no program $1 (Debian package: $2)"
-        exit 77
-    }
-}
 must_exist() {
     for path; do
         [[ -e $path ]] || fail "$path is missing"
@@ -81,7 +72,7 @@ lua_launcher() { # what runs the program, then -- and arguments for cmake
     local runner=()
     while [[ $1 != -- ]]; do runner+=("$1") && shift; done
     shift
-    [[ -n ${LUA_SOURCE:-} ]] || { echo "$case: skipped: no sources of Lua (the Rust package lua-src)"; exit 77; }
+    [[ -n ${LUA_SOURCE:-} ]] || skip "no sources of Lua (the Rust package lua-src)"
     mkdir lua pkgconfig
     find "$LUA_SOURCE" -name '*.c' -not -name lua.c -not -name luac.c -not -name ltests.c -not -name onelua.c -print0 |
         (cd lua && xargs -0 -n 8 -P 2 "$CC" -O1 -DLUA_USE_POSIX -c)
@@ -274,7 +265,7 @@ case $case in
     aarch64_without)
         # pkg-config is that of this machine, and its libraries are not those of the target.
         cross_aarch64
-        pkg-config --exists lua5.4 || { echo "$case: skipped: no lua5.4 on this machine"; exit 77; }
+        pkg-config --exists lua5.4 || skip "no lua5.4 on this machine"
         configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_BUILD_REPORT=ON \
             "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
         grep -q 'hakmem: the lua5.4 that pkg-config finds is not for the target' "$scratch/build.log" ||

@@ -5,18 +5,11 @@
 set -euo pipefail
 case=$1 prefix=$2 scratch=$3
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/case.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 
-fail() {
-    echo "$case: $1"
-    exit 1
-}
-skip() {
-    echo "$case: skipped: $1"
-    exit 77
-}
 must_exist() {
     for path; do
         [[ -e $path ]] || fail "$path was not installed"
@@ -34,9 +27,6 @@ needs_lua() { # pkg-config name, paths
     [[ ${LUA^^} == ON ]] || skip "built with HAKMEM_BUILD_LUA=$LUA"
     pkg-config --exists "$1" || skip "$1 was not there when hakmem was built"
     must_exist "${@:2}"
-}
-needs_program() {
-    command -v "$1" >/dev/null || skip "no program $1 on this machine"
 }
 
 find_package() { # arguments for cmake

@@ -3,25 +3,16 @@
 # the folder that it makes alone. Exit status 77: skipped, for the reason printed.
 set -euo pipefail
 case=$1 source=$2 scratch=$3
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/case.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 
-fail() {
-    echo "$case: $1"
-    exit 1
-}
-needs_program() { # program, Debian package
-    command -v "$1" >/dev/null || {
-        echo "$case: skipped: no program $1 (Debian package: $2)"
-        exit 77
-    }
-}
 needs_program git git
 # What makes these is tried by tests of its own: install_deb, python_wheel.
 if [[ ($case == wheels || $case == debian) && ${HAKMEM_SUITES:-} != all ]]; then
-    echo "$case: skipped: takes minutes; HAKMEM_SUITES=all tries it, as scripts/test long does"
-    exit 77
+    skip "takes minutes; HAKMEM_SUITES=all tries it, as scripts/test long does"
 fi
 export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@localhost
 export GIT_CONFIG_GLOBAL=/dev/null

@@ -61,6 +61,27 @@ inline int open_libraries(lua_State *L)
     return lua_pcall(L, 0, 0, 0);
 }
 
+// The new state, with the libraries, a function of the test, and objects with finalizers: object(f) is a new one with
+// the finalizer f, like(o) another with that of o, keep is a table for them.
+inline lua_State *with_objects(lua_State *L, const char *name, lua_CFunction function)
+{
+    REQUIRE(L != nullptr);
+    REQUIRE(open_libraries(L) == LUA_OK);
+    lua_register(L, name, function);
+#if LUA_VERSION_NUM >= 504
+    lua_warning(L, "@off", 0); // of the finalizers that fail
+#endif
+    REQUIRE(run(L, "if newproxy then "
+                   "  function object(f) local o = newproxy(true) getmetatable(o).__gc = f return o end "
+                   "  like = newproxy "
+                   "else "
+                   "  function object(f) return setmetatable({}, { __gc = f }) end "
+                   "  function like(o) return setmetatable({}, getmetatable(o)) end "
+                   "end "
+                   "keep = {} ") == "nil");
+    return L;
+}
+
 // Options of contexts that are counted: used() is 0 when all of them are destroyed.
 struct Counted {
     hak_quota *quota = hak_quota_new(nullptr, 0);

@@ -13,18 +13,6 @@ namespace
 constexpr size_t ROOM = 16 * MiB;       // beyond twice the limit
 constexpr size_t STACK_MOST = 17 * MiB; // of the main thread, where errors stay on it
 
-// object(f) has the finalizer f; like(o) has that of o.
-const char *const OBJECTS =
-    "if newproxy then "
-    "  function object(f) local o = newproxy(true) getmetatable(o).__gc = f return o end "
-    "  like = newproxy "
-    "else "
-    "  function object(f) return setmetatable({}, { __gc = f }) end "
-    "  function like(o) return setmetatable({}, getmetatable(o)) end "
-    "end "
-    "if jit then jit.off() end "
-    "keep = {} ";
-
 int closed; // finalizers and the like that ran to their end
 
 int count(lua_State *)
@@ -35,13 +23,8 @@ int count(lua_State *)
 
 lua_State *prepare(lua_State *L)
 {
-    REQUIRE(L != nullptr);
-    REQUIRE(open_libraries(L) == LUA_OK);
-    lua_register(L, "count", count);
-#if LUA_VERSION_NUM >= 504
-    lua_warning(L, "@off", 0); // of the finalizers that fail
-#endif
-    REQUIRE(run(L, OBJECTS) == "nil");
+    with_objects(L, "count", count);
+    REQUIRE(run(L, "if jit then jit.off() end") == "nil");
     closed = 0;
     return L;
 }

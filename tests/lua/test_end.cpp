@@ -34,24 +34,9 @@ int note(lua_State *L)
     return 0;
 }
 
-// object(f) is a new object with the finalizer f.
-const char *const OBJECTS =
-    "if newproxy then "
-    "  function object(f) local o = newproxy(true) getmetatable(o).__gc = f return o end "
-    "else "
-    "  function object(f) return setmetatable({}, { __gc = f }) end "
-    "end "
-    "keep = {} ";
-
 lua_State *prepare(lua_State *L)
 {
-    REQUIRE(L != nullptr);
-    REQUIRE(open_libraries(L) == LUA_OK);
-    lua_register(L, "note", note);
-#if LUA_VERSION_NUM >= 504
-    lua_warning(L, "@off", 0); // of the finalizers that fail
-#endif
-    REQUIRE(run(L, OBJECTS) == "nil");
+    with_objects(L, "note", note);
     noted = "";
     endings = 0;
     return L;
@@ -65,6 +50,16 @@ lua_State *stock()
         L, [](void *, const char *, int) {}, nullptr);
 #endif
     return prepare(L);
+}
+
+// What the finalizers of the program note in a state of the runtime's own.
+std::string noted_by_stock(const char *program)
+{
+    lua_State *L = stock();
+    REQUIRE(run(L, program) == "nil");
+    lua_close(L);
+    REQUIRE(noted != "");
+    return noted;
 }
 
 // Closes L, which is to end whole or not.
@@ -121,11 +116,7 @@ TEST_CASE("finalizers that collect see what those of any other state see")
 {
     for (const char *program : PROGRAMS_THAT_COLLECT) {
         CAPTURE(program);
-        lua_State *any = stock();
-        REQUIRE(run(any, program) == "nil");
-        lua_close(any);
-        const std::string usual = noted;
-        REQUIRE(usual != "");
+        const std::string usual = noted_by_stock(program);
         Counted counted;
         lua_State *L = prepare(hak_lua_newstate(&counted.options));
         REQUIRE(run(L, program) == "nil");
@@ -140,11 +131,7 @@ TEST_CASE("a state ends whole, and its finalizers see what those of any other st
 {
     for (const char *program : PROGRAMS_THAT_END) {
         CAPTURE(program);
-        lua_State *any = stock();
-        REQUIRE(run(any, program) == "nil");
-        lua_close(any);
-        const std::string usual = noted;
-        REQUIRE(usual != "");
+        const std::string usual = noted_by_stock(program);
         for (int kind = 0; kind < 4; kind++) {
             CAPTURE(kind);
             Counted counted;

@@ -4,23 +4,10 @@
 // one line, the first element that SELECTOR names is in the first screen, nothing is wider than the screen, and no text
 // or control lies over another one. NAME=ADDRESS=svg is a picture, whose texts lie within it and not over one another.
 // Pictures of all go to FOLDER, NAME-1280.png and NAME-390.png.
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
+import { launch } from "./browser.mjs";
 
 const [playwright, folder, ...pages] = process.argv.slice(2);
-const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-if (!chromium) {
-    console.log("no chromium (Debian package: chromium)");
-    process.exit(77);
-}
-const { chromium: kind } = createRequire(import.meta.url)(playwright);
-let browser;
-try {
-    browser = await kind.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
-} catch (error) {
-    console.log(`chromium does not start here: ${String(error).split("\n")[0]}`);
-    process.exit(77);
-}
+const browser = await launch(playwright);
 
 // Runs in the page. What is wrong, a line each.
 function look(main) {

@@ -3,23 +3,12 @@
 // marked.json, many.json and full.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+import { launch } from "./browser.mjs";
 
 const [playwright, hakmem, folder] = process.argv.slice(2);
-const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-if (!chromium) {
-    console.log("no chromium (Debian package: chromium)");
-    process.exit(77);
-}
-const { chromium: kind } = createRequire(import.meta.url)(playwright);
-let browser;
-try {
-    browser = await kind.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
-} catch (error) {
-    console.log(`chromium does not start here: ${String(error).split("\n")[0]}`);
-    process.exit(77);
-}
+const browser = await launch(playwright);
 
 async function open(name, options, ...files) {
     execFileSync(hakmem, ["html", "-o", `${folder}/${name}.html`, ...files.map((f) => `${folder}/${f}.json`)]);

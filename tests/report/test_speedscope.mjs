@@ -1,24 +1,13 @@
 // Opens what the command wrote in speedscope itself, in headless Chromium: playwright's folder, speedscope's, the file
 // and one for a script.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readFileSync, writeFileSync } from "node:fs";
+
+import { launch } from "./browser.mjs";
 
 const [playwright, speedscope, file, script] = process.argv.slice(2);
-const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-if (!chromium) {
-    console.log("no chromium (Debian package: chromium)");
-    process.exit(77);
-}
-const { chromium: kind } = createRequire(import.meta.url)(playwright);
-let browser;
-try {
-    const args = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--allow-file-access-from-files"];
-    browser = await kind.launch({ executablePath: chromium, args });
-} catch (error) {
-    console.log(`chromium does not start here: ${String(error).split("\n")[0]}`);
-    process.exit(77);
-}
+const args = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--allow-file-access-from-files"];
+const browser = await launch(playwright, args);
 
 try {
     const page = await browser.newPage();
