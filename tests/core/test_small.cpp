@@ -287,6 +287,21 @@ TEST_CASE("small heaps: one whose few blocks come and go all the time gets magaz
     CHECK(committed_of(ctx) > young + 32 * KiB);
 }
 
+TEST_CASE("small heaps: few blocks of many sizes that come and go keep their classes out of slabs")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    Random r(3);
+    void *blocks[20] = {};
+    for (int i = 0; i < 100000; i++) {
+        void *&p = blocks[r.below(20)];
+        hak_free(ctx, p);
+        REQUIRE((p = hak_alloc(ctx, 16 + r.below(500))) != nullptr);
+    }
+    CHECK(committed_of(ctx) < 256 * KiB);
+    require_sound(ctx);
+}
+
 TEST_CASE("small heaps: a context may begin in any unit of what was a run")
 {
     TestSpace s;

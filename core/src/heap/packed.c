@@ -296,6 +296,18 @@ static bool may_keep(const hak_ctx *ctx, unsigned sc)
     return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
 }
 
+/* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the first
+ * slab of each of 63 classes would be a hundred times what 20 blocks take. */
+static bool may_leave_hot(hak_ctx *ctx)
+{
+    enum { FEW = 4, UNITS = 2 };
+    if (!may_leave(ctx)) return false;
+    if (ctx->packed.left < FEW) return true;
+    size_t bytes, blocks;
+    hk_magazines_sum(ctx, &bytes, &blocks);
+    return hk_get(&ctx->live_bytes) - bytes >= UNITS * HK_UNIT;
+}
+
 /* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
  * slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
@@ -307,7 +319,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
     }
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
         bin->closed = HK_KEPT_FIRST;
-        if (may_leave(ctx) && hk_class_open(ctx, sc)) {
+        if (may_leave_hot(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
             ctx->magazines.churn = true;
             return false;
