@@ -30,22 +30,18 @@
  *              reported to hak_options.on_error where it is detected; see hak_error.
  *   Structs    options begin with their size and grow at their end: what a smaller one lacks is the default,
  *              0 but for hak_policy_options.mode; a larger one is accepted only if every byte beyond what
- * this library knows, up to 4 KiB, is 0. The same holds for hak_os. hak_stats may have any size up to that:
- * see there. hak_block may get further members at its end; hak_label_info stays as it is. Cost       "fast"
- * is without lock or system call in the usual case: 14 to 40 instructions in a local context, 30 to 60 in a
- * shared one, 70 to 90 for an allocation where guard pages are drawn. Where a young heap packs its small
- * blocks an allocation takes up to 40, a free up to 170, a realloc in place up to 360. "constant" is at most
- * 1600, whatever the heap holds, and no system call. "a step" is a few instructions. In a shared context most
- * slow paths take a lock. What is said of cost is tested by instruction counts. Order      what a first
- * program needs, options, then one topic after the other; advanced uses last. Since      0.1 for everything
- * in this file.
- *
- * STABILITY  Stable. Each public header has such a line:
- *              - Stable: a program that compiles goes on compiling, and means the same, with the next minor
- *                version. A change that breaks programs is named in CHANGELOG.md one minor version before.
- *              - Experimental: functions, structs and numbers may change or go with each minor version.
- *            Versions that differ in the patch alone have one binary interface, of both classes:
- *            libhakmem.so may be replaced under a program. Before 1.0 each minor version has a soname.
+ *              this library knows, up to 4 KiB, is 0. The same holds for hak_os. hak_stats may have any size
+ *              up to that: see there. hak_block may get further members at its end; hak_label_info stays as
+ *              it is.
+ *   Cost       "fast" is without lock or system call in the usual case: 14 to 40 instructions in a local
+ *              context, 30 to 60 in a shared one, 70 to 90 for an allocation where guard pages are drawn.
+ *              Where a young heap packs its small blocks an allocation takes up to 40, a free up to 170, a
+ *              realloc in place up to 360; until 64 blocks were freed, and under a limit below 256 KiB, an
+ *              allocation or a free takes 250 to 400 on average. "constant" is at most 1600, whatever the
+ *              heap holds, and no system call. "a step" is a few instructions. In a shared context most slow
+ *              paths take a lock. What is said of cost is tested by instruction counts.
+ *   Order      what a first program needs, options, then one topic after the other; advanced uses last.
+ *   Since      0.1 for everything in this file.
  *
  * MISUSE
  *   Always detected, at once: a pointer outside the context (every free and realloc: HAK_E_FOREIGN, nothing

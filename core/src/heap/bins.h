@@ -44,8 +44,8 @@ HK_INLINE unsigned hk_class_in(const hak_ctx *ctx, size_t n)
     return HK_LIKELY(bin < HK_BINS) ? bin : bin - HK_BINS;
 }
 
-/* bin->closed where a magazine has packed blocks: it counts frees up from here, and at 0 the class leaves. No
- * magazine of slabs is closed for so many. */
+/* Where a magazine has packed blocks, bin->closed counts frees from here up, and the class leaves at 0. No
+ * magazine of slabs is closed for so many frees. */
 enum { HK_KEPT_FIRST = UINT16_MAX - 319 };
 
 /* Whether the class's bin keeps packed blocks at hand. */

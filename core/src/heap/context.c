@@ -118,7 +118,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
            first - HK_UNIT +
                (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
-    hk_extent_slab(e, id - e->first)->head = 0; /* as in the first unit of each group of packed units */
+    hk_extent_slab(e, id - e->first)->head = 0; /* a group of packed units begins here */
     if (units) {
         hk_packed_init(ctx);
     } else {

@@ -383,8 +383,8 @@ HK_INLINE unsigned class_quick(const hak_ctx *ctx, const char *p)
     return (unsigned)__builtin_ctzll(starts);
 }
 
-/* A pointer to no block that gets by is found when the magazine gives it back, as in those of slabs. Calls come
- * last: it needs no stack then. */
+/* A wrong pointer that passes is found when the magazine gives it back, as those of slabs are. Calls come last,
+ * so that the function needs no stack. */
 void hk_packed_free_quick(hak_ctx *ctx, void *p)
 {
     unsigned sc = class_quick(ctx, p);

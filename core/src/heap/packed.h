@@ -71,7 +71,7 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
-/* The same for a local context that nobody watches and its window. */
+/* Frees p, which is in the window of a local context that nobody watches. */
 void hk_packed_free_quick(hak_ctx *ctx, void *p);
 /* Whether one look tells that the block at p is kept when it is resized to n, its alignment and label apart. p
  * is in the window of a local context that does not check. */

@@ -38,7 +38,7 @@ static inline hk_group hk_group_of(const hak_ctx *ctx, const void *p)
     return hk_group_in(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
-/* That of p, which is in the window; its size is not filled in. */
+/* Returns the group of p, which is in the window, without its size. */
 HK_INLINE hk_group hk_group_in_window(const hak_ctx *ctx, const char *p)
 {
     const hk_slab *s = hk_extent_slab(ctx->extent, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
@@ -253,7 +253,8 @@ HK_RACY HK_INLINE bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
     return p == ctx->packed.at && p != ctx->packed.end;
 }
 
-/* Usable size of the live block at p; 0 = none starts there. The region is not asked for. */
+/* Returns the usable size of the live block at p; 0 = none starts there. The caller knows that p is not the
+ * start of the region. */
 HK_INLINE size_t hk_packed_size_marked(hk_group g, const void *p)
 {
     size_t offset = (size_t)((const char *)p - g.start);
@@ -261,7 +262,7 @@ HK_INLINE size_t hk_packed_size_marked(hk_group g, const void *p)
     return hk_group_next(g, offset) - offset;
 }
 
-/* The same by a thread that may change the heap: the region is no block. */
+/* Returns the same, and 0 for the start of the region. Only the thread that may change the heap asks. */
 HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p)
 {
     return hk_packed_is_region(ctx, p) ? 0 : hk_packed_size_marked(g, p);
