@@ -65,6 +65,7 @@ METRICS = {
         Metric("kib_per_ctx", "KiB/context"),
         FAULTS,
     ],
+    "young": [CPU],
     "startup": [Metric("first_us", "us"), Metric("first_kib", "KiB"), Metric("start_kib", "KiB before main")],
     "larson_threads": [CPU, RSS],
     "mid_threads": [CPU, RSS],

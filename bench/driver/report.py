@@ -128,6 +128,7 @@ NOTES = {
     "fragmentation": "The case trim asks the allocator after each phase to give memory back, and counts"
     " that time; snmalloc has no such call, that of rpmalloc does little.",
     "cold_realloc": "Nothing was warm: the first allocation is in these figures. hak-fast is the mode fast.",
+    "young": "hakmem has a new context for each 3000 operations. The others' heap is that of the process, and warm.",
     "ctx": "Allocators without contexts (glibc, rpmalloc as built here, snmalloc, tcmalloc) free the blocks"
     " one by one; the best peer is chosen among the others.",
     "startup": "glibc, jemalloc and tcmalloc begin before main: see the last column.",
