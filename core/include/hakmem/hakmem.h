@@ -43,6 +43,13 @@
  *   Order      what a first program needs, options, then one topic after the other; advanced uses last.
  *   Since      0.1 for everything in this file.
  *
+ * STABILITY  Stable. Each public header has such a line:
+ *              - Stable: a program that compiles goes on compiling, and means the same, with the next minor
+ *                version. A change that breaks programs is named in CHANGELOG.md one minor version before.
+ *              - Experimental: functions, structs and numbers may change or go with each minor version.
+ *            Versions that differ in the patch alone have one binary interface, of both classes:
+ *            libhakmem.so may be replaced under a program. Before 1.0 each minor version has a soname.
+ *
  * MISUSE
  *   Always detected, at once: a pointer outside the context (every free and realloc: HAK_E_FOREIGN, nothing
  *   is touched), count * n overflow, absurd sizes and alignments, a broken options struct; and of blocks
