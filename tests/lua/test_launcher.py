@@ -58,6 +58,10 @@ class Case(FolderCase):
     def run_hak(self, *args, **more):
         return self.start(PROGRAM, args, **more)
 
+
+class Options(Case):
+    """What the launchers add."""
+
     def error(self, *args):
         done = self.run_hak(*args)
         self.assertEqual(done.returncode, 1)
@@ -70,49 +74,6 @@ class Case(FolderCase):
         first, rest = self.error(*args)
         self.assertEqual(rest, "")
         return first
-
-    def read(self, name):
-        with open(os.path.join(self.dir, name)) as f:
-            return f.read()
-
-    def rows(self, text):
-        rows = {}
-        for line in text.splitlines():
-            m = re.match(r"  (\S.*?)  +(\d+)\s", line)
-            if m:
-                rows[m.group(1)] = int(m.group(2))
-        return rows
-
-    def check_report(self, text, labels=True):
-        self.assertRegex(text, REPORT)
-        for line in text.splitlines():
-            self.assertLessEqual(len(line), 100)
-        rows = self.rows(text)
-        total = {
-            k: rows.pop(k)
-            for k in (
-                *("live", "cached", "metadata", "committed", "released", "retained"),
-                *("peak live", "failures", "process resident"),
-            )
-        }
-        for name in ("soft limit", "hard limit", "not ours"):
-            rows.pop(name, None)
-        self.assertEqual(total["live"] + total["cached"] + total["metadata"], total["committed"])
-        self.assertGreater(total["process resident"], total["committed"] - total["released"] - (1 << 20))
-        self.assertEqual(sum(rows.values()), total["live"])
-        self.assertEqual(int(re.search(r"(\d+) bytes in", text).group(1)), total["live"])
-        if labels:
-            self.assertIn("string", rows)
-            self.assertIn("table", rows)
-            self.assertNotIn("unlabelled", rows)
-        else:
-            self.assertEqual(list(rows), ["unlabelled"])
-            self.assertIn("labels are off", text)
-        return rows
-
-
-class Options(Case):
-    """What is the same with each runtime: what the launchers add to the command line."""
 
     def test_bad_options(self):
         for option, what in (
@@ -194,6 +155,10 @@ class Options(Case):
         self.assertEqual((done.stderr, done.returncode), ("", 0))
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
 
+    def read(self, name):
+        with open(os.path.join(self.dir, name)) as f:
+            return f.read()
+
     def test_what_one_start_learns_serves_the_next(self):
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/lua/learn.lua")
         first = self.faults("--hak-learn=p", program, "500000")
@@ -247,6 +212,19 @@ class Options(Case):
         ):
             self.assertEqual(self.one_line(option, "-e", "print(1)"), f"{PROGRAM}: {what}")
 
+    def test_a_heap_for_all_threads(self):
+        code = "print(pcall(function() return type(require 'hakmem.adopt' { shared = true }.stats()) end))"
+        self.assertEqual(self.run_hak("--hak-shared", "-e", code).stdout, "true\ttable\n")
+        self.assertIn("the heap of this state is one thread's alone already", self.run_hak("-e", code).stdout)
+        done = self.run_hak("--hak-shared", "--hak-limit=8M", "--hak-report", "-e",
+                            "print(pcall(function() local t = {} for i = 1, 1e6 do t[i] = { i } end end))")
+        self.assertEqual(done.stdout, "false\tnot enough memory\n")
+        self.check_report(done.stderr)
+        self.assertEqual(
+            self.one_line("--hak-shared", "--hak-profile=p", "-e", "print(1)"),
+            f"{PROGRAM}: --hak-shared: there are no profiles of states that share a heap",
+        )
+
     def test_options_are_not_shown_to_the_program(self):
         self.write(
             "a.lua", "local n = 0 for _ in pairs(arg) do n = n + 1 end print(n, arg[0], arg[1], arg[-1])"
@@ -254,6 +232,54 @@ class Options(Case):
         done = self.run_hak("--hak-limit=64M", "--hak-labels=off", "a.lua", "--hak-report")
         self.assertEqual(done.stdout, f"3\ta.lua\t--hak-report\t{PROGRAM}\n")
         self.assertEqual(done.stderr, "")
+
+    def rows(self, text):
+        rows = {}
+        for line in text.splitlines():
+            m = re.match(r"  (\S.*?)  +(\d+)\s", line)
+            if m:
+                rows[m.group(1)] = int(m.group(2))
+        return rows
+
+    def check_report(self, text, labels=True):
+        self.assertRegex(text, REPORT)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 100)
+        rows = self.rows(text)
+        total = {
+            k: rows.pop(k)
+            for k in (
+                *("live", "cached", "metadata", "committed", "released", "retained"),
+                *("peak live", "failures", "process resident"),
+            )
+        }
+        for name in ("soft limit", "hard limit", "not ours"):
+            rows.pop(name, None)
+        self.assertEqual(total["live"] + total["cached"] + total["metadata"], total["committed"])
+        self.assertGreater(total["process resident"], total["committed"] - total["released"] - (1 << 20))
+        self.assertEqual(sum(rows.values()), total["live"])
+        self.assertEqual(int(re.search(r"(\d+) bytes in", text).group(1)), total["live"])
+        if labels:
+            self.assertIn("string", rows)
+            self.assertIn("table", rows)
+            self.assertNotIn("unlabelled", rows)
+        else:
+            self.assertEqual(list(rows), ["unlabelled"])
+            self.assertIn("labels are off", text)
+        return rows
+
+    def test_report(self):
+        done = self.run_hak(
+            "--hak-report", "-e", "t = {} for i = 1, 100000 do t[i] = { i } end io.write('out')"
+        )
+        self.assertEqual(done.stdout, "out")
+        rows = self.check_report(done.stderr)
+        self.assertGreater(rows["table"], 100000 * 16)
+        self.check_report(
+            self.run_hak("--hak-report", "--hak-labels=off", "-e", "x = 1").stderr, labels=False
+        )
+        self.check_report(self.run_hak("--hak-labels=on", "--hak-report", "-e", "x = 1").stderr)
+        self.assertEqual(self.run_hak("-e", "x = 1").stderr, "")
 
     def test_report_file(self):
         path = os.path.join(self.dir, "report.txt")
@@ -306,72 +332,6 @@ class Options(Case):
         ):
             self.assertIn(why, self.one_line("--hak-report=" + name, "-e", "print(1)"))
         self.assertEqual(os.listdir(self.dir), [])
-
-    @unittest.skipIf(ASAN, "AddressSanitizer has terabytes of addresses")
-    def test_reserve(self):
-        code = """
-            local size, writable = 0, 0
-            for line in io.lines("/proc/self/maps") do
-                local from, to, rights = line:match("^(%x+)-(%x+) (%S+)")
-                local n = tonumber(to, 16) - tonumber(from, 16)
-                if n < 2^40 then size = size + n end
-                if rights:sub(2, 2) == "w" and rights:sub(4) == "p" then writable = writable + n end
-            end
-            print(string.format("%.0f %.0f %.0f", size, writable, require"hakmem".stats().reserved_bytes))
-        """
-        for labels in ("on", "off"):
-            size, writable, reserved = map(int, self.run_hak("--hak-labels=" + labels, "-e", code).stdout.split())
-            self.assertLess(size, 256 << 20)
-            self.assertLess(reserved, 32 << 20)
-            more = self.run_hak("--hak-labels=" + labels, "--hak-reserve=2Gi", "-e", code)
-            more, more_writable, more_reserved = map(int, more.stdout.split())
-            self.assertGreater(more - size, 3 << 29)
-            self.assertGreaterEqual(more_reserved, 2 << 30)
-            for n in (writable, more_writable):
-                self.assertLess(n, 32 << 20)
-
-    @unittest.skipIf(ASAN, "AddressSanitizer does not start below them")
-    def test_a_limit_of_addresses(self):
-        # Those just above powers of two have been too little to start.
-        for mib in (64, 72, 130, 136, 264, 520):
-            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
-            done = self.run_hak("-e", "print(#string.rep('x', 2^23))", preexec_fn=limit)
-            self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"), done.stderr)
-
-    def test_sizes(self):
-        for size, expected in SIZES:
-            done = self.run_hak("--hak-limit=" + size, "--hak-report", "-e", "x = 1")
-            self.assertRegex(done.stderr, rf"\n  hard limit +{expected} ")
-
-
-class Runtime(Case):
-    """What goes on in a state, and differs between runtimes: labels, limits, the end."""
-
-    def test_a_heap_for_all_threads(self):
-        code = "print(pcall(function() return type(require 'hakmem.adopt' { shared = true }.stats()) end))"
-        self.assertEqual(self.run_hak("--hak-shared", "-e", code).stdout, "true\ttable\n")
-        self.assertIn("the heap of this state is one thread's alone already", self.run_hak("-e", code).stdout)
-        done = self.run_hak("--hak-shared", "--hak-limit=8M", "--hak-report", "-e",
-                            "print(pcall(function() local t = {} for i = 1, 1e6 do t[i] = { i } end end))")
-        self.assertEqual(done.stdout, "false\tnot enough memory\n")
-        self.check_report(done.stderr)
-        self.assertEqual(
-            self.one_line("--hak-shared", "--hak-profile=p", "-e", "print(1)"),
-            f"{PROGRAM}: --hak-shared: there are no profiles of states that share a heap",
-        )
-
-    def test_report(self):
-        done = self.run_hak(
-            "--hak-report", "-e", "t = {} for i = 1, 100000 do t[i] = { i } end io.write('out')"
-        )
-        self.assertEqual(done.stdout, "out")
-        rows = self.check_report(done.stderr)
-        self.assertGreater(rows["table"], 100000 * 16)
-        self.check_report(
-            self.run_hak("--hak-report", "--hak-labels=off", "-e", "x = 1").stderr, labels=False
-        )
-        self.check_report(self.run_hak("--hak-labels=on", "--hak-report", "-e", "x = 1").stderr)
-        self.assertEqual(self.run_hak("-e", "x = 1").stderr, "")
 
     def test_report_at_every_end(self):
         ends = {
@@ -450,6 +410,37 @@ class Runtime(Case):
         self.assertGreater(text["table"], 20000 * 16)
         self.assertGreater({l["name"]: l["live_bytes"] for l in labels}["table"], 20000 * 16)
 
+    @unittest.skipIf(ASAN, "AddressSanitizer has terabytes of addresses")
+    def test_reserve(self):
+        code = """
+            local size, writable = 0, 0
+            for line in io.lines("/proc/self/maps") do
+                local from, to, rights = line:match("^(%x+)-(%x+) (%S+)")
+                local n = tonumber(to, 16) - tonumber(from, 16)
+                if n < 2^40 then size = size + n end
+                if rights:sub(2, 2) == "w" and rights:sub(4) == "p" then writable = writable + n end
+            end
+            print(string.format("%.0f %.0f %.0f", size, writable, require"hakmem".stats().reserved_bytes))
+        """
+        for labels in ("on", "off"):
+            size, writable, reserved = map(int, self.run_hak("--hak-labels=" + labels, "-e", code).stdout.split())
+            self.assertLess(size, 256 << 20)
+            self.assertLess(reserved, 32 << 20)
+            more = self.run_hak("--hak-labels=" + labels, "--hak-reserve=2Gi", "-e", code)
+            more, more_writable, more_reserved = map(int, more.stdout.split())
+            self.assertGreater(more - size, 3 << 29)
+            self.assertGreaterEqual(more_reserved, 2 << 30)
+            for n in (writable, more_writable):
+                self.assertLess(n, 32 << 20)
+
+    @unittest.skipIf(ASAN, "AddressSanitizer does not start below them")
+    def test_a_limit_of_addresses(self):
+        # Those just above powers of two have been too little to start.
+        for mib in (64, 72, 130, 136, 264, 520):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+            done = self.run_hak("-e", "print(#string.rep('x', 2^23))", preexec_fn=limit)
+            self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"), done.stderr)
+
     def test_limit(self):
         grow = "local t = {} for i = 1, 1e6 do t[i] = { i } end print('done')"
         done = self.run_hak("--hak-limit=8M", "-e", grow)
@@ -468,6 +459,11 @@ class Runtime(Case):
             self.run_hak("--hak-limit=3M", "--hak-report", "-e", "x = 1").stderr,
             rf"hard limit +{3 << 20} ",
         )
+
+    def test_sizes(self):
+        for size, expected in SIZES:
+            done = self.run_hak("--hak-limit=" + size, "--hak-report", "-e", "x = 1")
+            self.assertRegex(done.stderr, rf"\n  hard limit +{expected} ")
 
     def test_a_limit_below_what_the_state_has(self):
         for limit in ("1", "4K"):
