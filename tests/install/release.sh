@@ -72,7 +72,7 @@ case $case in
     source)
         release source
         tar -x -z -f "out/hakmem-$version.tar.gz"
-        cmake -S "hakmem-$version" -B build -DCMAKE_BUILD_TYPE=Release -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_BUILD_LUA=OFF \
+        cmake -S "hakmem-$version" -B build -DCMAKE_BUILD_TYPE=Debug -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_BUILD_LUA=OFF \
             -DHAKMEM_BUILD_PYTHON=OFF -DHAKMEM_BUILD_WASM=OFF -DHAKMEM_BUILD_PRELOAD=OFF -DHAKMEM_BUILD_REPORT=OFF \
             -DHAKMEM_BUILD_BENCH=OFF >log
         cmake --build build >log || { cat log; fail "the archive does not build"; }
