@@ -21,9 +21,11 @@ enum { HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 16 };
 
 /* See packed.h. */
 typedef struct hk_packed {
-    char *at, *end; /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
-    char *group;    /* that in which the region is, and its tables */
-    uint64_t *starts, *frees;
+    char *at,
+        *end;    /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
+    char *group; /* that in which the region is */
+    uintptr_t starts; /* its table of starts, biased as in hk_slab */
+    uint64_t *frees;
     int32_t last;                    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
     uint8_t open;                    /* classes that have slabs */

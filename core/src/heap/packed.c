@@ -55,18 +55,18 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
     if (skip) {
         hk_bit_set(k->frees, (size_t)(p - k->group) >> 4);
         p += 8;
-        hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
+        hk_start_mark(k->starts, p);
     }
     k->at = p + size;
-    hk_bit_set(k->starts, (size_t)(k->at - k->group) >> 3);
+    hk_start_mark(k->starts, k->at);
     if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
     hk_packed_count_in(ctx, sc, size);
     return p;
 }
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
- * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL =
- * the region is too small. */
+ * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL
+ * = the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
@@ -205,13 +205,14 @@ bool hk_packed_start(const hak_ctx *ctx, const void *p)
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     hk_group g = hk_group_of(ctx, p);
-    /* A thread that holds a block of another thread's heap: the region may be moving, and does not begin there. */
+    /* A thread that holds a block of another thread's heap: the region may be moving, and does not begin
+     * there. */
     return HK_LIKELY(ctx->role != HK_HEAP) ? hk_packed_size_in(ctx, g, p) : hk_packed_size_marked(g, p);
 }
 
-static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
+HK_INLINE void put(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 {
-    hk_packed_put_in(ctx, g, p, size);
+    hk_packed_put_in(ctx, g, p, sc, size);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
     else if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
 }
@@ -296,8 +297,8 @@ static bool may_keep(const hak_ctx *ctx, unsigned sc)
     return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
 }
 
-/* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the first
- * slab of each of 63 classes would be a hundred times what 20 blocks take. */
+/* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the
+ * first slab of each of 63 classes would be a hundred times what 20 blocks take. */
 static bool may_leave_hot(hak_ctx *ctx)
 {
     enum { FEW = 4, UNITS = 2 };
@@ -314,7 +315,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (bin->slots || !may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc)) return false;
+        if (!may_keep(ctx, sc) || bin->slots || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
@@ -334,10 +335,10 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
     return true;
 }
 
-/* A start is marked at p, and the next one `size` bytes behind it: a block, unless it is free or the region. */
-static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
+/* A start is marked at p, and the next one `size` bytes behind it: a block, unless it is free or the region.
+ */
+static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t size)
 {
-    unsigned sc = hk_class_of(size);
     hk_group g = hk_group_of(ctx, p);
     if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
@@ -346,56 +347,41 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
     if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
         return;
     warm_up(ctx, sc, FREED);
-    put(ctx, g, p, size);
+    put(ctx, g, p, sc, size);
 }
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
     hk_group g = hk_group_of(ctx, p);
     size_t offset = (size_t)((char *)p - g.start);
-    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-    else free_past(ctx, p, hk_group_next(g, offset) - offset);
+    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    size_t size = hk_group_next(g, offset) - offset;
+    free_past(ctx, p, hk_class_of(size), size);
 }
 
-/* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
-HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
+void hk_packed_free_class(hak_ctx *ctx, void *p, unsigned sc)
 {
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
-    bin->closed++;
-    *bin->top++ = p;
-    return true;
+    free_past(ctx, p, sc, hk_classes[sc].size);
 }
 
-/* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
- * bits are looked at. Returns the class of the block at p, which is in the window; HK_SMALL_CLASSES = it takes
- * more than one look. No branch depends on where the block is, which nobody could foresee. */
-HK_INLINE unsigned class_quick(const hak_ctx *ctx, const char *p)
+/* A block of which the marks looked at say only that it is larger. They are 57 to 64, and 64 more are looked
+ * at here. */
+void hk_packed_free_wide(hak_ctx *ctx, void *p, size_t unit)
 {
-    hk_group g = hk_group_in_window(ctx, p);
-    size_t offset = (size_t)(p - g.start);
-    const uint8_t *at = (const uint8_t *)hk_group_starts(g) + (offset >> 6);
-    unsigned from = (unsigned)(offset >> 3) & 7;
-    uint64_t starts;
-    memcpy(&starts, at, sizeof starts);
-    starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
-    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) return HK_SMALL_CLASSES;
-    return (unsigned)__builtin_ctzll(starts);
-}
-
-/* A wrong pointer that passes is found when the magazine gives it back, as those of slabs are. Calls come last,
- * so that the function needs no stack. */
-void hk_packed_free_quick(hak_ctx *ctx, void *p)
-{
-    unsigned sc = class_quick(ctx, p);
-    if (HK_UNLIKELY(sc == HK_SMALL_CLASSES)) hk_packed_free(ctx, p);
-    else if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
-}
-
-bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n)
-{
-    unsigned sc = class_quick(ctx, p);
-    return sc < HK_SMALL_CLASSES && n <= hk_classes[sc].size && n >= hk_classes[sc].least;
+    const char *at = hk_packed_marks_at(ctx, p, unit);
+    uint64_t more;
+    memcpy(&more, at + sizeof more, sizeof more);
+    if (HK_UNLIKELY(!more)) {
+        hk_packed_free(ctx, p);
+        return;
+    }
+    size_t size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) << 3;
+    unsigned sc = hk_class_of(size);
+    if (HK_UNLIKELY(hk_classes[sc].size != size || !hk_packed_push_quick(ctx, sc, p)))
+        free_past(ctx, p, sc, size);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)

@@ -11,6 +11,7 @@
 #include "heap/bins.h"
 #include "heap/packed_groups.h"
 #include "heap/packed_label.h"
+#include "heap/packed_quick.h"
 
 /* Sizes that hak_tuning.slab_sizes has a bit for: 8 to 512. */
 enum { HK_SLAB_SIZES = 64 };
@@ -61,6 +62,20 @@ HK_INLINE bool hk_packed_listed(const hak_ctx *ctx, unsigned sc)
 /* NULL = it needs a larger one, or another alignment, or somebody wrote to it. */
 HK_NOINLINE void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
+/* The same, with little to do where there are no labels and the block is aligned. */
+HK_INLINE void *hk_packed_cut_quick(hak_ctx *ctx, unsigned sc, hak_label label)
+{
+    hk_packed *k = &ctx->packed;
+    unsigned c = sc ? sc : 1; /* blocks are 16 bytes at least */
+    size_t size = hk_classes[c].size;
+    char *p = k->at, *next = p + size;
+    bool skips = (uintptr_t)p & (uintptr_t)next & 8;
+    if (HK_UNLIKELY(skips) || HK_UNLIKELY(ctx->labels.on)) return hk_packed_cut(ctx, sc, label);
+    k->at = next;
+    hk_start_mark(k->starts, next);
+    hk_packed_count_in(ctx, c, size);
+    return p;
+}
 /* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs
  * blocks of any class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
@@ -71,11 +86,23 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
-/* Frees p, which is in the window of a local context that nobody watches. */
-void hk_packed_free_quick(hak_ctx *ctx, void *p);
-/* Whether one look tells that the block at p is kept when it is resized to n, its alignment and label apart. p
- * is in the window of a local context that does not check. */
-bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n);
+/* The same for what hk_packed_free_quick() does not free: of this class, or of one that it does not find. */
+void hk_packed_free_class(hak_ctx *ctx, void *p, unsigned sc);
+void hk_packed_free_wide(hak_ctx *ctx, void *p, size_t unit);
+/* Frees p, which lies in this packed unit of the window of a local context that nobody watches. A wrong
+ * pointer that passes is found when the magazine gives it back, as those of slabs are. */
+HK_INLINE void hk_packed_free_quick(hak_ctx *ctx, void *p, size_t unit)
+{
+    uint64_t marks = hk_packed_marks(ctx, p, unit), behind = marks >> 1;
+    if (HK_UNLIKELY(!hk_packed_marked(marks, p))) {
+        hk_packed_free(ctx, p);
+    } else if (HK_UNLIKELY(!behind)) {
+        hk_packed_free_wide(ctx, p, unit);
+    } else {
+        unsigned sc = (unsigned)__builtin_ctzll(behind);
+        if (HK_UNLIKELY(!hk_packed_push_quick(ctx, sc, p))) hk_packed_free_class(ctx, p, sc);
+    }
+}
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */
