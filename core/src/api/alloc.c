@@ -394,8 +394,9 @@ static HK_NOINLINE void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_
 static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, hak_site site,
                                      const hk_bin *bin)
 {
-    unsigned sc = (unsigned)(bin - ctx->bins);
-    if (hk_packed_ready(ctx, sc)) return hk_packed_cut_quick(ctx, sc, label);
+    unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
+    if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
+    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
     return alloc_class(ctx, sc, label);
 }

@@ -362,26 +362,22 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     free_past(ctx, p, hk_class_of(size), size);
 }
 
-void hk_packed_free_class(hak_ctx *ctx, void *p, unsigned sc)
+/* 57 to 64 marks are in the first look, and 64 more in the second one. A start is marked at p. */
+void hk_packed_free_found(hak_ctx *ctx, void *p)
 {
-    free_past(ctx, p, sc, hk_classes[sc].size);
-}
-
-/* A block of which the marks looked at say only that it is larger. They are 57 to 64, and 64 more are looked
- * at here. */
-void hk_packed_free_wide(hak_ctx *ctx, void *p, size_t unit)
-{
-    const char *at = hk_packed_marks_at(ctx, p, unit);
-    uint64_t more;
-    memcpy(&more, at + sizeof more, sizeof more);
-    if (HK_UNLIKELY(!more)) {
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    uint64_t behind = hk_packed_marks(ctx, p, unit) >> 1, more;
+    memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
+    size_t size;
+    if (behind) size = ((size_t)hk_packed_class_by(behind) + 1) * 8;
+    else if (HK_LIKELY(more))
+        size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8;
+    else {
         hk_packed_free(ctx, p);
         return;
     }
-    size_t size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) << 3;
     unsigned sc = hk_class_of(size);
-    if (HK_UNLIKELY(hk_classes[sc].size != size || !hk_packed_push_quick(ctx, sc, p)))
-        free_past(ctx, p, sc, size);
+    if (hk_classes[sc].size != size || !hk_packed_push_quick(ctx, sc, p)) free_past(ctx, p, sc, size);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)

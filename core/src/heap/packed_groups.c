@@ -178,8 +178,8 @@ static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
 
 void hk_packed_init(hak_ctx *ctx)
 {
-    ctx->packed.quick = ctx->role == HK_LOCAL && !(ctx->checked & HK_GUARDED);
     group_open(ctx, hk_group_of(ctx, ctx), 0);
+    hk_packed_quicken(ctx);
 }
 
 static void group_give(hak_ctx *ctx, hk_slab *s, size_t lacks)

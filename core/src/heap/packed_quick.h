@@ -22,6 +22,14 @@ HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
     hk_count_in(ctx, size, 1);
 }
 
+/* Notes whether and how the context may cut blocks in line. Called when what is asked here changes. */
+HK_INLINE void hk_packed_quicken(hak_ctx *ctx)
+{
+    bool may = ctx->packed.units && ctx->role == HK_LOCAL && !ctx->retired &&
+               !(ctx->checked & (HK_PROFILED | HK_GUARDED));
+    ctx->packed.quick = !may ? HK_CUT_NOT : ctx->labels.on ? HK_CUT_LABELLED : HK_CUT_PLAIN;
+}
+
 enum { HK_MARKS = 64 }; /* starts that one look sees, less up to 7 of them before the block */
 
 /* Returns where the byte with the mark of p is, which lies in this unit of the window. */
@@ -38,16 +46,23 @@ HK_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t uni
     return marks >> ((uintptr_t)p >> 3 & 7);
 }
 
-/* Whether a block, a free one perhaps, or the region starts at p. */
-HK_INLINE bool hk_packed_marked(uint64_t marks, const void *p)
+/* Whether a block, a free one perhaps, or the region starts at p. Shifts its mark out. */
+HK_INLINE bool hk_packed_marked(uint64_t *marks, const void *p)
 {
-    return HK_LIKELY((uintptr_t)p % 8 == 0) && HK_LIKELY(marks & 1);
+    return HK_LIKELY((uintptr_t)p % 8 == 0) && HK_LIKELY(hk_shift_out(marks));
+}
+
+/* Returns the class of a block by the marks behind its own: it has eight times as many bytes as there are
+ * bits to the next one. */
+HK_INLINE unsigned hk_packed_class_by(uint64_t behind)
+{
+    return (unsigned)__builtin_ctzll(behind);
 }
 
 /* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
 HK_INLINE bool hk_packed_push_quick(hak_ctx *ctx, unsigned sc, void *p)
 {
-    hk_bin *bin = hk_bin_of(ctx, sc);
+    hk_bin *bin = (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
     bin->closed++;
     *bin->top++ = p;
@@ -55,12 +70,12 @@ HK_INLINE bool hk_packed_push_quick(hak_ctx *ctx, unsigned sc, void *p)
 }
 
 /* Whether one look tells that the block at p is kept when it is resized to n, its alignment and label apart.
- * A block has eight times as many bytes as there are bits from its mark to the next one. */
+ */
 HK_INLINE bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t unit, size_t n)
 {
-    uint64_t marks = hk_packed_marks(ctx, p, unit), behind = marks >> 1;
-    if (HK_UNLIKELY(!hk_packed_marked(marks, p) || !behind)) return false;
-    const hk_class *c = &hk_classes[__builtin_ctzll(behind)];
+    uint64_t marks = hk_packed_marks(ctx, p, unit);
+    if (HK_UNLIKELY(!hk_packed_marked(&marks, p)) || HK_UNLIKELY(!marks)) return false;
+    const hk_class *c = &hk_classes[hk_packed_class_by(marks)];
     return n <= c->size && n >= c->least;
 }
 
