@@ -7,14 +7,18 @@
 #include "heap/packed_large.h"
 #include "heap/refill.h"
 
-enum { FREED = 3 /* heat of a free */ };
+enum {
+    FREED = 3,                /* heat of a free */
+    KEEP_LEAST = 16 * HK_UNIT /* a smaller limit has no room for magazines */
+};
 
 /* ---- Allocation ----------------------------------------------------------------------------------- */
 
 static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
 {
     uint8_t *heat = &ctx->packed.heat[sc];
-    if (*heat < HK_PACKED_LEFT) *heat = (uint8_t)hk_min(*heat + by, HK_PACKED_LEFT - 1);
+    if (*heat >= HK_PACKED_HOT) return;
+    *heat = (uint8_t)(*heat + by);
     if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
 
@@ -227,9 +231,9 @@ static bool may_leave(hak_ctx *ctx)
 
 void hk_packed_skip(hak_ctx *ctx, size_t sizes)
 {
-    for (unsigned i = 0; i < HK_SLAB_SIZES; i++) {
-        uint8_t *heat = &ctx->packed.heat[hk_class_of(8 * (i + 1))];
-        if (!(sizes >> i & 1) || *heat == HK_PACKED_LEFT) continue;
+    for (; sizes; sizes &= sizes - 1) {
+        uint8_t *heat = &ctx->packed.heat[hk_class_of(8 * ((unsigned)__builtin_ctzll(sizes) + 1))];
+        if (*heat == HK_PACKED_LEFT) continue;
         *heat = HK_PACKED_LEFT;
         ctx->packed.left++;
     }
@@ -291,10 +295,10 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
  * whose blocks come and go gets one. */
 static bool may_keep(const hak_ctx *ctx, unsigned sc)
 {
-    enum { LEAST = 16 * HK_UNIT, SMALL = 64 * HK_UNIT };
+    enum { SMALL = 64 * HK_UNIT };
     if (ctx->packed.listed < HK_PACKED_PAID) return false;
     size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+    return !hard || hard >= SMALL || (hard >= KEEP_LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
 }
 
 /* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the
@@ -362,22 +366,50 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     free_past(ctx, p, hk_class_of(size), size);
 }
 
-/* 57 to 64 marks are in the first look, and 64 more in the second one. A start is marked at p. */
-void hk_packed_free_found(hak_ctx *ctx, void *p)
+/* Before magazines are worth their memory, and under a small limit, frees come here. No call, and no stack.
+ */
+static HK_NOINLINE void free_to_list(hak_ctx *ctx, char *p, unsigned sc)
+{
+    hk_group g = hk_group_of(ctx, p);
+    if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    warm_up(ctx, sc, FREED);
+    hk_packed_put_in(ctx, g, p, sc, hk_classes[sc].size);
+    if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
+}
+
+/* Whether it is plain that the class gets no magazine now. */
+HK_INLINE bool keeps_none(const hak_ctx *ctx, const hk_bin *bin)
+{
+    if (bin->closed >= HK_KEPT_FIRST) return false;
+    size_t hard = hk_get(&ctx->account.hard);
+    return ctx->packed.listed < HK_PACKED_PAID || (hard && hard < KEEP_LEAST);
+}
+
+void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
+{
+    unsigned sc = (unsigned)(bin - ctx->bins);
+    if (keeps_none(ctx, bin)) free_to_list(ctx, p, sc);
+    else free_past(ctx, p, sc, hk_classes[sc].size);
+}
+
+/* The marks looked at are 57 to 64; here are 64 more. */
+void hk_packed_free_wide(hak_ctx *ctx, void *p)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    uint64_t behind = hk_packed_marks(ctx, p, unit) >> 1, more;
+    uint64_t more;
     memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
-    size_t size;
-    if (behind) size = ((size_t)hk_packed_class_by(behind) + 1) * 8;
-    else if (HK_LIKELY(more))
-        size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8;
-    else {
+    if (HK_UNLIKELY(!more)) {
         hk_packed_free(ctx, p);
         return;
     }
+    size_t size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8;
     unsigned sc = hk_class_of(size);
-    if (hk_classes[sc].size != size || !hk_packed_push_quick(ctx, sc, p)) free_past(ctx, p, sc, size);
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    if (HK_UNLIKELY(hk_classes[sc].size != size)) free_past(ctx, p, sc, size);
+    else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)

@@ -86,16 +86,23 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
-/* The same for a block in the window, of a local context that nobody watches, if a start is marked there. */
-void hk_packed_free_found(hak_ctx *ctx, void *p);
+/* The same for a block in the window of a local context that nobody watches, where a start is marked: of the
+ * class of this bin, or too large for one look. */
+void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
+void hk_packed_free_wide(hak_ctx *ctx, void *p);
 /* The same for a block in this unit. A wrong pointer that passes is found when the magazine gives it back, as
  * those of slabs are. */
 HK_INLINE void hk_packed_free_quick(hak_ctx *ctx, void *p, size_t unit)
 {
     uint64_t marks = hk_packed_marks(ctx, p, unit);
-    if (HK_UNLIKELY(!hk_packed_marked(&marks, p))) hk_packed_free(ctx, p);
-    else if (HK_UNLIKELY(!marks || !hk_packed_push_quick(ctx, hk_packed_class_by(marks), p)))
-        hk_packed_free_found(ctx, p);
+    if (HK_UNLIKELY(!hk_packed_marked(&marks, p))) {
+        hk_packed_free(ctx, p);
+    } else if (HK_UNLIKELY(!marks)) {
+        hk_packed_free_wide(ctx, p);
+    } else {
+        hk_bin *bin = hk_packed_bin_by(ctx, marks);
+        if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
+    }
 }
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);

@@ -166,9 +166,10 @@ HK_INLINE unsigned hk_packed_list_of(unsigned sc, size_t size)
 HK_INLINE void hk_packed_link(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_packed *k = &ctx->packed;
-    memcpy(p, &k->free[sc], sizeof k->free[0]);
+    uint32_t first = k->free[sc];
+    memcpy(p, &first, sizeof first);
     k->free[sc] = hk_packed_encode(ctx, p);
-    hk_bit_set(k->some, sc);
+    if (!first) hk_bit_set(k->some, sc);
 }
 
 static inline void hk_packed_push(hak_ctx *ctx, char *p, size_t size)

@@ -59,10 +59,16 @@ HK_INLINE unsigned hk_packed_class_by(uint64_t behind)
     return (unsigned)__builtin_ctzll(behind);
 }
 
-/* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
-HK_INLINE bool hk_packed_push_quick(hak_ctx *ctx, unsigned sc, void *p)
+/* Returns the bin of the class of a block by the marks behind its own. */
+HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
 {
-    hk_bin *bin = (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+    unsigned sc = hk_packed_class_by(behind);
+    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+}
+
+/* Pushes p on the magazine of packed blocks that the bin of its class may have. */
+HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
+{
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
     bin->closed++;
     *bin->top++ = p;
