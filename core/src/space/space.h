@@ -26,7 +26,13 @@ typedef uint32_t hk_unit_id;
 
 /* Record of a slab, a run or another group of units, at its first unit. 32 bytes: 0.2 % of a unit. */
 typedef struct hk_slab {
-    hk_unit_id next, prev;         /* in the list of partial slabs of its bin */
+    union {
+        struct {
+            hk_unit_id next, prev; /* in the list of partial slabs of its bin */
+        };
+        uintptr_t
+            starts; /* of any packed unit: the table of starts, biased: the byte of p is at starts + p / 64 */
+    };
     hk_unit_id all_next, all_prev; /* in the list of everything that its context owns */
     /* Where its bitmap is, in words from the extent's first. */
     uint32_t bits;
