@@ -9,8 +9,6 @@
 #include "heap/label.h"
 
 HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
-/* Blocks above 32 KiB, or of large alignment. *zero tells whether the block reads as zero. */
-void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
 /* Of a slab of the class, never packed. */
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site);
 
