@@ -478,8 +478,14 @@ static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kin
     else free_local(ctx, p, n);
 }
 
+static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->checked) free_other(ctx, p, n, HK_KIND_PACKED);
+    else hk_free_packed_here(ctx, p);
+}
+
 static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
 {
     if (HK_LIKELY(!ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p, unit);
-    else free_other(ctx, p, n, HK_KIND_PACKED);
+    else free_packed_apart(ctx, p, n);
 }
