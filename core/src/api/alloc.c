@@ -397,8 +397,8 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
 {
     unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
     if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
-    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
+    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     return alloc_class(ctx, sc, label);
 }
 
