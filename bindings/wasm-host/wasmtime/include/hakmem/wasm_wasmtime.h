@@ -116,8 +116,9 @@ HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, con
                                             const wasmtime_val_t *arguments, size_t argument_count,
                                             wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap);
 
-/* The state now, for this instance and all others of its module. NULL with the reason, which is static: that
- * of hak_wasmtime_module_refused, or no memory. */
+/* The state now, for this instance and all others of its module, of other tenants too. The tenant of this
+ * instance is charged for the image (hak_wasm_image_take). NULL with the reason, which is static: that of
+ * hak_wasmtime_module_refused, no memory, or over a limit. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
 /* NULL is fine. No instance may be reset to it afterwards. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
