@@ -2,7 +2,7 @@
 #ifndef HAKMEM_WASM_TENANT_H
 #define HAKMEM_WASM_TENANT_H
 
-#include "limits.h"
+#include "allowed.h"
 #include "slot.h"
 
 typedef struct hkw_profile hkw_profile;

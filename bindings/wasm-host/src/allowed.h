@@ -1,6 +1,6 @@
 /* What a module may have: the numbers of one, and those that a tenant allows. */
-#ifndef HAKMEM_WASM_LIMITS_H
-#define HAKMEM_WASM_LIMITS_H
+#ifndef HAKMEM_WASM_ALLOWED_H
+#define HAKMEM_WASM_ALLOWED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Limits on modules, by a pass over the binary that neither allocates nor compiles; on steps of a call. */
-#include "limits.h"
+#include "allowed.h"
 
 #include "binary.h"
 #include "tenant.h"
