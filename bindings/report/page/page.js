@@ -335,7 +335,7 @@ function parts() {
     const list = memory.parts || [], all = sum(list, (p) => p.bytes), old = new Map();
     $("memory").hidden = !all;
     for (const p of (before?.memory || {}).parts || []) old.set(`${p.kind} ${p.name}`, p.bytes);
-    let from = 0;
+    let from = 0, said;
     for (const p of all ? list : []) {
         const row = element($("memory").querySelector("tbody"), "tr"), name = element(row, "td", p.name, "name");
         const bar = element(name, "div", undefined, OURS.includes(p.kind) ? "bar own" : "bar");
@@ -344,7 +344,8 @@ function parts() {
         const change = old.size ? ` (${bytes(p.bytes - (old.get(`${p.kind} ${p.name}`) ?? 0), true)})` : "";
         element(row, "td", bytes(p.bytes) + change).dataset.value = p.bytes;
         element(row, "td", `${((p.bytes / all) * 100).toFixed(1)} %`);
-        element(row, "td", p.hint || "", "name hint");
+        element(row, "td", p.hint === said ? "" : p.hint || "", "name hint");
+        said = p.hint;
     }
 }
 

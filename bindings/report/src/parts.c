@@ -184,7 +184,7 @@ bool hkr_write_holes(FILE *out, const hkr_context *c)
     qsort(all, n, sizeof(json_t *), wider_first);
     fprintf(out, "\n  %s are free in slabs that have live blocks; of these trim cannot give back %s:\n",
             hkr_bytes(a, unused, false), hkr_bytes(b, pinned, false));
-    for (size_t i = 0; i < n && i < CLASSES_SHOWN; i++)
+    for (size_t i = 0; i < n && i < CLASSES_SHOWN && hkr_number(all[i], "pinned_bytes") > 0; i++)
         fprintf(out, "  %12s  beside %.0f blocks of %.0f bytes\n",
                 hkr_bytes(a, hkr_number(all[i], "pinned_bytes"), false), hkr_number(all[i], "blocks"),
                 hkr_number(all[i], "block_bytes"));
