@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "common/live.h"
 
+#include "common/file.h"
 #include "common/helper.h"
 
 #include <dirent.h>
@@ -64,17 +65,17 @@ static int make_folder(const char *path)
 
 static int plan(const char *place)
 {
-    const char *p = strstr(place, "%p");
+    char name[HKC_FILE_NAME];
     if (strcmp(place, "on") == 0) {
         hkc_live_path(address.sun_path, geteuid(), getpid());
         return make_folder(address.sun_path);
     }
-    const int before = (int)(p ? (size_t)(p - place) : strlen(place));
-    char number[24] = "";
-    if (p) snprintf(number, sizeof number, "%ld", (long)getpid());
-    const int n = snprintf(address.sun_path, sizeof address.sun_path, "%.*s%s%s", before, place, number,
-                           p ? p + 2 : "");
-    return n > 0 && (size_t)n < sizeof address.sun_path ? 0 : ENAMETOOLONG;
+    /* Somebody who wrote "yes" or "maybe" does not want a socket of that name in the current folder. */
+    if (!strchr(place, '/')) return EINVAL;
+    if (hkc_file_of_process(place, getpid(), name) != 0 || strlen(name) >= sizeof address.sun_path)
+        return ENAMETOOLONG;
+    memcpy(address.sun_path, name, strlen(name) + 1);
+    return 0;
 }
 
 /* ---- The socket ----------------------------------------------------------------------------------- */
@@ -381,9 +382,13 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
             unlock_folder(folder);
         }
         if (socket_error) {
-            snprintf(error, HKC_LIVE_ERROR, "no socket at %.120s: %s",
-                     strcmp(options.place, "on") == 0 ? "/tmp/hakmem-USER" : options.place,
-                     strerror(socket_error));
+            const bool at_on = strcmp(options.place, "on") == 0;
+            if (!at_on && !strchr(options.place, '/'))
+                snprintf(error, HKC_LIVE_ERROR, "no socket at '%.120s': on or a path with a slash expected",
+                         options.place);
+            else
+                snprintf(error, HKC_LIVE_ERROR, "no socket at %.120s: %s",
+                         at_on ? "/tmp/hakmem-USER" : options.place, strerror(socket_error));
             close_socket();
         }
     }

@@ -32,8 +32,7 @@ static size_t counted(pid_t pid)
 
 hkc_parts *hkc_parts_begin(pid_t pid)
 {
-    hkc_parts *p =
-        mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    hkc_parts *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     if (pid == 0) pid = getpid();
     if (!hkc_smaps_read(&p->maps, pid)) {
@@ -68,8 +67,8 @@ static size_t take(hkc_parts *p, hkc_parts_within *within, void *user)
         hkc_mapping *m = &p->maps.at[i];
         const size_t whole = m->end - m->start, inside = m->resident > 0 ? within(user, m->start, m->end) : 0;
         if (inside == 0) continue;
-        const size_t n = inside >= whole ? m->resident
-                                         : (size_t)((double)m->resident * ((double)inside / (double)whole));
+        const size_t n =
+            inside >= whole ? m->resident : (size_t)((double)m->resident * ((double)inside / (double)whole));
         sum += n;
         m->resident -= n;
         m->own = m->own > n ? m->own - n : 0;
@@ -197,17 +196,13 @@ static void add_ours(hkc_parts *p)
     const size_t metadata = least(p->metadata, left), live = least(p->live, left - metadata);
     const size_t between = least(p->between, left - metadata - live);
     add_live(p, live);
-    add(p, between, "between", "held by the live blocks beside it",
-        "free between live blocks");
+    add(p, between, "between", "held by the live blocks beside it", "free between live blocks");
     left -= metadata + live + between;
     const size_t cached = least(p->unused - least(p->unused, between), left);
-    add(p, cached, "cached", "trim gives it back, and so does time",
-        "free pages and caches");
+    add(p, cached, "cached", "trim gives it back, and so does time", "free pages and caches");
     /* Of a space that others use too, or of a huge page. */
-    add(p, left - cached, "unnamed", "contexts not shown here, huge pages",
-        "hakmem's other memory");
-    add(p, metadata, "metadata", "bitmaps, labels, profiles: with the heap",
-        "hakmem's own tables");
+    add(p, left - cached, "unnamed", "contexts not shown here, huge pages", "hakmem's other memory");
+    add(p, metadata, "metadata", "bitmaps, labels, profiles: with the heap", "hakmem's own tables");
 }
 
 static size_t sum_of(const hkc_parts *p, hkc_mapping_kind kind, size_t *mappings)
@@ -270,7 +265,8 @@ static void add_named(hkc_parts *p)
     for (int named = 0; named < FILES_NAMED; named++) {
         const uint32_t name = largest_name(p, sums);
         if (!name) break;
-        add(p, sums[name], "mapped", "mapped by who gave it the name", "mapped as %.30s", p->maps.names[name]);
+        add(p, sums[name], "mapped", "mapped by who gave it the name", "mapped as %.30s",
+            p->maps.names[name]);
         sums[name] = 0;
     }
     for (uint32_t i = 1; i < p->maps.name_count; i++)
@@ -285,8 +281,7 @@ static void add_file(hkc_parts *p, size_t bytes, size_t own, const char *name, s
     char hint[HKC_PART_HINT] = "code, shared with all that run it";
     if (own >= bytes / 16 && own > 0)
         snprintf(hint, sizeof hint, "%zu KiB own data, else shared code", own >> 10);
-    if (files > 0)
-        add(p, bytes, "file", hint, "other files (%zu)", files);
+    if (files > 0) add(p, bytes, "file", hint, "other files (%zu)", files);
     else add(p, bytes, "file", hint, "%s", name);
 }
 
@@ -320,8 +315,7 @@ static void add_others(hkc_parts *p)
 {
     size_t stacks = 0;
     add(p, p->guests, "guests", "limit the guests, or close them", "memory of guests");
-    add(p, sum_of(p, HKC_MAPPING_MALLOC, NULL), "malloc",
-        "malloc_trim(), or hakmem in its place",
+    add(p, sum_of(p, HKC_MAPPING_MALLOC, NULL), "malloc", "malloc_trim(), or hakmem in its place",
         "the C library's malloc");
     add_anonymous(p);
     add_named(p);

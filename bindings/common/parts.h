@@ -18,7 +18,14 @@
 
 #include <hakmem/hakmem.h>
 
-enum { HKC_PARTS = 32, HKC_PART_NAME = 72, HKC_PART_HINT = 112, HKC_PART_LABELS = 64, HKC_PART_SPACES = 64, HKC_PART_CLASSES = 128 };
+enum {
+    HKC_PARTS = 32,
+    HKC_PART_NAME = 72,
+    HKC_PART_HINT = 112,
+    HKC_PART_LABELS = 64,
+    HKC_PART_SPACES = 64,
+    HKC_PART_CLASSES = 128
+};
 
 typedef struct hkc_part {
     const char *kind; /* a word for scripts, see docs/internals/report-format.md */

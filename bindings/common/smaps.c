@@ -143,7 +143,13 @@ static void name_mapping(hkc_smaps *m, tables *t, hkc_mapping *p, const char *na
 
 /* ---- What mappings beside each other tell --------------------------------------------------------- */
 
-enum { ARENA = 64 << 20, GUARD_MOST = 1 << 20, STACK_LEAST = 16 << 10, STACK_MOST = ARENA, ZEROED_MOST = 8 << 20 };
+enum {
+    ARENA = 64 << 20,
+    GUARD_MOST = 1 << 20,
+    STACK_LEAST = 16 << 10,
+    STACK_MOST = ARENA,
+    ZEROED_MOST = 8 << 20
+};
 
 static bool plain(const hkc_mapping *p)
 {
@@ -218,7 +224,8 @@ static void read_detail(const char *line, hkc_mapping *p)
 bool hkc_smaps_read_fd(hkc_smaps *m, int fd)
 {
     hkc_mapping none, *p = &none;
-    tables *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    tables *t =
+        mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (t == MAP_FAILED) return false;
     *m = (hkc_smaps){.at = t->at, .names = t->names, .name_count = 1, .sums = t->sums};
     t->in.fd = fd;

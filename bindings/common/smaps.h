@@ -36,7 +36,7 @@ typedef struct hkc_smaps {
     size_t count;
     char (*names)[HKC_MAPPING_NAME]; /* of files without their folders; that at 0 is "" */
     size_t name_count;
-    size_t *sums; /* for the reader: two numbers for each name */
+    size_t *sums;  /* for the reader: two numbers for each name */
     size_t beyond; /* resident bytes of mappings for which the table has no room */
 } hkc_smaps;
 

@@ -119,6 +119,17 @@ TEST_CASE("no report is made for who has gone already, and who comes when no des
     rmdir(folder);
 }
 
+TEST_CASE("a word is no place for a socket")
+{
+    char error[HKC_LIVE_ERROR] = "";
+    hkc_live_options options = {};
+    options.report = report;
+    options.place = "maybe";
+    CHECK_FALSE(hkc_live_begin(&options, error));
+    CHECK(std::string(error) == "no socket at 'maybe': on or a path with a slash expected");
+    CHECK(access("maybe", F_OK) == -1);
+}
+
 TEST_CASE("the thread ends for a pause, and who comes meanwhile is answered after it")
 {
     char folder[] = "/tmp/hakmem-live-XXXXXX", error[HKC_LIVE_ERROR] = "";

@@ -17,8 +17,8 @@ extern "C" {
 
 static std::string mapping(const std::string &head, size_t rss, size_t own, const char *flags = "rd wr")
 {
-    return head + "\nSize:  4 kB\nRss:  " + std::to_string(rss) + " kB\nPss:  1 kB\nAnonymous:  " +
-           std::to_string(own) + " kB\nVmFlags: " + flags + " \n";
+    return head + "\nSize:  4 kB\nRss:  " + std::to_string(rss) +
+           " kB\nPss:  1 kB\nAnonymous:  " + std::to_string(own) + " kB\nVmFlags: " + flags + " \n";
 }
 
 static hkc_smaps read_text(const std::string &text)
@@ -55,10 +55,10 @@ TEST_CASE("kinds of mappings, by their names and by what lies beside them")
         mapping("7ffd00000000-7ffd00021000 rw-p" + anonymous + "        [stack]", 28, 28) +
         mapping("7ffd10000000-7ffd10002000 r-xp" + anonymous + "        [vdso]", 4, 0));
     const std::vector<hkc_mapping_kind> expected = {
-        HKC_MAPPING_FILE,      HKC_MAPPING_FILE,      HKC_MAPPING_FILE,   HKC_MAPPING_MALLOC,
-        HKC_MAPPING_MALLOC,    HKC_MAPPING_ANONYMOUS, HKC_MAPPING_ANONYMOUS, HKC_MAPPING_STACK,
-        HKC_MAPPING_STACK,     HKC_MAPPING_ANONYMOUS, HKC_MAPPING_CODE,   HKC_MAPPING_SHARED,
-        HKC_MAPPING_NAMED,     HKC_MAPPING_MAIN_STACK, HKC_MAPPING_SYSTEM};
+        HKC_MAPPING_FILE,   HKC_MAPPING_FILE,       HKC_MAPPING_FILE,      HKC_MAPPING_MALLOC,
+        HKC_MAPPING_MALLOC, HKC_MAPPING_ANONYMOUS,  HKC_MAPPING_ANONYMOUS, HKC_MAPPING_STACK,
+        HKC_MAPPING_STACK,  HKC_MAPPING_ANONYMOUS,  HKC_MAPPING_CODE,      HKC_MAPPING_SHARED,
+        HKC_MAPPING_NAMED,  HKC_MAPPING_MAIN_STACK, HKC_MAPPING_SYSTEM};
     REQUIRE(maps.count == expected.size());
     for (size_t i = 0; i < maps.count; i++) {
         INFO(i);
@@ -82,8 +82,9 @@ TEST_CASE("what is no text of mappings has none, and long lines are no fault")
     close(fd);
     CHECK_FALSE(hkc_smaps_read(&maps, -5));
     CHECK(hkc_parts_begin(-5) == nullptr);
-    maps = read_text(mapping("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 /" + std::string(9000, 'x'), 4, 4) +
-                     mapping("7f0000001000-7f0000002000 rw-p 00000000 00:00 0 /y", 8, 8));
+    maps = read_text(
+        mapping("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 /" + std::string(9000, 'x'), 4, 4) +
+        mapping("7f0000001000-7f0000002000 rw-p 00000000 00:00 0 /y", 8, 8));
     REQUIRE(maps.count >= 1);
     CHECK(maps.at[maps.count - 1].resident == 8 << 10);
     hkc_smaps_close(&maps);

@@ -56,9 +56,8 @@ TEST_CASE("the rows of every report")
 {
     hkc_report r = example();
     const std::string text = text_of(r);
-    CHECK(text ==
-          head("name, ", "") + rows +
-              "  failures                            0                  allocations refused\n");
+    CHECK(text == head("name, ", "") + rows +
+                      "  failures                            0                  allocations refused\n");
 }
 
 TEST_CASE("the parts of the resident memory come last, below their sum")
@@ -134,7 +133,6 @@ TEST_CASE("a long name is cut, and its line has an end")
     r.name = name.c_str();
     const std::string text = text_of(r);
     CHECK(text.find('\n') < 256);
-    CHECK(text ==
-          head(std::string(150, 'x') + ", ", "") + rows +
-              "  failures                            0                  allocations refused\n");
+    CHECK(text == head(std::string(150, 'x') + ", ", "") + rows +
+                      "  failures                            0                  allocations refused\n");
 }

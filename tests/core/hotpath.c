@@ -95,18 +95,19 @@ static void mix(size_t n, size_t rounds)
     }
 }
 
-/* The first pairs of a context with n blocks, and then of the next one: what a request or a small state does. */
-static void young(size_t n, size_t rounds)
+/* The first pairs of a context with n blocks, and then of the next one: what a request or a small state does.
+ * Each context lives for so many rounds, under this limit. */
+static void live(size_t n, size_t rounds, size_t life, size_t limit)
 {
-    enum { LIFE = 3000 / BATCH };
     static void *p[SLOTS];
     hak_space *space = hak_space_new(NULL);
     hak_ctx *c = NULL;
     uint64_t r = 1;
     for (size_t round = 0; round < rounds; round++) {
-        if (round % LIFE == 0) {
+        if (round % life == 0) {
             hak_ctx_destroy(c);
             c = hak_ctx_new(space, NULL);
+            hak_limit(c, 0, limit, NULL, NULL);
             for (size_t i = 0; i < n; i++)
                 if (!(p[i] = hak_calloc(c, 1, 16 + i * 500 / n))) abort();
         }
@@ -116,6 +117,40 @@ static void young(size_t n, size_t rounds)
             hak_free(c, *s);
             *s = hak_alloc(c, 16 + (((r >> 16) & 0xffff) * 500 >> 16));
         }
+    }
+    hak_ctx_destroy(c);
+    hak_space_delete(space);
+}
+
+static void young(size_t n, size_t rounds)
+{
+    live(n, rounds, 3000 / BATCH, 0);
+}
+
+/* Until magazines are worth their memory. */
+static void first(size_t n, size_t rounds)
+{
+    live(n, rounds, 48 / BATCH, 0);
+}
+
+static void young_limited(size_t n, size_t rounds)
+{
+    live(n, rounds, 3000 / BATCH, 200 << 10);
+}
+
+/* Contexts of n blocks, none of which is freed. */
+static void grow(size_t n, size_t rounds)
+{
+    hak_space *space = hak_space_new(NULL);
+    hak_ctx *c = NULL;
+    uint64_t r = 1;
+    for (size_t i = 0; i < rounds * BATCH; i++) {
+        if (i % n == 0) {
+            hak_ctx_destroy(c);
+            c = hak_ctx_new(space, NULL);
+        }
+        r = r * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        if (!hak_alloc(c, 16 + (((r >> 16) & 0xffff) * 500 >> 16))) abort();
     }
     hak_ctx_destroy(c);
     hak_space_delete(space);
@@ -147,6 +182,10 @@ static const struct {
     {"resize-packed-small", resize, SMALL, PACKED},
     {"young-20", young, 20, SLABS},
     {"young-200", young, 200, SLABS},
+    {"first-20", first, 20, SLABS},
+    {"limited-20", young_limited, 20, SLABS},
+    {"grow-1000", grow, 1000, SLABS},
+    {"grow-20", grow, 20, SLABS},
 };
 
 /* A learner that has nothing to do: it has frozen. */

@@ -55,6 +55,14 @@ FIGURES = {
     "free packed young 20": ("hak_free", "young-20", BATCH),
     "alloc packed young 200": ("hak_alloc", "young-200", BATCH),
     "free packed young 200": ("hak_free", "young-200", BATCH),
+    # Of the first 48 pairs, before magazines; of the first 3000 under a limit of 200 KiB, where there are none.
+    "alloc packed first": ("hak_alloc", "first-20", BATCH),
+    "free packed first": ("hak_free", "first-20", BATCH),
+    "alloc packed limited": ("hak_alloc", "limited-20", BATCH),
+    "free packed limited": ("hak_free", "limited-20", BATCH),
+    # Of contexts of 1000 blocks, which are cut, units included; and what a context of 20 takes a block.
+    "alloc packed grow": ("hak_alloc", "grow-1000", BATCH),
+    "context of 20, a block": ("hak_ctx_new", "grow-20", BATCH),
 }
 
 

@@ -302,6 +302,36 @@ TEST_CASE("small heaps: few blocks of many sizes that come and go keep their cla
     require_sound(ctx);
 }
 
+TEST_CASE("small heaps: a free finds the size of a packed block wherever the block begins")
+{
+    TestSpace s;
+    Errors errors;
+    Options options = ctx_options(&errors);
+    TestCtx ctx(s.space, &options);
+    // From so many frees on magazines keep what is freed; before, lists.
+    const size_t frees = GENERATE(0, 100);
+    for (size_t i = 0; i < frees; i++)
+        hak_free(ctx, hak_alloc(ctx, 40));
+    for (size_t n = 16; n <= 1024; n += 8) {
+        for (size_t place = 0; place < 9; place++) {
+            char *p = static_cast<char *>(hak_alloc(ctx, n));
+            REQUIRE(hak_alloc(ctx, 24) != nullptr); // what comes next begins elsewhere, and is no neighbour
+            REQUIRE(p != nullptr);
+            const size_t size = hak_usable_size(ctx, p);
+            CAPTURE(n, place, size, (uintptr_t)p % 64);
+            hak_free(ctx, p + 4);
+            CHECK(errors.take() == "HAK_E_POINTER");
+            hak_free(ctx, p + 8);
+            CHECK(errors.take() == "HAK_E_POINTER");
+            CHECK(hak_realloc(ctx, p, n) == p);
+            hak_free(ctx, p);
+            REQUIRE(hak_alloc(ctx, n) == p);
+            REQUIRE(hak_usable_size(ctx, p) == size);
+        }
+    }
+    require_sound(ctx);
+}
+
 TEST_CASE("small heaps: a context may begin in any unit of what was a run")
 {
     TestSpace s;

@@ -19,6 +19,15 @@ def sources():
     return [path for path in TESTS.rglob("*") if path.suffix in (".c", ".cpp", ".py", ".mjs", ".rs")]
 
 
+def labels_of_tests():
+    """(name, labels) of each test of ctest."""
+    listed = subprocess.run([CTEST, "--test-dir", TREE, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
+    return [
+        (test["name"], next((p["value"] for p in test["properties"] if p["name"] == "LABELS"), []))
+        for test in json.loads(listed.stdout)["tests"]
+    ]
+
+
 class Names(unittest.TestCase):
     def test_the_word_test_comes_first_in_names_of_files(self):
         self.assertEqual([str(path) for path in sources() if path.stem.endswith("_test")], [])
@@ -49,23 +58,31 @@ class Names(unittest.TestCase):
         self.assertGreater(len(scripts), 50)
         self.assertEqual([str(path) for path in scripts if path.stem in sys.stdlib_module_names], [])
 
+    def reasons(self, name):
+        """The lines of a file of tests that wait for a later tier: a regular expression, then why."""
+        found = {}
+        for line in (TESTS / name).read_text().splitlines():
+            if not line.startswith("#"):
+                pattern, _, reason = line.partition(" ")
+                self.assertTrue(pattern.startswith("^"), line)
+                self.assertGreaterEqual(len(reason.split()), 2, line)
+                found[re.compile(pattern)] = reason
+        return found
+
     def test_tests_that_wait_for_a_later_tier_have_a_reason(self):
-        lines = [line for line in (TESTS / "later.txt").read_text().splitlines() if not line.startswith("#")]
-        self.assertGreater(len(lines), 5)
-        for line in lines:
-            pattern, _, reason = line.partition(" ")
-            re.compile(pattern)
-            self.assertTrue(pattern.startswith("^"), line)
-            self.assertGreaterEqual(len(reason.split()), 2, line)
+        self.assertGreater(len(self.reasons("later.txt")), 5)
+        reasons = self.reasons("long.txt")
+        self.assertGreater(len(reasons), 2)
+        for name, labels in labels_of_tests():
+            if "long" in labels:
+                self.assertTrue(any(pattern.match(name) for pattern in reasons), name)
 
     def test_names_of_ctest_begin_with_the_area(self):
-        listed = subprocess.run([CTEST, "--test-dir", TREE, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
-        tests = json.loads(listed.stdout)["tests"]
+        tests = labels_of_tests()
         self.assertGreater(len(tests), 20)
-        for test in tests:
-            area = test["name"].partition("_")[0]
-            labels = next((p["value"] for p in test["properties"] if p["name"] == "LABELS"), [])
-            with self.subTest(test["name"]):
+        for name, labels in tests:
+            area = name.partition("_")[0]
+            with self.subTest(name):
                 if not {"bench", "demo"} & set(labels):
                     self.assertTrue((TESTS / FOLDERS.get(area, area)).is_dir())
                     self.assertIn(LABELS.get(area, area), labels)

@@ -20,6 +20,7 @@ must_not_exist() {
         [[ ! -e $path ]] || fail "$path is there"
     done
 }
+# With HAKMEM_WERROR=ON the compiler gets the words that TREE gives it, and ccache has the objects.
 configure() { # build tree, arguments for cmake
     "$CMAKE" -S "$SOURCE" -B "$1" -DCMAKE_C_COMPILER="$CC" "${@:2}" >"$1.log" 2>&1 || {
         cat "$1.log"
@@ -102,7 +103,7 @@ LUA
 
 case $case in
     libdir_relative)
-        configure "$scratch/build" $(parts OFF) -DCMAKE_INSTALL_LIBDIR=lib64/deep
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_WERROR=ON -DCMAKE_INSTALL_LIBDIR=lib64/deep
         build_and_install "$scratch/build" --prefix "$scratch/prefix"
         must_exist "$scratch"/prefix/lib64/deep/{libhakmem.a,libhakmem.so,cmake/hakmem/hakmemConfig.cmake}
         [[ -z $(ls) ]] || fail "$(pwd) got $(ls)"
@@ -110,7 +111,7 @@ case $case in
         by_pkg_config "$scratch/elsewhere/lib64/deep/pkgconfig"
         ;;
     libdir_absolute)
-        configure "$scratch/build" $(parts OFF) "-DCMAKE_INSTALL_LIBDIR=$scratch/far/lib" \
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_WERROR=ON "-DCMAKE_INSTALL_LIBDIR=$scratch/far/lib" \
             "-DCMAKE_INSTALL_PREFIX=$scratch/prefix"
         build_and_install "$scratch/build"
         must_exist "$scratch"/far/lib/{libhakmem.a,libhakmem.so,cmake/hakmem/hakmemConfig.cmake}
@@ -131,7 +132,7 @@ case $case in
         # Packages that are there need neither the network nor a folder that can be written.
         ln -s "$PACKAGES" "$scratch/build/packages"
         SOURCE=$scratch/source
-        configure "$scratch/build" $(parts ON)
+        configure "$scratch/build" $(parts ON) -DCMAKE_BUILD_TYPE=Debug
         "$CMAKE" --build "$scratch/build" --target hakmem_static hakmem_shared >/dev/null
         grep -qx "HAKMEM_PACKAGES:PATH=$scratch/build/packages" "$scratch/build/CMakeCache.txt" ||
             fail "packages go to $(grep HAKMEM_PACKAGES "$scratch/build/CMakeCache.txt")"
@@ -139,7 +140,8 @@ case $case in
         ;;
     without_cxx)
         unset CXX
-        CXX=$scratch/no-such-compiler configure "$scratch/build" $(parts ON) "-DHAKMEM_PACKAGES=$PACKAGES"
+        CXX=$scratch/no-such-compiler configure "$scratch/build" $(parts ON) -DHAKMEM_WERROR=ON \
+            "-DHAKMEM_PACKAGES=$PACKAGES"
         grep -q 'no C++ compiler' "$scratch/build.log" || fail "cmake does not say that it found none"
         targets=(hakmem_static hakmem_shared)
         for target in hakmem_lua_54 hakmem_preload hakmem_pyhook hakmem_wasm; do
@@ -148,6 +150,7 @@ case $case in
         "$CMAKE" --build "$scratch/build" --target "${targets[@]}" >/dev/null
         ;;
     inside_static)
+        unset CMAKE_GENERATOR # as a stranger has it
         inside -DBUILD_SHARED_LIBS=OFF
         ! linked_shared "$scratch/build/embed" || fail "linked with the shared library"
         ;;

@@ -98,6 +98,7 @@ wasm_host() { # argument of the program, arguments for cmake; 1 = does not compi
 
 case $case in
     find_package)
+        unset CMAKE_GENERATOR # as a stranger has it
         find_package -DBUILD_SHARED_LIBS=OFF
         ! linked_shared build/embed || fail "linked with the shared library"
         ;;
@@ -263,7 +264,7 @@ C
         incdir=()
         [[ $runtime != luajit ]] || incdir=("LUA_INCDIR=$(pkg-config --variable=includedir luajit)")
         (cd "$SOURCE" && luarocks --lua-version "$version" --tree "$scratch/tree" \
-            make bindings/lua/hakmem-0.1.0-1.rockspec "${incdir[@]}" >"$scratch/log" 2>&1) ||
+            make bindings/lua/hakmem-0.1.0-1.rockspec "CC=${CCACHE:-} $CC" "${incdir[@]}" >"$scratch/log" 2>&1) ||
             { cat log; fail "luarocks make"; }
         mkdir -p lib
         mv tree/lib/lua lib/lua

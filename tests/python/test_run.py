@@ -171,15 +171,18 @@ class Report(ProgramCase):
     @needs_objects
     def test_a_pipe_whose_reader_is_slow(self):
         """It has the report once and whole, however the process ends."""
+        programs = {}
         for end in ("pass", "os._exit(0)", "os.kill(os.getpid(), 15)"):
+            command = [sys.executable, "-c", f"import os; {end}"]
+            out, into = os.pipe()
+            fcntl.fcntl(into, 1031, 4096)  # F_SETPIPE_SZ: less than a report
+            env = preloaded(all_domains=True, labels="site", report=f"/dev/fd/{into}")
+            program = subprocess.Popen(command, env=env, pass_fds=[into], stderr=subprocess.PIPE)
+            os.close(into)
+            programs[end] = program, out
+        time.sleep(3)
+        for end, (program, out) in programs.items():
             with self.subTest(end):
-                command = [sys.executable, "-c", f"import os; {end}"]
-                out, into = os.pipe()
-                fcntl.fcntl(into, 1031, 4096)  # F_SETPIPE_SZ: less than a report
-                env = preloaded(all_domains=True, labels="site", report=f"/dev/fd/{into}")
-                program = subprocess.Popen(command, env=env, pass_fds=[into], stderr=subprocess.PIPE)
-                os.close(into)
-                time.sleep(3)
                 with open(out) as pipe:
                     report = json.load(pipe)
                 self.assertEqual(program.communicate(timeout=60)[1], b"")

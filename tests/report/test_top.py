@@ -218,18 +218,18 @@ class Once(Case):
             self.assertIn(told, lines[0])
             self.assertNotIn("\033", lines[0])
 
-    def test_a_peer_that_says_nothing(self):
-        path = self.folder / "socket"
-        Server(path, b"", hold=True)
+    def test_peers_that_say_nothing_or_little(self):
+        # Both at once: the command waits ten seconds for each.
         begin = time.monotonic()
-        self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
-        self.assertLess(time.monotonic() - begin, 20)
-
-    def test_a_peer_that_says_little(self):
-        path = self.folder / "socket"
-        Server(path, b"", trickle=True)
-        begin = time.monotonic()
-        self.assertIn("no answer in 10 seconds", self.hakmem("top", path, status=1))
+        commands = []
+        for name, how in (("silent", {"hold": True}), ("slow", {"trickle": True})):
+            path = self.folder / name
+            Server(path, b"", **how)
+            commands.append(subprocess.Popen([COMMAND, "top", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        for command in commands:
+            out, err = command.communicate(timeout=60)
+            self.assertEqual((command.returncode, out), (1, b""))
+            self.assertIn(b"no answer in 10 seconds", err)
         self.assertLess(time.monotonic() - begin, 20)
 
     def test_a_peer_that_ends_before_it_answers(self):

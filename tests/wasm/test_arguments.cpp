@@ -5,6 +5,7 @@
 #include <hakmem/wasm_profile.h>
 
 #include <cerrno>
+#include <unistd.h>
 
 using namespace test;
 
@@ -77,6 +78,9 @@ TEST_CASE("looking at a host needs a place and a function, and no room for the r
     CHECK(hak_wasm_live_start("on", nullptr, nullptr, error, sizeof error) == -1);
     CHECK(hak_wasm_live_start("/no/such/directory/socket", none, nullptr, nullptr, 100) == -1);
     CHECK(hak_wasm_live_start("/no/such/directory/socket", none, nullptr, nullptr, 0) == -1);
+    CHECK(hak_wasm_live_start("yes", none, nullptr, error, sizeof error) == -1);
+    CHECK(std::string(error) == "no socket at 'yes': on or a path with a slash expected");
+    CHECK(access("yes", F_OK) == -1);
     hak_wasm_live_stop();
 }
 

@@ -29,7 +29,10 @@ typedef struct text {
     char *bytes;
     size_t room, used;
 } text;
-#define TEXT(bytes) {bytes, sizeof(bytes), 0}
+#define TEXT(bytes)                                                                                          \
+    {                                                                                                        \
+        bytes, sizeof(bytes), 0                                                                              \
+    }
 
 static int try_append(const char *file)
 {

@@ -32,9 +32,12 @@ static const char *brief(const char *kind)
 {
     static const struct {
         const char *kind, *name;
-    } known[] = {{"between", "free between blocks"}, {"metadata", "hakmem's tables"},
-                 {"unnamed", "hakmem's other"},      {"malloc", "C library's malloc"},
-                 {"mapped", "mapped past malloc"},   {"code", "machine code"},
+    } known[] = {{"between", "free between blocks"},
+                 {"metadata", "hakmem's tables"},
+                 {"unnamed", "hakmem's other"},
+                 {"malloc", "C library's malloc"},
+                 {"mapped", "mapped past malloc"},
+                 {"code", "machine code"},
                  {"file", "files"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].kind, kind) == 0) return known[i].name;

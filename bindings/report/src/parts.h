@@ -1,4 +1,5 @@
-/* Where the resident memory of a process is, as its report tells, and what keeps free memory from going back. */
+/* Where the resident memory of a process is, as its report tells, and what keeps free memory from going back.
+ */
 #ifndef HKR_PARTS_H
 #define HKR_PARTS_H
 
@@ -13,7 +14,8 @@ typedef struct hkr_part {
     double bytes;
 } hkr_part;
 hkr_part hkr_part_at(const hkr_report *report, size_t i);
-/* "live 31.42 MiB, cached 1.00 MiB, ...": the sums of kinds, in the order of the parts. "" = there are none. */
+/* "live 31.42 MiB, cached 1.00 MiB, ...": the sums of kinds, in the order of the parts. "" = there are none.
+ */
 void hkr_parts_line(char *text, size_t size, const hkr_report *report);
 
 /* A table of the parts; nothing where there are none. */

@@ -132,7 +132,7 @@ typedef struct hak_profile_stack {
                                                read the clock only at every 64th event */
     double grown_blocks, grown_bytes;       /* reallocs to a larger size, and the bytes added */
     hak_profile_class kind;
-    bool long_lived; /* most blocks lived for a second or more, among those freed or that old */
+    bool long_lived;     /* most blocks lived for a second or more, among those freed or that old */
     double pinned_bytes; /* free memory that cannot go back since these blocks lie beside it: the sum of
                             hak_block_pins over the live blocks. COUNTED: 0 */
 } hak_profile_stack;

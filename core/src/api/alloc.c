@@ -8,6 +8,7 @@
 #include "api/context.h"
 #include "api/errors.h"
 #include "api/guard.h"
+#include "api/large.h"
 #include "api/limits.h"
 #include "api/profile.h"
 #include "api/quarantine.h"
@@ -26,6 +27,13 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
+static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, hak_site site,
+                                     const hk_bin *bin);
+/* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
+static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
+/* Of a block in this packed unit of the window. */
+static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit);
+
 /* Of a shared context: makes the heap of this thread and allocates there. */
 static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label label, hak_site site)
 {
@@ -33,13 +41,20 @@ static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label 
     return heap ? hak_alloc_cs(heap, n, label, site) : hk_fail(shared);
 }
 
+/* Makes the compiler compute the number of the bin anew: to keep it would take a register on the fast path.
+ */
+HK_INLINE hk_bin *apart(hk_bin *bin)
+{
+    __asm__("" : "+r"(bin));
+    return bin;
+}
+
 /* A shared context's bins are empty: goes on with the same bin of the thread's heap. */
 HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_site site, hk_bin *bin)
 {
     hak_ctx *heap = shared;
     if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(shared, n, label, site);
-    __asm__("" : "+r"(bin)); /* otherwise its offset would take a register on the path of local contexts */
-    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)bin - (char *)shared->bins));
+    bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)apart(bin) - (char *)shared->bins));
     return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
 }
 
@@ -56,6 +71,7 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
+        return alloc_empty(ctx, n, label, site, apart(bin));
     }
     return hk_alloc_slow(ctx, n, label, site);
 }
@@ -66,6 +82,7 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
         hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, 0);
         if (HK_UNLIKELY(ctx->role == HK_SHARED)) return alloc_by_shared(ctx, n, 0, 0, bin);
+        return alloc_empty(ctx, n, 0, 0, apart(bin));
     }
     return hk_alloc_slow(ctx, n, 0, 0);
 }
@@ -97,7 +114,7 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
 static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
     bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
-    if (HK_UNLIKELY(!same)) hk_free_slow(ctx, p, n, kind);
+    if (HK_UNLIKELY(!same)) free_other(ctx, p, n, kind);
     else if (ctx->role) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
 }
@@ -142,7 +159,9 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         free_past(ctx, p, n, bin);
         return;
     }
-    hk_free_slow(ctx, p, n, kind);
+    if (HK_LIKELY(kind == HK_KIND_PACKED))
+        free_packed(ctx, p, n, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
+    else free_other(ctx, p, n, kind);
 }
 
 HK_INLINE void free_by_shared(hak_ctx *shared, void *p, size_t n)
@@ -155,13 +174,13 @@ HK_INLINE void free_by_shared(hak_ctx *shared, void *p, size_t n)
 static HK_NOINLINE void free_outside_sized(hak_ctx *ctx, void *p, size_t n)
 {
     if (ctx->role == HK_SHARED) free_by_shared(ctx, p, n);
-    else hk_free_slow(ctx, p, n, UINT32_MAX);
+    else free_other(ctx, p, n, UINT32_MAX);
 }
 
 static HK_NOINLINE void free_outside(hak_ctx *ctx, void *p)
 {
     if (ctx->role == HK_SHARED) free_by_shared(ctx, p, HAK_NONE);
-    else hk_free_slow(ctx, p, HAK_NONE, UINT32_MAX);
+    else free_other(ctx, p, HAK_NONE, UINT32_MAX);
 }
 
 void hak_free(hak_ctx *ctx, void *p)
@@ -372,6 +391,17 @@ static HK_NOINLINE void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_
     return HK_LIKELY(p) ? p : alloc_observed(ctx, sc, n, label, site);
 }
 
+/* The bin, which is that of n, has no block at hand. A young heap cuts a block from its region. */
+static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, hak_site site,
+                                     const hk_bin *bin)
+{
+    unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
+    if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
+    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
+    if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
+    return alloc_class(ctx, sc, label);
+}
+
 void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
@@ -379,12 +409,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
-    if (HK_LIKELY(n <= 1024)) {
-        unsigned sc = hk_bin_in(ctx, n);
-        if (hk_packed_ready(ctx, sc)) return hk_packed_cut(ctx, sc, label);
-        if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
-        return alloc_class(ctx, sc, label);
-    }
+    if (HK_LIKELY(n <= 1024)) return alloc_empty(ctx, n, label, site, hk_bin_of(ctx, hk_bin_in(ctx, n)));
     if (n > HK_SMALL_MAX) {
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
@@ -453,8 +478,8 @@ static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kin
     else free_local(ctx, p, n);
 }
 
-void hk_free_slow(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
+static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
 {
-    if (HK_LIKELY(kind == HK_KIND_PACKED && !ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p);
-    else free_other(ctx, p, n, kind);
+    if (HK_LIKELY(!ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p, unit);
+    else free_other(ctx, p, n, HK_KIND_PACKED);
 }

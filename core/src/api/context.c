@@ -12,6 +12,7 @@
 #include "heap/context.h"
 #include "heap/guard.h"
 #include "heap/guide.h"
+#include "heap/packed_quick.h"
 #include "shared/thread_heap.h"
 #include "space/open.h"
 
@@ -130,7 +131,7 @@ void hak_ctx_retire(hak_ctx *ctx)
     hak_ctx_flush(ctx);
     ctx->retired = true;
     ctx->checked |= HK_CHECKED;
-    ctx->packed.quick = false;
+    hk_packed_quicken(ctx);
     /* Closed magazines send every call to the slow paths, which know that the context is retired. */
     if (!hk_bins_none(ctx)) {
         for (unsigned kind = 0; kind < HK_BINS; kind++) {

@@ -84,8 +84,7 @@ void hk_profile_enter(hak_ctx *heap)
         batch(heap, false);
         open_all(heap);
     }
-    heap->packed.quick = !run && heap->role == HK_LOCAL && !heap->retired && !(heap->checked & HK_GUARDED) &&
-                         heap->packed.units;
+    hk_packed_quicken(heap);
     hk_leave(heap);
 }
 

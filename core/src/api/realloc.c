@@ -44,12 +44,18 @@ HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
 static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
                                         hak_site site);
 
+/* A block of a young heap, whose label stays, and that one look tells to be large enough. */
+HK_INLINE bool stays_young(const hak_ctx *ctx, const void *p, size_t n, int label)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    return n <= HK_MARKS * 8 && hk_kind_in_window(ctx, p) == HK_KIND_PACKED && !ctx->role && !ctx->checked &&
+           label == HK_KEEP_LABEL && aligned_for(p, n) && hk_packed_stays(ctx, p, unit, n);
+}
+
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
 static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n, int label)
 {
     if (ctx->checked & HK_CHECKED) return false;
-    bool quick = n <= 504 && label <= HK_HALF_MOST && ctx->role == HK_LOCAL && aligned_for(p, n);
-    if (quick && hk_packed_stays(ctx, p, n)) return true;
     size_t size = hk_packed_size(ctx, p);
     return size && stays(ctx, p, size, n) && hk_takes_label(ctx, p, size, label);
 }
@@ -285,7 +291,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 }
 
 /* Most small blocks that move find another one at hand. */
-static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+static HK_NOINLINE void *move_small(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
     /* With max_align sizes round up to 16, and the rounded size may fit the class. A drawn block has what was
      * asked for. */
@@ -305,13 +311,19 @@ static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int l
     return reallocate(ctx, p, old, n, label, site);
 }
 
+/* The call comes last: no stack is needed for a block of a young heap. */
+static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+{
+    return stays_young(ctx, p, n, label) ? p : move_small(ctx, p, old, n, label, site);
+}
+
 /* Goes on with the calling thread's heap. If it cannot have one, a block that fits stays. */
 static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
                                         hak_site site)
 {
     hak_ctx *heap = hk_heap_here(shared);
     if (HK_LIKELY(heap))
-        return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move(heap, p, old, n, label, site);
+        return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move_small(heap, p, old, n, label, site);
     size_t size = hak_usable_size(shared, p);
     if (p) hk_trace_note(shared, HAK_TRACE_REALLOC, p, n, 0, site);
     if (p && size == 0) hk_misuse(shared, p);

@@ -135,6 +135,19 @@ HK_INLINE bool hk_test_and_set(uint64_t *w, uint64_t bit)
 #endif
 }
 
+/* Shifts the lowest bit out and returns it. */
+HK_INLINE bool hk_shift_out(uint64_t *w)
+{
+    bool was;
+#if defined(__x86_64__)
+    __asm__("shrq %0" : "+r"(*w), "=@ccc"(was));
+#else
+    was = *w & 1;
+    *w >>= 1;
+#endif
+    return was;
+}
+
 HK_INLINE void hk_clear_bit(uint64_t *w, uint64_t bit)
 {
 #if defined(__x86_64__)

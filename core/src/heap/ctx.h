@@ -19,16 +19,21 @@
 
 enum { HK_PACKED_CLASSES = 109 /* to 8256 bytes */, HK_BIG_MISSED = 16 };
 
+/* Whether blocks may be cut in line: those of a context without labels, or with. */
+enum { HK_CUT_NOT, HK_CUT_PLAIN, HK_CUT_LABELLED };
+
 /* See packed.h. */
 typedef struct hk_packed {
-    char *at, *end; /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
-    char *group;    /* that in which the region is, and its tables */
-    uint64_t *starts, *frees;
+    char *at,
+        *end;    /* the region, where the next blocks are cut from: its start is marked, nothing else in it */
+    char *group; /* that in which the region is */
+    uintptr_t starts; /* its table of starts, biased as in hk_slab */
+    uint64_t *frees;
     int32_t last;                    /* the group taken last, counted in units from the context's */
     uint16_t units, most;            /* at most so many are taken */
     uint8_t open;                    /* classes that have slabs */
     uint8_t left;                    /* ... because their blocks come and go */
-    bool quick;                      /* hk_packed_ready() may say yes */
+    uint8_t quick;                   /* HK_CUT_NOT... */
     bool trimmed;                    /* units without blocks went back when free blocks were last joined */
     uint32_t freed;                  /* bytes since free blocks were joined */
     uint32_t blocks, blocks_most;    /* of a heap: live, and most of them since units last went back */

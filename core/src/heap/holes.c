@@ -27,8 +27,7 @@ HK_RACY hk_holes hk_slab_holes(const hak_ctx *ctx, const hk_extent *e, const hk_
     if (used == 0 || used >= capacity) return (hk_holes){0, 0};
     size_t free = (size_t)(capacity - used) * hk_classes[s->kind].size, released = hk_slab_released(s);
     free -= hk_min(free, released);
-    size_t empty =
-        hk_bits(hk_slab_empty_parts(ctx, e, s) & ~(unsigned)s->released) * hk_slab_grain(s);
+    size_t empty = hk_bits(hk_slab_empty_parts(ctx, e, s) & ~(unsigned)s->released) * hk_slab_grain(s);
     return (hk_holes){free, free - hk_min(free, empty)};
 }
 

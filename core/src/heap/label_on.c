@@ -2,6 +2,7 @@
 
 #include "heap/batch.h"
 #include "heap/label.h"
+#include "heap/packed_quick.h"
 
 /* What the label bytes of existing slabs and runs will be charged. */
 static size_t missing(hak_ctx *ctx)
@@ -57,6 +58,7 @@ bool hk_labels_charge(hak_ctx *ctx)
 void hk_labels_use(hak_ctx *ctx)
 {
     ctx->labels.on = true;
+    hk_packed_quicken(ctx);
     /* Most contexts define their labels before the first bin. */
     unsigned bins = hk_bins_none(ctx) ? 0 : HK_BINS;
     for (unsigned kind = 0; kind < bins; kind++) {

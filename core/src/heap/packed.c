@@ -7,14 +7,18 @@
 #include "heap/packed_large.h"
 #include "heap/refill.h"
 
-enum { FREED = 3 /* heat of a free */ };
+enum {
+    FREED = 3,                /* heat of a free */
+    KEEP_LEAST = 16 * HK_UNIT /* a smaller limit has no room for magazines */
+};
 
 /* ---- Allocation ----------------------------------------------------------------------------------- */
 
 static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
 {
     uint8_t *heat = &ctx->packed.heat[sc];
-    if (*heat < HK_PACKED_LEFT) *heat = (uint8_t)hk_min(*heat + by, HK_PACKED_LEFT - 1);
+    if (*heat >= HK_PACKED_HOT) return;
+    *heat = (uint8_t)(*heat + by);
     if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
 
@@ -55,18 +59,18 @@ HK_INLINE void *cut(hak_ctx *ctx, unsigned sc, size_t size, size_t skip, hak_lab
     if (skip) {
         hk_bit_set(k->frees, (size_t)(p - k->group) >> 4);
         p += 8;
-        hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
+        hk_start_mark(k->starts, p);
     }
     k->at = p + size;
-    hk_bit_set(k->starts, (size_t)(k->at - k->group) >> 3);
+    hk_start_mark(k->starts, k->at);
     if (e) hk_packed_label_set(e, p, size, (uint8_t)label);
     hk_packed_count_in(ctx, sc, size);
     return p;
 }
 
 /* The end of the region: a rest of 8 bytes would share its free bit with the block behind it, so the block
- * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL =
- * the region is too small. */
+ * takes it, or begins 8 bytes later where the longer one would not be aligned as blocks of its size are. NULL
+ * = the region is too small. */
 static void *cut_last(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     size_t size = hk_classes[sc].size, room = (size_t)(ctx->packed.end - ctx->packed.at),
@@ -205,13 +209,14 @@ bool hk_packed_start(const hak_ctx *ctx, const void *p)
 size_t hk_packed_size(const hak_ctx *ctx, const void *p)
 {
     hk_group g = hk_group_of(ctx, p);
-    /* A thread that holds a block of another thread's heap: the region may be moving, and does not begin there. */
+    /* A thread that holds a block of another thread's heap: the region may be moving, and does not begin
+     * there. */
     return HK_LIKELY(ctx->role != HK_HEAP) ? hk_packed_size_in(ctx, g, p) : hk_packed_size_marked(g, p);
 }
 
-static void put(hak_ctx *ctx, hk_group g, char *p, size_t size)
+HK_INLINE void put(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 {
-    hk_packed_put_in(ctx, g, p, size);
+    hk_packed_put_in(ctx, g, p, sc, size);
     if (HK_UNLIKELY(ctx->role == HK_HEAP)) uncount(ctx);
     else if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
 }
@@ -226,9 +231,9 @@ static bool may_leave(hak_ctx *ctx)
 
 void hk_packed_skip(hak_ctx *ctx, size_t sizes)
 {
-    for (unsigned i = 0; i < HK_SLAB_SIZES; i++) {
-        uint8_t *heat = &ctx->packed.heat[hk_class_of(8 * (i + 1))];
-        if (!(sizes >> i & 1) || *heat == HK_PACKED_LEFT) continue;
+    for (; sizes; sizes &= sizes - 1) {
+        uint8_t *heat = &ctx->packed.heat[hk_class_of(8 * ((unsigned)__builtin_ctzll(sizes) + 1))];
+        if (*heat == HK_PACKED_LEFT) continue;
         *heat = HK_PACKED_LEFT;
         ctx->packed.left++;
     }
@@ -290,14 +295,14 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
  * whose blocks come and go gets one. */
 static bool may_keep(const hak_ctx *ctx, unsigned sc)
 {
-    enum { LEAST = 16 * HK_UNIT, SMALL = 64 * HK_UNIT };
+    enum { SMALL = 64 * HK_UNIT };
     if (ctx->packed.listed < HK_PACKED_PAID) return false;
     size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return !hard || hard >= SMALL || (hard >= LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+    return !hard || hard >= SMALL || (hard >= KEEP_LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
 }
 
-/* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the first
- * slab of each of 63 classes would be a hundred times what 20 blocks take. */
+/* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the
+ * first slab of each of 63 classes would be a hundred times what 20 blocks take. */
 static bool may_leave_hot(hak_ctx *ctx)
 {
     enum { FEW = 4, UNITS = 2 };
@@ -314,7 +319,7 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (bin->slots || !may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc)) return false;
+        if (!may_keep(ctx, sc) || bin->slots || !hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
@@ -334,10 +339,10 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
     return true;
 }
 
-/* A start is marked at p, and the next one `size` bytes behind it: a block, unless it is free or the region. */
-static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
+/* A start is marked at p, and the next one `size` bytes behind it: a block, unless it is free or the region.
+ */
+static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t size)
 {
-    unsigned sc = hk_class_of(size);
     hk_group g = hk_group_of(ctx, p);
     if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
@@ -346,56 +351,65 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, size_t size)
     if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
         return;
     warm_up(ctx, sc, FREED);
-    put(ctx, g, p, size);
+    put(ctx, g, p, sc, size);
 }
 
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
     hk_group g = hk_group_of(ctx, p);
     size_t offset = (size_t)((char *)p - g.start);
-    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-    else free_past(ctx, p, hk_group_next(g, offset) - offset);
+    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    size_t size = hk_group_next(g, offset) - offset;
+    free_past(ctx, p, hk_class_of(size), size);
 }
 
-/* Pushes p, whose class is sc, on the magazine of packed blocks that the class may have. */
-HK_INLINE bool push_quick(hak_ctx *ctx, unsigned sc, void *p)
+/* Before magazines are worth their memory, and under a small limit, frees come here. No call, and no stack.
+ */
+static HK_NOINLINE void free_to_list(hak_ctx *ctx, char *p, unsigned sc)
 {
+    hk_group g = hk_group_of(ctx, p);
+    if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    warm_up(ctx, sc, FREED);
+    hk_packed_put_in(ctx, g, p, sc, hk_classes[sc].size);
+    if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
+}
+
+/* Whether it is plain that the class gets no magazine now. */
+HK_INLINE bool keeps_none(const hak_ctx *ctx, const hk_bin *bin)
+{
+    if (bin->closed >= HK_KEPT_FIRST) return false;
+    size_t hard = hk_get(&ctx->account.hard);
+    return ctx->packed.listed < HK_PACKED_PAID || (hard && hard < KEEP_LEAST);
+}
+
+void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
+{
+    unsigned sc = (unsigned)(bin - ctx->bins);
+    if (keeps_none(ctx, bin)) free_to_list(ctx, p, sc);
+    else free_past(ctx, p, sc, hk_classes[sc].size);
+}
+
+/* The marks looked at are 57 to 64; here are 64 more. */
+void hk_packed_free_wide(hak_ctx *ctx, void *p)
+{
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    uint64_t more;
+    memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
+    if (HK_UNLIKELY(!more)) {
+        hk_packed_free(ctx, p);
+        return;
+    }
+    size_t size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8;
+    unsigned sc = hk_class_of(size);
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
-    bin->closed++;
-    *bin->top++ = p;
-    return true;
-}
-
-/* A block of up to 504 bytes has eight times as many as there are bits from its start to the next one, and 64
- * bits are looked at. Returns the class of the block at p, which is in the window; HK_SMALL_CLASSES = it takes
- * more than one look. No branch depends on where the block is, which nobody could foresee. */
-HK_INLINE unsigned class_quick(const hak_ctx *ctx, const char *p)
-{
-    hk_group g = hk_group_in_window(ctx, p);
-    size_t offset = (size_t)(p - g.start);
-    const uint8_t *at = (const uint8_t *)hk_group_starts(g) + (offset >> 6);
-    unsigned from = (unsigned)(offset >> 3) & 7;
-    uint64_t starts;
-    memcpy(&starts, at, sizeof starts);
-    starts = starts >> from | (uint64_t)at[8] << 1 << (63 - from);
-    if (HK_UNLIKELY(!(starts & 1) || offset % 8 || !(starts >>= 1))) return HK_SMALL_CLASSES;
-    return (unsigned)__builtin_ctzll(starts);
-}
-
-/* A wrong pointer that passes is found when the magazine gives it back, as those of slabs are. Calls come last,
- * so that the function needs no stack. */
-void hk_packed_free_quick(hak_ctx *ctx, void *p)
-{
-    unsigned sc = class_quick(ctx, p);
-    if (HK_UNLIKELY(sc == HK_SMALL_CLASSES)) hk_packed_free(ctx, p);
-    else if (HK_UNLIKELY(!push_quick(ctx, sc, p))) free_past(ctx, p, hk_classes[sc].size);
-}
-
-bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n)
-{
-    unsigned sc = class_quick(ctx, p);
-    return sc < HK_SMALL_CLASSES && n <= hk_classes[sc].size && n >= hk_classes[sc].least;
+    if (HK_UNLIKELY(hk_classes[sc].size != size)) free_past(ctx, p, sc, size);
+    else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
 }
 
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)

@@ -11,6 +11,7 @@
 #include "heap/bins.h"
 #include "heap/packed_groups.h"
 #include "heap/packed_label.h"
+#include "heap/packed_quick.h"
 
 /* Sizes that hak_tuning.slab_sizes has a bit for: 8 to 512. */
 enum { HK_SLAB_SIZES = 64 };
@@ -44,13 +45,14 @@ void *hk_packed_take(hak_ctx *ctx, hk_bin *bin, hak_label label);
  * there may be more. A step for each class. */
 void hk_packed_limit(hak_ctx *ctx, size_t bytes);
 
-/* Whether hk_packed_cut() can serve the class: it has no free blocks, and there is room for one of 16 bytes
- * at least, or 32 for its label, aligned, and 16 bytes behind it. */
-HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc)
+/* Whether hk_packed_cut() can serve the class, in a context of that kind, HK_CUT_...: the class has no free
+ * blocks, and there is room for a block of 16 bytes at least, or 32 for its label, aligned, and 16 bytes
+ * behind it. */
+HK_INLINE bool hk_packed_ready(const hak_ctx *ctx, unsigned sc, unsigned how)
 {
     const hk_packed *k = &ctx->packed;
-    return k->quick && !ctx->account.pressure && k->heat[sc] < HK_PACKED_LEFT && !k->free[sc] &&
-           k->live[sc] < HK_PACKED_FULL && (size_t)(k->end - k->at) >= hk_classes[sc].size + 48u;
+    return k->quick == how && !ctx->account.pressure && k->heat[sc] < HK_PACKED_LEFT && !k->free[sc] &&
+           k->live[sc] < HK_PACKED_FULL && k->at + hk_classes[sc].size + 48u <= k->end;
 }
 /* Whether hk_packed_again() may serve the class, of a local context, by one of its free blocks. */
 HK_INLINE bool hk_packed_listed(const hak_ctx *ctx, unsigned sc)
@@ -61,6 +63,19 @@ HK_INLINE bool hk_packed_listed(const hak_ctx *ctx, unsigned sc)
 /* NULL = it needs a larger one, or another alignment, or somebody wrote to it. */
 HK_NOINLINE void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label);
 void *hk_packed_cut(hak_ctx *ctx, unsigned sc, hak_label label);
+/* The same in a context without labels, of a class that is not 0. */
+HK_INLINE void *hk_packed_cut_quick(hak_ctx *ctx, unsigned sc)
+{
+    hk_packed *k = &ctx->packed;
+    size_t size = hk_classes[sc].size;
+    char *p = k->at, *next = p + size;
+    bool skips = (uintptr_t)p & (uintptr_t)next & 8; /* so that the block is aligned */
+    if (HK_UNLIKELY(skips)) return hk_packed_cut(ctx, sc, 0);
+    k->at = next;
+    hk_start_mark(k->starts, next);
+    hk_packed_count_in(ctx, sc, size);
+    return p;
+}
 /* NULL = the class should have slabs, or there is no room: open the class. A context near its limit packs
  * blocks of any class. */
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
@@ -71,11 +86,24 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* Frees p into the magazine of its class if that has one, else to the lists. */
 void hk_packed_free(hak_ctx *ctx, void *p);
-/* Frees p, which is in the window of a local context that nobody watches. */
-void hk_packed_free_quick(hak_ctx *ctx, void *p);
-/* Whether one look tells that the block at p is kept when it is resized to n, its alignment and label apart. p
- * is in the window of a local context that does not check. */
-bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t n);
+/* The same for a block in the window of a local context that nobody watches, where a start is marked: of the
+ * class of this bin, or too large for one look. */
+void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
+void hk_packed_free_wide(hak_ctx *ctx, void *p);
+/* The same for a block in this unit. A wrong pointer that passes is found when the magazine gives it back, as
+ * those of slabs are. */
+HK_INLINE void hk_packed_free_quick(hak_ctx *ctx, void *p, size_t unit)
+{
+    uint64_t marks = hk_packed_marks(ctx, p, unit);
+    if (HK_UNLIKELY(!hk_packed_marked(&marks, p))) {
+        hk_packed_free(ctx, p);
+    } else if (HK_UNLIKELY(!marks)) {
+        hk_packed_free_wide(ctx, p);
+    } else {
+        hk_bin *bin = hk_packed_bin_by(ctx, marks);
+        if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
+    }
+}
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

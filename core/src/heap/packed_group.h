@@ -5,6 +5,7 @@
 
 #include "heap/account.h"
 #include "heap/packed_label.h"
+#include "heap/packed_quick.h"
 #include "heap/units.h"
 
 enum { HK_GRANULE_SHIFT = 3 };
@@ -38,17 +39,6 @@ static inline hk_group hk_group_of(const hak_ctx *ctx, const void *p)
     return hk_group_in(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
-/* Returns the group of p, which is in the window, without its size. */
-HK_INLINE hk_group hk_group_in_window(const hak_ctx *ctx, const char *p)
-{
-    const hk_slab *s = hk_extent_slab(ctx->extent, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
-    char *unit = (char *)((uintptr_t)p & ~(uintptr_t)(HK_UNIT - 1));
-    char *start = unit - ((size_t)s->head << HK_UNIT_SHIFT);
-    size_t head = ctx->head;
-    if (start != (const char *)ctx) head = HK_BESIDE;
-    return (hk_group){start, 0, head};
-}
-
 /* Where blocks are. */
 HK_INLINE size_t hk_group_first(hk_group g)
 {
@@ -65,6 +55,12 @@ static inline hk_packed_head *hk_group_head(hk_group g)
 HK_INLINE uint64_t *hk_group_starts(hk_group g)
 {
     return (uint64_t *)(void *)(g.start + g.head + sizeof(hk_packed_head));
+}
+
+/* That table as hk_slab and hk_packed have it. A group begins at a multiple of what a word has bits for. */
+HK_INLINE uintptr_t hk_group_starts_biased(hk_group g)
+{
+    return (uintptr_t)hk_group_starts(g) - ((uintptr_t)g.start >> 6);
 }
 
 /* A bit for each 16 bytes: the block that starts here is free. */
@@ -160,15 +156,25 @@ static inline uint32_t hk_packed_encode(const hak_ctx *ctx, const char *p)
     return (uint32_t)((p - (const char *)ctx) >> HK_GRANULE_SHIFT);
 }
 
-/* To the list of the largest class that fits into it. */
-static inline void hk_packed_push(hak_ctx *ctx, char *p, size_t size)
+/* Whose list a free block belongs to whose size is that of class sc, or is rounded up to it: the largest that
+ * fits into it. */
+HK_INLINE unsigned hk_packed_list_of(unsigned sc, size_t size)
+{
+    return hk_classes[sc].size > size ? sc - 1 : sc;
+}
+
+HK_INLINE void hk_packed_link(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_packed *k = &ctx->packed;
-    unsigned sc = hk_class_of(size);
-    if (hk_classes[sc].size > size) sc--;
-    memcpy(p, &k->free[sc], sizeof k->free[0]);
+    uint32_t first = k->free[sc];
+    memcpy(p, &first, sizeof first);
     k->free[sc] = hk_packed_encode(ctx, p);
-    k->some[sc / 64] |= UINT64_C(1) << (sc % 64);
+    if (!first) hk_bit_set(k->some, sc);
+}
+
+static inline void hk_packed_push(hak_ctx *ctx, char *p, size_t size)
+{
+    hk_packed_link(ctx, hk_packed_list_of(hk_class_of(size), size), p);
 }
 
 typedef struct hk_free_block {
@@ -240,13 +246,6 @@ HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
     return HK_LIKELY(hk_in_window(ctx, p)) ? ctx->extent : hk_extent_of(ctx->space, p);
 }
 
-HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
-{
-    HK_ASSERT(size >= 16 && ctx->packed.live[sc] + size / 16 <= UINT16_MAX);
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
-    hk_count_in(ctx, size, 1);
-}
-
 /* Whether p is the region's start, which is marked as those of blocks are. */
 HK_RACY HK_INLINE bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
 {
@@ -268,13 +267,12 @@ HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p
     return hk_packed_is_region(ctx, p) ? 0 : hk_packed_size_marked(g, p);
 }
 
-/* The live block at p, of that size, becomes a free one. */
-HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, size_t size)
+/* The live block at p, of that size, which class sc is for, becomes a free one. */
+HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 {
-    unsigned sc = hk_class_of(size);
     hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
     HK_ASSERT(size >= 16 && size % 8 == 0 && ctx->packed.live[sc] >= size / 16);
-    hk_packed_push(ctx, p, size);
+    hk_packed_link(ctx, hk_packed_list_of(sc, size), p);
     ctx->packed.freed += (uint32_t)size;
     ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
     hk_count_out(ctx, size, 1);

@@ -17,12 +17,13 @@ static bool in_reach(const hak_ctx *ctx, const char *unit)
 /* Where a group and its tables are. */
 typedef struct tables {
     char *group;
-    uint64_t *starts, *frees;
+    uintptr_t starts; /* biased */
+    uint64_t *frees;
 } tables;
 
 static tables tables_of(hk_group g)
 {
-    return (tables){g.start, hk_group_starts(g), hk_group_frees(g)};
+    return (tables){g.start, hk_group_starts_biased(g), hk_group_frees(g)};
 }
 
 /* Lists free bytes as blocks that the lists can hold. Fewer than 16 bytes are too few for a block. */
@@ -31,7 +32,7 @@ HK_INLINE void add_free(hak_ctx *ctx, tables t, char *p, size_t size)
     for (size_t n; size >= 16; p += n, size -= n) {
         n = hk_min(size, HK_SMALL_MAX);
         if (size - n == 8) n -= 16;
-        hk_bit_set(t.starts, (size_t)(p - t.group) >> 3);
+        hk_start_mark(t.starts, p);
         hk_bit_set(t.frees, (size_t)(p - t.group) >> 4);
         hk_packed_push(ctx, p, n);
     }
@@ -43,11 +44,11 @@ static void region_set(hak_ctx *ctx, hk_group g, char *from, char *to)
     HK_ASSERT(g.start + hk_group_first(g) <= from && from < to && to <= g.start + g.size);
     HK_ASSERT((uintptr_t)from % 8 == 0 && (uintptr_t)to % 8 == 0);
     k->group = g.start;
-    k->starts = hk_group_starts(g);
+    k->starts = hk_group_starts_biased(g);
     k->frees = hk_group_frees(g);
     k->at = from;
     k->end = to;
-    hk_bit_set(k->starts, (size_t)(from - g.start) >> 3);
+    hk_start_mark(k->starts, from);
 }
 
 /* What is left of the region becomes free blocks. */
@@ -147,12 +148,22 @@ static bool region_again(hak_ctx *ctx, size_t least)
     return true;
 }
 
+/* Tells the units' records where their table of starts is. */
+static void records_set(const hak_ctx *ctx, hk_group g)
+{
+    const hk_extent *e = hk_packed_extent(ctx, g.start);
+    hk_slab *s = hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT);
+    for (size_t i = 0; i < g.size >> HK_UNIT_SHIFT; i++)
+        (s - i)->starts = hk_group_starts_biased(g);
+}
+
 static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
 {
     hk_packed *k = &ctx->packed;
     size_t first = hk_group_first(g);
     memset(g.start + g.head, 0, first - g.head);
     hk_group_starts(g)[g.size / 512] = ~UINT64_C(0);
+    records_set(ctx, g);
     hk_group_head(g)->before = k->last;
     k->last = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
     k->units = (uint16_t)(k->units + (g.size >> HK_UNIT_SHIFT));
@@ -167,8 +178,8 @@ static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
 
 void hk_packed_init(hak_ctx *ctx)
 {
-    ctx->packed.quick = ctx->role == HK_LOCAL && !(ctx->checked & HK_GUARDED);
     group_open(ctx, hk_group_of(ctx, ctx), 0);
+    hk_packed_quicken(ctx);
 }
 
 static void group_give(hak_ctx *ctx, hk_slab *s, size_t lacks)

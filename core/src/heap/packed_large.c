@@ -78,12 +78,12 @@ static void *cut_region(hak_ctx *ctx, size_t size, hak_label label)
     char *p = (char *)((uintptr_t)(end - size) & ~(uintptr_t)15);
     if (p < k->at) return NULL;
     if (p == k->at + 8) {
-        hk_bit_set(k->starts, (size_t)(k->at - k->group) >> 3);
+        hk_start_mark(k->starts, k->at);
         hk_bit_set(k->frees, (size_t)(k->at - k->group) >> 4);
         k->at = p;
     }
     HK_ASSERT(k->at <= p && (size_t)(end - p) >= size);
-    hk_bit_set(k->starts, (size_t)(p - k->group) >> 3);
+    hk_start_mark(k->starts, p);
     k->end = p;
     return hand_out(ctx, hk_packed_extent(ctx, p), p, (size_t)(end - p), label);
 }

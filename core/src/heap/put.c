@@ -10,7 +10,7 @@ void hk_packed_put(hak_ctx *ctx, void *p)
         hk_group g = hk_group_of(ctx, p);
         size_t size = hk_packed_size_in(ctx, g, p);
         if (size) {
-            hk_packed_put_in(ctx, g, p, size);
+            hk_packed_put_in(ctx, g, p, hk_class_of(size), size);
             return;
         }
     }

@@ -259,7 +259,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
     h->member = (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
-    heap->packed.quick = false; /* packed units are under the lock */
+    hk_packed_quicken(heap); /* packed units are under the lock from now on */
     return heap;
 }
 

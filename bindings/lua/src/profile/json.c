@@ -71,9 +71,8 @@ int hkl_report_json(lua_State *L, hkc_json *w)
     namer n = {.frames = st && st->profile ? st->profile->frames : NULL};
     const bool luajit = hkl_thread_luajit();
     hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
-    hkc_report_process process = {.runtime = luajit ? "luajit" : "lua",
-                                  .version = luajit ? "2.1" : &LUA_RELEASE[4],
-                                  .parts = parts};
+    hkc_report_process process = {
+        .runtime = luajit ? "luajit" : "lua", .version = luajit ? "2.1" : &LUA_RELEASE[4], .parts = parts};
     hkc_report_json_begin(w, &process);
     hkc_parts_close(parts);
     hkc_report_json_context(w, NULL, ctx);

@@ -1,0 +1,88 @@
+/* What few instructions do with packed blocks: a start is marked, and of a block of the window, of a local
+ * context that nobody watches, the class is found and its magazine. No branch depends on where a block is,
+ * which nobody could foresee. */
+#ifndef HK_PACKED_QUICK_H
+#define HK_PACKED_QUICK_H
+
+#include "heap/account.h"
+#include "heap/bins.h"
+
+/* Marks that a block, or the region, starts at p. starts: the biased table of hk_slab. */
+HK_INLINE void hk_start_mark(uintptr_t starts, const char *p)
+{
+    uint64_t *word = (uint64_t *)(starts + ((uintptr_t)p >> 9) * sizeof *word);
+    hk_test_and_set(word, (uintptr_t)p >> 3);
+}
+
+/* Counts a block of that size which is handed out. */
+HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
+{
+    HK_ASSERT(size >= 16 && ctx->packed.live[sc] + size / 16 <= UINT16_MAX);
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] + size / 16);
+    hk_count_in(ctx, size, 1);
+}
+
+/* Notes whether and how the context may cut blocks in line. Called when what is asked here changes. */
+HK_INLINE void hk_packed_quicken(hak_ctx *ctx)
+{
+    bool may = ctx->packed.units && ctx->role == HK_LOCAL && !ctx->retired &&
+               !(ctx->checked & (HK_PROFILED | HK_GUARDED));
+    ctx->packed.quick = !may ? HK_CUT_NOT : ctx->labels.on ? HK_CUT_LABELLED : HK_CUT_PLAIN;
+}
+
+enum { HK_MARKS = 64 }; /* starts that one look sees, less up to 7 of them before the block */
+
+/* Returns where the byte with the mark of p is, which lies in this unit of the window. */
+HK_INLINE const char *hk_packed_marks_at(const hak_ctx *ctx, const void *p, size_t unit)
+{
+    return (const char *)(hk_extent_slab(ctx->extent, unit)->starts + ((uintptr_t)p >> 6));
+}
+
+/* Returns the marks from that of p on, which is the lowest bit. The table ends with a word of ones. */
+HK_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
+{
+    uint64_t marks;
+    memcpy(&marks, hk_packed_marks_at(ctx, p, unit), sizeof marks);
+    return marks >> ((uintptr_t)p >> 3 & 7);
+}
+
+/* Whether a block, a free one perhaps, or the region starts at p. Shifts its mark out. */
+HK_INLINE bool hk_packed_marked(uint64_t *marks, const void *p)
+{
+    return HK_LIKELY((uintptr_t)p % 8 == 0) && HK_LIKELY(hk_shift_out(marks));
+}
+
+/* Returns the class of a block by the marks behind its own: it has eight times as many bytes as there are
+ * bits to the next one. */
+HK_INLINE unsigned hk_packed_class_by(uint64_t behind)
+{
+    return (unsigned)__builtin_ctzll(behind);
+}
+
+/* Returns the bin of the class of a block by the marks behind its own. */
+HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
+{
+    unsigned sc = hk_packed_class_by(behind);
+    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+}
+
+/* Pushes p on the magazine of packed blocks that the bin of its class may have. */
+HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
+{
+    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
+    bin->closed++;
+    *bin->top++ = p;
+    return true;
+}
+
+/* Whether one look tells that the block at p is kept when it is resized to n, its alignment and label apart.
+ */
+HK_INLINE bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t unit, size_t n)
+{
+    uint64_t marks = hk_packed_marks(ctx, p, unit);
+    if (HK_UNLIKELY(!hk_packed_marked(&marks, p)) || HK_UNLIKELY(!marks)) return false;
+    const hk_class *c = &hk_classes[hk_packed_class_by(marks)];
+    return n <= c->size && n >= c->least;
+}
+
+#endif
