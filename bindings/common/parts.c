@@ -244,10 +244,10 @@ static void add_anonymous(hkc_parts *p)
     char hint[HKC_PART_HINT] = "of libraries or the program";
     size_t named = 0;
     for (uint32_t i = 1; i < p->maps.name_count && named < MAPPERS_NAMED; i++) {
-        const char *file = p->maps.names[i], *end = strstr(file, ".so");
+        const char *file = p->maps.names[i];
         if (!maps_itself(file)) continue;
         const size_t used = named > 0 ? strlen(hint) : 0;
-        const int n = end && end - file < 16 ? (int)(end - file) : 16;
+        const int n = (int)least(strcspn(file, ".-"), 16);
         snprintf(hint + used, sizeof hint - used, "%s%.*s", named++ ? ", " : "perhaps of ", n, file);
     }
     add(p, sum_of(p, HKC_MAPPING_ANONYMOUS, NULL), "mapped", hint, "mapped past malloc");
