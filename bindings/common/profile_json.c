@@ -123,6 +123,7 @@ static void stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, c
     hkc_json_number(w, "grown_bytes", s->grown_bytes);
     hkc_json_text(w, "class", (unsigned)s->kind < 4 ? kinds[s->kind] : kinds[0]);
     hkc_json_bool(w, "long_lived", s->long_lived);
+    if (s->pinned_bytes > 0) hkc_json_number(w, "pinned_bytes", s->pinned_bytes);
     hkc_json_end(w);
 }
 

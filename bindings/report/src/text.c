@@ -1,3 +1,4 @@
+#include "parts.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -154,6 +155,7 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
 bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
 {
     head(out, r);
+    hkr_write_parts(out, r);
     for (size_t i = 0; i < r->context_count; i++) {
         const hkr_context *c = &r->contexts[i];
         char name[128], a[32], b[32], d[32];
@@ -172,6 +174,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
                     hkr_number(c->stats, "failures"));
         if (!verdicts(out, c)) return false;
         labels(out, c);
+        if (!hkr_write_holes(out, c)) return false;
         if (!stacks(out, c, o)) return false;
     }
     return !ferror(out);

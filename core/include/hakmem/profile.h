@@ -132,13 +132,15 @@ typedef struct hak_profile_stack {
                                                read the clock only at every 64th event */
     double grown_blocks, grown_bytes;       /* reallocs to a larger size, and the bytes added */
     hak_profile_class kind;
-    bool long_lived; /* most blocks lived for a second or more, among those freed or that old */
+    bool long_lived;     /* most blocks lived for a second or more, among those freed or that old */
+    double pinned_bytes; /* free memory that cannot go back since these blocks lie beside it: the sum of
+                            hak_block_pins over the live blocks. COUNTED: 0 */
 } hak_profile_stack;
 /* Return false to stop. Must not call into the context. */
 typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
 /* Calls fn for every stack, in the order of their first samples. 0 = all were visited, 1 = fn stopped, -1 =
- * there is no profile. Cost: up to a thousand instructions for each stack, and a step for each live
- * sample. */
+ * there is no profile. Cost: up to a thousand instructions for each stack, and for each live sample that
+ * of hak_block_pins. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
 
 typedef struct hak_profile_info {

@@ -23,8 +23,8 @@ typedef struct hk_stack {
     double grown_blocks, grown_bytes;
     uint64_t samples, live_samples, peak_seen;
     size_t largest;
-    double age_sum, old_blocks; /* of live blocks, while the profile is visited */
-    union {                     /* blocks that died, by log2 of their life */
+    double age_sum, old_blocks, pinned; /* of live blocks, while the profile is visited */
+    union {                             /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
         hak_profile_counts counts;             /* counted: what all sums above are made of at a look */

@@ -48,7 +48,8 @@ HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 /* A report that somebody asked for, while hak_wasm_tenants_fn runs. */
 typedef struct hak_wasm_look hak_wasm_look;
 /* Calls hak_wasm_look_at() for each tenant that is to be seen; none of them may be closed meanwhile. On a
- * thread of the library, which holds no lock. */
+ * thread of the library, which holds no lock. Called twice for a report: where the memory is, and what it is
+ * for. */
 typedef void hak_wasm_tenants_fn(void *user, hak_wasm_look *look);
 /* Adds a tenant to the report: its context, labels, and profiles if it has any. What waits for the tenant's
  * lock waits while they are written to memory. Cost: that of hak_wasm_report_json() without `out`. */
