@@ -1,85 +1,262 @@
-/* Which stacks grow. A slope by Theil and Sen (the median of the slopes of all pairs of windows, after Sen,
- * "Estimates of the regression coefficient based on Kendall's tau", 1968) bears outliers, and asks for no
- * distribution; a leak is one that goes on to the end and whose old blocks are still there. */
+/* Which stacks grow, and which growth is a leak. The live bytes of a stack at up to 33 moments give its trend.
+ * The blocks that live now tell by their births what was left behind before each of these moments: temporaries
+ * of the same stack, however many, are not among them. */
 #include "profile/profile.h"
 
 #include "base/real.h"
+#include "profile/trend.h"
 
 #include <stdio.h>
 
-enum { POINTS_MOST = 33, POINTS_LEAST = 6, PAIRS_MOST = POINTS_MOST * (POINTS_MOST - 1) / 2 };
+enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6 };
 
-static void sort(double *a, size_t n)
+/* A stack at each moment, the last one now. */
+typedef struct history {
+    size_t n;
+    unsigned step;                           /* windows from one moment to the next */
+    double live[POINTS_MOST], var[POINTS_MOST]; /* bytes, and the variance of their estimate */
+    double made[POINTS_MOST], blocks[POINTS_MOST]; /* blocks allocated until then, and that lived then */
+    double left[POINTS_MOST], left_var[POINTS_MOST], left_blocks[POINTS_MOST]; /* of live: what lives now */
+    double window[POINTS_MOST], hour[POINTS_MOST];
+    uint64_t at_ns[POINTS_MOST], born_ns[POINTS_MOST];
+} history;
+
+/* ---- What is known -------------------------------------------------------------------------------- */
+
+static void take_point(history *h, size_t i, const hk_mark_value *v, uint64_t at_ns, uint64_t born_ns)
 {
-    for (size_t gap = n / 2; gap; gap /= 2)
-        for (size_t i = gap; i < n; i++) {
-            double x = a[i];
-            size_t at = i;
-            for (; at >= gap && a[at - gap] > x; at -= gap)
-                a[at] = a[at - gap];
-            a[at] = x;
+    h->live[i] = v->live_bytes;
+    h->var[i] = v->alloc_var > v->freed_var ? v->alloc_var - v->freed_var : 0;
+    h->made[i] = v->alloc_blocks;
+    h->blocks[i] = v->live_blocks;
+    h->at_ns[i] = at_ns;
+    h->born_ns[i] = born_ns;
+}
+
+/* Whether the window that began with m, the last one, is too short to count for itself. */
+static bool is_short(const hk_mark *m, uint64_t first_ns, uint64_t now)
+{
+    if (m->number < 2 || now < m->at_ns || m->at_ns <= first_ns) return false;
+    return now - m->at_ns < (m->at_ns - first_ns) / (m->number - 1) / 2;
+}
+
+static bool take_points(const hk_profile *k, const hk_stack *s, history *h)
+{
+    const hk_mark *m = k->marks, *first = m;
+    while (first && first->before)
+        first = first->before;
+    uint64_t now = hk_profile_clock(k);
+    if (m && is_short(m, first->at_ns, now)) m = m->before;
+    uint32_t windows = m ? m->number : 0;
+    if (windows + 1 < POINTS_LEAST) return false;
+    h->step = (windows + POINTS_MOST - 2) / (POINTS_MOST - 1);
+    h->n = windows / h->step + 1;
+    hk_mark_value v = hk_profile_value(k, s, UINT32_MAX);
+    size_t i = h->n - 1;
+    take_point(h, i, &v, now, UINT64_MAX);
+    for (uint32_t wanted = windows + 1 - h->step; i; m = m->before) {
+        if (m->number != wanted) continue;
+        v = hk_profile_value_at(m, s);
+        take_point(h, --i, &v, m->at_ns, m->born_ns);
+        wanted -= h->step;
+    }
+    for (i = 0; i < h->n; i++) {
+        h->window[i] = (double)i * h->step;
+        h->hour[i] = (double)(h->at_ns[i] - h->at_ns[0]) / 3.6e12;
+    }
+    return true;
+}
+
+/* Counted, nothing says which blocks live: at most what lived then, and lived at all times since. */
+static void bound_left(history *h)
+{
+    double bytes = h->live[h->n - 1], blocks = h->blocks[h->n - 1];
+    for (size_t i = h->n; i--;) {
+        if (h->live[i] < bytes) bytes = h->live[i];
+        if (h->blocks[i] < blocks) blocks = h->blocks[i];
+        h->left[i] = bytes;
+        h->left_blocks[i] = blocks;
+    }
+}
+
+static void take_left(const hk_profile *k, const hk_stack *s, history *h)
+{
+    if (k->counted) {
+        bound_left(h);
+        return;
+    }
+    for (size_t bucket = 0; bucket < k->samples.count; bucket++)
+        for (const hk_sample *b = k->samples.at[bucket]; b; b = b->next) {
+            if (b->stack != s) continue;
+            size_t i = h->n - 1;
+            while (i && h->born_ns[i - 1] >= b->birth_ns)
+                i--;
+            double w = hk_profile_weight(k, b->eligible), n = (double)b->size;
+            h->left[i] += w * n;
+            h->left_var[i] += n * n * w * (w - 1);
+            h->left_blocks[i] += w;
         }
+    for (size_t i = 1; i < h->n; i++) {
+        h->left[i] += h->left[i - 1];
+        h->left_var[i] += h->left_var[i - 1];
+        h->left_blocks[i] += h->left_blocks[i - 1];
+    }
 }
 
-static void slope(const double *y, size_t n, hak_profile_growth *out)
+/* ---- What it looks like --------------------------------------------------------------------------- */
+
+/* The part of a history from a moment on. */
+typedef struct part {
+    const double *y, *left, *x;
+    size_t n;
+    double slope, grown;
+} part;
+
+/* It was there already: what grows now had shrunk, or comes and goes. */
+static bool was_higher(const history *h, size_t from, double grown)
 {
-    double slopes[PAIRS_MOST];
-    size_t pairs = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i + 1; j < n; j++)
-            slopes[pairs++] = (y[j] - y[i]) / (double)(j - i);
-    sort(slopes, pairs);
-    double count = (double)n, wide = 1.96 * hk_root(count * (count - 1) * (2 * count + 5) / 18);
-    double low = ((double)pairs - wide) / 2, high = ((double)pairs + wide) / 2;
-    out->bytes_a_window = pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
-    out->low = slopes[low > 0 ? (size_t)low : 0];
-    out->high = slopes[high < (double)pairs ? (size_t)high : pairs - 1];
+    for (size_t i = 0; i < from; i++)
+        if (h->live[i] > h->live[from] + grown / 4) return true;
+    return false;
 }
 
-/* Of the blocks that were made before a window began. Counted, nothing says which ones live: at most what
- * lived then, and at most what lives now. */
-static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark *m, double made)
+/* What fills up and is full then does not reach new heights at the end, after gaps that were shorter before. A
+ * vector that doubles rests twice as long each time. */
+static bool has_stopped(const part *p)
 {
-    double live = k->counted ? hk_profile_value(k, s, m->number).live_blocks : 0;
-    if (live > s->live_blocks) live = s->live_blocks;
-    for (size_t i = 0; i < k->samples.count; i++)
-        for (const hk_sample *b = k->samples.at[i]; b; b = b->next)
-            if (b->stack == s && b->birth_ns <= m->at_ns) live += hk_profile_weight(k, b->eligible);
-    double freed = made > 0 ? 1 - live / made : 1;
-    return freed > 0 ? freed : 0;
+    double least = p->grown / (double)(p->n - 1) / 4, high = p->y[0];
+    size_t last = 0, longest = 1, rises = 0;
+    bool doubles = true;
+    for (size_t i = 1; i < p->n; i++) {
+        if (p->y[i] < high + least) continue;
+        if (rises && i - last > longest) longest = i - last;
+        doubles = doubles && (p->y[i] >= 1.4 * high);
+        high = p->y[i];
+        last = i;
+        rises++;
+    }
+    size_t rest = p->n - 1 - last;
+    if (rises >= 2 && doubles) return 10 * rest > 22 * longest;
+    return rest > 1 && 2 * rest > 3 * longest;
 }
 
-static void tell(hak_profile_growth *g, double grown)
+static bool falls_off(const part *p)
 {
+    size_t middle = p->n / 2;
+    hk_trend early = hk_trend_of(p->x, p->y, middle + 1),
+             late = hk_trend_of(p->x + middle, p->y + middle, p->n - middle);
+    return late.slope < 0.6 * early.slope && late.high < early.slope;
+}
+
+static bool goes_on(const part *p)
+{
+    size_t tail = p->n / 3;
+    return p->y[p->n - 1] - p->y[p->n - 1 - tail] >= p->slope * (p->x[p->n - 1] - p->x[p->n - 1 - tail]) / 2;
+}
+
+/* Never much below where it had been. */
+static bool is_steady(const part *p)
+{
+    double high = p->y[0];
+    for (size_t i = 1; i < p->n; i++) {
+        if (p->y[i] > high) high = p->y[i];
+        if (high - p->y[i] > p->grown / 4) return false;
+    }
+    return p->grown >= 0.3 * p->y[p->n - 1];
+}
+
+/* Each window left something behind: of those that are long over as much of the later ones as of the earlier
+ * ones, and enough of it to be the growth. */
+static bool leaves_behind(const part *p)
+{
+    size_t old = p->n - 1 - p->n / 4, half = old / 2;
+    double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half];
+    return early >= late / 2 && late >= early / 2 && early + late >= p->slope * p->x[old] / 2;
+}
+
+static hak_profile_trend judge(const history *h, size_t from, const part *p)
+{
+    size_t last = h->n - 1;
+    double var = h->var[from] + h->var[last] - 2 * h->left_var[from];
+    if (has_stopped(p) || falls_off(p) || !goes_on(p)) return HAK_PROFILE_FILLS;
+    if (!(p->grown > 2.5 * hk_root(var)) || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    size_t middle = p->n / 2;
+    bool stays = p->left[middle] >= 0.8 * p->y[middle];
+    return stays || is_steady(p) || leaves_behind(p) ? HAK_PROFILE_LEAKS : HAK_PROFILE_GROWS;
+}
+
+/* ---- What is said --------------------------------------------------------------------------------- */
+
+/* Two amounts in the unit of the larger one. */
+static void put_range(char *to, size_t size, double low, double high, const char *of)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    for (; high >= 1024 && unit < 4; unit++)
+        low /= 1024, high /= 1024;
+    int digits = unit ? 1 : 0;
+    snprintf(to, size, "%.*f to %.*f %s%s", digits, low, digits, high, units[unit], of);
+}
+
+static void tell(const hk_profile *k, hak_profile_growth *g, double grown)
+{
+    char each[48], hour[48] = "";
+    put_range(each, sizeof each, g->low, g->high, " each");
+    if (g->high_an_hour > 0) put_range(hour, sizeof hour, g->low_an_hour, g->high_an_hour, " an hour");
     snprintf(g->evidence, sizeof g->evidence,
-             "grew by %.0f KiB over %u windows, %.0f to %.0f bytes each; %.0f %% of what was allocated in "
-             "the first half is freed",
-             grown / 1024, g->windows, g->low, g->high, g->freed_share * 100);
+             "grew by %s%.1f KiB over %u windows, %s%s%s; %s%.0f %% of what lived at the middle lives now",
+             k->exact || k->counted ? "" : "about ", grown / 1024, g->windows, each, *hour ? ", " : "", hour,
+             k->counted ? "at most " : "", g->kept_share * 100);
+}
+
+/* The growth from a moment on; false = there is none. */
+static bool examine(const history *h, size_t from, hak_profile_growth *out)
+{
+    part p = {h->live + from, h->left + from, h->window + from, h->n - from, 0, 0};
+    hk_trend t = hk_trend_of(p.x, p.y, p.n), by_clock = hk_trend_of(h->hour + from, p.y, p.n);
+    if (!(t.low > 0)) return false;
+    p.slope = t.slope;
+    p.grown = p.y[p.n - 1] - p.y[0];
+    *out = (hak_profile_growth){.size = sizeof *out,
+                                .bytes_a_window = t.slope,
+                                .low = t.low,
+                                .high = t.high,
+                                .bytes_an_hour = by_clock.slope,
+                                .low_an_hour = by_clock.low,
+                                .high_an_hour = by_clock.high,
+                                .windows = h->step * (unsigned)(p.n - 1),
+                                .since_ns = h->at_ns[from],
+                                .trend = judge(h, from, &p)};
+    out->leak = out->trend == HAK_PROFILE_LEAKS;
+    size_t middle = from + p.n / 2;
+    double kept = h->live[middle] > 0 ? h->left[middle] / h->live[middle] : 0;
+    double freed = h->made[middle] > 0 ? 1 - h->left_blocks[middle] / h->made[middle] : 0;
+    out->kept_share = kept < 1 ? kept : 1;
+    out->freed_share = freed > 0 ? freed : 0;
+    return true;
 }
 
 bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out)
 {
-    if (!k->marks || s->live_samples == 0) return false;
-    uint32_t last = k->marks->number + 1, first = last >= POINTS_MOST ? last - POINTS_MOST + 1 : 1;
-    size_t n = last - first + 1;
-    if (n < POINTS_LEAST) return false;
-    double y[POINTS_MOST];
-    hk_mark_value from = hk_profile_value(k, s, first), to = hk_profile_value(k, s, last);
-    for (uint32_t i = 0; i < n; i++)
-        y[i] = hk_profile_value(k, s, first + i).live_bytes;
-    *out = (hak_profile_growth){.size = sizeof *out, .stack = s->id, .windows = (unsigned)(n - 1)};
-    slope(y, n, out);
-    if (!(out->low > 0)) return false;
-    const hk_mark *middle = k->marks;
-    while (middle->number > first + n / 2)
-        middle = middle->before;
-    out->freed_share = freed_share(k, s, middle, hk_profile_value(k, s, middle->number).alloc_blocks);
-    double grown = y[n - 1] - y[0];
-    double error = hk_root(to.alloc_var - from.alloc_var + to.freed_var - from.freed_var);
-    /* What fills up and is full then does not grow at the end. */
-    size_t tail = n / 3;
-    bool goes_on = y[n - 1] - y[n - 1 - tail] >= out->bytes_a_window * (double)tail / 2;
-    out->leak = goes_on && grown > 3 * error && out->freed_share <= 0.1;
-    tell(out, grown);
-    return true;
+    history h = {0};
+    if (!k->marks || s->live_samples == 0 || !take_points(k, s, &h)) return false;
+    bool any = false, left = false;
+    for (size_t i = 0; i < 3; i++) {
+        size_t from = (h.n - 1) * i / 4;
+        while (from + POINTS_LEAST < h.n && h.live[from + 1] == h.live[from])
+            from++;
+        if (h.n - from < POINTS_LEAST) break;
+        hak_profile_growth g;
+        if (h.live[h.n - 1] <= h.live[from] ||
+            !(hk_trend_of(h.window + from, h.live + from, h.n - from).low > 0)) continue;
+        if (!left) take_left(k, s, &h);
+        left = true;
+        if (!examine(&h, from, &g) || (any && !g.leak)) continue;
+        any = true;
+        *out = g;
+        out->stack = s->id;
+        tell(k, out, h.live[h.n - 1] - h.live[from]);
+        if (g.leak) break;
+    }
+    return any;
 }

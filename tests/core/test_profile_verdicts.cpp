@@ -1,0 +1,287 @@
+// Verdicts on programs that leak, each in a way of its own, and on harmless ones of odd shapes: how many of
+// the leaks are found, and how many of the verdicts are right.
+#include "harmless.h"
+#include "planted.h"
+
+using namespace test;
+
+namespace
+{
+
+// How a set is run. Sizes grow with the distance between samples, as do the leaks that matter.
+struct Setting {
+    const char *name;
+    size_t mean; // 0 = exact
+    double scale;
+    unsigned windows, requests;
+    uint64_t window_ns;
+};
+
+constexpr uint64_t SECOND = 1000000000;
+const Setting exact = {"exact", 0, 1, 20, 200, 60 * SECOND};
+const Setting fine = {"64 KiB", 64 * KiB, 6, 20, 400, 60 * SECOND};
+const Setting coarse = {"512 KiB", 512 * KiB, 24, 96, 200, 900 * SECOND};
+
+struct Score {
+    unsigned programs = 0, found = 0, wrong = 0, filling = 0;
+    void add(const Score &other)
+    {
+        programs += other.programs;
+        found += other.found;
+        wrong += other.wrong;
+        filling += other.filling;
+    }
+};
+
+struct Look {
+    std::map<uint32_t, hak_site> sites;
+    std::vector<hak_profile_growth> all;
+};
+
+Look look(const hak_ctx *ctx)
+{
+    Look l;
+    hak_profile_visit(
+        ctx,
+        [](void *user, const hak_profile_stack *s) {
+            static_cast<Look *>(user)->sites[s->id] = s->site;
+            return true;
+        },
+        &l);
+    hak_profile_grown(
+        ctx,
+        [](void *user, const hak_profile_growth *g) {
+            static_cast<Look *>(user)->all.push_back(*g);
+            return true;
+        },
+        &l);
+    return l;
+}
+
+Score run(const Shape &shape, const Setting &how, uint64_t seed, bool leaks)
+{
+    TestSpace space([](SpaceOptions &o) { o.reserve = 4 * GiB; });
+    TestCtx ctx(space.space);
+    hak_profile_options options = exact_options(64 * MiB);
+    if (how.mean) {
+        options.mode = HAK_PROFILE_SAMPLED;
+        options.mean = how.mean;
+    }
+    options.seed = seed;
+    REQUIRE(hak_profile_start(ctx, &options) == 0);
+    Simulated s{ctx, space.os, Random(seed), how.scale, how.windows, how.requests};
+    Behaviour others = background(s), own = shape.make(s);
+    for (s.window = 0; s.window < how.windows; s.window++) {
+        REQUIRE(hak_profile_mark(ctx, "window") > 0);
+        for (s.request = 0; s.request < how.requests; s.request++) {
+            others(s);
+            own(s);
+            space.os.now += how.window_ns / how.requests;
+        }
+    }
+    Score score;
+    score.programs = 1;
+    Look seen = look(ctx);
+    for (const hak_profile_growth &g : seen.all) {
+        const hak_site site = seen.sites[g.stack];
+        if (std::getenv("VERDICTS"))
+            printf("%-10s %-36s %3d %s %s kept %.2f freed %.2f\n", how.name, shape.name, (int)site,
+                   g.leak ? "LEAK" : "", g.evidence, 0.0, g.freed_share);
+        if (!g.leak) continue;
+        if (leaks && (site == PLANTED || site == PLANTED_TOO)) score.found = 1;
+        else score.wrong++;
+    }
+    return score;
+}
+
+// Each second shape is one that the rules were made with; the others were kept back, with other seeds.
+struct Result {
+    Score planted, harmless;
+    double recall() const
+    {
+        return (double)planted.found / planted.programs;
+    }
+    double precision() const
+    {
+        const unsigned wrong = planted.wrong + harmless.wrong;
+        return (double)planted.found / std::max(1u, planted.found + wrong);
+    }
+};
+
+Result run_half(const Setting &how, bool kept_back, uint64_t seed)
+{
+    Result r;
+    size_t i = 0;
+    for (const Shape &shape : planted::shapes) {
+        if ((i++ % 2 == 1) != kept_back) continue;
+        Score one = run(shape, how, seed + i, true);
+        if (std::getenv("VERDICTS") && !one.found) printf("MISSED %s %s\n", how.name, shape.name);
+        r.planted.add(one);
+    }
+    for (const Shape &shape : harmless::shapes) {
+        if ((i++ % 2 == 1) != kept_back) continue;
+        Score one = run(shape, how, seed + i, false);
+        if (std::getenv("VERDICTS") && one.wrong) printf("WRONG %s %s\n", how.name, shape.name);
+        r.harmless.add(one);
+    }
+    return r;
+}
+
+} // namespace
+
+namespace
+{
+
+// A program of one site: in each of 20 minutes 10 blocks stay, and some live over the mark.
+struct Plain {
+    TestSpace space;
+    TestCtx ctx{space.space};
+    std::vector<void *> over;
+    unsigned windows = 0;
+
+    void start(hak_profile_options options)
+    {
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+    }
+    void mark()
+    {
+        REQUIRE(hak_profile_mark(ctx, "minute") > 0);
+        windows++;
+    }
+    void keep(hak_site site, size_t count, size_t n)
+    {
+        for (; count; count--)
+            if (!hak_alloc_cs(ctx, n, 0, site)) FAIL("no memory");
+    }
+    void until_next(hak_site site, size_t count, size_t n)
+    {
+        for (void *p : over)
+            hak_free(ctx, p);
+        over.clear();
+        for (; count; count--)
+            over.push_back(hak_alloc_cs(ctx, n, 0, site));
+    }
+    const hak_profile_growth only(hak_site site)
+    {
+        Look seen = look(ctx);
+        REQUIRE(seen.all.size() == 1);
+        REQUIRE(seen.sites[seen.all[0].stack] == site);
+        return seen.all[0];
+    }
+};
+
+} // namespace
+
+TEST_CASE("verdicts: the sentence says what is so")
+{
+    const bool moves = GENERATE(true, false);
+    Plain p;
+    p.start(exact_options());
+    p.space.os.now = 5 * SECOND;
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        p.keep(7, 10, 1024);
+        p.until_next(7, 5, 1024);
+        if (moves) p.space.os.now += 60 * SECOND;
+    }
+    // At the middle, the 11th mark, 100 blocks were kept, and 5 lived until the next.
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.trend == HAK_PROFILE_LEAKS);
+    CHECK(g.windows == 20);
+    CHECK(g.bytes_a_window == 10240);
+    CHECK(g.kept_share == Approx(100.0 / 105));
+    CHECK(g.freed_share == Approx(50.0 / 150));
+    CHECK(g.bytes_an_hour == Approx(moves ? 60 * 10240 : 0));
+    CHECK(g.since_ns == 5 * SECOND);
+    const std::string rate = moves ? ", 600.0 to 600.0 KiB an hour" : "";
+    CHECK(g.evidence == "grew by 205.0 KiB over 20 windows, 10.0 to 10.0 KiB each" + rate +
+                            "; 95 % of what lived at the middle lives now");
+}
+
+TEST_CASE("verdicts: nothing of a site that began late is called freed")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        if (w >= 12) p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.freed_share == 0);
+    CHECK(g.kept_share == 1);
+    CHECK(g.windows == 8);
+    CHECK(g.since_ns == 1 + 720 * SECOND);
+    CHECK(std::string(g.evidence).find("grew by 80.0 KiB over 8 windows") == 0);
+}
+
+TEST_CASE("verdicts: a window that has just begun does not look like the end of a growth")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 10; w++) {
+        p.mark();
+        p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    p.mark();
+    p.space.os.now += SECOND;
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.windows == 10);
+    CHECK(g.bytes_a_window == 10240);
+}
+
+TEST_CASE("verdicts: what is full fills no more, and what is gone is not kept")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        if (w < 12) p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    CHECK_FALSE(g.leak);
+    CHECK(g.trend == HAK_PROFILE_FILLS);
+    CHECK(g.kept_share == 1);
+}
+
+TEST_CASE("verdicts: of many windows all are looked at")
+{
+    Plain p;
+    p.start(exact_options());
+    const unsigned windows = GENERATE(31u, 32u, 33u, 100u, 288u);
+    for (unsigned w = 0; w < windows; w++) {
+        p.mark();
+        p.keep(7, 1, 1024);
+        p.space.os.now += 300 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    const unsigned step = (windows + 31) / 32;
+    CHECK(g.leak);
+    CHECK(g.windows == windows / step * step);
+    CHECK(g.bytes_a_window == 1024);
+    CHECK(g.bytes_an_hour == Approx(12 * 1024));
+}
+
+TEST_CASE("verdicts", "[.try]")
+{
+    const char *text = std::getenv("SEEDS");
+    uint64_t seeds = text ? std::strtoull(text, nullptr, 10) : 1;
+    for (const Setting *how : {&exact, &fine, &coarse})
+        for (bool kept_back : {false, true}) {
+            if (kept_back && !std::getenv("BACK")) continue;
+            Result all;
+            for (uint64_t seed = 0; seed < seeds; seed++) {
+                Result r = run_half(*how, kept_back, (kept_back ? 100000 : 0) + seed * 1000);
+                all.planted.add(r.planted);
+                all.harmless.add(r.harmless);
+            }
+            printf("%s %s: recall %.3f precision %.3f, wrong beside leaks %u, in harmless %u\n", how->name,
+                   kept_back ? "kept back" : "shown", all.recall(), all.precision(), all.planted.wrong,
+                   all.harmless.wrong);
+        }
+}
