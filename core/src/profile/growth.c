@@ -109,8 +109,22 @@ static void take_left(const hk_profile *k, const hk_stack *s, history *h)
 typedef struct part {
     const double *y, *left, *x;
     size_t n;
-    double slope, grown;
+    hk_trend all, early, late, before; /* of both halves, and of what is in front of the part */
+    double grown, even;                /* bytes; those of a growth by the slope all the time */
 } part;
+
+static part part_of(const history *h, size_t from)
+{
+    part p = {.y = h->live + from, .left = h->left + from, .x = h->window + from, .n = h->n - from};
+    size_t middle = p.n / 2;
+    p.all = hk_trend_of(p.x, p.y, p.n);
+    p.early = hk_trend_of(p.x, p.y, middle + 1);
+    p.late = hk_trend_of(p.x + middle, p.y + middle, p.n - middle);
+    if (from) p.before = hk_trend_of(h->window, h->live, from + 1);
+    p.grown = p.y[p.n - 1] - p.y[0];
+    p.even = p.all.slope * (p.x[p.n - 1] - p.x[0]);
+    return p;
+}
 
 /* It was there already: what grows now had shrunk, or comes and goes. */
 static bool was_higher(const history *h, size_t from, double grown)
@@ -120,38 +134,38 @@ static bool was_higher(const history *h, size_t from, double grown)
     return false;
 }
 
-/* What fills up and is full then does not reach new heights at the end, after gaps that were shorter before. A
+/* What fills up and is full then does not reach new heights at the end, after gaps that had become shorter. A
  * vector that doubles rests twice as long each time. */
 static bool has_stopped(const part *p)
 {
+    size_t rise[POINTS_MOST], rises = 0, longest = 1;
     double least = p->grown / (double)(p->n - 1) / 4, high = p->y[0];
-    size_t last = 0, longest = 1, rises = 0;
     bool doubles = true;
     for (size_t i = 1; i < p->n; i++) {
         if (p->y[i] < high + least) continue;
-        if (rises && i - last > longest) longest = i - last;
-        doubles = doubles && (p->y[i] >= 1.4 * high);
+        doubles = doubles && p->y[i] >= 1.4 * high;
         high = p->y[i];
-        last = i;
-        rises++;
+        rise[rises++] = i;
     }
-    size_t rest = p->n - 1 - last;
+    if (rises == 0) return true;
+    for (size_t i = rises / 2; i < rises; i++)
+        if (i && rise[i] - rise[i - 1] > longest) longest = rise[i] - rise[i - 1];
+    size_t rest = p->n - 1 - rise[rises - 1];
     if (rises >= 2 && doubles) return 10 * rest > 22 * longest;
     return rest > 1 && 2 * rest > 3 * longest;
 }
 
+/* Growth that was faster before the part may fall off in it but slowly. */
 static bool falls_off(const part *p)
 {
-    size_t middle = p->n / 2;
-    hk_trend early = hk_trend_of(p->x, p->y, middle + 1),
-             late = hk_trend_of(p->x + middle, p->y + middle, p->n - middle);
-    return late.slope < 0.6 * early.slope && late.high < early.slope;
+    if (p->before.slope > p->all.slope && p->late.slope < 0.85 * p->early.slope) return true;
+    return p->late.slope < 0.6 * p->early.slope && p->late.high < p->early.slope;
 }
 
 static bool goes_on(const part *p)
 {
-    size_t tail = p->n / 3;
-    return p->y[p->n - 1] - p->y[p->n - 1 - tail] >= p->slope * (p->x[p->n - 1] - p->x[p->n - 1 - tail]) / 2;
+    size_t last = p->n - 1, tail = last - p->n / 3;
+    return p->y[last] - p->y[tail] >= p->all.slope * (p->x[last] - p->x[tail]) / 2;
 }
 
 /* Never much below where it had been. */
@@ -160,7 +174,7 @@ static bool is_steady(const part *p)
     double high = p->y[0];
     for (size_t i = 1; i < p->n; i++) {
         if (p->y[i] > high) high = p->y[i];
-        if (high - p->y[i] > p->grown / 4) return false;
+        if (high - p->y[i] > p->even / 4) return false;
     }
     return p->grown >= 0.3 * p->y[p->n - 1];
 }
@@ -171,18 +185,21 @@ static bool leaves_behind(const part *p)
 {
     size_t old = p->n - 1 - p->n / 4, half = old / 2;
     double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half];
-    return early >= late / 2 && late >= early / 2 && early + late >= p->slope * p->x[old] / 2;
+    return early >= late / 2 && late >= early / 2 &&
+           early + late >= p->all.slope * (p->x[old] - p->x[0]) / 2;
 }
 
+/* Blocks that stay are proof of themselves, so that fewer samples will do. */
 static hak_profile_trend judge(const history *h, size_t from, const part *p)
 {
-    size_t last = h->n - 1;
-    double var = h->var[from] + h->var[last] - 2 * h->left_var[from];
     if (has_stopped(p) || falls_off(p) || !goes_on(p)) return HAK_PROFILE_FILLS;
-    if (!(p->grown > 2.5 * hk_root(var)) || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    if (p->even < p->grown / 2 || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    /* What lives at both ends is the same samples, which err alike. */
+    double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
     size_t middle = p->n / 2;
-    bool stays = p->left[middle] >= 0.8 * p->y[middle];
-    return stays || is_steady(p) || leaves_behind(p) ? HAK_PROFILE_LEAKS : HAK_PROFILE_GROWS;
+    if (p->left[middle] >= 0.8 * p->y[middle] && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
+    if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
+    return is_steady(p) || leaves_behind(p) ? HAK_PROFILE_LEAKS : HAK_PROFILE_GROWS;
 }
 
 /* ---- What is said --------------------------------------------------------------------------------- */
@@ -212,15 +229,13 @@ static void tell(const hk_profile *k, hak_profile_growth *g, double grown)
 /* The growth from a moment on; false = there is none. */
 static bool examine(const history *h, size_t from, hak_profile_growth *out)
 {
-    part p = {h->live + from, h->left + from, h->window + from, h->n - from, 0, 0};
-    hk_trend t = hk_trend_of(p.x, p.y, p.n), by_clock = hk_trend_of(h->hour + from, p.y, p.n);
-    if (!(t.low > 0)) return false;
-    p.slope = t.slope;
-    p.grown = p.y[p.n - 1] - p.y[0];
+    part p = part_of(h, from);
+    if (!(p.all.low > 0)) return false;
+    hk_trend by_clock = hk_trend_of(h->hour + from, p.y, p.n);
     *out = (hak_profile_growth){.size = sizeof *out,
-                                .bytes_a_window = t.slope,
-                                .low = t.low,
-                                .high = t.high,
+                                .bytes_a_window = p.all.slope,
+                                .low = p.all.low,
+                                .high = p.all.high,
                                 .bytes_an_hour = by_clock.slope,
                                 .low_an_hour = by_clock.low,
                                 .high_an_hour = by_clock.high,
