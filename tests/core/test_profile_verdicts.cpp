@@ -100,10 +100,10 @@ void run(Score &score, const Shape &shape, const Setting &how, uint64_t seed, bo
 }
 
 // Every second shape is one that the rules were made with. The others were kept back, with other seeds.
-Score run_half(const Setting &how, bool kept_back, unsigned runs)
+Score run_half(const Setting &how, bool kept_back, unsigned runs, uint64_t first = 0)
 {
     Score score;
-    for (uint64_t seed = kept_back ? 500000 : 0; runs; runs--, seed += 1000) {
+    for (uint64_t seed = first + (kept_back ? 500000 : 0); runs; runs--, seed += 1000) {
         size_t i = 0;
         for (const Shape &shape : planted::shapes)
             if (i++ % 2 == kept_back) run(score, shape, how, seed + i, true);
@@ -119,10 +119,22 @@ TEST_CASE("verdicts: most leaks of any kind are found, and hardly anything else 
 {
     for (const Setting &how : settings) {
         for (bool kept_back : {false, true}) {
-            const Score score = run_half(how, kept_back, EFFORT > 1 ? 4 : 1);
+            const Score score = run_half(how, kept_back, EFFORT > 1 && !how.mean ? 4 : 1);
             CAPTURE(how.name, kept_back, score.leaks, score.found, score.wrong);
             CHECK(score.recall() >= how.recall);
             CHECK(score.precision() >= how.precision);
+        }
+    }
+}
+
+TEST_CASE("verdicts: the table of docs/measurements/profile.md, with seeds of its own", "[.table]")
+{
+    std::printf("| setting | half | leaks | found | blamed wrongly | recall | precision |\n|---|---|---|---|---|---|---|\n");
+    for (const Setting &how : settings) {
+        for (bool kept_back : {false, true}) {
+            const Score score = run_half(how, kept_back, 10, 9000000);
+            std::printf("| %s | %s | %u | %u | %u | %.2f | %.2f |\n", how.name, kept_back ? "kept back" : "shown",
+                        score.leaks, score.found, score.wrong, score.recall(), score.precision());
         }
     }
 }

@@ -14,6 +14,7 @@ enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6 };
 typedef struct history {
     size_t n;
     unsigned step;                           /* windows from one moment to the next */
+    bool bounded;                            /* `left` is a bound, not known */
     double live[POINTS_MOST], var[POINTS_MOST]; /* bytes, and the variance of their estimate */
     double made[POINTS_MOST], blocks[POINTS_MOST]; /* blocks allocated until then, and that lived then */
     double left[POINTS_MOST], left_var[POINTS_MOST], left_blocks[POINTS_MOST]; /* of live: what lives now */
@@ -70,6 +71,7 @@ static bool take_points(const hk_profile *k, const hk_stack *s, history *h)
 /* Counted, nothing says which blocks live: at most what lived then, and lived at all times since. */
 static void bound_left(history *h)
 {
+    h->bounded = true;
     double bytes = h->live[h->n - 1], blocks = h->blocks[h->n - 1];
     for (size_t i = h->n; i--;) {
         if (h->live[i] < bytes) bytes = h->live[i];
@@ -126,33 +128,45 @@ static part part_of(const history *h, size_t from)
     return p;
 }
 
-/* It was there already: what grows now had shrunk, or comes and goes. */
-static bool was_higher(const history *h, size_t from, double grown)
+/* It was there already before moment `at`: what grows now had shrunk, or comes and goes. */
+static bool was_higher(const history *h, size_t at, double grown)
 {
-    for (size_t i = 0; i < from; i++)
-        if (h->live[i] > h->live[from] + grown / 4) return true;
+    for (size_t i = 0; i < at; i++)
+        if (h->live[i] > h->live[at] + grown / 4) return true;
     return false;
 }
 
-/* What fills up and is full then does not reach new heights at the end, after gaps that had become shorter. A
- * vector that doubles rests twice as long each time. */
-static bool has_stopped(const part *p)
+/* The heights that were reached one after the other, by a share of the usual growth at least. */
+typedef struct heights {
+    size_t count, rest; /* moments since the last one */
+    size_t longest;     /* from one to the next, of the later half of them */
+    bool doubles;       /* each by much of what there was: a vector that grows */
+} heights;
+
+static heights heights_of(const part *p)
 {
-    size_t rise[POINTS_MOST], rises = 0, longest = 1;
+    size_t at[POINTS_MOST];
+    heights h = {.longest = 1, .doubles = true};
     double least = p->grown / (double)(p->n - 1) / 4, high = p->y[0];
-    bool doubles = true;
     for (size_t i = 1; i < p->n; i++) {
         if (p->y[i] < high + least) continue;
-        doubles = doubles && p->y[i] >= 1.4 * high;
+        h.doubles = h.doubles && p->y[i] >= 1.4 * high;
         high = p->y[i];
-        rise[rises++] = i;
+        at[h.count++] = i;
     }
-    if (rises == 0) return true;
-    for (size_t i = rises / 2; i < rises; i++)
-        if (i && rise[i] - rise[i - 1] > longest) longest = rise[i] - rise[i - 1];
-    size_t rest = p->n - 1 - rise[rises - 1];
-    if (rises >= 2 && doubles) return 10 * rest > 22 * longest;
-    return rest > 1 && 2 * rest > 3 * longest;
+    h.doubles = h.doubles && h.count >= 3;
+    for (size_t i = h.count / 2; i < h.count; i++)
+        if (i && at[i] - at[i - 1] > h.longest) h.longest = at[i] - at[i - 1];
+    h.rest = p->n - 1 - (h.count ? at[h.count - 1] : 0);
+    return h;
+}
+
+/* What is full does not reach new heights, after gaps that had become shorter. A vector rests twice as long each
+ * time. */
+static bool has_stopped(const heights *h)
+{
+    if (h->doubles) return 10 * h->rest > 22 * h->longest;
+    return h->rest > 1 && 2 * h->rest > 3 * h->longest;
 }
 
 /* Growth that was faster before the part may fall off in it but slowly. */
@@ -179,27 +193,45 @@ static bool is_steady(const part *p)
     return p->grown >= 0.3 * p->y[p->n - 1];
 }
 
+/* Of what lived at the middle most lives now, and more came since than went. */
+static bool stays(const part *p)
+{
+    size_t middle = p->n / 2;
+    double then = p->y[middle], left = p->left[middle];
+    return left >= 0.8 * then && p->y[p->n - 1] - then >= then - left;
+}
+
 /* Each window left something behind: of those that are long over as much of the later ones as of the earlier
- * ones, and enough of it to be the growth. */
+ * ones, and about as much as the growth. Where blocks are only replaced it is more. */
 static bool leaves_behind(const part *p)
 {
     size_t old = p->n - 1 - p->n / 4, half = old / 2;
-    double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half];
-    return early >= late / 2 && late >= early / 2 &&
-           early + late >= p->all.slope * (p->x[old] - p->x[0]) / 2;
+    double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half],
+           grown = p->all.slope * (p->x[old] - p->x[0]);
+    return early >= late / 2 && late >= early / 2 && early + late >= grown / 2 && early + late <= 2 * grown;
 }
 
-/* Blocks that stay are proof of themselves, so that fewer samples will do. */
+static bool is_even(const part *p)
+{
+    return p->even >= p->grown / 2;
+}
+
 static hak_profile_trend judge(const history *h, size_t from, const part *p)
 {
-    if (has_stopped(p) || falls_off(p) || !goes_on(p)) return HAK_PROFILE_FILLS;
-    if (p->even < p->grown / 2 || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    heights high = heights_of(p);
+    if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
+    if (was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
     /* What lives at both ends is the same samples, which err alike. */
     double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
-    size_t middle = p->n / 2;
-    if (p->left[middle] >= 0.8 * p->y[middle] && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
+    if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
+    if (!is_even(p)) return HAK_PROFILE_GROWS;
+    /* Blocks that stay are proof of themselves, so that fewer samples will do. */
+    bool known = !h->bounded, fell = was_higher(h, from + p->n / 2, p->grown);
+    if (known && !fell && stays(p) && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
     if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
-    return is_steady(p) || leaves_behind(p) ? HAK_PROFILE_LEAKS : HAK_PROFILE_GROWS;
+    if (is_steady(p)) return HAK_PROFILE_LEAKS;
+    return known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) ? HAK_PROFILE_LEAKS
+                                                                           : HAK_PROFILE_GROWS;
 }
 
 /* ---- What is said --------------------------------------------------------------------------------- */
