@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +16,6 @@ from pathlib import Path
 from driver import figures, machine, plots, report, sampling
 
 SOURCE = Path(__file__).resolve().parent.parent
-PUBLISHED = SOURCE / "bench/results"  # runs in this folder go into the pages of that one
 DOCUMENTS = SOURCE / "docs/measurements"
 # The soak takes minutes: one sample of it. The curves over a range take fewer repetitions.
 REPETITIONS = {False: 9, True: 3}
@@ -64,18 +64,23 @@ def arguments():
         "--output",
         type=Path,
         metavar="DIR",
-        help="where the results go (a full run: bench/results; else results/ of the build)",
+        help="where the samples, the table and the plots go (results/ of the build)",
+    )
+    parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="write docs/measurements/core.md, its plots and the table of the README there, of a run of all rows",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE.json",
-        help="measure nothing: write table and plots of this run again",
+        help="measure nothing: write table and plots of this run again, or publish it",
     )
     parser.add_argument(
         "--dirty",
         action="store_true",
-        help="publish what was measured with changes that are not committed; the page says so",
+        help="publish all the same what was measured with changes that are not committed; the page says so",
     )
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -147,28 +152,31 @@ def save(run, directory, full):
     return path
 
 
-def refuse_dirty(commit, directory, options):
+def refuse_dirty(commit, options):
     """What goes into the documentation must be measured from a commit that others can have."""
-    if directory.resolve() == PUBLISHED and not machine.publishable(commit) and not options.dirty:
+    if options.publish and not machine.publishable(commit) and not options.dirty:
         sys.exit(
             f"bench: commit {commit}: what is published must come from a commit without changes; commit "
-            "first, give another --output, or --dirty to publish all the same"
+            "first, leave out --publish, or give --dirty to publish all the same"
         )
 
 
 def present(path, options):
-    """Table and plots beside the samples in `path`; a run of bench/results goes into the documentation."""
+    """Writes table and plots beside the samples in `path`, and the pages of the documentation if it is told to."""
     run = json.loads(path.read_text())
     if run.get("version") != 1:
         sys.exit(f"bench: {path}: version {run.get('version')} of the format, 1 is wanted")
-    refuse_dirty(run["machine"]["commit"], path.parent, options)
+    refuse_dirty(run["machine"]["commit"], options)
     result = figures.Figures(run)
     text = "\n".join(report.markdown(run, result))
     path.with_suffix(".md").write_text(text)
     path.with_suffix("").mkdir(exist_ok=True)
     plots.all_plots(run, result, path.with_suffix(""))
-    if path.resolve().parent == PUBLISHED:
-        report.publish(run, result, path.resolve().with_suffix(""), DOCUMENTS)
+    if options.publish:
+        pictures = DOCUMENTS / "plots"
+        shutil.rmtree(pictures, ignore_errors=True)
+        shutil.copytree(path.with_suffix(""), pictures)
+        report.publish(run, result, pictures, DOCUMENTS)
         plots.overview(list(report.against_the_best(run, result)), DOCUMENTS / "overview.svg")
     print(text)
     print(f"written: {path}, {path.stem}.md, {path.stem}/*.svg")
@@ -209,9 +217,11 @@ def main():
     names = [n for n in names if n not in failed]
 
     full = not options.quick and not options.rows and not options.allocators
-    directory = options.output or (PUBLISHED if full else options.build / "results")
+    if options.publish and not full:
+        parser.error("--publish takes a run of all rows and allocators, without --quick")
+    directory = options.output or options.build / "results"
     described = machine.describe(SOURCE)
-    refuse_dirty(described["commit"], directory, options)
+    refuse_dirty(described["commit"], options)
     started = datetime.datetime.now()
     clock = time.monotonic()
     plan = plan_of(cases, names, options)

@@ -63,7 +63,7 @@ def profile(build, report, rows, indent="   "):
         cells = re.split(r"  +", line.strip())
         if len(cells) == 6:
             live, _, peak, _, label, site = cells
-            line = f"  {live:>11}{peak:>13}  {label:<13}{site}"
+            line = f"  {live:>11}{peak:>13}  {label:<16} {site}"
         print(f"{indent}{line[2:]}"[:WIDTH])
     page = report.with_suffix(".html")
     if subprocess.run([command, "html", "-o", page, report], capture_output=True).returncode == 0:

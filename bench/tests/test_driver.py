@@ -1,11 +1,15 @@
 """Tests of the driver on made-up samples, where the right figures are known."""
 
 import argparse
+import contextlib
+import io
+import json
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 BENCH = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests/core")]
@@ -34,6 +38,33 @@ def run_of(values, **more):
     ]
     cases = [{"row": "random_mixed", "case": "ws400", "a": 400, "curve": False}]
     return {"samples": samples, "cases": cases, "system_calls": [], **more}
+
+
+def published_run():
+    """A run with all that a page says of it."""
+    run = run_of(
+        {"null": [5], "hak": [7], "glibc": [9], "tcmalloc": [6]},
+        date="2026-01-02 03:04:05",
+        command="scripts/bench",
+        seconds=60,
+        settings={"repetitions": 1, "cpu": 1},
+        versions={"null": "", "hak": "1", "glibc": "2", "tcmalloc": "3"},
+        missing={},
+        machine={
+            "cpu": "X",
+            "cpus": 2,
+            "hypervisor": "none",
+            "distribution": "D",
+            "kernel": "6",
+            "transparent_huge_pages": "never",
+            "load_before": 0,
+            "compiler": "cc 1",
+            "commit": "abc1234-dirty",
+        },
+    )
+    for one in (*run["samples"], *run["cases"]):
+        one["case"] = "ws10k"
+    return run
 
 
 class FiguresTest(unittest.TestCase):
@@ -94,28 +125,7 @@ class FiguresTest(unittest.TestCase):
         self.assertFalse(verdicts["hak-labels: ns/op >= 0.95x as good as hak"])
 
     def test_published_pages(self):
-        run = run_of(
-            {"null": [5], "hak": [7], "glibc": [9], "tcmalloc": [6]},
-            date="2026-01-02 03:04:05",
-            command="scripts/bench",
-            seconds=60,
-            settings={"repetitions": 1, "cpu": 1},
-            versions={"null": "", "hak": "1", "glibc": "2", "tcmalloc": "3"},
-            missing={},
-            machine={
-                "cpu": "X",
-                "cpus": 2,
-                "hypervisor": "none",
-                "distribution": "D",
-                "kernel": "6",
-                "transparent_huge_pages": "never",
-                "load_before": 0,
-                "compiler": "cc 1",
-                "commit": "abc1234-dirty",
-            },
-        )
-        for one in (*run["samples"], *run["cases"]):
-            one["case"] = "ws10k"
+        run = published_run()
         with tempfile.TemporaryDirectory() as directory:
             first = Path(directory) / "README.md"
             first.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
@@ -168,12 +178,33 @@ class CommitTest(unittest.TestCase):
             self.assertFalse(machine.publishable(machine.commit(elsewhere)))
 
     def test_results_of_a_dirty_tree_are_published_when_asked_for_only(self):
-        options = argparse.Namespace(dirty=False)
+        publish = argparse.Namespace(publish=True, dirty=False)
         with self.assertRaises(SystemExit):
-            bench.refuse_dirty("abc-dirty", bench.PUBLISHED, options)
-        bench.refuse_dirty("abc", bench.PUBLISHED, options)
-        bench.refuse_dirty("abc-dirty", self.tree, options)
-        bench.refuse_dirty("abc-dirty", bench.PUBLISHED, argparse.Namespace(dirty=True))
+            bench.refuse_dirty("abc-dirty", publish)
+        bench.refuse_dirty("abc", publish)
+        bench.refuse_dirty("abc-dirty", argparse.Namespace(publish=False, dirty=False))
+        bench.refuse_dirty("abc-dirty", argparse.Namespace(publish=True, dirty=True))
+
+    def test_a_published_run_brings_its_plots_and_takes_earlier_ones_away(self):
+        documents, file = self.tree / "docs", self.tree / "results/run.json"
+        file.parent.mkdir()
+        run = published_run() | {"version": 1}
+        file.write_text(json.dumps(run))
+        (documents / "plots").mkdir()
+        (documents / "plots/old.svg").touch()
+        (documents / "README.md").write_text(f"{report.BEGIN}\n{report.END}\n")
+        with (
+            mock.patch.object(bench, "DOCUMENTS", documents),
+            mock.patch.object(bench.plots, "all_plots", lambda run, figures, folder: (folder / "rows.svg").touch()),
+            mock.patch.object(bench.plots, "overview", lambda times, file: file.touch()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            bench.present(file, argparse.Namespace(publish=False, dirty=True))
+            self.assertFalse((documents / "core.md").exists())
+            bench.present(file, argparse.Namespace(publish=True, dirty=True))
+        self.assertIn("(plots/rows.svg)", (documents / "core.md").read_text())
+        self.assertEqual([p.name for p in (documents / "plots").iterdir()], ["rows.svg"])
+        self.assertTrue((documents / "overview.svg").exists())
 
     def test_a_published_page_of_a_runtime_needs_a_commit(self):
         page = tool.ROOT / "docs/measurements/lua.md"

@@ -17,7 +17,7 @@ fi
 export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@localhost
 export GIT_CONFIG_GLOBAL=/dev/null
 mkdir clone
-tar -C "$source" --exclude=./build --exclude=./.git --exclude=__pycache__ --exclude=./bench/results -c . | tar -C clone -x
+tar -C "$source" --exclude=./build --exclude=./.git --exclude=__pycache__ -c . | tar -C clone -x
 (cd clone && git -c init.defaultBranch=main init -q && git add -A && git commit -q -m sources)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' clone/pyproject.toml)
 

@@ -55,6 +55,10 @@ VALUES = [
 ]
 
 
+# lua 5.4.7 makes the table `arg` of -1 arguments where nothing follows "--", which no memory suffices for.
+NO_TABLE_OF_ARGUMENTS = ("", "interpreter: not enough memory\n", 1)
+
+
 def plain(text):
     text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text.decode(errors="backslashreplace"))
     # A function that is in two tables has the name in that which lies first, by a hash that differs from run to run.
@@ -80,6 +84,9 @@ class Case(FolderCase):
         """Runs both, compares them, returns what they gave."""
         with self.subTest(args=args, stdin=stdin, env=env):
             ours, theirs = (self.start(p, args, stdin, env, together) for p in (PROGRAM, ORIGINAL))
+            if args == ("--",) and theirs == NO_TABLE_OF_ARGUMENTS:
+                self.assertNotEqual(ours, theirs)
+                return ours
             self.assertEqual(ours, theirs)
             return ours
         return "", "", None

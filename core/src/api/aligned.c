@@ -4,6 +4,7 @@
 #include "api/check.h"
 #include "api/errors.h"
 #include "api/guard.h"
+#include "api/large.h"
 #include "api/profile.h"
 #include "api/trace.h"
 #include "heap/block.h"

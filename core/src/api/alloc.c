@@ -8,6 +8,7 @@
 #include "api/context.h"
 #include "api/errors.h"
 #include "api/guard.h"
+#include "api/large.h"
 #include "api/limits.h"
 #include "api/profile.h"
 #include "api/quarantine.h"

@@ -20,12 +20,6 @@
 #include "shared/thread_heap.h"
 #include "space/bitmap.h"
 
-bool hk_still_poisoned(const void *block, size_t n)
-{
-    const unsigned char *p = block;
-    return p[0] == HK_POISON_FREE && memcmp(p, p + 1, n - 1) == 0;
-}
-
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
     const hk_slab *before = bin->slab, *next = bin->first ? hk_slab_at(ctx->space, bin->first) : NULL;

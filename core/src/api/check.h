@@ -22,7 +22,4 @@ static inline void *hk_check_first(hak_ctx *ctx, void *p, size_t n, hak_label la
     return HK_LIKELY(!ctx->debug) ? p : hk_check_made(ctx, p, n, label, site);
 }
 
-/* Whether a block of n bytes holds HK_POISON_FREE. */
-bool hk_still_poisoned(const void *block, size_t n);
-
 #endif

@@ -1,6 +1,7 @@
-/* Blocks above 32 KiB. */
-#include "api/alloc.h"
+#include "api/large.h"
+
 #include "api/check.h"
+#include "api/errors.h"
 #include "api/limits.h"
 #include "api/profile.h"
 #include "api/quarantine.h"

@@ -1,6 +1,5 @@
 #include "api/quarantine.h"
 
-#include "api/check.h"
 #include "api/errors.h"
 #include "api/trace.h"
 #include "heap/asked.h"
@@ -26,6 +25,12 @@ static void *leave(struct hk_quarantine *q)
     q->first = (q->first + 1) % HK_HELD_MOST;
     q->count--;
     return p;
+}
+
+bool hk_still_poisoned(const void *block, size_t n)
+{
+    const unsigned char *p = block;
+    return p[0] == HK_POISON_FREE && memcmp(p, p + 1, n - 1) == 0;
 }
 
 static bool is_whole(const hak_ctx *ctx, const void *p)

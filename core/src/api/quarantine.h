@@ -12,5 +12,7 @@ HK_COLD void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n);
 bool hk_quarantine_end(hak_ctx *ctx);
 /* Reports each block that was written to while it was held back. Returns how many. */
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user);
+/* Whether a block of n bytes holds HK_POISON_FREE. */
+bool hk_still_poisoned(const void *block, size_t n);
 
 #endif

@@ -3,7 +3,8 @@
 #include "heap/account.h"
 #include "heap/judge.h"
 #include "heap/label.h"
-#include "space/pages.h"
+#include "space/calls.h"
+#include "space/purge.h"
 
 static hk_guard *pool_of(const hak_space *s)
 {
@@ -194,7 +195,7 @@ static bool pages_on(hak_space *s, char *from, size_t n)
     hk_lock_take(&s->lock);
     bool on = hk_call_commit(s, from, n) == 0;
     if (on && hk_call_protect(s, from, n, true) != 0) {
-        hk_call_decommit(s, from, n);
+        hk_purge(s, from, n, 0);
         on = false;
     }
     hk_lock_drop(&s->lock);
@@ -204,7 +205,7 @@ static bool pages_on(hak_space *s, char *from, size_t n)
 static void pages_off(hak_space *s, char *from, size_t n)
 {
     hk_lock_take(&s->lock);
-    hk_call_decommit(s, from, n);
+    hk_purge(s, from, n, 0);
     /* If it fails the pages can be touched; they read as zero. */
     hk_call_protect(s, from, n, false);
     hk_lock_drop(&s->lock);

@@ -3,9 +3,10 @@
 #include "base/classes.h"
 #include "base/mask.h"
 #include "space/bitmap.h"
+#include "space/calls.h"
 #include "space/extent.h"
+#include "space/extents.h"
 #include "space/open.h"
-#include "space/pages.h"
 #include "space/purge.h"
 
 /* Whether a chunk that is opened now is to be a huge page: in a large heap, and in one of an EARLY-th of that

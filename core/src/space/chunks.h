@@ -12,7 +12,5 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
                           bool *zero);
 /* Back to their chunks. holes: bytes of them that are not resident; with any, all pages go to the OS. */
 void hk_chunks_give(hak_space *s, hk_extent *e, size_t unit, size_t units, size_t holes);
-/* A further extent. NULL = no more address space. */
-hk_extent *hk_extent_add(hak_space *s);
 
 #endif

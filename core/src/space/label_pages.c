@@ -1,9 +1,9 @@
 /* Room for label bytes: committed by chunk in an extent of the OS; in the buffer of a caller, units at its
  * end that are set aside while there are labels. */
 #include "base/classes.h"
+#include "space/calls.h"
 #include "space/chunks.h"
 #include "space/open.h"
-#include "space/pages.h"
 
 /* A unit for label bytes, with the lock held. false = a block has it. */
 static bool set_aside(hak_space *s, hk_extent *e, size_t unit)

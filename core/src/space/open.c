@@ -1,7 +1,7 @@
 #include "space/open.h"
 
 #include "base/classes.h"
-#include "space/pages.h"
+#include "space/calls.h"
 
 /* Steps, in chunks: records of 1 % of what they describe are opened for as many chunks again, label bytes of
  * a quarter for few. */

@@ -1,31 +1,6 @@
-#include "space/pages.h"
-
+/* What is mapped for a block of its own, and single calls of the OS table, for the layers above. */
+#include "space/calls.h"
 #include "space/purge.h"
-
-void *hk_call_reserve(hak_space *s, size_t n, size_t align)
-{
-    hk_add(&s->os_calls, 1);
-    return s->os.reserve(s->os.user, n, align, s->below);
-}
-
-void hk_call_release(hak_space *s, void *p, size_t n)
-{
-    hk_add(&s->os_calls, 1);
-    s->os.release(s->os.user, p, n);
-}
-
-int hk_call_open(hak_space *s, void *p, size_t n)
-{
-    if (!s->os.commit) return 0;
-    uintptr_t from = (uintptr_t)p & ~(HK_PAGE - 1), to = hk_align_up((uintptr_t)p + n, HK_PAGE);
-    hk_add(&s->os_calls, 1);
-    return s->os.commit(s->os.user, (void *)from, to - from);
-}
-
-int hk_call_commit(hak_space *s, void *p, size_t n)
-{
-    return hk_commits(s) ? hk_call_open(s, p, n) : 0;
-}
 
 int hk_space_commit(hak_space *s, void *p, size_t n)
 {
@@ -43,38 +18,11 @@ void hk_space_decommit(hak_space *s, void *p, size_t n)
     hk_lock_drop(&s->lock);
 }
 
-bool hk_space_wants_huge(const hak_space *s, size_t committed)
-{
-    return s->os.huge && committed >= hk_get(&s->huge_from);
-}
-
-void hk_call_huge(hak_space *s, void *p, size_t n)
-{
-    hk_add(&s->os_calls, 1);
-    s->os.huge(s->os.user, p, n);
-}
-
-void hk_call_decommit(hak_space *s, void *p, size_t n)
-{
-    hk_purge(s, p, n, 0);
-}
-
-int hk_call_protect(hak_space *s, void *p, size_t n, bool access)
-{
-    hk_add(&s->os_calls, 1);
-    return s->os.protect(s->os.user, p, n, access);
-}
-
 void hk_space_huge(hak_space *s, void *p, size_t n)
 {
     hk_lock_take(&s->lock);
     hk_call_huge(s, p, n);
     hk_lock_drop(&s->lock);
-}
-
-void hk_note_resident(hak_space *s)
-{
-    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
 }
 
 /* With the lock held. Fresh pages take the place of retained ones. */

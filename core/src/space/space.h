@@ -253,6 +253,12 @@ HK_INLINE size_t hk_space_resident(const hak_space *s)
            hk_get(&s->mapped_bytes);
 }
 
+/* Keeps the most that was ever resident: called, with the lock held, when more may be resident than before. */
+HK_INLINE void hk_note_resident(hak_space *s)
+{
+    hk_set(&s->high, hk_max(hk_space_resident(s), hk_get(&s->high)));
+}
+
 /* Whether n more bytes would be a new peak. Memory that is kept for later should not raise it: who takes
  * units gives up its caches first, and the space purges retained units for fresh ones. */
 HK_INLINE bool hk_space_peaks(const hak_space *s, size_t n)
@@ -273,7 +279,10 @@ void hk_space_numbers_begin(hak_space *s, const hak_tuning *t, uint32_t said, co
 /* Those of the numbers that spaces read; the others are left alone. */
 void hk_space_numbers(hak_space *s, hak_tuning *t);
 /* Whether new memory of a context with so much committed should be huge pages; advises them. */
-bool hk_space_wants_huge(const hak_space *s, size_t committed);
+HK_INLINE bool hk_space_wants_huge(const hak_space *s, size_t committed)
+{
+    return s->os.huge && committed >= hk_get(&s->huge_from);
+}
 void hk_space_huge(hak_space *s, void *p, size_t n);
 /* HK_WANT_DIRTY: units that are resident rather than others; HK_WANT_CLEAN: rather ones that are not. */
 typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;

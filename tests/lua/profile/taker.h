@@ -158,13 +158,13 @@ class Taker
         else if (different++ == 0) difference = text_of(stack) + " and not " + text_of(truth);
     }
 
-    // The main thread's: 5.5 has offsets for pointers meanwhile (profile/key.h).
+    // The main thread's: 5.4.6 and later have offsets for pointers meanwhile (profile/key.h).
     bool moves(const hkc_cfi_registers &at) const
     {
         bool asks = false;
         for (const uintptr_t value : at.saved)
             asks = asks || reinterpret_cast<const lua_State *>(value) == L;
-        if (LUA_VERSION_NUM < 505 || !asks) return false;
+        if (LUA_VERSION_NUM < 504 || !asks) return false;
         const auto *call = reinterpret_cast<const void *>(hkl_thread_word(L, 32));
         return hkl_thread_word(call, 0) < hkl_thread_word(L, 48);
     }

@@ -1,7 +1,6 @@
-/* Counted calls of the OS table. With the lock of the space held, except those declared in space.h, which
- * take it. */
-#ifndef HK_PAGES_H
-#define HK_PAGES_H
+/* Counted calls of the OS table, for whoever holds the lock of the space. */
+#ifndef HK_CALLS_H
+#define HK_CALLS_H
 
 #include "space/space.h"
 
@@ -12,10 +11,7 @@ int hk_call_open(hak_space *s, void *p, size_t n);
 /* Makes them usable after they were decommitted: no call where they are so all the time. */
 int hk_call_commit(hak_space *s, void *p, size_t n);
 void hk_call_huge(hak_space *s, void *p, size_t n);
-void hk_call_decommit(hak_space *s, void *p, size_t n);
 /* Whether the pages may be touched; 0 = ok. The table has protect. */
 int hk_call_protect(hak_space *s, void *p, size_t n, bool access);
-/* More may be resident than ever. */
-void hk_note_resident(hak_space *s);
 
 #endif
