@@ -21,8 +21,8 @@ struct Setting {
 constexpr uint64_t SECOND = 1000000000;
 const Setting settings[] = {
     {"exact, 20 minutes", 0, 1, 20, 200, 60 * SECOND, 0.9, 0.95},
-    {"64 KiB, 20 minutes", 64 * KiB, 6, 20, 400, 60 * SECOND, 0.6, 0.92},
-    {"512 KiB, a day", 512 * KiB, 24, 96, 200, 900 * SECOND, 0.6, 0.92},
+    {"64 KiB, 20 minutes", 64 * KiB, 6, 20, 400, 60 * SECOND, 0.6, 0.9},
+    {"512 KiB, a day", 512 * KiB, 24, 96, 200, 900 * SECOND, 0.6, 0.9},
 };
 
 struct Score {
@@ -118,12 +118,16 @@ Score run_half(const Setting &how, bool kept_back, unsigned runs, uint64_t first
 TEST_CASE("verdicts: most leaks of any kind are found, and hardly anything else is blamed")
 {
     for (const Setting &how : settings) {
-        for (bool kept_back : {false, true}) {
-            const Score score = run_half(how, kept_back, EFFORT > 1 && !how.mean ? 4 : 1);
-            CAPTURE(how.name, kept_back, score.leaks, score.found, score.wrong);
-            CHECK(score.recall() >= how.recall);
-            CHECK(score.precision() >= how.precision);
-        }
+        const unsigned runs = EFFORT == 1 || how.windows > 20 ? 1 : how.mean ? 2 : 4;
+        Score score = run_half(how, false, runs);
+        const Score kept_back = run_half(how, true, runs);
+        score.leaks += kept_back.leaks;
+        score.found += kept_back.found;
+        score.wrong += kept_back.wrong;
+        CAPTURE(how.name, score.leaks, score.found, score.wrong);
+        CHECK(score.recall() >= how.recall);
+        CHECK(score.precision() >= how.precision);
+        CHECK(kept_back.recall() >= how.recall);
     }
 }
 
