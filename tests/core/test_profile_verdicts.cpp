@@ -263,6 +263,19 @@ TEST_CASE("verdicts: what is full fills no more, and what is gone is not kept")
     CHECK(g.kept_share == 1);
 }
 
+TEST_CASE("verdicts: a few bytes are no leak")
+{
+    const size_t n = GENERATE(16u, 64u);
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        p.keep(7, 1, n);
+        p.space.os.now += 60 * SECOND;
+    }
+    CHECK(p.only(7).leak == (n == 64));
+}
+
 TEST_CASE("verdicts: of many windows all are looked at")
 {
     Plain p;

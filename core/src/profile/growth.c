@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6 };
+enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6, LEAK_LEAST = 512, TOLD_SECONDS = 10 };
 
 /* A stack at each moment, the last one now. */
 typedef struct history {
@@ -220,7 +220,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
 {
     heights high = heights_of(p);
     if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
-    if (was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    if (p->grown < LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
     /* What lives at both ends is the same samples, which err alike. */
     double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
     if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
@@ -236,25 +236,29 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
 
 /* ---- What is said --------------------------------------------------------------------------------- */
 
-/* Two amounts in the unit of the larger one. */
-static void put_range(char *to, size_t size, double low, double high, const char *of)
+/* Brings an amount, and one beside it, to the largest unit that the first one fills. */
+static const char *to_unit(double *bytes, double *beside)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     unsigned unit = 0;
-    for (; high >= 1024 && unit < 4; unit++)
-        low /= 1024, high /= 1024;
-    int digits = unit ? 1 : 0;
-    snprintf(to, size, "%.*f to %.*f %s%s", digits, low, digits, high, units[unit], of);
+    for (; *bytes >= 1024 && unit < 4; unit++)
+        *bytes /= 1024, *beside /= 1024;
+    return units[unit];
 }
 
-static void tell(const hk_profile *k, hak_profile_growth *g, double grown)
+/* The hour means something to people where the windows took some time. */
+static void tell(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
 {
-    char each[48], hour[48] = "";
-    put_range(each, sizeof each, g->low, g->high, " each");
-    if (g->high_an_hour > 0) put_range(hour, sizeof hour, g->low_an_hour, g->high_an_hour, " an hour");
+    double none = 0, low = g->low, high = g->high, low_hour = g->low_an_hour, high_hour = g->high_an_hour;
+    const char *unit = to_unit(&grown, &none), *each = to_unit(&high, &low),
+               *hour = to_unit(&high_hour, &low_hour);
+    char by_clock[64] = "";
+    if (hours * 3600 >= TOLD_SECONDS)
+        snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
     snprintf(g->evidence, sizeof g->evidence,
-             "grew by %s%.1f KiB over %u windows, %s%s%s; %s%.0f %% of what lived at the middle lives now",
-             k->exact || k->counted ? "" : "about ", grown / 1024, g->windows, each, *hour ? ", " : "", hour,
+             "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s; %s%.0f %% of what lived at the middle "
+             "lives now",
+             k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
              k->counted ? "at most " : "", g->kept_share * 100);
 }
 
@@ -302,7 +306,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         any = true;
         *out = g;
         out->stack = s->id;
-        tell(k, out, h.live[h.n - 1] - h.live[from]);
+        tell(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
         if (g.leak) break;
     }
     return any;
