@@ -135,12 +135,13 @@ const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
 for (const [at, context] of report.contexts.entries()) {
-    const order = (v) => [v.kind === "leak" ? 1 : 0, v.bytes_a_window || 0];
+    const words = {leak: "Leak?", growth: "Grows", filling: "Fills"};
+    const order = (v) => [["filling", "growth", "leak"].indexOf(v.kind), v.bytes_a_window || 0];
     const leaksFirst = (a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1];
     for (const verdict of [...(context.verdicts || [])].sort(leaksFirst)) {
         const row = named.get(`${at} ${verdict.stack}`);
         element($("verdicts"), "div",
-                `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
+                `${words[verdict.kind] || "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
     }
 }

@@ -14,7 +14,7 @@ static const part parts[] = {
     {"marks", {"name"}, {"at_ns"}, {"live_bytes", "committed_bytes", "resident_bytes"}},
     {"timeline", {NULL}, {"at_ns", "live_bytes", "committed_bytes"}, {"resident_bytes"}},
     {"decisions", {"kind", "text"}, {"at_ns"}, {NULL}},
-    {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "windows"}},
+    {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "kept_share", "since_ns", "windows"}},
     {"holes", {NULL}, {"block_bytes", "free_bytes", "pinned_bytes"}, {"blocks"}},
 };
 /* Of the whole process, in its member "memory". */

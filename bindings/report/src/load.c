@@ -150,7 +150,9 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
         s->id = json_number_value(id);
         if (!text_of(from, "label", &s->label) || !text_of(from, "thread", &s->thread)) return false;
         if (!*s->label) s->label = "unlabelled";
+        if (!amount_of(from, "alloc_bytes_error", &s->alloc_error)) return false;
         if (!amount_of(from, "live_bytes_error", &s->live_error)) return false;
+        if (!amount_of(from, "peak_bytes_error", &s->peak_error)) return false;
         if (!amount_of(from, "pinned_bytes", &s->pinned)) return false;
         for (int v = 0; v < HKR_VALUES; v++)
             if (!amount_of(from, names[v], &s->value[v])) return false;

@@ -31,7 +31,7 @@ typedef struct hkr_stack {
     const char *label, *thread;
     const uint32_t *frames; /* of the context; the innermost first */
     size_t depth;
-    double value[HKR_VALUES], live_error;
+    double value[HKR_VALUES], alloc_error, live_error, peak_error; /* of bytes; 0 = exact */
     double pinned; /* free bytes that its live blocks keep from going back */
 } hkr_stack;
 
