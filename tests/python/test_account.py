@@ -1,9 +1,16 @@
 """Accounts, labels, limits and trimming, from inside a program."""
 
+import os
 import re
 import unittest
 
 from support import ProgramCase, needs_module, needs_objects, preloaded
+
+
+def libc_before(version):
+    """Whether the C library is an older one than that version of glibc."""
+    name, _, number = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    return name != "glibc" or tuple(int(part) for part in number.split(".")[:2]) < version
 
 
 class Accounts(ProgramCase):
@@ -93,7 +100,9 @@ class Accounts(ProgramCase):
         self.assertAlmostEqual(total, found["resident_bytes"], delta=0.02 * found["resident_bytes"])
         by_name = {part["name"]: part["bytes"] for part in found["parts"]}
         self.assertGreaterEqual(by_name["mapped past malloc"], 32 << 20)
-        self.assertTrue(any(name.startswith("stacks of threads (4") for name in by_name), by_name)
+        # From 2.42 on, glibc has the guard of a stack within its mapping: stacks beside each other are one mapping.
+        if libc_before((2, 42)):
+            self.assertTrue(any(name.startswith("stacks of threads (4") for name in by_name), by_name)
         self.assertTrue(any("python" in name for name in by_name), by_name)
 
     @needs_objects
