@@ -281,7 +281,7 @@ typedef struct hak_profile_growth {
     bool leak;          /* the stack grew evenly until the end, by more than its samples err, to where it had not
                            been before; and what lived at the middle lives now, or each window left something
                            behind, or the growth was never interrupted */
-    char evidence[160]; /* the reason for `leak` in one sentence */
+    char evidence[192]; /* the reason for `leak` in one sentence */
     hak_profile_trend trend;
     double kept_share; /* of the bytes that lived at the middle of these windows, those of blocks that live now.
                           COUNTED: at most so much */
