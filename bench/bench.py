@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def arguments():
+def make_parser():
     parser = Parser(prog="scripts/bench", description=__doc__.split(".")[0] + ".")
     parser.add_argument("rows", nargs="*", metavar="ROW[/CASE]", help="only these; default: all")
     parser.add_argument("--quick", action="store_true", help="under five minutes: fewer and shorter samples")
@@ -84,7 +84,15 @@ def arguments():
     )
     parser.add_argument("--list", action="store_true", help="show rows, cases and allocators")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
-    return parser, parser.parse_args()
+    return parser
+
+
+def of_all(options):
+    """Whether a run with these options has all rows and allocators, in full length."""
+    return not options.quick and not options.rows and not options.allocators
+
+
+PART = "--publish takes a run of all rows and allocators, without --quick"
 
 
 def allocators_known(build):
@@ -161,11 +169,19 @@ def refuse_dirty(commit, options):
         )
 
 
+def refuse_part(run, path, options):
+    """The pages are of whole runs, whenever they are written: the command that measured says what was left out."""
+    measured = make_parser().parse_args([*shlex.split(run["command"])[1:], "--build", "."])
+    if options.publish and not of_all(measured):
+        sys.exit(f"bench: {path} is of {run['command']!r}: {PART}")
+
+
 def present(path, options):
     """Writes table and plots beside the samples in `path`, and the pages of the documentation if it is told to."""
     run = json.loads(path.read_text())
     if run.get("version") != 1:
         sys.exit(f"bench: {path}: version {run.get('version')} of the format, 1 is wanted")
+    refuse_part(run, path, options)
     refuse_dirty(run["machine"]["commit"], options)
     result = figures.Figures(run)
     text = "\n".join(report.markdown(run, result))
@@ -184,7 +200,8 @@ def present(path, options):
 
 
 def main():
-    parser, options = arguments()
+    parser = make_parser()
+    options = parser.parse_args()
     if options.report:
         return present(options.report, options)
     found, missing = allocators_known(options.build)
@@ -216,9 +233,9 @@ def main():
     missing.update(failed := build_programs(options.build, names))
     names = [n for n in names if n not in failed]
 
-    full = not options.quick and not options.rows and not options.allocators
+    full = of_all(options)
     if options.publish and not full:
-        parser.error("--publish takes a run of all rows and allocators, without --quick")
+        parser.error(PART)
     directory = options.output or options.build / "results"
     described = machine.describe(SOURCE)
     refuse_dirty(described["commit"], options)

@@ -206,6 +206,18 @@ class CommitTest(unittest.TestCase):
         self.assertEqual([p.name for p in (documents / "plots").iterdir()], ["rows.svg"])
         self.assertTrue((documents / "overview.svg").exists())
 
+    def test_a_part_of_a_run_is_not_published_later(self):
+        file = self.tree / "run.json"
+        for part in ("--quick", "random_mixed", "--allocators hak,glibc --reps 3", "--reps 3 tiny_hot/40"):
+            run = published_run() | {"version": 1, "command": f"scripts/bench {part}"}
+            file.write_text(json.dumps(run))
+            with self.subTest(part), self.assertRaises(SystemExit) as refused:
+                bench.present(file, argparse.Namespace(publish=True, dirty=True))
+            self.assertIn(f"is of 'scripts/bench {part}': --publish takes a run of all rows", str(refused.exception))
+        whole = {"command": "scripts/bench --reps 3 --output x --publish"}
+        bench.refuse_part(whole, file, argparse.Namespace(publish=True))
+        bench.refuse_part(run, file, argparse.Namespace(publish=False))
+
     def test_a_published_page_of_a_runtime_needs_a_commit(self):
         page = tool.ROOT / "docs/measurements/lua.md"
         real, machine.commit = machine.commit, lambda source: "abc-dirty"
