@@ -63,10 +63,17 @@ static int make_folder(const char *path)
     return S_ISDIR(is.st_mode) && is.st_uid == geteuid() && (is.st_mode & 077) == 0 ? 0 : EPERM;
 }
 
-/* Somebody who wrote "yes" or "maybe" does not want a socket of that name in the current folder. */
 static bool is_word(const char *place)
 {
     return strcmp(place, "on") != 0 && !strchr(place, '/');
+}
+
+const char *hkc_live_setting(const char *text, const char **place)
+{
+    const bool off = strcmp(text, "off") == 0;
+    if (!off && is_word(text)) return "on, off or a path with a slash expected";
+    *place = off ? NULL : text;
+    return NULL;
 }
 
 static int plan(const char *place)

@@ -48,6 +48,10 @@ bool hkc_live_pause(void);
 /* NULL = the thread is there again, or was not paused; else why there can be none. */
 const char *hkc_live_resume(void);
 
+/* Reads a setting: "on", "off", or a path, which has a slash. Somebody who wrote "yes" or "maybe" does not want a
+ * socket of that name in the current folder. *place = the setting, NULL = off. NULL = taken; else what is expected. */
+const char *hkc_live_setting(const char *text, const char **place);
+
 /* Where the socket of a process is for "on": /tmp/hakmem-USER/PROCESS. */
 void hkc_live_path(char out[HKC_LIVE_PATH], uid_t user, pid_t process);
 

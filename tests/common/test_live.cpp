@@ -127,6 +127,14 @@ TEST_CASE("a word is no place for a socket")
     options.place = "maybe";
     CHECK_FALSE(hkc_live_begin(&options, error));
     CHECK(std::string(error) == "no socket at 'maybe': on or a path with a slash expected");
+
+    const char *place = "";
+    for (const char *word : {"", "maybe", "ON", "offside"})
+        CHECK(std::string(hkc_live_setting(word, &place)) == "on, off or a path with a slash expected");
+    CHECK(std::string(place).empty());
+    CHECK((!hkc_live_setting("on", &place) && std::string(place) == "on"));
+    CHECK((!hkc_live_setting("./maybe", &place) && std::string(place) == "./maybe"));
+    CHECK((!hkc_live_setting("off", &place) && !place));
     CHECK(access("maybe", F_OK) == -1);
 }
 

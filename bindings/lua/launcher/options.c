@@ -1,6 +1,7 @@
 /* The command line: that of the interpreter, and --hak- options, which the program does not get to see. */
 #include "launcher.h"
 
+#include "common/live.h"
 #include "common/policy.h"
 #include "common/size.h"
 
@@ -179,11 +180,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
     } else if ((value = value_of(arg, "--hak-profile"))) {
         return parse_profile(o, value, message, size);
     } else if ((value = value_of(arg, "--hak-live"))) {
-        /* a word that is none of these is no file: what was meant is not known */
-        const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
-        if (!on && !off && !strchr(value, '/'))
-            return fail(message, size, "--hak-live: '%.80s': on, off or a path with a slash expected", value);
-        o->live = off ? NULL : value;
+        const char *wrong = hkc_live_setting(value, &o->live);
+        if (wrong) return fail(message, size, "--hak-live: '%.80s': %s", value, wrong);
     } else if ((value = value_of(arg, "--hak-learn"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->learn_file = value;

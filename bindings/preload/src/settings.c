@@ -105,13 +105,13 @@ static const char *on_or_off(bool *it, const char *value)
     return NULL;
 }
 
-/* NULL = taken. A word that is none of these is no file: what was meant is not known. */
+/* NULL = taken. */
 static const char *live(hks_settings *s, const char *value)
 {
-    static const char expected[] = "on, off or a path with a slash expected";
-    const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
-    if (!on && !off) return strchr(value, '/') && file_name(s->live, value) ? NULL : expected;
-    strcpy(s->live, on ? "on" : "");
+    const char *place, *wrong = hkc_live_setting(value, &place);
+    if (wrong) return wrong;
+    if (place && strchr(place, '/')) return file_name(s->live, place) ? NULL : "the path is too long";
+    strcpy(s->live, place ? place : "");
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "base/options.h"
 
 #include "common/learn.h"
+#include "common/live.h"
 #include "common/policy.h"
 #include "common/size.h"
 
@@ -76,10 +77,8 @@ bool hkp_options_read(hkp_options *options)
     *options = (hkp_options){.labels = labels && *labels ? labels : "off", .mode = -1};
     if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
-    const bool no_live = !live || !*live || strcmp(live, "off") == 0;
-    if (!no_live && strcmp(live, "on") != 0 && !strchr(live, '/'))
-        return none("HAKMEM_LIVE", live, "on, off or a path with a slash expected");
-    if (!no_live) options->live = live;
+    const char *wrong = live && *live ? hkc_live_setting(live, &options->live) : NULL;
+    if (wrong) return none("HAKMEM_LIVE", live, wrong);
     options->first = !first || strcmp(first, pid) == 0;
     const char *learn = getenv("HAKMEM_LEARN");
     if (learn && *learn && options->first) options->learn = learn;

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
-from hakmem import _hakmem
+from hakmem import _hakmem, _launch
 
 _MODES = ("replace", "wrap", "auto")
 _DOMAINS = ("raw", "all")
@@ -107,8 +107,9 @@ def live(place: str = "on") -> None:
     at the socket `place`. Children of fork that go on as a Python have a socket of their own, unless `place` is a
     path without %p. ValueError: a text that is neither "on" nor a path with a slash. RuntimeError: why there is none,
     or that there is one already."""
-    if isinstance(place, str) and place != "on" and "/" not in place:
-        raise ValueError(f"live: {place!r}: on or a path with a slash expected")
+    wrong = isinstance(place, str) and _launch.live_wrong(place, off=False)
+    if wrong:
+        raise ValueError(f"live: {place!r}: {wrong}")
     wrong = _hakmem.live(place if place == "on" else os.path.abspath(place))
     if wrong:
         raise RuntimeError(wrong)

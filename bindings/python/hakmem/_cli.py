@@ -28,8 +28,9 @@ def reserve(text):
 
 def live(text):
     """Of --live."""
-    if not _launch.is_live(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: on, off or a path with a slash expected")
+    wrong = _launch.live_wrong(text)
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{text!r}: {wrong}")
     return text
 
 

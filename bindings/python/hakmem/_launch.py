@@ -34,10 +34,12 @@ def preloaded():
     return [file for file in files if file and file not in (HOOK, MALLOC)]
 
 
-def is_live(text):
-    """Whether it says if and where the program is shown. A word that does neither is no file: what was meant is not
-    known."""
-    return text in ("", "on", "off") or "/" in text
+def live_wrong(text, off=True):
+    """What is expected, of a text that does not say where the program is shown, or `off`, that it is not; None: it
+    does. The same as hkc_live_setting of the hook, which a command line comes before."""
+    if text == "on" or "/" in text or (off and text in ("", "off")):
+        return None
+    return f"{'on, off' if off else 'on'} or a path with a slash expected"
 
 
 def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None):

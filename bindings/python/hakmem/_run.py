@@ -105,7 +105,7 @@ def value_of(name, text):
     if name == "--limit":
         return size(text)
     if name == "--live":
-        return text if _launch.is_live(text) else None
+        return None if _launch.live_wrong(text) else text
     if name == "--reserve":
         n = size(text)
         return n if n and 4 << 20 <= n <= 1 << 40 else None
