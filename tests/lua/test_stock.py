@@ -85,8 +85,9 @@ class Case(FolderCase):
         with self.subTest(args=args, stdin=stdin, env=env):
             ours, theirs = (self.start(p, args, stdin, env, together) for p in (PROGRAM, ORIGINAL))
             if args == ("--",) and theirs == NO_TABLE_OF_ARGUMENTS:
-                self.assertNotEqual(ours, theirs)
-                return ours
+                # What is printed without the argument, but for the argument itself, as in earlier releases.
+                out, err, status = self.start(ORIGINAL, (), stdin, env, together)
+                theirs = out.replace(f"0\t{ARGV0}\n", f"0\t{ARGV0}\n1\t--\n"), err, status
             self.assertEqual(ours, theirs)
             return ours
         return "", "", None
