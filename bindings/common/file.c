@@ -20,8 +20,7 @@ static bool is_stream(const char *name)
            (strncmp(name, "/proc/", 6) == 0 && strstr(name, "/fd/") != NULL);
 }
 
-/* The descriptor that a name means in this process; -1 = none. */
-static int descriptor_of(const char *name)
+int hkc_file_descriptor(const char *name)
 {
     static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -42,7 +41,7 @@ static int descriptor_of(const char *name)
 static int open_beside_program(const char *name)
 {
     struct stat is;
-    const int fd = descriptor_of(name);
+    const int fd = hkc_file_descriptor(name);
     return fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 }
 

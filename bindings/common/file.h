@@ -32,6 +32,8 @@ void hkc_file_remove_part(const char *name, pid_t thread);
 
 /* open() for writing, with further flags. Of a pipe that nobody reads an error (ENXIO), not a wait. */
 int hkc_file_open_at_once(const char *name, int flags, mode_t mode);
+/* The descriptor that a name means in this process, such as /dev/stdout or /dev/fd/3; -1 = none. */
+int hkc_file_descriptor(const char *name);
 /* Whether it would be written to in place. */
 bool hkc_file_in_place(const char *name);
 /* Replaces the first %p in the name by the number of a process. 0, or ENAMETOOLONG. out has HKC_FILE_NAME

@@ -295,6 +295,17 @@ class Settings(Case):
             self.assertEqual(self.python(f"report={name}", "import os; os._exit(0)").stderr, "")
         self.assertEqual(os.listdir(self.dir), ["there"])
 
+    def test_a_report_beside_what_the_program_writes(self):
+        # ls closes its standard output before the end; the other one flushes a buffer of libc's after the report.
+        late = "import ctypes; ctypes.CDLL(None).printf(b'late\\n')"
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for command, printed in ((["/bin/ls", "/dev/null"], "/dev/null\n"), ([PYTHON, "-c", late], "late\n")):
+                with self.subTest(name=name, command=command), open(self.path("out"), "w+") as out:
+                    subprocess.run(command, stdout=out, env=self.environment(f"report={name}"), check=True, timeout=120)
+                    out.seek(0)
+                    text = out.read()
+                    self.assertEqual((text.count(printed), len(reports(text.replace(printed, "")))), (1, 1), text)
+
     def test_a_bad_setting_takes_no_limit_from_the_program(self):
         # Whatever is wrong beside it; what is right comes to nothing, too.
         for bad in ("mode=quick", "policy=/no/such", "learn=/no/such/x", "name=", "report=", "limi=1G", "limit=64Mo"):
