@@ -22,7 +22,7 @@ typedef struct object {
 typedef struct vm {
     hak_ctx *ctx;
     hak_profile_tally *tally;
-    hak_frames *frames; /* functions and lines of the program, for the report */
+    hak_frames *frames;               /* functions and lines of the program, for the report */
     hak_profile_counts *lines[LINES]; /* NULL = has not allocated yet */
 } vm;
 

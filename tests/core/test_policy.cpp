@@ -129,7 +129,8 @@ TEST_CASE("policy: what is wrong with a text is told with its line, and there is
         {"hakmem-policy 1\nroom 101 site a\n", 2, "room: '101' is not from 1 to 100"},
         {"hakmem-policy 1\nroom 5 labels a\n", 2, "room: 'label' or 'site' expected, not 'labels'"},
         {"hakmem-policy 1\nroom 5 site\n", 2, "site: 1 to 191 bytes without control characters expected"},
-        {"hakmem-policy 1\nroom 5 label a\tb\n", 2, "label: 1 to 63 bytes without control characters expected"},
+        {"hakmem-policy 1\nroom 5 label a\tb\n", 2,
+         "label: 1 to 63 bytes without control characters expected"},
     };
     for (const auto &wrong : WRONG) {
         hak_policy_error error;

@@ -33,7 +33,8 @@ void profile_again_and_again(hak_ctx *ctx, int times)
 
 } // namespace
 
-TEST_CASE("profile threads: begun and forgotten, and labels summed, beside threads that free each other's samples")
+TEST_CASE(
+    "profile threads: begun and forgotten, and labels summed, beside threads that free each other's samples")
 {
     TestSpace s;
     Options options = shared_options();

@@ -133,12 +133,14 @@ TEST_CASE("verdicts: most leaks of any kind are found, and hardly anything else 
 
 TEST_CASE("verdicts: the table of docs/measurements/profile.md, with seeds of its own", "[.table]")
 {
-    std::printf("| setting | half | leaks | found | blamed wrongly | recall | precision |\n|---|---|---|---|---|---|---|\n");
+    std::printf("| setting | half | leaks | found | blamed wrongly | recall | precision "
+                "|\n|---|---|---|---|---|---|---|\n");
     for (const Setting &how : settings) {
         for (bool kept_back : {false, true}) {
             const Score score = run_half(how, kept_back, 10, 9000000);
-            std::printf("| %s | %s | %u | %u | %u | %.2f | %.2f |\n", how.name, kept_back ? "kept back" : "shown",
-                        score.leaks, score.found, score.wrong, score.recall(), score.precision());
+            std::printf("| %s | %s | %u | %u | %u | %.2f | %.2f |\n", how.name,
+                        kept_back ? "kept back" : "shown", score.leaks, score.found, score.wrong,
+                        score.recall(), score.precision());
         }
     }
 }

@@ -109,7 +109,6 @@ std::string text_of(hak_ctx *ctx)
     return text;
 }
 
-
 // A stack of an interpreter's frame, one that the host names itself, and machine code.
 struct Stack {
     uintptr_t frames[3];

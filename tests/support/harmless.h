@@ -110,9 +110,8 @@ inline Behaviour waves(Simulated &s)
 }
 inline Behaviour day(Simulated &s)
 {
-    return level(s, [](double at, double a, double) {
-        return 0.5 - 0.45 * std::cos(6.2832 * at / (1 + 0.3 * a));
-    });
+    return level(
+        s, [](double at, double a, double) { return 0.5 - 0.45 * std::cos(6.2832 * at / (1 + 0.3 * a)); });
 }
 inline Behaviour late_step(Simulated &s)
 {
@@ -170,13 +169,14 @@ inline Behaviour small_teeth(Simulated &s)
 // Collected when as much again is there as lived before, of which a part that changes stays.
 inline Behaviour collected(Simulated &s)
 {
-    return [herd = Herd(), base = s.between(0.02, 0.05) * (double)s.all(), next = 0.0](Simulated &now) mutable {
-        herd.add(now.alloc(OWN, now.size(100)));
-        if (next < base) next = base;
-        if ((double)herd.blocks.size() < next) return;
-        herd.keep_last(now, (size_t)(base * now.between(0.2, 0.6)));
-        next = (double)herd.blocks.size() + base;
-    };
+    return
+        [herd = Herd(), base = s.between(0.02, 0.05) * (double)s.all(), next = 0.0](Simulated &now) mutable {
+            herd.add(now.alloc(OWN, now.size(100)));
+            if (next < base) next = base;
+            if ((double)herd.blocks.size() < next) return;
+            herd.keep_last(now, (size_t)(base * now.between(0.2, 0.6)));
+            next = (double)herd.blocks.size() + base;
+        };
 }
 
 inline Behaviour ring(Simulated &s)
@@ -255,8 +255,8 @@ inline Behaviour freed_in_batches(Simulated &s)
 // Two generations: one is filled while the other one is in use.
 inline Behaviour generations(Simulated &s)
 {
-    return [fresh = Herd(), old = Herd(), most = (size_t)(s.between(0.08, 0.3) * (double)s.all())](
-               Simulated &now) mutable {
+    return [fresh = Herd(), old = Herd(),
+            most = (size_t)(s.between(0.08, 0.3) * (double)s.all())](Simulated &now) mutable {
         fresh.add(now.alloc(OWN, now.size(100)));
         if (fresh.blocks.size() < most) return;
         old.clear(now);
@@ -290,11 +290,12 @@ inline Behaviour few_large(Simulated &s)
 // Steps that can be undone, up to a number; some are large.
 inline Behaviour undo(Simulated &s)
 {
-    return [herd = Herd(), most = (size_t)(s.between(0.1, 0.4) * (double)s.all() / 5)](Simulated &now) mutable {
-        if (!now.one_in(5)) return now.flash(OWN, 1, 200);
-        herd.add(now.alloc(OWN, now.size(now.one_in(20) ? 2000 : 100)));
-        herd.keep_last(now, most);
-    };
+    return
+        [herd = Herd(), most = (size_t)(s.between(0.1, 0.4) * (double)s.all() / 5)](Simulated &now) mutable {
+            if (!now.one_in(5)) return now.flash(OWN, 1, 200);
+            herd.add(now.alloc(OWN, now.size(now.one_in(20) ? 2000 : 100)));
+            herd.keep_last(now, most);
+        };
 }
 
 inline const Shape shapes[] = {

@@ -45,9 +45,9 @@ static bool api_find(void)
            hkp_function("PyCFunction_NewEx", &api.new_function) &&
            hkp_function("PyObject_GetAttrString", &api.attribute) &&
            hkp_function("Py_BuildValue", &api.build) && hkp_function("PyObject_Call", &api.call) &&
-           hkp_function("PySys_GetObject", &api.system_object) &&
-           hkp_function("Py_IncRef", &api.incref) && hkp_function("Py_DecRef", &api.decref) &&
-           hkp_function("PyErr_Clear", &api.clear_error) && api.none;
+           hkp_function("PySys_GetObject", &api.system_object) && hkp_function("Py_IncRef", &api.incref) &&
+           hkp_function("Py_DecRef", &api.decref) && hkp_function("PyErr_Clear", &api.clear_error) &&
+           api.none;
 }
 
 static void *none(void)
@@ -135,9 +135,9 @@ static void tell_fork(void)
     void *before = child ? api.new_function(&before_def, NULL, NULL) : NULL;
     void *after = before ? api.new_function(&after_def, NULL, NULL) : NULL;
     void *args = after ? api.build("()") : NULL;
-    void *keywords = args ? api.build("{s:O,s:O,s:O}", "after_in_child", child, "before", before,
-                                      "after_in_parent", after)
-                          : NULL;
+    void *keywords =
+        args ? api.build("{s:O,s:O,s:O}", "after_in_child", child, "before", before, "after_in_parent", after)
+             : NULL;
     void *result = keywords ? api.call(register_at_fork, args, keywords) : NULL;
     drop((void *const[]){result, keywords, args, after, before, child, register_at_fork, m}, 8);
 }

@@ -94,8 +94,16 @@ static void book_table(reading *r, uintptr_t at, size_t words, hkp_subsystem sub
 }
 
 /* Where things stand in a PyTypeObject of 3.10 to 3.15, in words. */
-enum { TYPE_WORDS = 51, TYPE_NAME = 3, TYPE_SIZE = 4, TYPE_DEALLOC = 6, TYPE_METHODS = 29, TYPE_GETSET = 31,
-       TYPE_CALL = 16, TYPE_ALLOC = 38 };
+enum {
+    TYPE_WORDS = 51,
+    TYPE_NAME = 3,
+    TYPE_SIZE = 4,
+    TYPE_DEALLOC = 6,
+    TYPE_METHODS = 29,
+    TYPE_GETSET = 31,
+    TYPE_CALL = 16,
+    TYPE_ALLOC = 38
+};
 static const struct {
     uint8_t at, words;
 } suites[] = {{10, 4}, {12, 36}, {13, 10}, {14, 3}, {20, 2}}; /* async, number, sequence, mapping, buffer */

@@ -71,7 +71,7 @@ static void add_error(change *row, const hkr_context *c, const hkr_stack *s, con
     const double alloc = s->alloc_error * s->alloc_error, live = s->live_error * s->live_error;
     row->alloc_var[when] += alloc;
     row->live_var[when] += live;
-    row->var[when] += o->by == HKR_ALLOC_BYTES ? alloc
+    row->var[when] += o->by == HKR_ALLOC_BYTES  ? alloc
                       : o->by == HKR_LIVE_BYTES ? live
                                                 : s->peak_error * s->peak_error;
     if (!is_sampled(c) || !(s->value[o->by - 1] > 0)) return;
@@ -217,7 +217,8 @@ static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
         show_row(out, &all->rows[i]);
     for (size_t i = sure - last; i < sure; i++)
         show_row(out, &all->rows[i]);
-    if (sure == 0) fprintf(out, "  no %s changed%s\n", stacks ? "stack" : "label", noise ? " for certain" : "");
+    if (sure == 0)
+        fprintf(out, "  no %s changed%s\n", stacks ? "stack" : "label", noise ? " for certain" : "");
     if (first + last < sure) fprintf(out, "  and %zu more\n", sure - first - last);
     if (noise == 0) return;
     fprintf(out, "\n  within the error of the samples:\n");
@@ -247,7 +248,8 @@ static bool is_one_profile(const hkr_report *a, const hkr_report *b)
 bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after, const hkr_options *o)
 {
     static const char *const totals[] = {"live_bytes", "peak_bytes", "committed_bytes"};
-    changes stacks = {.table = json_object(), .one_profile = is_one_profile(before, after)}, labels = {.table = json_object()};
+    changes stacks = {.table = json_object(), .one_profile = is_one_profile(before, after)},
+            labels = {.table = json_object()};
     bool ok = stacks.table && labels.table && collect(&stacks, &labels, before, o, BEFORE) &&
               collect(&stacks, &labels, after, o, AFTER);
     if (ok) {

@@ -353,27 +353,27 @@ HAK_API void hak_ctx_retire(hak_ctx *ctx);
 /* ---- Spaces -------------------------------------------------------------------------------------- */
 
 struct hak_space_options {
-    size_t size;              /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
-    const hak_os *os;         /* NULL = the operating system. Copied. */
-    uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
-    size_t reserve;           /* address space to reserve at once, without access; 4 MiB to 1 TiB. 0 = none: with
-                                 the table of hak_os_init only what is used is mapped, chunk by chunk, at
-                                 addresses where nobody else maps anything (below a max_address under 2^47,
-                                 and with another table, 64 GiB are reserved, or 4 with hak_os_counted). A
-                                 reserve is halved down to 4 MiB when it is refused, and what a limit such as
-                                 RLIMIT_AS did not grant whole leaves a half to others. It counts for
-                                 RLIMIT_AS, used or not. A map of it, of 1/4096, is committed at once.
-                                 Further extents are four times as large up to 64 GiB; 32 extents at most.
-                                 Blocks of further extents take the slow path */
-    void *buffer;             /* memory of the caller in which the space begins; stays the caller's, who has
-                                 filled it with zeros, each time anew. NULL = none. While there are
-                                 contexts with labels, a fifth of it is set aside for label bytes, except
-                                 units that have blocks already. Where that leaves no room for label bytes,
-                                 contexts that are made with labels take pages of the OS, and a context whose
-                                 blocks are in the buffer is refused its first label */
-    size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
-    bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
-    hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
+    size_t size;           /* sizeof(hak_space_options), by HAK_SPACE_OPTIONS_INIT */
+    const hak_os *os;      /* NULL = the operating system. Copied. */
+    uintptr_t max_address; /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
+    size_t reserve;        /* address space to reserve at once, without access; 4 MiB to 1 TiB. 0 = none: with
+                              the table of hak_os_init only what is used is mapped, chunk by chunk, at
+                              addresses where nobody else maps anything (below a max_address under 2^47,
+                              and with another table, 64 GiB are reserved, or 4 with hak_os_counted). A
+                              reserve is halved down to 4 MiB when it is refused, and what a limit such as
+                              RLIMIT_AS did not grant whole leaves a half to others. It counts for
+                              RLIMIT_AS, used or not. A map of it, of 1/4096, is committed at once.
+                              Further extents are four times as large up to 64 GiB; 32 extents at most.
+                              Blocks of further extents take the slow path */
+    void *buffer;          /* memory of the caller in which the space begins; stays the caller's, who has
+                              filled it with zeros, each time anew. NULL = none. While there are
+                              contexts with labels, a fifth of it is set aside for label bytes, except
+                              units that have blocks already. Where that leaves no room for label bytes,
+                              contexts that are made with labels take pages of the OS, and a context whose
+                              blocks are in the buffer is refused its first label */
+    size_t buffer_size;    /* 128 KiB to 1 TiB; it must end at or below max_address */
+    bool buffer_only;      /* never ask the OS: the buffer is all there is. Default false */
+    hak_mode mode;         /* how much memory may be spent for speed: retained pages, huge pages */
     const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = all as mode says */
     const hak_policy *policy; /* see hakmem/policy.h. The space takes a reference. NULL = none */
 };

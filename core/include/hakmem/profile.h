@@ -278,13 +278,13 @@ typedef struct hak_profile_growth {
     double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at
                            least so much, since it is not known which blocks are freed */
     unsigned windows;   /* how many the growth went over */
-    bool leak;          /* the stack grew evenly until the end, by more than its samples err, to where it had not
-                           been before; and what lived at the middle lives now, or each window left something
-                           behind, or the growth was never interrupted */
+    bool leak;          /* the stack grew evenly until the end, by more than its samples err, to where it had
+                           not been before; and what lived at the middle lives now, or each window left
+                           something behind, or the growth was never interrupted */
     char evidence[192]; /* the reason for `leak` in one sentence */
     hak_profile_trend trend;
-    double kept_share; /* of the bytes that lived at the middle of these windows, those of blocks that live now.
-                          COUNTED: at most so much */
+    double kept_share; /* of the bytes that lived at the middle of these windows, those of blocks that live
+                          now. COUNTED: at most so much */
     double bytes_an_hour, low_an_hour, high_an_hour; /* the slope by the clock; 0 = it stood still */
     uint64_t since_ns;                               /* when the first of these windows began */
 } hak_profile_growth;

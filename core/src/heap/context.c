@@ -115,8 +115,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
         ctx->canary = ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
     ctx->packed.most = (uint16_t)most;
     hk_set(&ctx->account.metadata,
-           first - HK_UNIT +
-               (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
+           first - HK_UNIT + (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));
     hk_write(&e->map[id - e->first], ctx->key | (units ? HK_KIND_PACKED : HK_KIND_META));
     hk_extent_slab(e, id - e->first)->head = 0; /* a group of packed units begins here */
     if (units) {

@@ -13,9 +13,9 @@ enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6, LEAK_LEAST = 512, TOLD_SEC
 /* A stack at each moment, the last one now. */
 typedef struct history {
     size_t n;
-    unsigned step;                           /* windows from one moment to the next */
-    bool bounded;                            /* `left` is a bound, not known */
-    double live[POINTS_MOST], var[POINTS_MOST]; /* bytes, and the variance of their estimate */
+    unsigned step;                                 /* windows from one moment to the next */
+    bool bounded;                                  /* `left` is a bound, not known */
+    double live[POINTS_MOST], var[POINTS_MOST];    /* bytes, and the variance of their estimate */
     double made[POINTS_MOST], blocks[POINTS_MOST]; /* blocks allocated until then, and that lived then */
     double left[POINTS_MOST], left_var[POINTS_MOST], left_blocks[POINTS_MOST]; /* of live: what lives now */
     double window[POINTS_MOST], hour[POINTS_MOST];
@@ -231,7 +231,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
     if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
     if (is_steady(p)) return HAK_PROFILE_LEAKS;
     return known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) ? HAK_PROFILE_LEAKS
-                                                                           : HAK_PROFILE_GROWS;
+                                                                            : HAK_PROFILE_GROWS;
 }
 
 /* ---- What is said --------------------------------------------------------------------------------- */
@@ -255,11 +255,12 @@ static void tell(const hk_profile *k, hak_profile_growth *g, double grown, doubl
     char by_clock[64] = "";
     if (hours * 3600 >= TOLD_SECONDS)
         snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
-    snprintf(g->evidence, sizeof g->evidence,
-             "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s; %s%.0f %% of what lived at the middle "
-             "lives now",
-             k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
-             k->counted ? "at most " : "", g->kept_share * 100);
+    snprintf(
+        g->evidence, sizeof g->evidence,
+        "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s; %s%.0f %% of what lived at the middle "
+        "lives now",
+        k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
+        k->counted ? "at most " : "", g->kept_share * 100);
 }
 
 /* The growth from a moment on; false = there is none. */
@@ -299,7 +300,8 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         if (h.n - from < POINTS_LEAST) break;
         hak_profile_growth g;
         if (h.live[h.n - 1] <= h.live[from] ||
-            !(hk_trend_of(h.window + from, h.live + from, h.n - from).low > 0)) continue;
+            !(hk_trend_of(h.window + from, h.live + from, h.n - from).low > 0))
+            continue;
         if (!left) take_left(k, s, &h);
         left = true;
         if (!examine(&h, from, &g) || (any && !g.leak)) continue;

@@ -9,6 +9,9 @@
 
 typedef struct mrb_parser_state parser_state;
 
+/* mruby's macros begin and end blocks. */
+/* clang-format off */
+
 struct mrb_pool *__real_mrb_pool_open(mrb_state *mrb);
 struct mrb_pool *__wrap_mrb_pool_open(mrb_state *mrb);
 void __real_mrb_pool_close(struct mrb_pool *pool);

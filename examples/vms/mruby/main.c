@@ -10,7 +10,8 @@ static int run(mrb_state *mrb, const command *c)
 {
     struct RProc *program = mrb ? mruby_compile(mrb, c->text, c->length) : NULL;
     if (!program) {
-        fprintf(stderr, "%s: %s\n", c->file, mrb && !mrb->exc ? "syntax error" : "out of memory before it began");
+        fprintf(stderr, "%s: %s\n", c->file,
+                mrb && !mrb->exc ? "syntax error" : "out of memory before it began");
         return 1;
     }
     mrb_top_run(mrb, program, mrb_top_self(mrb), 0);

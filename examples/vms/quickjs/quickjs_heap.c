@@ -72,7 +72,8 @@ static const hak_site_rule RULES[] = {
 static hak_sites *sites;
 
 /* The size of a packed block is looked for, and QuickJS asks often: nothing is packed. */
-static const vm_kind KIND = {"QuickJS", RULES, sizeof RULES / sizeof *RULES, &sites, HAK_WORKLOAD_COUNTED, HAK_NONE};
+static const vm_kind KIND = {"QuickJS", RULES, sizeof RULES / sizeof *RULES, &sites, HAK_WORKLOAD_COUNTED,
+                             HAK_NONE};
 
 /* ---- The allocator ------------------------------------------------------------------------------------- */
 
