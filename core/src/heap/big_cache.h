@@ -1,6 +1,6 @@
-/* The big blocks that a heap freed and keeps, resident: by call site, so that a site that frees and asks
- * again gets its block back without a system call. How many follows what is live, what was missed, and
- * time. */
+/* The cache of freed big blocks, which stay resident: by call site, so that a site that frees and asks again
+ * gets its block back without a system call. The size of the cache depends on what is live, what was missed,
+ * and time. */
 #ifndef HK_BIG_CACHE_H
 #define HK_BIG_CACHE_H
 

@@ -1,4 +1,5 @@
-/* Profiles that the host counts: its records are in the stacks, and become their sums when somebody looks. */
+/* Profiles that the host counts: the stacks contain the host's records, and get their sums from them when
+ * somebody looks. */
 #include "profile/profile.h"
 
 #include "heap/label.h"

@@ -1,6 +1,6 @@
-/* Which stacks grow, and which growth is a leak. The live bytes of a stack at up to 33 moments give its trend.
- * The blocks that live now tell by their births what was left behind before each of these moments: temporaries
- * of the same stack, however many, are not among them. */
+/* Finds the stacks that grow, and tells whether growth is a leak. The live bytes of a stack at up to 33
+ * moments give its trend. The birth times of the blocks that live now tell how much was left behind before
+ * each of these moments; temporary blocks of the same stack, however many, do not count there. */
 #include "profile/profile.h"
 
 #include "base/real.h"

@@ -1,8 +1,8 @@
-/* profile/: stacks, and samples of blocks that live. It knows heap/, whose blocks it looks at, and no
- * allocation path of heap/ knows it. The allocation paths of api/ count bytes down to the next sample and
- * hand it over here; whoever frees in a unit that is watched asks here whether the block is one. A shared
- * context has one profile, and its heaps count on their own: several Poisson processes of one rate are one.
- * See docs/internals/profile.md. */
+/* profile/: stacks, and samples of live blocks. This folder includes heap/, whose blocks it reads; no
+ * allocation path of heap/ calls it. The allocation paths of api/ count bytes down to the next sample and
+ * hand the sample over to it; whoever frees in a watched unit asks it whether the block is a sample. A shared
+ * context has one profile, and each of its heaps counts alone, because several Poisson processes of one rate
+ * are together one such process. See docs/internals/profile.md. */
 #ifndef HK_PROFILE_H
 #define HK_PROFILE_H
 

@@ -1,4 +1,4 @@
-/* Samples come, grow and go: the sums of their stacks. */
+/* Keeps the sums of stacks while their samples come, grow and go. */
 #include "profile/profile.h"
 
 #include "heap/block.h"

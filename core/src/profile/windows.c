@@ -1,4 +1,4 @@
-/* Windows: what each stack was at when they began. */
+/* Windows: keeps the counts that each stack had when a window began. */
 #include "profile/profile.h"
 
 static hk_mark_value value_now(const hk_stack *s)

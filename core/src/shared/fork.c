@@ -1,6 +1,6 @@
-/* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
- * everything that is under a lock in order. What is without a lock bears a fork between any two of its
- * stores: see thread_heap.h. */
+/* Holds all locks of a context over fork() while other threads are at work, so that the child finds
+ * everything under a lock in order. Data without a lock is valid after any of its stores, so a fork may come
+ * between any two: see thread_heap.h. */
 #include "heap/asked.h"
 #include "profile/profile.h"
 #include "shared/thread_heap.h"

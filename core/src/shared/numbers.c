@@ -1,4 +1,4 @@
-/* The numbers of a shared context: its heaps take new ones over one by one, each by its own thread. */
+/* Gives new numbers to a shared context: each heap takes them over on its own thread, one by one. */
 #include "heap/numbers.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"

@@ -1,9 +1,9 @@
-/* Blocks freed by another thread than their heap's. They travel by batches of pointers, not by links through
- * the blocks: a batch is pushed to the queue of its heap when it is full, and the heap's thread takes all
- * batches at its next slow path. A batch belongs to the heap that filled it and comes back to that one when
- * it is empty, so that their number follows what is under way. The lists are pushed to with compare-and-swap
- * and taken whole: no ABA. (Message passing after snmalloc, Lietar et al., ISMM 2019; the batches after
- * BatchIt, Filardo and Parkinson, ISMM 2024.) */
+/* Blocks freed by another thread than their heap's. They travel in batches of pointers, not by links through
+ * the blocks. A thread pushes a full batch to the queue of the blocks' heap, and that heap's thread takes all
+ * batches at its next slow path. A batch belongs to the heap that filled it and goes back there when it is
+ * empty, so the number of batches follows what is under way. Threads push to these lists with
+ * compare-and-swap and take them whole, so there is no ABA. (Message passing after snmalloc, Lietar et al.,
+ * ISMM 2019; the batches after BatchIt, Filardo and Parkinson, ISMM 2024.) */
 #ifndef HK_REMOTE_H
 #define HK_REMOTE_H
 

@@ -1,7 +1,8 @@
-/* Slabs of dead threads. A thread that ends without hak_ctx_thread_done leaves a heap to the thread register
- * that it had, and nobody can tell whether a new thread runs with the same register. So the heap itself stays
- * with the register; only its slabs and runs, which are under the lock, go to the next new heap. Blocks of
- * theirs in the old heap's magazines are live blocks as any other: handed out, or sent home when flushed. */
+/* Takes slabs of dead threads. A thread that ends without hak_ctx_thread_done leaves its heap to the thread
+ * register that it had, and a new thread may run with the same register at any time. So the heap stays with
+ * the register; only its slabs and runs, which are under the lock, go to the next new heap. Their blocks in
+ * the old heap's magazines are treated like live blocks: a new owner of the register hands them out, or a
+ * flush sends them home. */
 #include "heap/batch.h"
 #include "heap/block_free.h"
 #include "heap/magazine.h"

@@ -1,21 +1,22 @@
-/* shared/: contexts that all threads use. It knows heap/, of which each thread has one, and what locks are
- * held when; heap/ reaches other heaps by hk_member only.
+/* shared/: contexts that all threads use. This folder gives each thread a heap of heap/, and decides which
+ * locks are held when; heap/ reaches other heaps only by hk_member.
  *
- * The context that all threads use holds no blocks itself: every class of it is closed, so that the fast
- * paths fall through to the slow ones, which find the calling thread's *heap*. A heap is a context of its
- * own, with the same code as a local one, and these rules:
+ * The context that all threads use holds no blocks itself: all its classes are closed, so that the fast paths
+ * fall through to the slow paths, which find the calling thread's *heap*. A heap is a context of its own,
+ * with the same code as a local one, and these rules:
  *
  *   magazines, remote caches   its thread only, without a lock
  *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
  *                          to trim, to read sums, and to drain the queue of a thread that does not
  *   queue                  any thread pushes batches of blocks that it freed, lock-free; see remote.h
  *
- * A child after fork finds what the other threads were at without a lock between any two of their stores: a
- * magazine is stored to before its end moves.
+ * A child after fork may find another thread's data between any two of the stores that it makes without a
+ * lock. So each order of stores leaves valid data: a push stores the block before it moves the magazine's
+ * end.
  *
- * Threads are told apart by the thread register, which two live threads never share; what a dead thread
- * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space;
- * numbers. */
+ * The thread register tells threads apart, because two live threads never share one; the next thread with the
+ * register of a dead one finds the dead thread's heap. Locks are taken in this order: walk, shared context,
+ * heap, space; numbers. */
 #ifndef HK_THREAD_HEAP_H
 #define HK_THREAD_HEAP_H
 

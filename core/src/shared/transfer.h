@@ -1,6 +1,7 @@
-/* The transfer cache of a heap: batches of one class that came home are kept whole, under the heap's lock,
- * until an empty magazine of the class takes their pointers. So a block that another thread freed is reused
- * without a look at its bitmap. In the accounts they are under way until they are in a magazine or a bitmap.
+/* The transfer cache of a heap keeps batches of one class that came home, whole and under the heap's lock,
+ * until an empty magazine of the class takes their pointers. So the heap reuses a block that another thread
+ * freed without a look at its bitmap. The accounts count these blocks as under way until they are in a
+ * magazine or a bitmap.
  */
 #ifndef HK_TRANSFER_H
 #define HK_TRANSFER_H

@@ -1,5 +1,5 @@
-/* Units of chunks: in which order they are looked at, how they are taken and come back. What is declared
- * here is called with the lock of the space held; contexts use the functions in space.h, which take it. */
+/* Takes units from chunks, in an order, and takes them back. Callers hold the lock of the space; contexts use
+ * the functions in space.h, which take the lock. */
 #ifndef HK_CHUNKS_H
 #define HK_CHUNKS_H
 

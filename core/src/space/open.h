@@ -1,10 +1,10 @@
-/* Which parts of an extent may be written to: opened by chunk, closed by chunk. With the lock of the space
- * held.
+/* Makes parts of an extent writable, and closes them again, chunk by chunk. Callers hold the lock of the
+ * space.
  *
  * A space whose pages are the system's own (hk_os_own) reserves nothing: its extents *grow*. Such an extent
- * has 64 GiB of addresses where nobody else maps anything, of which only what is open is mapped. Other
- * extents are reserved without access, and opened in the same steps; those of a host's table with commit, and
- * of hak_os_counted, get each unit committed when it is used, and nothing here concerns their units. */
+ * has 64 GiB of addresses where nobody else maps anything, and maps only what is open. Other extents are
+ * reserved without access, and opened in the same steps. Extents of a host's table with commit, and of
+ * hak_os_counted, get each unit committed when it is used, so this module does not concern their units. */
 #ifndef HK_OPEN_H
 #define HK_OPEN_H
 

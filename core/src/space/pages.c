@@ -1,4 +1,4 @@
-/* What is mapped for a block of its own, and single calls of the OS table, for the layers above. */
+/* Maps memory for single big blocks, and makes single calls of the OS table for the layers above. */
 #include "space/calls.h"
 #include "space/purge.h"
 

@@ -1,5 +1,5 @@
-/* Memory that goes back to the OS: how many free units stay resident, for how long, and which go first. All
- * of it is under the lock of the space. */
+/* Gives memory back to the OS: decides how many free units stay resident, for how long, and which go first.
+ * Callers hold the lock of the space. */
 #ifndef HK_PURGE_H
 #define HK_PURGE_H
 

@@ -1,5 +1,6 @@
-/* space/: address space, the supply of units, and when pages go back to the OS. It knows base/ and the OS
- * table; of contexts it knows the ids that own units, and nothing of what these hold.
+/* space/: address space, the supply of units, and the return of pages to the OS. This folder includes base/
+ * and calls the OS table. Of contexts it knows only the ids that own units, and nothing of what the units
+ * hold.
  *
  * A space reserves extents; an extent is cut into chunks of 2 MiB and units of 16 KiB, and carries arrays
  * with an entry per unit: map (who owns it and as what), slab records, bitmaps, label bytes. Thread-safe: one
