@@ -1,4 +1,4 @@
-/* Text format 0.0.4. Series for contexts and labels, none for stacks: there would be too many. */
+/* Text format 0.0.4, or OpenMetrics 1.0. Series for contexts and labels, none for stacks: there would be too many. */
 #include "parts.h"
 #include "report.h"
 
@@ -36,9 +36,12 @@ static void put_value(FILE *out, const char *text)
     }
 }
 
-static void family(FILE *out, const char *name, const char *type, const char *help)
+/* A counter's family has no "_total" in OpenMetrics. */
+static void family(FILE *out, const hkr_options *o, const char *name, const char *type, const char *help)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    size_t n = strlen(name);
+    if (o->open_metrics && strcmp(type, "counter") == 0) n -= strlen("_total");
+    fprintf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)n, name, help, (int)n, name, type);
 }
 
 static void series(FILE *out, const char *name, const hkr_report *r, const char *context, const char *label,
@@ -112,9 +115,9 @@ static json_t *sums_of(const hkr_context *c, const char *member)
     return NULL;
 }
 
-static bool label_family(FILE *out, const names *all, const char *name, const char *member, const char *help)
+static bool label_family(FILE *out, const hkr_options *o, const names *all, const char *name, const char *member, const char *help)
 {
-    family(out, name, "gauge", help);
+    family(out, o, name, "gauge", help);
     for (size_t i = 0; i < all->count; i++) {
         json_t *sums = sums_of(all->of[i].context, member);
         if (!sums) return false;
@@ -127,11 +130,22 @@ static bool label_family(FILE *out, const names *all, const char *name, const ch
     return true;
 }
 
+/* How long the name of a part is without its count, "stacks of threads (7)", which would make a new series of
+ * each number. */
+static size_t uncounted(const char *name)
+{
+    const size_t n = strlen(name);
+    const char *open = strrchr(name, '(');
+    const bool counts = open && open > name + 1 && open[1] != ')' && name[n - 1] == ')' &&
+                        strspn(open + 1, "0123456789") == (size_t)(name + n - 1 - (open + 1));
+    return counts ? (size_t)(open - 1 - name) : n;
+}
+
 /* The parts of the resident memory; those of one kind and name are one series. */
-static bool part_family(FILE *out, hkr_report *const *reports, size_t count)
+static bool part_family(FILE *out, const hkr_options *o, hkr_report *const *reports, size_t count)
 {
     static const char name[] = "hakmem_resident_part_bytes";
-    family(out, name, "gauge", "Parts of the resident memory, which sum up to it");
+    family(out, o, name, "gauge", "Parts of the resident memory, which sum up to it");
     for (size_t r = 0; r < count; r++) {
         const double pid = hkr_number(reports[r]->process, "pid");
         json_t *seen = json_object();
@@ -139,7 +153,7 @@ static bool part_family(FILE *out, hkr_report *const *reports, size_t count)
         for (size_t i = 0; i < hkr_parts(reports[r]); i++) {
             const hkr_part part = hkr_part_at(reports[r], i);
             char key[200];
-            snprintf(key, sizeof key, "%.100s\n%s", part.kind, part.name);
+            snprintf(key, sizeof key, "%.100s\n%.*s", part.kind, (int)uncounted(part.name), part.name);
             json_object_set_new(seen, key, json_real(hkr_number(seen, key) + part.bytes));
         }
         const char *key;
@@ -179,25 +193,25 @@ bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, c
         {"hakmem_hard_limit_bytes", "hard_limit", "gauge", "Limit on committed bytes, 0 without one"},
         {"hakmem_failures_total", "failures", "counter", "Allocations that were refused"},
     };
-    (void)o;
     names all;
     bool ok = names_of(&all, reports, count);
-    family(out, "hakmem_resident_bytes", "gauge", "Resident memory of the whole process");
+    family(out, o, "hakmem_resident_bytes", "gauge", "Resident memory of the whole process");
     for (size_t r = 0; r < count; r++) {
         const double resident = hkr_number(reports[r]->memory, "resident_bytes");
         if (resident > 0) series(out, "hakmem_resident_bytes", reports[r], NULL, NULL, resident);
     }
-    ok = ok && part_family(out, reports, count);
+    ok = ok && part_family(out, o, reports, count);
     for (size_t m = 0; m < sizeof of_contexts / sizeof of_contexts[0]; m++) {
-        family(out, of_contexts[m].name, of_contexts[m].type, of_contexts[m].help);
+        family(out, o, of_contexts[m].name, of_contexts[m].type, of_contexts[m].help);
         for (size_t i = 0; i < all.count; i++)
             if (all.of[i].context->stats)
                 series(out, of_contexts[m].name, all.of[i].report, all.of[i].name, NULL,
                        hkr_number(all.of[i].context->stats, of_contexts[m].member));
     }
     ok = ok &&
-         label_family(out, &all, "hakmem_label_live_bytes", "live_bytes", "Bytes of live blocks by label") &&
-         label_family(out, &all, "hakmem_label_live_blocks", "live_blocks", "Live blocks by label");
+         label_family(out, o, &all, "hakmem_label_live_bytes", "live_bytes", "Bytes of live blocks by label") &&
+         label_family(out, o, &all, "hakmem_label_live_blocks", "live_blocks", "Live blocks by label");
     names_free(&all);
+    if (o->open_metrics) fputs("# EOF\n", out);
     return ok && !ferror(out);
 }
