@@ -16,6 +16,18 @@
  *       hak_free(ctx, s);
  *       hak_ctx_destroy(ctx);
  *
+ * WORDS
+ *   size class  blocks of one size, to which a request of up to 32 KiB rounds up
+ *   magazine    free blocks of one size class that are at hand for the next allocations
+ *   unit        16 KiB, of which a context takes one or more from its space; a chunk is 2 MiB of units
+ *   slab        units cut into blocks of one size class
+ *   packed      small blocks of all sizes side by side in one unit: how a young heap begins
+ *   run         a block of whole units, above 32 KiB and up to 1 MiB
+ *   big block   a block with a mapping of its own, above 1 MiB or grown into one
+ *   extent      a range of addresses in which a space has its units
+ *   committed   taken by a context, and counted by limits; it need not be resident, that is, have pages
+ *   OS table    the functions by which a space gets pages: hak_os
+ *
  * CONVENTIONS, for every function below unless it says otherwise
  *   Units      sizes are bytes.
  *   Alignment  8; 16 if the size is a multiple of 16, or with hak_options.max_align; 4096 at least above
@@ -60,7 +72,7 @@
  *
  *   Without HAK_DEBUG_CHECK, for blocks of up to 1 MiB:
  *    - A free of a free block, or of a pointer into the middle of one: a freed pointer usually waits in the
- *      magazine (the list of blocks at hand) of its size class. The context validates the pointer when it
+ *      magazine of its size class. The context validates the pointer when it
  *      leaves the magazine, at hak_ctx_flush at the latest; a wrong pointer is then reported and dropped.
  *      Until then the magazine may hand the pointer out without an error: a block freed twice goes to two
  *      callers, a pointer into a block to one.
@@ -204,7 +216,7 @@ struct hak_stats {
     size_t peak_bytes;      /* highest live_bytes so far, with the error of hak_ctx_live_bytes */
     size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
     size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
-    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind big ones */
+    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind live ones */
     size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
     size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
     size_t retained_bytes; /* recycled pages of the space, resident, owned by no context */
@@ -256,13 +268,13 @@ HAK_API const char *hak_error_name(hak_error error);
 /* How much memory may be spent for speed. The mode of a context decides which freed blocks the context keeps,
  * the mode of a space which pages the space keeps. docs/guide/modes.md helps to choose. */
 typedef enum hak_mode {
-    HAK_MODE_BALANCED, /* the default, which keeps: a few blocks a size class, 16 MiB of freed big blocks,
-                          retained pages up to 32 MiB or half of what is in use */
+    HAK_MODE_BALANCED, /* the default, which keeps: a few blocks of each size class, 16 MiB of freed
+                          big blocks, retained pages up to 32 MiB or half of what is in use */
     HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
                           unused page to the OS at once. The baseline to compare with; many system calls */
     HAK_MODE_FAST,     /* more of everything, huge pages from 1 MiB, pages populated early */
-    HAK_MODE_LEAN, /* the lowest peak: at a new peak each fresh page releases a retained one; blocks above 4
-                     KiB, and few big ones, are not kept; no huge pages */
+    HAK_MODE_LEAN, /* the lowest peak: at a new peak each fresh page releases a retained one; no block above
+                     4 KiB is kept at hand, and few big blocks are; no huge pages */
     HAK_MODE_LEARNING, /* as balanced; for hosts that run a learner */
     HAK_MODE_RESEARCH  /* as balanced; for hosts that run a learner and log each of its windows */
 } hak_mode;
@@ -314,10 +326,9 @@ struct hak_options {
     hak_error_fn *on_error; /* NULL = misuse is ignored silently */
     void *error_user;
     unsigned debug;            /* HAK_DEBUG_*; default 0 */
-    const char *const *labels; /* names of labels 1 to label_count, referenced, not copied: no need to
-                                  define */
-    size_t label_count; /* them in each of many contexts. Default none; at most HAK_LABELS_MAX. Names are
-                           as for hak_label_define, all different */
+    const char *const *labels; /* names of labels 1 to label_count, referenced, not copied. For many
+                                  contexts that have the same labels. Default none */
+    size_t label_count; /* at most HAK_LABELS_MAX. Names are as for hak_label_define, all different */
     bool shared;        /* any thread may allocate and free: see "Shared contexts". Default false */
     void *user;         /* for the host: hak_ctx_user. Default NULL */
     bool max_align; /* every block is aligned to 16: enough for any type (max_align_t), and what malloc
