@@ -47,7 +47,7 @@ hk_big *hk_cached_nearest(const hak_ctx *ctx, size_t size);
 size_t hk_bigs_charged(const hak_ctx *ctx);
 /* Bytes that the cache may hold. */
 size_t hk_cached_limit(const hak_ctx *ctx);
-/* It may become smaller by n, down to `least`. */
+/* Lowers the cache's budget by n bytes, but not below `least`. */
 void hk_cached_wish_less(hak_ctx *ctx, size_t n, size_t least);
 /* A block of this size was given up, in case it is asked for again. */
 void hk_cached_missed(hak_ctx *ctx, size_t size);

@@ -1,5 +1,5 @@
-/* Profiles that the host counts: the stacks contain the host's records, and get their sums from them when
- * somebody looks. */
+/* Profiles that the host counts: each stack contains a record of the host, and gets its sums from that record
+ * when somebody looks. */
 #include "profile/profile.h"
 
 #include "heap/label.h"

@@ -23,9 +23,10 @@ typedef struct hk_transfer {
     hk_transfer_class classes[HK_TRANSFER_CLASSES];
 } hk_transfer;
 
-/* A batch comes home; the heap's lock is held. false = not of one class, or there is enough. */
+/* Takes a batch that comes home; the heap's lock is held. Returns false if the batch is not of one class, or
+ * the cache has enough. */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b);
-/* Fills the magazine of a class, if it is empty and there are blocks. By the heap's thread. */
+/* Fills the magazine of a class, if it is empty and there are blocks. The heap's thread calls this. */
 void hk_transfer_refill(hak_ctx *heap, unsigned sc);
 /* All of it to the slabs. */
 void hk_transfer_flush(hak_ctx *heap);
@@ -33,8 +34,8 @@ void hk_transfer_flush(hak_ctx *heap);
 bool hk_transfer_has(const hak_ctx *heap, unsigned sc);
 /* The same at the end of a period. */
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns);
-/* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its transfer
- * cache. */
+/* Makes one of the heaps give up its transfer cache, when a heap, whose lock is held, is about to grow by
+ * fresh pages. */
 void hk_transfer_recall(hak_ctx *heap);
 /* Calls fn for each block. */
 void hk_transfer_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);

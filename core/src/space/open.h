@@ -10,13 +10,13 @@
 
 #include "space/extent.h"
 
-/* 0 = done, -1 = there is no memory for it, 1 = somebody else has the addresses. */
+/* Returns 0 if the part is open, -1 if there is no memory for it, 1 if somebody else has the addresses. */
 int hk_open_records(hak_space *s, hk_extent *e, size_t chunk);
 int hk_open_units(hak_space *s, hk_extent *e, size_t chunk);
 int hk_open_labels(hak_space *s, hk_extent *e, unsigned area, size_t chunk);
 
-/* Whether what goes back may split a mapping once more, which counts it. Holes are counted anew where there
- * may be too many by now. */
+/* Counts one more hole, and returns whether memory that goes back may split a mapping once more. Counts the
+ * holes anew if there may be too many. */
 bool hk_may_split(hak_space *s);
 /* Gives the pages of n chunks back, which have neither live nor retained units, so that no limit counts them.
  * false = they stay open, because this table cannot do without or because there are many holes already. */
