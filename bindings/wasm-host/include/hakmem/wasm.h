@@ -73,8 +73,8 @@ HAK_API const char *hak_wasm_label_name(hak_wasm_label label);
 /* The most that may be committed, mapped or live; 0 = no limit. */
 typedef struct hak_wasm_limits {
     size_t heap_bytes;   /* committed bytes of the context, metadata included */
-    bool heap_soft;      /* for runtimes that abort when an allocation fails: heap_bytes refuses no
-                            allocation, only hak_wasm_admit */
+    bool heap_soft;      /* for runtimes that abort when an allocation fails: heap_bytes makes
+                            hak_wasm_admit fail, but no allocation */
     size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
                             because each takes a slot; sizes of images; and what hak_wasm_charge adds: tables
                             and compiled code under wasmtime */
