@@ -207,6 +207,9 @@ class CommitTest(unittest.TestCase):
         self.assertTrue((documents / "overview.svg").exists())
 
     def test_a_part_of_a_run_is_not_published_later(self):
+        documents = mock.patch.object(bench, "DOCUMENTS", self.tree / "docs")
+        documents.start()
+        self.addCleanup(documents.stop)
         file = self.tree / "run.json"
         for part in ("--quick", "random_mixed", "--allocators hak,glibc --reps 3", "--reps 3 tiny_hot/40"):
             run = published_run() | {"version": 1, "command": f"scripts/bench {part}"}

@@ -119,7 +119,9 @@ TEST_CASE("verdicts: most leaks of any kind are found, and hardly anything else 
 {
     for (const Setting &how : settings) {
         // 15 leaks of one run are too few to tell 0.87 from 0.9.
-        const unsigned least = how.mean ? 1 : 2, runs = how.windows > 20 ? 1 : EFFORT == 1 ? least : 2 * least;
+        const unsigned least = how.mean ? 1 : 2, runs = how.windows > 20 ? 1
+                                                        : EFFORT == 1    ? least
+                                                                         : 2 * least;
         Score score = run_half(how, false, runs);
         const Score kept_back = run_half(how, true, runs);
         score.leaks += kept_back.leaks;

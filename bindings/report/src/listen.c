@@ -27,8 +27,8 @@ static bool is_left_behind(const struct sockaddr_un *address)
     struct stat is;
     if (stat(address->sun_path, &is) != 0 || !S_ISSOCK(is.st_mode)) return false;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool refused =
-        fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED;
+    const bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                         errno == ECONNREFUSED;
     if (fd >= 0) close(fd);
     return refused;
 }
@@ -42,8 +42,7 @@ static bool listen_at_file(hkr_listener *l, const char *path, char *error)
     if (is_left_behind(&address)) unlink(path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const mode_t mask = umask(0077);
-    const bool bound =
-        l->fd >= 0 && bind(l->fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    const bool bound = l->fd >= 0 && bind(l->fd, (const struct sockaddr *)&address, sizeof address) == 0;
     const int number = errno;
     umask(mask);
     if (!bound) return fail_place(l, path, number, error);
@@ -70,7 +69,8 @@ static bool split(const char *place, char *host, size_t size, char port[6])
     const char *colon = strrchr(place, ':'), *number = colon ? colon + 1 : place;
     size_t n = colon ? (size_t)(colon - place) : 0;
     const size_t digits = strspn(number, "0123456789");
-    if (digits == 0 || digits > 5 || number[digits] != '\0' || atoi(number) > 65535 || n >= size) return false;
+    if (digits == 0 || digits > 5 || number[digits] != '\0' || atoi(number) > 65535 || n >= size)
+        return false;
     strcpy(port, number);
     const char *from = place;
     if (n > 1 && place[0] == '[' && place[n - 1] == ']') from++, n -= 2;
@@ -116,8 +116,8 @@ bool hkr_listen(hkr_listener *l, const char *place, char *error)
     if (strchr(place, '/')) return listen_at_file(l, place, error);
     char host[200], port[6];
     if (!split(place, host, sizeof host, port))
-        return hkr_fail(error,
-                        "%.200s: not a place to listen at: PORT, HOST:PORT, or a path with a slash", place);
+        return hkr_fail(error, "%.200s: not a place to listen at: PORT, HOST:PORT, or a path with a slash",
+                        place);
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found;
     const int unknown = getaddrinfo(host, port, &wanted, &found);

@@ -18,33 +18,34 @@
 
 typedef bool write_fn(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options);
 
-static const char usage[] = "usage: hakmem COMMAND [options] FILE...\n"
-                            "  report FILE...      what reports say, as text\n"
-                            "  diff BEFORE AFTER   what changed between two reports, what grew first\n"
+static const char usage[] =
+    "usage: hakmem COMMAND [options] FILE...\n"
+    "  report FILE...      what reports say, as text\n"
+    "  diff BEFORE AFTER   what changed between two reports, what grew first\n"
 #ifdef HKR_HTML
-                            "  html FILE [BEFORE]  one page for a browser; with BEFORE also the difference\n"
+    "  html FILE [BEFORE]  one page for a browser; with BEFORE also the difference\n"
 #endif
-                            "  pprof FILE...       for `go tool pprof`, gzipped\n"
-                            "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
-                            "  speedscope FILE...  for speedscope\n"
-                            "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
-                            "  attach PID          what a process holds, refreshed; with -o, its report now\n"
-                            "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+    "  pprof FILE...       for `go tool pprof`, gzipped\n"
+    "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
+    "  speedscope FILE...  for speedscope\n"
+    "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
+    "  attach PID          what a process holds, refreshed; with -o, its report now\n"
+    "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
 #ifdef HKR_SERVE
-                            "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
-                            "                      of this user that listen, or of some\n"
+    "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
+    "                      of this user that listen, or of some\n"
 #endif
 #ifdef HKR_PUSH
-                            "  push --otlp URL [WHAT...]  the numbers of prometheus to an OpenTelemetry collector\n"
+    "  push --otlp URL [WHAT...]  the numbers of prometheus to an OpenTelemetry collector\n"
 #endif
-                            "options:\n"
-                            "  -o, --output FILE   instead of standard output; complete or absent\n"
-                            "  -b, --by WHAT       live (the default), peak or alloc\n"
-                            "  -n, --top N         rows of a table, 20 by default\n"
-                            "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
-                            "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
-                            "  -h, --help; -V, --version\n"
-                            "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
+    "options:\n"
+    "  -o, --output FILE   instead of standard output; complete or absent\n"
+    "  -b, --by WHAT       live (the default), peak or alloc\n"
+    "  -n, --top N         rows of a table, 20 by default\n"
+    "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
+    "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
+    "  -h, --help; -V, --version\n"
+    "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
 
 static bool write_text(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options)
 {
@@ -140,7 +141,8 @@ static int wrong_option(int argc, char **argv, const char *at)
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
         optopt != 0 && !strchr("obnilhV", optopt); /* else a long one with too much behind it */
-    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1])) return no_command(argv[1]);
+    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1]))
+        return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
 

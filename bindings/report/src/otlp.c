@@ -28,7 +28,8 @@ static bool add_family(void *user, const hkr_family *f)
     const size_t n = strlen(f->name) - (f->counter ? strlen("_total") : 0);
     json_t *points = json_array(), *data = json_pack("{s:O}", "dataPoints", points);
     if (f->counter && data)
-        json_object_update_new(data, json_pack("{s:i,s:b}", "aggregationTemporality", CUMULATIVE, "isMonotonic", 1));
+        json_object_update_new(
+            data, json_pack("{s:i,s:b}", "aggregationTemporality", CUMULATIVE, "isMonotonic", 1));
     json_t *metric = json_pack("{s:s#,s:s,s:s,s:o}", "name", f->name, (int)n, "description", f->help, "unit",
                                f->unit, f->counter ? "sum" : "gauge", data);
     w->points = points;
@@ -58,8 +59,8 @@ static json_t *resource(const hkr_report *r)
     const double pid = hkr_number(r->process, "pid");
     json_array_append_new(attributes, attribute("service.name", name ? name : "unknown_service"));
     if (pid > 0)
-        json_array_append_new(attributes, json_pack("{s:s,s:{s:o}}", "key", "process.pid", "value", "intValue",
-                                                    number_text(pid)));
+        json_array_append_new(attributes, json_pack("{s:s,s:{s:o}}", "key", "process.pid", "value",
+                                                    "intValue", number_text(pid)));
     if (*hkr_text(runtime, "name"))
         json_array_append_new(attributes, attribute("process.runtime.name", hkr_text(runtime, "name")));
     if (*hkr_text(runtime, "version"))
@@ -78,7 +79,8 @@ static json_t *of_process(const hkr_report *r, uint64_t now)
     }
     for (size_t i = json_array_size(w.metrics); i-- > 0;) { /* none without points */
         const json_t *metric = json_array_get(w.metrics, i), *gauge = json_object_get(metric, "gauge");
-        if (json_array_size(json_object_get(gauge ? gauge : json_object_get(metric, "sum"), "dataPoints")) == 0)
+        if (json_array_size(json_object_get(gauge ? gauge : json_object_get(metric, "sum"), "dataPoints")) ==
+            0)
             json_array_remove(w.metrics, i);
     }
     return json_pack("{s:o,s:[{s:{s:s,s:s},s:o}]}", "resource", resource(r), "scopeMetrics", "scope", "name",

@@ -59,8 +59,8 @@ static void push_once(pusher *p)
         return;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    json_t *made = hkr_otlp(p->fleet.reports, p->fleet.count,
-                            (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    json_t *made =
+        hkr_otlp(p->fleet.reports, p->fleet.count, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
     char *text = json_dumps(made, JSON_COMPACT);
     json_decref(made);
     const long status = text ? send_text(p, text, error) : 0;

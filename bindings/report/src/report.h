@@ -94,8 +94,8 @@ const char *hkr_bytes(char text[32], double bytes, bool sign);
 size_t hkr_stacks(hkr_report *const *reports, size_t count);
 
 typedef struct hkr_options {
-    hkr_value by; /* HKR_LIVE_BYTES, HKR_PEAK_BYTES or HKR_ALLOC_BYTES */
-    size_t top;   /* rows of a table */
+    hkr_value by;      /* HKR_LIVE_BYTES, HKR_PEAK_BYTES or HKR_ALLOC_BYTES */
+    size_t top;        /* rows of a table */
     bool open_metrics; /* of Prometheus' two text formats, OpenMetrics 1.0 */
 } hkr_options;
 

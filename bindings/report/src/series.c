@@ -65,7 +65,8 @@ static bool names_of(names *all, hkr_report *const *reports, size_t count)
 
 static bool resident_family(hkr_report *const *reports, size_t count, const hkr_series_sink *to)
 {
-    static const hkr_family family = {"hakmem_resident_bytes", "Resident memory of the whole process", "By", false};
+    static const hkr_family family = {"hakmem_resident_bytes", "Resident memory of the whole process", "By",
+                                      false};
     bool ok = to->family(to->user, &family);
     for (size_t r = 0; r < count && ok; r++) {
         const hkr_point point = {.report = reports[r],
@@ -148,7 +149,9 @@ static bool context_families(const names *all, const hkr_series_sink *to)
     for (size_t m = 0; m < sizeof of / sizeof of[0] && ok; m++) {
         ok = to->family(to->user, &of[m].family);
         for (size_t i = 0; i < all->count && ok; i++) {
-            const hkr_point point = {all->of[i].report, {"context"}, {all->of[i].name},
+            const hkr_point point = {all->of[i].report,
+                                     {"context"},
+                                     {all->of[i].name},
                                      hkr_number(all->of[i].context->stats, of[m].member)};
             if (all->of[i].context->stats) ok = to->point(to->user, &of[m].family, &point);
         }
@@ -183,8 +186,8 @@ static bool label_family(const names *all, const hkr_family *family, const char 
         ok = sums;
         json_object_foreach(sums, label, sum)
         {
-            const hkr_point point = {all->of[i].report, {"context", "label"}, {all->of[i].name, label},
-                                     json_number_value(sum)};
+            const hkr_point point = {
+                all->of[i].report, {"context", "label"}, {all->of[i].name, label}, json_number_value(sum)};
             ok = ok && to->point(to->user, family, &point);
         }
         json_decref(sums);

@@ -56,8 +56,7 @@ static enum MHD_Result refuse(const question *q, unsigned status, const char *li
 {
     char text[HKR_ERROR + 1];
     const int n = snprintf(text, sizeof text, "%.*s\n", HKR_ERROR - 1, line);
-    return send_response(q, status,
-                         MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY),
+    return send_response(q, status, MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY),
                          "text/plain; charset=utf-8");
 }
 
@@ -70,7 +69,8 @@ static bool write_all(FILE *out, write_fn *write, const question *q, const hkr_o
     return fflush(out) == 0 && ok;
 }
 
-static enum MHD_Result answer(const question *q, write_fn *write, const hkr_options *options, const char *type)
+static enum MHD_Result answer(const question *q, write_fn *write, const hkr_options *options,
+                              const char *type)
 {
     const int fd = memfd_create("hakmem answer", MFD_CLOEXEC), kept = fd >= 0 ? dup(fd) : -1;
     FILE *out = kept >= 0 ? fdopen(fd, "wb") : NULL;
@@ -151,7 +151,8 @@ static const char page_type[] = "text/plain; charset=utf-8";
 static enum MHD_Result answer_profile(const question *q, hkr_value by)
 {
     if (hkr_stacks(q->reports, q->count) == 0)
-        return refuse(q, MHD_HTTP_NOT_FOUND, "there are no stacks: no profile was taken, or nothing was sampled");
+        return refuse(q, MHD_HTTP_NOT_FOUND,
+                      "there are no stacks: no profile was taken, or nothing was sampled");
     const hkr_options options = {.by = by, .top = q->server->options.top};
     return answer(q, hkr_write_pprof, &options, "application/octet-stream");
 }
@@ -175,8 +176,9 @@ static enum MHD_Result answer_path(const question *q, const char *path)
         return q->count == 1 ? answer(q, write_page, options, page_type)
                              : answer(q, write_list, options, "text/html; charset=utf-8");
     if (strcmp(path, "/report.json") == 0)
-        return q->count == 1 ? answer(q, write_report, options, "application/json")
-                             : refuse(q, MHD_HTTP_NOT_FOUND, "there are several: ask for /PROCESS/report.json");
+        return q->count == 1
+                   ? answer(q, write_report, options, "application/json")
+                   : refuse(q, MHD_HTTP_NOT_FOUND, "there are several: ask for /PROCESS/report.json");
     return refuse(q, MHD_HTTP_NOT_FOUND,
                   "there are /, /metrics, /debug/pprof/heap, /debug/pprof/allocs and /report.json, each also "
                   "behind /PROCESS");
@@ -209,8 +211,8 @@ static bool is_asked_by_name(const question *q)
     const char *host = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Host");
     if (!host) return false;
     const char *colon = strrchr(host, ':');
-    const size_t n = colon && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? (size_t)(colon - host)
-                                                                                    : strlen(host);
+    const size_t n =
+        colon && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? (size_t)(colon - host) : strlen(host);
     return (n == 9 && strncasecmp(host, "localhost", n) == 0) || (n == 5 && strncmp(host, "[::1]", n) == 0) ||
            (n >= 7 && n <= 15 && strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == n);
 }

@@ -216,7 +216,7 @@ struct hak_stats {
     size_t peak_bytes;      /* highest live_bytes so far, with the error of hak_ctx_live_bytes */
     size_t committed_bytes; /* taken from the space and counted by limits; not all of it need be resident */
     size_t metadata_bytes;  /* context, size classes, magazines, maps, bitmaps, label bytes */
-    size_t cached_bytes;   /* committed and free: in slabs, in magazines, freed big blocks, behind live ones */
+    size_t cached_bytes; /* committed and free: in slabs, in magazines, freed big blocks, behind live ones */
     size_t released_bytes; /* part of cached_bytes that trim gave back and nothing touched since */
     size_t reserved_bytes; /* address space of the context's space, the caller's buffer included */
     size_t retained_bytes; /* recycled pages of the space, resident, owned by no context */
@@ -291,7 +291,7 @@ typedef enum hak_workload {
 } hak_workload;
 
 enum {
-    HAK_DEBUG_CHECK = 1, /* every free and realloc is checked at once. Magazines are closed, so small blocks
+    HAK_DEBUG_CHECK = 1,   /* every free and realloc is checked at once. Magazines are closed, so small blocks
                             are 5 to 12 times slower. The sizes asked for are kept: 3 KiB, and 4 KiB for each
                             16 KiB of blocks */
     HAK_DEBUG_POISON = 2,  /* CHECK too; new blocks hold 0xCD, freed ones 0xDD. The pattern of a freed block
@@ -328,12 +328,12 @@ struct hak_options {
     unsigned debug;            /* HAK_DEBUG_*; default 0 */
     const char *const *labels; /* names of labels 1 to label_count, referenced, not copied. For many
                                   contexts that have the same labels. Default none */
-    size_t label_count; /* at most HAK_LABELS_MAX. Names are as for hak_label_define, all different */
-    bool shared;        /* any thread may allocate and free: see "Shared contexts". Default false */
-    void *user;         /* for the host: hak_ctx_user. Default NULL */
-    bool max_align; /* every block is aligned to 16: enough for any type (max_align_t), and what malloc
-                       promises. Sizes round up to a multiple of 16, from 512 to 1024 bytes to a multiple of
-                       64. Default false */
+    size_t label_count;        /* at most HAK_LABELS_MAX. Names are as for hak_label_define, all different */
+    bool shared;               /* any thread may allocate and free: see "Shared contexts". Default false */
+    void *user;                /* for the host: hak_ctx_user. Default NULL */
+    bool max_align;        /* every block is aligned to 16: enough for any type (max_align_t), and what malloc
+                              promises. Sizes round up to a multiple of 16, from 512 to 1024 bytes to a
+                              multiple of 64. Default false */
     hak_workload workload; /* what runs in the context. Default HAK_WORKLOAD_TRACED */
     hak_mode mode;         /* how much memory may be spent for speed. Default HAK_MODE_BALANCED; a space that
                               hak_ctx_new makes for this context has the same mode */

@@ -29,8 +29,7 @@ extern "C" {
 
 /* The host's memory, zero before the first use; it outlives the limit. */
 typedef struct hak_reserve {
-    size_t
-        tries; /* set by the host: how often the machine asks for one block, with a collection in between,
+    size_t tries;  /* set by the host: how often the machine asks for one block, with a collection in between,
                   before it gives up. 0 and 1 = once. Above 1, the host passes each block that it gets to
                   hak_reserve_served */
     size_t opened; /* how often the reserve was opened */

@@ -184,7 +184,7 @@ HAK_API hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm
 typedef enum hak_wasm_close {
     HAK_WASM_RETIRE, /* live blocks and memories stay until they are freed one by one; the last of them takes
                         the tenant along. For runtimes that free late, like wasmtime */
-    HAK_WASM_BULK /* all blocks and memories are gone at once. The caller promises that the runtime touches
+    HAK_WASM_BULK    /* all blocks and memories are gone at once. The caller promises that the runtime touches
                      none of them again */
 } hak_wasm_close;
 /* Closes a tenant, which must not be used again and which no thread may have entered. A parent lives on, and
