@@ -1,14 +1,14 @@
 /* Policies of contexts. */
 #include "base/policy.h"
-#include "heap/hints.h"
 #include "heap/apply_heap.h"
+#include "heap/hints.h"
 #include "shared/thread_heap.h"
 
 static void change(hak_ctx *whole, const hak_policy *policy)
 {
     hak_tuning t;
     hk_policy_settings(&t, &whole->settings.hints->base, whole->settings.given, policy,
-                    (hak_workload)whole->settings.workload);
+                       (hak_workload)whole->settings.workload);
     if (whole->heaps) {
         hk_shared_settings_change(whole, &t);
         return;

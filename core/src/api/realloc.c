@@ -210,7 +210,8 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
     hak_ctx *whole = hk_whole(ctx);
     hak_label given = hk_label_after(ctx, p, label);
     hk_whole_lock(whole);
-    unsigned room = hk_hints_any(whole->settings.hints) ? hk_hints_room(whole->settings.hints, given, site) : 0;
+    unsigned room =
+        hk_hints_any(whole->settings.hints) ? hk_hints_room(whole->settings.hints, given, site) : 0;
     hk_whole_unlock(whole);
     return room;
 }

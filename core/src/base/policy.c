@@ -225,9 +225,8 @@ void hk_policy_settings(hak_tuning *to, const hak_tuning *base, uint32_t given, 
 {
     *to = *base;
     if (!policy) return;
-    const hak_tuning *by_mode = policy->mode == HAK_POLICY_MODE_NONE
-                                    ? base
-                                    : hk_settings_default((hak_mode)policy->mode, workload);
+    const hak_tuning *by_mode =
+        policy->mode == HAK_POLICY_MODE_NONE ? base : hk_settings_default((hak_mode)policy->mode, workload);
     for (unsigned i = 1; i < HK_SETTING_WORDS; i++) {
         size_t own = hk_setting_get(&policy->tuning, i);
         if (own) hk_setting_set(to, i, own);

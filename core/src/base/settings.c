@@ -20,6 +20,7 @@ HK_EACH_SETTING(IN_ORDER)
 #define LEAN(name, in, none, when, range, words, b, m, f, lean, ...) .name = lean,
 #define COUNTED(name, in, none, when, range, words, b, m, f, l, counted, ...) .name = counted,
 #define LEAN_COUNTED(name, in, none, when, range, words, b, m, f, l, c, counted) .name = counted,
+/* clang-format off */
 #define WITH(column) {.size = sizeof(hak_tuning), HK_EACH_SETTING(column)}
 #define BY_WORKLOAD(column, counted) {WITH(column), WITH(counted), WITH(column)}
 
@@ -28,6 +29,7 @@ static const hak_tuning defaults[HK_MODES][WORKLOADS] = {
     [HAK_MODE_FAST] = BY_WORKLOAD(FAST, FAST),            [HAK_MODE_LEAN] = BY_WORKLOAD(LEAN, LEAN_COUNTED),
     [HAK_MODE_LEARNING] = BY_WORKLOAD(BALANCED, COUNTED), [HAK_MODE_RESEARCH] = BY_WORKLOAD(BALANCED, COUNTED),
 };
+/* clang-format on */
 
 #define NAME(name, ...) #name,
 static const char names[HK_SETTING_WORDS][24] = {"size", HK_EACH_SETTING(NAME)};
@@ -59,10 +61,12 @@ void hk_setting_set(hak_tuning *t, unsigned i, size_t v)
 const char *hk_setting_wrong(unsigned i, size_t v)
 {
     switch (i) {
-#define RANGE(name, in, none, when, range, words, ...)                                                   \
-    case HK_SETTING_##name: return (range) ? NULL : "tuning." #name ": " words;
+#define RANGE(name, in, none, when, range, words, ...)                                                       \
+    case HK_SETTING_##name:                                                                                  \
+        return (range) ? NULL : "tuning." #name ": " words;
         HK_EACH_SETTING(RANGE)
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -109,7 +113,7 @@ const hak_tuning *hk_settings_read(hak_tuning *to, const hak_tuning *host, hak_m
                                    hak_workload workload, uint32_t *given, const char **error)
 {
     *given = 0;
-    *error = (unsigned)mode >= HK_MODES           ? "mode: HAK_MODE_* only"
+    *error = (unsigned)mode >= HK_MODES        ? "mode: HAK_MODE_* only"
              : (unsigned)workload >= WORKLOADS ? "workload: HAK_WORKLOAD_* only"
              : host                            ? hk_settings_copy(to, host)
                                                : NULL;

@@ -2,8 +2,8 @@
  * gives it: the policy, the host's hak_tuning, the policy's mode, the host's mode and workload.
  *
  * The table makes the defaults, the ranges and their messages, the words of a policy's text, and the loops of
- * apply_heap.c and apply_space.c. tests/documents/test_tuning.py holds hakmem/tuning.h and docs/guide/modes.md
- * against it. */
+ * apply_heap.c and apply_space.c. tests/documents/test_tuning.py holds hakmem/tuning.h and
+ * docs/guide/modes.md against it. */
 #ifndef HK_SETTINGS_H
 #define HK_SETTINGS_H
 
@@ -71,12 +71,13 @@ const char *hk_setting_wrong(unsigned i, size_t v);
 
 /* The defaults of a mode and a workload, which are ones. */
 const hak_tuning *hk_settings_default(hak_mode mode, hak_workload workload);
-/* Copies what a host gave, of any version, without defaults. Returns what is wrong with that; NULL = nothing. */
+/* Copies what a host gave, of any version, without defaults. Returns what is wrong with it; NULL = nothing.
+ */
 const char *hk_settings_copy(hak_tuning *to, const hak_tuning *given);
-/* All settings by the host's options: `to`, or a constant where `host` is NULL. *given: a bit for each that the host
- * gave. NULL = *error says what is wrong. */
-const hak_tuning *hk_settings_read(hak_tuning *to, const hak_tuning *host, hak_mode mode, hak_workload workload,
-                                   uint32_t *given, const char **error);
+/* All settings by the host's options: `to`, or a constant where `host` is NULL. *given: a bit for each that
+ * the host gave. NULL = *error says what is wrong. */
+const hak_tuning *hk_settings_read(hak_tuning *to, const hak_tuning *host, hak_mode mode,
+                                   hak_workload workload, uint32_t *given, const char **error);
 
 /* Whether a caller's struct can be written to. */
 HK_INLINE bool hk_tuning_fits(const hak_tuning *t)

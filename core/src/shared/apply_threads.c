@@ -24,8 +24,8 @@ uint32_t hk_heaps_settings_get(hk_heaps *heaps, hak_tuning *out)
 #define KEEP_LATER(name)
 #define KEEP(name, in, none, when, ...) KEEP_##when(name)
 
-/* A new heap must not go by others than the heaps before it: heaps exchange slabs, whose first blocks lie where
- * first_offset says, and hak_aligned_alloc trusts the context's. */
+/* A new heap must not go by others than the heaps before it: heaps exchange slabs, whose first blocks lie
+ * where first_offset says, and hak_aligned_alloc trusts the context's. */
 static void keep_layout(const hk_heaps *heaps, hak_tuning *t)
 {
     HK_EACH_SETTING(KEEP)

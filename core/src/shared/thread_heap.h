@@ -44,11 +44,11 @@ struct hk_heap {
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
     size_t away;                      /* bytes that others brought home since its thread was here */
-    uint64_t away_ns; /* when another heap first asked whether its thread comes back; 0 = none did */
-    uint8_t patience; /* how often slabs were taken from it and its thread came back */
-    bool lost_slabs;  /* slabs of it moved to another heap */
-    bool stolen_from; /* its magazines may hold blocks of such slabs */
-    bool flushed;     /* by a tick, since its thread ended */
+    uint64_t away_ns;      /* when another heap first asked whether its thread comes back; 0 = none did */
+    uint8_t patience;      /* how often slabs were taken from it and its thread came back */
+    bool lost_slabs;       /* slabs of it moved to another heap */
+    bool stolen_from;      /* its magazines may hold blocks of such slabs */
+    bool flushed;          /* by a tick, since its thread ended */
     uint32_t settings_run; /* which change of the shared context's settings it took over last */
     hak_ctx *sent_to;      /* the last one that blocks went to */
     struct hk_remote_mixed {
@@ -93,10 +93,10 @@ struct hk_heaps {
     _Atomic size_t live, peak; /* sums of what heaps published */
     hak_options options;       /* of the heaps, with `settings` */
     hak_tuning settings;
-    bool packs;         /* its heaps pack small blocks, if their settings say so */
+    bool packs;            /* its heaps pack small blocks, if their settings say so */
     hk_lock settings_lock; /* the last: of settings and what follows */
     uint32_t settings_run; /* how often these changed */
-    atomic_bool hinted; /* by the policy */
+    atomic_bool hinted;    /* by the policy */
 };
 
 /* The first member of a hak_learner. */
