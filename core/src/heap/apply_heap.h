@@ -1,4 +1,4 @@
-/* A context's settings, in the members that its slow paths read. */
+/* Turns the settings of a context into the form in which its slow paths read them. */
 #ifndef HK_APPLY_HEAP_H
 #define HK_APPLY_HEAP_H
 

@@ -1,5 +1,5 @@
-/* The policy of a context, and what its slow paths ask of that: hints by label and by site. Its settings are
- * copied, see apply_heap.h. */
+/* Keeps the policy of a context, and what its slow paths ask of that policy: hints by label and by site. The
+ * settings are copied, see apply_heap.h. */
 #ifndef HK_HINTS_H
 #define HK_HINTS_H
 

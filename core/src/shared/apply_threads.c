@@ -1,4 +1,4 @@
-/* The settings of a shared context: its heaps take other ones over one by one, each by its own thread. */
+/* Gives other settings to a shared context: each heap takes them over on its own thread, one by one. */
 #include "heap/apply_heap.h"
 #include "heap/hints.h"
 #include "shared/thread_heap.h"
@@ -6,7 +6,7 @@
 void hk_heaps_settings_set(hk_heaps *heaps, const hak_tuning *from)
 {
     heaps->settings = *from;
-    /* Threads are many, and none has all sizes of the context. */
+    /* There are many threads, and no thread has all sizes of the context. */
     if (heaps->settings.packed_bytes != HAK_NONE)
         heaps->settings.packed_bytes = hk_max(heaps->settings.packed_bytes / 16, 1);
 }
