@@ -76,6 +76,8 @@ bool hkp_options_read(hkp_options *options)
     *options = (hkp_options){.labels = labels && *labels ? labels : "off", .mode = -1};
     if (profile && *profile) options->profile = strcmp(profile, "on") == 0 ? "" : profile;
     if (report && *report) options->report = report;
+    const char *window = getenv("HAKMEM_PROFILE_WINDOW");
+    if (window && *window) options->window = window;
     const bool no_live = !live || !*live || strcmp(live, "off") == 0;
     if (!no_live && strcmp(live, "on") != 0 && !strchr(live, '/'))
         return none("HAKMEM_LIVE", live, "on, off or a path with a slash expected");
