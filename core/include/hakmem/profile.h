@@ -72,7 +72,9 @@ typedef struct hak_profile_options {
     bool one_by_one;       /* allocations of a local context are counted one by one, not in batches: for hosts
                               that call hak_alloc_counted (hakmem/inline.h) */
     size_t (*resident)(void); /* resident bytes of the process, 0 = not known, for hak_profile_mark, on whose
-                              thread it is called: hakmem reads no files. NULL = not known */
+                              thread it is called: hakmem reads no files. For windows by window_ns it is called
+                              inside of an allocation, with no lock held: it may not call into the context.
+                              NULL = not known */
     void (*gone)(void *user); /* COUNTED: all records are about to go, by hak_profile_reset or _start; the
                                  host forgets
                               which blocks are of which. May not call into the context. Not called where the
