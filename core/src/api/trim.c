@@ -189,5 +189,5 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
     hk_space_tick(ctx->space, now_ns);
     hk_profile *k = hk_profile_of(whole);
     if (HK_UNLIKELY(k != NULL)) hk_profile_turn(k);
-    if (HK_UNLIKELY(whole->advice.learner != NULL)) hk_learner_tick(whole, now_ns);
+    if (HK_UNLIKELY(whole->settings.learner != NULL)) hk_learner_tick(whole, now_ns);
 }

@@ -187,8 +187,6 @@ void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */
 
-/* The clock as late as it should be for a sample. */
-uint64_t hk_profile_now(hk_profile *k);
 /* Records p, a new block of the heap, as a sample; `eligible` bytes had a chance. size: of the block, 0 =
  * look. No lock may be held. */
 void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site);
