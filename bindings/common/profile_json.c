@@ -1,5 +1,7 @@
 #include "common/profile_json.h"
 
+#include "common/history_json.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -191,6 +193,7 @@ typedef struct visit {
     hkc_json *w;
     const hkc_profile_writer *by;
     hkc_frames frames;
+    hkc_history history;
     hak_label_info labels[HAK_LABELS_MAX + 1];
     int label_count;
 } visit;
@@ -207,6 +210,7 @@ static bool each_stack(void *user, const hak_profile_stack *stack)
 {
     visit *v = user;
     hak_profile_stack shown = *stack;
+    hkc_history_note(&v->history, stack);
     const char *label = label_name(v, stack->label);
     const char *thread = v->by->stack ? v->by->stack(v->by->user, &shown, &label) : NULL;
     stack_json(v->w, &v->frames, &shown, label, thread);
@@ -236,37 +240,13 @@ static bool each_growth(void *user, const hak_profile_growth *g)
     return !w->error;
 }
 
-static int marks(hkc_json *w, const hak_ctx *ctx)
-{
-    int there = hak_profile_marks(ctx, NULL, 0);
-    if (there <= 0) return 0;
-    const size_t size = (size_t)there * sizeof(hak_profile_window);
-    hak_profile_window *all = pages(size);
-    if (!all) return ENOMEM;
-    for (int i = 0; i < there; i++)
-        all[i].size = sizeof *all;
-    int now = hak_profile_marks(ctx, all, (size_t)there);
-    hkc_json_array(w, "marks");
-    for (int i = 0; i < now && i < there; i++) {
-        hkc_json_object(w, NULL);
-        hkc_json_text(w, "name", all[i].name);
-        hkc_json_size(w, "at_ns", all[i].at_ns);
-        hkc_json_size(w, "live_bytes", all[i].live_bytes);
-        hkc_json_size(w, "committed_bytes", all[i].committed_bytes);
-        if (all[i].resident_bytes) hkc_json_size(w, "resident_bytes", all[i].resident_bytes);
-        hkc_json_end(w);
-    }
-    hkc_json_end(w);
-    munmap(all, size);
-    return 0;
-}
-
 static void visit_open(visit *v, hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by)
 {
     v->w = w;
     v->by = by;
     v->label_count = hak_labels_stats(ctx, v->labels, HAK_LABELS_MAX + 1);
     hkc_frames_open(&v->frames);
+    v->history = (hkc_history){0};
 }
 
 /* 0, or ENOMEM: some stacks lack frames. */
@@ -314,20 +294,23 @@ int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_write
     hkc_json_size(w, "samples", info.samples);
     hkc_json_size(w, "dropped_stacks", info.dropped_stacks);
     hkc_json_size(w, "dropped_samples", info.dropped_samples);
+    hkc_json_number(w, "dropped_bytes", info.dropped_bytes);
     hkc_json_size(w, "table_bytes", info.table_bytes);
     hkc_json_size(w, "started_ns", info.started_ns);
+    if (info.window_ns) hkc_json_size(w, "window_ns", info.window_ns);
     hkc_json_end(w);
 
     visit v;
     visit_open(&v, w, ctx, by);
+    hkc_history_open(&v.history, ctx);
     hkc_json_array(w, "stacks");
     hak_profile_visit(ctx, each_stack, &v);
     hkc_json_end(w);
     if (by->more) by->more(by->user, w, &v.frames);
     const int error = visit_close(&v);
-    const int marks_error = marks(w, ctx);
+    const int history_error = hkc_history_json(&v.history, w, ctx);
     hkc_json_array(w, "verdicts");
     hak_profile_grown(ctx, each_growth, w);
     hkc_json_end(w);
-    return error ? error : marks_error;
+    return error ? error : history_error;
 }

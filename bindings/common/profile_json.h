@@ -21,7 +21,7 @@ typedef struct hkc_frame {
 /* What is known of a frame; *out is zero before. */
 typedef void hkc_frame_fn(void *user, uintptr_t frame, hkc_frame *out);
 
-/* Members "profile", "stacks", "frames", "marks" and "verdicts" of the object that is open, a context's.
+/* Members "profile", "stacks", "frames", "marks", "histories" and "verdicts" of the object that is open, a context's.
  * Nothing is written where the context never had a profile. 0 = all was written; ENOMEM = some stacks lack
  * frames. A stack without frames has its site as the only one. */
 int hkc_profile_json(hkc_json *w, const hak_ctx *ctx, hkc_frame_fn *name, void *user);

@@ -1,5 +1,6 @@
 #include "common/report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,9 +62,11 @@ static void bytes_row(const sink *s, const char *name, size_t bytes, const char 
 size_t hkc_resident(void)
 {
     char text[64];
+    const int before = errno; /* windows begin inside of allocations */
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) close(fd);
+    errno = before;
     if (n <= 0) return 0;
     text[n] = '\0';
     const char *second = strchr(text, ' ');

@@ -55,3 +55,30 @@ const char *hkc_size_parse(const char *text, size_t *out)
     *out = (size_t)bytes;
     return NULL;
 }
+
+const char *hkc_window_parse(const char *text, uint64_t *out)
+{
+    static const char none[] = "is no time; a time is 60s, 5m, 1h or 500ms, 1ms to 365 days, or off";
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"", UINT64_C(1000000000)},     {"s", UINT64_C(1000000000)},
+                 {"ms", UINT64_C(1000000)},      {"m", UINT64_C(60000000000)},
+                 {"min", UINT64_C(60000000000)}, {"h", UINT64_C(3600000000000)},
+                 {"d", UINT64_C(86400000000000)}};
+    const uint64_t most = 365 * UINT64_C(86400000000000);
+    uint64_t n = 0;
+    const char *p = text;
+    if (is_word(text, "off")) {
+        *out = 0;
+        return NULL;
+    }
+    while (*p >= '0' && *p <= '9' && n <= most)
+        n = n * 10 + (uint64_t)(*p++ - '0');
+    for (size_t i = 0; i < sizeof units / sizeof *units && p != text && n != 0; i++) {
+        if (strcmp(p, units[i].name) != 0 || n > most / units[i].ns) continue;
+        *out = n * units[i].ns;
+        return NULL;
+    }
+    return none;
+}

@@ -116,8 +116,10 @@ static customer *make(customers *all, const char *name)
     options.limits.heap_bytes = all->limits.heap_bytes;
     options.limits.heap_soft = true;
     c->tenant = hak_wasm_tenant_new(all->host, &options);
+    hak_profile_options profile = HAK_PROFILE_OPTIONS_INIT;
+    profile.window_ns = 60000000000; /* a minute: what grows is named after five */
     if (c->tenant && all->profile)
-        hak_wasm_profile_start(c->tenant, NULL); /* or without, if memory is short */
+        hak_wasm_profile_start(c->tenant, &profile); /* or without, if memory is short */
     if (c->tenant) return c;
     free(c);
     return NULL;

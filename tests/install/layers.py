@@ -20,7 +20,7 @@ MODULES = {
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
         packed_group put magazine reclaim packed_groups packed_large refill packed run run_magazine batch label_on big guard
         asked block holes canary block_free placement apply_heap hints context""".split(),
-    "profile": "profile table counted draw sample windows trend growth".split(),
+    "profile": "profile table counted draw windows sample trend growth".split(),
     "learn": "bandit learn".split(),
     "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard context large alloc
         labels realloc aligned calloc inline windows""".split(),

@@ -285,6 +285,22 @@ class Options(Case):
         self.check_report(self.run_hak("--hak-labels=on", "--hak-report", "-e", "x = 1").stderr)
         self.assertEqual(self.run_hak("-e", "x = 1").stderr, "")
 
+    def test_windows_by_the_clock(self):
+        code = (
+            "local kept, to = {}, os.clock() + 1.5 while os.clock() < to do for i = 1, 300 do local t = {i} end "
+            "for i = 1, 3 do kept[#kept + 1] = ('x'):rep(100) .. #kept end end"
+        )
+        self.run_hak("--hak-profile=p,4K", "--hak-profile-window=100ms", "-e", code)
+        context = json.loads(self.read("p"))["contexts"][0]
+        self.assertGreaterEqual(len(context["marks"]), 5)
+        self.assertIn(context["profile"]["window_ns"], [100_000_000 << n for n in range(8)])  # twice as long once there are 32
+        self.assertTrue(any(sum(h["kept"]) > 0 for h in context["histories"]))
+        for options, window in (([], 60 * 10**9), (["--hak-profile-window=off"], None)):
+            self.run_hak("--hak-profile=p", *options, "-e", "x = 1")
+            self.assertEqual(json.loads(self.read("p"))["contexts"][0]["profile"].get("window_ns"), window)
+        self.assertIn("'5x' is no time", self.one_line("--hak-profile=p", "--hak-profile-window=5x", "-e", "x = 1"))
+        self.assertIn("there is no --hak-profile", self.one_line("--hak-profile-window=5s", "-e", "x = 1"))
+
     def test_the_parts_of_resident_memory_sum_up_to_it(self):
         code = "t = {} for i = 1, 3e5 do t[i] = 'text ' .. i end"
         self.run_hak("--hak-profile=p", "-e", code)

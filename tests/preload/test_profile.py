@@ -58,6 +58,31 @@ class Profiles(Case):
         error = max(error, math.sqrt(mean * truth))
         self.assertLessEqual(abs(amount - truth), 5 * error + slack, f"{amount} +- {error}, not {truth}")
 
+    def test_windows_by_the_clock(self):
+        # Python as a program like any other: 2 MB stay each time, at the end too, and 20 come and go.
+        code = (
+            "import ctypes, time\nkept = []\nctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))\nfor i in range(40):\n"
+            "    some = [bytearray(100000) for _ in range(200)]\n"
+            "    kept += [bytearray(100000) for _ in range(20)]\n    time.sleep(0.05)"
+        )
+        p, _ = self.profile([PYTHON, "-c", code], "rate=16K,window=100ms")
+        self.assertIn(p.context["profile"]["window_ns"], [100_000_000 << n for n in range(8)])  # twice as long once there are 32
+        marks, histories = p.context["marks"], p.context["histories"]
+        self.assertGreaterEqual(len(marks), 8)
+        self.assertLessEqual(len(marks), 32)
+        self.assertEqual({m["name"] for m in marks}, {""})
+        for history in histories:
+            self.assertEqual(len(history["live"]), len(marks))
+            self.assertEqual(len(history["kept"]), len(marks) + 1)
+        live, kept = (sum(sum(h[what][-1:]) if what == "live" else sum(h[what]) for h in histories) for what in ("live", "kept"))
+        self.assertGreater(kept, 40 << 20)
+        self.assertGreater(live, 40 << 20)
+        self.assertTrue(p.context["verdicts"], "something grew")
+        p, _ = self.profile([PYTHON, "-c", "pass"], "rate=16K,window=off")
+        self.assertNotIn("window_ns", p.context["profile"])
+        p, _ = self.profile([PYTHON, "-c", "pass"], "rate=16K")
+        self.assertEqual(p.context["profile"]["window_ns"], 60_000_000_000)
+
     def test_known_stacks(self):
         for settings in ("rate=64K", "rate=16K"):
             p, done = self.profile([STACKS, "known"], settings)

@@ -124,6 +124,9 @@ class Settings(Case):
             ("rate=0", "a size from 1K to 1T expected, or exact"),
             ("rate=2T", "a size from 1K to 1T expected, or exact"),
             ("rate=often", "is no size"),
+            ("window=0", "is no time"),
+            ("window=1e3s", "is no time"),
+            ("window=366d", "is no time"),
             ("name=", "1 to 63 bytes expected"),
             ("name=" + "x" * 64, "1 to 63 bytes expected"),
             ("check=", "report, abort or off expected"),
@@ -155,7 +158,7 @@ class Settings(Case):
                 self.assertEqual(len(lines), 1, done.stderr[:300])
                 self.assertTrue(lines[0].startswith(f"hakmem: HAKMEM: '{item[:80]}"), lines[0])
                 self.assertIn(expected, lines[0])
-        for key, value in (("signal", "USR1"), ("rate", "64K")):
+        for key, value in (("signal", "USR1"), ("rate", "64K"), ("window", "60s")):
             done = self.python(f"{key}={value}", "print(1)")
             line = f"hakmem: HAKMEM: '{key}': there is no profile=FILE to write; the program is not started\n"
             self.assertEqual((done.stdout, done.stderr, done.returncode), ("", line, 2))

@@ -45,6 +45,11 @@ class Arguments(ProgramCase):
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("there is no program hakmem in PATH", done.stderr)
+        # Not the script that pip installs, which would start itself.
+        (none / "hakmem").write_text("#!/bin/sh\necho wrong\n")
+        (none / "hakmem").chmod(0o755)
+        done = self.hakmem("top", "7", check=False, env={**plain_environment(), "PATH": f"{none}:{program}"})
+        self.assertEqual(done.stdout, "top 7\n")
 
     def test_sizes_that_are_none(self):
         for size in NONE:
@@ -145,10 +150,10 @@ class Arguments(ProgramCase):
             --all --all=1 --malloc --limit --limit= --limit=64M --limit=1.5G --limit=-1 64M 1k 007 1_0 -5 1T 99999999999
             --labels --labels=site --labels=blue native off --mode --mode=lean --mode=slow --policy --policy=p --learn
             --learn=l --reserve --reserve=16M --reserve=1K --reserve=2T --profile --profile= --profile=64K --profile=exact
-            --profile=x exact --live --live= --live=a --live=./a --live=off
+            --profile=x exact --profile-window --profile-window=5m --profile-window=off --profile-window=x 5s --live --live= --live=a --live=./a --live=off
             --report --report= --report=- --report=r-%p.json --al --l --bad -h -x -1 - -- -m -c -cpass -mmod x.py a=b =
             """.split() + ["", " ", "a b", "-x y", "--report=a b", "\u0663"]
-        absent = {"mode": None, "policy": None, "learn": None, "reserve": None}
+        absent = {"mode": None, "policy": None, "learn": None, "reserve": None, "profile_window": None}
         choose, taken = random.Random(1), set()
         for _ in range(2000):
             line = [*choose.choices(words, k=choose.randrange(5)), choose.choice(["x.py", "-c", "-", "-mmod"])]

@@ -33,6 +33,7 @@ class Refuse(ProgramCase):
             ("HAKMEM_LABELS", "line", "off, native or site expected"),
             ("HAKMEM_MODE", "quick", "none of balanced"),
             ("HAKMEM_PROFILE", "often", "is no size"),
+            ("HAKMEM_PROFILE_WINDOW", "5s", "there is no profile"),
             ("HAKMEM_LIVE", "maybe", "on, off or a path"),
             ("HAKMEM_POLICY", "missing", "missing: No such file"),
             ("HAKMEM_LEARN", "learned", "learned:1: "),

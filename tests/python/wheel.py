@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -42,7 +43,28 @@ def main():
     file, state = json.loads(done.stdout)
     assert file.startswith(os.path.realpath(environment)) or file.startswith(environment), file
     assert state == "default", state
+    look(environment, plain)
     print(file)
+
+
+def look(environment, plain):
+    """The command hakmem of pip: programs, and what reads their reports, where its libraries are on this machine."""
+    command = os.path.join(environment, "bin", "hakmem")
+
+    def hakmem(*words):
+        done = subprocess.run([command, *words], env=plain, capture_output=True, text=True, cwd=environment)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    hakmem("run", "--all", "--report", "r.json", "-c", "x = [str(n) for n in range(10000)]")
+    assert json.loads(hakmem("report", "--json", "r.json"))["schema"] == "hakmem-report/1"
+    libraries = subprocess.run(["pkg-config", "--exists", "jansson", "libprotobuf-c", "zlib"], check=False).returncode == 0
+    if not libraries or not shutil.which("protoc-c"):
+        print("no libraries for the command that reads reports, or no pkg-config")
+        return
+    assert hakmem("diff", "r.json", "r.json").lstrip(), "a difference"
+    assert "resident memory" in hakmem("report", "r.json")
+    assert "hakmem_live_bytes" in hakmem("prometheus", "r.json")
 
 
 if __name__ == "__main__":

@@ -143,3 +143,36 @@ def resident():
     context["stacks"][0]["pinned_bytes"] = (2 << 20) + 0.5
     context["stacks"][1]["pinned_bytes"] = 1 << 16
     return made
+
+
+def windows():
+    """The example of a program in Python with windows: a leak from the third one on, imports, and many small lines."""
+    made = report()
+    context = made["contexts"][0]
+    for what in ("timeline", "decisions"):
+        del context[what]
+    context["name"] = "python"
+    context["frames"] = [
+        {"function": "keep", "file": "app.py", "line": 7, "kind": "interpreter"},
+        {"function": "<module>", "file": "app.py", "line": 90, "kind": "interpreter"},
+        {"function": "malloc", "module": "/usr/lib/libc.so.6", "kind": "native"},
+        {"function": "get_data", "file": "<frozen importlib._bootstrap_external>", "line": 3, "kind": "interpreter"},
+        *({"function": f"small_{i}", "file": "app.py", "line": 100 + i, "kind": "interpreter"} for i in range(3000)),
+    ]
+    context["stacks"] = [
+        stack(1, [2, 0, 1], "dict", 4_000_000, 4_000_000, 9_000_000),
+        stack(2, [3, 1], "code", 2_000_000, 2_000_000, 2_000_000),
+        *(stack(3 + i, [4 + i, 1], "list", 1000, 1000, 1000) for i in range(3000)),
+    ]
+    context["profile"] = {"mode": "exact", "started_ns": 10**9, "dropped_stacks": 3, "dropped_bytes": 5 << 20}
+    context["marks"] = [
+        {"name": "", "at_ns": (1 + i) * 10**9, "live_bytes": i << 20, "committed_bytes": i << 21} for i in range(1, 6)
+    ]
+    grown = [0, 0, 1_000_000, 2_000_000, 3_000_000]
+    context["histories"] = [
+        {"stack": 1, "live": grown, "allocated": [0, 0, 2_000_000, 2_000_000, 2_000_000, 3_000_000],
+         "kept": [0, 0, 1_000_000, 1_000_000, 1_000_000, 1_000_000]},
+        {"stack": 2, "live": [2_000_000] * 5, "allocated": [2_000_000, 0, 0, 0, 0, 0], "kept": [2_000_000, 0, 0, 0, 0, 0]},
+    ]
+    context["verdicts"] = [{"kind": "leak", "stack": 1, "evidence": "grew", "bytes_a_window": 1e6}]
+    return made

@@ -99,6 +99,26 @@ class Case(unittest.TestCase):
 
 
 class Text(Case):
+    def test_policies(self):
+        folder = self.folder
+        (folder / "a.policy").write_text("hakmem-policy 1\nmode lean\nretained_bytes 64M\n")
+        (folder / "b.policy").write_text("hakmem-policy 1\nmode lean\nretained_bytes 32M\nexpected_bytes 10M\n")
+        (folder / "bad.policy").write_text("hakmem-policy 1\nretained_bytes lots\n")
+        run = lambda *words: subprocess.run([COMMAND, "policy", *words], cwd=folder, capture_output=True, text=True, timeout=60)  # noqa: E731
+        self.assertEqual(run("check", "a.policy", "b.policy").stdout, "a.policy: sound, 2 statements\nb.policy: sound, 3 statements\n")
+        done = run("check", "bad.policy", "a.policy", "none.policy")
+        self.assertEqual((done.returncode, done.stdout), (1, "a.policy: sound, 2 statements\n"))
+        bad, none = done.stderr.splitlines()
+        self.assertRegex(bad, r"^hakmem: policy: bad\.policy:2: ")
+        self.assertEqual(none, "hakmem: policy: none.policy: No such file or directory")
+        done = run("diff", "a.policy", "b.policy")
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())),
+                         (0, ["expected_bytes: not there -> 10M", "retained_bytes: 64M -> 32M"]))
+        self.assertEqual(run("diff", "a.policy", "a.policy").stdout, "the same\n")
+        for wrong in ([], ["check"], ["diff", "a.policy"], ["learn", "a.policy"]):
+            done = run(*wrong)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), wrong)
+
     def test_report(self):
         text = self.text("report", self.file)
         for part in (
@@ -423,6 +443,10 @@ class Bad(Case):
             ((*context, "profile", "dropped_stacks"), [], "profile.dropped_stacks of context 1"),
             ((*context, "verdicts", 1, "stack"), 99, "verdicts[1].stack, as there is no stack 99, of context 1"),
             ((*context, "verdicts", 0, "stack"), "2", "verdicts[0].stack of context 1"),
+            ((*context, "histories"), [{"stack": 1, "live": [1, 2], "allocated": [1, 1]}], "histories[0].live of context 1"),
+            ((*context, "histories"), [{"stack": 1, "live": [1], "allocated": [1]}], "histories[0].allocated of context 1"),
+            ((*context, "histories"), [{"stack": 1, "live": [1], "kept": [1, -1]}], "histories[0].kept of context 1"),
+            ((*context, "histories"), [{"stack": "x"}], "histories[0].stack of context 1"),
             ((*context, "verdicts", 2, "evidence"), 7, "verdicts[2].evidence of context 1"),
             ((*context, "marks", 0, "at_ns"), "now", "marks[0].at_ns of context 1"),
             ((*context, "marks", 0, "resident_bytes"), -1, "marks[0].resident_bytes of context 1"),

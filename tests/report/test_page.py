@@ -19,7 +19,9 @@ if not node or not Path(playwright).exists():
 with tempfile.TemporaryDirectory() as folder:
     report = example.report()
     before = example.report()
-    before["contexts"][0]["stacks"][0]["live_bytes"] -= 1_000_000
+    before["contexts"][0]["stacks"][0]["live_bytes"] -= 3_000_000
+    noisy = example.report()
+    noisy["contexts"][0]["stacks"][0]["live_bytes"] -= 1_000_000
     marked = example.report()
     for what in ("timeline", "decisions"):
         del marked["contexts"][0][what]
@@ -31,6 +33,9 @@ with tempfile.TemporaryDirectory() as folder:
     # Rows of one stack, and verdicts on one of two contexts of the same name.
     twice = example.report()
     first, second = twice["contexts"][0], twice["contexts"][0] | {"name": 'lua "x"\n'}
+    for stack in first["stacks"]:
+        stack["live_bytes_error"] = 0
+    first["profile"] = second["profile"] = {"mode": "exact"}
     again = first["stacks"][0] | {"id": 9, "thread": "t"}
     first = first | {"verdicts": [], "stacks": [*first["stacks"], again]}
     second["stacks"] = [s | {"label": s["label"] + " two"} for s in second["stacks"]]
@@ -53,7 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
     less = before | {"process": {}, "memory": {}}
     for name, value in (("bare", bare), ("less", less)):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
-    for name, value in (("a", report), ("b", before), ("marked", marked), ("many", example.many(50_000))):
+    for name, value in (("a", report), ("b", before), ("noisy", noisy), ("marked", marked), ("windows", example.windows()), ("many", example.many(50_000))):
         Path(folder, f"{name}.json").write_text(json.dumps(value))
     script = Path(__file__).with_suffix(".mjs")
     done = subprocess.run([node, script, playwright, os.environ["HAKMEM_COMMAND"], folder], check=False)

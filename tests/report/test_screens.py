@@ -49,11 +49,12 @@ class Pages:
 def made(pages):
     """Pages of reports as they may be."""
     report, grown = example.report(), example.report()
-    grown["contexts"][0]["stacks"][0]["live_bytes"] += 1_000_000
+    grown["contexts"][0]["stacks"][0]["live_bytes"] += 4_000_000
     a, b = pages.file("a", report), pages.file("b", grown)
     pages.add("report", ".verdict", a)
     pages.add("diff", FLAME, b, a)
     pages.add("same", "#flame p", a, a)
+    pages.add("windows", FLAME, pages.file("windows", example.windows()))
     pages.add("many", FLAME, pages.file("many_rows", example.many(20_000)))
 
     full = example.report()

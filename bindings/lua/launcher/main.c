@@ -142,8 +142,7 @@ static void start_profile(lua_State *L, const hkl_options *o)
     hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
     options.mode = o->profile_mode;
     options.mean = o->profile_mean;
-    /* Finer samples have more stacks; what is not used is not taken. */
-    if (o->profile_mode == HAK_LUA_PROFILE_SAMPLED && o->profile_mean != 0) options.table_bytes = 16u << 20;
+    options.window_ns = o->profile_window_ns;
     if (hak_lua_profile_start(L, &options) != 0)
         luaL_error(L, o->profile_mode == HAK_LUA_PROFILE_LINES
                           ? "no memory for the profile, or no lines on this platform"

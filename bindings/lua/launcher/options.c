@@ -38,6 +38,7 @@
 #endif
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
+    "--hak-profile-window=time|off "                                                                         \
     "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "        \
     "--hak-shared"
 
@@ -75,6 +76,7 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-labels=on|off    book memory by part of the interpreter\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
           "                         sample (512K), lines, or exact\n"
+          "  --hak-profile-window=time|off  a window of the profile each 60s, 5m or 1h (60s)\n"
           "  --hak-live=on|off|socket  hakmem attach shows the program while it runs; socket: a path\n"
           "                         with a slash, %p in it is the process's number\n"
           "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal,\n"
@@ -150,7 +152,7 @@ static const char *example_of(const char *arg)
     static const char *const examples[][2] = {
         {"--hak-limit", "64M"},        {"--hak-labels", "off"}, {"--hak-profile", "profile.json"},
         {"--hak-live", "on"},          {"--hak-mode", "lean"},  {"--hak-policy", "policy.txt"},
-        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"},
+        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"}, {"--hak-profile-window", "60s"},
     };
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];
@@ -179,6 +181,10 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
             return fail(message, size, "%s: on or off expected", arg);
     } else if ((value = value_of(arg, "--hak-profile"))) {
         return parse_profile(o, value, message, size);
+    } else if ((value = value_of(arg, "--hak-profile-window"))) {
+        const char *wrong = hkc_window_parse(value, &o->profile_window_ns);
+        if (wrong) return fail(message, size, "--hak-profile-window: '%.80s' %s", value, wrong);
+        o->has_profile_window = true;
     } else if ((value = value_of(arg, "--hak-live"))) {
         const char *wrong = hkc_live_setting(value, &o->live);
         if (wrong) return fail(message, size, "--hak-live: '%.80s': %s", value, wrong);
@@ -283,6 +289,9 @@ bool hkl_options_parse(hkl_options *o, int argc, char **argv, char *message, siz
     if (i < 0) return false;
     if (o->shared && o->profile_file)
         return fail(message, size, "--hak-shared: there are no profiles of states that share a heap");
+    if (o->has_profile_window && !o->profile_file)
+        return fail(message, size, "--hak-profile-window: there is no --hak-profile");
+    if (!o->has_profile_window) o->profile_window_ns = HKC_WINDOW_NS;
     o->script = o->argc;
     while (i < argc)
         o->argv[o->argc++] = argv[i++];

@@ -21,6 +21,9 @@
 /* Each live block is in the table of an exact profile. */
 #define EXACT_TABLE_BYTES ((size_t)1 << 36)
 
+/* Some 20,000 stacks and their windows; the table begins with 32 KiB. */
+#define SAMPLED_TABLE_BYTES ((size_t)16 << 20)
+
 static bool profiled; /* there is a profile */
 
 /* ---- Stacks --------------------------------------------------------------------------------------- */
@@ -63,10 +66,11 @@ void hks_profile_begin(hak_ctx *ctx)
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mode = settings->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED;
     options.mean = settings->mean;
-    options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : 0;
+    options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : SAMPLED_TABLE_BYTES;
     options.frames = hks_profile_frames;
     options.seed = (uint64_t)getpid();
     options.resident = hkc_resident;
+    options.window_ns = settings->window_ns;
     if (hak_profile_start(ctx, &options) == 0) profiled = true;
 }
 

@@ -162,6 +162,11 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "profile") == 0)
         return file_name(s->profile, value) ? NULL : "the name of a file expected";
     if (strcmp(key, "rate") == 0) return rate(s, value);
+    if (strcmp(key, "window") == 0) {
+        const char *why = hkc_window_parse(value, &s->window_ns);
+        if (!why) s->has_window = true;
+        return why;
+    }
     if (strcmp(key, "mode") == 0) return mode(s, value);
     if (strcmp(key, "policy") == 0) return policy(s, value);
     if (strcmp(key, "learn") == 0) return learn(s, value);
@@ -187,7 +192,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "trace") == 0) return trace(s, value);
     if (strcmp(key, "canary") == 0) return on_or_off(&s->canary, value);
     if (strcmp(key, "quarantine") == 0) return on_or_off(&s->quarantine, value);
-    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, signal=NAME, "
+    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, window=TIME or "
+           "off, signal=NAME, "
            "live=on, off or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report, abort or off, "
            "guard=NUMBER, canary=on or off, quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, "
            "learn=FILE";
@@ -242,6 +248,9 @@ const hks_settings *hks_settings_get(void)
             complain("signal", "there is no profile=FILE to write");
         if ((settings.mean != 0 || settings.exact) && *settings.profile == '\0')
             complain("rate", "there is no profile=FILE to write");
+        if (settings.has_window && *settings.profile == '\0')
+            complain("window", "there is no profile=FILE to write");
+        if (!settings.has_window) settings.window_ns = HKC_WINDOW_NS;
         if (wrong) _exit(HKS_STATUS);
     }
     return &settings;

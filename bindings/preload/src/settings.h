@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum hks_check { HKS_CHECK_OFF, HKS_CHECK_REPORT, HKS_CHECK_ABORT } hks_check;
 
@@ -21,6 +22,8 @@ typedef struct hks_settings {
     int signal;             /* that asks for a profile; 0 = none */
     char live[PATH_MAX];    /* "on", or the socket; "" = none */
     bool exact;             /* every block */
+    uint64_t window_ns;     /* of the profile; 0 = windows do not begin by themselves */
+    bool has_window;        /* was said */
     char name[64];          /* in the report */
     hks_check check;        /* of every free */
     hak_mode mode;          /* memory against speed */

@@ -79,6 +79,8 @@ bool hkp_options_read(hkp_options *options)
     if (report && *report) options->report = report;
     const char *wrong = live && *live ? hkc_live_setting(live, &options->live) : NULL;
     if (wrong) return none("HAKMEM_LIVE", live, wrong);
+    const char *window = getenv("HAKMEM_PROFILE_WINDOW");
+    if (window && *window) options->window = window;
     options->first = !first || strcmp(first, pid) == 0;
     const char *learn = getenv("HAKMEM_LEARN");
     if (learn && *learn && options->first) options->learn = learn;

@@ -10,6 +10,7 @@ typedef struct hkp_options {
     bool all;            /* HAKMEM_DOMAINS=all; default raw */
     const char *labels;  /* HAKMEM_LABELS; default off */
     const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
+    const char *window;  /* HAKMEM_PROFILE_WINDOW; NULL = the default */
     size_t limit;        /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
     size_t reserve;      /* HAKMEM_RESERVE: hak_space_options.reserve; 0 = none */
     int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */

@@ -13,5 +13,14 @@ def main():
     _cli.main()
 
 
+def console():
+    """The command hakmem that pip installs."""
+    from hakmem import _pass
+
+    if _pass.takes(sys.argv[1:]):
+        _pass.start(sys.argv[1:])
+    main()
+
+
 if __name__ == "__main__":
     main()

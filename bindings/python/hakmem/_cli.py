@@ -41,9 +41,16 @@ def rate(text):
     return text
 
 
+def window(text):
+    """Of --profile-window."""
+    if not _launch.is_window(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: 60s, 5m, 1h or off expected")
+    return text
+
+
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "live", "report", "mode", "policy", "learn", "reserve")
+    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -56,6 +63,8 @@ def run(args):
 
 def env(args):
     check_labels(args.labels, args.all)
+    if args.profile_window is not None and args.profile is None:
+        fail("--profile-window needs --profile: there are windows in profiles alone")
     values = _launch.settings(**hook_of(args))
     check_limit(args.limit, [], {**_launch.without(os.environ), **values})
     for name, value in values.items():
@@ -126,6 +135,12 @@ def options_of_hook(parser, report):
         type=rate,
         help="stacks in the report, of a block in each so many bytes (--profile=64K; 512K), or of all blocks "
         "(--profile=exact)",
+    )
+    parser.add_argument(
+        "--profile-window",
+        metavar="TIME",
+        type=window,
+        help="how long a window of the profile is, 60s, 5m or 1h, or off (60s): after five of them reports say what grows",
     )
     parser.add_argument(
         "--live",

@@ -12,7 +12,7 @@ LABELS = ("off", "native", "site")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_PROFILE_WINDOW", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE")
 # What the hook leaves for the processes that this one starts: which of them was the first.
 OF_THE_FIRST = "HAKMEM_PID"
 # An interpreter alone needs less, whatever its start-up files import.
@@ -42,7 +42,14 @@ def live_wrong(text, off=True):
     return f"{'on, off' if off else 'on'} or a path with a slash expected"
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None):
+def is_window(text):
+    """Whether it is a time, or "off". What is too long or too short the hook says."""
+    unit = next((unit for unit in ("ms", "min", "s", "m", "h", "d") if text.endswith(unit)), "")
+    digits = text[: len(text) - len(unit)]
+    return text == "off" or (digits.isascii() and digits.isdigit() and len(digits) < 12 and int(digits) > 0)
+
+
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, profile_window=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
@@ -55,6 +62,8 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profil
         values["HAKMEM_LABELS"] = labels
     if profile is not None:
         values["HAKMEM_PROFILE"] = profile or "on"
+    if profile_window is not None:
+        values["HAKMEM_PROFILE_WINDOW"] = profile_window
     if live not in (None, "off"):
         values["HAKMEM_LIVE"] = "on" if live in ("", "on") else os.path.abspath(live)
     if mode is not None:

@@ -176,8 +176,43 @@ def number(n):
     return min(n, (1 << 31) - 1)
 
 
+def verdicts(report):
+    """What grows, leaks first, a line each."""
+    context = report["contexts"][0]
+    stacks = {stack["id"]: stack for stack in context.get("stacks", ()) if "id" in stack}
+    words = {"leak": "LEAK?", "growth": "grows", "filling": "fills"}
+    order = list(words)
+
+    def line(verdict):
+        stack = stacks[verdict["stack"]]
+        place = estimate_of(stack, context["frames"])
+        where = f"{place['function']} ({place['file']}:{place['line']})" if place["file"] else place["function"] or "?"
+        return f"  {words.get(verdict['kind'], 'grows')}: {where}, {stack['label']}: {verdict['evidence']}"
+
+    def rank(verdict):
+        kind = verdict["kind"]
+        return order.index(kind) if kind in order else len(order), -verdict.get("bytes_a_window", 0)
+
+    return [plain(line(verdict)) for verdict in sorted(context.get("verdicts", ()), key=rank)]
+
+
+def losses(report):
+    """What the profile had no room for, a line or none."""
+    profile = report["contexts"][0].get("profile", {})
+    stacks, samples, lost = (profile.get(f"dropped_{what}", 0) for what in ("stacks", "samples", "bytes"))
+    if not stacks and not samples:
+        return []
+    of = f"; of what was allocated, they had {amount(round(lost))}" if lost else ""
+    return [f"  {stacks or samples} {'stacks' if stacks else 'samples'} are missing: the table of the profile was full{of}"]
+
+
 def text(report):
-    """The whole report."""
+    """The whole report: first what it cannot tell and what grows."""
+    head, empty, rest = body(report).partition("\n\n")
+    return "\n".join([head, *losses(report), *verdicts(report)]) + empty + rest
+
+
+def body(report):
     report = parts(report)
     stats, status = report["stats"], report["status"]
     command = " ".join(report["command"])

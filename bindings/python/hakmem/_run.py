@@ -9,7 +9,7 @@ from hakmem import _launch
 UNITS = {"K": 10, "M": 20, "G": 30}
 # Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
 # the next word is never theirs.
-VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve")
+VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window")
 OPTIONAL = ("--profile", "--live")
 CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES}
 
@@ -40,11 +40,13 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     if profile is not None and live in (None, "off") and report == "-":
         fail("--profile needs --report FILE or --live: stacks are not in the text")
+    if profile_window is not None and profile is None:
+        fail("--profile-window needs --profile: there are windows in profiles alone")
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
     command = [sys.executable, *flags, *program]
     if _launch.missing(program):
@@ -62,6 +64,7 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
         policy=policy,
         learn=learn,
         reserve=reserve,
+        profile_window=profile_window,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -109,6 +112,8 @@ def value_of(name, text):
     if name == "--reserve":
         n = size(text)
         return n if n and 4 << 20 <= n <= 1 << 40 else None
+    if name == "--profile-window":
+        return text if _launch.is_window(text) else None
     if name == "--profile":
         return text if text in ("", "exact") or size(text) is not None else None
     if name in CHOICES:
@@ -128,7 +133,7 @@ def parse(words):
         value = value_of(name, text) if equals else None
         if value is None:
             return None
-        options[name[2:]] = value
+        options[name[2:].replace("-", "_")] = value
     return None if wrong(program) else (program, options)
 
 

@@ -37,18 +37,22 @@ def start(
     depth: int = 0,
     table: int | str | None = None,
     seed: int = 0,
+    window: float = 0,
 ) -> None:
     """Begins a profile; what an earlier one left is forgotten, and blocks that are live already are not in it.
 
     mode: "sampled", or "exact", every block. mean: bytes to a sample on average (512 KiB). depth: most Python
-    functions of a stack (64, at most 100). table: most that it takes (2 MiB, exact 1 GiB). seed: the same seed
-    draws the same bytes. RuntimeError: a profile runs, or hakmem is not installed."""
+    functions of a stack (64, at most 100). table: most that it takes (16 MiB, exact 1 GiB). seed: the same seed
+    draws the same bytes. window: seconds after which a window begins by itself, until mark() is called; 0 = none does.
+    RuntimeError: a profile runs, or hakmem is not installed."""
     global _registered
     if mode not in ("sampled", "exact"):
         raise ValueError('mode is "sampled" or "exact"')
     if not 0 <= depth <= 100:
         raise ValueError("depth is at most 100")
-    _hakmem.profile_start(mode == "exact", _bytes(mean), depth, _bytes(table), seed)
+    if not (window == 0 or 0.001 <= window <= 365 * 86400):
+        raise ValueError("window is seconds, 0.001 to 31536000, or 0")
+    _hakmem.profile_start(mode == "exact", _bytes(mean), depth, _bytes(table), seed, round(window * 1e9))
     if not _registered:
         _registered = True
         # Threads that still run when Python is gone have no frames to read.

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "common/file.h"
 #include "common/learn.h"
+#include "common/size.h"
 #include "heap/heap.h"
 #include "hook/copy.h"
 #include "hook/deliver.h"
@@ -113,6 +114,12 @@ static void read_options(hkp_options *options, hkp_profile_options *profile)
     if (!wrong && options->profile) {
         name = "HAKMEM_PROFILE";
         wrong = hkp_profile_parse(value = options->profile, profile);
+        profile->window_ns = HKC_WINDOW_NS;
+    }
+    if (!wrong && options->window) {
+        name = "HAKMEM_PROFILE_WINDOW";
+        wrong = options->profile ? hkc_window_parse(value = options->window, &profile->window_ns)
+                                 : (value = options->window, "there is no profile (HAKMEM_PROFILE)");
     }
     if (!wrong) return;
     fprintf(stderr, "hakmem: %s=%.40s: %s; Python is not started\n", name, value, wrong);

@@ -6,17 +6,21 @@
 #include "hook/report.h"
 #include "profile/asker.h"
 
-/* (exact, mean, depth, table, seed) */
+/* (exact, mean, depth, table, seed, nanoseconds of a window) */
 static PyObject *profile_start(PyObject *self, PyObject *args)
 {
     (void)self;
     int exact;
     Py_ssize_t mean, table;
     unsigned depth;
-    unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "pnInK", &exact, &mean, &depth, &table, &seed)) return NULL;
-    const hkp_profile_options options = {
-        .exact = exact, .mean = (size_t)mean, .depth = depth, .table_bytes = (size_t)table, .seed = seed};
+    unsigned long long seed, window;
+    if (!PyArg_ParseTuple(args, "pnInKK", &exact, &mean, &depth, &table, &seed, &window)) return NULL;
+    const hkp_profile_options options = {.exact = exact,
+                                         .mean = (size_t)mean,
+                                         .depth = depth,
+                                         .table_bytes = (size_t)table,
+                                         .seed = seed,
+                                         .window_ns = window};
     hkp_asker_prepare();
     const char *wrong = hkp_install_profile(&options);
     if (!wrong) Py_RETURN_NONE;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { DEPTH = 64, TABLE_BYTES = 2 << 20 };
+enum { DEPTH = 64, TABLE_BYTES = 16 << 20 };
 #define EXACT_TABLE_BYTES ((size_t)1 << 30) /* each live block is in it */
 
 static unsigned depth_now = DEPTH;
@@ -52,6 +52,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .frames_alone = true,
         .one_by_one = true,
         .resident = hkc_resident,
+        .window_ns = o->window_ns,
     };
     const char *wrong = hak_profile_options_error(&core);
     if (wrong) return wrong;

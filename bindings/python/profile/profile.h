@@ -15,8 +15,9 @@ typedef struct hkp_profile_options {
     bool exact;
     size_t mean;        /* sampled: bytes to a sample on average; 0 = 512 KiB */
     unsigned depth;     /* most Python functions of a stack; 0 = 64, at most 100 */
-    size_t table_bytes; /* most that stacks and samples take; 0 = 2 MiB, exact 1 GiB */
+    size_t table_bytes; /* most that stacks and samples take; 0 = 16 MiB, exact 1 GiB */
     uint64_t seed;
+    uint64_t window_ns; /* windows begin by themselves; 0 = none does */
 } hkp_profile_options;
 
 /* "exact", or a mean as hkc_size_parse reads it; "" is a sampled one by default. NULL = it is in *options,

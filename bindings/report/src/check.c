@@ -15,6 +15,7 @@ static const part parts[] = {
     {"timeline", {NULL}, {"at_ns", "live_bytes", "committed_bytes"}, {"resident_bytes"}},
     {"decisions", {"kind", "text"}, {"at_ns"}, {NULL}},
     {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "kept_share", "since_ns", "windows"}},
+    {"histories", {NULL}, {"stack"}, {NULL}},
     {"holes", {NULL}, {"block_bytes", "free_bytes", "pinned_bytes"}, {"blocks"}},
 };
 /* Of the whole process, in its member "memory". */
@@ -57,6 +58,31 @@ static bool check_part(const part *p, const json_t *context, char *wrong, size_t
     }
     for (size_t i = 0; i < json_array_size(array); i++)
         if (!check_one(p, json_array_get(array, i), i, wrong, size)) return false;
+    return true;
+}
+
+static bool check_numbers(const json_t *object, const char *name, size_t count, size_t i, char *wrong,
+                          size_t size)
+{
+    const json_t *array = json_object_get(object, name);
+    bool sound = !array || (json_is_array(array) && json_array_size(array) == count);
+    for (size_t n = 0; n < json_array_size(array) && sound; n++)
+        sound = hkr_is_amount(json_array_get(array, n));
+    return sound || fail(wrong, size, "histories", i, name);
+}
+
+/* A number for each window: of `live` when it began, which is not told of the first. */
+static bool check_histories(const json_t *context, char *wrong, size_t size)
+{
+    const json_t *array = json_object_get(context, "histories");
+    const size_t marks = json_array_size(json_object_get(context, "marks"));
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *one = json_array_get(array, i);
+        if (!check_numbers(one, "live", marks, i, wrong, size) ||
+            !check_numbers(one, "allocated", marks + 1, i, wrong, size) ||
+            !check_numbers(one, "kept", marks + 1, i, wrong, size))
+            return false;
+    }
     return true;
 }
 
@@ -138,13 +164,14 @@ bool hkr_check_context(const json_t *context, const hkr_context *read, char *wro
                                         "metadata_bytes", "cached_bytes", "released_bytes", "reserved_bytes",
                                         "retained_bytes", "big_bytes",    "big_blocks",     "soft_limit",
                                         "hard_limit",     "failures",     "os_calls",       NULL};
-    static const char *const profile[] = {"mean_bytes",      "samples",     "dropped_stacks",
-                                          "dropped_samples", "table_bytes", NULL};
+    static const char *const profile[] = {"mean_bytes",    "samples",     "dropped_stacks", "dropped_samples",
+                                          "dropped_bytes", "table_bytes", "window_ns",      NULL};
     static const char *const mode[] = {"mode", NULL};
     if (!check_amounts("stats", json_object_get(context, "stats"), stats, wrong, size)) return false;
     if (!check_amounts("profile", json_object_get(context, "profile"), profile, wrong, size)) return false;
     if (!check_texts("profile", json_object_get(context, "profile"), mode, wrong, size)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!check_part(&parts[i], context, wrong, size)) return false;
+    if (!check_histories(context, wrong, size)) return false;
     return check_verdicts(read, wrong, size);
 }

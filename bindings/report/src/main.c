@@ -1,5 +1,6 @@
 /* The command `hakmem`. */
 #include "common/file.h"
+#include "policies.h"
 #include "report.h"
 #ifdef HKR_PUSH
 #include "push.h"
@@ -31,6 +32,8 @@ static const char usage[] =
     "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
     "  attach PID          what a process holds, refreshed; with -o, its report now\n"
     "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+    "  policy check FILE... whether policies are sound\n"
+    "  policy diff A B     in what two policies differ\n"
 #ifdef HKR_SERVE
     "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
     "                      of this user that listen, or of some\n"
@@ -141,7 +144,8 @@ static int wrong_option(int argc, char **argv, const char *at)
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
         optopt != 0 && !strchr("obnilhV", optopt); /* else a long one with too much behind it */
-    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1]))
+    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1]) &&
+        strcmp(argv[1], "policy") != 0)
         return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
@@ -275,6 +279,18 @@ static int run_live(char **arguments, size_t count, const char *name, double int
     return failed;
 }
 
+static int run_policy(char **arguments, size_t count, const char *name)
+{
+    static const struct command policy = {.name = "policy"};
+    output o;
+    if (!output_open(&o, name, &policy)) return 1;
+    errno = 0;
+    const int status = hkr_policy(arguments, count, o.out);
+    if (status != 2) return output_close(&o, true) ? status : 1;
+    output_end(&o, ECANCELED);
+    return wrong("'policy' is followed by check and files, or by diff and two files, not", count ? arguments[0] : "");
+}
+
 static bool parse_interval(const char *text, double *seconds)
 {
     char *end;
@@ -354,6 +370,7 @@ int main(int argc, char **argv)
     const size_t count = (size_t)(argc - optind - 1);
     const char *name = argv[optind];
     const struct command *command = find(name);
+    if (strcmp(name, "policy") == 0) return run_policy(argv + optind + 1, count, output_name);
     if (place && strcmp(name, "serve") != 0) return wrong("--listen is an option of serve, not of", name);
 #ifdef HKR_SERVE
     if (strcmp(name, "serve") == 0)

@@ -105,6 +105,21 @@ static bool verdicts(FILE *out, const hkr_context *c)
     return true;
 }
 
+/* What is in no row below comes first. */
+static void losses(FILE *out, const hkr_context *c)
+{
+    const double stacks = hkr_number(c->profile, "dropped_stacks"),
+                 samples = hkr_number(c->profile, "dropped_samples"),
+                 lost = hkr_number(c->profile, "dropped_bytes");
+    char bytes[32];
+    if (stacks > 0) fprintf(out, "  %.0f stacks are missing: the table of the profile was full", stacks);
+    else if (samples > 0)
+        fprintf(out, "  %.0f samples are missing: the table of the profile was full", samples);
+    else return;
+    if (lost > 0) fprintf(out, "; of what was allocated, they had %s", hkr_bytes(bytes, lost, false));
+    fputc('\n', out);
+}
+
 static void labels(FILE *out, const hkr_context *c)
 {
     const size_t n = json_array_size(c->labels);
@@ -137,8 +152,6 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
     fprintf(out, "\n  %zu stacks%s%s; the largest %s:\n", c->stack_count,
             sampled ? ", sampled, one each " : "",
             sampled ? hkr_bytes(mean, hkr_number(c->profile, "mean_bytes"), false) : "", names[o->by]);
-    const double dropped = hkr_number(c->profile, "dropped_stacks");
-    if (dropped > 0) fprintf(out, "  %.0f stacks are missing: the table of the profile was full\n", dropped);
     fprintf(out, "  %12s %12s %12s %12s  %-16s %s\n", "live", "+-", "peak", "allocated", "label", "site");
     for (size_t i = 0; i < c->stack_count && i < o->top; i++) {
         const hkr_stack *s = rows[i].stack;
@@ -175,6 +188,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
             fprintf(out, "  limit %s, %.0f allocations refused\n",
                     hkr_bytes(a, hkr_number(c->stats, "hard_limit"), false),
                     hkr_number(c->stats, "failures"));
+        losses(out, c);
         if (!verdicts(out, c)) return false;
         labels(out, c);
         if (!hkr_write_holes(out, c)) return false;

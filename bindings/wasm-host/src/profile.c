@@ -57,6 +57,7 @@ static void push(hkw_profile *p, hkw_slot *slot, size_t bytes, hak_site site)
     hkw_growth *g = malloc(sizeof *g);
     if (!g) return;
     pthread_mutex_lock(&p->lock);
+    hak_ctx_tick(p->linear, 0); /* a window may begin: growths are too few for the context's own look */
     g->block = hak_alloc_cs(p->linear, bytes, HAK_WASM_LINEAR, site);
     pthread_mutex_unlock(&p->lock);
     if (!g->block) {

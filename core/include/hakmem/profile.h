@@ -72,14 +72,23 @@ typedef struct hak_profile_options {
     bool one_by_one;       /* the profile counts allocations of a local context one by one, not in batches:
                               for hosts that call hak_alloc_counted (hakmem/inline.h) */
     size_t (*resident)(void); /* returns the resident bytes of the process, 0 = not known. hak_profile_mark
-                              calls it on its own thread, since hakmem reads no files. NULL = not known */
+                              calls it on its own thread, since hakmem reads no files. A window that begins
+                              by window_ns calls it inside of an allocation, with no lock held, so it must
+                              not call into the context. NULL = not known */
     void (*gone)(void *user); /* COUNTED: hak_profile_reset or _start is about to delete all records, so the
                                  host must forget which block belongs to which record. Must not call into the
                                  context. Not called when the context is destroyed. NULL = nothing */
+    uint64_t window_ns; /* windows begin by themselves each so many nanoseconds by the clock of the space: with
+                           the next sample, or by hak_ctx_tick (COUNTED: by that alone). They are 32 at most:
+                           then every second one is joined with the one before, and the next ones are twice as
+                           long, so that all have one length. They take up to half of the table, and
+                           become fewer where that is not enough. The first hak_profile_mark ends them, and
+                           they are gone. 0 = none; 1 ms to 2 years */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL   \
+        sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL,  \
+            0                                                                                                \
     }
 
 /* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
@@ -154,7 +163,9 @@ typedef struct hak_profile_info {
     size_t dropped_samples; /* samples of known stacks for which there was no room; not in `samples` */
     size_t table_bytes;     /* bytes of stacks, samples and marks now */
     uint64_t started_ns;    /* by the clock of the space */
-    unsigned marks;         /* windows begun by hak_profile_mark */
+    unsigned marks;         /* windows that there are beside that of the start */
+    uint64_t window_ns;     /* what windows by hak_profile_options.window_ns last by now */
+    double dropped_bytes;   /* that the dropped samples stood for, of all that was allocated. COUNTED: 0 */
 } hak_profile_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:
  * a step for each stack. */
@@ -239,9 +250,9 @@ static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_
 
 /* ---- Windows ------------------------------------------------------------------------------------- */
 
-/* Begins a window: keeps the counts of each stack as they are now. name: the first 47 bytes are copied; NULL
- * = "". Returns the number of the window, from 1; -1 if there is no profile, -2 if the table has no room.
- * Cost: a step, and 48 bytes of the table, for each stack. */
+/* Begins a window: keeps the counts of each stack that changed since the last one. name: the first 47 bytes
+ * are copied; NULL = "". Returns the number of the window, from 1; -1 if there is no profile, -2 if the table
+ * has no room. Cost: a step for each stack, and 64 bytes of the table for each stack that changed. */
 HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
 
 typedef struct hak_profile_window {
@@ -260,6 +271,14 @@ HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_
  * and peaks, ages, lifetimes and growth are 0. Returns what hak_profile_visit returns, and -1 also if there
  * are no such windows or to <= from. Cost: that of hak_profile_visit. */
 HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
+
+/* Gets a live sample: its stack, the number of the window in which its block was allocated (0 = before the
+ * first mark), and the bytes that the sample stands for. Return false to stop. Runs with the profile locked:
+ * must neither call into the context nor allocate from it. */
+typedef bool hak_profile_kept_fn(void *user, uint32_t stack, unsigned window, double bytes);
+/* Calls fn for every live sample, in any order. Returns 0 if all were visited, 1 if fn stopped, -1 if there is
+ * no profile. COUNTED: there are none. Cost: a step for each live sample and window. */
+HAK_API int hak_profile_kept(const hak_ctx *ctx, hak_profile_kept_fn *fn, void *user);
 
 /* What the growth of a stack looks like. */
 typedef enum hak_profile_trend {

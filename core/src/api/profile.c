@@ -23,6 +23,9 @@ static const char *read_options(hak_profile_options *o, const hak_profile_option
     if (!o->mean) o->mean = (size_t)512 << 10;
     if (!o->depth) o->depth = 32;
     if (!o->table_bytes) o->table_bytes = (size_t)1 << 20;
+    const uint64_t shortest = 1000000, longest = UINT64_C(1) << 56;
+    if (o->window_ns && (o->window_ns < shortest || o->window_ns > longest))
+        return "window_ns: 1 ms to 2 years";
     if (o->mean < 1024 || o->mean > most) return "mean: 1 KiB to 1 TiB";
     if (o->depth > HAK_PROFILE_DEPTH_MOST) return "depth: at most HAK_PROFILE_DEPTH_MOST";
     if (o->table_bytes < (size_t)64 << 10 || o->table_bytes > most) return "table_bytes: 64 KiB to 1 TiB";
@@ -159,7 +162,7 @@ static int start_shared(hak_ctx *shared, const hak_profile_options *o)
         hk_profile_clear(k, o);
         hk_profile_unlock(k);
     } else {
-        k = hk_profile_new(shared, o, &heaps->lock, &heaps->live);
+        k = hk_profile_new(shared, o, &heaps->lock, &heaps->live, &heaps->account);
         if (!k) rc = -2;
     }
     if (rc == 0) {
@@ -181,7 +184,7 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
     hk_profile *k = hk_profile_of(ctx);
     if (k && atomic_load(&k->running)) return -1;
     if (k) hk_profile_clear(k, &o);
-    else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes);
+    else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes, NULL);
     if (!k) return -2;
     k->runs++;
     atomic_store(&k->running, true);
@@ -356,6 +359,8 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
         .table_bytes = k->bytes,
         .started_ns = k->started_ns,
         .marks = k->marks ? k->marks->number : 0,
+        .window_ns = k->window_ns,
+        .dropped_bytes = k->dropped_bytes,
     };
     hk_profile_unlock(k);
     hk_sized_write(out, &info, sizeof info);

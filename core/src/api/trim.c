@@ -11,6 +11,7 @@
 #include "heap/reclaim.h"
 #include "heap/row.h"
 #include "heap/slab.h"
+#include "profile/profile.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
@@ -186,5 +187,7 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
     if (whole->heaps) tick_shared(whole, now_ns);
     else tick(ctx, now_ns, true);
     hk_space_tick(ctx->space, now_ns);
+    hk_profile *k = hk_profile_of(whole);
+    if (HK_UNLIKELY(k != NULL)) hk_profile_turn(k);
     if (HK_UNLIKELY(whole->settings.learner != NULL)) hk_learner_tick(whole, now_ns);
 }

@@ -29,13 +29,18 @@ int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count)
     if (!k) return -1;
     hk_profile_lock(k);
     const hk_mark *m = k->marks;
-    hk_profile_unlock(k);
     uint32_t n = m ? m->number : 0;
     for (; m; m = m->before) {
         if (m->number > count) continue;
-        out[m->number - 1] = (hak_profile_window){
-            sizeof *out, m->name, m->at_ns, m->live_bytes, m->committed_bytes, m->resident_bytes};
+        /* The name of one that the clock began may be another one's later. */
+        out[m->number - 1] = (hak_profile_window){.size = sizeof *out,
+                                                  .name = k->window_ns ? "" : m->name,
+                                                  .at_ns = m->at_ns,
+                                                  .live_bytes = m->live_bytes,
+                                                  .committed_bytes = m->committed_bytes,
+                                                  .resident_bytes = m->resident_bytes};
     }
+    hk_profile_unlock(k);
     return (int)n;
 }
 
@@ -69,6 +74,30 @@ int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile
         if (changed && !fn(user, &stack)) return 1;
     }
     return 0;
+}
+
+/* A sample is of the last window that began before its birth. */
+static uint32_t window_of(const hk_profile *k, const hk_sample *b)
+{
+    const hk_mark *m = k->marks;
+    while (m && m->born_ns >= b->birth_ns)
+        m = m->before;
+    return m ? m->number : 0;
+}
+
+int hak_profile_kept(const hak_ctx *ctx, hak_profile_kept_fn *fn, void *user)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k) return -1;
+    bool goes_on = true;
+    hk_profile_lock(k);
+    for (size_t bucket = 0; bucket < k->samples.count && goes_on; bucket++)
+        for (const hk_sample *b = k->samples.at[bucket]; b && goes_on; b = b->next) {
+            double w = k->exact ? 1 : hk_profile_weight(k, b->eligible);
+            goes_on = fn(user, b->stack->id, window_of(k, b), w * (double)b->size);
+        }
+    hk_profile_unlock(k);
+    return goes_on ? 0 : 1;
 }
 
 int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user)

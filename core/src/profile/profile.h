@@ -9,6 +9,7 @@
 #include "hakmem/profile.h"
 
 #include "base/os_lock.h"
+#include "base/quota.h"
 #include "heap/ctx.h"
 
 /* All blocks of one stack, site and label. Sums are of estimates; `*_var` of their variances. */
@@ -24,6 +25,7 @@ typedef struct hk_stack {
     uint64_t samples, live_samples, peak_seen;
     size_t largest;
     double age_sum, old_blocks, pinned; /* of live blocks, while the profile is visited */
+    struct hk_value *values;            /* at the beginnings of windows, the last one first */
     union {                             /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
@@ -47,14 +49,22 @@ typedef struct hk_mark_value {
     double live_blocks, live_bytes, alloc_blocks, alloc_bytes, alloc_var, freed_var;
 } hk_mark_value;
 
+/* What a stack was at from mark `serial` on, until its next value. A stack that does not change has one value
+ * for all marks. */
+typedef struct hk_value {
+    struct hk_value *before;
+    uint64_t serial;
+    hk_mark_value at;
+} hk_value;
+
 typedef struct hk_mark {
     struct hk_mark *before;
+    uint64_t serial; /* grows, and stays when windows are joined */
     uint64_t at_ns;
     uint64_t born_ns; /* a block of before was born by then, all others later */
     size_t live_bytes, committed_bytes, resident_bytes;
-    uint32_t number, stacks; /* of `values`, by id */
+    uint32_t number;
     char name[48];
-    hk_mark_value values[];
 } hk_mark;
 
 /* Units of the profile; at their beginning. */
@@ -75,6 +85,7 @@ struct hk_profile {
     hak_ctx *ctx;           /* local, or shared */
     hk_lock *memory;        /* to be held while units of a shared context are taken; NULL = local */
     const hk_counter *live; /* live bytes of the context */
+    const hak_quota *heaps; /* what the heaps of a shared context have committed; NULL = local */
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
     bool exact, counted, frames_alone, one_by_one;
@@ -92,9 +103,15 @@ struct hk_profile {
     hk_buckets stacks, samples;
     size_t stack_count, sample_count;
     hk_stack *oldest, *youngest;
-    hk_mark *marks; /* the last one first */
+    hk_mark *marks, *spare_marks; /* the last one first */
+    hk_value *spare_values;
+    size_t spare_value_count, value_bytes; /* bytes: of all values, those to use again too */
+    uint64_t serial;                       /* of the last mark */
+    uint64_t first_window_ns, window_ns;   /* as asked for, and now; 0 = the clock begins none */
+    uint64_t window_due_ns;
     uint64_t drawn;
     size_t dropped_stacks, dropped_samples;
+    double dropped_bytes;
     double live_bytes;       /* exact: of all stacks */
     double peak;             /* highest that live bytes were */
     uint64_t peak_seq;       /* ... how often they were higher than ever */
@@ -104,6 +121,12 @@ struct hk_profile {
 HK_INLINE hk_profile *hk_profile_of(const hak_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->whole->sampling.profile, memory_order_acquire);
+}
+
+/* The clock of the space. */
+HK_INLINE uint64_t hk_profile_clock(const hk_profile *k)
+{
+    return k->ctx->space->os.clock(k->ctx->space->os.user);
 }
 
 HK_INLINE void hk_profile_lock(hk_profile *k)
@@ -129,7 +152,7 @@ double hk_profile_weight(const hk_profile *k, size_t n);
 
 /* o is whole and right; the memory's lock is held if there is one. NULL = no memory. */
 hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
-                           const hk_counter *live);
+                           const hk_counter *live, const hak_quota *heaps);
 /* Forgets everything, and counts by these options from then on. The caller holds the locks of the memory and
  * of the profile. */
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
@@ -140,6 +163,9 @@ void hk_profile_prepare(hk_profile *k);
 /* Room of n bytes; NULL = none. No lock may be held before; the profile's lock is held afterwards, in either
  * case. */
 void *hk_profile_room(hk_profile *k, size_t n);
+/* Brings `spare_values` to n. No lock may be held before; the profile's lock is held afterwards, in either
+ * case. false = no room. */
+bool hk_profile_values(hk_profile *k, size_t n);
 /* The stack of these frames, made where it is new; NULL = no room. */
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
                               hak_label label);
@@ -161,8 +187,6 @@ void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */
 
-/* The clock itself. */
-uint64_t hk_profile_clock(const hk_profile *k);
 /* Records p, a new block of the heap, as a sample; `eligible` bytes had a chance. size: of the block, 0 =
  * look. No lock may be held. */
 void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site);
@@ -180,6 +204,10 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
 void hk_profile_grown(hk_profile *k, const void *p, size_t n);
 
 /* ---- Windows (windows.c, growth.c) ---------------------------------------------------------------- */
+
+enum { HK_WINDOWS_TIMED = 32 };
+/* Begins a window if the clock says so. No lock is held. */
+HK_NOINLINE void hk_profile_turn(hk_profile *k);
 
 /* Begins a window with the bytes of `now`; its number, or 0 = no room. */
 uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now);

@@ -4,11 +4,6 @@
 #include "heap/block.h"
 #include "heap/label.h"
 
-uint64_t hk_profile_clock(const hk_profile *k)
-{
-    return k->ctx->space->os.clock(k->ctx->space->os.user);
-}
-
 /* Returns the time of a sample. Exact profiles have too many events for a look at the clock each. A window
  * begins a nanosecond after its mark (hk_profile_mark), so that the clock of the space may be behind. */
 static uint64_t time_of_sample(hk_profile *k)
@@ -99,8 +94,9 @@ static void died(hk_profile *k, hk_sample **link)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-static void count_dropped(hk_profile *k, const hk_stack *s)
+static void count_dropped(hk_profile *k, const hk_stack *s, double bytes)
 {
+    k->dropped_bytes += bytes;
     if (s) k->dropped_samples++;
     else k->dropped_stacks++;
 }
@@ -114,7 +110,9 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     void *user = k->user;
     size_t room = k->depth;
     bool frames_alone = k->frames_alone;
+    bool due = k->window_ns && (k->exact ? k->now_ns : time_of_sample(k)) >= k->window_due_ns;
     hk_profile_unlock(k);
+    if (HK_UNLIKELY(due)) hk_profile_turn(k);
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     if (frames_alone && depth > 0) site = 0;
     if (!size) size = hk_block_size(heap, p);
@@ -144,7 +142,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
         note_peak(k);
         if (hk_kind_in_window(heap, p) != HK_KIND_WATCHED) hk_unit_watch(heap, p, true);
     } else {
-        count_dropped(k, s);
+        count_dropped(k, s, share_of(k, eligible, size).bytes);
     }
     hk_profile_unlock(k);
 }

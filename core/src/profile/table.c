@@ -53,6 +53,14 @@ static void begin(hk_profile *k)
     }
 }
 
+/* Windows begin by the clock each so many nanoseconds. */
+static void set_windows(hk_profile *k, uint64_t window_ns)
+{
+    k->started_ns = k->now_ns = hk_profile_clock(k);
+    k->first_window_ns = k->window_ns = window_ns;
+    k->window_due_ns = window_ns ? k->started_ns + window_ns : UINT64_MAX;
+}
+
 static void set_options(hk_profile *k, const hak_profile_options *o)
 {
     k->exact = o->mode == HAK_PROFILE_EXACT;
@@ -68,11 +76,11 @@ static void set_options(hk_profile *k, const hak_profile_options *o)
     k->one_by_one = o->one_by_one;
     k->user = o->user;
     k->random = o->seed;
-    k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
+    set_windows(k, o->window_ns);
 }
 
 hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
-                           const hk_counter *live)
+                           const hk_counter *live, const hak_quota *heaps)
 {
     bool zero;
     hk_slab *s = hk_meta_units(ctx, room_in(FIRST_UNITS), &zero);
@@ -84,6 +92,7 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
     k->ctx = ctx;
     k->memory = memory;
     k->live = live;
+    k->heaps = heaps;
     set_options(k, o);
     begin(k);
     return k;
@@ -121,16 +130,19 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
     give_all(k);
     k->groups = NULL;
     k->spare = NULL;
-    k->marks = NULL;
+    k->marks = k->spare_marks = NULL;
+    k->spare_values = NULL;
+    k->spare_value_count = k->value_bytes = 0;
     k->oldest = k->youngest = NULL;
     k->stack_count = k->sample_count = 0;
     k->drawn = 0;
     k->dropped_stacks = k->dropped_samples = 0;
+    k->dropped_bytes = 0;
     k->live_bytes = k->peak = 0;
     k->peak_seq = 0;
     k->tally = (hak_profile_tally){0};
     if (o) set_options(k, o);
-    else k->started_ns = k->now_ns = k->ctx->space->os.clock(k->ctx->space->os.user);
+    else set_windows(k, k->first_window_ns);
     begin(k);
 }
 
@@ -238,6 +250,27 @@ void *hk_profile_room(hk_profile *k, size_t n)
     if ((size_t)(k->end - k->at) < n + 16 && units <= HK_CHUNK_UNITS) add_group(k, units);
     if (k->memory) hk_lock_drop(k->memory);
     return bump(k, n);
+}
+
+bool hk_profile_values(hk_profile *k, size_t n)
+{
+    if (k->memory) hk_lock_take(k->memory);
+    hk_profile_lock(k);
+    while (k->spare_value_count < n) {
+        hk_value *v = bump(k, sizeof *v);
+        if (!v) {
+            size_t before = k->bytes;
+            add_group(k, 1);
+            if (k->bytes == before) break;
+            continue;
+        }
+        v->before = k->spare_values;
+        k->spare_values = v;
+        k->spare_value_count++;
+        k->value_bytes += sizeof *v;
+    }
+    if (k->memory) hk_lock_drop(k->memory);
+    return k->spare_value_count >= n;
 }
 
 /* ---- Stacks --------------------------------------------------------------------------------------- */

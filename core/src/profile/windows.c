@@ -1,5 +1,11 @@
-/* Windows: keeps the counts that each stack had when a window began. */
+/* Windows: what each stack was at when they began. A stack has a new value only where it changed since the
+ * mark before. Windows that the clock begins are 32 at most: then every second one is joined with the one
+ * before, and the next ones are twice as long, so that they cover the whole time in windows of one length. */
 #include "profile/profile.h"
+
+enum { AT_HAND = 64, THINNED_LEAST = 4 };
+
+/* ---- Values --------------------------------------------------------------------------------------- */
 
 static hk_mark_value value_now(const hk_stack *s)
 {
@@ -7,40 +13,46 @@ static hk_mark_value value_now(const hk_stack *s)
                            s->alloc_bytes, s->alloc_var,  s->freed_var};
 }
 
-uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now)
+static hk_mark_value last_value(const hk_stack *s)
 {
-    hk_profile_lock(k);
-    hk_profile_fold(k);
-    size_t stacks = k->stack_count;
-    hk_profile_unlock(k);
-    hk_mark *m = hk_profile_room(k, sizeof *m + stacks * sizeof *m->values);
-    if (m) {
-        memset(m, 0, sizeof *m);
-        m->before = k->marks;
-        m->at_ns = hk_profile_clock(k);
-        m->born_ns = k->now_ns > m->at_ns ? k->now_ns : m->at_ns;
-        k->now_ns = m->born_ns + 1;
-        m->live_bytes = now->live_bytes;
-        m->committed_bytes = now->committed_bytes;
-        m->resident_bytes = now->resident_bytes;
-        m->number = k->marks ? k->marks->number + 1 : 1;
-        /* Stacks that came since the count begin at 0, as stacks to come do. */
-        HK_EACH_STACK(k, s)
-        {
-            if (m->stacks == stacks) break;
-            m->values[m->stacks++] = value_now(s);
-        }
-        if (name) strncpy(m->name, name, sizeof m->name - 1);
-        k->marks = m;
-    }
-    uint32_t number = m ? m->number : 0;
-    hk_profile_unlock(k);
-    return number;
+    return s->values ? s->values->at : (hk_mark_value){0};
+}
+
+static bool same(double a, double b)
+{
+    return a <= b && a >= b;
+}
+
+/* Nothing is allocated or freed without one of these. A shrink in place changes live bytes alone. */
+static bool is_changed(const hk_stack *s)
+{
+    hk_mark_value v = last_value(s);
+    return !same(v.alloc_blocks, s->alloc_blocks) || !same(v.alloc_bytes, s->alloc_bytes) ||
+           !same(v.live_blocks, s->live_blocks) || !same(v.live_bytes, s->live_bytes);
+}
+
+static void keep_value(hk_profile *k, hk_stack *s, uint64_t serial)
+{
+    hk_value *v = k->spare_values;
+    k->spare_values = v->before;
+    k->spare_value_count--;
+    *v = (hk_value){s->values, serial, value_now(s)};
+    s->values = v;
+}
+
+static void drop_value(hk_profile *k, hk_value *v)
+{
+    v->before = k->spare_values;
+    k->spare_values = v;
+    k->spare_value_count++;
 }
 
 hk_mark_value hk_profile_value_at(const hk_mark *m, const hk_stack *s)
 {
-    return s->id <= m->stacks ? m->values[s->id - 1] : (hk_mark_value){0};
+    const hk_value *v = s->values;
+    while (v && v->serial > m->serial)
+        v = v->before;
+    return v ? v->at : (hk_mark_value){0};
 }
 
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number)
@@ -50,4 +62,160 @@ hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t 
     while (m && m->number != number)
         m = m->before;
     return m ? hk_profile_value_at(m, s) : (hk_mark_value){0};
+}
+
+/* ---- Marks ---------------------------------------------------------------------------------------- */
+
+/* The lock is held afterwards. NULL = no room: the mark's, or that of the values. */
+static hk_mark *take_mark(hk_profile *k, size_t most_bytes)
+{
+    hk_profile_lock(k);
+    hk_mark *m = k->spare_marks;
+    if (m) k->spare_marks = m->before;
+    hk_profile_unlock(k);
+    if (!m) m = hk_profile_room(k, sizeof *m);
+    else hk_profile_lock(k);
+    if (!m) return NULL;
+    for (;;) {
+        size_t changed = 0;
+        hk_profile_fold(k);
+        HK_EACH_STACK(k, s)
+        {
+            changed += is_changed(s);
+        }
+        if (changed <= k->spare_value_count) return m;
+        size_t more = changed - k->spare_value_count, wanted = changed + (k->memory ? AT_HAND : 0);
+        bool within = k->value_bytes + more * sizeof(hk_value) <= most_bytes;
+        hk_profile_unlock(k);
+        if (within && hk_profile_values(k, wanted)) continue;
+        if (!within) hk_profile_lock(k);
+        m->before = k->spare_marks;
+        k->spare_marks = m;
+        return NULL;
+    }
+}
+
+static uint32_t begin_window(hk_profile *k, const char *name, const hak_profile_window *now,
+                             size_t most_bytes)
+{
+    hk_mark *m = take_mark(k, most_bytes);
+    if (m) {
+        memset(m, 0, sizeof *m);
+        m->before = k->marks;
+        m->serial = ++k->serial;
+        m->at_ns = hk_profile_clock(k);
+        m->born_ns = k->now_ns > m->at_ns ? k->now_ns : m->at_ns;
+        k->now_ns = m->born_ns + 1;
+        m->live_bytes = now->live_bytes;
+        m->committed_bytes = now->committed_bytes;
+        m->resident_bytes = now->resident_bytes;
+        m->number = k->marks ? k->marks->number + 1 : 1;
+        HK_EACH_STACK(k, s)
+        {
+            if (is_changed(s)) keep_value(k, s, m->serial);
+        }
+        if (name) strncpy(m->name, name, sizeof m->name - 1);
+        k->marks = m;
+    }
+    uint32_t number = m ? m->number : 0;
+    hk_profile_unlock(k);
+    return number;
+}
+
+/* ---- By the clock --------------------------------------------------------------------------------- */
+
+/* Values that no mark asks for any more. */
+static void forget_values(hk_profile *k, hk_stack *s)
+{
+    const hk_mark *m = k->marks;
+    uint64_t above = UINT64_MAX;
+    for (hk_value **link = &s->values, *v; (v = *link) != NULL;) {
+        while (m && m->serial >= above)
+            m = m->before;
+        above = v->serial;
+        if (m && m->serial >= v->serial) {
+            link = &v->before;
+        } else {
+            *link = v->before;
+            drop_value(k, v);
+        }
+    }
+}
+
+/* Joins windows with those before, but of each `of` marks, counted from the start, the last one stays; 0 =
+ * none stays. */
+static void join(hk_profile *k, uint32_t of)
+{
+    for (hk_mark **link = &k->marks, *m; (m = *link) != NULL;) {
+        if (of != 0 && m->number % of == 0) {
+            m->number /= of;
+            link = &m->before;
+        } else {
+            *link = m->before;
+            m->before = k->spare_marks;
+            k->spare_marks = m;
+        }
+    }
+    HK_EACH_STACK(k, s)
+    {
+        forget_values(k, s);
+    }
+}
+
+/* A clock may stand at its end. */
+static uint64_t later(uint64_t at_ns, uint64_t ns)
+{
+    return at_ns < UINT64_MAX - ns ? at_ns + ns : UINT64_MAX;
+}
+
+static void thin(hk_profile *k)
+{
+    join(k, 2);
+    k->window_ns *= 2;
+    k->window_due_ns = later(k->marks ? k->marks->at_ns : k->started_ns, k->window_ns);
+}
+
+static uint32_t windows(const hk_profile *k)
+{
+    return k->marks ? k->marks->number : 0;
+}
+
+/* Windows of the program's own go by its work: those of the clock end with the first one, so that numbers of
+ * windows stay. */
+uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now)
+{
+    hk_profile_lock(k);
+    if (k->window_ns) join(k, 0);
+    k->window_ns = 0;
+    k->window_due_ns = UINT64_MAX;
+    hk_profile_unlock(k);
+    return begin_window(k, name, now, SIZE_MAX);
+}
+
+/* Values of these windows take up to half of the table: stacks come first. */
+void hk_profile_turn(hk_profile *k)
+{
+    uint64_t clock = hk_profile_clock(k);
+    hk_profile_lock(k);
+    bool due = k->window_ns && atomic_load(&k->running) && clock >= k->window_due_ns;
+    if (due && windows(k) >= HK_WINDOWS_TIMED) {
+        thin(k);
+        due = clock >= k->window_due_ns;
+    }
+    /* Before the lock is dropped, so that one thread alone begins the window. */
+    if (due) k->window_due_ns = later(clock, k->window_ns);
+    size_t (*resident)(void) = k->resident, most = k->table_bytes / 2;
+    hk_profile_unlock(k);
+    if (!due) return;
+    /* A sum that threads add to may be below 0 for a moment. */
+    ptrdiff_t live = (ptrdiff_t)hk_get(k->live);
+    const hak_profile_window now = {
+        .live_bytes = live > 0 ? (size_t)live : 0,
+        .committed_bytes = k->heaps ? atomic_load(&k->heaps->used) : hk_get(&k->ctx->account.committed),
+        .resident_bytes = resident ? resident() : 0,
+    };
+    if (begin_window(k, NULL, &now, most)) return;
+    hk_profile_lock(k);
+    if (k->window_ns && windows(k) >= THINNED_LEAST) thin(k);
+    hk_profile_unlock(k);
 }

@@ -148,14 +148,16 @@ typedef struct hak_lua_profile_options {
     hak_lua_profile_mode mode;
     size_t mean;        /* sampled: one sample each so many bytes on average; 0 = 512 KiB */
     unsigned depth;     /* most functions in Lua of a stack, at most 64; 0 = 32, or 1 where exact */
-    size_t table_bytes; /* most for stacks and samples, which count as committed memory; 0 = 512 KiB, or
+    size_t table_bytes; /* most for stacks and samples, which count as committed memory; 0 = 16 MiB, or
                            1 GiB where exact: each live block takes 60 bytes there; by line
                            256 MiB: each line and label takes 450 */
     uint64_t seed;      /* of the samples; 0 = always the same one */
+    uint64_t window_ns; /* as hak_profile_options.window_ns; by line windows begin by hak_ctx_tick alone. 0 = no
+                           window begins by itself */
 } hak_lua_profile_options;
 #define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
     {                                                                                                        \
-        sizeof(hak_lua_profile_options), HAK_LUA_PROFILE_SAMPLED, 0, 0, 0, 0                                 \
+        sizeof(hak_lua_profile_options), HAK_LUA_PROFILE_SAMPLED, 0, 0, 0, 0, 0                              \
     }
 
 /* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 512 KiB from malloc for

@@ -39,13 +39,13 @@ static bool is_one_of(const char *name, const char *const *names)
 
 static void check_names(lua_State *L, int index)
 {
-    static const char *const names[] = {"mode", "mean", "depth", "table", "seed", NULL};
+    static const char *const names[] = {"mode", "mean", "depth", "table", "seed", "window", NULL};
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
         if (!is_one_of(name, names))
             luaL_argerror(
                 L, index,
-                lua_pushfstring(L, "no option '%s'; there are mode, mean, depth, table, seed", name));
+                lua_pushfstring(L, "no option '%s'; there are mode, mean, depth, table, seed, window", name));
     }
 }
 
@@ -74,6 +74,18 @@ static size_t size_field(lua_State *L, int index, const char *name, const char *
     return n;
 }
 
+/* Seconds. */
+static uint64_t window_field(lua_State *L, int index)
+{
+    lua_getfield(L, index, "window");
+    const bool none = lua_isnil(L, -1);
+    const lua_Number seconds = none ? 0 : lua_isnumber(L, -1) ? lua_tonumber(L, -1) : -1;
+    if (!none && !(seconds >= 0.001 && seconds <= 31536000))
+        luaL_argerror(L, index, "window is seconds, 0.001 to 31536000");
+    lua_pop(L, 1);
+    return (uint64_t)(seconds * 1e9);
+}
+
 static void read_options(lua_State *L, int index, hak_lua_profile_options *o)
 {
     if (lua_isnoneornil(L, index)) return;
@@ -81,8 +93,9 @@ static void read_options(lua_State *L, int index, hak_lua_profile_options *o)
     check_names(L, index);
     o->mode = mode_of(L, index);
     o->mean = size_field(L, index, "mean", "512 KiB");
-    o->table_bytes = size_field(L, index, "table", "512 KiB");
+    o->table_bytes = size_field(L, index, "table", "16 MiB");
     o->seed = size_field(L, index, "seed", "always the same");
+    o->window_ns = window_field(L, index);
     const size_t depth = size_field(L, index, "depth", "the default");
     if (depth > 64) luaL_argerror(L, index, "depth is at most 64");
     o->depth = (unsigned)depth;
