@@ -61,7 +61,7 @@ fn wasm(core: &Path) {
         .include(core.join("include"))
         .include(&root)
         .include(root.join("callsite"))
-        .std("c11")
+        .std("gnu11")
         .flag("-fvisibility=hidden")
         .opt_level(3)
         .compile("hakmem_wasm");
