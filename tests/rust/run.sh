@@ -15,7 +15,8 @@ if [[ -z $cargo || $cargo == *-NOTFOUND ]]; then
 fi
 version=$("$cargo" --version | sed 's/cargo 1\.\([0-9]*\).*/\1/')
 wanted=$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml)
-[[ $version -ge $wanted ]] || skip "$("$cargo" --version) is older than 1.$wanted"
+# wasmtime asks for the latest compilers, and compiles with some before them: they are not refused here.
+[[ $case == wasmtime || $version -ge $wanted ]] || skip "$("$cargo" --version) is older than 1.$wanted"
 "$cargo" fetch --locked --quiet 2>"$3.log" || { cat "$3.log"; skip "cargo could not fetch the dependencies"; }
 
 case $case in
@@ -31,6 +32,10 @@ case $case in
         echo "$output"
         [[ $(grep -c '20000 groups' <<<"$output") -eq 7 ]] || exit 1
         grep -q 'query 3: cancelled' <<<"$output"
+        ;;
+    wasmtime)
+        [[ -s $HAKMEM_GUEST ]] || exit 1
+        "$cargo" test --locked --offline --quiet --ignore-rust-version
         ;;
     package)
         # The packages have the C sources as files, and build outside of the tree. Until hakmem-sys is published, cargo
