@@ -1,4 +1,4 @@
-/* HAK_DEBUG_GUARD: which blocks are drawn, and what is told of them. */
+/* HAK_DEBUG_GUARD: draws blocks, and explains addresses to the host. */
 #include "api/guard.h"
 
 #include "api/check.h"

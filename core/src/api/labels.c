@@ -1,4 +1,4 @@
-/* Names of labels, and what lives under each. */
+/* Defines labels, tells their names, and counts the live blocks of each. */
 #include "api/errors.h"
 
 #include "heap/batch.h"

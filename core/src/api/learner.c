@@ -1,4 +1,4 @@
-/* Learners: what they see of their contexts, and how these are told. What they decide is in learn/. */
+/* Learners: reads what they see of their contexts, and applies what they decide. learn/ decides. */
 #include "api/learner.h"
 
 #include "base/os.h"

@@ -1,3 +1,4 @@
+/* Reads the options of a context. */
 #ifndef HK_OPTIONS_H
 #define HK_OPTIONS_H
 

@@ -1,3 +1,4 @@
+/* Resizes blocks: in place if the new size fits, else by a new block, a copy and a free. */
 #include "api/alloc.h"
 
 #include "api/check.h"

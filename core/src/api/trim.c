@@ -1,4 +1,4 @@
-/* Giving back: magazines to slabs, empty slabs to the space, holes and retained pages to the OS. */
+/* Gives memory back: magazines to slabs, empty slabs to the space, holes and retained pages to the OS. */
 #include "api/trim.h"
 
 #include "api/learner.h"

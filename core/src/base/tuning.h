@@ -1,4 +1,4 @@
-/* The numbers of a context or a space: what was given, and the rest by mode and workload. */
+/* The numbers of a context or a space: those that the host gave, and the rest by mode and workload. */
 #ifndef HK_TUNING_H
 #define HK_TUNING_H
 

@@ -1,4 +1,4 @@
-/* What a context has: its live blocks, and the bytes that it is charged for. */
+/* The account of a context: its live blocks, and the bytes with which it is charged. */
 #ifndef HK_ACCOUNT_H
 #define HK_ACCOUNT_H
 

@@ -1,10 +1,10 @@
-/* heap/: what a context consists of: magazines, slabs, packed units, runs, big blocks, label bytes, its
- * account, and in which order those who can give memory back are asked. It knows space/, and one thread at a
- * time; of other heaps of a shared context only what hk_member says. What is wrong with a block is found here
- * and reported by api/: see hk_wrong.
+/* heap/: the parts of a context: magazines, slabs, packed units, runs, big blocks, label bytes, its account,
+ * and the order in which they are asked to give memory back. This folder includes space/, and works for one
+ * thread at a time; of the other heaps of a shared context it knows only what hk_member says. It finds what
+ * is wrong with a block, and api/ reports it: see hk_wrong.
  *
- * This header has the context's struct. The modules are in an order, and each knows those before it: see
- * MODULES in tests/install/layers.py. */
+ * This header has the context's struct. The modules have an order, and each may call only those before it:
+ * see MODULES in tests/install/layers.py. */
 #ifndef HK_CTX_H
 #define HK_CTX_H
 

@@ -1,7 +1,7 @@
-/* Drawn blocks of HAK_DEBUG_GUARD: each alone before a page that nobody may touch, in a pool of the space.
- * What is known of a block is in a table far away from it, which stays when it is freed: hak_guard_explain
- * reads it, in a signal handler perhaps, without a lock. A slot is a context's while its block lives; which
- * slots are free is under the lock of the space. */
+/* Drawn blocks of HAK_DEBUG_GUARD: each lies alone before a page that nobody may touch, in a pool of the
+ * space. A table far away from the blocks says what is known of each, and keeps it when the block is freed;
+ * hak_guard_explain reads the table without a lock, perhaps in a signal handler. A slot belongs to a context
+ * while its block lives. The lock of the space protects the list of free slots. */
 #ifndef HK_GUARD_H
 #define HK_GUARD_H
 

@@ -1,5 +1,5 @@
-/* What a context's policy says, where its slow paths find it: the numbers are copied into the context (and
- * the heaps of a shared one), hints lie in its guide, by label and by site. */
+/* Puts what a policy says where the slow paths of a context find it: copies the numbers into the context, or
+ * into the heaps of a shared one, and keeps the hints in the context's guide, by label and by site. */
 #ifndef HK_GUIDE_H
 #define HK_GUIDE_H
 

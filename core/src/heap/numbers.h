@@ -1,4 +1,4 @@
-/* A context's numbers, as its tuning says them and as its slow paths read them. */
+/* Turns the numbers of a context's tuning into the form in which its slow paths read them. */
 #ifndef HK_NUMBERS_H
 #define HK_NUMBERS_H
 

@@ -1,4 +1,4 @@
-/* The numbers of a shared context: its heaps take new ones over one by one, each by its own thread. */
+/* Gives new numbers to a shared context: each heap takes them over on its own thread, one by one. */
 #include "heap/numbers.h"
 #include "heap/guide.h"
 #include "shared/thread_heap.h"
@@ -6,7 +6,7 @@
 void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from)
 {
     heaps->tuning = *from;
-    /* Threads are many, and none has all sizes of the context. */
+    /* There are many threads, and no thread has all sizes of the context. */
     if (heaps->tuning.packed_bytes != HAK_NONE)
         heaps->tuning.packed_bytes = hk_max(heaps->tuning.packed_bytes / 16, 1);
 }

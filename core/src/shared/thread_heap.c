@@ -29,8 +29,8 @@ HK_INLINE bool awaited(const hk_heap *h)
 
 enum { PATIENCE_MOST = 6 };
 
-/* Of a shared context that has a profile: its heaps take part from their next slow path on, which is made to
- * ask here. */
+/* Makes the heaps of a shared context with a profile take part from their next slow path on, which asks
+ * here. */
 static void observe(hak_ctx *heap)
 {
     if (!hk_profile_of(heap)) return;
@@ -263,8 +263,9 @@ static hak_ctx *heap_new(hak_ctx *shared)
     return heap;
 }
 
-/* A heap without thread: the one whose last thread had the same register, and so this one's stack and often
- * its work; else the newest. With the lock of the shared context held. */
+/* Returns a heap without thread. It prefers the heap whose last thread had the same register, and so this
+ * thread's stack and often its work; else it takes the newest. The caller holds the lock of the shared
+ * context. */
 static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
 {
     enum { LOOKS = 64 };
@@ -293,7 +294,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     heap = heap_new(shared);
     if (!heap) return NULL;
     hk_lock_take(&heaps->lock);
-    /* By now: the lock is held. */
+    /* Check again under the lock: labels may have been switched on since the heap was made. */
     if (shared->labels.on && !heap->labels.on && !hk_labels_charge(heap)) {
         hk_lock_drop(&heaps->lock);
         hk_big_destroy(heap);
@@ -305,7 +306,8 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     observe(heap);
     hk_heap_numbers(heap);
     bool owned = own(shared, heap, thread);
-    /* If the table has no room for it, it stays in the list, for a thread for which there is room. */
+    /* If the thread table is full, the heap stays in the list without an owner. A later thread will adopt
+     * it. */
     of(heap)->next = hk_heaps_first(shared);
     atomic_store_explicit(&heaps->newest, heap, memory_order_release);
     hk_lock_drop(&heaps->lock);

@@ -1,4 +1,4 @@
-/* Spaces: their options, how they begin and end. */
+/* Reads the options of a space, and begins and ends it. */
 #include "space/space.h"
 
 #include "base/classes.h"
