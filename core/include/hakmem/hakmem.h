@@ -209,7 +209,7 @@ HAK_API hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
 struct hak_stats {
-    size_t size;       /* sizeof(hak_stats), set by the caller; a smaller one gets fewer fields, a larger one
+    size_t size;       /* sizeof(hak_stats), by HAK_STATS_INIT; a smaller one gets fewer fields, a larger one
                           zeros at its end */
     size_t live_bytes; /* bytes of live blocks, as hak_usable_size tells them */
     size_t live_blocks;
@@ -228,6 +228,10 @@ struct hak_stats {
     uint64_t fresh_bytes;          /* taken by contexts of the space and not resident: page faults to come */
     uint64_t purged_bytes;         /* given back to the OS by the space so far */
 };
+#define HAK_STATS_INIT                                                                                       \
+    {                                                                                                        \
+        sizeof(hak_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                 \
+    }
 /* Fills in *stats. Returns 0, or -1 if stats->size is not set. Cost: some steps for each size class, about 1
  * us; in a shared context for each size class of each thread's heap. */
 HAK_API int hak_ctx_stats(const hak_ctx *ctx, hak_stats *stats);
@@ -319,15 +323,18 @@ enum {
                            no such pages: it has a buffer only, or an OS table without protect */
 };
 
+/* NOT COPIED: name, labels, and the names that labels points to. The caller keeps them as they are until the
+ * context is destroyed or, once retired, gone: a name in a buffer that ends before is read after its end.
+ * tuning is copied, a policy is referenced, and a quota must outlive the context. */
 struct hak_options {
     size_t size;            /* sizeof(hak_options), by HAK_OPTIONS_INIT */
-    const char *name;       /* shown in reports; referenced, not copied. NULL = "" */
+    const char *name;       /* shown in reports; NOT COPIED. NULL = "" */
     hak_quota *quota;       /* the group whose limit counts too. NULL = none */
     hak_error_fn *on_error; /* NULL = misuse is ignored silently */
     void *error_user;
     unsigned debug;            /* HAK_DEBUG_*; default 0 */
-    const char *const *labels; /* names of labels 1 to label_count, referenced, not copied. For many
-                                  contexts that have the same labels. Default none */
+    const char *const *labels; /* names of labels 1 to label_count, NOT COPIED. For many contexts that have
+                                  the same labels. Default none */
     size_t label_count; /* at most HAK_LABELS_MAX. Names are as for hak_label_define, all different */
     bool shared;        /* any thread may allocate and free: see "Shared contexts". Default false */
     void *user;         /* for the host: hak_ctx_user. Default NULL */

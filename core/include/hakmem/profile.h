@@ -245,7 +245,7 @@ static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_
 HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
 
 typedef struct hak_profile_window {
-    size_t size;
+    size_t size;                        /* arrays are filled: it changes with HAK_LAYOUT only */
     const char *name;                   /* valid until the profile is reset, started again or destroyed */
     uint64_t at_ns;                     /* when it began */
     size_t live_bytes, committed_bytes; /* of the context, then */

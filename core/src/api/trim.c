@@ -186,5 +186,5 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
     if (whole->heaps) tick_shared(whole, now_ns);
     else tick(ctx, now_ns, true);
     hk_space_tick(ctx->space, now_ns);
-    if (HK_UNLIKELY(whole->advice.learner != NULL)) hk_learner_tick(whole, now_ns);
+    if (HK_UNLIKELY(whole->settings.learner != NULL)) hk_learner_tick(whole, now_ns);
 }

@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "base/classes.h"
 #include "base/quota.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 #include "heap/bin.h"
 #include "space/space.h"
 
@@ -50,8 +50,6 @@ enum {
     HK_PACKED_HOT = 192, /* heat of a class whose blocks come and go */
     HK_PACKED_LEFT = 255 /* ... of one that has slabs */
 };
-
-enum { HK_POPULATE_NEVER = 255 };
 
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
@@ -164,17 +162,17 @@ typedef struct hk_sampling {
     uint8_t batches;               /* HK_BATCHES_NONE... */
 } hk_sampling;
 
-typedef struct hk_guide hk_guide;
+typedef struct hk_hints hk_hints;
 
-/* What its policy says beside numbers of the other parts; see guide.h. */
-typedef struct hk_advice {
+/* What it goes by, beside settings that other parts keep. */
+typedef struct hk_settings {
     struct hak_learner *learner; /* NULL = none */
-    hk_guide *guide;             /* of a shared context under its lock; NULL = no policy, no named site */
+    hk_hints *hints;             /* of a shared context under its lock; NULL = no policy, no named site */
     size_t expected;             /* bytes that it will commit; 0 = unknown */
-    uint32_t said;               /* a bit for each number of hak_options.tuning that was given */
+    uint32_t given;              /* a bit for each setting that the host gave in hak_options.tuning */
     uint8_t workload, mode;      /* a hak_workload, a hak_mode: those of its options */
     bool hinted;                 /* there are labels or sites with hints */
-} hk_advice;
+} hk_settings;
 
 /* With HAK_DEBUG_GUARD: see guard.h. */
 typedef struct hk_drawing {
@@ -223,7 +221,7 @@ struct hak_ctx {
     hk_bigs big;
     hk_packed packed;
     hk_sampling sampling;
-    hk_advice advice;
+    hk_settings settings;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
     struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
     struct hk_trace *trace;           /* see api/trace.c; likewise */

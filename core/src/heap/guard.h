@@ -58,8 +58,6 @@ void *hk_guard_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, cons
 /* Another label. */
 void hk_guard_relabel(const hak_ctx *ctx, hk_guard_slot *slot, hak_label label);
 void hk_guard_free(hak_ctx *ctx, hk_guard_slot *slot);
-/* Reports what was written beside a live block. */
-void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot);
 /* Who is about to free p, if it is a drawn block; before any lock is taken. site 0 = not known, or told
  * already. */
 void hk_guard_freed_by(const hak_ctx *ctx, const void *p, hak_site site);

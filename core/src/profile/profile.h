@@ -161,8 +161,6 @@ void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */
 
-/* The clock of the space, as late as it should be for a sample. */
-uint64_t hk_profile_now(hk_profile *k);
 /* The clock itself. */
 uint64_t hk_profile_clock(const hk_profile *k);
 /* Records p, a new block of the heap, as a sample; `eligible` bytes had a chance. size: of the block, 0 =

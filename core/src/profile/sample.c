@@ -9,9 +9,9 @@ uint64_t hk_profile_clock(const hk_profile *k)
     return k->ctx->space->os.clock(k->ctx->space->os.user);
 }
 
-/* Exact profiles have too many events for a look each. A window begins a nanosecond after its mark
- * (hk_profile_mark), so that the clock of the space may be behind. */
-uint64_t hk_profile_now(hk_profile *k)
+/* Returns the time of a sample. Exact profiles have too many events for a look at the clock each. A window
+ * begins a nanosecond after its mark (hk_profile_mark), so that the clock of the space may be behind. */
+static uint64_t time_of_sample(hk_profile *k)
 {
     enum { EXACT_EVENTS = 64 };
     if (!k->exact || k->ticks == 0) {
@@ -89,7 +89,7 @@ static void died(hk_profile *k, hk_sample **link)
     count_live(k, s, a, -1);
     s->freed_var += a.var;
     settle_live(s);
-    uint64_t now = hk_profile_now(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
+    uint64_t now = time_of_sample(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
     unsigned log = life ? hk_log2(life) : 0;
     if (log >= HAK_PROFILE_LIFETIMES) log = HAK_PROFILE_LIFETIMES - 1;
     if (k->exact) s->died.count[log]++;
@@ -133,7 +133,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
         block->stack = s;
         block->size = size;
         block->eligible = eligible;
-        block->birth_ns = hk_profile_now(k);
+        block->birth_ns = time_of_sample(k);
         share a = share_of(k, eligible, size);
         count_live(k, s, a, 1);
         count_made(s, a, 1);

@@ -39,7 +39,7 @@ static void fork_done(hk_lock *lock, hk_fork_hold *held)
 /* The learner's lock comes first, because its ticks take locks of contexts and spaces. */
 static hk_learner_lock *lock_of_learner(hak_ctx *shared)
 {
-    return (hk_learner_lock *)shared->advice.learner;
+    return (hk_learner_lock *)shared->settings.learner;
 }
 
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
@@ -56,7 +56,7 @@ HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_take(&heap->heap->lock);
         if (hk_profile_of(shared)) hk_profile_lock(hk_profile_of(shared));
-        hk_lock_take(&shared->heaps->numbers);
+        hk_lock_take(&shared->heaps->settings_lock);
     }
     fork_hold(&space->lock, &space->fork, thread, held);
 }
@@ -67,7 +67,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     hk_learner_lock *learner = lock_of_learner(shared);
     fork_done(&shared->space->lock, &shared->space->fork);
     if (shared->heaps) {
-        hk_lock_drop(&shared->heaps->numbers);
+        hk_lock_drop(&shared->heaps->settings_lock);
         if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_drop(&heap->heap->lock);

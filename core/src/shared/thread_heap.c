@@ -59,7 +59,7 @@ static HK_NOINLINE void come_back(hak_ctx *heap)
         if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
     }
     /* May flush magazines, which are sifted by now. */
-    hk_heap_numbers(heap);
+    hk_heap_settings_follow(heap);
 }
 
 HK_INLINE void lock(hak_ctx *heap, bool own)
@@ -245,7 +245,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
 {
     hak_options o = shared->heaps->options;
     hak_tuning t;
-    uint32_t run = hk_heaps_numbers_get(shared->heaps, &t);
+    uint32_t run = hk_heaps_settings_get(shared->heaps, &t);
     o.quota = &shared->heaps->account;
     o.tuning = &t;
     if (shared->checked & HK_PLACED) o.seed = hk_placement_split(shared);
@@ -255,7 +255,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
     hk_heap *h = hk_behind(heap);
     heap->whole = shared;
     heap->heap = h;
-    h->tunings = run;
+    h->settings_run = run;
     h->member = (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
@@ -304,7 +304,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     }
     heap->labels.on = shared->labels.on;
     observe(heap);
-    hk_heap_numbers(heap);
+    hk_heap_settings_follow(heap);
     bool owned = own(shared, heap, thread);
     /* If the thread table is full, the heap stays in the list without an owner. A later thread will adopt
      * it. */
@@ -342,9 +342,9 @@ void hk_shared_make(hak_ctx *shared, const hak_options *options)
     slots_clear(heaps->first, HK_FIRST + HK_PROBES, shared);
     heaps->options = *options;
     heaps->options.shared = false;
-    heaps->options.tuning = &heaps->tuning;
+    heaps->options.tuning = &heaps->settings;
     heaps->packs = hk_packed_units(options, options->tuning) > 0;
-    hk_heaps_numbers_set(heaps, options->tuning);
+    hk_heaps_settings_set(heaps, options->tuning);
     heaps->account.parent = options->quota;
     atomic_store(&heaps->account.used, hk_get(&shared->account.committed));
     atomic_store(&heaps->account.taken, hk_get(&shared->account.committed));

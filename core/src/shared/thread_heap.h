@@ -45,13 +45,13 @@ struct hk_heap {
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
     size_t away;                      /* bytes that others brought home since its thread was here */
-    uint64_t away_ns; /* when another heap first asked whether its thread comes back; 0 = none did */
-    uint8_t patience; /* how often slabs were taken from it and its thread came back */
-    bool lost_slabs;  /* slabs of it moved to another heap */
-    bool stolen_from; /* its magazines may hold blocks of such slabs */
-    bool flushed;     /* by a tick, since its thread ended */
-    uint32_t tunings; /* which change of the shared context's numbers it took over last */
-    hak_ctx *sent_to; /* the last one that blocks went to */
+    uint64_t away_ns;      /* when another heap first asked whether its thread comes back; 0 = none did */
+    uint8_t patience;      /* how often slabs were taken from it and its thread came back */
+    bool lost_slabs;       /* slabs of it moved to another heap */
+    bool stolen_from;      /* its magazines may hold blocks of such slabs */
+    bool flushed;          /* by a tick, since its thread ended */
+    uint32_t settings_run; /* which change of the shared context's settings it took over last */
+    hak_ctx *sent_to;      /* the last one that blocks went to */
     struct hk_remote_mixed {
         hak_ctx *to;
         hk_batch *batch;
@@ -92,12 +92,12 @@ struct hk_heaps {
     atomic_bool retired;
     hak_quota account;         /* committed bytes of all heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
-    hak_options options;       /* of the heaps, with `tuning` */
-    hak_tuning tuning;
-    bool packs;         /* its heaps pack small blocks, if their tuning says so */
-    hk_lock numbers;    /* the last: of tuning and what follows */
-    uint32_t tunings;   /* how often these changed */
-    atomic_bool hinted; /* by the policy */
+    hak_options options;       /* of the heaps, with `settings` */
+    hak_tuning settings;
+    bool packs;            /* its heaps pack small blocks, if their settings say so */
+    hk_lock settings_lock; /* the last: of settings and what follows */
+    uint32_t settings_run; /* how often these changed */
+    atomic_bool hinted;    /* by the policy */
 };
 
 /* The first member of a hak_learner. */
@@ -267,14 +267,14 @@ void hk_borrow_anew(hak_ctx *heap);
  * The caller holds the heap's lock for walks, so that there is one walk at a time. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
-/* Sets other numbers for the heaps, which take them over at their next slow path. The caller holds the lock
+/* Sets other settings for the heaps, which take them over at their next slow path. The caller holds the lock
  * of the context. */
-void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t);
-/* Those of a new shared context; those that a new heap gets, and which change of them it was. */
-void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from);
-uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out);
+void hk_shared_settings_change(hak_ctx *shared, const hak_tuning *t);
+/* Sets those of a new shared context; gets those for a new heap, and returns which change of them it was. */
+void hk_heaps_settings_set(hk_heaps *heaps, const hak_tuning *from);
+uint32_t hk_heaps_settings_get(hk_heaps *heaps, hak_tuning *out);
 /* Makes the heap take over what changed. The heap's thread calls this. */
-void hk_heap_numbers(hak_ctx *heap);
+void hk_heap_settings_follow(hak_ctx *heap);
 /* Tells the shared context, whose lock is held, that it has a profile. Each thread takes part from its next
  * slow path. */
 void hk_shared_observe(hak_ctx *shared);

@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "base/os.h"
 #include "base/os_lock.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
 enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
@@ -140,9 +140,9 @@ struct hak_space {
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
     const hak_policy *policy;     /* under the lock; NULL = none */
-    struct hk_guide *guides;      /* list of those of its contexts; under the lock */
-    hak_tuning base;              /* the space's numbers without a policy */
-    uint32_t said;                /* a bit for each that was given */
+    struct hk_hints *hints;       /* list of those of its contexts; under the lock */
+    hak_tuning base;              /* the space's settings without a policy */
+    uint32_t given;               /* a bit for each that the host gave */
     hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
     _Atomic(hk_guard *) guard;    /* see heap/guard.h; NULL = no context has HAK_DEBUG_GUARD yet */
@@ -282,9 +282,9 @@ int hk_space_commit(hak_space *s, void *p, size_t n);
 void hk_space_decommit(hak_space *s, void *p, size_t n);
 
 /* Of a new space: takes a reference. */
-void hk_space_numbers_begin(hak_space *s, const hak_tuning *t, uint32_t said, const hak_policy *policy);
-/* Those of the numbers that spaces read; the others are left alone. */
-void hk_space_numbers(hak_space *s, hak_tuning *t);
+void hk_space_settings_begin(hak_space *s, const hak_tuning *t, uint32_t given, const hak_policy *policy);
+/* Shows those that spaces read; the others in *t are left alone. */
+void hk_space_settings_get(hak_space *s, hak_tuning *t);
 /* Whether new memory of a context with so much committed should be huge pages. */
 HK_INLINE bool hk_space_wants_huge(const hak_space *s, size_t committed)
 {
