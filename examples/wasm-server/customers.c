@@ -1,13 +1,21 @@
 #define _GNU_SOURCE
 #include "customers.h"
 
+#include "latency.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { IDLE_MOST = 2 };
-static const char *const outcome_names[RUN_OUTCOMES] = {"ok", "error", "time", "trap", "refused"};
+static const char *const outcome_names[RUN_OUTCOMES] = {"ok", "error", "time", "trap", "refused", "quota"};
+
+const char *outcome_name(outcome o)
+{
+    return outcome_names[o];
+}
 
 typedef struct customer {
     char name[33];
@@ -34,6 +42,7 @@ struct customers {
     uint64_t retired;
     uint64_t retired_runs[RUN_OUTCOMES];
     double retired_seconds;
+    latency latency; /* of all runs */
 };
 
 customers *customers_new(hak_wasm_host *host, engine *e, const limits *l)
@@ -44,7 +53,7 @@ customers *customers_new(hak_wasm_host *host, engine *e, const limits *l)
     all->engine = e;
     all->limits = *l;
     all->list = calloc(l->customers, sizeof *all->list);
-    all->turns = turns_new(l->processors);
+    all->turns = turns_new(l->processors, l->quota);
     if (!all->list || !all->turns) {
         free(all->list);
         free(all->turns);
@@ -145,27 +154,42 @@ static customer *find(customers *all, const char *name, const char **why)
     return c;
 }
 
+static void say(answer *a, const char *text)
+{
+    a->text = strdup(text);
+    a->length = a->text ? strlen(a->text) : 0;
+}
+
 /* In a turn of the customer's. *kept = the guest is as new. */
-static outcome run(customers *all, customer *c, guest *g, const char *script, size_t size, char **text,
-                   size_t *length, bool *kept)
+static outcome run(customers *all, customer *c, guest *g, const job *j, answer *a, bool *kept)
 {
     turn t;
-    if (!turn_begin(all->turns, &c->share, &t)) {
-        *text = strdup("the server ends");
-        *length = *text ? strlen(*text) : 0;
-        return RUN_REFUSED;
+    turn_state state = turn_begin(all->turns, &c->share, &t);
+    if (state != TURN_GOES) {
+        say(a, state == TURN_ENDS ? "the server ends" : "the customer has used up its CPU time for now");
+        a->wait = share_wait(all->turns, &c->share);
+        *kept = true; /* nothing ran */
+        return state == TURN_ENDS ? RUN_REFUSED : RUN_QUOTA;
     }
-    outcome result = guest_run(g, &t, script, size, text, length);
+    outcome result = guest_run(g, &t, j, a);
     /* At once, so that nothing of a script waits in a guest. One that grew cannot go back. */
     *kept = guest_reset(g);
     turn_end(&t);
+    a->seconds = t.seconds;
     return result;
 }
 
-outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
-                      size_t *length)
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+outcome customers_run(customers *all, const char *name, const job *j, answer *a)
 {
     const char *why = NULL;
+    const double began = now_s();
     pthread_mutex_lock(&all->lock);
     customer *c = find(all, name, &why);
     guest *g = c && c->idle_count > 0 ? c->idle[--c->idle_count] : NULL;
@@ -174,19 +198,22 @@ outcome customers_run(customers *all, const char *name, const char *script, size
         c->latest = ++all->scripts;
     }
     pthread_mutex_unlock(&all->lock);
+    if (!c) {
+        say(a, why);
+        return RUN_REFUSED;
+    }
 
     outcome result = RUN_REFUSED;
     bool made = false, kept = false;
-    *text = c ? NULL : strdup(why);
-    if (c && !g) made = (g = guest_new(all->engine, c->tenant, text));
-    if (g) result = run(all, c, g, script, size, text, length, &kept);
-    else *length = *text ? strlen(*text) : 0;
-    if (!c) return result;
+    if (!g) made = (g = guest_new(all->engine, c->tenant, &a->text));
+    if (g) result = run(all, c, g, j, a, &kept);
+    else a->length = a->text ? strlen(a->text) : 0;
 
     pthread_mutex_lock(&all->lock);
+    latency_add(&all->latency, now_s() - began);
     c->runs[result]++;
     c->instances += made;
-    c->resets += kept;
+    c->resets += kept && result != RUN_QUOTA;
     bool keep = kept && c->idle_count < IDLE_MOST;
     if (keep) c->idle[c->idle_count++] = g;
     pthread_mutex_unlock(&all->lock);
@@ -273,6 +300,7 @@ typedef struct sums {
     unsigned customers;
     uint64_t retired, retired_runs[RUN_OUTCOMES];
     double retired_seconds;
+    latency latency;
 } sums;
 
 /* What takes its time: scripts of all customers go on meanwhile. Who is looked at is not retired, all others
@@ -322,12 +350,15 @@ static void count(customers *all, figures *list, unsigned n, sums *whole)
     *whole =
         (sums){.customers = all->count, .retired = all->retired, .retired_seconds = all->retired_seconds};
     memcpy(whole->retired_runs, all->retired_runs, sizeof whole->retired_runs);
+    whole->latency = all->latency;
     pthread_mutex_unlock(&all->lock);
 }
 
-/* What the counters of customers that are gone came to. */
-static void report_retired(const sums *whole, FILE *to)
+/* What there is of all customers together, and what the counters of those that are gone came to. */
+static void report_sums(const sums *whole, FILE *to)
 {
+    family(to, "run_seconds", "histogram", "Time that runs took, waiting included.");
+    latency_write(&whole->latency, "wasm_run_seconds", to);
     family(to, "customers", "gauge", "Customers that are known.");
     fprintf(to, "wasm_customers %u\n", whole->customers);
     family(to, "customers_retired_total", "counter", "Customers that made room for others.");
@@ -388,6 +419,6 @@ void customers_report(customers *all, FILE *to)
     sums whole;
     count(all, list, n, &whole);
     report_each(all, list, n, to);
-    report_retired(&whole, to);
+    report_sums(&whole, to);
     free(list);
 }

@@ -15,6 +15,7 @@ typedef struct limits {
     unsigned processors; /* scripts that run at once */
     size_t linear_bytes; /* of a customer */
     size_t heap_bytes;   /* of a customer, in wasmtime */
+    quota quota;         /* CPU time of a customer */
 } limits;
 
 customers *customers_new(hak_wasm_host *host, engine *e, const limits *l);
@@ -26,9 +27,10 @@ void customers_end(customers *all);
 /* Whether it can be a customer's name: 1 to 32 of a-z, 0-9, '-'. */
 bool customers_name_is_good(const char *name);
 /* Runs a script for a customer, who is made on first sight. As guest_run; RUN_REFUSED also when there are too
- * many customers and all have scripts. */
-outcome customers_run(customers *all, const char *name, const char *script, size_t size, char **text,
-                      size_t *length);
+ * many customers and all have scripts. a: all zero before. */
+outcome customers_run(customers *all, const char *name, const job *j, answer *a);
+/* "ok", "error", ... */
+const char *outcome_name(outcome o);
 /* Profiles customers who are made from now on. */
 void customers_profile(customers *all);
 /* Shows all customers to who looks at the server. Scripts begin and end meanwhile. */

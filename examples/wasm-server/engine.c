@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "engine.h"
 
+#include "console.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +76,29 @@ static uint32_t find_seeds(const guest *g, uint64_t time_ns)
     return (uint32_t)found;
 }
 
+/* QuickJS counts the stack that it has in the guest's memory. wasmtime has another one for the same calls, of
+ * up to GUEST_STACK bytes, and a script that recurses is to meet QuickJS's limit, an error that it can catch,
+ * first. */
+enum { SCRIPT_STACK = 192 << 10 };
+
+/* `console`, of JavaScript over one function of the host. */
+static void make_console(guest *g)
+{
+    static const char name[] = CONSOLE_HOST;
+    char *to;
+    int32_t length_at = guest_reserve(g, sizeof(uint32_t), &to);
+    int32_t at = guest_reserve(g, sizeof name, &to);
+    if (to) memcpy(to, name, sizeof name);
+    guest_set_global(g, name, CALL(g, F_NEW_FUNCTION, at, (int32_t)sizeof name - 1, 1));
+    size_t size = strlen(console_script) + 1;
+    at = guest_reserve(g, size + sizeof "console", &to);
+    if (!to) return;
+    memcpy(to, console_script, size);
+    memcpy(to + size, "console", sizeof "console");
+    int32_t result = CALL(g, F_EVALUATE, at, (int32_t)size - 1, at + (int32_t)size, 0);
+    if (!CALL(g, F_IS_EXCEPTION, result)) g->engine->length_at = (uint32_t)length_at;
+}
+
 static bool start(guest *g)
 {
     uint64_t time_ns;
@@ -82,9 +107,11 @@ static bool start(guest *g)
     CALL(g, F_INITIALIZE, 0);
     int32_t status = CALL(g, F_START, 0);
     CALL(g, F_TELL_REJECTIONS, 1);
+    CALL(g, F_STACK_SIZE, SCRIPT_STACK);
     if (g->failure || status != 0) return false;
     g->engine->seeds_at = find_seeds(g, g->imported.time_ns);
-    return g->engine->seeds_at != 0;
+    make_console(g);
+    return !g->failure && g->engine->seeds_at != 0 && g->engine->length_at != 0;
 }
 
 static bool make_image(engine *e)
@@ -113,6 +140,8 @@ engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms)
     wasmtime_error_t *error;
     wasm_config_t *config = wasm_config_new();
     wasmtime_config_epoch_interruption_set(config, true);
+    wasmtime_config_async_stack_size_set(config, 2 * GUEST_STACK); /* is not used, and must not be smaller */
+    wasmtime_config_max_wasm_stack_set(config, GUEST_STACK);
     e->engine = hak_wasmtime_engine_new(host, config, &error);
     wasmtime_linker_t *linker = e->engine ? wasmtime_linker_new(e->engine) : NULL;
     bool ok = !failed("wasmtime", error) && !failed("the functions for QuickJS", imports_define(linker));

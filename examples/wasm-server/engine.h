@@ -15,6 +15,7 @@ typedef enum function {
     F_START,
     F_TELL_REJECTIONS,
     F_MALLOC,
+    F_FREE,
     F_EVALUATE,
     F_IS_EXCEPTION,
     F_EXCEPTION,
@@ -25,6 +26,11 @@ typedef enum function {
     F_HAS_JOBS,
     F_RUN_JOB,
     F_STRING,
+    F_NEW_STRING,
+    F_NEW_FUNCTION,
+    F_GLOBAL,
+    F_SET_PROPERTY,
+    F_STACK_SIZE,
     FUNCTIONS
 } function;
 
@@ -40,8 +46,8 @@ struct engine {
     wasm_engine_t *engine;
     hak_wasmtime_module *module;
     hak_wasmtime_image *image;
-    uint32_t seeds_at; /* in the memory of a guest */
-    double limit;      /* CPU seconds of a script */
+    uint32_t seeds_at, length_at; /* in the memory of a guest */
+    double limit;                 /* CPU seconds of a script */
     pthread_t ticker;
     _Atomic bool ending;
     bool ticking;
@@ -66,6 +72,13 @@ char *error_text(wasmtime_error_t *error);
 guest *guest_instantiate(engine *e, hak_wasm_tenant *tenant, char **text);
 /* The result, 0 if there is none or a failure. */
 int32_t guest_call(guest *g, function f, const int32_t arguments[4]);
+/* n bytes in the guest's memory that it will not use for anything else; 0 = none, with a failure. *to: where
+ * they are until the next call. */
+int32_t guest_reserve(guest *g, size_t n, char **to);
+/* Sets a global variable. value: a handle. */
+void guest_set_global(guest *g, const char *name, int32_t value);
+/* The value of a string, as a handle; 0 with a failure. */
+int32_t guest_string(guest *g, const char *bytes, size_t n);
 #define CALL(g, f, ...) guest_call(g, f, (const int32_t[4]){__VA_ARGS__})
 
 #endif

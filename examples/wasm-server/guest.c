@@ -1,9 +1,11 @@
 /* Guests: a QuickJS each, in which one script runs after the other, reset between them. */
 #define _GNU_SOURCE
 #include "engine.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 enum { TEXT_MOST = 64 << 10, EVALUATE_ASYNC = 1 << 7, PROMISE_FULFILLED = 1, PROMISE_REJECTED = 2 };
@@ -16,6 +18,7 @@ static const struct {
     [F_START] = {"qjs_init", 0, 1},
     [F_TELL_REJECTIONS] = {"qjs_set_promise_rejection_handler", 1, 0},
     [F_MALLOC] = {"malloc", 1, 1},
+    [F_FREE] = {"free", 1, 0},
     [F_EVALUATE] = {"qjs_eval", 4, 1},
     [F_IS_EXCEPTION] = {"qjs_is_exception", 1, 1},
     [F_EXCEPTION] = {"qjs_get_exception", 0, 1},
@@ -26,6 +29,11 @@ static const struct {
     [F_HAS_JOBS] = {"qjs_is_job_pending", 0, 1},
     [F_RUN_JOB] = {"qjs_execute_pending_job", 0, 1},
     [F_STRING] = {"qjs_get_string_len", 2, 1},
+    [F_NEW_STRING] = {"qjs_new_string", 2, 1},
+    [F_NEW_FUNCTION] = {"qjs_new_host_function", 3, 1},
+    [F_GLOBAL] = {"qjs_get_global", 0, 1},
+    [F_SET_PROPERTY] = {"qjs_set_prop_string", 3, 1},
+    [F_STACK_SIZE] = {"qjs_set_max_stack_size", 1, 0},
 };
 
 char *error_text(wasmtime_error_t *error)
@@ -175,8 +183,40 @@ static void begin(guest *g, turn *t)
     s.random |= s.random == 0;
     memcpy(wasmtime_memory_data(g->context, &g->memory) + g->engine->seeds_at, &s, SEEDS_BYTES);
     imported_begin(&g->imported);
+    g->imported.length_at = g->engine->length_at;
     g->turn = t;
     wasmtime_context_set_epoch_deadline(g->context, 1);
+}
+
+int32_t guest_reserve(guest *g, size_t n, char **to)
+{
+    int32_t at = CALL(g, F_MALLOC, (int32_t)n);
+    *to = g->failure ? NULL : span(g, at, n);
+    if (!*to) fail(g, RUN_TRAP, strdup("no memory for the script"));
+    return *to ? at : 0;
+}
+
+int32_t guest_string(guest *g, const char *bytes, size_t n)
+{
+    char *to;
+    int32_t at = guest_reserve(g, n + 1, &to);
+    if (!to) return 0;
+    memcpy(to, bytes, n);
+    to[n] = '\0';
+    int32_t value = CALL(g, F_NEW_STRING, at, (int32_t)n);
+    CALL(g, F_FREE, at);
+    return value;
+}
+
+void guest_set_global(guest *g, const char *name, int32_t value)
+{
+    char *to;
+    size_t n = strlen(name) + 1;
+    int32_t at = guest_reserve(g, n, &to);
+    if (!to) return;
+    memcpy(to, name, n);
+    CALL(g, F_SET_PROPERTY, CALL(g, F_GLOBAL, 0), at, value);
+    CALL(g, F_FREE, at);
 }
 
 static const char script_name[] = "script", value_name[] = "value";
@@ -186,12 +226,9 @@ enum { NAMES_BYTES = sizeof script_name + sizeof value_name };
  * where value_name is afterwards. */
 static int32_t evaluate(guest *g, const char *script, size_t size, int32_t *names)
 {
-    int32_t at = CALL(g, F_MALLOC, (int32_t)(size + 1 + NAMES_BYTES));
-    char *to = g->failure ? NULL : span(g, at, size + 1 + NAMES_BYTES);
-    if (!to) {
-        fail(g, RUN_TRAP, strdup("no memory for the script"));
-        return 0;
-    }
+    char *to;
+    int32_t at = guest_reserve(g, size + 1 + NAMES_BYTES, &to);
+    if (!to) return 0;
     memcpy(to, script, size);
     to[size] = '\0';
     memcpy(to + size + 1, script_name, sizeof script_name);
@@ -234,20 +271,6 @@ static outcome run(guest *g, const char *script, size_t size, int32_t *value, co
     return RUN_ERROR;
 }
 
-/* Half of a surrogate pair, which JavaScript allows alone and UTF-8 does not, becomes U+FFFD. What is longer
- * than it may be ends with a whole character. */
-static size_t make_utf8(char *text, size_t size)
-{
-    for (char *at = text; (at = memchr(at, '\xed', (size_t)(text + size - at))); at++) {
-        if (text + size - at >= 3 && (at[1] & 0x20)) memcpy(at, "\xef\xbf\xbd", 3);
-    }
-    if (size <= TEXT_MOST) return size;
-    size = TEXT_MOST;
-    while (size > 0 && (text[size] & 0xc0) == 0x80)
-        size--;
-    return size;
-}
-
 /* The value as text, which may run more of the script's code; NULL = that threw. */
 static const char *stringify(guest *g, int32_t value, size_t *size)
 {
@@ -261,13 +284,28 @@ static const char *stringify(guest *g, int32_t value, size_t *size)
     return span(g, string, length);
 }
 
-outcome guest_run(guest *g, turn *t, const char *script, size_t size, char **text, size_t *length)
+/* What a script that recursed has left on the stack of its thread, which waits for its next request, goes
+ * back. */
+static void release_stack(void)
+{
+    const uintptr_t page = 4096, here = (uintptr_t)__builtin_frame_address(0) & ~(page - 1);
+    madvise((void *)(here - GUEST_STACK), GUEST_STACK - 4 * page, MADV_DONTNEED);
+}
+
+void answer_free(answer *a)
+{
+    free(a->text);
+    console_free(&a->console);
+}
+
+outcome guest_run(guest *g, turn *t, const job *j, answer *a)
 {
     const char *note = "", *from = "";
     int32_t value = 0;
     size_t n = 0;
     begin(g, t);
-    outcome result = run(g, script, size, &value, &note);
+    if (j->input) guest_set_global(g, "input", guest_string(g, j->input, j->input_size));
+    outcome result = run(g, j->script, j->size, &value, &note);
     if (value && !(from = stringify(g, value, &n))) {
         result = RUN_ERROR;
         from = stringify(g, CALL(g, F_EXCEPTION, 0), &n);
@@ -277,19 +315,22 @@ outcome guest_run(guest *g, turn *t, const char *script, size_t size, char **tex
         }
     }
     g->turn = NULL;
+    release_stack();
+    a->console = g->imported.console;
+    g->imported.console = (console){0};
     if (g->failure) {
-        *text = g->failure;
-        *length = strlen(g->failure);
+        a->text = g->failure;
+        a->length = strlen(g->failure);
         g->failure = NULL;
         return g->result;
     }
     size_t before = strlen(note);
     if (n > TEXT_MOST + 4) n = TEXT_MOST + 4;
-    *text = malloc(before + n + 1);
-    if (*text) {
-        memcpy(*text, note, before);
-        memcpy(*text + before, from, n);
-        *length = before + make_utf8(*text + before, n);
+    a->text = malloc(before + n + 1);
+    if (a->text) {
+        memcpy(a->text, note, before);
+        memcpy(a->text + before, from, n);
+        a->length = before + text_make_utf8(a->text + before, n, TEXT_MOST);
     }
     return result;
 }

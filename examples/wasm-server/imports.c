@@ -71,18 +71,52 @@ IMPORT(random_get)
     return NULL;
 }
 
-static void free_value(wasmtime_caller_t *caller, int32_t handle)
+/* Calls a function that the guest exports; the result, 0 if there is none. A script whose time is up while it
+ * runs ends at its next tick. */
+static int32_t call(wasmtime_caller_t *caller, const char *name, const int32_t *arguments, size_t count,
+                    size_t results)
 {
-    static const char name[] = "qjs_free_value";
     wasmtime_extern_t item;
-    if (!wasmtime_caller_export_get(caller, name, sizeof name - 1, &item)) return;
-    wasmtime_val_t argument = {.kind = WASMTIME_I32, .of.i32 = handle};
+    if (!wasmtime_caller_export_get(caller, name, strlen(name), &item)) return 0;
+    wasmtime_val_t in[2], out = {.kind = WASMTIME_I32, .of.i32 = 0};
+    for (size_t i = 0; i < count; i++)
+        give(&in[i], arguments[i]);
     wasm_trap_t *trap = NULL;
     wasmtime_error_t *error =
-        wasmtime_func_call(wasmtime_caller_context(caller), &item.of.func, &argument, 1, NULL, 0, &trap);
-    /* The script then ends at its next tick. */
+        wasmtime_func_call(wasmtime_caller_context(caller), &item.of.func, in, count, &out, results, &trap);
+    int32_t result = error || trap ? 0 : out.of.i32;
     if (error) wasmtime_error_delete(error);
     if (trap) wasm_trap_delete(trap);
+    return result;
+}
+
+static void free_value(wasmtime_caller_t *caller, int32_t handle)
+{
+    call(caller, "qjs_free_value", &handle, 1, 0);
+}
+
+/* The only function of the host that scripts can call takes a line of the console. Parameters: the function's
+ * name and its length, `this`, and how many values there are and where. */
+IMPORT(host_call)
+{
+    (void)env, (void)count, (void)result_count;
+    imported *i = of(caller);
+    int32_t handle = 0;
+    const uint8_t *values =
+        arguments[3].of.i32 > 0 && i->length_at ? span(caller, arguments[4].of.i32, sizeof handle) : NULL;
+    if (values) {
+        memcpy(&handle, values, sizeof handle);
+        const int32_t in[2] = {handle, (int32_t)i->length_at};
+        int32_t text = call(caller, "qjs_get_string_len", in, 2, 1);
+        uint32_t length = 0;
+        const uint8_t *at = text ? span(caller, (int32_t)i->length_at, sizeof length) : NULL;
+        if (at) memcpy(&length, at, sizeof length);
+        const uint8_t *line = at ? span(caller, text, length) : NULL;
+        if (line) console_add(&i->console, (const char *)line, length);
+        if (text) call(caller, "qjs_free_cstring", &text, 1, 0);
+    }
+    give(results, call(caller, "qjs_get_undefined", NULL, 0, 1));
+    return NULL;
 }
 
 /* A promise was rejected with nobody to handle it; or one that was is handled after all. */
@@ -121,14 +155,16 @@ void imported_begin(imported *i)
 {
     i->start_ns = clock_ns(CLOCK_MONOTONIC);
     i->rejection_count = 0;
+    console_clear(&i->console);
 }
 
 void imported_end(imported *i)
 {
     free(i->rejections);
+    console_free(&i->console);
 }
 
-/* No files, no modules, no functions of the host: 0 or the error in env. */
+/* No files, no modules: 0 or the error in env. */
 IMPORT(absent)
 {
     (void)caller, (void)arguments, (void)count;
@@ -155,7 +191,7 @@ wasmtime_error_t *imports_define(wasmtime_linker_t *linker)
         {"env", "host_promise_rejection", "iii-", promise_rejection, 0},
         {"env", "host_module_normalize", "ii", absent, 0},
         {"env", "host_module_load", "ii", absent, 0},
-        {"env", "host_call", "iiiii", absent, 0},
+        {"env", "host_call", "iiiii", host_call, 0},
     };
     for (size_t i = 0; i < sizeof imports / sizeof imports[0]; i++) {
         wasm_valtype_t *parameters[8], *result[1];

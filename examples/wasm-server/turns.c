@@ -10,14 +10,16 @@ struct turns {
     turn *waiting;        /* the longest first */
     unsigned idle;        /* processors without a script; none while somebody waits */
     bool ended;
+    quota quota;
 };
 
-turns *turns_new(unsigned processors)
+turns *turns_new(unsigned processors, quota q)
 {
     turns *all = calloc(1, sizeof *all);
     if (!all) return NULL;
     pthread_mutex_init(&all->lock, NULL);
     all->idle = processors;
+    all->quota = q;
     return all;
 }
 
@@ -39,6 +41,17 @@ static double used_lately(const share *s, double now)
     return s->lately * exp2(s->at - now);
 }
 
+/* What is missing in the account after what has flowed in since. */
+static double taken_now(const turns *all, const share *s, double now)
+{
+    return fmax(0, s->taken - (now - s->at) * all->quota.rate);
+}
+
+static bool over_quota(const turns *all, const share *s)
+{
+    return all->quota.rate > 0 && taken_now(all, s, seconds(CLOCK_MONOTONIC)) >= all->quota.most;
+}
+
 /* Time in which the thread waited, for a turn or for the kernel, is not counted. */
 static void count(turn *t, double now)
 {
@@ -48,6 +61,7 @@ static void count(turn *t, double now)
     t->seconds += used;
     s->seconds += used;
     s->lately = used_lately(s, now) + used;
+    s->taken = taken_now(t->all, s, now) + used;
     s->at = now;
 }
 
@@ -105,17 +119,20 @@ static void leave(turn *t)
     else if (t->running) all->idle++;
 }
 
-bool turn_begin(turns *all, share *s, turn *t)
+turn_state turn_begin(turns *all, share *s, turn *t)
 {
     *t = (turn){.all = all, .share = s};
     pthread_cond_init(&t->wake, NULL);
     pthread_mutex_lock(&all->lock);
-    bool going = wait_for_turn(all, t);
-    if (!going) leave(t);
+    turn_state state = over_quota(all, s) ? TURN_OVER_QUOTA : TURN_GOES;
+    if (state == TURN_GOES && !wait_for_turn(all, t)) state = TURN_ENDS;
+    /* Others of the customer's may have used up the account meanwhile. */
+    else if (state == TURN_GOES && over_quota(all, s)) state = TURN_OVER_QUOTA;
+    if (state != TURN_GOES) leave(t);
     pthread_mutex_unlock(&all->lock);
-    if (!going) pthread_cond_destroy(&t->wake);
+    if (state != TURN_GOES) pthread_cond_destroy(&t->wake);
     t->since = seconds(CLOCK_THREAD_CPUTIME_ID);
-    return going;
+    return state;
 }
 
 bool turn_tick(turn *t)
@@ -159,4 +176,12 @@ double share_seconds(turns *all, const share *s)
     double seconds = s->seconds;
     pthread_mutex_unlock(&all->lock);
     return seconds;
+}
+
+double share_wait(turns *all, const share *s)
+{
+    pthread_mutex_lock(&all->lock);
+    double over = taken_now(all, s, seconds(CLOCK_MONOTONIC)) - all->quota.most, rate = all->quota.rate;
+    pthread_mutex_unlock(&all->lock);
+    return rate > 0 && over >= 0 ? fmax(over / rate, 1e-3) : 0;
 }

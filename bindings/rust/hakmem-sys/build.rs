@@ -23,8 +23,51 @@ fn main() {
         // An allocator that is not optimised slows down the whole program, also while it is debugged.
         .opt_level(3)
         .compile("hakmem");
+    if env::var_os("CARGO_FEATURE_WASM").is_some() {
+        wasm(&root);
+    }
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:include={}", root.join("include").display());
+}
+
+/// What bindings/wasm-host/CMakeLists.txt takes of the folders beside it.
+const BESIDE_WASM: [&str; 14] = [
+    "callsite/cfi",
+    "callsite/image",
+    "callsite/names",
+    "callsite/readable",
+    "callsite/symbols",
+    "callsite/walk",
+    "common/file",
+    "common/helper",
+    "common/json",
+    "common/live",
+    "common/parts",
+    "common/profile_json",
+    "common/report_json",
+    "common/smaps",
+];
+
+fn wasm(core: &Path) {
+    let root = core.parent().expect("it is in the crate").to_path_buf();
+    let mut sources: Vec<_> = folder(&root.join("wasm-host/src"));
+    sources.retain(|path| path.extension().is_some_and(|e| e == "c"));
+    sources.extend(BESIDE_WASM.iter().map(|name| root.join(format!("{name}.c"))));
+    sources.sort();
+    cc::Build::new()
+        .files(&sources)
+        .include(root.join("wasm-host/include"))
+        .include(root.join("wasm-host/src"))
+        .include(core.join("include"))
+        .include(&root)
+        .include(root.join("callsite"))
+        .std("gnu11")
+        .flag("-fvisibility=hidden")
+        .opt_level(3)
+        .compile("hakmem_wasm");
+    for name in ["wasm-host", "callsite", "common"] {
+        println!("cargo:rerun-if-changed={}", root.join(name).display());
+    }
 }
 
 fn folder(path: &Path) -> Vec<PathBuf> {

@@ -1,8 +1,13 @@
 //! The C functions of hakmem, as `core/include/hakmem/hakmem.h` declares them: that header is the manual.
-//! The crate compiles the C sources; nothing has to be installed. The crate `hakmem` is the interface for Rust.
+//! The crate compiles the C sources; nothing has to be installed. The feature `wasm` adds `hakmem/wasm.h`. The crate `hakmem` is the interface for Rust.
 
 #![no_std]
 #![allow(non_camel_case_types)]
+
+#[cfg(feature = "wasm")]
+mod wasm;
+#[cfg(feature = "wasm")]
+pub use wasm::*;
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -33,6 +33,24 @@ fn structs_are_those_of_the_header() {
         hak_label_info: name label live_bytes live_blocks;
         hak_block: p size label site;
     };
+    #[cfg(feature = "wasm")]
+    {
+        let (more_rust, more_c) = layout! {
+            hak_wasm_limits: heap_bytes heap_soft linear_bytes instances;
+            hak_wasm_host_options: size bounds slot_bytes guard_bytes extent_bytes warm_bytes decay_ns dirty limits policy
+                mappings;
+            hak_wasm_host_info: size slots live warm warm_bytes linear_bytes reserved_bytes extents image_bytes dirty
+                mappings;
+            hak_wasm_tenant_options: size name parent children limits;
+            hak_wasm_tenant_info: size label heap_live heap_committed linear_bytes linear_peak instances instances_peak
+                heap_failures linear_refused instances_refused image_bytes;
+            hak_wasm_module_limits: size bytes types arity imports functions globals exports segments locals body_bytes
+                blocks depth ranges;
+            hak_wasm_scope: tenant label;
+        };
+        rust.extend(more_rust);
+        c += &more_c;
+    }
     for (name, value) in [
         ("HAK_LABELS_MAX", HAK_LABELS_MAX),
         ("HAK_NONE", HAK_NONE),
@@ -58,12 +76,24 @@ fn structs_are_those_of_the_header() {
 
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
-    let text = format!("#include <hakmem/hakmem.h>\n#include <stdio.h>\nint main(void)\n{{\n{c}    return 0;\n}}\n");
+    const HEADER: &str = if cfg!(feature = "wasm") { "hakmem/wasm.h" } else { "hakmem/hakmem.h" };
+    let text = format!("#include <{HEADER}>\n#include <stdio.h>\nint main(void)\n{{\n{c}    return 0;\n}}\n");
     std::fs::write(&source, text).unwrap();
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let compiler = cc::Build::new().target(&target).host(&target).opt_level(0).cargo_metadata(false).get_compiler();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("core/include");
-    let status = compiler.to_command().arg("-I").arg(include).arg(&source).arg("-o").arg(&program).status().unwrap();
+    let wasm = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm-host/include");
+    let status = compiler
+        .to_command()
+        .arg("-I")
+        .arg(include)
+        .arg("-I")
+        .arg(wasm)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status()
+        .unwrap();
     assert!(status.success());
     let output = Command::new(program).output().unwrap();
     let measured: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hakmem_sys as sys;
 
-use crate::{alloc, Heap, Label};
+use crate::{alloc, scoped, Heap, Label};
 
 /// One shared heap for the whole process, made at the first allocation and never destroyed.
 ///
@@ -28,6 +28,8 @@ use crate::{alloc, Heap, Label};
 pub struct Global;
 
 static CTX: AtomicPtr<sys::hak_ctx> = AtomicPtr::new(null_mut());
+/// Its pages, and those of scopes; set before CTX.
+static SPACE: AtomicPtr<sys::hak_space> = AtomicPtr::new(null_mut());
 
 thread_local! {
     // Without a destructor, so that it serves at the end of a thread, too.
@@ -35,28 +37,56 @@ thread_local! {
 }
 
 extern "C" fn prepare() {
+    scoped::fork_prepare();
     // SAFETY: around fork(), by the forking thread.
     unsafe { sys::hak_ctx_fork_prepare(CTX.load(Ordering::Acquire)) }
 }
 extern "C" fn parent() {
     // SAFETY: as above.
     unsafe { sys::hak_ctx_fork_parent(CTX.load(Ordering::Acquire)) }
+    scoped::fork_parent();
 }
 extern "C" fn child() {
     // SAFETY: as above.
     unsafe { sys::hak_ctx_fork_child(CTX.load(Ordering::Acquire)) }
+    scoped::fork_child();
+}
+
+/// Whose place it was is told by the result: the one that is there now.
+fn first_space() -> *mut sys::hak_space {
+    // SAFETY: all zero is a value of every field; init sets the defaults.
+    let made = unsafe {
+        let mut o: sys::hak_space_options = zeroed();
+        sys::hak_space_options_init(&mut o, size_of::<sys::hak_space_options>());
+        sys::hak_space_new(&o)
+    };
+    match SPACE.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => made,
+        Err(other) => {
+            // SAFETY: nobody has seen it.
+            unsafe { sys::hak_space_delete(made) };
+            other
+        }
+    }
 }
 
 #[cold]
 fn first() -> *mut sys::hak_ctx {
-    // SAFETY: all zero is a value of every field; init sets the defaults.
+    let mut space = SPACE.load(Ordering::Acquire);
+    if space.is_null() {
+        space = first_space();
+    }
+    if space.is_null() {
+        return null_mut();
+    }
+    // SAFETY: as above.
     let made = unsafe {
         let mut o: sys::hak_options = zeroed();
         sys::hak_options_init(&mut o, size_of::<sys::hak_options>());
         o.name = c"rust".as_ptr();
         o.shared = true;
         o.workload = sys::HAK_WORKLOAD_MALLOC;
-        sys::hak_ctx_new(null_mut(), &o)
+        sys::hak_ctx_new(space, &o)
     };
     if made.is_null() {
         return made;
@@ -76,8 +106,24 @@ fn first() -> *mut sys::hak_ctx {
     }
 }
 
+/// The space of the heap; `None`: no memory.
+pub(crate) fn space() -> Option<*mut sys::hak_space> {
+    (!ctx().is_null()).then(|| SPACE.load(Ordering::Acquire))
+}
+
+/// The same where a block is there, and so the space is.
 #[inline]
-fn ctx() -> *mut sys::hak_ctx {
+pub(crate) fn space_made() -> *mut sys::hak_space {
+    SPACE.load(Ordering::Relaxed)
+}
+
+#[inline]
+pub(crate) fn label() -> Label {
+    LABEL.with(Cell::get)
+}
+
+#[inline]
+pub(crate) fn ctx() -> *mut sys::hak_ctx {
     let ctx = CTX.load(Ordering::Acquire);
     if ctx.is_null() {
         first()

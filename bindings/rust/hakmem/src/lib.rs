@@ -5,6 +5,8 @@
 //! - [`Space`]: the pages of many heaps. Make one for the process: it is what makes small heaps cheap.
 //! - [`Label`]: says what a block is for. The bytes of all labels sum to the live bytes, exactly.
 //! - [`Global`]: the allocator of a whole program, by `#[global_allocator]`.
+//! - [`Scope`] and [`ScopedGlobal`]: a heap for each tenant of a program; what a thread allocates while it works for a
+//!   tenant is the tenant's, also in futures.
 //!
 //! `&Context`, `&Shared` and [`Labelled`] are allocators of the crate `allocator_api2`, whose `Vec` and `Box` take
 //! them; so do the tables of `hashbrown`.
@@ -63,7 +65,7 @@
 //!
 //! # Fork
 //!
-//! [`Global`] looks after itself when the process forks. A program that forks while other threads use a
+//! [`Global`] and scopes look after themselves when the process forks. A program that forks while other threads use a
 //! [`Shared`] calls `hak_ctx_fork_prepare`, `_parent` and `_child` of `hakmem_sys` around it.
 
 mod alloc;
@@ -71,9 +73,13 @@ mod context;
 mod global;
 mod heap;
 mod options;
+mod scope;
+mod scoped;
 
 pub use alloc::Labelled;
 pub use context::{Context, Shared};
 pub use global::Global;
 pub use heap::{Block, Heap, Label, LabelStats, Stats};
 pub use options::{Misuse, Mode, Options, Quota, Space, Workload};
+pub use scope::{outside, InScope, OverSoftLimit, Scope, ScopeError, Within};
+pub use scoped::{name_aborts, scopes, ScopedGlobal};

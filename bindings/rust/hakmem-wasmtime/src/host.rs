@@ -1,0 +1,98 @@
+//! The supply of linear memories.
+
+use std::mem::size_of;
+use std::ptr::{null, NonNull};
+use std::sync::Arc;
+
+use hakmem_sys as sys;
+
+use crate::error::{Error, Reason};
+use crate::memory::Creator;
+use crate::tenant::{Limits, Tenant};
+
+pub(crate) struct HostPtr(NonNull<sys::hak_wasm_host>);
+// SAFETY: a host is for any thread.
+unsafe impl Send for HostPtr {}
+unsafe impl Sync for HostPtr {}
+
+impl Drop for HostPtr {
+    fn drop(&mut self) {
+        // SAFETY: tenants, memories and snapshots keep the host, so none is left.
+        unsafe { sys::hak_wasm_host_delete(self.0.as_ptr()) }
+    }
+}
+
+/// The linear memories of a process, and the limits of all its tenants together. A clone is the same host; it lives as
+/// long as an engine, a tenant or a memory of it.
+#[derive(Clone)]
+pub struct Host(Arc<HostPtr>);
+
+/// Memories and address space of a host; the fields are those of `hak_wasm_host_info`, which `hakmem/wasm.h` explains.
+pub type HostStats = sys::hak_wasm_host_info;
+
+impl Host {
+    /// A host whose tenants together have these limits.
+    pub fn new(limits: Limits) -> Result<Host, Error> {
+        let options = sys::hak_wasm_host_options {
+            size: size_of::<sys::hak_wasm_host_options>(),
+            bounds: sys::HAK_WASM_GUARD,
+            slot_bytes: 0,
+            guard_bytes: 0,
+            extent_bytes: 0,
+            warm_bytes: 0,
+            decay_ns: 0,
+            dirty: sys::HAK_WASM_DIRTY_AUTO,
+            limits: limits.as_c(),
+            policy: null(),
+            mappings: 0,
+        };
+        // SAFETY: the options are whole.
+        let host = unsafe { sys::hak_wasm_host_new(&options) };
+        let host = NonNull::new(host).ok_or_else(|| Error::new(Reason::Memory, "hakmem: no memory for a host"))?;
+        Ok(Host(Arc::new(HostPtr(host))))
+    }
+
+    /// Lets engines of this configuration take linear memories from the host. The pooling strategy ignores them: leave
+    /// it out.
+    pub fn configure<'a>(&self, config: &'a mut wasmtime::Config) -> &'a mut wasmtime::Config {
+        config.memory_init_cow(false);
+        config.memory_may_move(false);
+        config.memory_reservation(self.slot_bytes() as u64);
+        config.memory_guard_size(self.guard_bytes() as u64);
+        config.with_host_memory(Arc::new(Creator(self.clone())))
+    }
+
+    /// A tenant below the host itself.
+    pub fn tenant(&self, name: &str, limits: Limits) -> Result<Tenant, Error> {
+        Tenant::new(self, None, name, limits)
+    }
+
+    /// The host lends time: pages that have been idle go back. To be called about every 100 ms, by any thread.
+    pub fn tick(&self) {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_host_tick(self.as_ptr(), 0) }
+    }
+
+    pub fn stats(&self) -> HostStats {
+        let mut info = HostStats { size: size_of::<HostStats>(), ..Default::default() };
+        // SAFETY: the size is set.
+        unsafe { sys::hak_wasm_host_stats(self.as_ptr(), &mut info) };
+        info
+    }
+
+    /// What a memory can grow to.
+    pub fn slot_bytes(&self) -> usize {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_slot_bytes(self.as_ptr()) }
+    }
+
+    pub fn guard_bytes(&self) -> usize {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_guard_bytes(self.as_ptr()) }
+    }
+
+    /// For the functions of `hakmem_sys`.
+    pub fn as_ptr(&self) -> *mut sys::hak_wasm_host {
+        self.0 .0.as_ptr()
+    }
+}
