@@ -51,7 +51,8 @@ static uint64_t touch(char *at, size_t pages, size_t page)
 static unsigned huge_ns(unsigned fault_ns, size_t page)
 {
     enum { LOOKED_AT = 4, SMALL = 512 };
-    char *at = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *at = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (at == MAP_FAILED) return 0;
     char *start = (char *)(((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1));
     unsigned ns = fault_ns;

@@ -12,7 +12,8 @@ int main(int argc, char **argv)
     uint64_t state = 3;
     for (long i = 0; i < misses; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        const size_t drift = 200 + (size_t)(i / 100000 * 37 % 1800), size = drift + (size_t)(state >> 33) % 400;
+        const size_t drift = 200 + (size_t)(i / 100000 * 37 % 1800);
+        const size_t size = drift + (size_t)(state >> 33) % 400;
         free(entries[i % ENTRIES]);
         entries[i % ENTRIES] = malloc(size);
         memset(entries[i % ENTRIES], 1, size);

@@ -1,5 +1,5 @@
-/* A server that waits: bursts of requests, each with some small blocks and a body, at a few percent of a CPU. Now
- * and then a batch keeps some tens of MB for a moment. argv[1]: seconds. */
+/* A server that waits: bursts of requests, each with some small blocks and a body, at a few percent of a CPU.
+ * Now and then a batch keeps some tens of MB for a moment. argv[1]: seconds. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A heap that rises to 120 MB and falls to nothing again and again, as a batch of work does. argv[1]: waves. */
+/* A heap that rises to 120 MB and falls to nothing again and again, as a batch of work does. argv[1]: how often.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -27,8 +27,7 @@ bool hkl_learn_plan(hkl_options *o, char *message, size_t size)
 }
 
 /* The finalizer of an object that nothing refers to runs once in each cycle of the collector, and makes the
- * next one: so the learner sees a program that never calls hakmem.tick(), at the times at which its heap falls.
- */
+ * next object. So the learner sees a program that never calls hakmem.tick(). */
 static int cycle(lua_State *L);
 
 static void make_cycle(lua_State *L)

@@ -31,9 +31,8 @@ static bool begin_learning(void)
     return false;
 }
 
-/* The one thread of the shim, only when asked for. A forked child goes without. The learner looks, and nothing
- * is given back that would stay without a learner: else a program that learns would pay for pages that it had
- * before. */
+/* The one thread of the shim, only when asked for. A forked child goes without. The learner only looks: a tick
+ * would give pages back that stay without a learner, and the program would pay for them again. */
 static void keeper(void)
 {
     const hks_settings *settings = hks_settings_get();

@@ -1,5 +1,6 @@
 /* The command `hakmem`. */
 #include "common/file.h"
+#include "command/policy.h"
 #include "report.h"
 #include "top.h"
 
@@ -24,6 +25,7 @@ static const char usage[] = "usage: hakmem COMMAND [options] FILE...\n"
                             "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
                             "  attach PID          what a process holds, refreshed; with -o, its report now\n"
                             "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+                            "  policy merge FILE...  one policy of many hosts' files, by what they have seen\n"
                             "options:\n"
                             "  -o, --output FILE   instead of standard output; complete or absent\n"
                             "  -b, --by WHAT       live (the default), peak or alloc\n"
@@ -109,7 +111,9 @@ static int wrong_option(int argc, char **argv, const char *at)
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
         optopt != 0 && !strchr("obnihV", optopt); /* else a long one with too much behind it */
-    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !find(argv[1])) return no_command(argv[1]);
+    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && strcmp(argv[1], "policy") != 0 &&
+        !find(argv[1]))
+        return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
 
@@ -312,6 +316,7 @@ int main(int argc, char **argv)
     const char *name = argv[optind];
     const struct command *command = find(name);
     if (is_live(name)) return run_live(argv + optind, count, output_name, interval, &options);
+    if (strcmp(name, "policy") == 0) return hkr_policy_command(argv + optind + 1, count, output_name);
     if (strcmp(name, "help") == 0) {
         fputs(usage, stdout);
         return fflush(stdout) == 0 ? 0 : 1;

@@ -62,8 +62,8 @@
  * that context's own hak_ctx_tick. The contexts of one learner should do the same kind of work, in one space
  * or in spaces of their own. Since 0.1.
  *
- * COST  A tick takes about 0.1 us more; hak_learner_look takes that alone. A look takes about 3 us; there are eight in a window, and in the
- *       first one a look each time its age has grown by an eighth. The end of a window takes a step for each
+ * COST  A tick takes about 0.1 us more; hak_learner_look takes that alone. A look takes about 3 us; there are
+ *       eight in a window, and in the first one a look each time its age has grown by an eighth. The end of a window takes a step for each
  *       slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H

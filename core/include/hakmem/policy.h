@@ -27,8 +27,8 @@
  *     room 100 label buffer
  *     room 50 site src/json.c:120
  *
- *             `memory cheap`, `memory normal` and `memory dear` are prices of 5, 50 and 1000; `memory 64M` is a
- *             budget. hak_policy_print writes the number of a price.
+ *             `memory cheap`, `memory normal` and `memory dear` are prices of 5, 50 and 1000; `memory 64M` is
+ *             a budget. hak_policy_print writes the number of a price.
  *
  * COST        Only slow paths read a policy: the fast paths of a context with a policy execute the same
  *             instructions.
@@ -63,8 +63,8 @@ enum {
     HAK_PRICE_MOST = 1000000
 };
 
-/* A step of a learner that did not pay, because a trial of it was undone or the step back was kept, and what the
- * learner saw: the next run need not try it. */
+/* A step of a learner that did not pay, because a trial of the step was undone or the step back was kept, and
+ * what the learner saw: the next run need not try the step. */
 typedef struct hak_undone {
     const char *number;      /* "mode" or "retained_bytes" */
     size_t to, from;         /* what was tried, and what was in force; of "mode" a hak_mode */
@@ -91,8 +91,8 @@ typedef struct hak_policy_options {
     const hak_tuning *tuning; /* the numbers that it sets; those that are 0 it does not set. NULL = none */
     const hak_hint *hints;    /* copied; a label or site may appear once */
     size_t hint_count;        /* at most HAK_HINTS_MOST */
-    unsigned price;           /* of a MiB that is held: 1 to HAK_PRICE_MOST; 0 = the policy says none */
-    size_t budget;            /* bytes that may be spent for speed: 1 MiB to 1 TiB; 0 = the policy says none */
+    unsigned price;           /* of a MiB that is held: 1 to HAK_PRICE_MOST; 0 = none is said */
+    size_t budget;            /* bytes that may be spent for speed: 1 MiB to 1 TiB; 0 = none is said */
     const hak_undone *undone; /* copied; one for each number, to and from */
     size_t undone_count;      /* at most HAK_UNDONE_MOST */
 } hak_policy_options;

@@ -388,7 +388,8 @@ static unsigned millionths(double cost)
 }
 
 /* arm: what is not in force after the trial, in which memory cost `cost`, and `without` with what is. */
-static void note_undone(hk_learn *l, unsigned arm, unsigned kept, double cost, double without, unsigned windows)
+static void note_undone(hk_learn *l, unsigned arm, unsigned kept, double cost, double without,
+                        unsigned windows)
 {
     const hak_undone undone = {numbers[l->turn],    said_of(l->turn, arm), said_of(l->turn, kept),
                                millionths(cost),    millionths(without),   windows,
