@@ -57,7 +57,7 @@ class Runner:
         graph = ["/usr/bin/python3", str(HERE / "programs/graph.py"), self.size(12)]
         yield "graph", "shim", ["env", "PYTHONMALLOC=malloc", *graph]
         source = self.folder / "long.c"
-        source.write_text(text_of_c(300 if self.short else 6000))
+        source.write_text(text_of_c(150 if self.short else 1200))
         cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
         yield "compiler", "shim", [cc1, "-quiet", "-O2", str(source), "-o", "/dev/null"]
 

@@ -219,8 +219,11 @@ class Options(Case):
             self.assertEqual("".join(lines), "hakmem-policy 1\n" + text)
         self.run_hak("--hak-learn=p", "--hak-price=123", "-e", "")
         self.assertIn("\nprice 123\n", self.read("p"))
-        self.assertLess(self.kept("--hak-memory=1M"), 1 << 20)
-        self.assertGreater(self.kept("--hak-memory=cheap"), 1 << 21)
+        wave = """local t = {} for i = 1, 500 do t[i] = ('x'):rep(60000 + i) end t = nil collectgarbage() collectgarbage()
+            print(require 'hakmem'.stats().retained_bytes)"""
+        retained = {value: int(self.run_hak(f"--hak-memory={value}", "-e", wave).stdout) for value in ("1M", "cheap")}
+        self.assertLess(retained["1M"], 1 << 20)
+        self.assertGreater(retained["cheap"], 16 << 20)
         what = "cheap, normal, dear or a size from 1M to 1T expected"
         for value in ("", "costly", "4K", "2T"):
             self.assertEqual(self.one_line(f"--hak-memory={value}", "-e", ""), f"{PROGRAM}: --hak-memory: '{value}': {what}")

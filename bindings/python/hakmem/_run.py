@@ -113,7 +113,7 @@ def value_of(name, text):
         return n if n and 4 << 20 <= n <= 1 << 40 else None
     if name == "--memory":
         n = size(text)
-        return text if text in _launch.MEMORY or (n and 1 << 20 <= n <= 1 << 40) else None
+        return text if text in _launch.MEMORY else str(n) if n and 1 << 20 <= n <= 1 << 40 else None
     if name == "--price":
         return None  # seldom
     if name == "--profile":
