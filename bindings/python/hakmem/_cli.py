@@ -30,9 +30,12 @@ def memory(text):
     """Of --memory: a word, or bytes as digits."""
     if text in _launch.MEMORY:
         return text
-    n = size(text)
+    try:
+        n = _hakmem.parse_size(text)
+    except ValueError:
+        n = 0
     if not 1 << 20 <= n <= 1 << 40:
-        raise argparse.ArgumentTypeError(f"{text}: cheap, normal, dear or a size from 1M to 1T expected")
+        raise argparse.ArgumentTypeError(f"{text!r}: cheap, normal, dear or a size from 1M to 1T expected")
     return str(n)
 
 

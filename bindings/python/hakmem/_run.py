@@ -115,7 +115,7 @@ def value_of(name, text):
         n = size(text)
         return text if text in _launch.MEMORY else str(n) if n and 1 << 20 <= n <= 1 << 40 else None
     if name == "--price":
-        return None  # seldom
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1000000 else None
     if name == "--profile":
         return text if text in ("", "exact") or size(text) is not None else None
     if name in CHOICES:
