@@ -1,7 +1,7 @@
 #include "learn/learn.h"
 
 #include "base/real.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void begin_retained(hk_learn *l, size_t limit)
     unsigned arms = arm_of(l->o.retained_most) + 1, base = arm_of(limit == HAK_NONE ? 0 : limit);
     hk_bandit *b = &l->knobs[HK_KNOB_RETAINED];
     hk_bandit_init(b, arms, base < arms ? base : arms - 1, cool_windows(l));
-    size_t balanced = hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->retained_bytes;
+    size_t balanced = hk_settings_default(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->retained_bytes;
     if (l->o.keeps_speed) b->least = (unsigned)hk_min(arm_of(balanced), b->base);
     l->retained_first = b->base;
     recall(l, HK_KNOB_RETAINED);
