@@ -1,5 +1,6 @@
 #include "common/learn.h"
 
+#include "common/costs.h"
 #include "common/file.h"
 #include "common/policy.h"
 #include "common/report.h"
@@ -37,9 +38,24 @@ static void note(void *user, const hak_decision *d)
     l->used += (size_t)n;
 }
 
-bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, bool windows)
+/* What a MiB is worth: as the user says, or else the policy that the context begins with. */
+static unsigned price_of(const hak_ctx *ctx, const hkc_memory *memory)
+{
+    hak_policy *policy = hak_ctx_policy(ctx);
+    unsigned price = memory->price;
+    if (!price && policy) price = hak_policy_price(policy);
+    hak_policy_unref(policy);
+    return price ? price : HAK_PRICE_NORMAL;
+}
+
+bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, const hkc_memory *memory, bool windows)
 {
     hak_learner_options options = HAK_LEARNER_OPTIONS_INIT;
+    const unsigned price = price_of(ctx, memory);
+    options.price = price * 1e-6;
+    options.keeps_speed = price < HKC_PRICE_DEAR_FROM;
+    options.cpu_ns = hkc_costs_cpu_ns;
+    hkc_costs_measure(&options);
     options.windows = windows;
     options.log = note;
     options.user = l;
@@ -54,7 +70,7 @@ bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, bool windows)
         l->learner = NULL;
         return false;
     }
-    hak_ctx_tick(ctx, 0);
+    hak_learner_look(ctx, 0);
     return true;
 }
 
@@ -62,7 +78,7 @@ int hkc_learn_finish(hkc_learning *l, const char *file, int fd)
 {
     if (!l->learner || l->process != getpid()) return 0;
     /* What no tick has shown yet: how large the heap was. */
-    hak_ctx_tick(l->ctx, 0);
+    hak_learner_look(l->ctx, 0);
     hak_policy *policy = hak_learner_policy(l->learner);
     l->learner = NULL; /* it stays with the context, which other threads may tick */
     int error = policy ? 0 : ENOMEM;

@@ -4,6 +4,8 @@
 #ifndef HKC_LEARN_H
 #define HKC_LEARN_H
 
+#include "common/memory.h"
+
 #include <hakmem/learn.h>
 
 #include <stdbool.h>
@@ -22,8 +24,9 @@ typedef struct hkc_learning {
 /* *policy becomes what the file says, or stays as it is where there is no such file but may be one. false =
  * `message` says what is wrong. */
 bool hkc_learn_load(const char *file, hak_policy **policy, char *message, size_t size);
-/* windows: they are told, too. false = no memory, or the context has a learner. */
-bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, bool windows);
+/* The learner's time is the CPU time of the process, and what pages and calls cost is measured. windows: they
+ * are told, too. false = no memory, or the context has a learner. */
+bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, const hkc_memory *memory, bool windows);
 /* Once, when the process ends: what was learned so far. In a process that was forked since, nothing. file:
  * NULL = none, the decisions go to descriptor `fd`, if that is not negative. 0, or errno. */
 int hkc_learn_finish(hkc_learning *l, const char *file, int fd);

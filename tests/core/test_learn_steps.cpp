@@ -23,7 +23,7 @@ TEST_CASE("learn: waves are kept resident, in at most 60 windows, and what was l
             CHECK(std::string(d.text).find("keeps mode fast instead of balanced") == 0);
         }
     std::string text = printed(hak_learner_policy(l.learner));
-    CHECK(text == "hakmem-policy 1\nmode fast\nexpected_bytes 100M\n");
+    CHECK(without_undone(text) == "hakmem-policy 1\nmode fast\nexpected_bytes 100M\n");
     hak_policy *policy = hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
     Learned next(policy);
     CHECK(next.info().mode == HAK_MODE_FAST);
@@ -32,7 +32,7 @@ TEST_CASE("learn: waves are kept resident, in at most 60 windows, and what was l
     next.until_frozen(100, 40);
     CHECK(next.info().mode == HAK_MODE_FAST);
     CHECK(next.log.count(HAK_DECISION_KEEP) == 0);
-    CHECK(printed(hak_learner_policy(next.learner)) == text);
+    CHECK(without_undone(printed(hak_learner_policy(next.learner))) == without_undone(text));
     hak_policy_unref(policy);
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("learn: retained bytes go up by steps where the mode does not give the
     CHECK(l.retained() == 128 * MiB);
     CHECK(l.waves(100) == 0);
     CHECK(l.log.count(HAK_DECISION_KEEP) == 2);
-    CHECK(printed(hak_learner_policy(l.learner)) ==
+    CHECK(without_undone(printed(hak_learner_policy(l.learner))) ==
           "hakmem-policy 1\nretained_bytes 128M\nretained_percent none\nexpected_bytes 100M\n");
     hak_policy_unref(policy);
 }
@@ -67,7 +67,7 @@ TEST_CASE("learn: the host's price for bytes held decides which mode wins")
     CHECK(l.info().mode == (price == 0.0    ? HAK_MODE_FAST
                             : price < 0.001 ? HAK_MODE_BALANCED
                                             : HAK_MODE_LEAN));
-    const std::string text = printed(hak_learner_policy(l.learner));
+    const std::string text = without_undone(printed(hak_learner_policy(l.learner)));
     CHECK((text.find("mode") != std::string::npos) == (begins_fast || price != 0.00032));
     for (int i = 0; i < 3; i++)
         l.waves(100);

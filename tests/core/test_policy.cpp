@@ -85,6 +85,62 @@ TEST_CASE("policy: its text says what it was made of, and gives an equal one")
     hak_policy_unref(read);
 }
 
+TEST_CASE("policy: prices, budgets and trials that were undone are a part of its text")
+{
+    const std::string text = "hakmem-policy 1\nmode fast\nprice 50\nmemory 64M\n"
+                             "undone mode balanced from fast cost 19600 without 5000 windows 3 price 50 "
+                             "fault 812\nundone retained_bytes none from 1M cost 1 without 0 windows 9 price 5 "
+                             "fault 100\n";
+    const hak_undone undone[] = {{"mode", HAK_MODE_BALANCED, HAK_MODE_FAST, 19600, 5000, 3, 50, 812},
+                                 {"retained_bytes", HAK_NONE, 1 * MiB, 1, 0, 9, 5, 100}};
+    hak_policy_options options = HAK_POLICY_OPTIONS_INIT;
+    options.mode = HAK_MODE_FAST;
+    options.price = 50;
+    options.budget = 64 * MiB;
+    options.undone = undone;
+    options.undone_count = 2;
+    REQUIRE(hak_policy_options_error(&options) == nullptr);
+    hak_policy *made = hak_policy_new(nullptr, &options);
+    REQUIRE(made != nullptr);
+    CHECK(printed(made) == text);
+    hak_policy *read = hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
+    REQUIRE(read != nullptr);
+    CHECK(differences(made, read).empty());
+    CHECK(hak_policy_price(read) == 50);
+    CHECK(hak_policy_budget(read) == 64 * MiB);
+    hak_undone out[2];
+    REQUIRE(hak_policy_undone(read, out, 2) == 2);
+    CHECK(std::string(out[0].number) == "mode");
+    CHECK(out[0].from == HAK_MODE_FAST);
+    CHECK(out[1].to == HAK_NONE);
+    CHECK(out[1].fault_ns == 100);
+    CHECK(differences(nullptr, read) ==
+          std::vector<std::string>{"mode: - -> fast", "price: - -> 50", "memory: - -> 64M",
+                                   "undone mode balanced from fast: - -> known",
+                                   "undone retained_bytes none from 1M: - -> known"});
+    hak_policy_unref(made);
+    hak_policy_unref(read);
+    options.price = HAK_PRICE_MOST + 1;
+    CHECK(hak_policy_options_error(&options) != nullptr);
+    options.price = 0;
+    options.budget = 4096;
+    CHECK(std::string(hak_policy_options_error(&options)) == "budget: 1 MiB to 1 TiB");
+    options.budget = 0;
+    const hak_undone twice[] = {undone[0], undone[0]};
+    options.undone = twice;
+    CHECK(std::string(hak_policy_options_error(&options)) == "undone: two are for one step");
+    options.undone = nullptr;
+    CHECK(std::string(hak_policy_options_error(&options)) == "undone_count without undone");
+}
+
+TEST_CASE("policy: memory in words is a price")
+{
+    Policy cheap("memory cheap"), normal("memory normal"), dear("memory dear\nmemory 1T");
+    CHECK(printed(cheap) == "hakmem-policy 1\nprice 5\n");
+    CHECK(printed(normal) == "hakmem-policy 1\nprice 50\n");
+    CHECK(printed(dear) == "hakmem-policy 1\nprice 1000\nmemory 1T\n");
+}
+
 TEST_CASE("policy: comments, blanks and ends of lines of other systems are fine")
 {
     Policy p("\r\n  # a comment\n\tmagazine 8\r\n\n   name x y  \nroom 5 label a#b");
@@ -115,6 +171,20 @@ TEST_CASE("policy: what is wrong with a text is told with its line, and there is
         {"hakmem-policy 1\nretained_bytes 18446744073709551616\n", 2,
          "retained_bytes: '18446744073709551616' is no number"},
         {"hakmem-policy 1\nretained_bytes 16777216T\n", 2, "retained_bytes: '16777216T' is no number"},
+        {"hakmem-policy 1\nprice 0\n", 2, "price: '0' is not from 1 to 1000000"},
+        {"hakmem-policy 1\nprice 1000001\n", 2, "price: '1000001' is not from 1 to 1000000"},
+        {"hakmem-policy 1\nprice 50\nmemory dear\n", 3, "price: said twice"},
+        {"hakmem-policy 1\nmemory\n", 2, "memory: '' is not cheap, normal, dear or a size"},
+        {"hakmem-policy 1\nmemory costly\n", 2, "memory: 'costly' is not cheap, normal, dear or a size"},
+        {"hakmem-policy 1\nmemory 4K\n", 2, "memory: '4K': 1 MiB to 1 TiB"},
+        {"hakmem-policy 1\nmemory 1M\nmemory 2M\n", 3, "memory: said twice"},
+        {"hakmem-policy 1\nundone magazine 8 from 4\n", 2,
+         "undone: 'NUMBER TO from FROM cost N without N windows N price N fault N' expected"},
+        {"hakmem-policy 1\nundone mode fast from fast cost 1 without 1 windows 1 price 1 fault 1\n", 2,
+         "undone: 'NUMBER TO from FROM cost N without N windows N price N fault N' expected"},
+        {"hakmem-policy 1\nundone mode lean from fast cost 1 without 1 windows 1 price 1 fault 1\n"
+         "undone mode lean from fast cost 2 without 1 windows 1 price 1 fault 1\n",
+         3, "undone: this step was said already"},
         {"hakmem-policy 1\nmagazine 0\n", 2, "magazine: 0 is no value; leave the line out"},
         {"hakmem-policy 1\nmagazine 129\n", 2, "magazine: 2 to 128, or none (HAK_NONE)"},
         {"hakmem-policy 1\nfirst_offset 8\n", 2, "first_offset: 0, 16, 32 or 48"},

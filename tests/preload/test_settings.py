@@ -77,7 +77,7 @@ class Settings(Case):
         self.assertEqual((done.stdout, done.stderr), ("False\n", ""))
         with open(file) as f:
             learned = f.read()
-        self.assertRegex(learned, r"(?m)^hakmem-policy 1\nexpected_bytes 1[01]\dM\n\Z")
+        self.assertRegex(learned, r"(?m)^hakmem-policy 1\nmode fast\nexpected_bytes 1[01]\dM\n\Z")
         # A process that is over at once, as a shell is, leaves it.
         self.assertEqual(self.python(f"learn={file}", "print(1)").stderr, "")
         with open(file) as f:
@@ -86,6 +86,37 @@ class Settings(Case):
         self.assertLess(self.cached(f"learn={nothing}"), 3 << 20)
         fast = self.path("fast", "hakmem-policy 1\nmode fast\n")
         self.assertGreater(self.cached(f"learn={nothing},policy={fast}"), 3 << 20)
+
+    def test_what_memory_is_worth_decides_what_is_kept(self):
+        kept = {word: self.cached(f"memory={word}") for word in ("cheap", "dear")}
+        self.assertGreater(kept["cheap"], 3 << 20)
+        self.assertLess(kept["dear"], kept["cheap"])
+        self.assertEqual(self.cached("price=5"), kept["cheap"])
+        file = self.path("learned", "")
+        for setting, expected in (
+            ("memory=dear", "price 1000\n"),
+            ("price=7", "mode fast\nprice 7\n"),
+            ("memory=64M", "mode fast\nbig_cache 32M\nretained_bytes 32M\nretained_percent none\nprice 5\nmemory 64M\n"),
+            ("mode=balanced", ""),
+        ):
+            os.remove(file)
+            self.assertEqual(self.python(f"learn={file},{setting}", "print(1)").stderr, "")
+            with open(file) as f:
+                learned = [line for line in f if not line.startswith(("#", "expected_bytes"))]
+            self.assertEqual("".join(learned), "hakmem-policy 1\n" + expected, setting)
+
+    def test_a_program_that_learns_keeps_what_it_keeps_without(self):
+        program = """
+import mmap, time
+b = [bytearray(100000) for i in range(200)]
+del b
+end = time.time() + 3
+while time.time() < end: time.sleep(0.05); sum(range(50000))
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")))
+"""
+        without = int(self.python("mode=balanced", program).stdout)
+        learned = int(self.python(f"mode=balanced,learn={self.path('kept')}", program).stdout)
+        self.assertGreater(learned, without - 5000)  # KiB; 20 MB would go
 
     def test_a_learned_file_that_is_none_is_told_and_stays(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
@@ -144,6 +175,14 @@ class Settings(Case):
             ("policy=", "No such file or directory"),
             ("policy=/no/such", "/no/such: No such file or directory"),
             ("learn=", "the name of a file expected"),
+            ("memory=", "cheap, normal, dear or a size from 1M to 1T expected"),
+            ("memory=costly", "cheap, normal, dear or a size from 1M to 1T expected"),
+            ("memory=4K", "cheap, normal, dear or a size from 1M to 1T expected"),
+            ("memory=2T", "cheap, normal, dear or a size from 1M to 1T expected"),
+            ("price=", "1 to 1000000 expected, millionths of the CPU time for a MiB"),
+            ("price=0", "1 to 1000000 expected, millionths of the CPU time for a MiB"),
+            ("price=1000001", "1 to 1000000 expected, millionths of the CPU time for a MiB"),
+            ("price=0.5", "1 to 1000000 expected, millionths of the CPU time for a MiB"),
             ("learn=/no/such", "/no/such: No such file or directory"),
             ("guard=0", "a number expected"),
             ("guard=1073741825", "a number expected"),
@@ -343,7 +382,7 @@ class Settings(Case):
             self.assertEqual(name, f"r-{report['process']}.txt")
 
     def test_modes_that_learn(self):
-        wait = "import time; time.sleep(1.7)"
+        wait = "import time\nend = time.time() + 2.5\nwhile time.time() < end: bytearray(100000)"
         self.assertRegex(self.python("mode=research", wait).stderr, r"\A# window 1, .* MiB committed")
         self.assertEqual(self.python("mode=learning", wait).stderr, "")
         self.python("mode=research,learn=learned", wait)

@@ -76,7 +76,7 @@ class Run(ProgramCase):
             words = [how, *(["learned"] if how == "--learn" else [])]
             done = self.run_script(text.replace("END", end), "--all", "--report", "", *words)
             self.assertEqual(done.stdout, "1\nFalse\n")
-            self.assertRegex(learned.read_text(), r"(?m)^hakmem-policy 1\nexpected_bytes 1[01]\dM\n\Z")
+            self.assertRegex(learned.read_text(), r"(?m)^hakmem-policy 1\nmode fast\nexpected_bytes 1[01]\dM\n\Z")
             learned.unlink()
         fast = self.faults("--mode=fast")
         learned.write_text("hakmem-policy 1\nbig_cache none\nhuge_from none\n")
@@ -86,6 +86,24 @@ class Run(ProgramCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^hakmem: HAKMEM_LEARN: .*/learned:2: 'x' is unknown; Python is not started$")
         self.assertEqual(learned.read_text(), "hakmem-policy 1\nx\n")
+
+    def test_what_memory_is_worth(self):
+        learned = self.folder / "learned"
+        for words, text in (
+            (("--memory", "dear"), "price 1000\n"),
+            (("--price=7",), "mode fast\nprice 7\n"),
+            (("--memory=64M",), "mode fast\nbig_cache 32M\nretained_bytes 32M\nretained_percent none\nprice 5\nmemory 64M\n"),
+            (("--mode=balanced",), ""),
+        ):
+            self.run_script("print(1)", "--report", "", f"--learn={learned}", *words)
+            lines = [line for line in learned.read_text().splitlines(True) if not line.startswith(("#", "expected_bytes"))]
+            self.assertEqual("".join(lines), "hakmem-policy 1\n" + text)
+            learned.unlink()
+        self.assertGreater(self.faults("--memory=dear"), 2 * self.faults("--memory=cheap"))
+        for words in (("--memory=costly",), ("--memory=4K",), ("--price=0",), ("--price=x",), ("--price=1000001",)):
+            done = self.run_script("print(1)", *words, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("expected", done.stderr)
 
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         (self.folder / "p").write_text("hakmem-policy 1\nmagazines 3\n")

@@ -122,6 +122,14 @@ inline std::string printed(hak_policy *policy)
     return text;
 }
 
+// The text of a policy without the trials that were undone.
+inline std::string without_undone(std::string text)
+{
+    for (size_t at; (at = text.find("\nundone ")) != std::string::npos;)
+        text.erase(at + 1, text.find('\n', at + 1) - at);
+    return text;
+}
+
 inline hak_policy *parsed(const std::string &statements)
 {
     const std::string text = "hakmem-policy 1\n" + statements;

@@ -4,6 +4,7 @@
 #define HKL_LAUNCHER_H
 
 #include "common/file.h"
+#include "common/memory.h"
 
 #include <hakmem/lua.h>
 #include <hakmem/policy.h>
@@ -54,8 +55,10 @@ typedef struct hkl_options {
     size_t limit;           /* 0 = none */
     size_t reserve;         /* hak_space_options.reserve; 0 = none */
     hak_mode mode;
+    bool mode_named;        /* the user named one, which does not just learn */
     hak_policy *policy;     /* NULL = none */
     const char *learn_file; /* NULL = none */
+    hkc_memory memory;      /* what it is worth */
 } hkl_options;
 
 /* false: a --hak- option is wrong, one line about it is in `message`. The arrays of a successful call last as
@@ -69,10 +72,14 @@ extern const char *hkl_program;
 /* One line on stderr. */
 void hkl_message(const char *text);
 
-/* --hak-learn begins with what the file says, if it is there. false = `message` says what is wrong. */
+/* --hak-learn begins with what the file says, if it is there, and --hak-memory and --hak-price have their
+ * say. false = `message` says what is wrong. */
 bool hkl_learn_plan(hkl_options *options, char *message, size_t size);
-/* The context is learned from. false = no memory. */
-bool hkl_learn_start(const hkl_options *options, hak_ctx *ctx);
+/* Whether the program learns. */
+bool hkl_learn_wanted(const hkl_options *options);
+/* The context of the state is learned from: the learner looks at it when the program calls hakmem.tick(), and
+ * with each cycle of the collector. false = no memory. May raise an error of Lua where that has none. */
+bool hkl_learn_start(const hkl_options *options, lua_State *L, hak_ctx *ctx);
 /* Writes what was learned, if anything is. false = it could not be written, and that was said. */
 bool hkl_learn_finish(const hkl_options *options);
 

@@ -240,8 +240,8 @@ int main(int argc, char **argv)
     the_options = &o;
     first_alloc = lua_getallocf(L, &first_ud);
     if (o.shared && !forks_safely(hak_lua_context(L))) return fail("cannot prepare for forks", NULL);
-    bool learns = o.learn_file || o.mode == HAK_MODE_LEARNING || o.mode == HAK_MODE_RESEARCH;
-    if (learns && !hkl_learn_start(&o, hak_lua_context(L))) return fail("no memory to learn", NULL);
+    bool learns = hkl_learn_wanted(&o);
+    if (learns && !hkl_learn_start(&o, L, hak_lua_context(L))) return fail("no memory to learn", NULL);
     if (wants_report || wants_profile || o.live || learns) {
         reported = L;
         if (atexit(report_at_exit) != 0) return fail("cannot register the report", NULL);

@@ -39,8 +39,8 @@
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
     "--hak-profile-window=time|off "                                                                         \
-    "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-reserve=size "        \
-    "--hak-shared"
+    "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-memory=word|size "    \
+    "--hak-price=number --hak-reserve=size --hak-shared"
 
 void hkl_print_usage(const hkl_options *o)
 {
@@ -83,6 +83,8 @@ void hkl_print_usage(const hkl_options *o)
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
           "  --hak-learn=file       begin with the policy in the file, learn, write it at exit\n"
+          "  --hak-memory=word|size  what memory is worth: cheap, normal, dear; or so much for speed\n"
+          "  --hak-price=number     the same of a MiB, in millionths of the CPU time: 1 to 1000000\n"
           "  --hak-reserve=size     addresses reserved at the start, 4M to 1T (as they are needed)\n"
           "  --hak-shared           states of other threads may use the allocator of this one\n",
           stderr);
@@ -138,6 +140,7 @@ static bool parse_policy(hkl_options *o, const char *arg, const char *value, cha
         int mode = hkc_mode_parse(value, why, sizeof why);
         if (mode < 0) return fail(message, size, "--hak-mode: %s", why);
         o->mode = (hak_mode)mode;
+        o->mode_named = mode != HAK_MODE_LEARNING && mode != HAK_MODE_RESEARCH;
         return true;
     }
     if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
@@ -152,7 +155,8 @@ static const char *example_of(const char *arg)
     static const char *const examples[][2] = {
         {"--hak-limit", "64M"},        {"--hak-labels", "off"}, {"--hak-profile", "profile.json"},
         {"--hak-live", "on"},          {"--hak-mode", "lean"},  {"--hak-policy", "policy.txt"},
-        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"}, {"--hak-profile-window", "60s"},
+        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"}, {"--hak-memory", "cheap"},
+        {"--hak-price", "50"}, {"--hak-profile-window", "60s"},
     };
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];
@@ -191,6 +195,12 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
     } else if ((value = value_of(arg, "--hak-learn"))) {
         if (*value == '\0') return fail(message, size, "%s: the name of a file expected", arg);
         o->learn_file = value;
+    } else if ((value = value_of(arg, "--hak-memory"))) {
+        const char *wrong = hkc_memory_parse(value, &o->memory);
+        if (wrong) return fail(message, size, "--hak-memory: '%.80s': %s", value, wrong);
+    } else if ((value = value_of(arg, "--hak-price"))) {
+        const char *wrong = hkc_price_parse(value, &o->memory);
+        if (wrong) return fail(message, size, "--hak-price: '%.80s': %s", value, wrong);
     } else if ((value = value_of(arg, "--hak-reserve"))) {
         const char *wrong = hkc_size_parse(value, &o->reserve);
         if (wrong) return fail(message, size, "--hak-reserve: '%.80s' %s", value, wrong);

@@ -77,6 +77,7 @@ static const char *mode(hks_settings *s, const char *value)
     const int found = hkc_mode_parse(value, why, sizeof why);
     if (found < 0) return why;
     s->mode = (hak_mode)found;
+    s->mode_named = found != HAK_MODE_LEARNING && found != HAK_MODE_RESEARCH;
     return NULL;
 }
 
@@ -170,6 +171,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "mode") == 0) return mode(s, value);
     if (strcmp(key, "policy") == 0) return policy(s, value);
     if (strcmp(key, "learn") == 0) return learn(s, value);
+    if (strcmp(key, "memory") == 0) return hkc_memory_parse(value, &s->memory);
+    if (strcmp(key, "price") == 0) return hkc_price_parse(value, &s->memory);
     if (strcmp(key, "live") == 0) return live(s, value);
     if (strcmp(key, "signal") == 0) {
         const int found = hkc_live_signal(value);
@@ -196,7 +199,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
            "off, signal=NAME, "
            "live=on, off or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report, abort or off, "
            "guard=NUMBER, canary=on or off, quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, "
-           "learn=FILE";
+           "learn=FILE, memory=cheap, normal, dear or SIZE, price=NUMBER";
 }
 
 static bool wrong;
@@ -244,6 +247,8 @@ const hks_settings *hks_settings_get(void)
             snprintf(item, sizeof item, "learn=%s", settings.learn);
             complain(item, why);
         }
+        settings.policy = hkc_memory_begin(settings.policy, &settings.memory, hks_settings_learn(&settings),
+                                           settings.mode_named);
         if (settings.signal != 0 && *settings.profile == '\0')
             complain("signal", "there is no profile=FILE to write");
         if ((settings.mean != 0 || settings.exact) && *settings.profile == '\0')

@@ -2,6 +2,8 @@
 #ifndef HKS_PRELOAD_SETTINGS_H
 #define HKS_PRELOAD_SETTINGS_H
 
+#include "common/memory.h"
+
 #include <hakmem/policy.h>
 
 #include <limits.h>
@@ -27,13 +29,20 @@ typedef struct hks_settings {
     char name[64];          /* in the report */
     hks_check check;        /* of every free */
     hak_mode mode;          /* memory against speed */
+    bool mode_named;        /* the user named one, which does not just learn */
     hak_policy *policy;     /* NULL = none */
+    hkc_memory memory;      /* what it is worth */
     char learn[PATH_MAX];   /* file that what is learned goes to; "" = none */
     size_t guard;           /* one block in so many is before a guard page; 0 = none */
     size_t trace;           /* calls that are kept for what is told of misuse; 0 = none */
     bool canary;            /* behind each block */
     bool quarantine;        /* for freed blocks */
 } hks_settings;
+
+static inline bool hks_settings_learn(const hks_settings *s)
+{
+    return *s->learn != '\0' || s->mode == HAK_MODE_LEARNING || s->mode == HAK_MODE_RESEARCH;
+}
 
 static inline bool hks_settings_finds_misuse(const hks_settings *s)
 {

@@ -11,29 +11,39 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static hkc_learning learning;
+static atomic_bool learning_taken, learning_begun;
+static pid_t main_process; /* a child that was forked learns nothing */
 
-static bool learns(const hks_settings *settings)
+static bool begin_learning(void)
 {
-    return *settings->learn != '\0' || settings->mode == HAK_MODE_LEARNING ||
-           settings->mode == HAK_MODE_RESEARCH;
+    const hks_settings *settings = hks_settings_get();
+    if (atomic_exchange(&learning_taken, true)) return false; /* the program may end just then */
+    if (hkc_learn_start(&learning, hks_heap_shared(), &settings->memory, settings->mode == HAK_MODE_RESEARCH))
+        return true;
+    hks_report_line("learn: no memory");
+    return false;
 }
 
-/* The one thread of the shim, only when asked for. A forked child goes without. */
+/* The one thread of the shim, only when asked for. A forked child goes without. The learner only looks: a tick
+ * would give pages back that stay without a learner, and the program would pay for them again. */
 static void keeper(void)
 {
     const hks_settings *settings = hks_settings_get();
-    const bool ticks = learns(settings);
+    const bool ticks = hks_settings_learn(settings);
     const uint64_t second = 1000000000, step = ticks ? second / 4 : settings->trim * second;
     for (uint64_t slept = 0;;) {
         struct timespec period = {(time_t)(step / second), (long)(step % second)};
         nanosleep(&period, NULL);
-        if (ticks) hak_ctx_tick(hks_heap_shared(), 0);
+        /* Here first: a learner costs a brief program more pages than the program itself takes. */
+        if (ticks && !atomic_load(&learning_begun) && begin_learning()) atomic_store(&learning_begun, true);
+        if (ticks) hak_learner_look(hks_heap_shared(), 0);
         slept += step;
         if (settings->trim == 0 || slept < settings->trim * second) continue;
         hak_ctx_trim(hks_heap_shared());
@@ -49,12 +59,15 @@ static void begin_keeper(void)
 }
 
 /* A process that was over before its first window leaves the file as it is: a shell that starts the program,
- * say. */
+ * say. Where there is no file yet, its first one says what there is to say. */
 static void learned(void)
 {
     hak_learner_info info = {.size = sizeof info};
     const hks_settings *settings = hks_settings_get();
     const char *file = *settings->learn != '\0' ? settings->learn : NULL;
+    if (!hks_settings_learn(settings)) return;
+    const bool begun = atomic_load(&learning_begun);
+    if (!begun && (main_process != getpid() || !file || access(file, F_OK) == 0 || !begin_learning())) return;
     if (!learning.learner || hak_learner_stats(learning.learner, &info) != 0) return;
     const bool brief = file && info.windows == 0 && access(file, F_OK) == 0;
     const int told = settings->mode == HAK_MODE_RESEARCH && !file ? hks_report_descriptor() : -1;
@@ -102,7 +115,7 @@ static void protect(hak_ctx *ctx, const hks_settings *settings)
 static bool tells(const hks_settings *settings)
 {
     return settings->report || hks_settings_finds_misuse(settings) || *settings->profile != '\0' ||
-           *settings->live != '\0' || learns(settings);
+           *settings->live != '\0' || hks_settings_learn(settings);
 }
 
 /* 101: before the constructors of the program. The first allocations are earlier still; they need nothing
@@ -116,10 +129,9 @@ __attribute__((constructor(101))) static void begin(void)
     protect(ctx, settings);
     if (!ctx) return;
     if (tells(settings)) hks_report_open(settings->file);
-    if (learns(settings) && !hkc_learn_start(&learning, ctx, settings->mode == HAK_MODE_RESEARCH))
-        hks_report_line("learn: no memory");
+    main_process = getpid();
     if (*settings->learn != '\0') hks_report_try("learn", settings->learn);
-    if (settings->trim != 0 || learning.learner) begin_keeper();
+    if (settings->trim != 0 || hks_settings_learn(settings)) begin_keeper();
     hks_guard_listen();
     hks_profile_try();
     hks_profile_listen();

@@ -40,6 +40,15 @@ static bool read_mode(hkp_options *options)
     return options->policy;
 }
 
+static bool read_memory(hkp_options *options)
+{
+    const char *memory = getenv("HAKMEM_MEMORY"), *price = getenv("HAKMEM_PRICE");
+    const char *wrong = memory && *memory ? hkc_memory_parse(memory, &options->memory) : NULL;
+    if (wrong) return none("HAKMEM_MEMORY", memory, wrong);
+    wrong = price && *price ? hkc_price_parse(price, &options->memory) : NULL;
+    return !wrong || none("HAKMEM_PRICE", price, wrong);
+}
+
 static bool read_reserve(hkp_options *options)
 {
     const size_t least = (size_t)4 << 20, most = (size_t)1 << 40;
@@ -90,5 +99,12 @@ bool hkp_options_read(hkp_options *options)
         if (!options->all && strcmp(domains, "raw") != 0)
             return none("HAKMEM_DOMAINS", domains, "raw or all expected");
     }
-    return read_limit(options) && read_reserve(options) && read_mode(options);
+    if (!read_limit(options) || !read_reserve(options) || !read_memory(options) || !read_mode(options))
+        return false;
+    options->policy =
+        hkc_memory_begin(options->policy, &options->memory, options->learn != NULL, options->mode >= 0);
+    /* The numbers that Python gives where no mode is named are those of a lean heap. */
+    const bool chosen = options->policy && (options->learn || options->memory.price || options->memory.budget);
+    if (options->mode < 0 && chosen) options->mode = hak_policy_mode(options->policy);
+    return true;
 }

@@ -4,6 +4,8 @@
 
 #include "base/core.h"
 
+#include "common/memory.h"
+
 #include <hakmem/policy.h>
 
 typedef struct hkp_options {
@@ -15,6 +17,7 @@ typedef struct hkp_options {
     size_t reserve;      /* HAKMEM_RESERVE: hak_space_options.reserve; 0 = none */
     int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */
     hak_policy *policy;  /* of the file HAKMEM_POLICY; NULL = none */
+    hkc_memory memory;   /* HAKMEM_MEMORY and HAKMEM_PRICE: what it is worth */
     const char *learn;   /* HAKMEM_LEARN: a file, of the first process alone; NULL = none */
     const char *report;  /* HAKMEM_REPORT: a file, %p stands for the process's number; NULL = none */
     const char *live;    /* HAKMEM_LIVE: on, or a socket; NULL = none */

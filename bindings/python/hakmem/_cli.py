@@ -26,6 +26,26 @@ def reserve(text):
     return n
 
 
+def memory(text):
+    """Of --memory: a word, or bytes as digits."""
+    if text in _launch.MEMORY:
+        return text
+    try:
+        n = _hakmem.parse_size(text)
+    except ValueError:
+        n = 0
+    if not 1 << 20 <= n <= 1 << 40:
+        raise argparse.ArgumentTypeError(f"{text!r}: cheap, normal, dear or a size from 1M to 1T expected")
+    return str(n)
+
+
+def price(text):
+    """Of --price."""
+    if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1000000):
+        raise argparse.ArgumentTypeError(f"{text!r}: 1 to 1000000 expected, millionths of the CPU time for a MiB")
+    return int(text)
+
+
 def live(text):
     """Of --live."""
     wrong = _launch.live_wrong(text)
@@ -50,7 +70,7 @@ def window(text):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve")
+    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve", "memory", "price")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -126,6 +146,12 @@ def options_of_hook(parser, report):
     parser.add_argument("--mode", choices=_launch.MODES, help="memory against speed (lean)")
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
+    parser.add_argument(
+        "--memory", metavar="WORD|SIZE", type=memory, help="what it is worth: cheap, normal, dear; or so much for speed"
+    )
+    parser.add_argument(
+        "--price", metavar="N", type=price, help="the same of a MiB, in millionths of the CPU time: 1 to 1000000"
+    )
     parser.add_argument(
         "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (as they are needed)"
     )

@@ -9,7 +9,7 @@ from hakmem import _launch
 UNITS = {"K": 10, "M": 20, "G": 30}
 # Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
 # the next word is never theirs.
-VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window")
+VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window", "--memory", "--price")
 OPTIONAL = ("--profile", "--live")
 CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES}
 
@@ -40,7 +40,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None, memory=None, price=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     if profile is not None and live in (None, "off") and report == "-":
@@ -65,6 +65,8 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
         learn=learn,
         reserve=reserve,
         profile_window=profile_window,
+        memory=memory,
+        price=price,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)
@@ -114,6 +116,11 @@ def value_of(name, text):
         return n if n and 4 << 20 <= n <= 1 << 40 else None
     if name == "--profile-window":
         return text if _launch.is_window(text) else None
+    if name == "--memory":
+        n = size(text)
+        return text if text in _launch.MEMORY else str(n) if n and 1 << 20 <= n <= 1 << 40 else None
+    if name == "--price":
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1000000 else None
     if name == "--profile":
         return text if text in ("", "exact") or size(text) is not None else None
     if name in CHOICES:

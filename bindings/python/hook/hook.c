@@ -53,11 +53,11 @@ static hkc_learning learning;
 static char learned_file[HKC_FILE_NAME];
 
 /* The program may change its directory before the file is written. */
-static void begin_learning(const char *file)
+static void begin_learning(const char *file, const hkc_memory *memory)
 {
     const int error = hkc_file_absolute(file, learned_file);
     if (error) fprintf(stderr, "hakmem: HAKMEM_LEARN: %s: %s; nothing is learned\n", file, strerror(error));
-    else if (!hkc_learn_start(&learning, hkp_ctx(), false))
+    else if (!hkc_learn_start(&learning, hkp_ctx(), memory, false))
         fputs("hakmem: HAKMEM_LEARN: no memory\n", stderr);
 }
 
@@ -156,7 +156,7 @@ static void meet(void)
     if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)
         hkp_start_without("the heap takes no limit", true);
     if (options.limit) hkp_start_limited();
-    if (options.learn) begin_learning(options.learn);
+    if (options.learn) begin_learning(options.learn, &options.memory);
     if (options.report) hkp_report_plan(options.report, options.first);
     if (options.live) hkp_live_plan(options.live, options.first);
     hkp_await(hkp_first_call);

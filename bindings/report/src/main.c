@@ -34,6 +34,7 @@ static const char usage[] =
     "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
     "  policy check FILE... whether policies are sound\n"
     "  policy diff A B     in what two policies differ\n"
+    "  policy merge FILE... one policy of many hosts' files, by what they have seen\n"
 #ifdef HKR_SERVE
     "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
     "                      of this user that listen, or of some\n"
@@ -286,9 +287,12 @@ static int run_policy(char **arguments, size_t count, const char *name)
     if (!output_open(&o, name, &policy)) return 1;
     errno = 0;
     const int status = hkr_policy(arguments, count, o.out);
-    if (status != 2) return output_close(&o, true) ? status : 1;
+    /* What is said of sound files stays beside what is wrong; a policy is whole or not there. */
+    if (status == 0 || (status == 1 && strcmp(arguments[0], "check") == 0))
+        return output_close(&o, true) ? status : 1;
     output_end(&o, ECANCELED);
-    return wrong("'policy' is followed by check and files, or by diff and two files, not", count ? arguments[0] : "");
+    if (status == 1) return 1;
+    return wrong("'policy' is followed by check, diff or merge, and files, not", count ? arguments[0] : "");
 }
 
 static bool parse_interval(const char *text, double *seconds)

@@ -1,12 +1,14 @@
-/* `hakmem policy`: whether files of policies are sound, and in what two of them differ. */
+/* `hakmem policy`: whether files of policies are sound, in what two of them differ, and one policy of many. */
 #ifndef HKR_POLICIES_H
 #define HKR_POLICIES_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* arguments: "check" and files, or "diff" and two files. 0 = sound; 1 = a file is none, or cannot be read or
+/* arguments: "check" and files, "diff" and two files, or "merge" and files. 0 = sound; 1 = a file is none, or cannot be read or
  * written, with a line on stderr that says why; 2 = wrong arguments, nothing was said. */
 int hkr_policy(char **arguments, size_t count, FILE *out);
+/* One policy of many hosts' files, by what they have seen. The same statuses. */
+int hkr_merge_policies(char **files, size_t count, FILE *out);
 
 #endif

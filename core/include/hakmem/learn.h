@@ -9,9 +9,13 @@
  * cuts time into windows of at least hak_learner_options.window_ns. Each window has a cost:
  *
  *     the host's time for one unit of its progress, relative to the first windows; if the host counts no
- *     progress, 1 + the share of the window's time that page faults (250 ns each; a page of a huge one 65)
- *     and system calls (1 us each) take
+ *     progress, 1 + the share of the window's time that page faults (fault_ns each; a page of a huge one
+ *     huge_ns) and system calls (call_ns each) take
  *     + price * MiB that are held: retained pages, and what is committed and not live
+ *
+ * Time is that of hak_learner_options.cpu_ns, if the host gives it: the CPU time of the process, which does
+ * not depend on what else the machine does, nor on how long the program waits. Otherwise time is that of the
+ * ticks.
  *
  * WHAT IT DECIDES
  *   mode             HAK_MODE_LEAN, BALANCED or FAST. The learner tries the next mode on either side. A step up
@@ -25,7 +29,9 @@
  *                    magazines (70 ns each) varies too much between windows for a trial to judge, so a higher
  *                    mode is assumed to save a tenth of it. No step is reversed within cool_ns. Numbers that
  *                    the policy or the options of the context give go before the mode. A context in
- *                    HAK_MODE_MINIMAL keeps that mode.
+ *                    HAK_MODE_MINIMAL keeps that mode. A learner that begins with HAK_MODE_FAST and
+ *                    keeps_speed has the speed at once, and only tries whether less memory does as well: no
+ *                    window costs more pages than one of HAK_MODE_BALANCED would.
  *   retained_bytes   Powers of two, by the same rules, after the mode and from the number that the mode gives.
  *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same growth
  *                    for four more. If that takes the heap past huge_from, the learner tells its context at
@@ -35,6 +41,10 @@
  *                    eight contexts ended while they were learned from. hak_learner_policy names these sizes
  *                    for contexts to come. A context that lived long adds nothing: keeping a slab of 16 KiB so
  *                    long costs more, at this price, than the 2.5 us that the slab saves.
+ *
+ * A trial that was undone is remembered, with what was seen: hak_learner_policy writes it (hak_undone), and a
+ * learner whose first context has such a policy does not repeat the trial before its first canary. It does
+ * where the price is another, or where a fault costs less than half or more than twice as much as then.
  *
  * PHASES  LEARNING lasts until no step is better. In FROZEN the learner tries nothing, except that after every
  *         40 windows a CANARY tries once more a step that could save something, of the mode and of
@@ -49,8 +59,8 @@
  * that context's own hak_ctx_tick. The contexts of one learner should do the same kind of work, in one space
  * or in spaces of their own. Since 0.1.
  *
- * COST  Each tick takes about 0.1 us more. A look at a context takes about 3 us; a window has eight looks,
- *       and the first window one more each time its age has grown by an eighth. The end of a window takes a
+ * COST  Each tick takes about 0.1 us more; hak_learner_look takes that alone. A look at a context takes about
+ *       3 us; a window has eight looks, and the first window one more each time its age has grown by an eighth. The end of a window takes a
  *       step for each slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H
@@ -107,22 +117,30 @@ typedef void hak_decision_fn(void *user, const hak_decision *decision);
 
 typedef struct hak_learner_options {
     size_t size;          /* sizeof(hak_learner_options), by HAK_LEARNER_OPTIONS_INIT */
-    uint64_t window_ns;   /* shortest window; choose it longer than the waves of the work. 0 = 1 s */
+    uint64_t window_ns;   /* shortest window; choose it longer than the waves of the work. With cpu_ns a
+                             window lasts until a hundredth of it was CPU time, too. 0 = 1 s */
     uint64_t cool_ns;     /* a step is not reversed for so long. 0 = 180 s */
     size_t retained_most; /* upper bound of retained_bytes, also where a mode gives them. 0 = 256 MiB; at
                              least 1 MiB */
-    double price;         /* of a MiB held. 0 = 0.00005: 200 MiB are worth 1 % of the time. At 0.001 few heaps
-                             are worth more than HAK_MODE_LEAN */
+    double price;         /* of a MiB held, a share of the time. 0 = that of the first context's policy, else
+                             0.00005: 200 MiB are worth 1 % of the time. At 0.001 few heaps are worth more
+                             than HAK_MODE_LEAN */
     bool dry;             /* decide and report, but change nothing: "would try" */
     bool windows;         /* report each window, too */
     hak_decision_fn *log; /* NULL = none */
     void *user;
     size_t (*resident)(void); /* resident bytes of the process, 0 = not known, at the end of each window:
                                  called as `log` is. NULL = not known */
+    uint64_t (*cpu_ns)(void); /* the CPU time of the process so far, at each look; called as `log` is. NULL =
+                                 time is that of the ticks */
+    unsigned fault_ns;        /* a page fault on this machine: 1 to 1000000. 0 = 250 */
+    unsigned huge_ns;         /* a page of 4 KiB that comes as a part of a huge one. 0 = 0.26 of fault_ns */
+    unsigned call_ns;         /* a call of the operating system: 1 to 1000000. 0 = 1000 */
+    bool keeps_speed;         /* no step goes below HAK_MODE_BALANCED and its retained_bytes */
 } hak_learner_options;
 #define HAK_LEARNER_OPTIONS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(hak_learner_options), 0, 0, 0, 0, false, false, NULL, NULL, NULL                              \
+        sizeof(hak_learner_options), 0, 0, 0, 0, false, false, NULL, NULL, NULL, NULL, 0, 0, 0, false        \
     }
 
 enum {
@@ -145,6 +163,11 @@ HAK_API void hak_learner_delete(hak_learner *learner);
  * the host sets later. The context's thread calls this. Returns 0, or -1 if the context has a learner
  * already, the learner has HAK_LEARNER_CONTEXTS contexts, or there is no memory. Cost: constant. */
 HAK_API int hak_learner_add(hak_learner *learner, hak_ctx *ctx);
+/* Lets the learner look at the context, as hak_ctx_tick does, and does nothing else: nothing goes back to the
+ * operating system. For hosts that do not tick without a learner, so that learning changes no more than what
+ * the learner decides. Called by the context's thread, or with a shared context by any; nothing happens where
+ * the context has no learner. now_ns: as for hak_ctx_tick. Cost: that of a tick's part for the learner. */
+HAK_API void hak_learner_look(hak_ctx *ctx, uint64_t now_ns);
 /* Returns the learner of the context; NULL = none. The context's thread calls this. Cost: a load. */
 HAK_API hak_learner *hak_ctx_learner(const hak_ctx *ctx);
 /* Counts n more units of the host's work, such as requests. Cost: one atomic addition. [any thread] */

@@ -22,8 +22,13 @@
  *     mode balanced
  *     retained_bytes 64M
  *     expected_bytes 390M
+ *     price 50
+ *     undone mode balanced from fast cost 19600 without 5000 windows 3 price 50 fault 812
  *     room 100 label buffer
  *     room 50 site src/json.c:120
+ *
+ *             `memory cheap`, `memory normal` and `memory dear` are prices of 5, 50 and 1000; `memory 64M` is
+ *             a budget. hak_policy_print writes the number of a price.
  *
  * COST        Only slow paths read a policy: the fast paths of a context with a policy execute the same
  *             instructions.
@@ -45,8 +50,29 @@ enum {
     HAK_HINT_NAME_MOST = 191,  /* ... of a site */
     HAK_HINTS_MOST = 1024,     /* of a policy */
     HAK_HINT_ROOM_MOST = 100,  /* percent */
-    HAK_POLICY_MODE_NONE = -1  /* the policy leaves the mode as it is */
+    HAK_POLICY_MODE_NONE = -1, /* the policy leaves the mode as it is */
+    HAK_UNDONE_MOST = 32       /* trials that a policy remembers */
 };
+
+/* What a MiB that is held is worth, in millionths of the program's CPU time: 50 says that 200 MiB are worth
+ * 1 %. Learners read prices; nothing else does. */
+enum {
+    HAK_PRICE_CHEAP = 5,
+    HAK_PRICE_NORMAL = 50,
+    HAK_PRICE_DEAR = 1000, /* few heaps are worth more than HAK_MODE_LEAN */
+    HAK_PRICE_MOST = 1000000
+};
+
+/* A step of a learner that did not pay, because a trial of the step was undone or the step back was kept, and
+ * what the learner saw: the next run need not try the step. */
+typedef struct hak_undone {
+    const char *number;      /* "mode" or "retained_bytes" */
+    size_t to, from;         /* what was tried, and what was in force; of "mode" a hak_mode */
+    unsigned cost, without;  /* millionths of the time that memory cost with `to`, and with `from` */
+    unsigned windows;        /* in which `to` was in force; at least 1 */
+    unsigned price;          /* of a MiB, in millionths */
+    unsigned fault_ns;       /* what a page fault cost on that machine */
+} hak_undone;
 
 /* What is known of the blocks of a label or of a call site. A hint for a site takes precedence over one for a
  * label. */
@@ -65,10 +91,14 @@ typedef struct hak_policy_options {
     const hak_tuning *tuning; /* the numbers that the policy sets; 0 = not set. NULL = none */
     const hak_hint *hints;    /* copied; a label or site may appear once */
     size_t hint_count;        /* at most HAK_HINTS_MOST */
+    unsigned price;           /* of a MiB that is held: 1 to HAK_PRICE_MOST; 0 = none is said */
+    size_t budget;            /* bytes that may be spent for speed: 1 MiB to 1 TiB; 0 = none is said */
+    const hak_undone *undone; /* copied; one for each number, to and from */
+    size_t undone_count;      /* at most HAK_UNDONE_MOST */
 } hak_policy_options;
 #define HAK_POLICY_OPTIONS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0                                \
+        sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0, 0, 0, NULL, 0                 \
     }
 
 /* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant, and some steps for
@@ -102,6 +132,13 @@ HAK_API int hak_policy_tuning(const hak_policy *policy, hak_tuning *tuning);
 /* Fills in up to `count` hints and returns how many there are. The names are valid as long as the policy is.
  * Cost: a step for each hint. [any thread] */
 HAK_API size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count);
+
+/* The price and the budget that it says; 0 = none. Fast. [any thread] */
+HAK_API unsigned hak_policy_price(const hak_policy *policy);
+HAK_API size_t hak_policy_budget(const hak_policy *policy);
+/* Fills in up to `count` undone trials and returns how many there are. The names of numbers are constant.
+ * Cost: a step for each. [any thread] */
+HAK_API size_t hak_policy_undone(const hak_policy *policy, hak_undone *out, size_t count);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@ struct hak_learner {
     hk_learner_lock held; /* first: shared/fork.c takes it */
     hak_os os;
     _Atomic uint64_t progress;
-    uint64_t window_progress, window_ns;
+    uint64_t window_progress, window_ns, window_cpu;
     bool begun;      /* a window has begun; so has what is learned, with the first context */
     uint32_t number; /* of the numbers to tell */
     size_t expected_first;
@@ -61,9 +61,14 @@ static const char *read_options(hak_learner_options *o, const hak_learner_option
     if (!o->window_ns) o->window_ns = UINT64_C(1000000000);
     if (!o->cool_ns) o->cool_ns = UINT64_C(180000000000);
     if (!o->retained_most) o->retained_most = (size_t)256 << 20;
-    if (o->price == 0) o->price = 0.00005;
+    if (!o->fault_ns) o->fault_ns = 250;
+    if (!o->huge_ns) o->huge_ns = (unsigned)(0.26 * o->fault_ns + 0.5);
+    if (!o->call_ns) o->call_ns = 1000;
+    const unsigned most_ns = 1000000;
     if (o->retained_most < (size_t)1 << 20) return "retained_most: 1 MiB on";
-    if (!(o->price > 0 && o->price <= 1)) return "price: above 0, at most 1";
+    if (o->price != 0 && !(o->price > 0 && o->price <= 1)) return "price: above 0, at most 1";
+    if (o->fault_ns > most_ns || o->huge_ns > most_ns || o->call_ns > most_ns)
+        return "fault_ns, huge_ns, call_ns: at most 1 ms";
     return NULL;
 }
 
@@ -145,7 +150,11 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
         ctx->settings.learner = l;
         if (!l->begun) {
             hak_learner_options o = l->learn.o;
-            hk_learn_init(&l->learn, &o, mode_of(ctx, m->base), t.retained_bytes, t.expected_bytes);
+            const hak_policy *p = m->base;
+            if (o.price == 0) o.price = (p && p->price ? p->price : HAK_PRICE_NORMAL) * 1e-6;
+            if (p && p->budget) o.retained_most = hk_min(o.retained_most, p->budget);
+            hk_learn_init(&l->learn, &o, mode_of(ctx, p), t.retained_bytes, t.expected_bytes,
+                          p ? p->undone : NULL, p ? p->undone_count : 0);
             l->now = hk_learn_now(&l->learn);
             l->expected_first = t.expected_bytes;
         } else if (l->number) {
@@ -323,6 +332,11 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
         w.sizes[i] = (float)((double)w.sizes[i] / all);
     l->window_progress = progress;
     l->window_ns = now_ns;
+    if (l->learn.o.cpu_ns) {
+        uint64_t cpu = l->learn.o.cpu_ns();
+        w.ns = cpu - l->window_cpu;
+        l->window_cpu = cpu;
+    }
     return w;
 }
 
@@ -338,11 +352,12 @@ static bool above_budget(const hak_learner *l, const member *m, const hak_policy
 }
 
 /* A policy with all that the base (NULL = none) says, and these numbers in place of its own; 0 = its own. m:
- * whose it is to be; NULL = nobody's. */
+ * whose it is to be; NULL = nobody's. saved: for the next run, with what was learned beside the numbers. */
 static hak_policy *compose(const hak_learner *l, const member *m, const hak_policy *base, const hk_choice *c,
-                           size_t expected, size_t sizes)
+                           size_t expected, bool saved)
 {
     hak_hint hints[HAK_HINTS_MOST];
+    hak_undone undone[HAK_UNDONE_MOST];
     hak_policy_options o = HAK_POLICY_OPTIONS_INIT;
     hak_tuning t = HAK_TUNING_INIT;
     if (base) {
@@ -356,8 +371,13 @@ static hak_policy *compose(const hak_learner *l, const member *m, const hak_poli
     if (c->retained) t.retained_bytes = c->retained;
     else if (m && above_budget(l, m, base, c)) t.retained_bytes = l->learn.o.retained_most;
     if (expected) t.expected_bytes = expected;
+    size_t sizes = saved ? hot_sizes(l) : 0;
     if (sizes) t.slab_sizes = sizes;
     o.tuning = &t;
+    o.price = base ? base->price : 0;
+    o.budget = base ? base->budget : 0;
+    o.undone = undone;
+    if (saved && l->begun) o.undone_count = hk_learn_undone(&l->learn, undone);
     return hak_policy_new(&l->os, &o);
 }
 
@@ -365,9 +385,9 @@ static void tell(hak_learner *l, member *m)
 {
     if (m->told == l->number || l->learn.o.dry) return;
     size_t expected = l->now.expected == l->expected_first ? 0 : l->now.expected;
-    hak_policy *policy = compose(l, m, m->base, &l->now, expected, 0);
+    hak_policy *policy = compose(l, m, m->base, &l->now, expected, false);
     hak_policy *pages =
-        m->pages == m->base ? hak_policy_ref(policy) : compose(l, m, m->pages, &l->now, expected, 0);
+        m->pages == m->base ? hak_policy_ref(policy) : compose(l, m, m->pages, &l->now, expected, false);
     /* Without memory at the next tick, perhaps. */
     if (policy && pages && hak_ctx_policy_set(m->ctx, policy) == 0) {
         hak_space_policy_set(m->ctx->space, pages);
@@ -380,12 +400,22 @@ static void tell(hak_learner *l, member *m)
     hak_policy_unref(policy);
 }
 
+/* A window lasts its time, and until the program has done some work in it: of a program that waits there is
+ * nothing to be seen. */
+static bool window_over(const hak_learner *l, uint64_t now_ns)
+{
+    enum { WORK = 100 /* a share of the window, CPU time */ };
+    const hak_learner_options *o = &l->learn.o;
+    if (now_ns - l->window_ns < o->window_ns) return false;
+    return !o->cpu_ns || o->cpu_ns() - l->window_cpu >= o->window_ns / WORK;
+}
+
 void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     hak_learner *l = ctx->settings.learner;
     hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
-    bool over = now_ns < m->seen_ns || now_ns - l->window_ns >= l->learn.o.window_ns;
+    bool ends = window_over(l, now_ns), over = now_ns < m->seen_ns || ends;
     if (m->new) m->first_ns = now_ns;
     uint64_t every = hk_min(l->learn.o.window_ns, now_ns - m->first_ns) / LOOKS;
     if (m->new || over || now_ns - m->seen_ns >= every) {
@@ -394,7 +424,7 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
     }
     if (l->window_ns == 0 || now_ns < l->window_ns) {
         end_window(l, now_ns); /* the first one begins, or the clock went back */
-    } else if (now_ns - l->window_ns >= l->learn.o.window_ns) {
+    } else if (ends) {
         see_sizes(ctx, m->sizes);
         hk_window w = end_window(l, now_ns);
         hk_learn_window(&l->learn, &w);
@@ -405,6 +435,14 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
     }
     tell(l, m);
     hk_lock_drop(&l->held.lock);
+}
+
+void hak_learner_look(hak_ctx *ctx, uint64_t now_ns)
+{
+    hak_ctx *whole = hk_whole(ctx);
+    if (!whole->settings.learner) return;
+    if (now_ns == 0) now_ns = whole->space->os.clock(whole->space->os.user);
+    hk_learner_tick(whole, now_ns);
 }
 
 /* ---- What is known -------------------------------------------------------------------------------- */
@@ -420,7 +458,7 @@ hak_policy *hak_learner_policy(hak_learner *l)
     size_t expected = first && first->base && first->base->tuning.expected_bytes ? HAK_NONE : 0;
     if (first && !first->new && l->peak >= first->huge_from) expected = hk_align_up(l->peak, MiB);
     hk_choice none = {.mode = HAK_POLICY_MODE_NONE}, kept = l->begun ? hk_learn_kept(&l->learn) : none;
-    hak_policy *policy = compose(l, first, first ? first->base : NULL, &kept, expected, hot_sizes(l));
+    hak_policy *policy = compose(l, first, first ? first->base : NULL, &kept, expected, true);
     hk_lock_drop(&l->held.lock);
     return policy;
 }

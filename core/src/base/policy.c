@@ -88,6 +88,53 @@ static bool name_twice(const hak_policy_options *o)
     return false;
 }
 
+const char *hk_tried_name(const char *name)
+{
+    static const char names[2][16] = {"mode", "retained_bytes"};
+    for (unsigned i = 0; name && i < 2; i++)
+        if (strcmp(names[i], name) == 0) return names[i];
+    return NULL;
+}
+
+const char *hk_price_wrong(size_t price)
+{
+    return price > HAK_PRICE_MOST ? "price: 1 to 1000000 millionths of the time for a MiB" : NULL;
+}
+
+const char *hk_budget_wrong(size_t budget)
+{
+    const size_t least = (size_t)1 << 20, most = (size_t)1 << 40;
+    return budget && (budget < least || budget > most) ? "budget: 1 MiB to 1 TiB" : NULL;
+}
+
+const char *hk_undone_wrong(const hak_undone *u)
+{
+    const char *number = hk_tried_name(u->number);
+    if (!number) return "undone: mode or retained_bytes expected";
+    if (strcmp(number, "mode") == 0 && (u->to >= HK_MODES || u->from >= HK_MODES))
+        return "undone: mode: HAK_MODE_* only";
+    if (u->to == u->from) return "undone: two values that differ expected";
+    if (u->windows == 0) return "undone: windows: 1 on";
+    if (u->price == 0 || hk_price_wrong(u->price)) return "undone: price: 1 to 1000000";
+    return u->fault_ns == 0 ? "undone: fault: 1 ns on" : NULL;
+}
+
+static const char *undone_wrong(const hak_policy_options *o)
+{
+    const char *error;
+    if (o->undone_count > HAK_UNDONE_MOST) return "undone_count: at most 32";
+    if (o->undone_count && !o->undone) return "undone_count without undone";
+    for (size_t i = 0; i < o->undone_count; i++) {
+        const hak_undone *u = &o->undone[i];
+        if ((error = hk_undone_wrong(u))) return error;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(o->undone[k].number, u->number) == 0 && o->undone[k].to == u->to &&
+                o->undone[k].from == u->from)
+                return "undone: two are for one step";
+    }
+    return NULL;
+}
+
 static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
 {
     static const hak_policy_options defaults = HAK_POLICY_OPTIONS_INIT;
@@ -100,6 +147,8 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     static const hak_tuning nothing = HAK_TUNING_INIT;
     const char *error = hk_settings_copy(t, o->tuning ? o->tuning : &nothing);
     if (error) return error;
+    if ((error = hk_price_wrong(o->price)) || (error = hk_budget_wrong(o->budget))) return error;
+    if ((error = undone_wrong(o))) return error;
     if (o->hint_count > HAK_HINTS_MOST) return "hint_count: at most 1024";
     if (o->hint_count && !o->hints) return "hint_count without hints";
     for (size_t i = 0; i < o->hint_count; i++)
@@ -155,6 +204,13 @@ hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *option
     policy->os = os;
     policy->bytes = bytes;
     if (o.name) memcpy(policy->name, o.name, strlen(o.name));
+    policy->price = o.price;
+    policy->budget = o.budget;
+    for (; policy->undone_count < o.undone_count; policy->undone_count++) {
+        hak_undone *u = &policy->undone[policy->undone_count];
+        *u = o.undone[policy->undone_count];
+        u->number = hk_tried_name(u->number);
+    }
     policy->hints = (hk_hint *)(void *)(policy + 1);
     char *names = (char *)&policy->hints[o.hint_count];
     for (size_t i = 0; i < o.hint_count; i++)
@@ -212,6 +268,23 @@ size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count)
         out[i] = (hak_hint){h->site ? NULL : name, h->site ? name : NULL, h->room};
     }
     return policy->hint_count;
+}
+
+unsigned hak_policy_price(const hak_policy *policy)
+{
+    return policy->price;
+}
+
+size_t hak_policy_budget(const hak_policy *policy)
+{
+    return policy->budget;
+}
+
+size_t hak_policy_undone(const hak_policy *policy, hak_undone *out, size_t count)
+{
+    for (size_t i = 0; i < policy->undone_count && i < count; i++)
+        out[i] = policy->undone[i];
+    return policy->undone_count;
 }
 
 unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash)

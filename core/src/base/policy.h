@@ -22,6 +22,10 @@ struct hak_policy {
     hak_os os;
     size_t bytes; /* of its pages */
     char name[HAK_POLICY_NAME_MOST + 1];
+    unsigned price; /* 0 = not said */
+    size_t budget;  /* 0 = not said */
+    size_t undone_count;
+    hak_undone undone[HAK_UNDONE_MOST];
     size_t hint_count;
     hk_hint *hints; /* behind it, their names behind them */
 };
@@ -37,6 +41,14 @@ uint64_t hk_name_hash(const char *name);
 bool hk_name_good(const char *name, size_t most);
 /* The room that the policy, which may be NULL, gives to the label or site of this name; 0 = none. */
 unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash);
+
+/* The constant name of what learners try: "mode" or "retained_bytes"; NULL = it is neither. */
+const char *hk_tried_name(const char *name);
+/* Returns what is wrong with a price, a budget or an undone trial, in one line; NULL = nothing. A price and a
+ * budget of 0 are not said. */
+const char *hk_price_wrong(size_t price);
+const char *hk_budget_wrong(size_t budget);
+const char *hk_undone_wrong(const hak_undone *undone);
 
 /* Makes *to the settings in force under a policy, which may be NULL, for what was made with `base`, where the
  * host gave those with a bit in `given`. */

@@ -14,6 +14,7 @@ typedef struct parser {
     hak_policy_options o;
     hak_tuning tuning;
     hak_hint *hints;
+    hak_undone undone[HAK_UNDONE_MOST];
     unsigned line;
     hak_policy_error *error;
 } parser;
@@ -95,9 +96,78 @@ static bool parse_setting(parser *p, const char *key, const char *value)
     return true;
 }
 
+/* memory: a word for a price, or a budget in bytes. */
+static bool parse_memory(parser *p, const char *value)
+{
+    static const struct {
+        char name[8];
+        unsigned price;
+    } words[] = {{"cheap", HAK_PRICE_CHEAP}, {"normal", HAK_PRICE_NORMAL}, {"dear", HAK_PRICE_DEAR}};
+    size_t n;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(value, words[i].name) != 0) continue;
+        if (p->o.price) return fail(p, "price: said twice");
+        return p->o.price = words[i].price, true;
+    }
+    if (p->o.budget) return fail(p, "memory: said twice");
+    if (!parse_number(value, &n) || n == 0)
+        return fail(p, "memory: '%.40s' is not cheap, normal, dear or a size", value);
+    const char *wrong = hk_budget_wrong(n);
+    return wrong ? fail(p, "memory: '%.40s': %s", value, wrong + strlen("budget: "))
+                 : (p->o.budget = n, true);
+}
+
+static bool parse_price(parser *p, const char *value)
+{
+    size_t n;
+    if (p->o.price) return fail(p, "price: said twice");
+    if (!parse_number(value, &n) || n == 0 || hk_price_wrong(n))
+        return fail(p, "price: '%.40s' is not from 1 to %d", value, HAK_PRICE_MOST);
+    p->o.price = (unsigned)n;
+    return true;
+}
+
+/* The word that is expected, and the number behind it. */
+static bool parse_word(char **rest, const char *expected, unsigned *out)
+{
+    size_t n;
+    if (strcmp(word(rest), expected) != 0 || !parse_number(word(rest), &n) || n > UINT32_MAX) return false;
+    *out = (unsigned)n;
+    return true;
+}
+
+static bool parse_value(const char *number, const char *text, size_t *out)
+{
+    if (strcmp(number, "mode") != 0) return parse_number(text, out);
+    int mode = hak_mode_by_name(text);
+    *out = (size_t)mode;
+    return mode >= 0;
+}
+
+/* undone NUMBER TO from FROM cost N without N windows N price N fault N */
+static bool parse_undone(parser *p, char *rest)
+{
+    hak_undone u = {.number = hk_tried_name(word(&rest))};
+    bool good = u.number && parse_value(u.number, word(&rest), &u.to) && strcmp(word(&rest), "from") == 0 &&
+                parse_value(u.number, word(&rest), &u.from) && parse_word(&rest, "cost", &u.cost) &&
+                parse_word(&rest, "without", &u.without) && parse_word(&rest, "windows", &u.windows) &&
+                parse_word(&rest, "price", &u.price) && parse_word(&rest, "fault", &u.fault_ns);
+    if (!good || *rest || hk_undone_wrong(&u))
+        return fail(p, "undone: 'NUMBER TO from FROM cost N without N windows N price N fault N' expected");
+    for (size_t i = 0; i < p->o.undone_count; i++)
+        if (p->undone[i].number == u.number && p->undone[i].to == u.to && p->undone[i].from == u.from)
+            return fail(p, "undone: this step was said already");
+    if (p->o.undone_count == HAK_UNDONE_MOST) return fail(p, "more than %d undone trials", HAK_UNDONE_MOST);
+    p->undone[p->o.undone_count++] = u;
+    return true;
+}
+
 static bool parse_statement(parser *p, char *text)
 {
     const char *key = word(&text);
+    if (strcmp(key, "memory") == 0) return parse_memory(p, text);
+    if (strcmp(key, "price") == 0) return parse_price(p, text);
+    if (strcmp(key, "undone") == 0) return parse_undone(p, text);
     if (strcmp(key, "room") == 0) return parse_hint(p, text);
     if (strcmp(key, "name") == 0) {
         if (p->o.name) return fail(p, "name: said twice");
@@ -166,6 +236,7 @@ hak_policy *hak_policy_parse(const hak_os *given, const char *text, size_t n, ha
     if (parse(&p, pages + hints, n)) {
         p.o.tuning = &p.tuning;
         p.o.hints = p.hints;
+        p.o.undone = p.undone;
         policy = hak_policy_new(given, &p.o);
         p.line = 0;
         if (!policy) fail(&p, "no memory");
@@ -207,6 +278,21 @@ static void number(char text[VALUE], size_t v)
     else snprintf(text, VALUE, "%zu%s", v, suffix);
 }
 
+static void tried_value(char text[VALUE], const hak_undone *u, size_t v)
+{
+    if (strcmp(u->number, "mode") == 0) snprintf(text, VALUE, "%s", hak_mode_name((hak_mode)v));
+    else number(text, v);
+}
+
+static void put_undone(printer *p, const hak_undone *u)
+{
+    char to[VALUE], from[VALUE];
+    tried_value(to, u, u->to);
+    tried_value(from, u, u->from);
+    put(p, "undone %s %s from %s cost %u without %u windows %u price %u fault %u\n", u->number, to, from,
+        u->cost, u->without, u->windows, u->price, u->fault_ns);
+}
+
 size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)
 {
     printer p = {out, room, 0};
@@ -219,6 +305,11 @@ size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)
         number(value, v);
         if (v) put(&p, "%s %s\n", hk_setting_name(i), value);
     }
+    if (policy->price) put(&p, "price %u\n", policy->price);
+    number(value, policy->budget);
+    if (policy->budget) put(&p, "memory %s\n", value);
+    for (size_t i = 0; i < policy->undone_count; i++)
+        put_undone(&p, &policy->undone[i]);
     for (size_t i = 0; i < policy->hint_count; i++) {
         const hk_hint *h = &policy->hints[i];
         put(&p, "room %u %s %s\n", h->room, h->site ? "site" : "label", hk_hint_name(policy, h));
@@ -266,6 +357,24 @@ static void hints_differ(differ *d, const hak_policy *of, const hak_policy *othe
     }
 }
 
+/* Trials that one of them knows: their figures may differ. */
+static void undone_differ(differ *d, const hak_policy *of, const hak_policy *other, bool back)
+{
+    char to[VALUE], from[VALUE], what[2 * VALUE + 32];
+    for (size_t i = 0; i < of->undone_count; i++) {
+        const hak_undone *u = &of->undone[i];
+        bool there = false;
+        for (size_t k = 0; k < other->undone_count; k++)
+            there |= other->undone[k].number == u->number && other->undone[k].to == u->to &&
+                     other->undone[k].from == u->from;
+        if (there) continue;
+        tried_value(to, u, u->to);
+        tried_value(from, u, u->from);
+        snprintf(what, sizeof what, "undone %s %s from %s", u->number, to, from);
+        differs(d, what, back ? NULL : "known", back ? "known" : NULL);
+    }
+}
+
 size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_diff_fn *fn, void *user)
 {
     static const hak_policy nothing = {.mode = HAK_POLICY_MODE_NONE};
@@ -278,6 +387,10 @@ size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_
     for (unsigned i = 1; i < HK_SETTING_WORDS; i++)
         differs(&d, hk_setting_name(i), said(a, hk_setting_get(&from->tuning, i)),
                 said(b, hk_setting_get(&to->tuning, i)));
+    differs(&d, "price", said(a, from->price), said(b, to->price));
+    differs(&d, "memory", said(a, from->budget), said(b, to->budget));
+    undone_differ(&d, from, to, false);
+    undone_differ(&d, to, from, true);
     hints_differ(&d, from, to, false);
     hints_differ(&d, to, from, true);
     return d.n;

@@ -92,7 +92,7 @@ hk_verdict hk_bandit_learn(hk_bandit *b, double cost)
 
 static bool may_try(const hk_bandit *b, unsigned side)
 {
-    if (side ? b->base + 1 >= b->arms : b->base == 0) return false;
+    if (side ? b->base + 1 >= b->arms : b->base <= b->least) return false;
     if (b->side[side].most < least_of(&b->arm[b->base])) return false;
     bool back = b->stepped == (side ? -1 : 1);
     return !(back && b->windows - b->stepped_at < b->cool);
@@ -165,6 +165,11 @@ bool hk_bandit_settled(const hk_bandit *b)
     for (unsigned side = 0; side < 2; side++)
         if (may_try(b, side) && !done(b, side)) return false;
     return true;
+}
+
+void hk_bandit_lost(hk_bandit *b, unsigned side)
+{
+    b->side[side].losses = HK_BANDIT_TRIES;
 }
 
 void hk_bandit_forget(hk_bandit *b)

@@ -16,6 +16,7 @@ typedef struct hk_arm {
 typedef struct hk_bandit {
     hk_arm arm[HK_BANDIT_ARMS];
     unsigned arms, base; /* base: the one in use */
+    unsigned least;      /* no arm below it is tried */
     unsigned now;        /* the one of this window */
     uint64_t windows;
     unsigned tried;               /* windows of this trial */
@@ -47,6 +48,8 @@ bool hk_bandit_tries(const hk_bandit *b);
 bool hk_bandit_knows(const hk_bandit *b);
 /* No side is better: each that may be tried lost often enough, or could save too little. */
 bool hk_bandit_settled(const hk_bandit *b);
+/* The side (0 = below, 1 = above) lost before this run: it is as one that lost often enough. */
+void hk_bandit_lost(hk_bandit *b, unsigned side);
 /* Some side could be better, even if it lost before. */
 bool hk_bandit_hopes(const hk_bandit *b);
 /* The base costs something else from now on: what is known of it is forgotten. */

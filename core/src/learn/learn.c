@@ -1,13 +1,13 @@
 #include "learn/learn.h"
 
 #include "base/real.h"
+#include "base/settings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 enum { CANARY_EACH = 40, STRANGE = 2, GREW = 3, AHEAD = 4, FIRST_WINDOWS = 4, REMEMBERED = 16 };
-static const double fault_ns = 250, call_ns = 1000, exchange_ns = 70, strange_from = 0.3, MiB = 1 << 20;
-static const double huge_share = 0.26; /* of a fault, for a page in a huge page */
+static const double exchange_ns = 70, strange_from = 0.3, MiB = 1 << 20;
 /* A window that costs so much more or less is of other work. */
 static const double dear_from = 0.02, dear_spreads = 4;
 
@@ -17,7 +17,10 @@ static const double exchanges_saved = 0.1;
 
 /* The scale of modes, by the memory that they spend for speed. */
 static const hak_mode modes[] = {HAK_MODE_LEAN, HAK_MODE_BALANCED, HAK_MODE_FAST};
-enum { MODES = sizeof modes / sizeof *modes };
+enum { MODES = sizeof modes / sizeof *modes, MODE_LEAN = 0, MODE_BALANCED = 1, MODE_FAST = 2 };
+
+/* Characters, because pointers would be relocated. */
+static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"};
 
 /* The scale of retained bytes: none, 1 MiB, 2 MiB... */
 static size_t bytes_of(unsigned arm)
@@ -38,23 +41,103 @@ static uint64_t cool_windows(const hk_learn *l)
     return l->o.cool_ns / l->o.window_ns;
 }
 
+/* ---- Trials in vain ------------------------------------------------------------------------------- */
+
+static size_t value_of(unsigned knob, unsigned arm)
+{
+    return knob == HK_KNOB_MODE ? (size_t)modes[arm] : bytes_of(arm);
+}
+
+/* The same as a policy says it. */
+static size_t said_of(unsigned knob, unsigned arm)
+{
+    return knob == HK_KNOB_RETAINED && arm == 0 ? HAK_NONE : value_of(knob, arm);
+}
+
+static unsigned price_of(const hk_learn *l)
+{
+    return (unsigned)hk_max(1, (size_t)(l->o.price * 1e6 + 0.5));
+}
+
+/* What was seen elsewhere holds here: the price is the same, and faults cost about as much. */
+static bool holds(const hk_learn *l, const hak_undone *u)
+{
+    return u->price == price_of(l) && u->fault_ns / 2 <= l->o.fault_ns && l->o.fault_ns / 2 <= u->fault_ns;
+}
+
+/* Sides of the knob's base that lost in a run before are lost from the beginning. */
+static void recall(hk_learn *l, unsigned knob)
+{
+    hk_bandit *b = &l->knobs[knob];
+    for (size_t i = 0; i < l->undone_count; i++) {
+        const hak_undone *u = &l->undone[i];
+        if (strcmp(u->number, numbers[knob]) != 0 || u->from != said_of(knob, b->base)) continue;
+        for (unsigned side = 0; side < 2; side++) {
+            bool there = side ? b->base + 1 < b->arms : b->base > b->least;
+            if (there && u->to == said_of(knob, side ? b->base + 1 : b->base - 1)) hk_bandit_lost(b, side);
+        }
+    }
+}
+
+/* Keeps what a trial showed; the oldest one goes where there is no room. */
+static void remember(hk_learn *l, const hak_undone *now)
+{
+    size_t at = 0;
+    for (; at < l->undone_count; at++) {
+        const hak_undone *u = &l->undone[at];
+        if (strcmp(u->number, now->number) == 0 && u->to == now->to && u->from == now->from) break;
+    }
+    if (at == l->undone_count && at == HAK_UNDONE_MOST) {
+        memmove(l->undone, l->undone + 1, (HAK_UNDONE_MOST - 1) * sizeof *l->undone);
+        at--;
+    } else if (at == l->undone_count) {
+        l->undone_count++;
+    }
+    l->undone[at] = *now;
+}
+
+size_t hk_learn_undone(const hk_learn *l, hak_undone *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->undone_count; i++) {
+        const hak_undone *u = &l->undone[i];
+        unsigned knob = strcmp(u->number, numbers[HK_KNOB_MODE]) == 0 ? HK_KNOB_MODE : HK_KNOB_RETAINED;
+        if (u->from == said_of(knob, l->knobs[knob].base)) out[n++] = *u;
+    }
+    return n;
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------------ */
+
 /* The scale of retained bytes begins with the number that the mode gives. */
 static void begin_retained(hk_learn *l, size_t limit)
 {
     unsigned arms = arm_of(l->o.retained_most) + 1, base = arm_of(limit == HAK_NONE ? 0 : limit);
-    hk_bandit_init(&l->knobs[HK_KNOB_RETAINED], arms, base < arms ? base : arms - 1, cool_windows(l));
-    l->retained_first = l->knobs[HK_KNOB_RETAINED].base;
+    hk_bandit *b = &l->knobs[HK_KNOB_RETAINED];
+    hk_bandit_init(b, arms, base < arms ? base : arms - 1, cool_windows(l));
+    size_t balanced = hk_settings_default(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->retained_bytes;
+    if (l->o.keeps_speed) b->least = (unsigned)hk_min(arm_of(balanced), b->base);
+    l->retained_first = b->base;
+    recall(l, HK_KNOB_RETAINED);
 }
 
-void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained, size_t expected)
+void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained, size_t expected,
+                   const hak_undone *undone, size_t undone_count)
 {
     memset(l, 0, sizeof *l);
     l->o = *o;
     l->phase = HAK_PHASE_LEARNING;
     l->expected = expected;
     bool fixed = mode == HAK_MODE_MINIMAL; /* it is for comparisons */
-    l->mode_first = fixed || mode == HAK_MODE_LEAN ? 0 : mode == HAK_MODE_FAST ? 2 : 1;
-    hk_bandit_init(&l->knobs[HK_KNOB_MODE], fixed ? 1 : MODES, l->mode_first, cool_windows(l));
+    l->mode_first = fixed || mode == HAK_MODE_LEAN ? MODE_LEAN
+                    : mode == HAK_MODE_FAST        ? MODE_FAST
+                                                   : MODE_BALANCED;
+    hk_bandit *b = &l->knobs[HK_KNOB_MODE];
+    hk_bandit_init(b, fixed ? 1 : MODES, l->mode_first, cool_windows(l));
+    if (o->keeps_speed && !fixed) b->least = (unsigned)hk_min(MODE_BALANCED, b->base);
+    for (size_t i = 0; i < undone_count; i++)
+        if (holds(l, &undone[i])) remember(l, &undone[i]);
+    recall(l, HK_KNOB_MODE);
     begin_retained(l, retained);
     /* The first window, in which all is fresh, counts as one after a change. */
     l->ran[HK_KNOB_MODE] = HK_BANDIT_ARMS;
@@ -173,8 +256,9 @@ static double cost_of(hk_learn *l, const hk_window *w)
         if (l->measured < FIRST_WINDOWS) l->ns_a_unit += (unit - l->ns_a_unit) / ++l->measured;
         return unit / l->ns_a_unit + held;
     }
-    double pages = ((double)w->fresh - (double)w->fresh_huge * (1 - huge_share)) / 4096;
-    return 1 + (pages * fault_ns + (double)w->os_calls * call_ns) / ns + held;
+    double pages = ((double)w->fresh - (double)w->fresh_huge) * l->o.fault_ns +
+                   (double)w->fresh_huge * l->o.huge_ns;
+    return 1 + (pages / 4096 + (double)w->os_calls * l->o.call_ns) / ns + held;
 }
 
 /* What a step may save at most: a smaller one what is held, a larger one what pages and calls take, and of
@@ -273,11 +357,6 @@ static void freeze(hk_learn *l, double cost)
 
 /* ---- Steps ---------------------------------------------------------------------------------------- */
 
-static size_t value_of(unsigned knob, unsigned arm)
-{
-    return knob == HK_KNOB_MODE ? (size_t)modes[arm] : bytes_of(arm);
-}
-
 typedef struct name {
     char text[24];
 } name;
@@ -290,9 +369,6 @@ static name name_of(const hk_learn *l, unsigned knob, unsigned arm)
     return n;
 }
 
-/* Of characters: pointers would be relocated. */
-static const char numbers[HK_KNOBS][16] = {"mode", "retained_bytes"};
-
 /* What is known of the other knob was seen with the old value of this one. */
 static void stepped(hk_learn *l, const hk_window *w)
 {
@@ -303,6 +379,22 @@ static void stepped(hk_learn *l, const hk_window *w)
         hk_bandit_rebase(&l->knobs[HK_KNOB_MODE]);
     }
     if (l->phase != HAK_PHASE_LEARNING) thaw(l, false, "a canary was better");
+}
+
+static unsigned millionths(double cost)
+{
+    double n = (cost - 1) * 1e6;
+    return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
+}
+
+/* arm: what is not in force after the trial, in which memory cost `cost`, and `without` with what is. */
+static void note_undone(hk_learn *l, unsigned arm, unsigned kept, double cost, double without,
+                        unsigned windows)
+{
+    const hak_undone undone = {numbers[l->turn],    said_of(l->turn, arm), said_of(l->turn, kept),
+                               millionths(cost),    millionths(without),   windows,
+                               price_of(l),         l->o.fault_ns};
+    remember(l, &undone);
 }
 
 static void judge_trial(hk_learn *l, const hk_window *w, double cost)
@@ -322,6 +414,7 @@ static void judge_trial(hk_learn *l, const hk_window *w, double cost)
              l->o.dry ? "would keep" : "keeps", d.number, with.text, without.text, percent(d.observed),
              percent(before), b->tried,
              d.observed < before ? "" : "; it exchanges less between magazines and slabs");
+        note_undone(l, base, tried, before, d.observed, b->tried); /* the step back was tried so, too */
         stepped(l, w);
     } else if (verdict == HK_VERDICT_UNDONE) {
         d.kind = HAK_DECISION_UNDO;
@@ -329,6 +422,7 @@ static void judge_trial(hk_learn *l, const hk_window *w, double cost)
         d.to = value_of(l->turn, base);
         tell(l, d, "%s %s: memory costs %.2f %% of the time, %.2f without; back to %s", d.number, with.text,
              percent(d.observed), percent(before), without.text);
+        note_undone(l, tried, base, d.observed, before, b->tried);
     }
     if (l->phase == HAK_PHASE_CANARY) l->phase = HAK_PHASE_FROZEN;
 }

@@ -49,15 +49,20 @@ typedef struct hk_learn {
     double wander;                 /* of a window's sizes from it: the mean distance */
     unsigned sized;                /* windows in both, as many as are remembered */
     unsigned strange, dear, grew;  /* windows in a row */
+    hak_undone undone[HAK_UNDONE_MOST]; /* trials, of this run and of those before */
+    size_t undone_count;
     size_t committed;              /* a window ago */
     size_t expected, was_expected; /* bytes, HAK_NONE = unknown; before the forecast */
     hk_learn_log log;
     uint64_t due; /* the window that shows whether the forecast came true; 0 = none */
 } hk_learn;
 
-/* o is whole and right; the mode, retained_bytes and expected_bytes as they are now. */
+/* o is whole and right; the mode, retained_bytes and expected_bytes as they are now. undone: what runs before
+ * this one tried in vain; what was seen under another price or on another machine is left out. */
 void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained,
-                   size_t expected);
+                   size_t expected, const hak_undone *undone, size_t undone_count);
+/* The trials in vain whose `from` is in force without a trial; at most HAK_UNDONE_MOST. */
+size_t hk_learn_undone(const hk_learn *l, hak_undone *out);
 void hk_learn_window(hk_learn *l, const hk_window *w);
 
 /* What contexts are to run with. */

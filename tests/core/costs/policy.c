@@ -33,6 +33,7 @@ static void reading(size_t i)
     sink += (size_t)hak_policy_tuning(policy, &tuning);
     sink += (size_t)hak_mode_by_name("lean") + (size_t)hak_mode_name(HAK_MODE_FAST)[0];
     sink += hak_policy_of_mode(HAK_MODE_LEAN) != NULL;
+    sink += hak_policy_price(policy) + hak_policy_budget(policy) + hak_policy_undone(policy, NULL, 0);
     hak_policy_unref(hak_policy_ref(policy));
 }
 
@@ -158,6 +159,7 @@ static void learner_second(size_t i)
     for (size_t k = 0; k < i % 2 + 1; k++)
         hak_free(learned[0], hak_alloc(learned[0], 100));
     hak_ctx_tick(learned[0], now += 1000000000);
+    hak_learner_look(learned[0], now);
 }
 
 static void learner_delete(size_t i)
