@@ -101,7 +101,7 @@ extern "C" {
  * that do not fit together. What only grows at its end keeps the number. See hak_header_error. */
 #define HAK_LAYOUT 1
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #define HAK_API __attribute__((visibility("default")))
 #else
 #define HAK_API
