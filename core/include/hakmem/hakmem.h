@@ -671,8 +671,9 @@ static inline void hak_os_default(hak_os *os)
  * they are used, and what goes back is mapped anew, since only then it counts no longer; 8192 holes at most,
  * so that the process keeps mappings for others. With the table as hak_os_init has it, 2 MiB count at a time,
  * and no longer once they are free as a whole and went back. The price is a call of the system whenever fresh
- * units are taken, and there are no huge pages. false = not such a table, nothing changed. Cost: constant.
- * Since 0.1. [any thread] */
+ * units are taken, and there are no huge pages. false = not such a table, nothing changed; on macOS, where no
+ * limit counts pages that were not touched, always. On Windows the table is such a one from the start: true.
+ * Cost: constant. Since 0.1. [any thread] */
 HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */
