@@ -239,7 +239,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
 /* Brings an amount, and one beside it, to the largest unit that the first one fills. */
 static const char *to_unit(double *bytes, double *beside)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    static const char units[][6] = {"bytes", "KiB", "MiB", "GiB", "TiB"}; /* pointers would be relocated */
     unsigned unit = 0;
     for (; *bytes >= 1024 && unit < 4; unit++)
         *bytes /= 1024, *beside /= 1024;
