@@ -1,6 +1,6 @@
-/* Tries the table of the operating system, and that of hak_os_counted, against what hakmem.h promises of them.
- * For another table: put it in the place of hak_os_default. Prints a line for each point; the exit status is the
- * number of points that do not hold. */
+/* Tries the table of the operating system, and that of hak_os_counted, against what hakmem.h promises of
+ * them. For another table: put it in the place of hak_os_default. Prints a line for each point; the exit
+ * status is the number of points that do not hold. */
 #include "contract.h"
 
 #include <stdio.h>

@@ -60,7 +60,8 @@ TEST_CASE("contract: the table of the system")
     CHECK(points(result) == "");
 #ifdef __linux__
     using Names = std::vector<std::string>;
-    if (system_is("darwin") || system_is("windows")) CHECK(result.left_out == Names{"remap", "huge", "populate"});
+    if (system_is("darwin") || system_is("windows"))
+        CHECK(result.left_out == Names{"remap", "huge", "populate"});
     else CHECK(result.left_out == Names{});
 #endif
 }
@@ -106,7 +107,9 @@ TEST_CASE("contract: each broken promise is seen")
             char *p = static_cast<char *>(good.reserve(u, n + 64 * KiB, 64 * KiB, below));
             return static_cast<void *>(p ? p + PAGE : p);
         };
-        os.release = [](void *u, void *p, size_t n) { good.release(u, static_cast<char *>(p) - PAGE, n + 64 * KiB); };
+        os.release = [](void *u, void *p, size_t n) {
+            good.release(u, static_cast<char *>(p) - PAGE, n + 64 * KiB);
+        };
     }
     SECTION("reserve: the bound")
     {

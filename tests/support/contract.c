@@ -344,10 +344,10 @@ unsigned contract_try(const hak_os *os, unsigned flags, contract_say *say, void 
     static const struct {
         const char *name;
         point_fn *fn;
-    } points[] = {{"reserve", try_reserve}, {"commit", try_commit},     {"decommit", try_decommit},
-                  {"release", try_release}, {"remap", try_remap},       {"huge", try_huge},
-                  {"populate", try_populate}, {"clock", try_clock},     {"threads", try_threads},
-                  {"protect", try_protect}, {"failure", try_failure}};
+    } points[] = {{"reserve", try_reserve},   {"commit", try_commit},  {"decommit", try_decommit},
+                  {"release", try_release},   {"remap", try_remap},    {"huge", try_huge},
+                  {"populate", try_populate}, {"clock", try_clock},    {"threads", try_threads},
+                  {"protect", try_protect},   {"failure", try_failure}};
     unsigned failed = 0;
     for (unsigned i = 0; i < sizeof points / sizeof *points; i++) {
         trial t = {os, flags, false};

@@ -30,9 +30,9 @@ static bool take_at_last(hk_lock *lock)
 /* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
  * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
  * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
- * after fork has no waiters to wake. After about a millisecond it has waited for long. From then on its sleeps
- * are short again, since nobody else has the lock while one that is wanted waits for it. A lock that was
- * wanted by a thread which a fork left behind is taken by the first one that waits as long. */
+ * after fork has no waiters to wake. After about a millisecond it has waited for long. From then on its
+ * sleeps are short again, since nobody else has the lock while one that is wanted waits for it. A lock that
+ * was wanted by a thread which a fork left behind is taken by the first one that waits as long. */
 void hk_lock_wait(hk_lock *lock)
 {
     enum { SHORT_NS = 32 << 10, WANTING_NS = 128 << 10, LONG_NS = 512 << 10 };

@@ -19,10 +19,12 @@ static void *reserve_at(uintptr_t at, size_t n)
 static void *reserve_low(size_t n, size_t align, uintptr_t below)
 {
     MEMORY_BASIC_INFORMATION region;
-    for (uintptr_t at = STEP; at < below && n <= below - at; at = (uintptr_t)region.BaseAddress + region.RegionSize) {
+    for (uintptr_t at = STEP; at < below && n <= below - at;
+         at = (uintptr_t)region.BaseAddress + region.RegionSize) {
         if (!VirtualQuery((void *)at, &region, sizeof region)) return NULL;
         uintptr_t end = (uintptr_t)region.BaseAddress + region.RegionSize, from = hk_align_up(at, align);
-        if (region.State != MEM_FREE || from < at || from >= end || n > end - from || n > below - from) continue;
+        if (region.State != MEM_FREE || from < at || from >= end || n > end - from || n > below - from)
+            continue;
         void *p = reserve_at(from, n);
         if (p) return p;
     }
@@ -80,10 +82,12 @@ static int os_protect(void *user, void *p, size_t n, bool access)
     for (char *at = p, *end = at + n; at < end; at = (char *)region.BaseAddress + region.RegionSize) {
         DWORD before;
         if (!VirtualQuery(at, &region, sizeof region)) return -1;
-        size_t bytes = hk_min((size_t)((char *)region.BaseAddress + region.RegionSize - at), (size_t)(end - at));
+        size_t bytes =
+            hk_min((size_t)((char *)region.BaseAddress + region.RegionSize - at), (size_t)(end - at));
         bool committed = region.State == MEM_COMMIT;
         if (!committed && access) return -1;
-        if (committed && !VirtualProtect(at, bytes, access ? PAGE_READWRITE : PAGE_NOACCESS, &before)) return -1;
+        if (committed && !VirtualProtect(at, bytes, access ? PAGE_READWRITE : PAGE_NOACCESS, &before))
+            return -1;
     }
     return 0;
 }

@@ -77,7 +77,8 @@ int madvise(void *p, size_t n, int advice)
         size_t bytes = region.RegionSize - (size_t)(at - (char *)region.BaseAddress);
         if (bytes > (size_t)(end - at)) bytes = (size_t)(end - at);
         if (region.State != MEM_COMMIT) continue;
-        if (!VirtualFree(at, bytes, MEM_DECOMMIT) || !VirtualAlloc(at, bytes, MEM_COMMIT, region.Protect)) return -1;
+        if (!VirtualFree(at, bytes, MEM_DECOMMIT) || !VirtualAlloc(at, bytes, MEM_COMMIT, region.Protect))
+            return -1;
     }
     return 0;
 }

@@ -39,7 +39,8 @@ static void broken(const char *what, const void *p, size_t n)
 /* The one that holds all of these pages, which are rounded outwards. */
 static reservation *holder(char **p, size_t *n)
 {
-    uintptr_t from = (uintptr_t)*p & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)*p + *n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t from = (uintptr_t)*p & ~(uintptr_t)(PAGE - 1),
+              to = ((uintptr_t)*p + *n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     *p = (char *)from;
     *n = to - from;
     for (size_t i = 0; i < count; i++)
@@ -67,10 +68,12 @@ static void *reserve(char *at, size_t n)
     n = (n + PAGE - 1) & ~(size_t)(PAGE - 1);
     at = (char *)((uintptr_t)at & ~(uintptr_t)(STEP - 1));
     if (n == 0 || n > (size_t)1 << 47 || count == MOST) return NULL;
-    char *p = at ? mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-                 : anywhere(n);
+    char *p =
+        at ? mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+           : anywhere(n);
     if (p == MAP_FAILED || !p) return NULL;
-    unsigned char *pages = mmap(NULL, n / PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *pages =
+        mmap(NULL, n / PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) {
         munmap(p, n);
         return NULL;

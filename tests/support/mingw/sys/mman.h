@@ -1,5 +1,5 @@
-/* What the tests' fake OS takes of POSIX, on Windows: mman.c. Reservations are made in steps of 64 KiB, and go
- * back when all of their parts were unmapped. */
+/* What the tests' fake OS takes of POSIX, on Windows: mman.c. Reservations are made in steps of 64 KiB, and
+ * go back when all of their parts were unmapped. */
 #ifndef TEST_MMAN_H
 #define TEST_MMAN_H
 
