@@ -60,7 +60,8 @@ OF_THE_MACHINE = re.compile(r"base/(system|machine)\.h$")
 OF_C = set("assert errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib string".split())
 # Macros by which sources ask for a system, and for a processor; and instructions, for which "" makes none.
 SYSTEMS = re.compile(r"\b(__linux__|__APPLE__|__FreeBSD__|__MINGW\w+|_WIN32|_WIN64|HK_LINUX|HK_DARWIN|HK_WINDOWS)\b")
-PROCESSORS = re.compile(r'\b(__x86_64__|__aarch64__|__riscv|_M_X64|_M_ARM64|__ARM_\w+)\b|\basm\b|__asm__\s*(?:volatile)?\s*\((?!"")')
+PROCESSORS = re.compile(r"\b(__x86_64__|__aarch64__|__riscv|_M_X64|_M_ARM64|__ARM_\w+)\b"
+                        r'|\basm\b|__asm__\s*(?:volatile)?\s*\((?!"")')
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
