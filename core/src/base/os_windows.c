@@ -101,8 +101,7 @@ bool hk_os_opens(const hak_os *os)
 /* The map of an extent counts as a whole. */
 size_t hk_os_reserve(const hak_os *os)
 {
-    (void)os;
-    return (size_t)4 << 30;
+    return (size_t)(os->commit == os_commit ? 4 : 64) << 30;
 }
 
 /* The table is such a one by itself. */
