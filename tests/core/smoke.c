@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#ifndef _WIN32
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 static unsigned failures;
 
@@ -76,6 +78,27 @@ static void *thread_main(void *ctx)
     return kept;
 }
 
+#ifndef _WIN32
+static void test_fork(hak_ctx *shared)
+{
+    void *before = hak_alloc(shared, 50);
+    fflush(stdout);
+    hak_ctx_fork_prepare(shared);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hak_ctx_fork_child(shared);
+        hak_free(shared, before);
+        history(shared, 5);
+        _exit(failures || !sound_and_empty(shared));
+    }
+    hak_ctx_fork_parent(shared);
+    int status = 1;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+    hak_free(shared, before);
+}
+#endif
+
 int main(void)
 {
     hak_ctx *local = hak_ctx_new(NULL, NULL);
@@ -105,21 +128,9 @@ int main(void)
         hak_ctx_trim(shared);
     }
 
-    void *before = hak_alloc(shared, 50);
-    fflush(stdout);
-    hak_ctx_fork_prepare(shared);
-    pid_t pid = fork();
-    if (pid == 0) {
-        hak_ctx_fork_child(shared);
-        hak_free(shared, before);
-        history(shared, 5);
-        _exit(failures || !sound_and_empty(shared));
-    }
-    hak_ctx_fork_parent(shared);
-    int status = 1;
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK(status == 0);
-    hak_free(shared, before);
+#ifndef _WIN32
+    test_fork(shared);
+#endif
     CHECK(sound_and_empty(shared));
     hak_ctx_destroy(shared);
     return (int)(failures < 100 ? failures : 100);

@@ -51,6 +51,11 @@ inside() { # arguments for cmake
     "$CMAKE" --build "$scratch/build" >/dev/null
     "$scratch/build/embed" >/dev/null
 }
+cross_linux() { # processor
+    needs_program "$1-linux-gnu-gcc" "gcc-${1/_/-}-linux-gnu"
+    needs_program "qemu-$1-static" qemu-user-static
+    CC=$1-linux-gnu-gcc
+}
 cross_aarch64() { # writes toolchain.cmake
     needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     needs_program qemu-aarch64-static qemu-user-static
@@ -65,7 +70,7 @@ CMAKE
 unoptimized() { # level, what runs the program
     "$SOURCE/scripts/amalgamate" .
     "$CC" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror "$1" -I. "-I$SOURCE/core/include" \
-        "$EXAMPLES/embed.c" hakmem.c -o embed || fail "the core does not compile at $1"
+        "$EXAMPLES/embed.c" hakmem.c ${ATOMIC:-} -o embed || fail "the core does not compile at $1"
     "${@:2}" ./embed >/dev/null || fail "embed at $1"
 }
 # Lua for the compiler CC, the launcher with it, and a script that it runs.
@@ -276,18 +281,69 @@ case $case in
         "$CMAKE" --build "$scratch/build" --target help >targets
         ! grep -E 'hakmem_lua|haklua|hakmem_command' targets || fail "these are of this machine"
         ;;
-    aarch64)
-        cross_aarch64
+    aarch64 | riscv64)
+        cross_linux "$case"
+        [[ $case != riscv64 ]] || ATOMIC=-latomic
         # Tests in C are enough.
         unset CXX
         CXX=$scratch/no-such-compiler configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_WERROR=ON \
-            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
-        tests=(test_smoke test_layout)
+            "-DCMAKE_TOOLCHAIN_FILE=$SOURCE/cmake/toolchains/linux.cmake" "-DHAKMEM_PROCESSOR=$case"
+        tests=(test_smoke test_layout os_contract)
         "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_shared "${tests[@]}" >/dev/null
         for test in "${tests[@]}"; do
-            qemu-aarch64-static -L /usr/aarch64-linux-gnu "$scratch/build/tests/$test" || fail "$test"
+            "qemu-$case-static" -L "/usr/$case-linux-gnu" "$scratch/build/tests/$test" >"$test.log" ||
+                { cat "$test.log"; fail "$test"; }
         done
-        unoptimized -O0 qemu-aarch64-static -L /usr/aarch64-linux-gnu
+        unoptimized -O0 "qemu-$case-static" -L "/usr/$case-linux-gnu"
+        # The golden table is of gcc 12.
+        if [[ $case == aarch64 && $("$CC" -dumpversion) == 12* ]]; then
+            "$CC" -std=c11 -O3 -I. -c hakmem.c -o core.o
+            "$CC" -std=c11 -O3 "-I$SOURCE/core/include" -c "$here/../core/hotpath.c" -o hotpath.o
+            "$CC" -static hotpath.o core.o -o hotpath
+            python3 "$here/../core/instructions_qemu.py" qemu-aarch64-static ./hotpath hotpath.o \
+                "$here/../golden/instructions-aarch64.json" || fail "$? paths have other lengths"
+        fi
+        ;;
+    windows)
+        needs_program x86_64-w64-mingw32-g++-posix g++-mingw-w64-x86-64-posix
+        wine=$(command -v wine64 || command -v wine) || skip "no wine (Debian package: wine64)"
+        CC=x86_64-w64-mingw32-gcc-posix
+        # Catch2 2 is one header, which Debian has for all systems.
+        if [[ -e /usr/include/catch2/catch.hpp ]]; then
+            mkdir catch
+            ln -s /usr/include/catch2 catch/catch2
+        fi
+        export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml=" DISPLAY=
+        configure "$scratch/build" "-DCMAKE_TOOLCHAIN_FILE=$SOURCE/cmake/toolchains/mingw-w64.cmake" -DHAKMEM_WERROR=ON \
+            "-DHAKMEM_CATCH2=$PWD/catch"
+        grep -q 'HAKMEM_BUILD_LUA is off: on Windows' "$scratch/build.log" || fail "it is not said what is left out"
+        "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { tail -n 40 build.log; fail "build"; }
+        # hakmem.dll has what libhakmem.so has, and the one constant of the headers.
+        x86_64-w64-mingw32-objdump -p "$scratch/build/core/hakmem.dll" | grep -oE '\bhak_[a-z0-9_]+$' | sort -u >has
+        grep -oE 'hak_[a-z0-9_]+\(.* @HAKMEM' "$SOURCE/tests/golden/hakmem.abi" | grep -oE '^hak_[a-z0-9_]+' |
+            { cat; echo hak_inline_left_at; } | sort -u >wanted
+        diff wanted has || fail "hakmem.dll exports something else than libhakmem.so"
+        "$wine" wineboot --init >/dev/null 2>&1 || true
+        ctest --test-dir "$scratch/build" --output-on-failure || fail "tests in wine"
+        wineserver -k 2>/dev/null || true
+        ;;
+    other_systems)
+        zig=(python3 -m ziglang)
+        if ! "${zig[@]}" version >/dev/null 2>&1; then
+            { python3 -m venv venv && venv/bin/pip -q install ziglang==0.17.1; } >log 2>&1 ||
+                skip "no Python package ziglang, and none to be had"
+            zig=(venv/bin/python -m ziglang)
+        fi
+        "$SOURCE/scripts/amalgamate" .
+        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu; do
+            cc=("${zig[@]}" cc -target $target)
+            [[ $target == *windows* ]] || cc+=(-fPIC)
+            "${cc[@]}" -std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -c hakmem.c -o $target.o ||
+                fail "the core does not compile for $target"
+            "${cc[@]}" -shared $target.o -o $target.library || fail "no library for $target"
+            "${cc[@]}" "-I$SOURCE/core/include" "$here/../core/smoke.c" $target.o -o $target.program ||
+                fail "no program for $target"
+        done
         ;;
     wasm2c_other)
         # A header as later versions of wabt have it, with 64-bit memories.

@@ -15,7 +15,8 @@ from pathlib import Path
 FOLDERS = ["base", "space", "heap", "profile", "shared", "learn", "api"]  # the lowest first
 # The modules of a folder, the lowest first.
 MODULES = {
-    "base": "base classes mask mpsc random sized os os_lock patience settings policy policy_text quota real text".split(),
+    "base": """system machine base classes mask mpsc random sized os os_plain os_posix os_linux os_darwin os_windows os_take
+        os_lock patience settings policy policy_text quota real text""".split(),
     "space": "space apply_space bitmap extent calls open purge pages extents chunks label_pages create".split(),
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
         packed_group put magazine reclaim packed_groups packed_large refill packed run run_magazine batch label_on big guard
@@ -51,6 +52,32 @@ def modules_in_no_order(sources):
         there = {path.name.partition(".")[0] for path in (sources / folder).glob("*.[ch]")}
         for module in sorted(there ^ set(order)):
             yield f"{folder}/{module}"
+
+
+# The files that know the system, and the processor.
+OF_THE_SYSTEM = re.compile(r"base/(system\.h|os_(linux|darwin|windows|posix)\.[ch])$")
+OF_THE_MACHINE = re.compile(r"base/(system|machine)\.h$")
+OF_C = set("assert errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib string".split())
+# Macros by which sources ask for a system, and for a processor; and instructions, for which "" makes none.
+SYSTEMS = re.compile(r"\b(__linux__|__APPLE__|__FreeBSD__|__MINGW\w+|_WIN32|_WIN64|HK_LINUX|HK_DARWIN|HK_WINDOWS)\b")
+PROCESSORS = re.compile(r"\b(__x86_64__|__aarch64__|__riscv|_M_X64|_M_ARM64|__ARM_\w+)\b"
+                        r'|\basm\b|__asm__\s*(?:volatile)?\s*\((?!"")')
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+
+def knows_the_system(sources):
+    """What is no header of C, and questions which system or processor there is."""
+    for path in sorted(sources.glob("*/*.[ch]")):
+        file = f"{path.parent.name}/{path.name}"
+        text = COMMENT.sub("", path.read_text())
+        if not OF_THE_SYSTEM.match(file):
+            headers = re.findall(r"^\s*#\s*include\s+<([^>]+)>", text, re.MULTILINE)
+            yield from ((file, header) for header in headers
+                        if header.removesuffix(".h") not in OF_C and not header.startswith("hakmem/"))
+            if not OF_THE_MACHINE.match(file):
+                yield from ((file, found) for found in sorted(set(SYSTEMS.findall(text))))
+        if not OF_THE_MACHINE.match(file):
+            yield from ((file, found[0].strip()) for found in PROCESSORS.finditer(text))
 
 
 def upward_includes(sources):
@@ -107,6 +134,9 @@ def main():
         print("layers: upward:", file, what)
     for file, what in sorted(exceptions - upward):
         print("layers: no longer upward:", file, what)
+        found.append(file)
+    for file, what in knows_the_system(Path(sources)):
+        print("layers: knows the system:", file, what)
         found.append(file)
     for module in modules_in_no_order(Path(sources)):
         print("layers: in no order, or not there:", module)

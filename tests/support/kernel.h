@@ -1,4 +1,4 @@
-/* Included before base/os.c in a build of the core for machines that the tests do not run on: kernels with
+/* Included before base/os_linux.c, or os_darwin.c, in a build of the core for machines that the tests do not run on: kernels with
  * larger pages (KERNEL_PAGE=16384, 65536), and ones without MADV_POPULATE_WRITE, huge pages and mremap
  * (KERNEL_PLAIN=1), ones that promise no more than KERNEL_COMMIT bytes in all (vm.overcommit_memory=2), and
  * ones with no more than KERNEL_SPACE bytes of addresses (RLIMIT_AS). The calls behave as there: lengths are

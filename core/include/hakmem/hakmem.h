@@ -115,7 +115,7 @@ extern "C" {
  * do not fit together. A struct that only grows at its end keeps the number. See hak_header_error. */
 #define HAK_LAYOUT 1
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #define HAK_API __attribute__((visibility("default")))
 #else
 #define HAK_API
@@ -706,8 +706,9 @@ static inline void hak_os_default(hak_os *os)
  * memory that goes back is mapped anew, since otherwise it would still count; at most 8192 such holes, so
  * that the process has mappings left for others. Without this call 2 MiB count at a time, until they are free
  * as a whole and went back. The price is a call of the system whenever fresh units are taken, and no huge
- * pages. Returns false for any other table, which it leaves as it is. Cost: constant. Since 0.1. [any
- * thread] */
+ * pages. Returns false for any other table, which it leaves as it is, and always on macOS, where no limit
+ * counts pages that were not touched. On Windows the table of hak_os_init is such a one: true. Cost:
+ * constant. Since 0.1. [any thread] */
 HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */

@@ -129,17 +129,6 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
     else hk_magazine_overflow(ctx, bin, p);
 }
 
-/* Makes the compiler keep the told size in the register of the third argument: fast frees need not move
- * it. */
-HK_INLINE void stay_put(size_t n)
-{
-#if defined(__x86_64__)
-    if (!__builtin_constant_p(n)) __asm__("" : : "d"(n));
-#else
-    (void)n;
-#endif
-}
-
 /* The context is not shared. */
 HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
 {
@@ -155,7 +144,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
             bin->top = top + 1;
             return;
         }
-        stay_put(n);
+        hk_stay_third(n);
         if (HK_LIKELY(bin->slots && hk_row_free(hk_row_of(bin), p))) return;
         free_past(ctx, p, n, bin);
         return;

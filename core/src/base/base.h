@@ -1,9 +1,11 @@
 /* base/: what all other folders share, and what knows of no space and no context. This header has the unit
  * sizes and a few helpers; beside it are bit masks, size classes, quotas, the MPSC stack, the numbers of
- * tuning and policies, structs of any version, and the calls of the operating system. */
+ * tuning and policies, structs of any version; and the only files that know which system (os.h) and which
+ * processor (machine.h) there is. */
 #ifndef HK_BASE_H
 #define HK_BASE_H
 
+#include "base/machine.h"
 #include "hakmem/hakmem.h"
 
 #include <stdatomic.h>
@@ -33,7 +35,6 @@ enum { HK_BESIDE = 64 };
 
 #define HK_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HK_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define HK_INLINE static inline __attribute__((always_inline))
 #define HK_COLD __attribute__((noinline, cold))
 #define HK_NOINLINE __attribute__((noinline))
 /* Deliberate race: the function reads single words that another thread may be writing; a stale word is
@@ -63,8 +64,6 @@ HK_COLD __attribute__((noreturn)) void hk_assert_failed(const char *what);
 #else
 #define HK_ASSERT(holds) ((void)(0 && (holds)))
 #endif
-/* On data declared here and defined elsewhere: reached without the global offset table. */
-#define HK_HIDDEN __attribute__((visibility("hidden")))
 
 HK_INLINE size_t hk_align_up(size_t n, size_t align)
 {
@@ -100,74 +99,6 @@ HK_INLINE unsigned hk_bits(uint64_t w)
     return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
 }
 
-/* Each is one instruction, beside which compilers need moves or a second test. */
-HK_INLINE size_t hk_shift_left(uint32_t w, unsigned n)
-{
-#if defined(__x86_64__)
-    size_t wide;
-    __asm__("shll %b2, %k0" : "=r"(wide) : "0"(w), "ci"((uint8_t)n) : "cc");
-    return wide;
-#else
-    return (size_t)w << n;
-#endif
-}
-
-HK_INLINE uint64_t hk_rotate_right(uint64_t w, uint8_t n)
-{
-#if defined(__x86_64__)
-    __asm__("rorq %b1, %0" : "+r"(w) : "c"(n) : "cc");
-    return w;
-#else
-    return w >> (n & 63) | w << (-n & 63);
-#endif
-}
-
-HK_INLINE bool hk_test_and_set(uint64_t *w, uint64_t bit)
-{
-#if defined(__x86_64__)
-    bool was;
-    __asm__("btsq %2, %0" : "+r"(*w), "=@ccc"(was) : "r"(bit));
-    return was;
-#else
-    bool was = *w >> (bit & 63) & 1;
-    *w |= UINT64_C(1) << (bit & 63);
-    return was;
-#endif
-}
-
-/* Shifts the lowest bit out and returns it. */
-HK_INLINE bool hk_shift_out(uint64_t *w)
-{
-    bool was;
-#if defined(__x86_64__)
-    __asm__("shrq %0" : "+r"(*w), "=@ccc"(was));
-#else
-    was = *w & 1;
-    *w >>= 1;
-#endif
-    return was;
-}
-
-HK_INLINE void hk_clear_bit(uint64_t *w, uint64_t bit)
-{
-#if defined(__x86_64__)
-    __asm__("btrq %1, %0" : "+r"(*w) : "r"(bit) : "cc");
-#else
-    *w &= ~(UINT64_C(1) << (bit & 63));
-#endif
-}
-
-/* Words of which another thread may see an old or a new value, and with a new one what was written before. */
-HK_INLINE uint32_t hk_read(const uint32_t *word)
-{
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-}
-
-HK_INLINE void hk_write(uint32_t *word, uint32_t v)
-{
-    __atomic_store_n(word, v, __ATOMIC_RELEASE);
-}
-
 /* A struct that begins with its size, all else 0. */
 void hk_sized_init(void *to, size_t size);
 /* Whether a caller's struct of this size can be written to, where the library knows `known` bytes of it. */
@@ -178,28 +109,5 @@ HK_INLINE bool hk_sized_fits(size_t size, size_t known)
 /* Copies what the library knows of a struct into the caller's, which keeps its size: a smaller one gets fewer
  * members, a larger one zeros at its end. */
 void hk_sized_write(void *to, const void *from, size_t known);
-
-/* Counters that other threads may read: plain moves, no locked instruction. */
-typedef _Atomic size_t hk_counter;
-
-HK_INLINE size_t hk_get(const hk_counter *c)
-{
-    return atomic_load_explicit(c, memory_order_relaxed);
-}
-
-HK_INLINE void hk_set(hk_counter *c, size_t v)
-{
-    atomic_store_explicit(c, v, memory_order_relaxed);
-}
-
-HK_INLINE void hk_add(hk_counter *c, size_t v)
-{
-    hk_set(c, hk_get(c) + v);
-}
-
-HK_INLINE void hk_sub(hk_counter *c, size_t v)
-{
-    hk_set(c, hk_get(c) - v);
-}
 
 #endif

@@ -1,4 +1,6 @@
-/* Pages of the operating system. Only this layer calls it; everything above goes through a hak_os. */
+/* What the core asks of the operating system: pages, and what locks wait by. Only the files os_*.c call the
+ * system, one for each; everything above goes through a hak_os. docs/internals/porting.md says what a further
+ * system has to do. */
 #ifndef HK_OS_H
 #define HK_OS_H
 
@@ -36,6 +38,12 @@ bool hk_os_close(void *p, size_t n, bool keep);
  * for blocks may be in the pages beside these. NULL = no memory. To be given back with the same n. */
 void *hk_os_take(const hak_os *os, size_t n);
 void hk_os_give(const hak_os *os, void *p, size_t n);
+
+/* Lets another thread that is ready run first. */
+void hk_os_yield(void);
+/* Sleeps for so many nanoseconds, less than a second, or as little longer as the system can. Keeps errno or
+ * not. No point of cancellation where the system allows that. */
+void hk_os_sleep(unsigned ns);
 
 /* abort(), for HAK_DEBUG_ABORT. */
 _Noreturn void hk_os_abort(void);

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE /* syscall */
 #include "base/os_lock.h"
 
+#include "base/os.h"
+
 #include <errno.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 bool hk_lock_soon(hk_lock *lock)
 {
@@ -13,7 +10,7 @@ bool hk_lock_soon(hk_lock *lock)
     int error = errno;
     bool taken = hk_lock_try(lock);
     for (unsigned n = 0; !taken && n < SPINS + YIELDS; n++) {
-        if (n >= SPINS) sched_yield();
+        if (n >= SPINS) hk_os_yield();
         taken = hk_lock_try(lock);
     }
     errno = error;
@@ -33,20 +30,19 @@ static bool take_at_last(hk_lock *lock)
 /* A thread that yields leaves the processor to threads of its own priority only: the holder of the lock may
  * have a lower priority and the same processor. Therefore it sleeps in the end. There is no futex: whoever
  * drops a lock would need a second atomic instruction each time to learn whether somebody waits, and a child
- * after fork has no waiters to wake. After about a millisecond it has waited for long. From then on its sleeps
- * are short again, since nobody else has the lock while one that is wanted waits for it. A lock that was
- * wanted by a thread which a fork left behind is taken by the first one that waits as long. By syscall: the
- * functions of libc are points at which a thread can be cancelled, with other locks held. */
+ * after fork has no waiters to wake. After about a millisecond it has waited for long. From then on its
+ * sleeps are short again, since nobody else has the lock while one that is wanted waits for it. A lock that
+ * was wanted by a thread which a fork left behind is taken by the first one that waits as long. */
 void hk_lock_wait(hk_lock *lock)
 {
     enum { SHORT_NS = 32 << 10, WANTING_NS = 128 << 10, LONG_NS = 512 << 10 };
     int error = errno;
-    struct timespec pause = {0, SHORT_NS};
+    unsigned pause = SHORT_NS;
     if (hk_lock_soon(lock)) return;
     for (bool wanting = false; wanting ? !take_at_last(lock) : !hk_lock_try(lock);) {
-        syscall(SYS_nanosleep, &pause, NULL);
-        wanting = wanting || pause.tv_nsec == LONG_NS;
-        pause.tv_nsec = wanting ? WANTING_NS : 2 * pause.tv_nsec;
+        hk_os_sleep(pause);
+        wanting = wanting || pause == LONG_NS;
+        pause = wanting ? WANTING_NS : 2 * pause;
     }
     errno = error;
 }

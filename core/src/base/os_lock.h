@@ -52,15 +52,10 @@ HK_INLINE bool hk_lock_held(const hk_lock *lock)
 HK_INLINE void hk_lock_drop(hk_lock *lock)
 {
     HK_ASSERT(hk_lock_held(lock));
-#if defined(__x86_64__) && !defined(HK_LOCK_PLAIN)
-    /* One instruction, not locked: there is no other way to say so in C. */
-    __asm__ volatile("andb %1, %0"
-                     : "+m"(*(volatile uint8_t *)lock)
-                     : "i"((int8_t)~HK_LOCK_HELD)
-                     : "memory", "cc");
+#ifdef HK_LOCK_PLAIN
+    hk_drop_bits(lock, HK_LOCK_HELD, true);
 #else
-    uint8_t wanted = atomic_load_explicit(lock, memory_order_relaxed) & HK_LOCK_WANTED;
-    atomic_store_explicit(lock, wanted, memory_order_release);
+    hk_drop_bits(lock, HK_LOCK_HELD, false);
 #endif
 }
 

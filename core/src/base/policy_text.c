@@ -19,7 +19,7 @@ typedef struct parser {
     hak_policy_error *error;
 } parser;
 
-static bool fail(parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(parser *p, const char *format, ...) HK_FORMAT(2, 3);
 static bool fail(parser *p, const char *format, ...)
 {
     va_list args;
@@ -252,7 +252,7 @@ typedef struct printer {
     size_t room, n; /* n: of the whole text */
 } printer;
 
-static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(printer *p, const char *format, ...) HK_FORMAT(2, 3);
 static void put(printer *p, const char *format, ...)
 {
     va_list args;

@@ -182,7 +182,7 @@ double hk_learn_cost(const hk_learn *l)
 
 /* ---- The log -------------------------------------------------------------------------------------- */
 
-static void tell(hk_learn *l, hak_decision d, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void tell(hk_learn *l, hak_decision d, const char *format, ...) HK_FORMAT(3, 4);
 static void tell(hk_learn *l, hak_decision d, const char *format, ...)
 {
     d.size = sizeof d;

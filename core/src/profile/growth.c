@@ -222,7 +222,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
 {
     heights high = heights_of(p);
     if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
-    if (p->grown < LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    if (p->grown < (double)LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
     /* The blocks that live at both ends are the same samples, which have the same error. */
     double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
     if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
@@ -255,7 +255,7 @@ static void tell(const hk_profile *k, hak_profile_growth *g, double grown, doubl
     const char *unit = to_unit(&grown, &none), *each = to_unit(&high, &low),
                *hour = to_unit(&high_hour, &low_hour);
     char by_clock[64] = "";
-    if (hours * 3600 >= TOLD_SECONDS)
+    if (hours * 3600 >= (double)TOLD_SECONDS)
         snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
     snprintf(
         g->evidence, sizeof g->evidence,

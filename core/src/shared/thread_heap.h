@@ -106,28 +106,6 @@ typedef struct hk_learner_lock {
     hk_fork_hold fork;
 } hk_learner_lock;
 
-#if defined(__x86_64__) && defined(__linux__)
-HK_INLINE uintptr_t hk_thread_register(void)
-{
-    uintptr_t p;
-    __asm__("mov %%fs:0, %0" : "=r"(p));
-    return p;
-}
-#elif defined(__aarch64__)
-HK_INLINE uintptr_t hk_thread_register(void)
-{
-    uintptr_t p;
-    __asm__("mrs %0, tpidr_el0" : "=r"(p));
-    return p;
-}
-#else
-#include <errno.h>
-HK_INLINE uintptr_t hk_thread_register(void)
-{
-    return (uintptr_t)&errno;
-}
-#endif
-
 /* Makes ctx, which is new, a shared context. */
 void hk_shared_make(hak_ctx *ctx, const hak_options *options);
 /* Ends all heaps; the context itself is left. */

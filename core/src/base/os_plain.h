@@ -1,0 +1,43 @@
+/* Definitions for systems whose spaces reserve by the table, as with a host's: they have no part of the
+ * system to themselves (hk_os_own), so that nobody asks for the rest. */
+#ifndef HK_OS_PLAIN_H
+#define HK_OS_PLAIN_H
+
+#include "base/os.h"
+
+bool hk_os_own(const hak_os *os)
+{
+    (void)os;
+    return false;
+}
+
+bool hk_os_counts(const hak_os *os)
+{
+    (void)os;
+    return false;
+}
+
+void hk_os_discard(void *p, size_t n)
+{
+    (void)p, (void)n;
+}
+
+uintptr_t hk_os_draw(unsigned attempt, size_t n)
+{
+    (void)attempt, (void)n;
+    return 0;
+}
+
+int hk_os_map_at(uintptr_t at, size_t n)
+{
+    (void)at, (void)n;
+    return -1;
+}
+
+bool hk_os_close(void *p, size_t n, bool keep)
+{
+    (void)p, (void)n, (void)keep;
+    return false;
+}
+
+#endif

@@ -1,0 +1,88 @@
+"""The table of docs/internals/portability.md says of each platform and part what the tests do: test_portability.py SOURCE"""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+SOURCE = Path(sys.argv[1])
+PAGE = (SOURCE / "docs/internals/portability.md").read_text()
+CASES = (SOURCE / "tests/install/configure.sh").read_text()
+CI, RUNNER, COMPILES, NO = "tests run by CI", "tests run under wine or qemu", "compiles", "no"
+HOME = "Linux x86-64, glibc"
+# What switches a part off.
+OPTIONS = {"Lua": "LUA", "Python": "PYTHON", "WASM hosts": "WASM", "malloc shim": "PRELOAD", "reports": "REPORT"}
+
+
+def table(heading):
+    """The rows of the table that begins with this word, as lists of cells."""
+    lines = iter(PAGE.splitlines())
+    for line in lines:
+        if line.startswith(f"| {heading} "):
+            rows = [line]
+            next(lines)
+            for line in lines:
+                if not line.startswith("|"):
+                    break
+                rows.append(line)
+            yield [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def case(name):
+    """What configure.sh does for a test install_NAME."""
+    found = re.search(rf"^    (?:\w+ \| )*{name}(?: \| \w+)*\)\n(.*?)^        ;;$", CASES, re.M | re.S)
+    return found and found[1]
+
+
+class Portability(unittest.TestCase):
+    def setUp(self):
+        (self.head, *self.rows), (_, *self.tests) = table("platform")
+        self.cells = {(row[0], part): cell for row in self.rows for part, cell in zip(self.head[1:], row[1:])}
+        self.assertGreater(len(self.rows), 7)
+
+    def test_cells_have_one_of_four_values(self):
+        for key, cell in self.cells.items():
+            self.assertIn(cell, (CI, RUNNER, COMPILES, NO), key)
+
+    def test_each_cell_has_its_test_and_each_test_its_cell(self):
+        claimed = {key for key, cell in self.cells.items() if cell != NO and key[0] != HOME}
+        self.assertEqual(claimed, {(platform, part) for platform, part, _ in self.tests})
+
+    def test_tests_do_what_the_cells_say(self):
+        long = (SOURCE / "tests/install/CMakeLists.txt").read_text()
+        for platform, part, text in self.tests:
+            cell = self.cells[platform, part]
+            name = re.match(r"`install_(\w+)`", text)[1]
+            with self.subTest(f"{platform}, {part}: {name}"):
+                body = case(name)
+                self.assertTrue(body)
+                self.assertRegex(long, rf"\b{name}\b")
+                emulated = bool(re.search(r"qemu|wine", body))
+                self.assertEqual(emulated, cell == RUNNER)
+                left_to_long = re.search(r"hakmem_leave_to_long\(([^)]*)\)", long)[1].split()
+                if cell == CI:
+                    self.assertNotIn(f"install_{name}", left_to_long)
+
+    def test_compiled_systems_are_those_of_the_test(self):
+        targets = re.search(r"for target in (.*?); do", case("other_systems"))[1].split()
+        names = {"x86-64": "x86_64", "macOS": "macos", "FreeBSD": "freebsd", "Windows": "windows-gnu", "aarch64": "aarch64"}
+        rows = {"-".join(names[word] for word in reversed(row[0].split())) for row in self.rows if row[1] == COMPILES}
+        self.assertEqual(set(targets), rows)
+
+    def test_parts_that_other_systems_do_not_have_are_switched_off(self):
+        root = (SOURCE / "CMakeLists.txt").read_text()
+        off = re.search(r'NOT CMAKE_SYSTEM_NAME STREQUAL "Linux"\)\n    foreach\(part ([\w ]+)\)', root)[1].split()
+        for (platform, part), cell in self.cells.items():
+            if part in OPTIONS and not platform.startswith("Linux"):
+                self.assertEqual(cell, NO, (platform, part))
+                self.assertIn(OPTIONS[part], off)
+
+    def test_all_systems_of_the_core_are_in_the_table(self):
+        system = (SOURCE / "core/src/base/system.h").read_text()
+        words = {"__linux__": "Linux", "__APPLE__": "macOS", "__FreeBSD__": "FreeBSD", "_WIN32": "Windows"}
+        for macro in re.findall(r"defined\((_\w+)\)", system):
+            self.assertTrue(any(row[0].startswith(words[macro]) for row in self.rows), macro)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
