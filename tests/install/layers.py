@@ -18,8 +18,9 @@ MODULES = {
     "base": "base classes mask mpsc random sized os os_lock patience tuning policy policy_text quota real text".split(),
     "space": "space numbers bitmap extent calls open purge pages extents chunks label_pages create".split(),
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
-        packed_group put magazine reclaim packed_groups packed_large refill packed run run_magazine batch label_on big guard
-        asked block canary block_free placement numbers guide context""".split(),
+        packed_group put magazine reclaim packed_groups packed_large packed_grow
+        refill packed run run_magazine batch label_on big guard asked
+        block canary block_free placement numbers guide context""".split(),
     "profile": "profile table counted draw sample windows growth".split(),
     "learn": "bandit learn".split(),
     "api": """errors limits trace policy options profile stats learner quarantine trim check guard context large alloc

@@ -104,10 +104,10 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
 
 /* Limits on the committed bytes of the context, 0 = none. Over `hard` Lua gets its error "not enough
  * memory", which pcall catches; the state stays usable. Set it when the libraries are open: what fails
- * before is a failed luaL_openlibs. From `soft` on the collector is hurried. From 5.2 on Lua collects by
- * itself when an allocation fails (5.2 unless its collector is stopped) and needs no soft limit; LuaJIT and
- * 5.1 do not, and get 70 % of `hard` when soft is 0. Hurrying restarts a collector that the program had
- * stopped.
+ * before is a failed luaL_openlibs. From `soft` on the collector is hurried. When soft is 0 it is 70 % of `hard`. From
+ * 5.2 on Lua collects by itself when an allocation fails, too (5.2 unless its collector is stopped); LuaJIT and
+ * 5.1 do not. Hurrying restarts a collector that the program had stopped; from 5.2 on only where the host gave
+ * `soft`.
  * On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can allocate.
  * On LuaJIT compiled code is flushed after the error, by a hook unless the program has set one; and a full
  * collection runs by such a hook where memory is short and nothing is freed for long.
